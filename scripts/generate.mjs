@@ -17,8 +17,18 @@ const outputs = [
   { package: 'src/plugins', file: 'registration.ts', protocols: '../../protocols', protos: /\.proto$/ },
   { package: 'src/resources/dra', file: 'plugin.ts', protocols: '../../../protocols', protos: /\.proto$/ },
   { package: 'src/volumes/csi', file: 'node.ts', protocols: '../../../protocols', protos: /\.proto$/ },
-  { package: 'src/resources/devices', file: 'device-plugin.ts', protocols: '../../../protocols', protos: /\.proto$/ },
-  { package: 'src/resources/pod-resources', file: 'pod-resources.ts', protocols: '../../../protocols', protos: /\.proto$/ },
+  {
+    package: 'src/resources/devices',
+    file: 'device-plugin.ts',
+    protocols: '../../../protocols',
+    protos: /\.proto$/,
+  },
+  {
+    package: 'src/resources/pod-resources',
+    file: 'pod-resources.ts',
+    protocols: '../../../protocols',
+    protos: /\.proto$/,
+  },
   { package: 'src/kinds', file: 'kinds.ts', protos: /\.proto$/, render: renderKinds },
 ];
 
@@ -48,7 +58,9 @@ for (const output of outputs) {
   const path = join(repo, output.package, 'gen', output.file);
   if (existsSync(path) && readFileSync(path, 'utf8') === text) continue;
   if (check) {
-    console.error(`${output.package}/gen/${output.file} does not match its .proto files: run npm run generate`);
+    console.error(
+      `${output.package}/gen/${output.file} does not match its .proto files: run npm run generate`,
+    );
     stale++;
     continue;
   }

@@ -84,5 +84,4 @@ export const patternsOfTexts: ReadonlyMap<string, string> = new Map([
   ['src/lib/logging/verbosity.ts', '--vmodule of the command line, on the paths of source files'],
   ['src/runtime/images/credentials/registry-match.ts', 'one set of characters, on one character'],
   ['src/server/system-logs/node-log-query.ts', 'only parsed: journalctl does the matching'],
-  ['test/simulator/event-filter.ts', 'filters that kubeling itself gives the simulated runtime'],
 ]);
