@@ -11,12 +11,17 @@ import {
   qosClass,
 } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
-import type {
-  Allotments,
-  CgroupManager,
-  EvictionManager,
-  PodCgroups,
-  PressureCondition,
+import {
+  type Allotments,
+  admissionMetrics,
+  type CgroupManager,
+  type EvictionManager,
+  PendingAdmissions,
+  PodAdmission,
+  type PodCgroups,
+  type PressureCondition,
+  preemptedEvent,
+  preemptedStatus,
 } from '../resources/index.ts';
 import {
   type ImageGcManager,
@@ -29,9 +34,9 @@ import type { StreamingHost } from '../server/index.ts';
 import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
 import { VolumeMetrics, volumeSpace } from '../volumes/index.ts';
-import { PodWorkers, workerMetrics } from '../workers/index.ts';
+import { killPodNow, PodWorkers, workerMetrics } from '../workers/index.ts';
 import { isPastDeadline } from './active-deadline.ts';
-import type { AdmissionDesk } from './admission-desk.ts';
+import { admissionFacts, describedNode } from './admission-facts.ts';
 import { Background, type BackgroundLoops } from './background.ts';
 import { endedContainers } from './ended-containers.ts';
 import { makeEviction } from './eviction/index.ts';
@@ -43,7 +48,6 @@ import { ImageAccess } from './image-access.ts';
 import { ImageCollector, makeImageGc } from './image-collector.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
-import { makeAdmission } from './make-admission.ts';
 import { NodeAllocation } from './make-allocation.ts';
 import { logLoops } from './make-log-manager.ts';
 import { makePleg } from './make-pleg.ts';
@@ -118,7 +122,8 @@ export class Kubelet {
   readonly #background: Background;
   /** What the node and its pods have used. */
   readonly statistics: Statistics;
-  readonly #admission: AdmissionDesk;
+  readonly #admission: PodAdmission;
+  readonly #pendingAdmissions = new PendingAdmissions();
   /** Ends the pods when the machine shuts down; undefined where they go down with it. */
   readonly shutdown: NodeShutdown | undefined;
   /** What of the machine is given to containers for themselves. */
@@ -259,7 +264,7 @@ export class Kubelet {
       node: this.node,
       workers: () => this.workers,
       // One that is not taken yet uses nothing, and waits for just what others use.
-      activePods: () => this.#facts.active(({ metadata: { uid } }) => !this.#admission.isSettling(uid)),
+      activePods: () => this.#facts.active(({ metadata: { uid } }) => !this.#pendingAdmissions.has(uid)),
       statistics: this.statistics,
       reclaim: {
         deleteAllUnusedContainers: (signal) => this.#garbage.collectNow('ended-pods-too', signal),
@@ -268,18 +273,33 @@ export class Kubelet {
       collectGarbage: (signal) => this.#garbage.collectNow('gone-pods', signal),
       conditionsChanged: () => cluster?.pressuresChanged(),
     });
-    this.#admission = makeAdmission(settings, deps, {
+    this.#admission = new PodAdmission({
+      clock,
+      logger,
       journal,
-      workers: () => this.workers,
-      standing: (pod) => this.#earlier.standing(pod),
-      active: () => this.#facts.active().map((pod) => this.#allocation.manager.counted(pod)),
-      abilities: () => this.runtimeState.abilities,
-      isShuttingDown: () => this.shutdown?.isNow ?? false,
+      pending: this.#pendingAdmissions,
+      facts: admissionFacts(settings, {
+        pending: this.#pendingAdmissions,
+        standing: (pod) => this.#earlier.standing(pod),
+        active: () => this.#facts.active().map((pod) => this.#allocation.manager.counted(pod)),
+        isTerminating: (uid) => this.#facts.isTerminationRequested(uid),
+        node: () => cluster?.node(),
+        nodeFor: (pod, node) => this.hardware.devices?.nodeFor(pod, node) ?? node,
+        abilities: () => this.runtimeState.abilities,
+        pressures: () => this.pressures(),
+        isShuttingDown: () => this.shutdown?.isNow ?? false,
+      }),
+      fetchNode: cluster?.fetchNode ?? (async () => describedNode(settings)),
+      preempt: async (victim, signal) => {
+        journal.event(victim, preemptedEvent);
+        const options = { why: 'eviction', statusFn: preemptedStatus } as const;
+        await killPodNow({ clock, journal, workers: this.workers }, victim, options, signal);
+      },
+      wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
       allotter: this.hardware.allotter,
       adopt: (pod) => allotments.adopt(pod),
-      wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
-      nodeFor: (pod, node) => this.hardware.devices?.nodeFor(pod, node) ?? node,
-      pressures: () => this.pressures(),
+      underPressure: settings.underPressure,
+      observer: admissionMetrics(deps.metrics),
     });
     this.shutdown = makeShutdown?.(deps, {
       node: this.node,
@@ -344,7 +364,7 @@ export class Kubelet {
       await this.loop.run(signal);
     } finally {
       await settled;
-      await this.#admission[Symbol.asyncDispose]();
+      await this.#pendingAdmissions[Symbol.asyncDispose]();
       await this.probes[Symbol.asyncDispose]();
       await this.workers[Symbol.asyncDispose]();
       await this.hardware[Symbol.asyncDispose]();
@@ -599,7 +619,7 @@ export class Kubelet {
       runningPods: (signal) => this.running.refresh(signal),
       hearsOfChanges: () => this.pleg.eventTrust === 'trusted',
       isActive: (pod) => this.#facts.isActive(pod),
-      isSettling: (uid) => this.#admission.isSettling(uid),
+      isSettling: (uid) => this.#pendingAdmissions.has(uid),
       earlier: this.#earlier,
       notes,
       users,
@@ -620,7 +640,7 @@ export class Kubelet {
       node: this.node,
       findPod: (uid) => (this.#facts.hasEnded(uid) ? undefined : this.#facts.wanted(uid)),
       areSourcesReady: () => this.config.allReady(),
-      judge: (pod) => this.#admission.judgeResize(pod),
+      judge: (pod) => this.#admission.resizeRefusal(pod),
       syncPod: (pod) => {
         const { mirrorPod } = this.pods.getPodAndMirrorPod(pod);
         const startStamp = this.#deps.clock.stamp();
@@ -663,6 +683,7 @@ export class Kubelet {
       rejected: (reason) => this.#observer.rejected(reason),
       earlier: this.#earlier,
       admission: this.#admission,
+      pending: this.#pendingAdmissions,
       allocation: this.#allocation.manager,
       deleteSurplus: (uid, containerId) =>
         this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),

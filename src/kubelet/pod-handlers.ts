@@ -11,10 +11,9 @@ import {
   type PodJournal,
   type PodUid,
 } from '../pods/index.ts';
-import type { Admission, AllocationManager, Judgement } from '../resources/index.ts';
+import type { Admission, AllocationManager, PendingAdmissions, PodAdmission } from '../resources/index.ts';
 import { rejectedPodStatus } from '../status/index.ts';
 import type { UpdatePodOptions } from '../workers/index.ts';
-import type { AdmissionDesk } from './admission-desk.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import type { ConfigUpdate, LifecycleHint, SyncHandler } from './sync-loop.ts';
 
@@ -68,7 +67,8 @@ export interface HandlerDeps {
   readonly queue: { takeDue(): readonly PodUid[] };
   /** A pod was refused. */
   readonly rejected: (reason: string) => void;
-  readonly admission: Pick<AdmissionDesk, 'judge' | 'settle' | 'isSettling' | 'drop'>;
+  readonly admission: Pick<PodAdmission, 'admit'>;
+  readonly pending: Pick<PendingAdmissions, 'has' | 'cancel'>;
   /** What the node has set aside for pods. */
   readonly allocation: Pick<
     AllocationManager,
@@ -156,23 +156,14 @@ export class PodHandlers implements SyncHandler {
     journal.step(uid, { stage: 'seen', outcome: 'done', message: `from the source ${seenIn(pod)}` });
     const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
     if (isOver) this.#update(pod, 'create');
-    else this.#admit(this.#deps.allocation.withAllocation(pod));
-  }
-
-  #admit(judged: Pod): void {
-    const { uid } = judged.metadata;
-    const { admission, journal, earlier } = this.#deps;
-    const judgement = admission.judge(judged, earlier.standing(judged));
-    if (judgement.kind === 'admit') this.#settled(judged, { admit: true });
-    else if (judgement.kind === 'refuse') this.#settled(judged, { admit: false, ...judgement.refusal });
     else {
-      journal.step(uid, { stage: 'admitted', outcome: 'waiting', message: whatItWaitsFor(judgement) });
-      admission.settle(judged, judgement, (settled) => this.#settled(judged, settled));
+      const judged = this.#deps.allocation.withAllocation(pod);
+      this.#deps.admission.admit(judged, (admission) => this.#decided(judged, admission));
     }
   }
 
   /** The pod may have been edited since it was judged; it may also be gone, or had to end for another one. */
-  #settled(judged: Pod, admission: Admission): void {
+  #decided(judged: Pod, admission: Admission): void {
     const { pods, workers } = this.#deps;
     const pod = pods.getPodByUid(judged.metadata.uid);
     if (pod === undefined || workers.queries.isPodTerminationRequested(pod.metadata.uid)) return;
@@ -215,7 +206,7 @@ export class PodHandlers implements SyncHandler {
   #removes(removed: readonly Pod[], source: ConfigUpdate['source']): void {
     for (const pod of removed) {
       this.#deps.pods.removePod(pod);
-      this.#deps.admission.drop(pod.metadata.uid);
+      this.#deps.pending.cancel(pod.metadata.uid);
       this.#deps.allocation.removed(pod.metadata.uid);
       if (!isMirrorPod(pod)) this.#deps.earlier.removed(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
@@ -246,21 +237,14 @@ export class PodHandlers implements SyncHandler {
 
   /** What is not admitted yet is not worked on, unless it is to end. */
   #update(pod: Pod, updateType: 'create' | 'update' | 'sync'): void {
-    const { admission } = this.#deps;
-    if (admission.isSettling(pod.metadata.uid)) {
+    const { pending } = this.#deps;
+    if (pending.has(pod.metadata.uid)) {
       if (pod.metadata.deletionTimestamp === undefined) return;
-      admission.drop(pod.metadata.uid);
+      pending.cancel(pod.metadata.uid);
     }
     const { mirrorPod } = this.#deps.pods.getPodAndMirrorPod(pod);
     this.#deps.workers.updatePod({ updateType, pod, mirrorPod, startStamp: this.#deps.clock.stamp() });
   }
-}
-
-function whatItWaitsFor(judgement: Exclude<Judgement, { kind: 'admit' }>): string {
-  if (judgement.kind === 'make-room') return 'others end for it';
-  return judgement.kind === 'allot'
-    ? 'what it is to have for itself is set aside'
-    : judgement.refusal.message;
 }
 
 function createdAt(pod: Pod): number {

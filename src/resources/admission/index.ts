@@ -4,12 +4,12 @@ export { type AdmissionFacts, type AdmissionStanding, judgePod } from './judge-p
 export type { Admission, Allotter, Judgement, Preemption, Refusal } from './judgement.ts';
 export { admissionMetrics } from './metrics.ts';
 export { matchesNodeSelector } from './node-affinity.ts';
+export { PendingAdmissions } from './pending-admissions.ts';
 export {
   type AdmissionObserver,
   type AdmissionOperation,
-  type AdmittedPods,
-  PodAdmitter,
-  type PodAdmitterDeps,
-} from './pod-admitter.ts';
-export { chooseVictims, preempted, type VictimChoice } from './preemption.ts';
+  PodAdmission,
+  type PodAdmissionDeps,
+} from './pod-admission.ts';
+export { chooseVictims, preemptedEvent, preemptedStatus, type VictimChoice } from './preemption.ts';
 export { isTolerated, type TolerationRules } from './taints.ts';

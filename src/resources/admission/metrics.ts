@@ -1,5 +1,5 @@
 import type { MetricRegistry } from '../../lib/index.ts';
-import type { AdmissionObserver } from './pod-admitter.ts';
+import type { AdmissionObserver } from './pod-admission.ts';
 
 /** Resources that are a series of their own; extended ones may have any name. */
 const known: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-storage', 'pods']);

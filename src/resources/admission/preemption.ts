@@ -1,3 +1,4 @@
+import type { PodStatus } from '../../kinds/index.ts';
 import {
   isCriticalPod,
   type Pod,
@@ -107,14 +108,22 @@ function written(needs: Needs): string {
   return `[${[...needs].map(([resource, need]) => `(res: ${resource}, q: ${need}), `).join('')}]`;
 }
 
-/** What a pod says of itself that had to end for another one. */
-export const preempted = {
-  event: { type: 'Warning', reason: 'Preempting', message: 'Preempted in order to admit critical pod' },
-  status: { phase: 'Failed', reason: 'Preempting', message: 'Preempted in order to admit critical pod' },
-  condition: {
-    type: 'DisruptionTarget',
-    status: 'True',
-    reason: 'TerminationByKubelet',
-    message: 'Pod was preempted by Kubelet to accommodate a critical pod.',
-  },
+export const preemptedEvent = {
+  type: 'Warning',
+  reason: 'Preempting',
+  message: 'Preempted in order to admit critical pod',
 } as const;
+
+const disruption = {
+  type: 'DisruptionTarget',
+  status: 'True',
+  reason: 'TerminationByKubelet',
+  message: 'Pod was preempted by Kubelet to accommodate a critical pod.',
+} as const;
+
+/** The status of a pod that was killed so that a critical pod can be admitted. */
+export function preemptedStatus(status: PodStatus): PodStatus {
+  const { reason, message } = preemptedEvent;
+  const conditions = (status.conditions ?? []).filter(({ type }) => type !== disruption.type);
+  return { ...status, phase: 'Failed', reason, message, conditions: [...conditions, disruption] };
+}

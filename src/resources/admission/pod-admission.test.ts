@@ -7,7 +7,8 @@ import { collectLogs, MetricRegistry } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import type { Admission, Refusal } from './judgement.ts';
 import { admissionMetrics } from './metrics.ts';
-import { PodAdmitter } from './pod-admitter.ts';
+import { PendingAdmissions } from './pending-admissions.ts';
+import { PodAdmission } from './pod-admission.ts';
 
 function sized(name: string, cpu: string, more: PodParts['spec'] = {}): Pod {
   return aPod({
@@ -25,7 +26,8 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
-  const kept = new Set<PodUid>();
+  const pending = new PendingAdmissions();
+  const steps: string[] = [];
   const world = {
     node: labelled('a'),
     others: first,
@@ -34,13 +36,16 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
     fetches: 0,
     pressures: [] as string[],
     preempted: [] as string[],
-    preempt: async (_victim: Pod): Promise<void> => {},
+    preempt: async (_victim: Pod, _signal: AbortSignal): Promise<void> => {},
+    wasAdmitted: false,
     /** What becomes of what pods ask for by the piece; nobody asks for any unless given. */
     allot: undefined as (() => Promise<Refusal | undefined>) | undefined,
   };
-  const admitter = new PodAdmitter({
+  const admission = new PodAdmission({
     clock,
     logger,
+    journal: { step: (_uid, { message }) => steps.push(message) },
+    pending,
     facts: () => ({
       standing: 'new',
       node: world.node,
@@ -58,74 +63,75 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
       if (world.fetched instanceof Error) throw world.fetched;
       return world.fetched;
     },
-    preempt: async (victim) => {
+    preempt: async (victim, signal) => {
       world.preempted.push(victim.metadata.name);
-      await world.preempt(victim);
+      await world.preempt(victim, signal);
     },
     allotter: {
       isAskedBy: () => world.allot !== undefined,
       allot: async () => await world.allot?.(),
     },
-    admitted: { has: (uid) => kept.has(uid), add: (pod) => kept.add(pod.metadata.uid) },
+    wasAdmitted: () => world.wasAdmitted,
     underPressure,
     observer: admissionMetrics(registry),
   });
-  const stopping = new AbortController();
   const begin = (pod: Pod) => {
-    const outcome: { is?: Admission | Error } = {};
-    admitter.settle(pod, admitter.judge(pod), stopping.signal).then(
-      (admission) => {
-        outcome.is = admission;
-      },
-      (error) => {
-        outcome.is = error;
-      },
-    );
+    const outcome: { is?: Admission } = {};
+    admission.admit(pod, (decision) => {
+      assert.equal(outcome.is, undefined, 'a decision is reported once');
+      outcome.is = decision;
+    });
     return outcome;
   };
-  return { clock, world, admitter, begin, kept, records, registry, stopping };
+  return { clock, world, admission, pending, steps, begin, records, registry };
 }
 
 const selecting = (zone: string) => sized('web', '100m', { nodeSelector: { zone } });
 const critical = { priority: 2_000_000_000 };
 
-describe('PodAdmitter', () => {
-  it('remembers who was taken, and takes him again whatever became of the node', () => {
-    const { admitter, world, kept } = aWorld();
-    assert.deepEqual(admitter.judge(selecting('a')), { kind: 'admit' });
-    assert.ok(kept.has(podUid('web')));
+describe('PodAdmission', () => {
+  it('decides at once when nothing has to be waited for', () => {
+    const { begin, world, pending, steps } = aWorld();
+    assert.deepEqual(begin(selecting('a')).is, { admit: true });
+    world.others = [sized('old', '800m')];
+    assert.equal((begin(sized('large', '500m')).is as { reason?: string }).reason, 'OutOfcpu');
+    assert.deepEqual([pending.size, steps], [0, []]);
+  });
+
+  it('admits a pod that was admitted earlier though the node labels have changed', () => {
+    const { begin, world } = aWorld();
     world.node = labelled('b');
-    assert.deepEqual(admitter.judge(selecting('a')), { kind: 'admit' });
+    world.wasAdmitted = true;
+    assert.deepEqual(begin(selecting('a')).is, { admit: true });
   });
 
-  it('asks for the node once when only its labels speak against a pod', async () => {
-    const { begin, clock, world, kept } = aWorld();
+  it('reads the Node object once when only its labels do not match', async () => {
+    const { begin, clock, world, steps } = aWorld();
     world.fetched = labelled('b');
-    const taken = begin(selecting('b'));
+    const matching = begin(selecting('b'));
+    assert.match(steps.join(), /NodeAffinity/);
     await clock.advance(0);
-    assert.deepEqual(taken.is, { admit: true });
-    assert.ok(kept.has(podUid('web')));
-    const refused = begin(sized('other', '1m', { nodeSelector: { zone: 'c' } }));
+    assert.deepEqual(matching.is, { admit: true });
+    const other = begin(sized('other', '1m', { nodeSelector: { zone: 'c' } }));
     await clock.advance(0);
-    assert.equal((refused.is as { reason?: string }).reason, 'NodeAffinity');
+    assert.equal((other.is as { reason?: string }).reason, 'NodeAffinity');
     assert.equal(world.fetches, 2);
-    assert.ok(!kept.has(podUid('other')));
   });
 
-  it('has set aside what a pod asks for by the piece before it looks at anything else', async () => {
-    const { begin, clock, world, kept, admitter } = aWorld();
+  it('allocates exclusive resources before it checks anything else', async () => {
+    const { begin, clock, world, pending, steps } = aWorld();
     let done: (refusal: Refusal | undefined) => void = () => {};
     world.allot = () =>
       new Promise((resolve) => {
         done = resolve;
       });
-    assert.deepEqual(admitter.judge(selecting('a')), { kind: 'allot' });
-    const taken = begin(selecting('a'));
+    const allocating = begin(selecting('a'));
+    assert.deepEqual(steps, ['allocating exclusive CPUs, memory and devices']);
     await clock.advance(60_000);
-    assert.deepEqual([taken.is, kept.size], [undefined, 0]);
+    assert.deepEqual([allocating.is, pending.has(podUid('web'))], [undefined, true]);
     done(undefined);
     await clock.advance(0);
-    assert.deepEqual([taken.is, kept.size], [{ admit: true }, 1]);
+    assert.deepEqual([allocating.is, pending.size], [{ admit: true }, 0]);
     const refusal = { reason: 'TopologyAffinityError', message: 'no' };
     world.allot = async () => refusal;
     const refused = begin(sized('other', '1m', { nodeSelector: { zone: 'c' } }));
@@ -147,13 +153,13 @@ describe('PodAdmitter', () => {
 
   it('lets a pod wait for one that is ending, and takes it as soon as that has ended', async () => {
     const old = sized('old', '800m');
-    const { begin, clock, world, admitter } = aWorld([old]);
+    const { begin, clock, world, admission } = aWorld([old]);
     world.ending = new Set([old.metadata.uid]);
     const waiting = begin(sized('web', '500m'));
     await clock.advance(20_000);
     assert.equal(waiting.is, undefined);
     world.others = [];
-    admitter.released();
+    admission.released();
     await clock.advance(0);
     assert.deepEqual(waiting.is, { admit: true });
     assert.equal(clock.pendingTimers, 0);
@@ -177,9 +183,9 @@ describe('PodAdmitter', () => {
 
   it('ends others for a critical pod, and takes it when they have ended', async () => {
     const old = sized('old', '800m');
-    const { begin, clock, world, registry, stopping } = aWorld([old]);
-    world.preempt = async () => {
-      await clock.sleep(5_000, stopping.signal);
+    const { begin, clock, world, registry } = aWorld([old]);
+    world.preempt = async (_victim, signal) => {
+      await clock.sleep(5_000, signal);
       world.others = [];
     };
     const waiting = begin(sized('web', '500m', critical));
@@ -187,7 +193,10 @@ describe('PodAdmitter', () => {
     assert.deepEqual([waiting.is, world.preempted], [undefined, ['old']]);
     await clock.advance(1);
     assert.deepEqual(waiting.is, { admit: true });
-    assert.match(await registry.expose(stopping.signal), /kubelet_preemptions\{preemption_signal="cpu"\} 1/);
+    assert.match(
+      await registry.expose(new AbortController().signal),
+      /kubelet_preemptions\{preemption_signal="cpu"\} 1/,
+    );
   });
 
   it('refuses a critical pod when those that were to end for it do not: there is no room', async () => {
@@ -222,10 +231,10 @@ describe('PodAdmitter', () => {
 
   it('lets a critical pod wait for one that takes longer to end for it than it should', async () => {
     const old = sized('old', '800m');
-    const { begin, clock, world, stopping } = aWorld([old]);
-    world.preempt = async () => {
+    const { begin, clock, world } = aWorld([old]);
+    world.preempt = async (_victim, signal) => {
       world.ending = new Set([old.metadata.uid]);
-      await clock.sleep(45_000, stopping.signal);
+      await clock.sleep(45_000, signal);
       throw new Error('it takes its time');
     };
     const waiting = begin(sized('web', '500m', critical));
@@ -250,17 +259,55 @@ describe('PodAdmitter', () => {
     assert.deepEqual([world.preempted, waiting.is], [['old'], { admit: true }]);
   });
 
-  it('ends with the signal, and leaves nothing behind', async () => {
+  it('reports no decision for a cancelled admission, and leaves no timers', async () => {
     const old = sized('old', '800m');
-    const { begin, clock, world, stopping, kept } = aWorld([old]);
+    const { begin, clock, world, pending } = aWorld([old]);
     world.ending = new Set([old.metadata.uid]);
     const waiting = begin(sized('web', '500m'));
     await clock.advance(10);
-    stopping.abort(new Error('gone'));
+    pending.cancel(podUid('web'));
     await clock.advance(0);
-    assert.equal((waiting.is as Error).message, 'gone');
+    assert.deepEqual([waiting.is, pending.size, clock.pendingTimers], [undefined, 0, 0]);
+  });
+
+  it('reports one decision when the admission of a pod begins again', async () => {
+    const old = sized('old', '800m');
+    const { begin, clock, world, pending } = aWorld([old]);
+    world.ending = new Set([old.metadata.uid]);
+    const first = begin(sized('web', '500m'));
+    const second = begin(sized('web', '500m'));
+    world.others = [];
+    await clock.advance(2_000);
+    assert.deepEqual([first.is, second.is], [undefined, { admit: true }]);
+    await pending[Symbol.asyncDispose]();
     assert.equal(clock.pendingTimers, 0);
-    assert.equal(kept.size, 0);
+  });
+
+  it('decides each pending pod by itself, and lists those that began later', async () => {
+    const { begin, clock, world, pending } = aWorld();
+    const results: ((refusal: Refusal | undefined) => void)[] = [];
+    world.allot = () => new Promise((resolve) => results.push(resolve));
+    const [one, two] = [begin(sized('one', '1m')), begin(sized('two', '1m'))];
+    await clock.advance(0);
+    assert.deepEqual([...pending.after(podUid('one'))], ['two']);
+    assert.deepEqual([...pending.after(podUid('two'))], []);
+    results[1]?.(undefined);
+    await clock.advance(0);
+    assert.deepEqual([one.is, two.is], [undefined, { admit: true }]);
+    results[0]?.({ reason: 'OutOfcpu', message: 'no' });
+    await clock.advance(0);
+    assert.deepEqual(one.is, { admit: false, reason: 'OutOfcpu', message: 'no' });
+  });
+
+  it('rejects a pod whose admission fails unexpectedly, and logs the error', async () => {
+    const { begin, clock, world, records } = aWorld();
+    world.allot = async () => {
+      throw new Error('what?');
+    };
+    const failed = begin(selecting('a'));
+    await clock.advance(0);
+    assert.equal((failed.is as { reason?: string }).reason, 'UnexpectedAdmissionError');
+    assert.ok(records.toArray().some(({ severity }) => severity === 'error'));
   });
 
   it('refuses only so many pods at once while the node is short, and the others later', async () => {
@@ -285,7 +332,7 @@ describe('PodAdmitter', () => {
   });
 
   it('takes a pod that waits as soon as the node has enough again', async () => {
-    const { begin, clock, world, stopping } = aWorld([], 'wait');
+    const { begin, clock, world, pending } = aWorld([], 'wait');
     world.pressures = ['DiskPressure', 'MemoryPressure'];
     const waiting = begin(sized('web', '1m'));
     await clock.advance(1_800_000);
@@ -297,7 +344,7 @@ describe('PodAdmitter', () => {
     const late = begin(sized('late', '1m'));
     await clock.advance(3_002_000);
     assert.equal((late.is as { reason?: string }).reason, 'Evicted', 'not for ever');
-    stopping.abort(new Error('the test ends'));
+    await pending[Symbol.asyncDispose]();
   });
 
   it('does not let a critical pod wait', async () => {

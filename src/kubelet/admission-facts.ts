@@ -1,0 +1,95 @@
+import type { PodStanding } from '../checkpoints/index.ts';
+import type { Node } from '../kinds/index.ts';
+import { hugePageResource, type Pod, type PodUid } from '../pods/index.ts';
+import {
+  type AdmissionFacts,
+  type AdmissionOperation,
+  declaredFeatures,
+  type PendingAdmissions,
+} from '../resources/index.ts';
+import { appArmorProblem, sysctlProblem } from '../runtime/index.ts';
+import type { RuntimeAbilities } from './runtime-abilities.ts';
+import type { KubeletSettings } from './settings.ts';
+
+export interface AdmissionSources {
+  readonly pending: Pick<PendingAdmissions, 'after'>;
+  readonly standing: (pod: Pod) => PodStanding;
+  /** The pods that use, or will use, resources of the node. */
+  readonly active: () => readonly Pod[];
+  readonly isTerminating: (uid: PodUid) => boolean;
+  /** The newest Node object known here; undefined before the first, and on a node without a cluster. */
+  readonly node: () => Node | undefined;
+  /** Adapts the Node object to the devices the pod already has. */
+  readonly nodeFor: (pod: Pod, node: Node) => Node;
+  readonly abilities: () => RuntimeAbilities;
+  readonly pressures: () => readonly string[];
+  readonly isShuttingDown: () => boolean;
+}
+
+/** Collects what the admission of a pod depends on at one moment. */
+export function admissionFacts(
+  settings: KubeletSettings,
+  sources: AdmissionSources,
+): (pod: Pod, operation: AdmissionOperation) => AdmissionFacts {
+  const { isGateEnabled } = settings;
+  const declared = declaredFeatures(isGateEnabled);
+  return (pod, operation) => {
+    // A resize of a restored pod has to pass admission like the resources of a new pod.
+    const standing = operation === 'resize' ? 'new' : sources.standing(pod);
+    const node = sources.node() ?? describedNode(settings);
+    // A restored pod stays, whichever other pods there are.
+    const others = standing === 'restored' ? [] : competitorsOf(pod, sources);
+    const ending = others.filter(
+      ({ metadata }) => metadata.deletionTimestamp !== undefined || sources.isTerminating(metadata.uid),
+    );
+    return {
+      standing,
+      node: sources.nodeFor(pod, node),
+      others,
+      ending: new Set(ending.map(({ metadata }) => metadata.uid)),
+      pressures: sources.pressures(),
+      isShuttingDown: sources.isShuttingDown(),
+      strictGroups: sources.abilities().strictGroups,
+      tolerationRules: isGateEnabled('TaintTolerationComparisonOperators') ? 'with-comparisons' : 'plain',
+      podLevelResources: isGateEnabled('PodLevelResources'),
+      declaredFeatures: declared && new Set(declared),
+      ...kernelProblems(pod, settings),
+    };
+  };
+}
+
+/** The active pods without this pod and without the pending pods whose admission began later. */
+function competitorsOf({ metadata: { uid } }: Pod, { pending, active }: AdmissionSources): readonly Pod[] {
+  const later = pending.after(uid);
+  return active().filter(({ metadata: other }) => other.uid !== uid && !later.has(other.uid));
+}
+
+/** Sysctls and AppArmor profiles of the pod that this node does not allow. */
+function kernelProblems(pod: Pod, { kernel }: Pick<KubeletSettings, 'kernel'>) {
+  if (kernel === undefined) return {};
+  return {
+    sysctlProblem: sysctlProblem(pod, kernel.sysctls),
+    appArmorProblem: appArmorProblem(pod, kernel.appArmor),
+  };
+}
+
+/** Larger than any disk. */
+const anyDisk = `${Number.MAX_SAFE_INTEGER}`;
+
+/**
+ * The Node as this kubelet would register it, for as long as the API server has not returned one: the static pods that
+ * serve that API must pass admission first. The size of its disk is not known here, so no pod is rejected for it.
+ */
+export function describedNode(settings: KubeletSettings): Node {
+  const { nodeName: name, nodeLabels, capacity, reserved, withheld = reserved, maxPods } = settings;
+  const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', ...nodeLabels };
+  const pages = [...(capacity.hugePages ?? [])].map(([size, bytes]) => [hugePageResource(size), `${bytes}`]);
+  const allocatable = {
+    cpu: `${Math.max(0, capacity.milliCpu - withheld.milliCpu)}m`,
+    memory: `${Math.max(0, capacity.memoryBytes - withheld.memoryBytes)}`,
+    pods: `${maxPods}`,
+    'ephemeral-storage': anyDisk,
+    ...Object.fromEntries(pages),
+  };
+  return { metadata: { name, labels }, status: { allocatable } };
+}
