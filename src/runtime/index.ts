@@ -1,12 +1,13 @@
-export {
-  type AnnotatedContainer,
-  containerAnnotations,
-  readContainerAnnotations,
-} from './containers/container-annotations.ts';
 export { type ContainerInputs, containerConfig, type DeviceGrants } from './containers/container-config.ts';
 export { ContainerDeletor, type Surplus, surplusContainers } from './containers/container-deletor.ts';
 export { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './containers/container-gc.ts';
-export { type DownwardAddresses, formatMap, orderPodIps, podField } from './containers/downward-fields.ts';
+export {
+  type DownwardAddresses,
+  formatMap,
+  orderPodIps,
+  podField,
+  resourceField,
+} from './containers/downward-api.ts';
 export {
   containerEnvironment,
   type EnvironmentInputs,
@@ -16,16 +17,22 @@ export {
 } from './containers/environment.ts';
 export { ExpansionBudget } from './containers/expansion.ts';
 export {
+  type AnnotatedContainer,
+  containerAnnotations,
   containerLabels,
   type LabelledOwner,
   labels,
+  readContainerAnnotations,
   readOwner,
+  restoreContainer,
+  restorePod,
   sandboxLabels,
 } from './containers/labels.ts';
 export {
   containerResources,
   type LinuxNode,
   mayUseSwap,
+  oomScoreAdj,
   overheadResources,
   type ResourceGrants,
   sandboxResources,
@@ -36,27 +43,78 @@ export {
   type MountInputs,
   type SubPath,
 } from './containers/mounts.ts';
-export { oomScoreAdj } from './containers/oom-score.ts';
-export { type PodUsersDeps, podUsers } from './containers/pod-users.ts';
-export { resourceField } from './containers/resource-field.ts';
-export { restoreContainer, restorePod } from './containers/restored-spec.ts';
+export { PodStreams, type PodStreamsDeps, type ProcessStreams } from './containers/pod-streams.ts';
+export { type FileKind, type RuntimeFiles, realRuntimeFiles } from './containers/runtime-files.ts';
 export {
+  appArmorProblem,
+  appArmorProfile,
   containerSecurityContext,
   type ImageUser,
   imageUser,
+  type SeccompSettings,
   type SecurityInputs,
 } from './containers/security-context.ts';
-export { appArmorProblem, appArmorProfile, type SeccompSettings } from './containers/security-profiles.ts';
 export { type KnownServices, serviceVariables } from './containers/service-variables.ts';
 export { specHash } from './containers/spec-hash.ts';
-export { noStartNotes, type StartNotes, withUnansweredStart } from './containers/start-notes.ts';
-export { memoryVolumeParts, realVolumeParts, type VolumeParts } from './containers/volume-parts.ts';
-export { type HookObserver, hookMetrics } from './hooks/hook-metrics.ts';
-export { type BegunPreStop, type HookNotes, noHookNotes } from './hooks/hook-notes.ts';
-export { type HookRunner, type HookTarget, noHooks } from './hooks/hook-runner.ts';
-export { LifecycleHooks, type LifecycleHooksDeps } from './hooks/lifecycle-hooks.ts';
-export * from './images/credentials/index.ts';
-export * from './images/gc/index.ts';
+export { noStartNotes, type StartNotes, withUnansweredStart } from './containers/start-checkpoint.ts';
+export { memoryVolumeParts, realVolumeParts, type VolumeParts } from './containers/subpaths.ts';
+export {
+  type BegunPreStop,
+  type HookNotes,
+  type HookObserver,
+  type HookRunner,
+  type HookTarget,
+  hookMetrics,
+  LifecycleHooks,
+  type LifecycleHooksDeps,
+  noHookNotes,
+  noHooks,
+} from './hooks/lifecycle-hooks.ts';
+export {
+  type DockerConfig,
+  NodeDockerConfig,
+  type NodeDockerConfigDeps,
+  parseDockerCfg,
+  parseDockerConfigJson,
+  type RegistryLogin,
+} from './images/credentials/docker-config.ts';
+export {
+  type PluginCommand,
+  type PluginOutput,
+  processPlugins,
+  type RunPlugin,
+} from './images/credentials/exec-plugin.ts';
+export {
+  type CredentialProvider,
+  type CredentialSource,
+  Keyring,
+  noCredentials,
+  type PullCredential,
+} from './images/credentials/keyring.ts';
+export {
+  noServiceAccounts,
+  type PluginObserver,
+  PluginProvider,
+  type PluginProviderDeps,
+  type PluginSpec,
+  type PodTokenRequest,
+  pluginMetrics,
+  type ServiceAccountFacts,
+  type ServiceAccounts,
+} from './images/credentials/plugin-provider.ts';
+export {
+  noPullSecrets,
+  PodCredentials,
+  type PodCredentialsDeps,
+  type PullSecrets,
+} from './images/credentials/pod-credentials.ts';
+export {
+  type DiskSpace,
+  type ImageGcDeps,
+  ImageGcManager,
+  type ImageGcPolicy,
+} from './images/gc/image-gc-manager.ts';
+export { ImageLeases } from './images/gc/image-leases.ts';
 export {
   type EnsuredImage,
   type ImageFacts,
@@ -64,10 +122,26 @@ export {
   ImageManager,
 } from './images/image-manager.ts';
 export type { PullLimits } from './images/image-pulls.ts';
-export * from './images/pull-records/index.ts';
-export { type ContainerKill, type KillablePod, type KillPodRequest, PodKiller } from './kill/pod-kill.ts';
-export * from './logs/index.ts';
+export type { VerificationPolicy } from './images/pull-records/pull-records.ts';
+export { type PullEnd, PullRecords, type PullRecordsDeps } from './images/pull-records/pull-records.ts';
+export { RecordFiles, type RecordFilesDeps } from './images/pull-records/record-files.ts';
+export { type ContainerKill, type KillablePod, type KillPodRequest, PodKiller } from './kill/pod-killer.ts';
+export {
+  type ChosenInstance,
+  type ContainerLogRequest,
+  ContainerLogs,
+  type ContainerLogsDeps,
+  chooseLogInstance,
+  LogFollowers,
+  type OpenedLog,
+  type WantedInstance,
+} from './logs/container-logs.ts';
+export type { LogView } from './logs/log-decoder.ts';
 export type { LogFiles, LogHandle, LogHint } from './logs/log-files.ts';
+
+export { realLogFiles } from './logs/log-files.ts';
+export type { LogStream } from './logs/log-line.ts';
+export { type LogTime, parseLogTime } from './logs/log-line.ts';
 export {
   containerIdOfLogLink,
   containerLogDirectory,
@@ -79,10 +153,15 @@ export {
   podUidOfLogDirectory,
   restartCountFromLogs,
 } from './logs/log-paths.ts';
-export * from './logs/rotation/index.ts';
-export type { RotationFiles } from './logs/rotation/rotation-files.ts';
+export {
+  ContainerLogManager,
+  type ContainerLogManagerDeps,
+  type ContainerLogPolicy,
+  type LoggingContainer,
+} from './logs/rotation/container-log-manager.ts';
+export type { LogFile, RotationFiles } from './logs/rotation/rotation-files.ts';
+export { realRotationFiles } from './logs/rotation/rotation-files.ts';
 export { resizeDurations, type StartObserver, startMetrics } from './metrics.ts';
-export { RuntimeObserver } from './observe.ts';
 export { computePodActions } from './plan/compute-pod-actions.ts';
 export { CrashBackoff, type CrashBackoffOptions, type RestartDelay } from './plan/crash-backoff.ts';
 export { initializedSandbox } from './plan/init-container-actions.ts';
@@ -91,8 +170,14 @@ export {
   type NodePlannerDeps,
   type NodePlannerSettings,
 } from './plan/node-planner.ts';
-export type { PlanContext, ProbeResult } from './plan/plan-context.ts';
-export type { ContainerToKill, ContainerToReset, KillReason, PodActions } from './plan/pod-actions.ts';
+export type {
+  ContainerToKill,
+  ContainerToReset,
+  KillReason,
+  PlanContext,
+  PodActions,
+  ProbeResult,
+} from './plan/pod-actions.ts';
 export type {
   ContainerPlan,
   ContainerRequest,
@@ -100,22 +185,31 @@ export type {
   PodPlanner,
   SandboxPlan,
 } from './plan/pod-planner.ts';
+export type { ActuatedResources } from './resize/actuated-resources.ts';
+export type { PodLimits, PodLimitsAccess } from './resize/pod-limits.ts';
 export {
   PodRuntime,
   type PodRuntimeDeps,
   type PodRuntimeSettings,
   type RestartRequest,
-} from './pod-runtime.ts';
-export { PodStreams, type PodStreamsDeps, type ProcessStreams } from './pod-streams.ts';
-export type { SyncPodRequest } from './pod-sync.ts';
-export { ReasonCache, type StartOutcome, type WaitingReason } from './reason-cache.ts';
-export type { ActuatedResources } from './resize/actuated.ts';
-export type { PodLimits, PodLimitsAccess } from './resize/pod-limits.ts';
-export { type FileKind, type RuntimeFiles, realRuntimeFiles } from './runtime-files.ts';
-export { type ClusterDns, checkResolvConf, type DnsSettings, type PodDns, podDns } from './sandbox/dns.ts';
-export { kernelHostname, type PodHostname, podHostname } from './sandbox/hostname.ts';
-export { type HostsFileInputs, hostsFile, hostsFilePath } from './sandbox/hosts-file.ts';
-export { parseResolvConf, type ResolverConfig } from './sandbox/resolv-conf.ts';
+} from './runtime-manager.ts';
+export {
+  type ClusterDns,
+  checkResolvConf,
+  type DnsSettings,
+  type PodDns,
+  parseResolvConf,
+  podDns,
+  type ResolverConfig,
+} from './sandbox/dns.ts';
+export {
+  type HostsFileInputs,
+  hostsFile,
+  hostsFilePath,
+  kernelHostname,
+  type PodHostname,
+  podHostname,
+} from './sandbox/hostname.ts';
 export {
   type FoundClass,
   type HandlerAbilities,
@@ -125,7 +219,16 @@ export {
 } from './sandbox/runtime-classes.ts';
 export { decideSandbox, type SandboxDecision } from './sandbox/sandbox-changed.ts';
 export { type PlannedSandboxConfig, type SandboxInputs, sandboxConfig } from './sandbox/sandbox-config.ts';
-export { cpuTimesIn, SandboxTurns } from './sandbox/sandbox-turns.ts';
+export { cpuTimesIn, SandboxTurns } from './sandbox/sandbox-limiter.ts';
 export { type SysctlRules, sysctlProblem } from './sandbox/sysctls.ts';
-export { idsOfBlock, UserNamespaces, type UserNamespacesDeps } from './sandbox/user-namespaces.ts';
-export type { ActionFailure, KillResult, SyncAction, SyncPodResult } from './sync-result.ts';
+export {
+  idsOfBlock,
+  type PodUsersDeps,
+  podUsers,
+  UserNamespaces,
+  type UserNamespacesDeps,
+} from './sandbox/user-namespaces.ts';
+export type { SyncPodRequest } from './sync/pod-sync.ts';
+export { ReasonCache, type StartOutcome, type WaitingReason } from './sync/reason-cache.ts';
+export { RuntimeObserver } from './sync/runtime-observer.ts';
+export type { ActionFailure, KillResult, SyncAction, SyncPodResult } from './sync/sync-result.ts';

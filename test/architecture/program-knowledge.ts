@@ -30,7 +30,7 @@ export const knowledge: Knowledge = {
     },
     'src/cli/doctor/checks/runtime.ts': { wrappers: ['machine.run'], places: ['path'], starts: ['runc'] },
     'src/cli/inherited-descriptors.test.ts': { places: ["'bash'"], starts: ['ls'] },
-    // The programs of src/runtime/containers/volume-parts.ts and src/containerd/mounts.ts.
+    // The programs of src/runtime/containers/subpaths.ts and src/containerd/mounts.ts.
     'src/cli/down.ts': { places: ['file'], starts: [] },
     'src/cli/packet-filter.ts': { places: ['file'], starts: [] },
     'src/node/host-firewall.ts': { starts: ['iptables', 'ip6tables'] },
@@ -74,7 +74,7 @@ export const knowledge: Knowledge = {
     'src/lib/run-command.ts': { places: ['command', 'command.file'], starts: [] },
     // Credential plugins that the configuration names.
     'src/runtime/images/credentials/exec-plugin.ts': { places: ['command'], starts: [] },
-    'src/runtime/containers/volume-parts.ts': { places: ['file'], starts: [], wrappers: ['run'] },
+    'src/runtime/containers/subpaths.ts': { places: ['file'], starts: [], wrappers: ['run'] },
     'src/server/system-logs/journal.ts': {
       places: ['program', '{ ...command, ...limits }'],
       starts: ['journalctl'],

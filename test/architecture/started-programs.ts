@@ -135,13 +135,13 @@ export const startedPrograms: readonly StartedProgram[] = [
     end: 'absolute path',
   }),
 
-  at('src/runtime/containers/volume-parts.ts', "'mount'", {
+  at('src/runtime/containers/subpaths.ts', "'mount'", {
     outside: 'names of the volume and the container; mount points as the kernel lists them',
     check: 'the source is a path of a descriptor of ours; mountArguments',
     end: '--',
   }),
-  at('src/runtime/containers/volume-parts.ts', "'umount'", inside),
-  at('src/runtime/containers/volume-parts.ts', 'file', handsOn),
+  at('src/runtime/containers/subpaths.ts', "'umount'", inside),
+  at('src/runtime/containers/subpaths.ts', 'file', handsOn),
   at('src/runtime/images/credentials/plugin-provider.ts', 'posix.join(this.#deps.binDir, name)', {
     ...none,
     check: `${ofConfig}; image, token and annotations go to standard input as JSON`,

@@ -3,8 +3,7 @@ import { describe, test } from 'node:test';
 import type { Container, PodSpec } from '../../src/kinds/index.ts';
 import type { ObservedContainer, ObservedPod } from '../../src/pods/index.ts';
 import { computePodActions } from '../../src/runtime/plan/compute-pod-actions.ts';
-import type { PlanContext, ProbeResult } from '../../src/runtime/plan/plan-context.ts';
-import type { PodActions } from '../../src/runtime/plan/pod-actions.ts';
+import type { PlanContext, PodActions, ProbeResult } from '../../src/runtime/plan/pod-actions.ts';
 import { anInstance, anObservedPod, aSandbox } from './observed.ts';
 import { aPod } from './pods.ts';
 

@@ -10,12 +10,12 @@ import {
   type PodUid,
   podUid,
 } from '../../src/pods/index.ts';
-import { type HookRunner, noHooks } from '../../src/runtime/hooks/hook-runner.ts';
-import { noCredentials } from '../../src/runtime/images/credentials/index.ts';
+import { type HookRunner, noHooks } from '../../src/runtime/hooks/lifecycle-hooks.ts';
+import { noCredentials } from '../../src/runtime/images/credentials/keyring.ts';
 import { CrashBackoff } from '../../src/runtime/plan/crash-backoff.ts';
-import type { PlanContext } from '../../src/runtime/plan/plan-context.ts';
-import { PodRuntime, type PodRuntimeDeps } from '../../src/runtime/pod-runtime.ts';
-import type { SyncPodResult } from '../../src/runtime/sync-result.ts';
+import type { PlanContext } from '../../src/runtime/plan/pod-actions.ts';
+import { PodRuntime, type PodRuntimeDeps } from '../../src/runtime/runtime-manager.ts';
+import type { SyncPodResult } from '../../src/runtime/sync/sync-result.ts';
 import {
   createSimulatedRuntime,
   type MemoryFiles,

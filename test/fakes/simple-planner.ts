@@ -1,8 +1,7 @@
 import type { PodSandboxConfig } from '../../src/cri/index.ts';
 import type { Pod } from '../../src/pods/index.ts';
 import type { MessageInit } from '../../src/protocols/protobuf/index.ts';
-import { containerAnnotations } from '../../src/runtime/containers/container-annotations.ts';
-import { containerLabels, sandboxLabels } from '../../src/runtime/containers/labels.ts';
+import { containerAnnotations, containerLabels, sandboxLabels } from '../../src/runtime/containers/labels.ts';
 import { containerLogPath, podLogDirectory } from '../../src/runtime/logs/log-paths.ts';
 import { computePodActions } from '../../src/runtime/plan/compute-pod-actions.ts';
 import type { PodPlanner } from '../../src/runtime/plan/pod-planner.ts';

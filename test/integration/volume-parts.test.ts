@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
-import { isUnmade, whyUnusable } from '../../src/runtime/containers/volume-parts.ts';
+import { isUnmade, whyUnusable } from '../../src/runtime/containers/subpaths.ts';
 import { realVolumeParts } from '../../src/runtime/index.ts';
 
 const parts = realVolumeParts(realClock());

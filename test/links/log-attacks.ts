@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ContainerStatus } from '../../src/cri/index.ts';
 import { holdDirectory } from '../../src/lib/index.ts';
-import { ContainerRemover } from '../../src/runtime/containers/container-remover.ts';
+import { ContainerRemover } from '../../src/runtime/containers/container-deletor.ts';
 import { realLogFiles, realRotationFiles, realRuntimeFiles } from '../../src/runtime/index.ts';
 import { makeFresh } from './fresh-directory.ts';
 import type { Arena, Attack, Place } from './place.ts';

@@ -1,17 +1,15 @@
-import type { ContainerConfig, Device, Mount, UserNamespace } from '../../cri/index.ts';
+import type { ContainerConfig, Device, Mount, Signal, UserNamespace } from '../../cri/index.ts';
 import type { Container } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import { containerLogPath } from '../logs/log-paths.ts';
-import { containerNamespaces, podNamespaces } from '../sandbox/namespaces.ts';
-import { containerAnnotations } from './container-annotations.ts';
+import { containerNamespaces, podNamespaces } from '../sandbox/sandbox-config.ts';
 import { containerEnvironment, type EnvironmentInputs, textLookup, type Variable } from './environment.ts';
 import { ExpansionBudget, expand } from './expansion.ts';
-import { containerLabels } from './labels.ts';
+import { containerAnnotations, containerLabels } from './labels.ts';
 import { containerResources, type LinuxNode, type ResourceGrants } from './linux-resources.ts';
 import { containerMounts, type MountInputs, volumeDevices } from './mounts.ts';
 import { containerSecurityContext, type SecurityInputs } from './security-context.ts';
-import { stopSignal } from './stop-signal.ts';
 
 /** What devices that were set aside for the container bring along. */
 export interface DeviceGrants {
@@ -89,4 +87,10 @@ function withMappings(
   if (userNamespace?.mode !== 'POD') return mounts;
   const { uids: uidMappings, gids: gidMappings } = userNamespace;
   return mounts.map((mount) => ({ ...mount, uidMappings, gidMappings }));
+}
+
+/** The signal a container wants to be stopped with; undefined leaves it to the image and the runtime. */
+export function stopSignal({ lifecycle }: Container): Signal | undefined {
+  const name = lifecycle?.stopSignal ?? '';
+  return name === '' ? undefined : (name.replace('+', 'PLUS').replace('-', 'MINUS') as Signal);
 }

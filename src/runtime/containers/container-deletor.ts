@@ -1,6 +1,10 @@
-import { cancelled, type Logger } from '../../lib/index.ts';
+import type { CriClient } from '../../cri/index.ts';
+import { cancelled, isKind, type Logger, SingleFlight } from '../../lib/index.ts';
 import type { ObservedContainer, ObservedPod } from '../../pods/index.ts';
-import type { ContainerRemover } from './container-remover.ts';
+import { containerLogLink } from '../logs/log-paths.ts';
+import { readOwner } from './labels.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
+import { lastWordsFile } from './termination-message.ts';
 
 /** Which dead containers of a pod to remove: older ones of the container that died, or all of the pod. */
 export type Surplus =
@@ -66,5 +70,48 @@ export class ContainerDeletor implements AsyncDisposable {
     }
     this.#queue.clear();
     this.#worker = undefined;
+  }
+}
+
+export interface ContainerRemoverDeps {
+  readonly cri: Pick<CriClient, 'containerStatus' | 'removeContainer'>;
+  readonly files: RuntimeFiles;
+  /** Where the links to all logs are. */
+  readonly logLinksDir: string;
+  /** Told of each container that is gone. */
+  readonly removed: (id: string) => void;
+}
+
+/** Removes dead containers. One that is gone already counts as removed. */
+export class ContainerRemover {
+  readonly #deps: ContainerRemoverDeps;
+  /** Several may want the same one gone, and runtimes refuse to remove what is being removed. */
+  readonly #removals = new SingleFlight<string, unknown>();
+
+  constructor(deps: ContainerRemoverDeps) {
+    this.#deps = deps;
+  }
+
+  /** Its logs go first, so that a container whose logs cannot be removed is found again. */
+  async remove(containerId: string, logs: 'with-logs' | 'keep-logs', signal: AbortSignal): Promise<void> {
+    try {
+      if (logs === 'with-logs') await this.#removeLogs(containerId, signal);
+      const remove = (inner: AbortSignal) => this.#deps.cri.removeContainer({ containerId }, inner);
+      await this.#removals.run(containerId, remove, signal);
+    } catch (error) {
+      if (!isKind(error, 'NotFound')) throw error;
+    }
+    this.#deps.removed(containerId);
+  }
+
+  async #removeLogs(containerId: string, signal: AbortSignal): Promise<void> {
+    const { cri, files, logLinksDir } = this.#deps;
+    const { status } = await cri.containerStatus({ containerId }, signal);
+    if (status === undefined) return;
+    const owner = readOwner(status.labels);
+    const lastWords = lastWordsFile(status);
+    if (lastWords !== undefined) await files.remove(lastWords);
+    if (owner !== undefined) await files.remove(containerLogLink(logLinksDir, { ...owner, containerId }));
+    if (status.logPath !== '') await files.removeLogs(status.logPath);
   }
 }

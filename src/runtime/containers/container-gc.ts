@@ -2,12 +2,12 @@ import { posix } from 'node:path';
 import type { CriClient } from '../../cri/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger, together } from '../../lib/index.ts';
 import type { Pod, PodUid, RuntimeContainer, RuntimePod } from '../../pods/index.ts';
-import type { PodKiller } from '../kill/pod-kill.ts';
+import type { PodKiller } from '../kill/pod-killer.ts';
 import { containerIdOfLogLink, podLogDirectory, podUidOfLogDirectory } from '../logs/log-paths.ts';
-import type { RuntimeObserver } from '../observe.ts';
-import type { RuntimeFiles } from '../runtime-files.ts';
-import type { ContainerRemover } from './container-remover.ts';
-import { restorePod } from './restored-spec.ts';
+import type { RuntimeObserver } from '../sync/runtime-observer.ts';
+import type { ContainerRemover } from './container-deletor.ts';
+import { restorePod } from './labels.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
 
 export interface GcPolicy {
   /** Younger dead containers are left alone. */

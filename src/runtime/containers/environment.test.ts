@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
+import fc from 'fast-check';
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { ConfigMap, Container, EnvFromSource, EnvVar, Secret, Service } from '../../kinds/index.ts';
 import { KubelingError } from '../../lib/index.ts';
@@ -9,6 +10,7 @@ import {
   type EnvironmentInputs,
   expandProbeCommand,
   type ObjectLookup,
+  readEnvFile,
   textLookup,
 } from './environment.ts';
 import { ExpansionBudget } from './expansion.ts';
@@ -388,4 +390,54 @@ describe('the size of variables and commands', () => {
     const literal = 'x'.repeat(1_000_000);
     assert.deepEqual(expandProbeCommand([literal, '$(A)'], { name: 'm', env }), [literal, 'x'.repeat(1_000)]);
   });
+});
+
+const found: readonly [string, string | undefined][] = [
+  ["KEY='value'", 'value'],
+  ["KEY='value'\n", 'value'],
+  ["KEY='value'\r\n", 'value'],
+  ["  KEY='value' # why", 'value'],
+  ["# note\n\n \t\nOTHER='x'\nKEY='v=1 # $X \"q\"'\n", 'v=1 # $X "q"'],
+  ["KEY='two\nlines'\nOTHER='x'", 'two\nlines'],
+  ["KEY=''", ''],
+  ["KEY= 'value'\n", ''],
+  ["KEY='first'\nKEY='second'", 'first'],
+  ["OTHER='KEY='", undefined],
+  ["KEY='value'\nnonsense", 'value'],
+  ['', undefined],
+];
+for (const [text, expected] of found) {
+  test(`${JSON.stringify(text)} has KEY as ${JSON.stringify(expected)}`, () =>
+    assert.equal(readEnvFile(text, 'KEY'), expected));
+}
+
+for (const text of [
+  'KEY',
+  "KEY ='v'",
+  'KEY=v',
+  'KEY="v"',
+  "KEY='v",
+  "='v'",
+  "KEY='v'x",
+  'KEY=',
+  "nonsense\nKEY='v'",
+]) {
+  test(`${JSON.stringify(text)} is refused`, () => {
+    assert.throws(() => readEnvFile(text, 'KEY'), {
+      code: 'CONTAINER_CONFIG',
+      message: "couldn't parse env file",
+    });
+  });
+}
+
+test('any text is read or refused, and nothing else happens', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom('K', '=', "'", '\n', ' ', '#', 'x') }), (text) => {
+      try {
+        readEnvFile(text, 'K');
+      } catch (error) {
+        assert.ok(error instanceof KubelingError);
+      }
+    }),
+  );
 });

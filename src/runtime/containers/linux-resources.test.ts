@@ -6,10 +6,10 @@ import type { Container, PodSpec, ResourceRequirements } from '../../kinds/index
 import {
   containerResources,
   type LinuxNode,
+  oomScoreAdj,
   overheadResources,
   sandboxResources,
 } from './linux-resources.ts';
-import { oomScoreAdj } from './oom-score.ts';
 
 const Gi = 1024n ** 3n;
 const node: LinuxNode = {

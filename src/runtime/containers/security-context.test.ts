@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { Container, PodSecurityContext, SecurityContext } from '../../kinds/index.ts';
-import { containerSecurityContext, imageUser, type SecurityInputs } from './security-context.ts';
-import { appArmorProblem } from './security-profiles.ts';
+import {
+  appArmorProblem,
+  containerSecurityContext,
+  imageUser,
+  type SecurityInputs,
+} from './security-context.ts';
 
 const inputs: SecurityInputs = {
   imageUser: imageUser(undefined, ''),

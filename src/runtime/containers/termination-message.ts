@@ -2,9 +2,8 @@ import { posix } from 'node:path';
 import type { ContainerStatus } from '../../cri/index.ts';
 import { describeError, KubelingError } from '../../lib/index.ts';
 import { LogDecoder } from '../logs/log-decoder.ts';
-import type { RuntimeFiles } from '../runtime-files.ts';
-import { readContainerAnnotations } from './container-annotations.ts';
-import { readOwner } from './labels.ts';
+import { readContainerAnnotations, readOwner } from './labels.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
 
 const maxFileBytes = 4_096;
 const maxLogBytes = 2_048;

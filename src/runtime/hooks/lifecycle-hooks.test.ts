@@ -13,8 +13,7 @@ import {
   KubelingError,
   MetricRegistry,
 } from '../../lib/index.ts';
-import { hookMetrics } from './hook-metrics.ts';
-import { LifecycleHooks, type LifecycleHooksDeps } from './lifecycle-hooks.ts';
+import { hookMetrics, LifecycleHooks, type LifecycleHooksDeps } from './lifecycle-hooks.ts';
 
 const pod = podOf({ a: {} });
 const target = {

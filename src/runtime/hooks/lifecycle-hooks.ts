@@ -1,5 +1,6 @@
 import type { CriClient } from '../../cri/index.ts';
-import type { ExecAction, HTTPGetAction, LifecycleHandler } from '../../kinds/index.ts';
+import type { Container, ExecAction, HTTPGetAction, LifecycleHandler } from '../../kinds/index.ts';
+import type { MetricRegistry } from '../../lib/index.ts';
 import {
   type Clock,
   describeError,
@@ -11,9 +12,8 @@ import {
   type Logger,
   withDeadline,
 } from '../../lib/index.ts';
+import type { PodUid } from '../../pods/index.ts';
 import { actionRequest, describePod, type Pod, type PodJournal } from '../../pods/index.ts';
-import { type HookObserver, unobservedHooks } from './hook-metrics.ts';
-import type { HookRunner, HookTarget } from './hook-runner.ts';
 
 export interface LifecycleHooksDeps {
   readonly cri: Pick<CriClient, 'execSync'>;
@@ -146,3 +146,83 @@ function describeCommand([program = '', ...words]: readonly string[]): string {
 function isNotTls(error: unknown): boolean {
   return error instanceof KubelingError && error.code === 'HTTP_NOT_TLS';
 }
+
+/** Told what became of hooks, to be counted. Never throws. */
+export interface HookObserver {
+  /** A hook that asked with TLS got its answer without. */
+  fellBack(): void;
+  /** A sleep was given up before its time. */
+  sleepCut(): void;
+}
+
+export const unobservedHooks: HookObserver = { fellBack() {}, sleepCut() {} };
+
+/** Make one for a registry; the names are those dashboards know. */
+export function hookMetrics(registry: MetricRegistry): HookObserver {
+  const counter = (name: string, help: string) => registry.counter({ name, help }).with({});
+  const fallbacks = counter(
+    'kubelet_lifecycle_handler_http_fallbacks_total',
+    'Hooks that asked with TLS and got their answer without.',
+  );
+  const sleeps = counter(
+    'kubelet_sleep_action_terminated_early_total',
+    'Sleep hooks that were given up before their time.',
+  );
+  return { fellBack: () => fallbacks.inc(), sleepCut: () => sleeps.inc() };
+}
+
+export interface HookTarget {
+  readonly pod: Pod;
+  /** As the pod's spec has it, or as much as the runtime remembers of it. */
+  readonly container: Pick<Container, 'name' | 'ports'>;
+  readonly containerId: string;
+}
+
+/**
+ * Runs the hooks of containers. Rejects when the hook failed; the message may hold output of the container and is
+ * kept out of events.
+ */
+export interface HookRunner {
+  run(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void>;
+}
+
+/** Takes every hook for done. */
+export const noHooks: HookRunner = { run: async () => {} };
+
+/** A preStop hook that an earlier kubelet has begun. */
+export interface BegunPreStop {
+  /** Since it began. */
+  readonly usedMs: number;
+  /** Until the container must have ended; at least a second. */
+  readonly msLeft: number;
+}
+
+/**
+ * Keeps across kubelets how far the hooks of containers have come. What is told holds at once; the answer settles when
+ * it is kept, or cannot be for now.
+ */
+export interface HookNotes {
+  /** The container is about to start, and its postStart hook to run. */
+  postStartDue(pod: Pod, containerId: string): Promise<void>;
+  /** The hook has ended, and what follows from that is done. */
+  postStartOver(pod: Pod, containerId: string): Promise<void>;
+  /**
+   * The containers whose postStart hook has not ended, in the order they were started. Containers start one at a time,
+   * but of a start nobody knows the outcome of the hook stays due while the next one starts.
+   */
+  postStartsOf(uid: PodUid): readonly string[];
+  preStopBegun(pod: Pod, containerId: string, graceSeconds: number): Promise<void>;
+  /** undefined when no preStop hook of the container was ever begun. */
+  preStopOf(uid: PodUid, containerId: string): BegunPreStop | undefined;
+  /** The container has ended: nobody asks for its hooks any more. */
+  stopped(pod: Pod, containerId: string): Promise<void>;
+}
+
+export const noHookNotes: HookNotes = {
+  postStartDue: async () => {},
+  postStartOver: async () => {},
+  postStartsOf: () => [],
+  preStopBegun: async () => {},
+  preStopOf: () => undefined,
+  stopped: async () => {},
+};

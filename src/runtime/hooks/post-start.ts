@@ -1,10 +1,9 @@
 import type { Container } from '../../kinds/index.ts';
 import { type Clock, describeError, type Logger } from '../../lib/index.ts';
 import { containerFieldPath, describePod, type Pod, type PodJournal } from '../../pods/index.ts';
-import type { PodKiller } from '../kill/pod-kill.ts';
-import type { ActionFailure } from '../sync-result.ts';
-import type { HookNotes } from './hook-notes.ts';
-import type { HookRunner } from './hook-runner.ts';
+import type { PodKiller } from '../kill/pod-killer.ts';
+import type { ActionFailure } from '../sync/sync-result.ts';
+import type { HookNotes, HookRunner } from './lifecycle-hooks.ts';
 
 export interface PostStartDeps {
   readonly clock: Clock;

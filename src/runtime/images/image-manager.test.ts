@@ -5,9 +5,10 @@ import { busybox, PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-r
 import { noLatency, registryOf, scriptedFaults } from '../../../test/simulator/index.ts';
 import { cancelled, collectLogs, KubelingError, realClock } from '../../lib/index.ts';
 import { type Pod, pullPolicyOf, readImageName } from '../../pods/index.ts';
-import { noCredentials, pullCredential } from './credentials/pull-credential.ts';
-import { ImageLeases } from './gc/index.ts';
-import { PullRecords, RecordFiles } from './pull-records/index.ts';
+import { noCredentials, pullCredential } from './credentials/keyring.ts';
+import { ImageLeases } from './gc/image-leases.ts';
+import { PullRecords } from './pull-records/pull-records.ts';
+import { RecordFiles } from './pull-records/record-files.ts';
 
 const remote = 'localhost/app:1';
 const registry = registryOf([{ reference: remote, pullMs: 1_500, sizeBytes: 1_234, command: ['sh'] }]);

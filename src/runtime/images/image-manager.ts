@@ -18,11 +18,11 @@ import {
 } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { StartObserver } from '../metrics.ts';
-import type { CredentialProvider, PullCredential } from './credentials/index.ts';
-import type { ImageLeases } from './gc/index.ts';
+import type { CredentialProvider, PullCredential } from './credentials/keyring.ts';
+import type { ImageLeases } from './gc/image-leases.ts';
 import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts';
-import { tellPull } from './pull-news.ts';
-import type { PullEnd, PullRecords } from './pull-records/index.ts';
+import { tellPull } from './pull-progress.ts';
+import type { PullEnd, PullRecords } from './pull-records/pull-records.ts';
 
 /** The waiting reasons of a container whose image is not to be had; part of the API. */
 export type ImageFailureReason =

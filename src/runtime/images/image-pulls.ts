@@ -11,10 +11,9 @@ import {
   Slots,
 } from '../../lib/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
-import type { PullCredential } from './credentials/index.ts';
+import type { PullCredential } from './credentials/keyring.ts';
 import { repositoryOf } from './image-name.ts';
-import { type Arrival, IngestWatch, type Look } from './ingest-watch.ts';
-import { PullRate } from './pull-rate.ts';
+import { type Arrival, IngestWatch, type Look } from './ingest-watcher.ts';
 
 export interface PullLimits {
   /** How many pulls run at once; undefined for any number. */
@@ -251,4 +250,36 @@ function severalFailures(failures: readonly unknown[]): KubelingError {
   return new KubelingError('CRI_FAILED', texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`, {
     cause: failures[0],
   });
+}
+
+export interface RateLimits {
+  /** 0 for any number. */
+  readonly qps: number;
+  readonly burst: number;
+}
+
+/** A bucket that fills with `qps` a second up to `burst`. */
+export class PullRate {
+  readonly #limits: RateLimits;
+  readonly #clock: Clock;
+  #tokens: number;
+  #lastMs: number;
+
+  constructor(limits: RateLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#tokens = limits.burst;
+    this.#lastMs = clock.monotonicMs();
+  }
+
+  take(): boolean {
+    const { qps, burst } = this.#limits;
+    if (qps <= 0) return true;
+    const nowMs = this.#clock.monotonicMs();
+    this.#tokens = Math.min(burst, this.#tokens + ((nowMs - this.#lastMs) / 1_000) * qps);
+    this.#lastMs = nowMs;
+    if (this.#tokens < 1) return false;
+    this.#tokens--;
+    return true;
+  }
 }

@@ -1,6 +1,8 @@
+import type { Container } from '../../kinds/index.ts';
 import { type Clock, cancelled, type Timer } from '../../lib/index.ts';
-import type { PodUid } from '../../pods/index.ts';
-import type { BegunPreStop } from '../hooks/hook-notes.ts';
+import type { Pod, PodUid } from '../../pods/index.ts';
+import type { BegunPreStop } from '../hooks/lifecycle-hooks.ts';
+import type { KillReason } from '../plan/pod-actions.ts';
 
 export interface HookRun {
   /** Settles when the hook ended, failed or was given up; never rejects. */
@@ -73,4 +75,20 @@ export class KillRecord implements Disposable {
       this.#hookController.abort(cancelled('The hook has used up the grace period')),
     );
   }
+}
+
+/** No container gets less, so that one that ends at once is not killed. */
+export const minimumGraceSeconds = 2;
+
+/** How long a container may take to end, unless an override says otherwise. */
+export function graceSecondsOf(pod: Pod, container: Container, reason: KillReason): number {
+  const { deletionGracePeriodSeconds } = pod.metadata;
+  if (deletionGracePeriodSeconds !== undefined) return deletionGracePeriodSeconds;
+  const ofProbe = probeOf(container, reason)?.terminationGracePeriodSeconds;
+  return ofProbe ?? pod.spec.terminationGracePeriodSeconds ?? minimumGraceSeconds;
+}
+
+function probeOf(container: Container, reason: KillReason): Container['livenessProbe'] {
+  if (reason === 'LivenessProbe') return container.livenessProbe;
+  return reason === 'StartupProbe' ? container.startupProbe : undefined;
 }

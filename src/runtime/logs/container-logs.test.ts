@@ -2,10 +2,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { ContainerStatus } from '../../cri/index.ts';
+import { ContainerStatus as CriContainerStatus } from '../../cri/index.ts';
+import type { ContainerState, ContainerStatus } from '../../kinds/index.ts';
 import { cancelled, type ErrorCode, KubelingError } from '../../lib/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import { type ContainerLogRequest, ContainerLogs } from './container-logs.ts';
+import {
+  type ContainerLogRequest,
+  ContainerLogs,
+  chooseLogInstance,
+  type WantedInstance,
+} from './container-logs.ts';
 
 const path = '/logs/ns_p_u/c/0.log';
 const pod: Pod = {
@@ -31,14 +37,14 @@ const labels = {
   'io.kubernetes.pod.name': 'p',
   'io.kubernetes.pod.namespace': 'ns',
 };
-const running = ContainerStatus.create({ id: 'id', state: 'CONTAINER_RUNNING', logPath: path, labels });
+const running = CriContainerStatus.create({ id: 'id', state: 'CONTAINER_RUNNING', logPath: path, labels });
 
 class Rig {
   readonly clock = new VirtualClock();
   readonly files = new MemoryLogFiles();
   readonly controller = new AbortController();
   readonly asked: string[] = [];
-  answer: ContainerStatus | KubelingError = running;
+  answer: CriContainerStatus | KubelingError = running;
   readonly logs = new ContainerLogs({
     clock: this.clock,
     files: this.files,
@@ -96,7 +102,7 @@ test('the runtime says where the log is', async () => {
   assert.deepEqual([String(Buffer.concat(chunks)), rig.asked, rig.files.handles], ['hello\n', ['id'], 0]);
 });
 
-const oddPaths: readonly (readonly [string, Partial<ContainerStatus>, RegExp])[] = [
+const oddPaths: readonly (readonly [string, Partial<CriContainerStatus>, RegExp])[] = [
   [
     'outside the directory of the pod',
     { logPath: '/logs/ns_p_u/../other/0.log' },
@@ -165,4 +171,70 @@ test('a reader who goes ends the following, and nothing stays open', async () =>
   await rig.clock.advance(0);
   assert.equal(state.end, rig.controller.signal.reason);
   assert.deepEqual([rig.files.handles, rig.files.watchers, rig.clock.pendingTimers], [0, 0, 0]);
+});
+
+const runningState: ContainerState = { running: {} };
+const ended = (containerID: string): ContainerState => ({ terminated: { exitCode: 1, containerID } });
+const waiting = (reason: string): ContainerState => ({ waiting: { reason } });
+
+function choose(status: Partial<ContainerStatus> | undefined, wanted: WantedInstance = { which: 'newest' }) {
+  const whole = { name: 'c', ready: false, restartCount: 0, image: '', imageID: '', ...status };
+  const chosen = chooseLogInstance(
+    'p',
+    status === undefined ? {} : { containerStatuses: [whole] },
+    'c',
+    wanted,
+  );
+  return chosen.kind === 'found' ? chosen.containerId : chosen.message;
+}
+
+const rows: readonly (readonly [string, Partial<ContainerStatus> | undefined, string])[] = [
+  ['one that runs', { state: runningState, containerID: 'x://1', lastState: ended('x://0') }, 'x://1'],
+  ['one that ended', { state: ended('x://1'), lastState: ended('x://0') }, 'x://1'],
+  ['one whose successor never came to be', { state: ended(''), lastState: ended('x://0') }, 'x://0'],
+  [
+    'one that is to be started again',
+    { state: waiting('CrashLoopBackOff'), lastState: ended('x://0') },
+    'x://0',
+  ],
+  ['one of which nothing is left', { state: ended('') }, 'container "c" in pod "p" is terminated'],
+  ['one that nobody knows', undefined, 'container "c" in pod "p" is not available'],
+  ['one without a state', {}, 'container "c" in pod "p" is waiting to start - no logs yet'],
+  [
+    'one that is made',
+    { state: waiting('ContainerCreating') },
+    'container "c" in pod "p" is waiting to start: ContainerCreating',
+  ],
+  [
+    'one without its image',
+    { state: waiting('ErrImagePull') },
+    'container "c" in pod "p" is waiting to start: image can\'t be pulled',
+  ],
+  [
+    'one still without its image',
+    { state: waiting('ImagePullBackOff') },
+    'container "c" in pod "p" is waiting to start: trying and failing to pull image',
+  ],
+];
+
+for (const [what, status, answer] of rows) {
+  test(`the log of ${what}: ${answer}`, () => assert.equal(choose(status), answer));
+}
+
+test('the instance before is the one that ended last', () => {
+  const previous = { which: 'previous' } as const;
+  assert.equal(
+    choose({ state: runningState, containerID: 'x://1', lastState: ended('x://0') }, previous),
+    'x://0',
+  );
+  const none = 'previous terminated container "c" in pod "p" not found';
+  assert.equal(choose({ state: runningState, containerID: 'x://1' }, previous), none);
+  assert.equal(choose({ state: ended('x://1') }, previous), none);
+});
+
+test('an id leads only to an instance of this container', () => {
+  const status = { state: runningState, containerID: 'x://1', lastState: ended('x://0') };
+  for (const id of ['x://0', 'x://1']) assert.equal(choose(status, { which: 'id', id }), id);
+  for (const id of ['x://2', ''])
+    assert.equal(choose(status, { which: 'id', id }), `container "c" in pod "p" has no instance ${id}`);
 });

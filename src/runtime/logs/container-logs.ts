@@ -1,12 +1,11 @@
 import { posix } from 'node:path';
-import type { ContainerStatus, CriClient } from '../../cri/index.ts';
+import type { CriClient, ContainerStatus as CriContainerStatus } from '../../cri/index.ts';
+import type { ContainerStatus, PodStatus } from '../../kinds/index.ts';
 import { type Clock, describeError, isKind, onAbort } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { readOwner } from '../containers/labels.ts';
 import type { LogView } from './log-decoder.ts';
 import type { LogFiles } from './log-files.ts';
-import type { LogFollowers } from './log-followers.ts';
-import { chooseLogInstance, type WantedInstance } from './log-instance.ts';
 import { podLogDirectory } from './log-paths.ts';
 import { LogReader, type LogReading } from './log-reader.ts';
 import { LogTrail } from './log-trail.ts';
@@ -79,7 +78,7 @@ export class ContainerLogs {
 
   /** What the runtime says is looked at, too: nothing but the log of this very container is read. */
   #pathOf(
-    { logPath, labels }: ContainerStatus,
+    { logPath, labels }: CriContainerStatus,
     { pod, container }: ContainerLogRequest,
   ): { readonly path: string; readonly problem: string | undefined } {
     const path = posix.normalize(logPath);
@@ -92,7 +91,7 @@ export class ContainerLogs {
     return { path, problem: isInside ? undefined : `the log ${path} is not in ${directory}` };
   }
 
-  async #status(containerId: string, signal: AbortSignal): Promise<ContainerStatus | undefined> {
+  async #status(containerId: string, signal: AbortSignal): Promise<CriContainerStatus | undefined> {
     try {
       const id = containerId.replace(/^[^:]*:\/\//, '');
       return (await this.#deps.cri.containerStatus({ containerId: id }, signal)).status;
@@ -140,4 +139,98 @@ function readOnce(
     }
   }
   return read();
+}
+
+/** Those who read logs while they are written: they have hold of a file before it is removed. */
+export class LogFollowers {
+  readonly #trails = new Map<string, Set<LogTrail>>();
+
+  get size(): number {
+    return this.#trails.size;
+  }
+
+  /** Until it is disposed of. */
+  add(path: string, trail: LogTrail): Disposable {
+    const directory = posix.dirname(path);
+    const trails = this.#trails.get(directory) ?? new Set();
+    this.#trails.set(directory, trails.add(trail));
+    return {
+      [Symbol.dispose]: () => {
+        trails.delete(trail);
+        if (trails.size === 0 && this.#trails.get(directory) === trails) this.#trails.delete(directory);
+      },
+    };
+  }
+
+  /** Settles when each of them has opened what there is in the directory, or has failed to. */
+  async catchUp(directory: string): Promise<void> {
+    const trails = this.#trails.get(directory);
+    if (trails !== undefined) await Promise.allSettled([...trails].map((trail) => trail.catchUp()));
+  }
+}
+
+/** Which instance of a container a log is asked of. */
+export type WantedInstance =
+  | { readonly which: 'newest' }
+  /** The one before the newest. */
+  | { readonly which: 'previous' }
+  /** By the id its status gives it, scheme and all. */
+  | { readonly which: 'id'; readonly id: string };
+
+export type ChosenInstance =
+  | { readonly kind: 'found'; readonly containerId: string }
+  | { readonly kind: 'refused'; readonly message: string };
+
+/** Decides by the pod's status whose log is read; what is refused is told in the words clients know. */
+export function chooseLogInstance(
+  podName: string,
+  status: PodStatus,
+  containerName: string,
+  wanted: WantedInstance,
+): ChosenInstance {
+  const about = `container ${JSON.stringify(containerName)} in pod ${JSON.stringify(podName)}`;
+  const container = statusOf(status, containerName);
+  if (container === undefined) return refused(`${about} is not available`);
+  if (wanted.which === 'id') return byId(container, wanted.id, about);
+  const last = container.lastState?.terminated?.containerID;
+  if (wanted.which === 'previous') return found(last) ?? refused(`previous terminated ${about} not found`);
+  return newest(container, about);
+}
+
+function newest({ containerID, state, lastState }: ContainerStatus, about: string): ChosenInstance {
+  const last = lastState?.terminated?.containerID;
+  const terminated = refused(`${about} is terminated`);
+  if (state?.running !== undefined) return found(containerID) ?? terminated;
+  if (state?.terminated !== undefined)
+    return found(state.terminated.containerID) ?? found(last) ?? terminated;
+  if (lastState?.terminated !== undefined) return found(last) ?? terminated;
+  if (state?.waiting === undefined) return refused(`${about} is waiting to start - no logs yet`);
+  return refused(`${about} is waiting to start: ${waitingWords(state.waiting.reason ?? '')}`);
+}
+
+function waitingWords(reason: string): string {
+  if (reason === 'ErrImagePull') return "image can't be pulled";
+  return reason === 'ImagePullBackOff' ? 'trying and failing to pull image' : reason;
+}
+
+/** Only an instance the status speaks of: an id leads to no other container. */
+function byId({ containerID, state, lastState }: ContainerStatus, id: string, about: string): ChosenInstance {
+  const known = [containerID, state?.terminated?.containerID, lastState?.terminated?.containerID];
+  return known.includes(id) ? (found(id) ?? refused('')) : refused(`${about} has no instance ${id}`);
+}
+
+function statusOf(status: PodStatus, name: string): ContainerStatus | undefined {
+  return [
+    ...(status.containerStatuses ?? []),
+    ...(status.initContainerStatuses ?? []),
+    ...(status.ephemeralContainerStatuses ?? []),
+  ].find((container) => container.name === name);
+}
+
+function found(containerId: string | undefined): ChosenInstance | undefined {
+  return containerId === undefined || containerId === '' ? undefined : { kind: 'found', containerId };
+}
+
+function refused(message: string): ChosenInstance {
+  return { kind: 'refused', message };
 }

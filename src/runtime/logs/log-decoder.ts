@@ -1,6 +1,5 @@
-import { LineSplitter } from './line-splitter.ts';
 import type { LineHead, LogStream } from './log-line.ts';
-import { isBefore, type LogTime } from './log-time.ts';
+import { isBefore, LineSplitter, type LogTime } from './log-line.ts';
 
 /** What of a log is shown, and how. */
 export interface LogView {

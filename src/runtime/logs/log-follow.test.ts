@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { cancelled } from '../../lib/index.ts';
-import { LogFollowers } from './log-followers.ts';
+import { LogFollowers } from './container-logs.ts';
 import { LogReader, type LogReading } from './log-reader.ts';
 import { LogTrail } from './log-trail.ts';
 

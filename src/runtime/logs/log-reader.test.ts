@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
 import { naiveLog } from '../../../test/fakes/naive-log.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { parseLogTime } from './log-line.ts';
 import { LogReader, type LogReading } from './log-reader.ts';
-import { parseLogTime } from './log-time.ts';
 import { LogTrail } from './log-trail.ts';
 
 const path = '/logs/ns_pod_uid/main/0.log';

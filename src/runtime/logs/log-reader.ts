@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import { type Clock, HintLatch } from '../../lib/index.ts';
-import { type ChunkRange, chunksOf } from './file-chunks.ts';
 import { LogDecoder, type LogView } from './log-decoder.ts';
 import type { LogFiles } from './log-files.ts';
 import { TailSearch } from './log-tail.ts';
 import type { LogTrail, TrailFile } from './log-trail.ts';
+import { type ChunkRange, chunksOf } from './log-trail.ts';
 
 export interface LogReading {
   readonly path: string;

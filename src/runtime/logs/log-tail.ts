@@ -1,8 +1,7 @@
-import { chunksOf } from './file-chunks.ts';
-import { LineSplitter } from './line-splitter.ts';
 import type { LogHandle } from './log-files.ts';
-import { HeadParser, maxHeadBytes, maxJsonLineBytes, parseJsonLine } from './log-line.ts';
+import { HeadParser, LineSplitter, maxHeadBytes, maxJsonLineBytes, parseJsonLine } from './log-line.ts';
 import type { TrailFile } from './log-trail.ts';
+import { chunksOf } from './log-trail.ts';
 
 const blockBytes = 64 << 10;
 const newline = 0x0a;

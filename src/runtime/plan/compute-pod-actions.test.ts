@@ -6,7 +6,7 @@ import { a, b, brief, check, exited, i1, i2, notReady, quiet, s1, s2 } from '../
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { Container } from '../../kinds/index.ts';
 import { computePodActions } from './compute-pod-actions.ts';
-import type { ProbeResult } from './plan-context.ts';
+import type { ProbeResult } from './pod-actions.ts';
 
 const create = { killPod: true, createSandbox: true } as const;
 const once: Container = { name: 'once', image: 'x:1', restartPolicy: 'Never' };

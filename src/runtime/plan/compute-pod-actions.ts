@@ -11,12 +11,11 @@ import {
   type Pod,
   restartsAfterExit,
 } from '../../pods/index.ts';
-import { restoreContainer } from '../containers/restored-spec.ts';
+import { restoreContainer } from '../containers/labels.ts';
 import { planResize, type ResizePlan } from '../resize/resize-plan.ts';
 import { decideSandbox, type SandboxDecision } from '../sandbox/sandbox-changed.ts';
 import { initContainerActions, passedInitialization } from './init-container-actions.ts';
-import type { PlanContext } from './plan-context.ts';
-import type { ContainerToKill, ContainerToReset, PodActions } from './pod-actions.ts';
+import type { ContainerToKill, ContainerToReset, PlanContext, PodActions } from './pod-actions.ts';
 import { regularContainerActions } from './regular-container-actions.ts';
 
 /**

@@ -13,8 +13,7 @@ import {
 import { specHash } from '../containers/spec-hash.ts';
 import { restartsForResize } from '../resize/resize-plan.ts';
 import { decideSandbox } from '../sandbox/sandbox-changed.ts';
-import type { PlanContext } from './plan-context.ts';
-import type { ContainerToKill } from './pod-actions.ts';
+import type { ContainerToKill, PlanContext } from './pod-actions.ts';
 import { resizeKill } from './regular-container-actions.ts';
 
 export interface InitContainerActions {

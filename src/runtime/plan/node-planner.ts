@@ -20,13 +20,12 @@ import {
   newTerminationFile,
   type SubPath,
 } from '../containers/mounts.ts';
+import type { SeccompSettings } from '../containers/security-context.ts';
 import { imageUser } from '../containers/security-context.ts';
-import type { SeccompSettings } from '../containers/security-profiles.ts';
 import type { KnownServices } from '../containers/service-variables.ts';
-import { whyUnusable } from '../containers/volume-parts.ts';
+import { whyUnusable } from '../containers/subpaths.ts';
 import type { ClusterDns, DnsSettings } from '../sandbox/dns.ts';
-import { podHostname } from '../sandbox/hostname.ts';
-import { hostsFile, hostsFilePath } from '../sandbox/hosts-file.ts';
+import { hostsFile, hostsFilePath, podHostname } from '../sandbox/hostname.ts';
 import { sandboxConfig } from '../sandbox/sandbox-config.ts';
 import { computePodActions } from './compute-pod-actions.ts';
 import type { ContainerPlan, ContainerRequest, PlannedFile, PodPlanner, SandboxPlan } from './pod-planner.ts';

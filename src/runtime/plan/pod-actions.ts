@@ -1,4 +1,5 @@
 import type { Container } from '../../kinds/index.ts';
+import type { PodAllocation } from '../../pods/index.ts';
 import type { ResizePlan } from '../resize/resize-plan.ts';
 
 /** Why a container is stopped; part of what users see. */
@@ -50,4 +51,22 @@ export interface PodActions {
   readonly containersToReset: readonly ContainerToReset[];
   /** What has to change about resources before anything is started; undefined for nothing. */
   readonly resize?: ResizePlan | undefined;
+}
+
+export type ProbeResult = 'success' | 'failure' | 'unknown';
+
+/** What a plan depends on besides the pod's spec and what the runtime says. Values only: a plan asks nobody. */
+export interface PlanContext {
+  /** By the runtime's container id; undefined while there is no result. */
+  readonly liveness: (containerId: string) => ProbeResult | undefined;
+  readonly startup: (containerId: string) => ProbeResult | undefined;
+  /**
+   * The sandbox in which all init containers are known to have done their work, from a record that outlives the
+   * containers: without it, init containers run again once the runtime has forgotten them.
+   */
+  readonly initializedSandboxId?: string | undefined;
+  /** Set when an exit asked for all containers to be restarted. */
+  readonly restart?: 'all-containers' | undefined;
+  /** The resources the runtime was last told, where that is known: containers that have others are resized. */
+  readonly actuated?: PodAllocation | undefined;
 }

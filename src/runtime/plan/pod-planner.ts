@@ -5,8 +5,7 @@ import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { LiftedLimits } from '../containers/linux-resources.ts';
 import type { MountableImage } from '../containers/mounts.ts';
 import type { ImageFacts } from '../images/image-manager.ts';
-import type { PlanContext } from './plan-context.ts';
-import type { PodActions } from './pod-actions.ts';
+import type { PlanContext, PodActions } from './pod-actions.ts';
 
 export interface SandboxPlan {
   readonly config: MessageInit<PodSandboxConfig>;

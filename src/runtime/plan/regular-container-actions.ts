@@ -9,8 +9,7 @@ import {
 } from '../../pods/index.ts';
 import { specHash } from '../containers/spec-hash.ts';
 import { restartsForResize } from '../resize/resize-plan.ts';
-import type { PlanContext } from './plan-context.ts';
-import type { ContainerToKill } from './pod-actions.ts';
+import type { ContainerToKill, PlanContext } from './pod-actions.ts';
 
 export interface RegularContainerActions {
   /** How many run and stay as they are. */

@@ -7,7 +7,7 @@ import type { Container, PodSpec, ResourceRequirements } from '../../kinds/index
 import { collectLogs, KubelingError } from '../../lib/index.ts';
 import { effectiveAllocation, type Pod } from '../../pods/index.ts';
 import { type LinuxNode, overheadResources, resizedResources } from '../containers/linux-resources.ts';
-import { memoryActuated } from './actuated.ts';
+import { memoryActuated } from './actuated-resources.ts';
 import type { PodLimits } from './pod-limits.ts';
 import { PodResizer } from './pod-resizer.ts';
 import { isResizeInProgress, planResize } from './resize-plan.ts';

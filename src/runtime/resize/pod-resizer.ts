@@ -10,8 +10,8 @@ import {
 } from '../../pods/index.ts';
 import { mayHaveHappened } from '../kill/unknown-outcome.ts';
 import type { PodPlanner } from '../plan/pod-planner.ts';
-import type { SyncAction } from '../sync-result.ts';
-import type { ActuatedResources } from './actuated.ts';
+import type { SyncAction } from '../sync/sync-result.ts';
+import type { ActuatedResources } from './actuated-resources.ts';
 import { isMore, type PodLimits, type PodLimitsAccess, sandboxLimits } from './pod-limits.ts';
 import { amountOf, type ContainerUpdate, type ResizedResource, type ResizePlan } from './resize-plan.ts';
 

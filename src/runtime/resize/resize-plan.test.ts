@@ -6,8 +6,8 @@ import { aPod } from '../../../test/fakes/pods.ts';
 import type { Container, ResourceRequirements } from '../../kinds/index.ts';
 import { effectiveAllocation, type Pod } from '../../pods/index.ts';
 import { computePodActions } from '../plan/compute-pod-actions.ts';
-import type { PlanContext } from '../plan/plan-context.ts';
-import { actuatedOf } from './actuated.ts';
+import type { PlanContext } from '../plan/pod-actions.ts';
+import { actuatedOf } from './actuated-resources.ts';
 
 const cpu = (amount: string): ResourceRequirements => ({ requests: { cpu: amount } });
 const container = (

@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { PodSpec } from '../../kinds/index.ts';
-import { checkResolvConf, type DnsSettings, podDns } from './dns.ts';
-import { parseResolvConf } from './resolv-conf.ts';
+import { checkResolvConf, type DnsSettings, parseResolvConf, podDns } from './dns.ts';
 
 const settings: DnsSettings = {
   clusterDns: ['10.96.0.10'],

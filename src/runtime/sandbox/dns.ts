@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import type { PodDNSConfig } from '../../kinds/index.ts';
+import { KubelingError } from '../../lib/index.ts';
 import { describePod, type Pod, type PodEvent } from '../../pods/index.ts';
-import { mergeOptions, parseResolvConf, type ResolverConfig } from './resolv-conf.ts';
 
 /** The cluster's name servers; `no-cluster` where nobody would expect any, as the node is on its own. */
 export type ClusterDns = readonly string[] | 'no-cluster';
@@ -147,4 +147,47 @@ export function checkResolvConf(path: string, text: string, clusterDomain: strin
   return searches.join(' ').length > longestSearchLine
     ? `${about} search line which length is more than allowed ${longestSearchLine} chars!`
     : undefined;
+}
+
+/** What a resolver is told. */
+export interface ResolverConfig {
+  readonly servers: readonly string[];
+  readonly searches: readonly string[];
+  readonly options: readonly string[];
+}
+
+/** Name servers add up, the last line of search domains counts, options of one name replace each other. */
+export function parseResolvConf(text: string): ResolverConfig {
+  const servers: string[] = [];
+  let searches: string[] = [];
+  const options: string[] = [];
+  for (const line of text.split('\n')) {
+    const [keyword, ...values] = line.trim().split(/\s+/);
+    if (keyword === 'nameserver') servers.push(serverIn(values));
+    // With and without the dot at its end it is the same domain, and must not count twice against limits.
+    if (keyword === 'search') searches = values.filter((name) => name !== '.').map(withoutDot);
+    if (keyword === 'options') options.push(...values);
+  }
+  return { servers, searches, options: mergeOptions(options) };
+}
+
+function serverIn([address]: readonly string[]): string {
+  if (address !== undefined) return address;
+  throw new KubelingError(
+    'SANDBOX_CONFIG',
+    'Encountered error while parsing resolv conf file. Error: nameserver list is empty',
+  );
+}
+
+function withoutDot(domain: string): string {
+  return domain.endsWith('.') ? domain.slice(0, -1) : domain;
+}
+
+/** Options such as `ndots:5`: of two with one name the later counts, in the place of the earlier. */
+export function mergeOptions(options: readonly string[]): string[] {
+  return [...new Map(options.map((option) => [optionName(option), option])).values()];
+}
+
+function optionName(option: string): string {
+  return option.split(':', 1)[0] ?? option;
 }

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { StatusResponse } from '../../cri/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
-import { podUsers } from '../containers/pod-users.ts';
 import { handlersAsClasses, runtimeHandlerOf } from './runtime-classes.ts';
+import { podUsers } from './user-namespaces.ts';
 
 const { signal } = new AbortController();
 const classes = (answer: MessageInit<StatusResponse>) =>

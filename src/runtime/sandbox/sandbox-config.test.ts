@@ -4,9 +4,7 @@ import { aPod, type PodParts } from '../../../test/fakes/pods.ts';
 import { PodSandboxConfig } from '../../cri/index.ts';
 import type { PodSpec } from '../../kinds/index.ts';
 import type { LinuxNode } from '../containers/linux-resources.ts';
-import { podNamespaces } from './namespaces.ts';
-import { portMappings } from './port-mappings.ts';
-import { type SandboxInputs, sandboxConfig } from './sandbox-config.ts';
+import { podNamespaces, portMappings, type SandboxInputs, sandboxConfig } from './sandbox-config.ts';
 
 const node: LinuxNode = {
   cgroups: 'v1',

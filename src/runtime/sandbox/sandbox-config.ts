@@ -1,4 +1,13 @@
-import type { LinuxPodSandboxConfig, PodSandboxConfig, UserNamespace } from '../../cri/index.ts';
+import { isIPv6 } from 'node:net';
+import type {
+  LinuxPodSandboxConfig,
+  NamespaceOption,
+  PodSandboxConfig,
+  PortMapping,
+  Protocol,
+  UserNamespace,
+} from '../../cri/index.ts';
+import type { Container, ContainerPort } from '../../kinds/index.ts';
 import { ephemeralContainersOf, initContainersOf, type Pod, type PodEvent } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import { sandboxLabels } from '../containers/labels.ts';
@@ -12,8 +21,6 @@ import { supplementalGroups, supplementalGroupsPolicy } from '../containers/secu
 import { podLogDirectory } from '../logs/log-paths.ts';
 import { type DnsSettings, podDns } from './dns.ts';
 import { kernelHostname, podHostname } from './hostname.ts';
-import { podNamespaces } from './namespaces.ts';
-import { portMappings } from './port-mappings.ts';
 import { dottedSysctl } from './sysctls.ts';
 
 export interface SandboxInputs {
@@ -88,4 +95,64 @@ function asValue(id: number | undefined): { readonly value: bigint } | undefined
 function hasPrivilegedContainer(pod: Pod): boolean {
   const all = [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
   return all.some(({ securityContext }) => securityContext?.privileged === true);
+}
+
+/** The namespaces of a pod's sandbox; its containers repeat them. */
+export function podNamespaces(
+  { spec }: Pod,
+  userNamespace?: MessageInit<UserNamespace>,
+): MessageInit<NamespaceOption> {
+  return {
+    network: spec.hostNetwork === true ? 'NODE' : 'POD',
+    ipc: spec.hostIPC === true ? 'NODE' : 'POD',
+    pid: spec.hostPID === true ? 'NODE' : spec.shareProcessNamespace === true ? 'POD' : 'CONTAINER',
+    usernsOptions: userNamespace,
+  };
+}
+
+/** A container may see the processes of another one that it is to debug. */
+export function containerNamespaces(
+  namespaces: MessageInit<NamespaceOption>,
+  targetId: string | undefined,
+): MessageInit<NamespaceOption> {
+  if (targetId === undefined || namespaces.pid !== 'CONTAINER') return namespaces;
+  return { ...namespaces, pid: 'TARGET', targetId };
+}
+
+/** The ports of all regular containers; those of one container that share a name count once. */
+export function portMappings({ spec }: Pod): readonly MessageInit<PortMapping>[] {
+  return spec.containers.flatMap(mappingsOf);
+}
+
+function mappingsOf({ ports = [] }: Container): MessageInit<PortMapping>[] {
+  const byName = new Map<string, ContainerPort>();
+  for (const port of ports) {
+    const name = keyOf(port);
+    if (!byName.has(name)) byName.set(name, port);
+  }
+  return Array.from(byName.values(), ({ containerPort, hostPort = 0, hostIP = '', protocol = 'TCP' }) => ({
+    containerPort,
+    hostPort,
+    hostIp: hostIP,
+    protocol: protocols.get(protocol) ?? 'TCP',
+  }));
+}
+
+const protocols: ReadonlyMap<string, Protocol> = new Map([
+  ['TCP', 'TCP'],
+  ['UDP', 'UDP'],
+  ['SCTP', 'SCTP'],
+]);
+
+/** A port without a name is told from others by all there is of it, its address family included. */
+function keyOf({
+  name = '',
+  hostIP = '',
+  protocol = '',
+  containerPort,
+  hostPort = 0,
+}: ContainerPort): string {
+  if (name !== '') return name;
+  const family = hostIP === '' ? 'any' : isIPv6(hostIP) ? 'v6' : 'v4';
+  return `${family}-${protocol}-${hostIP}:${containerPort}:${hostPort}`;
 }

@@ -1,5 +1,5 @@
 import type { Pod } from '../../pods/index.ts';
-import { goQuote } from '../containers/go-quote.ts';
+import { goQuote } from '../containers/go-format.ts';
 
 export interface SysctlRules {
   /** The kernel's own name of its version, such as 6.1.0-18-amd64. */

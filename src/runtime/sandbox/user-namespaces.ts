@@ -1,9 +1,11 @@
 import { posix } from 'node:path';
 import type { UserNamespace } from '../../cri/index.ts';
 import { describeError, KubelingError, type Logger } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
 import { mayBePodUid, type PodUid } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
-import type { RuntimeFiles } from '../runtime-files.ts';
+import type { RuntimeFiles } from '../containers/runtime-files.ts';
+import type { HandlerAbilities } from './runtime-classes.ts';
 
 /** The smallest block, and what all blocks are a multiple of: what a pod expects to find of users. */
 export const idsOfBlock = 65_536;
@@ -164,4 +166,30 @@ function asMessage({ first: hostId, length }: Block): MessageInit<UserNamespace>
 
 function failed(message: string): KubelingError {
   return new KubelingError('SANDBOX_CONFIG', message);
+}
+
+export interface PodUsersDeps {
+  /** Those the runtime tells of, by name; none for a runtime that does not tell. */
+  readonly handlers: () => ReadonlyMap<string, HandlerAbilities>;
+  readonly namespaces: { of(uid: PodUid): Promise<MessageInit<UserNamespace>> };
+}
+
+/**
+ * Whose users the pod has: the machine's, unless it asks for its own. Throws SANDBOX_CONFIG when it cannot have them:
+ * an old runtime ignores the wish, and the pod would be root of the machine where it asked not to be.
+ */
+export async function podUsers(
+  { spec, metadata }: Pod,
+  handler: string,
+  { handlers, namespaces }: PodUsersDeps,
+): Promise<MessageInit<UserNamespace>> {
+  if (spec.hostUsers !== false) return { mode: 'NODE' };
+  const known = handlers();
+  if (known.get(handler)?.userNamespaces === true) return await namespaces.of(metadata.uid);
+  const who = handler === '' ? 'runtime' : `RuntimeClass handler "${handler}"`;
+  const more = known.size > 0 && !known.has(handler) ? `: the handler "${handler}" is not known` : '';
+  throw new KubelingError(
+    'SANDBOX_CONFIG',
+    `can't set \`spec.hostUsers: false\`, ${who} does not support user namespaces${more}`,
+  );
 }

@@ -66,7 +66,7 @@ export const exemptPatterns: readonly ExemptPattern[] = [
     why: oomLine,
   },
   {
-    file: 'src/runtime/images/credentials/registry-match.ts',
+    file: 'src/runtime/images/image-name.ts',
     source: String.raw`\[\^?[^\]]+\]|\\.|[\s\S]`,
     mostCharacters: 1_024,
     why: 'globs of registries have at most 1,024 characters',
@@ -82,6 +82,6 @@ export const exemptPatterns: readonly ExemptPattern[] = [
 /** Where regular expressions are made of texts while the program runs. The key is the file, the value says why it is fine. */
 export const patternsOfTexts: ReadonlyMap<string, string> = new Map([
   ['src/lib/logging/verbosity.ts', '--vmodule of the command line, on the paths of source files'],
-  ['src/runtime/images/credentials/registry-match.ts', 'one set of characters, on one character'],
+  ['src/runtime/images/image-name.ts', 'one set of characters, on one character'],
   ['src/server/system-logs/node-log-query.ts', 'only parsed: journalctl does the matching'],
 ]);

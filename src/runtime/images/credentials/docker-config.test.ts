@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseDockerCfg, parseDockerConfigJson } from './docker-config.ts';
+import { VirtualClock } from '../../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../../lib/index.ts';
+import { NodeDockerConfig, parseDockerCfg, parseDockerConfigJson } from './docker-config.ts';
 
 const login = (username: string, password: string, email = '') => ({ username, password, email });
 const base64 = (text: string) => Buffer.from(text).toString('base64');
@@ -40,5 +42,68 @@ describe('docker configs', () => {
         text,
       );
     }
+  });
+});
+
+const config = (user: string) =>
+  JSON.stringify({ auths: { 'r.io': { username: user, password: 'sesame' } } });
+
+function configOn(files: Map<string, string>) {
+  const clock = new VirtualClock();
+  const logs = collectLogs(clock);
+  const read: string[] = [];
+  const docker = new NodeDockerConfig({
+    clock,
+    logger: logs.logger,
+    rootDir: '/root-dir',
+    workingDir: '/cwd',
+    homeDir: '/home/me',
+    async readFile(path) {
+      read.push(path);
+      return files.get(path);
+    },
+  });
+  const user = async () => (await docker.get()).get('r.io')?.username;
+  return { clock, logs, read, user };
+}
+
+describe('the docker config of a node', () => {
+  it('is looked for in eight places, the newer form first', async () => {
+    const { read, user } = configOn(new Map());
+    assert.equal(await user(), undefined);
+    assert.deepEqual(read, [
+      '/root-dir/config.json',
+      '/cwd/config.json',
+      '/home/me/.docker/config.json',
+      '/.docker/config.json',
+      '/root-dir/.dockercfg',
+      '/cwd/.dockercfg',
+      '/home/me/.dockercfg',
+      '/.dockercfg',
+    ]);
+  });
+
+  it('is the first that can be used, and one that cannot is told without its content', async () => {
+    const files = new Map([
+      ['/root-dir/config.json', '{"auths": sesame'],
+      ['/home/me/.docker/config.json', config('home')],
+      ['/.docker/config.json', config('root')],
+    ]);
+    const { user, logs } = configOn(files);
+    assert.equal(await user(), 'home');
+    const told = JSON.stringify([...logs.records]);
+    assert.match(told, /root-dir\/config\.json/);
+    assert.doesNotMatch(told, /sesame/);
+  });
+
+  it('is read again after five minutes', async () => {
+    const files = new Map([['/cwd/config.json', config('old')]]);
+    const { clock, user } = configOn(files);
+    assert.equal(await user(), 'old');
+    files.set('/cwd/config.json', config('new'));
+    await clock.advance(299_000);
+    assert.equal(await user(), 'old');
+    await clock.advance(1_000);
+    assert.equal(await user(), 'new');
   });
 });

@@ -1,5 +1,5 @@
 import { type Clock, KubelingError, runCommand, tryParseDurationMs } from '../../../lib/index.ts';
-import { goJson } from '../../containers/go-json.ts';
+import { goJson } from '../../containers/go-format.ts';
 import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 
 /** How a plugin is called; the environment of the kubelet is added by whoever runs it. */

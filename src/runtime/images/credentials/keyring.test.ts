@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { parseDockerCfg } from './docker-config.ts';
+import type { CredentialSource } from './keyring.ts';
 import { Keyring } from './keyring.ts';
-import type { CredentialSource } from './pull-credential.ts';
 
 const node: CredentialSource = { kind: 'node' };
 

@@ -1,6 +1,10 @@
-import type { DockerConfig } from './docker-config.ts';
-import { type CredentialSource, type PullCredential, pullCredential } from './pull-credential.ts';
-import { isDockerHub, matchesRegistry, registryKey } from './registry-match.ts';
+import { createHash } from 'node:crypto';
+import type { AuthConfig } from '../../../cri/index.ts';
+import type { Pod } from '../../../pods/index.ts';
+import type { MessageInit } from '../../../protocols/protobuf/index.ts';
+import { goJson } from '../../containers/go-format.ts';
+import { isDockerHub, matchesRegistry, registryKey } from '../image-name.ts';
+import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 
 const dockerHub = 'index.docker.io';
 
@@ -27,4 +31,56 @@ export class Keyring {
     if (fitting.length > 0 || !isDockerHub(repository)) return fitting;
     return this.#keys.get(dockerHub) ?? [];
   }
+}
+
+/** An object of the API by which a pod came to its credentials. */
+export interface Coordinates {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Whose the credentials are. Those of the node are for every pod on it. */
+export type CredentialSource =
+  | { readonly kind: 'node' }
+  | ({ readonly kind: 'secret' } & Coordinates)
+  | ({ readonly kind: 'service-account' } & Coordinates);
+
+export interface PullCredential {
+  readonly auth: MessageInit<AuthConfig>;
+  /** SHA-256 of the login: the same login gives the same, wherever it comes from. */
+  readonly hash: string;
+  readonly source: CredentialSource;
+}
+
+/** Who may pull what. */
+export interface CredentialProvider {
+  /**
+   * To be tried in this order; none for an anonymous pull. Rejects when what the pod names cannot be used at all. The
+   * image is as the pod writes it.
+   */
+  credentialsFor(pod: Pod, image: string, signal: AbortSignal): Promise<readonly PullCredential[]>;
+  /** Changes when the pod's own secrets do; costs no more than a look at them. */
+  fingerprint(pod: Pod, signal: AbortSignal): Promise<string>;
+}
+
+/** For a node on which every pull is anonymous. */
+export const noCredentials: CredentialProvider = {
+  credentialsFor: async () => [],
+  fingerprint: async () => '',
+};
+
+export function pullCredential(
+  { username, password, email }: RegistryLogin,
+  source: CredentialSource,
+): PullCredential {
+  return { auth: { username, password }, hash: loginHash({ username, password, email }), source };
+}
+
+/** Over the same bytes as in the reference, so that records of either are good for the other. */
+function loginHash({ username, password, email }: RegistryLogin): string {
+  const filled = Object.entries({ username, password, email }).filter(([, value]) => value !== '');
+  return createHash('sha256')
+    .update(goJson(Object.fromEntries(filled)))
+    .digest('hex');
 }

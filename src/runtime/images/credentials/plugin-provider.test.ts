@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { podOf } from '../../../../test/fakes/pod-runtime-rig.ts';
 import { VirtualClock } from '../../../../test/fakes/virtual-clock.ts';
-import { collectLogs } from '../../../lib/index.ts';
+import { collectLogs, MetricRegistry } from '../../../lib/index.ts';
 import type { PluginCommand } from './exec-plugin.ts';
-import { PluginProvider, type PluginSpec } from './plugin-provider.ts';
-import { noServiceAccounts, type ServiceAccounts } from './service-accounts.ts';
+import {
+  noServiceAccounts,
+  PluginProvider,
+  type PluginSpec,
+  pluginMetrics,
+  type ServiceAccounts,
+} from './plugin-provider.ts';
 
 const apiVersion = 'credentialprovider.kubelet.k8s.io/v1';
 const spec: PluginSpec = {
@@ -186,4 +191,17 @@ describe('a credential plugin', () => {
       /service account default\/one as this node knows of no API server/,
     );
   });
+});
+
+const { signal } = new AbortController();
+
+test('runs of plugins are counted, and their configuration is told by its fingerprint', async () => {
+  const registry = new MetricRegistry({ onError: assert.ifError });
+  const observer = pluginMetrics(registry, 'sha256:abc');
+  observer.ran('ecr', 20, 'worked');
+  observer.ran('ecr', 20, 'failed');
+  const text = await registry.expose(signal);
+  assert.match(text, /^kubelet_credential_provider_config_info\{hash="sha256:abc"\} 1$/m);
+  assert.match(text, /^kubelet_credential_provider_plugin_duration_count\{plugin_name="ecr"\} 2$/m);
+  assert.match(text, /^kubelet_credential_provider_plugin_errors_total\{plugin_name="ecr"\} 1$/m);
 });

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
+import type { MetricRegistry } from '../../../lib/index.ts';
 import {
   type Clock,
   describeError,
@@ -9,11 +10,10 @@ import {
   SingleFlight,
 } from '../../../lib/index.ts';
 import type { Pod } from '../../../pods/index.ts';
+import { matchesRegistry } from '../image-name.ts';
 import type { DockerConfig } from './docker-config.ts';
 import { decodeAnswer, encodeRequest, type PluginAnswer, type RunPlugin } from './exec-plugin.ts';
-import type { CredentialSource } from './pull-credential.ts';
-import { matchesRegistry } from './registry-match.ts';
-import type { ServiceAccounts } from './service-accounts.ts';
+import type { CredentialSource } from './keyring.ts';
 
 /** A program that knows credentials, as the configuration describes it. */
 export interface PluginSpec {
@@ -214,3 +214,69 @@ function cacheKey(type: 'Image' | 'Registry' | 'Global', repository: string, own
 function hashOf(text: string): string {
   return text === '' ? '' : createHash('sha256').update(text).digest('hex');
 }
+
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Make one for a registry; the fingerprint is that of the configuration the plugins come from. */
+export function pluginMetrics(registry: MetricRegistry, fingerprint: string): PluginObserver {
+  const labels = ['plugin_name'] as const;
+  const errors = registry.counter({
+    name: 'kubelet_credential_provider_plugin_errors_total',
+    help: 'Runs of a credential provider plugin that gave nothing usable',
+    labels,
+  });
+  const durations = registry.histogram({
+    name: 'kubelet_credential_provider_plugin_duration',
+    help: 'How long runs of a credential provider plugin took, in seconds',
+    labels,
+    buckets,
+  });
+  registry
+    .gauge({
+      name: 'kubelet_credential_provider_config_info',
+      help: 'The fingerprint of the configuration of credential provider plugins; always 1.',
+      labels: ['hash'],
+    })
+    .with({ hash: fingerprint })
+    .set(1);
+  return {
+    ran(plugin, ms, outcome) {
+      durations.with({ plugin_name: plugin }).observe(ms / 1_000);
+      if (outcome === 'failed') errors.with({ plugin_name: plugin }).inc();
+    },
+  };
+}
+
+export interface ServiceAccountFacts {
+  readonly uid: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface PodTokenRequest {
+  readonly pod: Pod;
+  readonly serviceAccount: string;
+  readonly serviceAccountUid: string;
+  readonly audience: string;
+}
+
+/** The service accounts of pods, and tokens of theirs that are good as long as the pod is. Both may reject. */
+export interface ServiceAccounts {
+  get(namespace: string, name: string, signal: AbortSignal): Promise<ServiceAccountFacts>;
+  token(request: PodTokenRequest, signal: AbortSignal): Promise<string>;
+}
+
+/** For a node without anybody to ask. */
+export const noServiceAccounts: ServiceAccounts = {
+  async get(namespace, name) {
+    throw new KubelingError(
+      'IMAGE_CREDENTIALS',
+      `Cannot read the service account ${namespace}/${name} as this node knows of no API server`,
+    );
+  },
+  async token({ pod, serviceAccount }) {
+    throw new KubelingError(
+      'IMAGE_CREDENTIALS',
+      `Cannot get a token of ${pod.metadata.namespace}/${serviceAccount} as this node knows of no API server`,
+    );
+  },
+};

@@ -4,8 +4,7 @@ import { podOf } from '../../../../test/fakes/pod-runtime-rig.ts';
 import type { Secret } from '../../../kinds/index.ts';
 import type { PodEvent } from '../../../pods/index.ts';
 import { parseDockerCfg } from './docker-config.ts';
-import { PodCredentials } from './pod-credentials.ts';
-import { noPullSecrets, type PullSecrets } from './pull-secrets.ts';
+import { noPullSecrets, PodCredentials, type PullSecrets } from './pod-credentials.ts';
 
 const { signal } = new AbortController();
 const base64 = (value: unknown) =>

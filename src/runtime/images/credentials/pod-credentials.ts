@@ -1,10 +1,13 @@
+import { createHash } from 'node:crypto';
+import type { Secret } from '../../../kinds/index.ts';
+import { KubelingError } from '../../../lib/index.ts';
 import type { Pod, PodJournal } from '../../../pods/index.ts';
 import { repositoryOf } from '../image-name.ts';
 import type { DockerConfig } from './docker-config.ts';
+import { parseDockerCfg, parseDockerConfigJson } from './docker-config.ts';
+import type { CredentialProvider, PullCredential } from './keyring.ts';
 import { Keyring } from './keyring.ts';
 import type { PluginProvider } from './plugin-provider.ts';
-import type { CredentialProvider, PullCredential } from './pull-credential.ts';
-import { fingerprintOf, loginsOf, type PullSecrets, readPullSecrets, secretNames } from './pull-secrets.ts';
 
 export interface PodCredentialsDeps {
   readonly journal: Pick<PodJournal, 'event'>;
@@ -61,4 +64,71 @@ export class PodCredentials implements CredentialProvider {
     }
     return keyring.lookup(repository);
   }
+}
+
+/** Where the secrets that pods name are read. Rejects when there is no such secret or it cannot be had. */
+export interface PullSecrets {
+  get(namespace: string, name: string, signal: AbortSignal): Promise<Secret>;
+}
+
+/** For a node without anybody to ask. */
+export const noPullSecrets: PullSecrets = {
+  async get(namespace, name) {
+    throw new KubelingError(
+      'IMAGE_CREDENTIALS',
+      `Cannot read the secret ${namespace}/${name} as this node knows of no API server`,
+    );
+  },
+};
+
+/** Those that can be read; an event tells of the others, and the pull goes on without them. */
+export async function readPullSecrets(
+  pod: Pod,
+  secrets: PullSecrets,
+  journal: Pick<PodJournal, 'event'>,
+  signal: AbortSignal,
+): Promise<readonly Secret[]> {
+  const found: Secret[] = [];
+  const missing: string[] = [];
+  for (const name of secretNames(pod)) {
+    try {
+      found.push(await secrets.get(pod.metadata.namespace, name, signal));
+    } catch {
+      signal.throwIfAborted();
+      missing.push(name);
+    }
+  }
+  if (missing.length > 0) {
+    const list = missing.join(', ');
+    const message = `Unable to retrieve some image pull secrets (${list}); attempting to pull the image may not succeed.`;
+    journal.event(pod, { type: 'Warning', reason: 'FailedToRetrieveImagePullSecret', message });
+  }
+  return found;
+}
+
+export function secretNames({ spec }: Pod): readonly string[] {
+  return (spec.imagePullSecrets ?? []).flatMap(({ name = '' }) => (name === '' ? [] : [name]));
+}
+
+/** The logins in a secret; undefined for one of another type. Throws IMAGE_CREDENTIALS for one that is broken. */
+export function loginsOf(secret: Secret): DockerConfig | undefined {
+  const what = `the secret ${secret.metadata?.namespace ?? ''}/${secret.metadata?.name ?? ''}`;
+  const text = (key: string) => Buffer.from(secret.data?.[key] ?? '', 'base64').toString('utf8');
+  if (secret.type === 'kubernetes.io/dockerconfigjson') {
+    const json = text('.dockerconfigjson');
+    return json === '' ? undefined : parseDockerConfigJson(json, what);
+  }
+  if (secret.type !== 'kubernetes.io/dockercfg') return undefined;
+  const json = text('.dockercfg');
+  return json === '' ? undefined : parseDockerCfg(json, what);
+}
+
+/** The same as long as nothing of the secrets changes. */
+export function fingerprintOf(secrets: readonly Secret[]): string {
+  const hash = createHash('sha256');
+  for (const { metadata, type, data = {} } of secrets) {
+    const fields = Object.entries(data).toSorted(([one], [other]) => (one < other ? -1 : 1));
+    hash.update(JSON.stringify([metadata?.uid, metadata?.namespace, metadata?.name, type, fields]));
+  }
+  return hash.digest('hex');
 }

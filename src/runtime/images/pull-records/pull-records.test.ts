@@ -4,11 +4,11 @@ import { mapFileStore, memoryRuntimeFiles } from '../../../../test/fakes/memory-
 import { VirtualClock } from '../../../../test/fakes/virtual-clock.ts';
 import type { Image } from '../../../cri/index.ts';
 import { collectLogs } from '../../../lib/index.ts';
-import { type CredentialSource, pullCredential } from '../credentials/pull-credential.ts';
+import { type CredentialSource, pullCredential } from '../credentials/keyring.ts';
+import type { VerificationPolicy } from './pull-records.ts';
 import { PullRecords } from './pull-records.ts';
 import { RecordFiles } from './record-files.ts';
 import { encodeIntent, recordFileName } from './record-format.ts';
-import type { VerificationPolicy } from './verification-policy.ts';
 
 const image = 'r.io/team/app:1';
 const ref = 'sha256:1';

@@ -1,12 +1,11 @@
 import type { Image } from '../../../cri/index.ts';
 import { type Clock, describeError, KeyedMutex, type Logger } from '../../../lib/index.ts';
 import { bareImageName } from '../../../pods/index.ts';
-import type { PullCredential } from '../credentials/pull-credential.ts';
+import type { PullCredential } from '../credentials/keyring.ts';
 import { fullImageName } from '../image-name.ts';
-import { isSame, recordedOf, withCredentials } from './merge-credentials.ts';
 import type { RecordFiles } from './record-files.ts';
 import type { PulledRecord, RecordedCredentials, RecordedSecret } from './record-format.ts';
-import { type ImageOrigin, mustVerify, type VerificationPolicy } from './verification-policy.ts';
+import { isSame, recordedOf, withCredentials } from './record-format.ts';
 
 export interface PullRecordsDeps {
   readonly clock: Clock;
@@ -250,4 +249,32 @@ function fits(recorded: RecordedCredentials, { source, hash }: PullCredential): 
   const isKnown = (secret: RecordedSecret) =>
     (hash !== '' && secret.credentialHash === hash) || isSame(secret, source);
   return recorded.kubernetesSecrets.some(isKnown);
+}
+
+/** Which of the images that are here a pod may use without showing that it could pull them. */
+export type VerificationPolicy =
+  | { readonly kind: 'NeverVerify' }
+  | { readonly kind: 'NeverVerifyPreloadedImages' }
+  | { readonly kind: 'NeverVerifyAllowlistedImages'; readonly allowlist: readonly string[] }
+  | { readonly kind: 'AlwaysVerify' };
+
+export type ImageOrigin =
+  /** A kubelet of this node pulled it, or began to. */
+  'pulled-here' | 'preloaded';
+
+export function mustVerify(policy: VerificationPolicy, image: string, origin: ImageOrigin): boolean {
+  switch (policy.kind) {
+    case 'NeverVerify':
+      return false;
+    case 'AlwaysVerify':
+      return true;
+    case 'NeverVerifyPreloadedImages':
+      return origin === 'pulled-here';
+    case 'NeverVerifyAllowlistedImages':
+      return !policy.allowlist.some((pattern) => isListed(pattern, bareImageName(image)));
+  }
+}
+
+function isListed(pattern: string, name: string): boolean {
+  return pattern.endsWith('/*') ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
 }

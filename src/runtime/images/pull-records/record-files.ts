@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { describeError, type Logger, LruMap } from '../../../lib/index.ts';
-import type { RuntimeFiles } from '../../runtime-files.ts';
+import type { RuntimeFiles } from '../../containers/runtime-files.ts';
 import {
   type Decoded,
   decodeIntent,

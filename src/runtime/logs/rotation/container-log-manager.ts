@@ -8,12 +8,12 @@ import {
   type Logger,
   Slots,
 } from '../../../lib/index.ts';
-import type { LogFollowers } from '../index.ts';
+import type { LogFollowers } from '../container-logs.ts';
+import type { LogOwner, RotationPolicy } from './log-cleanup.ts';
+import { readLogName } from './log-cleanup.ts';
 import { LogGrowth } from './log-growth.ts';
-import { readLogName } from './log-names.ts';
 import { isNoSpace, LogRotator } from './log-rotator.ts';
 import type { RotationFiles } from './rotation-files.ts';
-import type { LogOwner, RotationPolicy } from './tidy-plan.ts';
 
 /** A container as the runtime last showed it. */
 export interface LoggingContainer {

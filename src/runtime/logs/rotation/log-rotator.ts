@@ -1,10 +1,18 @@
 import { posix } from 'node:path';
 import type { CriClient } from '../../../cri/index.ts';
 import { type Clock, errnoOf, type Logger, withDeadline } from '../../../lib/index.ts';
-import type { LogFollowers } from '../index.ts';
-import { type NamedLog, nextStamp, readLogName } from './log-names.ts';
+import type { LogFollowers } from '../container-logs.ts';
+import {
+  expendable,
+  type LogOwner,
+  type NamedLog,
+  nextStamp,
+  type RotationPolicy,
+  readLogName,
+  type TidyPlan,
+  tidyPlan,
+} from './log-cleanup.ts';
 import type { RotationFiles } from './rotation-files.ts';
-import { expendable, type LogOwner, type RotationPolicy, type TidyPlan, tidyPlan } from './tidy-plan.ts';
 
 export interface LogRotatorDeps {
   readonly cri: Pick<CriClient, 'reopenContainerLog'>;

@@ -1,0 +1,308 @@
+import { posix } from 'node:path';
+import type { CriClient, Container as CriContainer, Image } from '../../cri/index.ts';
+import type { Container, EphemeralContainer } from '../../kinds/index.ts';
+import { type Clock, describeError, KubelingError, type Logger } from '../../lib/index.ts';
+import {
+  containerFieldPath,
+  describePod,
+  newestInstance,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  type PodEvent,
+  type PodJournal,
+} from '../../pods/index.ts';
+import type { ImageFacts, ImageManager, ImageRequest } from '../images/image-manager.ts';
+import { isNameTaken, lookAfter, mayHaveHappened } from '../kill/unknown-outcome.ts';
+import { restartCountFromLogs } from '../logs/log-paths.ts';
+import type { ContainerPlan, PodPlanner } from '../plan/pod-planner.ts';
+import type { MadeContainer } from '../plan/restart-preparation.ts';
+import type { ReadySandbox } from '../sandbox/sandbox-starter.ts';
+import type { ActionFailure } from '../sync/sync-result.ts';
+import type { ContainerRemover } from './container-deletor.ts';
+import { labels, readContainerAnnotations } from './labels.ts';
+import type { MountableImage } from './mounts.ts';
+import { explainRefusal, imageVolumesOf } from './mounts.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
+import { specHash } from './spec-hash.ts';
+
+export interface ContainerMakerDeps {
+  readonly cri: Pick<CriClient, 'createContainer' | 'listContainers'>;
+  readonly clock: Clock;
+  readonly files: RuntimeFiles;
+  readonly logger: Logger;
+  readonly planner: PodPlanner;
+  readonly images: ImageManager;
+  readonly remover: ContainerRemover;
+  readonly story: StartStory;
+}
+
+/** The images a container is made of, once they are there. */
+interface StartImages {
+  readonly own: ImageFacts;
+  /** By the volume's name. */
+  readonly volumes: ReadonlyMap<string, MountableImage>;
+}
+
+interface WantedImage {
+  readonly image: string;
+  readonly pullPolicy: string | undefined;
+  readonly fieldPath: string | undefined;
+  readonly hold: ImageRequest['hold'];
+}
+
+const logDirectoryMode = 0o755;
+const mostSkips = 2;
+
+/** Makes containers, ready to be started: images, config, creation. */
+export class ContainerMaker {
+  readonly #deps: ContainerMakerDeps;
+
+  constructor(deps: ContainerMakerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws a StartFailure, or CANCELLED when `mayMake`, asked right before the runtime is told to, says no. */
+  async make(start: ContainerStart, mayMake: () => boolean, signal: AbortSignal): Promise<MadeContainer> {
+    using leases = new DisposableStack();
+    const hold = (lease: Disposable) => void leases.use(lease);
+    const images = await this.#images(start, hold, signal);
+    await this.#removeUnstarted(start, signal);
+    const first = await this.#restartCount(start);
+    for (let restartCount = first; ; restartCount++) {
+      const plan = await this.#plan(start, images, restartCount, signal);
+      if (!mayMake()) throw new KubelingError('CANCELLED', 'The container is not wanted any more');
+      try {
+        const id = await this.#create(start, plan, restartCount, signal);
+        this.#deps.story.event(start, { type: 'Normal', reason: 'Created', text: 'Container created' });
+        return { id, logPath: logPathOf(start, plan) };
+      } catch (error) {
+        signal.throwIfAborted();
+        if (isNameTaken(error) && restartCount - first < mostSkips) continue;
+        throw this.#deps.story.failed(start, 'CreateContainerError', explainRefusal(error, plan.config));
+      }
+    }
+  }
+
+  /** While the sandbox is made, the runtime is asked for the image the container will need. */
+  async lookAhead(
+    { pod, container, seenImages: seen }: Pick<ContainerStart, 'pod' | 'container' | 'seenImages'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { name, image = '', imagePullPolicy: pullPolicy } = container;
+    await this.#deps.images.lookAhead({ pod, container: { name, image, pullPolicy }, seen }, signal);
+  }
+
+  /** What was made and is not used must not start later, by a call that is still on its way. */
+  async #removeUnstarted({ observed, container }: ContainerStart, signal: AbortSignal): Promise<void> {
+    const unused = observed.containers.filter(
+      ({ name, state }) => name === container.name && state === 'created',
+    );
+    for (const { id } of unused) await this.#deps.remover.remove(id, 'keep-logs', signal);
+  }
+
+  /** Its own, and those it mounts: the failure of one is shown by the containers that want it and by no other. */
+  async #images(
+    start: ContainerStart,
+    hold: ImageRequest['hold'],
+    signal: AbortSignal,
+  ): Promise<StartImages> {
+    const { pod, container } = start;
+    const volumes = new Map<string, MountableImage>();
+    for (const { name, reference, pullPolicy } of imageVolumesOf(pod, container)) {
+      const wanted = { image: reference, pullPolicy, fieldPath: undefined, hold };
+      const { ref } = await this.#ensure(start, wanted, signal);
+      volumes.set(name, { kind: 'image', image: ref, asked: reference });
+    }
+    const { image = '', imagePullPolicy: pullPolicy, name } = container;
+    const wanted = { image, pullPolicy, fieldPath: containerFieldPath(pod, name), hold };
+    return { own: await this.#ensure(start, wanted, signal), volumes };
+  }
+
+  async #ensure(start: ContainerStart, wanted: WantedImage, signal: AbortSignal): Promise<ImageFacts> {
+    const { pod, container, sandbox, seenImages } = start;
+    const { image, pullPolicy, fieldPath, hold } = wanted;
+    const ensured = await this.#deps.images.ensureImageExists(
+      {
+        pod,
+        container: { name: container.name, image, pullPolicy },
+        fieldPath,
+        sandboxConfig: sandbox.config,
+        seen: seenImages,
+        hold,
+      },
+      signal,
+    );
+    if (ensured.ok) return ensured.image;
+    const { reason, message, waitMs } = ensured;
+    this.#deps.story.event(start, { type: 'Warning', reason: 'Failed', text: `Error: ${reason}` });
+    const retry = waitMs === undefined ? {} : { retryAtMs: this.#deps.clock.monotonicMs() + waitMs };
+    throw new StartFailure({ reason, message, ...retry });
+  }
+
+  /**
+   * One more than any instance that ran has: one that never did is not counted, and makes way. When the runtime has
+   * forgotten all of them, by the logs they left.
+   */
+  async #restartCount({ observed, container, sandbox }: ContainerStart): Promise<number> {
+    const instances = observed.containers.filter(({ name }) => name === container.name);
+    const counts = instances.map(({ state, restartCount }) =>
+      state === 'created' ? restartCount : restartCount + 1,
+    );
+    if (counts.length > 0) return Math.max(...counts);
+    const directory = posix.join(sandbox.config.logDirectory ?? '', container.name);
+    return restartCountFromLogs(await this.#deps.files.names(directory).catch(() => []));
+  }
+
+  async #plan(
+    start: ContainerStart,
+    { own: image, volumes: volumeImages }: StartImages,
+    restartCount: number,
+    signal: AbortSignal,
+  ): Promise<ContainerPlan> {
+    const { pod, container, sandbox } = start;
+    const { files, planner } = this.#deps;
+    try {
+      const targetId = targetOf(start);
+      const plan = await planner.containerPlan(
+        { pod, container, restartCount, image, volumeImages, podIps: sandbox.ips, targetId },
+        signal,
+      );
+      await Promise.all([
+        files.makeDirectoryBelow(...logDirectoryOf(start, plan), logDirectoryMode),
+        ...plan.files.map(({ path, text, mode }) => files.write(path, text, mode)),
+      ]);
+      return plan;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#deps.story.failed(start, 'CreateContainerConfigError', error);
+    }
+  }
+
+  async #create(
+    start: ContainerStart,
+    { config }: ContainerPlan,
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { cri, clock } = this.#deps;
+    const { id: podSandboxId, config: sandboxConfig } = start.sandbox;
+    try {
+      return (await cri.createContainer({ podSandboxId, config, sandboxConfig }, signal)).containerId;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!mayHaveHappened(error)) throw error;
+      const look = (inner: AbortSignal) => this.#find(start, attempt, inner);
+      const found = await lookAfter(error, clock, look, signal).catch(() => undefined);
+      signal.throwIfAborted();
+      if (found === undefined) throw error;
+      this.#deps.logger.info('Took over a container the runtime had made without saying so', {
+        pod: describePod(start.pod),
+        container: start.container.name,
+        id: found.id,
+      });
+      return found.id;
+    }
+  }
+
+  /** A container as we would have made it, not started yet. */
+  async #find(
+    { pod, container, sandbox }: ContainerStart,
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<CriContainer | undefined> {
+    const labelSelector = { [labels.podUid]: pod.metadata.uid, [labels.containerName]: container.name };
+    const { containers } = await this.#deps.cri.listContainers({ filter: { labelSelector } }, signal);
+    const hash = specHash(container);
+    return containers.find(
+      ({ metadata, podSandboxId, state, annotations }) =>
+        metadata?.attempt === attempt &&
+        podSandboxId === sandbox.id &&
+        state === 'CONTAINER_CREATED' &&
+        readContainerAnnotations(annotations).hash === hash,
+    );
+  }
+}
+
+/** Below the directory of all logs, where pods may have put links. */
+function logDirectoryOf(start: ContainerStart, plan: ContainerPlan): readonly [root: string, inside: string] {
+  const directory = posix.dirname(logPathOf(start, plan));
+  const root = posix.dirname(start.sandbox.config.logDirectory ?? '');
+  return [root, posix.relative(root, directory)];
+}
+
+function logPathOf({ sandbox }: ContainerStart, { config }: ContainerPlan): string {
+  return posix.join(sandbox.config.logDirectory ?? '', config.logPath ?? '');
+}
+
+function targetOf({ container, observed }: ContainerStart): string | undefined {
+  const name = 'targetContainerName' in container ? container.targetContainerName : undefined;
+  if (name === undefined || name === '') return undefined;
+  const target: ObservedContainer | undefined = newestInstance(observed, name);
+  if (target !== undefined) return target.id;
+  throw new KubelingError('CONTAINER_TARGET', `unable to find target container ${name}`);
+}
+
+/** One container of a pod that is to run. */
+export interface ContainerStart {
+  readonly pod: Pod;
+  readonly container: Container | EphemeralContainer;
+  readonly observed: ObservedPod;
+  readonly sandbox: ReadySandbox;
+  /** Images this sync has looked at already. */
+  readonly seenImages: Map<string, Image>;
+  /** Containers this sync has stopped: the observation still has them running. */
+  readonly stopped: ReadonlySet<string>;
+  /** Called when it is made and about to be started. */
+  readonly made?: (() => void) | undefined;
+}
+
+/** Ends a start with the reason its status shows. */
+export class StartFailure extends Error {
+  readonly failure: ActionFailure;
+
+  constructor(failure: ActionFailure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
+interface StartEvent {
+  readonly type: PodEvent['type'];
+  readonly reason: string;
+  readonly text: string;
+  /** Ids differ from try to try; the container's name in place of this one keeps events of one cause alike. */
+  readonly containerId?: string | undefined;
+}
+
+/** What is told of the starts of containers. */
+export class StartStory {
+  readonly #journal: PodJournal;
+
+  constructor(journal: PodJournal) {
+    this.#journal = journal;
+  }
+
+  event({ pod, container: { name } }: ContainerStart, event: StartEvent): void {
+    const { type, reason, text, containerId = '' } = event;
+    const message = containerId === '' ? text : text.replaceAll(containerId, name);
+    this.#journal.event(pod, { type, reason, message, fieldPath: containerFieldPath(pod, name) });
+  }
+
+  step(
+    { pod, container }: ContainerStart,
+    outcome: 'done' | 'failed' | 'waiting',
+    message: string,
+    ms?: number,
+  ): void {
+    const { name } = container;
+    this.#journal.step(pod.metadata.uid, { stage: 'container', outcome, message, container: name, ms });
+  }
+
+  /** Tells of the failure and answers it, to be thrown. */
+  failed(start: ContainerStart, reason: string, error: unknown, containerId = ''): StartFailure {
+    const message = describeError(error);
+    this.event(start, { type: 'Warning', reason: 'Failed', text: `Error: ${message}`, containerId });
+    return new StartFailure({ reason, message });
+  }
+}

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts';
+import { memoryFiles } from '../../../test/simulator/index.ts';
+import { ContainerRemover } from './container-deletor.ts';
+
+test('who wants a container gone that is being removed waits for that, and the runtime is asked once', async () => {
+  const { promise: gone, resolve: goes } = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  const removed: string[] = [];
+  const remover = new ContainerRemover({
+    cri: {
+      containerStatus: async () => ({ status: undefined, info: {} }),
+      removeContainer: async ({ containerId }) => {
+        asked.push(containerId ?? '');
+        await gone;
+        return {};
+      },
+    },
+    files: memoryRuntimeFiles(memoryFiles()),
+    logLinksDir: '/links',
+    removed: (id) => removed.push(id),
+  });
+  const { signal } = new AbortController();
+  const both = Promise.all([
+    remover.remove('a', 'with-logs', signal),
+    remover.remove('a', 'keep-logs', signal),
+  ]);
+  const other = remover.remove('b', 'keep-logs', signal);
+  goes();
+  await Promise.all([both, other]);
+  assert.deepEqual(asked.sort(), ['a', 'b']);
+  assert.deepEqual(removed.sort(), ['a', 'a', 'b']);
+  await remover.remove('a', 'keep-logs', signal);
+  assert.equal(asked.length, 3, 'one that is over is no excuse');
+});

@@ -1,0 +1,124 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Container, ObjectFieldSelector, ResourceFieldSelector } from '../../kinds/index.ts';
+import { KubelingError, milliQuantity, parseQuantity, type Quantity, quantityOf } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import {
+  initContainersOf,
+  isHugePages,
+  isPodLevelResource,
+  isPositive,
+  type ResourceList,
+  readResources,
+} from '../../pods/index.ts';
+import { goQuote } from './go-format.ts';
+
+/** Addresses that a pod can be told, beside what its own object says. */
+export interface DownwardAddresses {
+  readonly podIps: readonly string[];
+  /** Of the node, preferred one first. */
+  readonly hostIps: readonly string[];
+}
+
+/** A field of the pod as text, for its own containers. Throws CONTAINER_CONFIG for what is no such field. */
+export function podField(pod: Pod, { fieldPath }: ObjectFieldSelector, addresses: DownwardAddresses): string {
+  const [, path = fieldPath, key] = /^([^[]+)\['(.*)'\]$/s.exec(fieldPath) ?? [];
+  if (key !== undefined) return subscripted(pod, path, key, fieldPath);
+  const podIps = orderPodIps(addresses.podIps, addresses.hostIps);
+  switch (path) {
+    case 'metadata.name':
+      return pod.metadata.name;
+    case 'metadata.namespace':
+      return pod.metadata.namespace;
+    case 'metadata.uid':
+      return pod.metadata.uid;
+    case 'metadata.labels':
+      return formatMap(pod.metadata.labels);
+    case 'metadata.annotations':
+      return formatMap(pod.metadata.annotations);
+    case 'spec.nodeName':
+    case 'spec.host':
+      return pod.spec.nodeName ?? '';
+    case 'spec.serviceAccountName':
+      return pod.spec.serviceAccountName ?? '';
+    case 'status.hostIP':
+      return addresses.hostIps[0] ?? '';
+    case 'status.hostIPs':
+      return addresses.hostIps.join(',');
+    case 'status.podIP':
+      return podIps[0] ?? '';
+    case 'status.podIPs':
+      return podIps.join(',');
+    default:
+      throw new KubelingError('CONTAINER_CONFIG', `unsupported fieldPath: ${fieldPath}`);
+  }
+}
+
+function subscripted(pod: Pod, path: string, key: string, fieldPath: string): string {
+  if (path === 'metadata.labels') return pod.metadata.labels?.[key] ?? '';
+  if (path === 'metadata.annotations') return pod.metadata.annotations?.[key] ?? '';
+  throw new KubelingError('CONTAINER_CONFIG', `field label does not support subscript: ${fieldPath}`);
+}
+
+/** One line for each, sorted, values quoted. */
+export function formatMap(map: Readonly<Record<string, string>> = {}): string {
+  return Object.keys(map)
+    .sort()
+    .map((key) => `${key}=${goQuote(map[key] ?? '')}`)
+    .join('\n');
+}
+
+/** One address of each family, that of the node's first address before the other. */
+export function orderPodIps(podIps: readonly string[], nodeIps: readonly string[]): string[] {
+  const families = isIPv6(nodeIps[0] ?? '') ? [isIPv6, isIPv4] : [isIPv4, isIPv6];
+  return families.flatMap((isOfFamily) => podIps.find((ip) => isOfFamily(ip)) ?? []);
+}
+
+const plain = ['cpu', 'memory', 'ephemeral-storage'];
+
+/**
+ * How much of a resource a container asked for or may use, in units of the divisor, rounded up. Without a limit of
+ * its own a container may use what its pod may, and without that all the node has to give.
+ */
+export function resourceField(
+  pod: Pod,
+  container: Container,
+  selector: ResourceFieldSelector,
+  allocatable: ResourceList,
+): string {
+  const [, side, name = ''] = /^(requests|limits)\.(.+)$/.exec(selector.resource) ?? [];
+  if ((side !== 'requests' && side !== 'limits') || !(plain.includes(name) || isHugePages(name))) {
+    throw new KubelingError('CONTAINER_CONFIG', `unsupported container resource : ${selector.resource}`);
+  }
+  const about = namedContainer(pod, container, selector.containerName ?? '');
+  const own = readResources(about.resources?.[side]).get(name);
+  const mayFallBack = side === 'limits' && plain.includes(name) && !isPositive(own);
+  const amount = mayFallBack ? fallback(pod, name, allocatable) : own;
+  return `${inUnitsOf(amount ?? quantityOf(0n), divisorOf(selector), name)}`;
+}
+
+function namedContainer(pod: Pod, container: Container, name: string): Container {
+  if (name === '') return container;
+  const found = [...pod.spec.containers, ...initContainersOf(pod)].find((other) => other.name === name);
+  if (found !== undefined) return found;
+  throw new KubelingError('CONTAINER_CONFIG', `container ${name} not found`);
+}
+
+function fallback(pod: Pod, name: string, allocatable: ResourceList): Quantity | undefined {
+  const whole = isPodLevelResource(name) ? readResources(pod.spec.resources?.limits).get(name) : undefined;
+  return isPositive(whole) ? whole : allocatable.get(name);
+}
+
+function divisorOf({ divisor = '0' }: ResourceFieldSelector): Quantity {
+  const written = parseQuantity(divisor);
+  return isPositive(written) ? written : quantityOf(1n);
+}
+
+/** CPU counts in thousandths and all else in whole units before they are divided. */
+function inUnitsOf(amount: Quantity, divisor: Quantity, name: string): bigint {
+  const grain = name === 'cpu' ? milliQuantity(1n).nanos : quantityOf(1n).nanos;
+  return divideUp(divideUp(amount.nanos, grain), divideUp(divisor.nanos, grain));
+}
+
+function divideUp(value: bigint, by: bigint): bigint {
+  return (value + by - 1n) / by;
+}

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { anInstance, anObservedPod } from '../../../test/fakes/observed.ts';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { isOnlyStart, withUnansweredStart } from './start-checkpoint.ts';
+
+const main = { name: 'main', image: 'example/web:1' };
+
+test('a start is noted only where a failed one would be the last', () => {
+  const isOnly = (pod: string | undefined, container?: string) =>
+    isOnlyStart(aPod({ spec: { restartPolicy: pod } }), { ...main, restartPolicy: container });
+  assert.equal(isOnly('Never'), true);
+  assert.equal(isOnly('Always'), false);
+  assert.equal(isOnly('OnFailure'), false);
+  assert.equal(isOnly('Never', 'Always'), false);
+  assert.equal(isOnly('Always', 'Never'), true);
+});
+
+test('a container that never ran as its start was given up counts as made and not started', () => {
+  const failed = anInstance(main, { state: 'exited', startedAtNs: 0n, exitCode: 128, reason: 'StartError' });
+  const observed = anObservedPod({ containers: [failed] });
+  assert.equal(withUnansweredStart(observed, failed.id).containers[0]?.state, 'created');
+});
+
+test('one that ran, or whose failed start was answered, is what it is', () => {
+  const ran = anInstance(main, { state: 'exited', startedAtNs: 5n });
+  const refused = anInstance(main, { state: 'exited', startedAtNs: 0n });
+  for (const [one, id] of [
+    [ran, ran.id],
+    [refused, undefined],
+    [refused, 'another'],
+  ] as const) {
+    const observed = anObservedPod({ containers: [one] });
+    assert.equal(withUnansweredStart(observed, id), observed);
+  }
+});

@@ -1,2 +1,0 @@
-export { type DiskSpace, type ImageGcDeps, ImageGcManager, type ImageGcPolicy } from './image-gc-manager.ts';
-export { ImageLeases } from './image-leases.ts';

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { scriptedFaults } from '../../../test/simulator/index.ts';
+import { cancelled } from '../../lib/index.ts';
+import { podUid } from '../../pods/index.ts';
+import type { HookRunner } from '../hooks/lifecycle-hooks.ts';
+import { KillRecord } from './kill-record.ts';
+
+const sidecar = { restartPolicy: 'Always', script: 'sleep 100000' };
+const ignoring = { script: 'trap "" TERM; sleep 100000' };
+const preStop = { lifecycle: { preStop: { exec: { command: ['bye'] } } } };
+
+async function started(rig: PodRuntimeRig, pod: ReturnType<typeof podOf>): Promise<number> {
+  for (let syncs = 0; syncs < 3; syncs++) await rig.sync(pod);
+  return rig.clock.now();
+}
+
+/** When containers ended, by name, in whole seconds since then. */
+function ends(rig: PodRuntimeRig, sinceMs: number): Record<string, number> {
+  const exits = rig.simulated.trace.entries().filter((entry) => entry.kind === 'container-exited');
+  return Object.fromEntries(exits.map(({ name, at }) => [name, Math.round((at - sinceMs) / 1_000)]));
+}
+
+describe('the end of a pod with sidecars', () => {
+  it('begins all preStop hooks at once, those of sidecars too', async () => {
+    const begun: [string, number][] = [];
+    const hooks: HookRunner = {
+      run: async (_hook, { container }, signal) => {
+        begun.push([container.name, rig.clock.now()]);
+        await rig.clock.sleep(3_000, signal);
+      },
+    };
+    using rig = new PodRuntimeRig({ hooks });
+    const pod = podOf({ main: preStop }, { init: { side: { ...sidecar, ...preStop } } });
+    const startMs = await started(rig, pod);
+    await rig.kill(pod, 20);
+    assert.deepEqual(begun.map(([name]) => name).toSorted(), ['main', 'side']);
+    assert.ok(begun.every(([, at]) => at - startMs < 1_000));
+    assert.deepEqual(ends(rig, startMs), { main: 3, side: 3 });
+  });
+
+  it('lets a sidecar wait no longer than its own grace, and gives it two seconds then', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ main: ignoring }, { init: { side: { ...sidecar, ...ignoring } } });
+    const startMs = await started(rig, pod);
+    await rig.kill(pod, 6);
+    assert.deepEqual(ends(rig, startMs), { main: 6, side: 8 });
+  });
+
+  it('gives a sidecar what the others left of the grace', async () => {
+    using rig = new PodRuntimeRig();
+    const slow = { script: 'trap "sleep 4; exit 0" TERM; while true; do sleep 1; done' };
+    const pod = podOf({ main: slow }, { init: { side: { ...sidecar, ...ignoring } } });
+    const startMs = await started(rig, pod);
+    await rig.kill(pod, 10);
+    const { main = 0, side } = ends(rig, startMs);
+    assert.ok(main >= 4 && main <= 6, `${main}`);
+    // What is left is counted in whole seconds, one that has begun with the others.
+    assert.ok(side === 10 || side === 11, `${side}`);
+  });
+
+  it('is shortened for those that wait for their turn too', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ main: ignoring }, { init: { side: { ...sidecar, ...ignoring } } });
+    const startMs = await started(rig, pod);
+    const first = new AbortController();
+    const running = await rig.observe(pod);
+    const killed = rig.runtime.killPod({ pod, running, graceSeconds: 600 }, first.signal);
+    await rig.clock.advance(10_000);
+    first.abort(cancelled('less time'));
+    await assert.rejects(killed, /less time/);
+    await rig.kill(pod, 3);
+    assert.deepEqual(ends(rig, startMs), { main: 13, side: 15 });
+  });
+});
+
+describe('the sandboxes of a pod that ends', () => {
+  it('are all stopped, also when one of them or a container does not stop', async () => {
+    const fault = { kind: 'error', code: 'UNKNOWN', message: 'stuck' } as const;
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const seen = await rig.observe(pod);
+    const running = { ...seen, sandboxes: [{ id: 'gone-1' }, ...seen.sandboxes, { id: 'gone-2' }] };
+    const calls = [
+      { method: 'stopContainer', fault },
+      { method: 'stopPodSandbox', fault },
+    ] as const;
+    rig.simulated.setFaults(scriptedFaults({ calls }));
+    rig.takeCalls();
+    const { actions } = await rig.done(rig.runtime.killPod({ pod, running, graceSeconds: 2 }, rig.signal));
+    assert.equal(rig.takeCalls().filter((call) => call === 'stopPodSandbox').length, 3);
+    assert.deepEqual(
+      actions.flatMap(({ failure }) => failure?.reason ?? []),
+      ['KillContainerError', 'KillPodSandboxError', 'KillPodSandboxError', 'KillPodSandboxError'],
+    );
+  });
+});
+
+it('the time of a container that is being stopped shrinks with each order, and its hook ends with it', async () => {
+  const clock = new VirtualClock();
+  using record = new KillRecord(podUid('pod'), clock, 600);
+  let ended = false;
+  record.startHook(async (signal) => {
+    await clock.sleep(1e9, signal).catch(() => {});
+    ended = true;
+  });
+  const left: number[] = [];
+  for (const seconds of [300, 400, 60, 20]) {
+    record.allow(seconds);
+    left.push(record.secondsLeft);
+    await clock.advance(1_000);
+  }
+  assert.deepEqual(left, [300, 299, 60, 20]);
+  await clock.advance(18_000);
+  assert.equal(ended, false);
+  await clock.advance(1_001);
+  assert.equal(ended, true);
+  assert.equal(clock.pendingTimers, 0);
+});

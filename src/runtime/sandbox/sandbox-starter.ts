@@ -1,0 +1,180 @@
+import { posix } from 'node:path';
+import type { CriClient, PodSandbox, PodSandboxConfig, RunPodSandboxResponse } from '../../cri/index.ts';
+import { type Clock, describeError, KubelingError, type Logger } from '../../lib/index.ts';
+import { describePod, type ObservedSandbox, type Pod, type PodJournal } from '../../pods/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
+import { labels } from '../containers/labels.ts';
+import type { RuntimeFiles } from '../containers/runtime-files.ts';
+import { isNameTaken, letFinish, lookAfter, mayHaveHappened } from '../kill/unknown-outcome.ts';
+import type { StartObserver } from '../metrics.ts';
+import type { PodPlanner, SandboxPlan } from '../plan/pod-planner.ts';
+import type { RuntimeObserver } from '../sync/runtime-observer.ts';
+import type { ActionFailure } from '../sync/sync-result.ts';
+import type { Turns } from './sandbox-limiter.ts';
+
+export interface SandboxStarterDeps {
+  readonly cri: Pick<CriClient, 'runPodSandbox' | 'listPodSandbox'>;
+  readonly observer: Pick<RuntimeObserver, 'sandbox'>;
+  readonly clock: Clock;
+  readonly files: RuntimeFiles;
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly planner: PodPlanner;
+  readonly turns: Turns;
+  readonly startObserver: Pick<StartObserver, 'sandboxAsked'>;
+}
+
+/** A sandbox containers can be put into. */
+export interface ReadySandbox {
+  readonly id: string;
+  readonly config: MessageInit<PodSandboxConfig>;
+  readonly ips: readonly string[];
+}
+
+export type SandboxStart =
+  | { readonly ok: true; readonly sandbox: ReadySandbox; readonly seen: ObservedSandbox }
+  | { readonly ok: false; readonly failure: ActionFailure };
+
+interface MadeSandbox {
+  readonly id: string;
+  readonly config: MessageInit<PodSandboxConfig>;
+}
+
+const logDirectoryMode = 0o755;
+/** How often a name that stays taken is given up for the next one within one sync. */
+const mostSkips = 2;
+
+/** Makes the sandbox of a pod, and finds it again when the runtime made it without saying so. */
+export class SandboxStarter {
+  readonly #deps: SandboxStarterDeps;
+
+  constructor(deps: SandboxStarterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Rejects only when the signal is aborted. */
+  async start(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxStart> {
+    const { clock } = this.#deps;
+    const startMs = clock.monotonicMs();
+    try {
+      const made = await this.#make(pod, attempt, signal);
+      const started = await this.#look(pod, made, signal);
+      const ms = clock.monotonicMs() - startMs;
+      if (started.ok) this.#step(pod, 'done', readiness(pod, started.sandbox.ips), ms);
+      return started;
+    } catch (error) {
+      signal.throwIfAborted();
+      return this.#failed(pod, error);
+    }
+  }
+
+  async #make(pod: Pod, firstAttempt: number, signal: AbortSignal): Promise<MadeSandbox> {
+    for (let attempt = firstAttempt; ; attempt++) {
+      const { config, runtimeHandler } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
+      const { dir: root, base: name } = posix.parse(config.logDirectory ?? '');
+      await this.#deps.files.makeDirectoryBelow(root, name, logDirectoryMode);
+      try {
+        using _turn = await this.#turn(pod, signal);
+        const { podSandboxId } = await this.#run({ config, runtimeHandler }, signal);
+        return { id: podSandboxId, config };
+      } catch (error) {
+        signal.throwIfAborted();
+        const found = mayHaveHappened(error) ? await this.#find(pod, attempt, error, signal) : undefined;
+        if (found !== undefined) return { id: found.id, config };
+        if (!isNameTaken(error) || attempt - firstAttempt >= mostSkips) throw error;
+      }
+    }
+  }
+
+  async #turn(pod: Pod, signal: AbortSignal): Promise<Disposable> {
+    const { turns, journal } = this.#deps;
+    if (turns.isFull) {
+      const message = 'waits for its turn while sandboxes of other pods are made';
+      journal.step(pod.metadata.uid, { stage: 'sandbox', outcome: 'waiting', message, keep: 'last' });
+    }
+    return await turns.take(signal);
+  }
+
+  /**
+   * Not cut off when the pod is to end: what the runtime has half made by then might come to be after the pod was taken
+   * for stopped. Known to be there, it is stopped with the rest of the pod.
+   */
+  async #run(plan: SandboxPlan, signal: AbortSignal): Promise<RunPodSandboxResponse> {
+    const { clock } = this.#deps;
+    const answer = await letFinish(clock, (inner) => this.#ask(plan, inner), signal);
+    signal.throwIfAborted();
+    return answer;
+  }
+
+  async #ask(plan: SandboxPlan, signal: AbortSignal): Promise<RunPodSandboxResponse> {
+    const { cri, clock, startObserver } = this.#deps;
+    const startMs = clock.monotonicMs();
+    const told = (outcome: 'made' | 'refused') =>
+      startObserver.sandboxAsked(plan.runtimeHandler, clock.monotonicMs() - startMs, outcome);
+    try {
+      const answer = await cri.runPodSandbox(plan, signal);
+      told('made');
+      return answer;
+    } catch (error) {
+      told('refused');
+      throw error;
+    }
+  }
+
+  /** The sandbox of that attempt, if it is there after all. */
+  async #find(
+    pod: Pod,
+    attempt: number,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<PodSandbox | undefined> {
+    const { cri, clock, logger } = this.#deps;
+    const filter = { labelSelector: { [labels.podUid]: pod.metadata.uid } };
+    const look = async (inner: AbortSignal) => {
+      const { items } = await cri.listPodSandbox({ filter }, inner);
+      return items.find(({ state, metadata }) => state === 'SANDBOX_READY' && metadata?.attempt === attempt);
+    };
+    const found = await lookAfter(error, clock, look, signal).catch(() => undefined);
+    signal.throwIfAborted();
+    if (found !== undefined) {
+      logger.info('Took over a sandbox the runtime had made without saying so', {
+        pod: describePod(pod),
+        sandbox: found.id,
+      });
+    }
+    return found;
+  }
+
+  async #look(pod: Pod, { id, config }: MadeSandbox, signal: AbortSignal): Promise<SandboxStart> {
+    try {
+      const seen = await this.#deps.observer.sandbox(id, signal);
+      if (seen === undefined) throw new KubelingError('CRI_BAD_ANSWER', 'pod sandbox status is nil');
+      return { ok: true, seen, sandbox: { id, config, ips: seen.network === 'pod' ? seen.ips : [] } };
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = `Unable to get pod sandbox status: ${describeError(error)}`;
+      this.#deps.journal.event(pod, { type: 'Warning', reason: 'FailedPodSandBoxStatus', message });
+      this.#step(pod, 'failed', message);
+      return { ok: false, failure: { reason: 'PodSandboxStatusError', message } };
+    }
+  }
+
+  #failed(pod: Pod, error: unknown): SandboxStart {
+    const text = describeError(error);
+    const event = `Failed to create pod sandbox: ${text}`;
+    this.#deps.logger.error('Cannot create the sandbox of a pod', error, { pod: describePod(pod) });
+    this.#deps.journal.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message: event });
+    this.#step(pod, 'failed', event);
+    const message = `Failed to create sandbox for pod "${describePod(pod)}": ${text}`;
+    return { ok: false, failure: { reason: 'CreatePodSandboxError', message } };
+  }
+
+  #step(pod: Pod, outcome: 'done' | 'failed', message: string, ms?: number): void {
+    this.#deps.journal.step(pod.metadata.uid, { stage: 'sandbox', outcome, message, ms });
+  }
+}
+
+function readiness({ spec }: Pod, ips: readonly string[]): string {
+  if (spec.hostNetwork === true) return "Sandbox is ready on the node's network";
+  return ips.length === 0 ? 'Sandbox is ready' : `Sandbox is ready at ${ips.join(', ')}`;
+}

@@ -1,0 +1,465 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { busybox, noProbes, PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
+import { scriptedFaults } from '../../../test/simulator/index.ts';
+import { cancelled } from '../../lib/index.ts';
+import type { ObservedPod } from '../../pods/index.ts';
+
+const ignoreBig = (_key: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
+
+describe('syncing a pod', () => {
+  it('starts sandbox and containers with no call more than needed', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {}, b: {} });
+    const observed = await rig.observe(pod);
+    rig.takeCalls();
+    const ready: ObservedPod[] = [];
+    const result = await rig.done(
+      rig.runtime.syncPod(
+        { pod, observed, context: noProbes, sandboxReady: (now) => ready.push(now) },
+        rig.signal,
+      ),
+    );
+    assert.equal(result.error, undefined);
+    assert.deepEqual(rig.takeCalls(), [
+      'imageStatus',
+      'runPodSandbox',
+      'podSandboxStatus',
+      'createContainer',
+      'startContainer',
+      'createContainer',
+      'startContainer',
+    ]);
+    assert.deepEqual(
+      ready.map(({ ips, sandboxes }) => [
+        ips.length,
+        sandboxes.map(({ state, attempt }) => [state, attempt]),
+      ]),
+      [[1, [['ready', 0]]]],
+    );
+    assert.deepEqual(
+      rig.simulated.runningContainers().map(({ name }) => name),
+      ['a', 'b'],
+    );
+    assert.deepEqual(
+      rig.events.map(({ reason, fieldPath }) => `${reason} ${fieldPath ?? ''}`),
+      [
+        'Pulled spec.containers{a}',
+        'Created spec.containers{a}',
+        'Pulled spec.containers{b}',
+        'Created spec.containers{b}',
+        'Started spec.containers{a}',
+        'Started spec.containers{b}',
+      ],
+    );
+  });
+
+  it('does nothing about a pod that is as it should be', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const observed = await rig.observe(pod);
+    rig.takeCalls();
+    const result = await rig.done(rig.runtime.syncPod({ pod, observed, context: noProbes }, rig.signal));
+    assert.deepEqual([result.actions, rig.takeCalls()], [[], []]);
+  });
+
+  it('runs init containers one a sync, in order, before the others', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ main: {} }, { init: { one: { script: 'exit 0' }, two: { script: 'exit 0' } } });
+    for (let syncs = 0; syncs < 3; syncs++) {
+      const result = await rig.sync(pod);
+      assert.equal(result.error, undefined);
+      await rig.clock.advance(100);
+    }
+    const started = rig.simulated.trace.entries().filter(({ kind }) => kind === 'container-started');
+    assert.deepEqual(
+      started.map((entry) => ('name' in entry ? entry.name : '')),
+      ['one', 'two', 'main'],
+    );
+  });
+
+  it('links the log of a started container, and removes the link with the container', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { script: 'echo hello; sleep 1000' } });
+    await rig.sync(pod);
+    const id = (await rig.newest(pod, 'a'))?.id ?? '';
+    const link = `/logs/containers/web_default_a-${id}.log`;
+    assert.equal(await rig.machine.readLink(link), '/logs/pods/default_web_uid-web/a/0.log');
+    await rig.kill(pod, 1);
+    rig.gone.add(pod.metadata.uid);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.equal(await rig.machine.readLink(link), undefined);
+  });
+
+  it('restarts at once, then after 10 s, doubling up to 300 s', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { script: 'exit 1' } });
+    const waits: number[] = [];
+    for (let restarts = 0; restarts < 8; ) {
+      const result = await rig.sync(pod);
+      const failure = result.actions[0]?.failure;
+      if (failure === undefined) {
+        restarts++;
+        await rig.clock.advance(50);
+        continue;
+      }
+      assert.equal(failure.reason, 'CrashLoopBackOff');
+      assert.match(
+        failure.message,
+        /^back-off \S+ restarting failed container=a pod=web_default\(uid-web\)$/,
+      );
+      const waitMs = (result.earliestBackoffExpiryMs ?? 0) - rig.clock.monotonicMs();
+      assert.equal(result.error?.details['retryAtMs'], result.earliestBackoffExpiryMs);
+      waits.push(Math.round(waitMs / 1_000));
+      await rig.clock.advance(waitMs);
+    }
+    assert.deepEqual(waits, [10, 20, 40, 80, 160, 300]);
+    assert.equal((await rig.newest(pod, 'a'))?.restartCount, 7);
+    assert.deepEqual(
+      rig.eventsOf('BackOff').at(0),
+      'Back-off restarting failed container a in pod web_default(uid-web)',
+    );
+  });
+
+  it('keeps the reason a container waits for until it starts', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { script: 'exit 1' } });
+    const reason = () => rig.runtime.reasons.get(pod.metadata.uid, 'a')?.reason;
+    for (let syncs = 0; syncs < 3; syncs++) {
+      await rig.sync(pod);
+      await rig.clock.advance(50);
+    }
+    assert.equal(reason(), 'CrashLoopBackOff');
+    await rig.clock.advance(10_000);
+    await rig.sync(pod);
+    assert.equal(reason(), undefined);
+  });
+
+  it('tells why an image cannot be had, and goes on with the other containers', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ bad: { image: 'localhost/nothing:1' }, good: {} });
+    const result = await rig.sync(pod);
+    assert.match(result.error?.message ?? '', /^failed to "StartContainer" for "bad" with ErrImagePull: "/);
+    assert.deepEqual(
+      rig.simulated.runningContainers().map(({ name }) => name),
+      ['good'],
+    );
+    assert.deepEqual(rig.eventsOf('Failed').at(-1), 'Error: ErrImagePull');
+  });
+
+  it('replaces a sandbox that died, with everything in it', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ main: {} }, { init: { setup: { script: 'exit 0' } } });
+    await rig.sync(pod);
+    await rig.clock.advance(50);
+    await rig.sync(pod);
+    const before = await rig.observe(pod);
+    rig.simulated.crashSandbox(before.sandboxes[0]?.id ?? '');
+    await rig.clock.advance(50);
+    assert.equal((await rig.sync(pod)).error, undefined);
+    await rig.clock.advance(50);
+    assert.equal((await rig.sync(pod)).error, undefined);
+    const after = await rig.observe(pod);
+    assert.deepEqual(
+      after.sandboxes.map(({ attempt, state }) => [attempt, state]),
+      [
+        [1, 'ready'],
+        [0, 'not-ready'],
+      ],
+    );
+    assert.deepEqual(
+      after.containers.map(({ name, state, restartCount }) => `${name} ${state} ${restartCount}`),
+      ['main running 1', 'setup exited 1', 'main exited 0'],
+    );
+    assert.deepEqual(rig.eventsOf('SandboxChanged'), [
+      'Pod sandbox changed, it will be killed and re-created.',
+    ]);
+  });
+
+  it('says why a sandbox cannot be made', async () => {
+    const fault = { kind: 'error', code: 'UNKNOWN', message: 'no network' } as const;
+    using rig = new PodRuntimeRig({
+      faults: scriptedFaults({ calls: [{ method: 'runPodSandbox', fault }] }),
+    });
+    const result = await rig.sync(podOf({ a: {} }));
+    assert.equal(
+      result.error?.message,
+      'failed to "CreatePodSandbox" for "web_default(uid-web)" with CreatePodSandboxError: "Failed to create sandbox for pod \\"web_default(uid-web)\\": no network"',
+    );
+    assert.deepEqual(rig.eventsOf('FailedCreatePodSandBox'), ['Failed to create pod sandbox: no network']);
+  });
+
+  for (const code of ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'none'] as const) {
+    for (const method of ['runPodSandbox', 'createContainer', 'startContainer'] as const) {
+      it(`takes over what was made though the reply to ${method} was lost (${code})`, async () => {
+        const fault = { kind: 'lost-reply', code } as const;
+        using rig = new PodRuntimeRig({ faults: scriptedFaults({ calls: [{ method, fault, times: 1 }] }) });
+        const pod = podOf({ a: {} });
+        assert.equal((await rig.sync(pod)).error, undefined);
+        const observed = await rig.observe(pod);
+        assert.deepEqual(
+          observed.containers.map(({ state, restartCount }) => [state, restartCount]),
+          [['running', 0]],
+        );
+        assert.deepEqual(
+          observed.sandboxes.map(({ attempt }) => attempt),
+          [0],
+        );
+      });
+    }
+  }
+
+  it('goes on with the next attempt when a name stays taken for nothing to be seen', async () => {
+    const taken = (what: string): string =>
+      `failed to reserve ${what} name "x": name "x" is reserved for "y"`;
+    const error = (message: string) => ({ kind: 'error', code: 'UNKNOWN', message }) as const;
+    using rig = new PodRuntimeRig({
+      faults: scriptedFaults({
+        calls: [
+          { method: 'runPodSandbox', fault: error(taken('sandbox')), times: 1 },
+          { method: 'createContainer', fault: error(taken('container')), times: 1 },
+        ],
+      }),
+    });
+    const pod = podOf({ a: {} });
+    assert.equal((await rig.sync(pod)).error, undefined);
+    const observed = await rig.observe(pod);
+    assert.deepEqual([observed.sandboxes[0]?.attempt, observed.containers[0]?.restartCount], [1, 1]);
+  });
+
+  it('starts the container an earlier life had made, instead of making another', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    const controller = new AbortController();
+    const stop = rig.simulated.trace.subscribe((entry) => {
+      if (entry.kind === 'container-created') controller.abort(cancelled('kubeling ends'));
+    });
+    await assert.rejects(rig.sync(pod, controller.signal), /kubeling ends/);
+    stop[Symbol.dispose]();
+    assert.equal(rig.simulated.runningContainers().length, 0);
+    assert.equal((await rig.sync(pod)).error, undefined);
+    const observed = await rig.observe(pod);
+    assert.deepEqual(
+      observed.containers.map(({ state, restartCount }) => [state, restartCount]),
+      [['running', 0]],
+    );
+  });
+
+  it('leaves a running container alone though a call given up on has made a newer one', async () => {
+    const late = { kind: 'late-effect', ms: 20_000, code: 'UNAVAILABLE' } as const;
+    using rig = new PodRuntimeRig({
+      faults: scriptedFaults({ calls: [{ method: 'createContainer', fault: late, times: 1 }] }),
+    });
+    const pod = podOf({ a: {} });
+    assert.notEqual((await rig.sync(pod)).error, undefined);
+    await rig.clock.advance(1_000);
+    await rig.sync(pod);
+    await rig.clock.advance(30_000);
+    assert.equal((await rig.sync(pod)).error, undefined);
+    await rig.sync(pod);
+    assert.equal(rig.simulated.runningContainers().length, 1);
+  });
+
+  it('gives up at any moment with the reason of the signal, and comes to the same end later', async () => {
+    const pod = podOf({ a: {}, b: {} }, { init: { setup: { script: 'exit 0' } } });
+    for (let afterMs = 0; afterMs < 400; afterMs += 7) {
+      using rig = new PodRuntimeRig({ seed: afterMs + 1 });
+      const controller = new AbortController();
+      rig.clock.timer(afterMs, () => controller.abort(cancelled('enough')));
+      const first = rig.sync(pod, controller.signal);
+      await first.catch((error: unknown) => assert.match(String(error), /enough/));
+      for (let syncs = 0; syncs < 8; syncs++) {
+        await rig.clock.advance(20_000);
+        await rig.sync(pod);
+      }
+      const running = rig.simulated.runningContainers().map(({ name }) => name);
+      assert.deepEqual([...running].sort(), ['a', 'b'], `aborted after ${afterMs} ms`);
+    }
+  });
+
+  it('kills a container whose postStart hook fails, and says no more of it than that', async () => {
+    using rig = new PodRuntimeRig({
+      hooks: { run: () => Promise.reject(new Error('secret output')) },
+    });
+    const pod = podOf({ a: { lifecycle: { postStart: { exec: { command: ['x'] } } } } });
+    const result = await rig.sync(pod);
+    assert.equal(result.actions.at(-1)?.failure?.reason, 'PostStartHookError');
+    assert.deepEqual(rig.eventsOf('FailedPostStartHook'), ['PostStartHook failed']);
+    assert.equal(rig.simulated.runningContainers().length, 0);
+  });
+
+  it('names the container in events where the runtime tells its id, which is another one each time', async () => {
+    using rig = new PodRuntimeRig({
+      faults: {
+        call: (method, request) => {
+          if (method !== 'startContainer') return undefined;
+          const { containerId } = request as { readonly containerId: string };
+          return { kind: 'error', code: 'UNKNOWN', message: `cannot start "${containerId}": no such file` };
+        },
+        event: () => undefined,
+      },
+    });
+    const result = await rig.sync(podOf({ a: {} }));
+    assert.equal(result.actions.at(-1)?.failure?.reason, 'RunContainerError');
+    assert.deepEqual(rig.eventsOf('Failed'), ['Error: cannot start "a": no such file']);
+  });
+
+  it('counts restarts by the logs when the runtime has forgotten all containers', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    for (const name of ['0.log', '3.log', '3.log.20260101-000000.gz']) {
+      rig.files.write(`/logs/pods/default_web_uid-web/a/${name}`, '');
+    }
+    await rig.sync(pod);
+    assert.equal((await rig.newest(pod, 'a'))?.restartCount, 4);
+  });
+
+  it('shows the message a container left behind, or the end of its log', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({
+      file: { script: 'echo because >/dev/termination-log; exit 3' },
+      log: { script: 'echo one; echo two; exit 3', terminationMessagePolicy: 'FallbackToLogsOnError' },
+      none: { script: 'echo one; exit 3' },
+    });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const { containers } = await rig.observe(pod);
+    const messages = Object.fromEntries(containers.map(({ name, message }) => [name, message]));
+    assert.deepEqual(messages, { file: 'because\n', log: 'one\ntwo\n', none: '' });
+  });
+
+  it('uses images that are there by their id', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    assert.equal((await rig.newest(pod, 'a'))?.image, busybox);
+  });
+});
+
+describe('the calls in the life of a pod', () => {
+  it('are few when a container has crashed: one look at the image, then a new one in the same sandbox', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { script: 'exit 1' } });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const observed = await rig.observe(pod);
+    rig.takeCalls();
+    await rig.done(rig.runtime.syncPod({ pod, observed, context: noProbes }, rig.signal));
+    assert.deepEqual(rig.takeCalls(), ['imageStatus', 'createContainer', 'startContainer']);
+  });
+
+  it('look at everything of the pod at once', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {}, b: {} });
+    await rig.sync(pod);
+    rig.takeCalls();
+    await rig.observe(pod);
+    assert.deepEqual(rig.takeCalls(), [
+      'listPodSandbox',
+      'listContainers',
+      'containerStatus',
+      'containerStatus',
+    ]);
+  });
+
+  it('remove containers with their logs before the sandbox when the pod is gone', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    await rig.kill(pod);
+    rig.gone.add(pod.metadata.uid);
+    rig.takeCalls();
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.deepEqual(
+      rig.takeCalls().filter((call) => !call.startsWith('list')),
+      ['containerStatus', 'removeContainer', 'stopPodSandbox', 'removePodSandbox'],
+    );
+  });
+});
+
+describe('other kinds of containers', () => {
+  it('ephemeral ones start once, beside what runs', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const debug = {
+      name: 'debug',
+      image: busybox,
+      command: ['sh', '-c', 'exit 0'],
+      targetContainerName: 'a',
+    };
+    const debugged = { ...pod, spec: { ...pod.spec, ephemeralContainers: [debug] } };
+    await rig.sync(debugged);
+    await rig.clock.advance(100);
+    await rig.sync(debugged);
+    const names = (await rig.observe(pod)).containers.map(({ name, state }) => `${name} ${state}`);
+    assert.deepEqual(names, ['debug exited', 'a running']);
+  });
+
+  it('ephemeral ones need the container they are to look at', async () => {
+    using rig = new PodRuntimeRig();
+    const debug = { name: 'debug', image: busybox, targetContainerName: 'nobody' };
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const result = await rig.sync({ ...pod, spec: { ...pod.spec, ephemeralContainers: [debug] } });
+    assert.deepEqual(result.actions[0]?.failure, {
+      reason: 'CreateContainerConfigError',
+      message: 'unable to find target container nobody',
+    });
+  });
+
+  it('all of them make way, logs kept, when an exit asks for a restart of the whole pod', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { script: 'exit 7' }, b: { script: 'trap "" TERM; sleep 100000' } });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const observed = await rig.observe(pod);
+    const context = { ...noProbes, restart: 'all-containers' } as const;
+    const result = await rig.done(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    assert.equal(result.error, undefined);
+    const after = await rig.observe(pod);
+    assert.deepEqual([after.containers.length, after.sandboxes[0]?.state], [0, 'ready']);
+    assert.deepEqual(await rig.machine.names('/logs/pods/default_web_uid-web/a'), ['0.log']);
+  });
+
+  it('a sidecar that cannot be started again does not keep the others from it, a plain one does', async () => {
+    for (const [init, expected] of [
+      [{ restartPolicy: 'Always', script: 'sleep 1; exit 1' }, ['main running 1', 'steady running 0']],
+      [{ script: 'exit 1' }, []],
+    ] as const) {
+      using rig = new PodRuntimeRig();
+      const pod = podOf({ main: { script: 'sleep 2; exit 1' }, steady: {} }, { init: { helper: init } });
+      await rig.sync(pod);
+      await rig.sync(pod);
+      await rig.clock.advance(5_000);
+      const fault = { kind: 'error', code: 'UNKNOWN', message: 'no space left' } as const;
+      const isHelper = (request: unknown) => JSON.stringify(request, ignoreBig).includes('"name":"helper"');
+      rig.simulated.setFaults(
+        scriptedFaults({ calls: [{ method: 'createContainer', fault, matches: isHelper }] }),
+      );
+      await rig.clock.advance(60_000);
+      const result = await rig.sync(pod);
+      assert.match(result.error?.message ?? '', /"helper" with CreateContainerError: "no space left"/);
+      const { containers } = await rig.observe(pod);
+      const running = containers.filter(({ state }) => state === 'running');
+      assert.deepEqual(
+        running.map(({ name, state, restartCount }) => `${name} ${state} ${restartCount}`).toSorted(),
+        expected,
+      );
+    }
+  });
+
+  it('sidecars start one after the other, before the regular ones, and keep running', async () => {
+    using rig = new PodRuntimeRig();
+    const sidecar = { restartPolicy: 'Always' };
+    const pod = podOf({ main: {} }, { init: { first: sidecar, second: sidecar } });
+    for (let syncs = 0; syncs < 4; syncs++) await rig.sync(pod);
+    const started = rig.simulated.trace.entries().filter((entry) => entry.kind === 'container-started');
+    assert.deepEqual(
+      started.map(({ name }) => name),
+      ['first', 'second', 'main'],
+    );
+    assert.equal(rig.simulated.runningContainers().length, 3);
+  });
+});

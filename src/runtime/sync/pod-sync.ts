@@ -1,0 +1,365 @@
+import type { Image } from '../../cri/index.ts';
+import type { Container, EphemeralContainer } from '../../kinds/index.ts';
+import { describeError, type Logger } from '../../lib/index.ts';
+import {
+  describePod,
+  ephemeralContainersOf,
+  initContainersOf,
+  isSidecar,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  type PodAllocation,
+  type PodJournal,
+} from '../../pods/index.ts';
+import type { ContainerStart } from '../containers/container-creator.ts';
+import type { ContainerRemover } from '../containers/container-deletor.ts';
+import type { ContainerStarter } from '../containers/container-starter.ts';
+import { restoreContainer } from '../containers/labels.ts';
+import type { PostStart } from '../hooks/post-start.ts';
+import type { ContainerKill, PodKiller } from '../kill/pod-killer.ts';
+import { containerTypeOf, type StartObserver } from '../metrics.ts';
+import type { PlanContext, PodActions } from '../plan/pod-actions.ts';
+import type { PodPlanner } from '../plan/pod-planner.ts';
+import { type ActuatedResources, actuatedOf } from '../resize/actuated-resources.ts';
+import type { PodResizer } from '../resize/pod-resizer.ts';
+import type { ReadySandbox, SandboxStarter } from '../sandbox/sandbox-starter.ts';
+import type { StartOutcome } from './reason-cache.ts';
+import {
+  type ActionFailure,
+  earliestBackoffExpiryMs,
+  errorOf,
+  type SyncAction,
+  type SyncPodResult,
+} from './sync-result.ts';
+
+export interface SyncPodRequest {
+  readonly pod: Pod;
+  /** What the runtime said after the last sync of this pod had ended. */
+  readonly observed: ObservedPod;
+  readonly context: PlanContext;
+  /**
+   * Called with what is known of the pod when its new sandbox has its network, before images are pulled, and with the
+   * containers that have been stopped for it. Must not throw.
+   */
+  readonly sandboxReady?: ((now: ObservedPod, stopped: ReadonlySet<string>) => void) | undefined;
+}
+
+export interface PodSyncDeps {
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly planner: PodPlanner;
+  readonly killer: PodKiller;
+  readonly remover: ContainerRemover;
+  readonly sandboxes: SandboxStarter;
+  readonly containers: ContainerStarter;
+  readonly startObserver: StartObserver;
+  readonly postStart: PostStart;
+  readonly actuated: ActuatedResources;
+  readonly resizer: PodResizer;
+}
+
+/** Carries out one sync of one pod. Made for that one, and told by `carryOut` when to begin. */
+export class PodSync {
+  readonly #deps: PodSyncDeps;
+  readonly #request: SyncPodRequest;
+  readonly #actuated: PodAllocation | undefined;
+  readonly #plan: PodActions;
+  readonly #actions: SyncAction[] = [];
+  readonly #starts: StartOutcome[] = [];
+  readonly #seenImages = new Map<string, Image>();
+  readonly #stopped = new Set<string>();
+  readonly #removed = new Set<string>();
+
+  constructor(deps: PodSyncDeps, request: SyncPodRequest) {
+    this.#deps = deps;
+    this.#request = request;
+    const { pod, observed, context } = request;
+    const actuated = actuatedOf(pod, observed, deps.actuated.get(pod.metadata.uid));
+    this.#actuated = actuated;
+    this.#plan = deps.planner.computePodActions(pod, observed, { ...context, actuated });
+  }
+
+  /** What became of containers so far, also of a sync that was given up. */
+  get starts(): readonly StartOutcome[] {
+    return this.#starts;
+  }
+
+  /**
+   * Stops what must go, makes the sandbox if there is none to use, and starts containers one after the other. Failures
+   * are part of the result; it rejects only when the signal is aborted.
+   */
+  async carryOut(signal: AbortSignal): Promise<SyncPodResult> {
+    const mayStart = this.#plan.killPod ? await this.#killPod(signal) : await this.#killUnwanted(signal);
+    if (mayStart) {
+      await this.#pruneInitContainers(signal);
+      await this.#resumePostStarts(signal);
+      await this.#resize(signal);
+      await this.#startAll(signal);
+    }
+    return this.#result();
+  }
+
+  async #killPod(signal: AbortSignal): Promise<boolean> {
+    const { pod, observed } = this.#request;
+    const { createSandbox, sandboxId } = this.#plan;
+    if (createSandbox && sandboxId !== '') {
+      const message = 'Pod sandbox changed, it will be killed and re-created.';
+      this.#deps.journal.event(pod, { type: 'Normal', reason: 'SandboxChanged', message });
+    }
+    const { actions, error } = await this.#deps.killer.killPod({ pod, running: observed }, signal);
+    this.#actions.push(...actions);
+    for (const { id } of observed.containers) this.#stopped.add(id);
+    if (error !== undefined || !createSandbox) return false;
+    // In a new sandbox all of them must run again.
+    await this.#removeAll(this.#initInstances(), signal);
+    return true;
+  }
+
+  async #killUnwanted(signal: AbortSignal): Promise<boolean> {
+    const { pod } = this.#request;
+    for (const kill of [...this.#plan.containersToKill.values(), ...this.#halfStopped()]) {
+      const { id } = kill;
+      const action = await this.#deps.killer.killContainer(pod, kill, signal);
+      this.#actions.push(action);
+      if (action.failure !== undefined) return false;
+      this.#stopped.add(id);
+    }
+    if (this.#plan.containersToReset.length === 0) return true;
+    await this.#reset(signal);
+    return false;
+  }
+
+  /** Whatever an earlier kubelet had against them: after its preStop hook a container is not what it was. */
+  #halfStopped(): readonly ContainerKill[] {
+    const { pod, observed } = this.#request;
+    const { containersToKill: planned } = this.#plan;
+    return observed.containers
+      .filter(
+        ({ id, state }) => state === 'running' && !planned.has(id) && this.#deps.killer.hasBegun(pod, id),
+      )
+      .map((one) => ({ id: one.id, name: one.name, container: restoreContainer(one), reason: 'Unknown' }));
+  }
+
+  /** Makes way for a restart of all containers, up to the first failure. */
+  async #reset(signal: AbortSignal): Promise<void> {
+    const { pod } = this.#request;
+    for (const { id, container, stopFirst } of this.#plan.containersToReset) {
+      const { name } = container;
+      if (stopFirst) {
+        const kill = {
+          id,
+          name,
+          message: 'killing',
+          reason: 'RestartAllContainers',
+          graceSeconds: 0,
+        } as const;
+        const stopped = await this.#deps.killer.killContainer(pod, kill, signal);
+        this.#actions.push(stopped);
+        if (stopped.failure !== undefined) return;
+      }
+      const removed = await this.#remove(id, name, 'keep-logs', signal);
+      this.#actions.push(removed);
+      if (removed.failure !== undefined) return;
+    }
+  }
+
+  /** Of each init container only the newest ended instance is of use. */
+  async #pruneInitContainers(signal: AbortSignal): Promise<void> {
+    const ended = this.#initInstances().filter(({ state }) => state === 'exited' || state === 'unknown');
+    const surplus = ended.filter((instance) => instance !== ended.find(({ name }) => name === instance.name));
+    await this.#removeAll(surplus, signal);
+  }
+
+  #initInstances(): readonly ObservedContainer[] {
+    const { pod, observed } = this.#request;
+    const names = new Set(initContainersOf(pod).map(({ name }) => name));
+    return observed.containers.filter(({ name, id }) => names.has(name) && !this.#removed.has(id));
+  }
+
+  /** Garbage collection gets what could not be removed here. */
+  async #removeAll(containers: readonly ObservedContainer[], signal: AbortSignal): Promise<void> {
+    for (const { id, name } of containers) {
+      const removed = await this.#remove(id, name, 'with-logs', signal);
+      if (removed.failure === undefined) this.#actions.push(removed);
+    }
+  }
+
+  async #remove(
+    id: string,
+    name: string,
+    logs: 'with-logs' | 'keep-logs',
+    signal: AbortSignal,
+  ): Promise<SyncAction> {
+    const action: SyncAction = { action: 'RemoveContainer', target: name };
+    try {
+      await this.#deps.remover.remove(id, logs, signal);
+      this.#removed.add(id);
+      return action;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#deps.logger.error('Cannot remove a container', error, {
+        pod: describePod(this.#request.pod),
+        container: name,
+        id,
+      });
+      return { ...action, failure: { reason: 'RemoveContainerError', message: describeError(error) } };
+    }
+  }
+
+  /** What an earlier kubelet began with a container comes before what is begun now. */
+  async #resumePostStarts(signal: AbortSignal): Promise<void> {
+    for (const due of this.#deps.postStart.dueOf(this.#request.pod)) {
+      if (!this.#stopped.has(due)) await this.#resumePostStart(due, signal);
+    }
+  }
+
+  async #resumePostStart(due: string, signal: AbortSignal): Promise<void> {
+    const { pod, observed } = this.#request;
+    const found = observed.containers.find(({ id }) => id === due);
+    if (found?.state === 'exited') return await this.#deps.postStart.forget(pod, due);
+    const all = [...initContainersOf(pod), ...pod.spec.containers];
+    const container = all.find(({ name }) => name === found?.name);
+    if (container === undefined || found?.state !== 'running') return;
+    const failure = await this.#deps.postStart.run({ pod, container, id: due }, signal);
+    if (failure !== undefined) this.#stopped.add(due);
+    this.#tell(container.name, failure);
+  }
+
+  /** What starts now does so whether or not the others could be given what they are to have. */
+  async #resize(signal: AbortSignal): Promise<void> {
+    const { resize: plan, createSandbox, sandboxId } = this.#plan;
+    const { pod, observed } = this.#request;
+    const confirmed = await this.#deps.resizer.confirm(pod, observed, signal);
+    if (confirmed !== undefined) this.#actions.push(confirmed);
+    if (plan === undefined || this.#actuated === undefined) return;
+    const request = { pod, plan, sandboxId: createSandbox ? '' : sandboxId, actuated: this.#actuated };
+    this.#actions.push(await this.#deps.resizer.resize(request, signal));
+  }
+
+  async #startAll(signal: AbortSignal): Promise<void> {
+    const { pod } = this.#request;
+    const ephemeral = pick(ephemeralContainersOf(pod), this.#plan.ephemeralContainersToStart);
+    const init = pick(initContainersOf(pod), this.#plan.initContainersToStart);
+    const regular = pick(pod.spec.containers, this.#plan.containersToStart);
+    if (!this.#plan.createSandbox && ephemeral.length + init.length + regular.length === 0) return;
+    const ahead = this.#lookAhead(init[0] ?? regular[0], signal);
+    const sandbox = await this.#sandbox(signal);
+    await ahead;
+    if (sandbox === undefined) return;
+    for (const container of ephemeral) await this.#start(container, sandbox, signal);
+    for (const container of init) {
+      const started = await this.#start(container, sandbox, signal);
+      if (!started && !isSidecar(container)) return;
+    }
+    await this.#startRegular(regular, sandbox, signal);
+  }
+
+  async #lookAhead(container: Container | undefined, signal: AbortSignal): Promise<void> {
+    if (container === undefined || !this.#plan.createSandbox) return;
+    const { pod } = this.#request;
+    await this.#deps.containers.lookAhead({ pod, container, seenImages: this.#seenImages }, signal);
+  }
+
+  /** They start one after the other, but while one starts the next is made. */
+  async #startRegular(
+    containers: readonly Container[],
+    sandbox: ReadySandbox,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const [index, container] of containers.entries()) {
+      const next = containers[index + 1];
+      const made = next === undefined ? undefined : () => this.#makeAhead(next, sandbox, signal);
+      await this.#start(container, sandbox, signal, made);
+    }
+  }
+
+  #makeAhead(container: Container, sandbox: ReadySandbox, signal: AbortSignal): void {
+    this.#deps.containers.prepare(this.#startOf(container, sandbox), () => !signal.aborted, signal);
+  }
+
+  #startOf(container: Container | EphemeralContainer, sandbox: ReadySandbox): ContainerStart {
+    const { pod, observed } = this.#request;
+    return { pod, container, observed, sandbox, seenImages: this.#seenImages, stopped: this.#stopped };
+  }
+
+  /** The one that is there, or a new one; undefined when there is none to be had. */
+  async #sandbox(signal: AbortSignal): Promise<ReadySandbox | undefined> {
+    const { pod, observed, sandboxReady } = this.#request;
+    const { createSandbox, sandboxId, attempt } = this.#plan;
+    if (!createSandbox) return await this.#sandboxInUse(sandboxId, attempt, signal);
+    this.#deps.startObserver.sandboxStarting();
+    const started = await this.#deps.sandboxes.start(pod, attempt, signal);
+    if (!started.ok) this.#deps.startObserver.sandboxFailed();
+    const action: SyncAction = { action: 'CreatePodSandbox', target: describePod(pod) };
+    this.#actions.push(started.ok ? action : { ...action, failure: started.failure });
+    if (!started.ok) return undefined;
+    const { sandbox, seen } = started;
+    const now = { ...observed, ips: sandbox.ips, sandboxes: [seen, ...observed.sandboxes] };
+    sandboxReady?.(now, this.#stopped);
+    return sandbox;
+  }
+
+  async #sandboxInUse(id: string, attempt: number, signal: AbortSignal): Promise<ReadySandbox | undefined> {
+    const { pod, observed } = this.#request;
+    try {
+      const { config } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
+      return { id, config, ips: observed.ips };
+    } catch (error) {
+      signal.throwIfAborted();
+      const failure = { reason: 'ConfigPodSandboxError', message: describeError(error) };
+      this.#actions.push({ action: 'ConfigPodSandbox', target: describePod(pod), failure });
+      return undefined;
+    }
+  }
+
+  async #start(
+    container: Container | EphemeralContainer,
+    sandbox: ReadySandbox,
+    signal: AbortSignal,
+    made?: () => void,
+  ): Promise<boolean> {
+    const { name } = container;
+    const start = { ...this.#startOf(container, sandbox), made };
+    const failure = await this.#deps.containers.start(start, signal);
+    this.#count(name, failure?.reason);
+    this.#tell(name, failure);
+    return failure === undefined;
+  }
+
+  #tell(name: string, failure: ActionFailure | undefined): void {
+    const action: SyncAction = { action: 'StartContainer', target: name };
+    this.#actions.push(failure === undefined ? action : { ...action, failure });
+    this.#starts.push(
+      failure === undefined
+        ? { container: name, started: true }
+        : { container: name, started: false, reason: failure.reason, message: failure.message },
+    );
+  }
+
+  /** A container that waits for its back-off was not tried. */
+  #count(name: string, failure: string | undefined): void {
+    if (failure === 'CrashLoopBackOff') return;
+    const { startObserver } = this.#deps;
+    const type = containerTypeOf(this.#request.pod, name);
+    startObserver.containerStarting(type);
+    if (failure !== undefined) startObserver.containerFailed(type, failure);
+  }
+
+  #result(): SyncPodResult {
+    const actions = this.#actions;
+    const error = errorOf('POD_SYNC', actions);
+    const expiryMs = earliestBackoffExpiryMs(actions);
+    return {
+      actions,
+      starts: this.#starts,
+      stopped: this.#stopped,
+      ...(error === undefined ? {} : { error }),
+      ...(expiryMs === undefined ? {} : { earliestBackoffExpiryMs: expiryMs }),
+    };
+  }
+}
+
+function pick<T>(all: readonly T[], indexes: readonly number[]): readonly T[] {
+  return indexes.flatMap((index) => all[index] ?? []);
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { podUid } from '../../pods/index.ts';
+import { ReasonCache } from './reason-cache.ts';
+
+const uid = podUid('pod');
+
+test('a reason is kept until the container starts', () => {
+  const cache = new ReasonCache();
+  cache.update(uid, [{ container: 'a', started: false, reason: 'ErrImagePull', message: 'no' }]);
+  assert.deepEqual(cache.get(uid, 'a'), { reason: 'ErrImagePull', message: 'no' });
+  cache.update(uid, [{ container: 'a', started: true }]);
+  assert.equal(cache.get(uid, 'a'), undefined);
+});
+
+test('the oldest reasons make room for new ones', () => {
+  const cache = new ReasonCache(2);
+  for (const container of ['a', 'b', 'c']) {
+    cache.update(uid, [{ container, started: false, reason: 'R', message: '' }]);
+  }
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((name) => cache.get(uid, name)?.reason),
+    [undefined, 'R', 'R'],
+  );
+});
+
+test('a pod that is gone leaves no reason, and takes none of a pod with a longer uid', () => {
+  const cache = new ReasonCache();
+  const other = podUid('pod-2');
+  for (const each of [uid, other]) {
+    cache.update(each, [{ container: 'a', started: false, reason: 'R', message: '' }]);
+  }
+  cache.forgetPod(uid);
+  assert.deepEqual([cache.size, cache.get(other, 'a')?.reason], [1, 'R']);
+});

@@ -1,0 +1,327 @@
+import { isIP } from 'node:net';
+import type {
+  Container,
+  ContainerState,
+  ContainerStatus,
+  CriClient,
+  PodSandbox,
+  PodSandboxStatus,
+} from '../../cri/index.ts';
+import { isKind, LruMap, together } from '../../lib/index.ts';
+import {
+  type ObservedContainer,
+  type ObservedContainerState,
+  type ObservedPod,
+  type ObservedSandbox,
+  type PodUid,
+  podUid,
+  type RuntimeContainer,
+  type RuntimeItem,
+  type RuntimePod,
+} from '../../pods/index.ts';
+import { labels as ours, readContainerAnnotations, readOwner } from '../containers/labels.ts';
+import type { RuntimeFiles } from '../containers/runtime-files.ts';
+import { lastWords } from '../containers/termination-message.ts';
+
+export interface ObserverDeps {
+  readonly cri: Pick<CriClient, 'listPodSandbox' | 'listContainers' | 'podSandboxStatus' | 'containerStatus'>;
+  readonly files: RuntimeFiles;
+  /** The scheme of container ids in statuses, such as containerd. */
+  readonly runtimeName: string;
+  readonly podLogsDir: string;
+}
+
+/** More than a node has pods. */
+const mostSandboxes = 1_024;
+/** Containers that ended lately, which are looked at again and again. */
+const mostLastWords = 256;
+
+/**
+ * Asks the runtime what is there: each answer is what the runtime says at that moment. Only what never changes while a
+ * sandbox is ready, its addresses above all, is not asked for again as long as the runtime lists it as ready, and nothing
+ * of one that has ended as long as it is listed as such.
+ */
+export class RuntimeObserver {
+  readonly #deps: ObserverDeps;
+  readonly #known = new LruMap<string, ObservedSandbox>({ capacity: mostSandboxes });
+  /** What ended containers said last, by id: after its end none says more. */
+  readonly #lastWords = new LruMap<string, KeptWords>({ capacity: mostLastWords });
+
+  constructor(deps: ObserverDeps) {
+    this.#deps = deps;
+  }
+
+  /** Every pod of which the runtime has a sandbox or a container, by uid. */
+  async listPods(signal: AbortSignal): Promise<readonly RuntimePod[]> {
+    return await this.#list({}, signal);
+  }
+
+  /** One pod, or undefined when nothing of it is there. */
+  async listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined> {
+    const [pod] = await this.#list({ [ours.podUid]: uid }, signal);
+    return pod;
+  }
+
+  /** All details of a listed pod. What went away since it was listed is left out. */
+  async observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod> {
+    const look = (inner: AbortSignal) =>
+      Promise.all([
+        Promise.all(pod.sandboxes.map((sandbox) => this.#listed(sandbox, inner))),
+        Promise.all(pod.containers.map((container) => this.#container(container, inner))),
+      ]);
+    const [sandboxes, containers] = await together(look, signal);
+    const found = sandboxes.filter((sandbox) => sandbox !== undefined).sort(newestSandboxFirst);
+    const ready = found.find(({ state }) => state === 'ready');
+    return {
+      uid: pod.uid,
+      name: pod.name,
+      namespace: pod.namespace,
+      ips: ready?.network === 'pod' ? ready.ips : [],
+      sandboxes: found,
+      containers: newestInstancesFirst(
+        containers.filter((container) => container !== undefined),
+        ({ restartCount }) => restartCount,
+      ),
+    };
+  }
+
+  async #list(
+    labelSelector: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<readonly RuntimePod[]> {
+    const { cri } = this.#deps;
+    const look = (inner: AbortSignal) =>
+      Promise.all([
+        cri.listPodSandbox({ filter: { labelSelector } }, inner),
+        cri.listContainers({ filter: { labelSelector } }, inner),
+      ]);
+    const [{ items }, { containers }] = await together(look, signal);
+    return grouped(items, containers);
+  }
+
+  /** What the runtime says of a sandbox now; undefined when it says nothing. */
+  async sandbox(podSandboxId: string, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
+    this.forget(podSandboxId);
+    const { status } = await this.#deps.cri.podSandboxStatus({ podSandboxId }, signal);
+    if (status === undefined) return undefined;
+    const seen = observedSandbox(status);
+    const isComplete = seen.state === 'not-ready' || seen.network === 'node' || seen.ips.length > 0;
+    if (isComplete) this.#known.set(podSandboxId, seen);
+    return seen;
+  }
+
+  /** The sandbox is about to end. */
+  forget(podSandboxId: string): void {
+    this.#known.delete(podSandboxId);
+  }
+
+  async #listed({ id, state }: RuntimeItem, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
+    const known = this.#known.get(id);
+    const isAsListed = known?.state === (state === 'running' ? 'ready' : 'not-ready');
+    return isAsListed ? known : await unlessGone(this.sandbox(id, signal));
+  }
+
+  async #container(listed: RuntimeContainer, signal: AbortSignal): Promise<ObservedContainer | undefined> {
+    const { cri, runtimeName } = this.#deps;
+    const answer = await unlessGone(cri.containerStatus({ containerId: listed.id }, signal));
+    const status = answer?.status;
+    if (status === undefined) return undefined;
+    const exited = status.state === 'CONTAINER_EXITED';
+    const message = exited ? await this.#messageOf(status) : status.message;
+    return observedContainer(status, listed, runtimeName, message);
+  }
+
+  /** Read again as soon as the runtime tells more of the end. */
+  async #messageOf(status: ContainerStatus): Promise<string> {
+    const { id, reason, message, exitCode } = status;
+    const end = [status.finishedAt, exitCode, reason, message].join();
+    const known = this.#lastWords.get(id);
+    if (known?.end === end) return known.text;
+    const { text, state } = await lastWords(status, this.#deps);
+    if (state === 'read') this.#lastWords.set(id, { end, text });
+    return text;
+  }
+}
+
+interface KeptWords {
+  /** What the runtime said of the end. */
+  readonly end: string;
+  readonly text: string;
+}
+
+async function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isKind(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}
+
+/** What lacks the labels of a pod was made by somebody else. */
+function grouped(sandboxes: readonly PodSandbox[], containers: readonly Container[]): readonly RuntimePod[] {
+  const uids = new Set([...sandboxes, ...containers].map(({ labels }) => labels[ours.podUid] ?? ''));
+  uids.delete('');
+  const sandboxesOf = Map.groupBy(sandboxes, ({ labels }) => labels[ours.podUid]);
+  const containersOf = Map.groupBy(containers, ({ labels }) => labels[ours.podUid]);
+  return [...uids]
+    .sort()
+    .map((uid) => runtimePod(uid, sandboxesOf.get(uid) ?? [], containersOf.get(uid) ?? []));
+}
+
+function runtimePod(
+  uid: string,
+  sandboxes: readonly PodSandbox[],
+  containers: readonly Container[],
+): RuntimePod {
+  const owner = readOwner([...sandboxes, ...containers][0]?.labels ?? {});
+  const attempts = new Map(containers.map(({ id, metadata }) => [id, metadata?.attempt ?? 0]));
+  return {
+    uid: podUid(uid),
+    name: owner?.podName ?? '',
+    namespace: owner?.namespace ?? '',
+    sandboxes: [...sandboxes].sort(newestListedSandboxFirst).map(listedSandbox),
+    containers: newestInstancesFirst(
+      containers.map(listedContainer).filter(({ name }) => name !== ''),
+      ({ id }) => attempts.get(id) ?? 0,
+    ),
+  };
+}
+
+function listedSandbox({ id, state, createdAt }: PodSandbox): RuntimeItem {
+  return { id, state: state === 'SANDBOX_READY' ? 'running' : 'exited', createdAtNs: createdAt };
+}
+
+function listedContainer(container: Container): RuntimeContainer {
+  return {
+    id: container.id,
+    name: containerName(container),
+    sandboxId: container.podSandboxId,
+    state: containerState(container.state),
+    createdAtNs: container.createdAt,
+    image: container.image?.image ?? '',
+  };
+}
+
+function containerName({ labels, metadata }: Pick<Container, 'labels' | 'metadata'>): string {
+  return labels[ours.containerName] ?? metadata?.name ?? '';
+}
+
+const containerStates: Readonly<Record<ContainerState, ObservedContainerState>> = {
+  CONTAINER_CREATED: 'created',
+  CONTAINER_RUNNING: 'running',
+  CONTAINER_EXITED: 'exited',
+  CONTAINER_UNKNOWN: 'unknown',
+  UNRECOGNIZED: 'unknown',
+};
+
+export function containerState(state: ContainerState): ObservedContainerState {
+  return containerStates[state];
+}
+
+export function observedSandbox(status: PodSandboxStatus): ObservedSandbox {
+  return {
+    id: status.id,
+    attempt: status.metadata?.attempt ?? 0,
+    state: status.state === 'SANDBOX_READY' ? 'ready' : 'not-ready',
+    createdAtNs: status.createdAt,
+    network: status.linux?.namespaces?.options?.network === 'NODE' ? 'node' : 'pod',
+    ips: ipsOf(status),
+    unaddressed: status.network?.ip === '',
+    runtimeHandler: status.runtimeHandler,
+  };
+}
+
+/** All of them or none: an address that is none makes the whole answer worthless. */
+export function ipsOf({ network }: PodSandboxStatus): readonly string[] {
+  if (network === undefined || network.ip === '') return [];
+  const ips = [network.ip, ...network.additionalIps.map(({ ip }) => ip)];
+  return ips.every((ip) => isIP(ip) !== 0) ? ips : [];
+}
+
+function observedContainer(
+  status: ContainerStatus,
+  listed: RuntimeContainer,
+  runtimeName: string,
+  message: string,
+): ObservedContainer {
+  const exited = status.state === 'CONTAINER_EXITED';
+  const ofSpec = readContainerAnnotations(status.annotations);
+  return {
+    id: status.id,
+    runtimeName,
+    name: containerName(status),
+    sandboxId: listed.sandboxId,
+    state: containerState(status.state),
+    createdAtNs: status.createdAt,
+    startedAtNs: status.startedAt,
+    finishedAtNs: exited ? status.finishedAt : 0n,
+    exitCode: exited ? status.exitCode : 0,
+    reason: status.reason,
+    message,
+    image: status.image?.image ?? listed.image,
+    imageRef: status.imageRef,
+    hash: ofSpec.hash,
+    restartCount: ofSpec.restartCount,
+    logPath: status.logPath,
+    annotations: status.annotations,
+    labels: status.labels,
+    resources: resourcesOf(status),
+    user: userOf(status),
+  };
+}
+
+function resourcesOf({ resources }: ContainerStatus): ObservedContainer['resources'] {
+  const linux = resources?.linux;
+  if (linux === undefined) return undefined;
+  const given = (value: bigint) => (value === 0n ? undefined : Number(value));
+  return {
+    cpuShares: given(linux.cpuShares),
+    cpuQuota: given(linux.cpuQuota),
+    cpuPeriod: given(linux.cpuPeriod),
+    memoryLimitBytes: given(linux.memoryLimitInBytes),
+  };
+}
+
+function userOf({ user }: ContainerStatus): ObservedContainer['user'] {
+  if (user?.linux === undefined) return undefined;
+  const { uid, gid, supplementalGroups } = user.linux;
+  return { uid: Number(uid), gid: Number(gid), supplementalGroups: supplementalGroups.map(Number) };
+}
+
+interface Made {
+  readonly id: string;
+  readonly createdAtNs: bigint;
+}
+
+/** Ids decide between equals, so that the same answers always give the same order. */
+function newestFirst(a: Made, b: Made): number {
+  return compare(b.createdAtNs, a.createdAtNs) || compare(a.id, b.id);
+}
+
+/** Of one container the later attempt is the newer one, whatever the clock was set to when it was made. */
+function newestInstancesFirst<T extends Made & { readonly name: string }>(
+  all: readonly T[],
+  attemptOf: (one: T) => number,
+): readonly T[] {
+  const byTime = all.toSorted(newestFirst);
+  const instances = Map.groupBy(
+    byTime.toSorted((a, b) => attemptOf(b) - attemptOf(a)),
+    ({ name }) => name,
+  );
+  return byTime.flatMap(({ name }) => instances.get(name)?.shift() ?? []);
+}
+
+function newestSandboxFirst(a: ObservedSandbox, b: ObservedSandbox): number {
+  return b.attempt - a.attempt || newestFirst(a, b);
+}
+
+function newestListedSandboxFirst(a: PodSandbox, b: PodSandbox): number {
+  const byAttempt = (b.metadata?.attempt ?? 0) - (a.metadata?.attempt ?? 0);
+  return byAttempt || compare(b.createdAt, a.createdAt) || compare(a.id, b.id);
+}
+
+function compare<T extends bigint | string>(a: T, b: T): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
