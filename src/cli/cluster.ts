@@ -5,13 +5,14 @@ import { evictionThresholds, type LoadedConfig } from '../config/index.ts';
 import type { CriClient } from '../cri/index.ts';
 import { type ClusterCopies, ClusterNode, clusterCopies } from '../kubelet/cluster/index.ts';
 import type { BackgroundLoops, Kubelet, KubeletSettings } from '../kubelet/index.ts';
-import { type Clock, goArchitecture, type Logger, type MetricRegistry, type Random } from '../lib/index.ts';
+import type { Clock, Logger, MetricRegistry, Random } from '../lib/index.ts';
 import { diskBytes, hostNodeMachine, type NodeSettings } from '../node/index.ts';
 import { cpuCount, declaredFeatures } from '../resources/index.ts';
 import { realRuntimeFiles } from '../runtime/index.ts';
 import type { HealthCheck } from '../server/index.ts';
 import { type ClientAccess, openClientAccess } from './client-access.ts';
 import { type ClusterServers, type ClusterServersOptions, openClusterServers } from './cluster-servers.ts';
+import { goArchitecture } from './go-architecture.ts';
 import type { LiveConfig } from './service/index.ts';
 import { kubernetesVersion } from './version.ts';
 

@@ -20,7 +20,6 @@ import {
   type Clock,
   detectCgroupLayout,
   dialHttp,
-  goArchitecture,
   hostSilentMounts,
   mountCalls,
   parseQuantity,
@@ -68,6 +67,7 @@ import {
   type SelinuxFacts,
 } from '../volumes/index.ts';
 import { allotmentSettings } from './allotment-settings.ts';
+import { goArchitecture } from './go-architecture.ts';
 import { hostStatsMachine } from './host-stats-machine.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
 import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KubelingError } from '../lib/index.ts';
-import { kubeletFlagTable, parseCommandLine } from './command-line.ts';
+import { flagTexts, kubeletFlagHelp, kubeletFlagTable, parseCommandLine } from './command-line.ts';
 import { memoryFiles } from './file-system.ts';
 import type { Finding } from './findings.ts';
-import { kubeletFlagHelp } from './help.ts';
+import { nodeFlags, oldFlags, runFlags } from './kubelet-flags.ts';
 import { loadConfig } from './load.ts';
-import { toWire } from './wire.ts';
+import { toWire } from './render.ts';
 
 const deps = { files: memoryFiles({}), cwd: '/work' };
 
@@ -314,4 +314,21 @@ test('what is no address of the node is left out, with a warning', () => {
     warnings.map(({ message }) => message),
     ['must be IP addresses: "here" is left out'],
   );
+});
+
+test('flags are told by their names, as they could be written', () => {
+  const args = [
+    '--cert-dir=/pki',
+    '--node-ip=10.0.0.1,fd00::1',
+    '--node-labels=a=b,c=d',
+    '--hook-timeout=9s',
+  ];
+  const texts = flagTexts(parseCommandLine(args, '/').flags);
+  assert.equal(texts['cert-dir'], '/pki');
+  assert.equal(texts['node-ip'], '10.0.0.1,fd00::1');
+  assert.equal(texts['node-labels'], 'a=b,c=d');
+  assert.equal(texts['exit-on-lock-contention'], 'false');
+  const known = new Set(Object.keys({ ...runFlags, ...nodeFlags, ...oldFlags }));
+  const unknown = Object.keys(texts).filter((name) => !known.has(name));
+  assert.deepEqual(unknown, []);
 });

@@ -9,6 +9,7 @@ import {
   type FlagTable,
   type FlagValues,
   flagError,
+  formatFlagHelp,
   intFlag,
   KubelingError,
   listFlag,
@@ -17,14 +18,13 @@ import {
   stringFlag,
   tryParseQuantity,
 } from '../lib/index.ts';
-import { checkDeeply } from './check-value.ts';
+import { checkDeeply } from './decode.ts';
 import { type Field, type FieldFlag, type Fields, hasSecrets, type ValueType } from './fields.ts';
-import { type Finding, findingIn } from './findings.ts';
+import { type Finding, fieldPath, findingIn, type Origin } from './findings.ts';
 import { type KubeletFlags, nodeFlags, oldFlags, runFlags } from './kubelet-flags.ts';
-import { fieldPath, type Origin } from './origins.ts';
+import { asWritten, type Written } from './raw-values.ts';
+import { wireValue } from './render.ts';
 import { sections } from './schema.ts';
-import { wireValue } from './wire.ts';
-import { asWritten, type Written } from './written.ts';
 
 /** A value that the command line gives to a field of the configuration. */
 export interface FlagSetting {
@@ -241,4 +241,43 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     experimentalMounterPath: path(values['experimental-mounter-path']),
     ignoreEvictionInAllocatable: values['experimental-allocatable-ignore-eviction'] ?? false,
   };
+}
+
+/** Everything `kubeling run` takes, for `--help`. */
+export function kubeletFlagHelp(width = 100): string {
+  return `Usage: kubeling run [flags]
+
+Runs the pods of this node. Values come from the defaults, then --config, then --config-dir in the order of
+the names, then the flags; the last one counts. Flags may be written with - or _.
+
+${formatFlagHelp(kubeletFlagTable(), width)}`;
+}
+
+/** The flags of the node and of this run as they could be written, by their names. None of them holds a secret. */
+export function flagTexts(flags: KubeletFlags): Readonly<Record<string, string>> {
+  const names = Object.entries(flags).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(names.map(([name, value]) => [flagNameOf(name), textOf(value)]));
+}
+
+/** Those of our names that are not the flag's. */
+const renamed: Readonly<Record<string, string>> = {
+  nodeIps: 'node-ip',
+  minimumContainerTtlMs: 'minimum-container-ttl-duration',
+  maxDeadContainersPerContainer: 'maximum-dead-containers-per-container',
+  maxDeadContainers: 'maximum-dead-containers',
+  ignoreEvictionInAllocatable: 'experimental-allocatable-ignore-eviction',
+};
+
+function flagNameOf(field: string): string {
+  // Durations have their unit in our own names only.
+  const plain = field.replace(/Ms$/, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return renamed[field] ?? plain;
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.join(',');
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Object.entries(value)
+    .map(([key, part]) => `${key}=${part}`)
+    .join(',');
 }

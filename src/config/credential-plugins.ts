@@ -16,9 +16,8 @@ import {
   text,
 } from './fields.ts';
 import type { ConfigFiles } from './file-system.ts';
-import { configInvalid, type Finding, findingAt, findingIn } from './findings.ts';
-import { keyPath, type Origins } from './origins.ts';
-import { settleFields } from './settle.ts';
+import { configInvalid, type Finding, findingAt, findingIn, keyPath, type Origins } from './findings.ts';
+import { settleFields } from './merge-settings.ts';
 
 /** The programs that know credentials for images, from the file or directory of `--image-credential-provider-config`. */
 

@@ -5,7 +5,7 @@ import {
   tryParseDurationMs,
   tryParseQuantity,
 } from '../lib/index.ts';
-import { describeOrigin, keyPath, type Origins } from './origins.ts';
+import { describeOrigin, keyPath, type Origins } from './findings.ts';
 import type { KubeletConfiguration } from './schema.ts';
 
 /** What pods are evicted for. */

@@ -1,4 +1,12 @@
-export { type CommandLine, type FlagSetting, kubeletFlagTable, parseCommandLine } from './command-line.ts';
+export {
+  type CommandLine,
+  type FlagSetting,
+  flagTexts,
+  kubeletFlagHelp,
+  kubeletFlagTable,
+  parseCommandLine,
+} from './command-line.ts';
+export { Fingerprint } from './config-file.ts';
 export {
   type CredentialPlugin,
   type CredentialPluginSource,
@@ -20,13 +28,8 @@ export {
 export { type GateName, type GateSpec, type GateStage, gateSpecs } from './feature-gate-table.ts';
 export { checkFeatureGates, FeatureGates } from './feature-gates.ts';
 export { type ConfigFiles, type DirectoryEntry, hostFiles, memoryFiles } from './file-system.ts';
-export { describeFinding, type Finding } from './findings.ts';
-export { Fingerprint } from './fingerprint.ts';
-export { flagTexts } from './flag-texts.ts';
-export { kubeletFlagHelp } from './help.ts';
+export { describeFinding, describeOrigin, type Finding, type Origin, Origins } from './findings.ts';
 export type { KubeletFlags } from './kubelet-flags.ts';
 export { type LoadDeps, type LoadedConfig, loadConfig } from './load.ts';
-export { describeOrigin, type Origin, Origins } from './origins.ts';
-export { renderConfig } from './render.ts';
+export { maskSecrets, renderConfig, toWire } from './render.ts';
 export type { FieldName, KubeletConfiguration } from './schema.ts';
-export { maskSecrets, toWire } from './wire.ts';

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { KubelingError } from '../lib/index.ts';
 import { hostFiles, memoryFiles } from './file-system.ts';
-import { describeFinding } from './findings.ts';
+import { describeFinding, describeOrigin } from './findings.ts';
 import { type LoadedConfig, loadConfig } from './load.ts';
-import { describeOrigin } from './origins.ts';
 
 const header = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 

@@ -1,17 +1,14 @@
 import { type CommandLine, type FlagSetting, parseCommandLine } from './command-line.ts';
-import { type DocumentKind, readConfigFile } from './config-file.ts';
+import { type DocumentKind, findDropIns, readConfigFile } from './config-file.ts';
 import type { Decoded } from './decode.ts';
-import { deriveDefaults } from './derived-defaults.ts';
-import { findDropIns } from './drop-ins.ts';
 import { checkFeatureGates, FeatureGates } from './feature-gates.ts';
 import type { ConfigFiles } from './file-system.ts';
-import { configInvalid, type Finding } from './findings.ts';
+import { byDefault, configInvalid, type Finding, type Origins, topField } from './findings.ts';
 import type { KubeletFlags } from './kubelet-flags.ts';
-import { byDefault, type Origins, topField } from './origins.ts';
+import { deriveDefaults, settleFields } from './merge-settings.ts';
+import { emptyWritten, mergeWritten, replaceWritten, type WrittenMap } from './raw-values.ts';
 import { apiVersion, type KubeletConfiguration, kind, kubeletConfigurationFields } from './schema.ts';
-import { settleFields } from './settle.ts';
 import { judgeGates, validate } from './validate.ts';
-import { emptyWritten, mergeWritten, replaceWritten, type WrittenMap } from './written.ts';
 
 export interface LoadDeps {
   readonly files: ConfigFiles;

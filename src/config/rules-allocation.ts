@@ -1,6 +1,6 @@
 import { didYouMean, tryParseBool, tryParseQuantity } from '../lib/index.ts';
 import type { GateName } from './feature-gate-table.ts';
-import { fieldPath, keyPath } from './origins.ts';
+import { fieldPath, keyPath } from './findings.ts';
 import type { Report, Rule, Subject } from './validate.ts';
 
 const reservableResources = ['cpu', 'memory', 'ephemeral-storage', 'pid'];

@@ -1,5 +1,5 @@
 import { formatDurationMs } from '../lib/index.ts';
-import { keyPath } from './origins.ts';
+import { keyPath } from './findings.ts';
 import type { Rule } from './validate.ts';
 
 const systemCgroups: Rule = {

@@ -1,5 +1,5 @@
-import { keyPath } from './origins.ts';
-import { tlsCurves, weakCiphers, weakTlsVersions } from './tls-names.ts';
+import { tryParseQuantity } from '../lib/index.ts';
+import { fieldPath, keyPath } from './findings.ts';
 import type { Rule } from './validate.ts';
 
 /** Values that let strangers in. They work, as somebody wrote them, but never silently. */
@@ -104,3 +104,101 @@ export const serverRules: readonly Rule[] = [
   weakTls,
   logQuery,
 ];
+
+const vmodule: Rule = {
+  reads: ['logging'],
+  check({ config }, report) {
+    const { format, vmodule: patterns } = config.logging;
+    if (patterns.length > 0 && format !== 'text') {
+      report.problem('logging.vmodule', `needs logging.format to be text: current value is ${format}`);
+    }
+    patterns.forEach(({ filePattern }, index) => {
+      const field = fieldPath(keyPath('logging.vmodule', index), 'filePattern');
+      if (filePattern === '') report.problem(field, 'must not be empty');
+      if (/[=,]/.test(filePattern)) {
+        report.problem(
+          field,
+          `must not contain = or a comma: current value is ${JSON.stringify(filePattern)}`,
+        );
+      }
+    });
+  },
+};
+
+const alphaOptions: Rule = {
+  reads: ['logging', 'featureGates'],
+  check({ config, gates }, report) {
+    if (gates.enabled('LoggingAlphaOptions')) return;
+    const needs = 'needs the feature gate LoggingAlphaOptions, which is off';
+    for (const format of ['text', 'json'] as const) {
+      const { splitStream, infoBufferSize } = config.logging.options[format];
+      if (splitStream) report.problem(`logging.options.${format}.splitStream`, needs);
+      if (infoBufferSize.nanos !== 0n) report.problem(`logging.options.${format}.infoBufferSize`, needs);
+    }
+  },
+};
+
+const logSize: Rule = {
+  reads: ['containerLogMaxSize'],
+  check({ config }, report) {
+    const size = tryParseQuantity(config.containerLogMaxSize);
+    const current = `current value is ${JSON.stringify(config.containerLogMaxSize)}`;
+    if (size === undefined)
+      report.problem('containerLogMaxSize', `must be a quantity such as 10Mi: ${current}`);
+    else if (size.nanos === 0n)
+      report.warning('containerLogMaxSize', `has logs grow for ever, as an amount below 0 does: ${current}`);
+  },
+};
+
+export const loggingRules: readonly Rule[] = [vmodule, alphaOptions, logSize];
+
+/** The names of TLS versions, suites and key exchanges a configuration may use, and which of them are weak. */
+
+export const tlsVersions = ['VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13'] as const;
+
+/** Versions below 1.2 are broken; they are taken, but warned about. */
+export const weakTlsVersions: ReadonlySet<string> = new Set(['VersionTLS10', 'VersionTLS11']);
+
+export const strongCiphers = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA',
+  'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256',
+  'TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA',
+  'TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384',
+  'TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305',
+  'TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256',
+  'TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA',
+  'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256',
+  'TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA',
+  'TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384',
+  'TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305',
+  'TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256',
+] as const;
+
+export const weakCiphers = [
+  'TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256',
+  'TLS_ECDHE_ECDSA_WITH_RC4_128_SHA',
+  'TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA',
+  'TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256',
+  'TLS_ECDHE_RSA_WITH_RC4_128_SHA',
+  'TLS_RSA_WITH_3DES_EDE_CBC_SHA',
+  'TLS_RSA_WITH_AES_128_CBC_SHA',
+  'TLS_RSA_WITH_AES_128_CBC_SHA256',
+  'TLS_RSA_WITH_AES_128_GCM_SHA256',
+  'TLS_RSA_WITH_AES_256_CBC_SHA',
+  'TLS_RSA_WITH_AES_256_GCM_SHA384',
+  'TLS_RSA_WITH_RC4_128_SHA',
+] as const;
+
+/** The numbers TLS gives its key exchanges. */
+export const tlsCurves: ReadonlyMap<number, string> = new Map([
+  [23, 'P-256'],
+  [24, 'P-384'],
+  [25, 'P-521'],
+  [29, 'X25519'],
+  [4587, 'SecP256r1MLKEM768'],
+  [4588, 'X25519MLKEM768'],
+  [4589, 'SecP384r1MLKEM1024'],
+]);

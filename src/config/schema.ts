@@ -19,7 +19,16 @@ import {
   quantity,
   text,
 } from './fields.ts';
-import { gates, headers, onePair, reservedMemory, taints, thresholds, verbosities } from './special-flags.ts';
+import { strongCiphers, tlsVersions, weakCiphers } from './rules-server.ts';
+import {
+  gates,
+  headers,
+  onePair,
+  reservedMemory,
+  taints,
+  thresholds,
+  verbosities,
+} from './structured-flags.ts';
 import {
   cleanPath,
   cpuList,
@@ -30,7 +39,6 @@ import {
   unixEndpoint,
   webUrl,
 } from './text-checks.ts';
-import { strongCiphers, tlsVersions, weakCiphers } from './tls-names.ts';
 
 /**
  * KubeletConfiguration of kubelet.config.k8s.io/v1beta1 as Kubernetes 1.36 knows it, field by field.

@@ -1,15 +1,11 @@
 import type { FeatureGates, GateFinding } from './feature-gates.ts';
-import { type Finding, findingAt, findingIn } from './findings.ts';
+import { type Finding, findingAt, findingIn, keyPath, type Origins, topField } from './findings.ts';
 import type { KubeletFlags } from './kubelet-flags.ts';
-import { keyPath, type Origins, topField } from './origins.ts';
 import { allocationRules } from './rules-allocation.ts';
 import { cgroupRules } from './rules-cgroups.ts';
-import { evictionRules } from './rules-eviction.ts';
-import { imageRules } from './rules-images.ts';
-import { loggingRules } from './rules-logging.ts';
-import { nodeRules } from './rules-node.ts';
-import { serverRules } from './rules-server.ts';
-import { shutdownRules } from './rules-shutdown.ts';
+import { evictionRules, imageRules } from './rules-eviction-images.ts';
+import { nodeRules, shutdownRules } from './rules-node.ts';
+import { loggingRules, serverRules } from './rules-server.ts';
 import type { FieldName, KubeletConfiguration } from './schema.ts';
 
 /** What a rule can look at. */

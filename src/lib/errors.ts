@@ -78,3 +78,8 @@ function causeOf(thrown: unknown): unknown {
     return undefined;
   }
 }
+
+/** The `code` of an error of a system call, such as `ENOENT`. */
+export function errnoOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException | undefined)?.code;
+}

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatFlagHelp } from './flag-help.ts';
 import {
   boolFlag,
   choiceFlag,
@@ -12,7 +11,7 @@ import {
   multimapFlag,
   stringFlag,
 } from './flag-kinds.ts';
-import { parseFlags } from './flags.ts';
+import { formatFlagHelp, parseFlags } from './flags.ts';
 
 const table = {
   'max-pods': { kind: intFlag(0, 1000), help: 'How many pods.', default: '110', group: 'Limits' },

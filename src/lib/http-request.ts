@@ -1,9 +1,9 @@
+import type http from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { onAbort } from './abort.ts';
 import { describeError, KubelingError } from './errors.ts';
-import { nodeHttp } from './node-http.ts';
 
 /** One GET request, ready to be sent. */
 export interface HttpRequest {
@@ -172,3 +172,9 @@ function redirected(request: HttpRequest, location: string): HttpRequest {
     headers: URL.canParse(location) ? headers.filter(([name]) => name.toLowerCase() !== 'host') : headers,
   };
 }
+
+/**
+ * Node's HTTP. Not imported as other modules are: an import loads all that a module offers, and this one offers a whole
+ * second HTTP client, which nobody here uses and which takes megabytes.
+ */
+export const nodeHttp: typeof http = process.getBuiltinModule('node:http');

@@ -10,22 +10,16 @@ export {
   withDeadline,
 } from './abort.ts';
 export {
-  type ReadJsonOptions,
-  readJsonFile,
-  removeLeftoverTemps,
-  type WriteOptions,
-  writeFileAtomic,
-  writeJsonAtomic,
-} from './atomic-file.ts';
-export {
   Backoff,
   type BackoffEvent,
   type BackoffPolicy,
   type BackoffState,
+  type BackoffTimes,
   backoffDelayMs,
+  KeyedBackoff,
+  type KeyedBackoffOptions,
   nextBackoff,
 } from './backoff.ts';
-export * from './beneath/index.ts';
 export {
   defaultPeriodUs,
   minShares,
@@ -33,7 +27,7 @@ export {
   sharesToWeight,
   weightToShares,
   wholePercentQuotaUs,
-} from './cgroups/cgroup-math.ts';
+} from './cgroups/cpu-values.ts';
 export type { CgroupHost } from './cgroups/host.ts';
 export * from './cgroups/index.ts';
 export { cgroupMagic } from './cgroups/layout.ts';
@@ -49,6 +43,16 @@ export {
   type Timer,
 } from './clock.ts';
 export {
+  absoluteArgument,
+  hasControlCharacters,
+  type MountArguments,
+  mountArguments,
+  plainArgument,
+  shownValue,
+  stripControls,
+  umountArguments,
+} from './command-arguments.ts';
+export {
   type DirectoryUsages,
   DiskWalker,
   type FileCount,
@@ -60,9 +64,18 @@ export {
   type TreeUsage,
 } from './disk-walk/index.ts';
 export { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
-export { asError, describeError, isKind, KubelingError, kindOf } from './errors.ts';
-export { EventFd } from './event-fd.ts';
-export { formatFlagHelp } from './flag-help.ts';
+export { asError, describeError, errnoOf, isKind, KubelingError, kindOf } from './errors.ts';
+export {
+  type ReadJsonOptions,
+  readFileIfExists,
+  readFileWithin,
+  readJsonFile,
+  readJsonIfSound,
+  removeLeftoverTemps,
+  type WriteOptions,
+  writeFileAtomic,
+  writeJsonAtomic,
+} from './files.ts';
 export {
   boolFlag,
   choiceFlag,
@@ -83,11 +96,11 @@ export {
   type FlagTable,
   type FlagValues,
   flagName,
+  formatFlagHelp,
   type ParsedFlags,
   parseFlags,
 } from './flags.ts';
 export { fnv1a32 } from './fnv.ts';
-export { goArchitecture } from './go-architecture.ts';
 export {
   durationMs,
   durationNanos,
@@ -107,33 +120,29 @@ export {
   type HttpReply,
   type HttpRequest,
   hostPort,
+  nodeHttp,
   requestTarget,
 } from './http-request.ts';
-export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './keyed-backoff.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
-export { libraryCalls } from './library-calls.ts';
+export { libraryCalls, type MountCalls, mountCalls } from './libc.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
 export { LogOnce } from './log-once.ts';
 export * from './logging/index.ts';
-export { loopDevicesOf } from './loop-devices.ts';
 export { LruMap, type LruOptions } from './lru.ts';
 export * from './metrics/index.ts';
-export { type MountCalls, mountCalls } from './mount-calls.ts';
-export { type Mount, mountOf, parseMountinfo, readMountTable } from './mountinfo.ts';
+export { loopDevicesOf, type Mount, mountOf, parseMountinfo, readMountTable } from './mountinfo.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
-export { nodeHttp } from './node-http.ts';
-export { readFileIfExists, readFileWithin, readJsonIfSound } from './optional-file.ts';
-export { Paced } from './paced.ts';
-export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {
-  absoluteArgument,
-  hasControlCharacters,
-  type MountArguments,
-  mountArguments,
-  plainArgument,
-  shownValue,
-  umountArguments,
-} from './program-arguments.ts';
+  type CallTime,
+  chmodSocket,
+  type HeldDirectory,
+  holdDirectory,
+  mountIdOf,
+  openPlace,
+  placeFlags,
+  wayFlags,
+} from './open-path.ts';
+export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {
   addQuantities,
   compareQuantities,
@@ -149,27 +158,29 @@ export {
   tryParseQuantity,
 } from './quantity.ts';
 export { jitter, pick, type Random, randomHex, randomInt, seededRandom, systemRandom } from './random.ts';
+export { isMountPoint, removeTree, type TreeCalls, unlessGone, unlessMissing } from './remove-tree.ts';
 export { Ring } from './ring.ts';
 export { type Command, type CommandEnd, type CommandResult, runChecked, runCommand } from './run-command.ts';
-export { hostSilentMounts, SilentMounts } from './silent-mounts.ts';
+export { Slots } from './semaphore.ts';
 export { SingleFlight } from './single-flight.ts';
-export { Slices } from './slices.ts';
-export { Slots } from './slots.ts';
-export { stripControls } from './strip-controls.ts';
 export { type Buffering, Subscription } from './subscription.ts';
 export { type SubscriberFailed, TypedEvents } from './typed-events.ts';
+export { hostSilentMounts, SilentMounts } from './unresponsive-mounts.ts';
 export { Waiters } from './waiters.ts';
 export { WorkQueue } from './work-queue.ts';
 export { writeAll } from './write-all.ts';
-export { isPlainYamlText, resolveYamlWord, type YamlScalar } from './yaml-scalar.ts';
 export {
+  isPlainYamlText,
   type Place,
   readYaml,
   readYamlDocuments,
+  resolveYamlWord,
   type YamlDocument,
   type YamlEntry,
   type YamlProblem,
+  type YamlScalar,
   type YamlText,
   type YamlTree,
   yamlToJs,
 } from './yaml-tree.ts';
+export { Slices } from './yielding-counter.ts';

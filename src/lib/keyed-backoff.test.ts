@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { KeyedBackoff } from './keyed-backoff.ts';
+import { KeyedBackoff } from './backoff.ts';
 import { seededRandom } from './random.ts';
 
 const crash = { baseMs: 10_000, maxMs: 300_000 };

@@ -1,7 +1,7 @@
 import { link, rename, rm, writeFile } from 'node:fs/promises';
 import type { Clock } from './clock.ts';
 import { KubelingError } from './errors.ts';
-import { readFileIfExists } from './optional-file.ts';
+import { readFileIfExists } from './files.ts';
 import type { ProcessIdentity, ProcessTable } from './processes.ts';
 import { jitter, type Random, randomHex } from './random.ts';
 

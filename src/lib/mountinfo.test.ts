@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
-import { parseMountinfo, readMountTable } from './mountinfo.ts';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, test } from 'node:test';
+import { loopDevicesOf, parseMountinfo, readMountTable } from './mountinfo.ts';
 
 const text = String.raw`22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 36 22 0:26 / /sys/fs/cgroup/cpu rw,relatime shared:12 master:3 - cgroup cgroup rw,cpu,cpuacct
@@ -81,4 +84,18 @@ describe('readMountTable', () => {
       assert.deepEqual(await readMountTable(async () => text, '6.1.0'), parseMountinfo(text), text);
     }
   });
+});
+
+test('loop devices are found by what they hold, and none where there are no devices', async () => {
+  const sysDir = await mkdtemp(join(tmpdir(), 'loops-'));
+  assert.deepEqual(await loopDevicesOf('/a', sysDir), []);
+  const holds = { loop0: '/a', loop1: '/a/b', loop2: '/a', loop3: '/a (deleted)', sda: '/a' };
+  for (const [name, path] of Object.entries(holds)) {
+    await mkdir(join(sysDir, 'block', name, 'loop'), { recursive: true });
+    await writeFile(join(sysDir, 'block', name, 'loop/backing_file'), `${path}\n`);
+  }
+  await mkdir(join(sysDir, 'block/loop4'));
+  assert.deepEqual((await loopDevicesOf('/a', sysDir)).toSorted(), ['/dev/loop0', '/dev/loop2']);
+  assert.deepEqual(await loopDevicesOf('/b', sysDir), []);
+  await rm(sysDir, { recursive: true });
 });

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { onAbort } from './abort.ts';
 import type { Clock, Timer } from './clock.ts';
+import { shownValue } from './command-arguments.ts';
 import { KubelingError } from './errors.ts';
-import { shownValue } from './program-arguments.ts';
 
 /** A program to run: never through a shell, so no argument needs quoting. */
 export interface Command {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import * as yaml from 'yaml';
-import { Slices } from './slices.ts';
 import { deepest, findExcess, longestDocument, mostLines, mostParts, mostQuoted } from './yaml-bounds.ts';
 import { readYaml, readYamlDocuments } from './yaml-tree.ts';
+import { Slices } from './yielding-counter.ts';
 
 const heavy: readonly (readonly [string, string, RegExp, readonly [number, number] | undefined])[] = [
   ['a list of a million lines', '- a: b\n'.repeat(400_000), /words and marks/, undefined],

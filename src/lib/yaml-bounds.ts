@@ -1,5 +1,5 @@
-import type { Slices } from './slices.ts';
 import type { Place, YamlProblem } from './yaml-tree.ts';
+import type { Slices } from './yielding-counter.ts';
 
 /**
  * Parsing YAML takes a thousand times the memory of the text. So what a text would cost is measured first, on its words

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { isPlainYamlText, resolveYamlWord } from './yaml-scalar.ts';
-import { readYaml, readYamlDocuments, type YamlTree, yamlToJs } from './yaml-tree.ts';
+import {
+  isPlainYamlText,
+  readYaml,
+  readYamlDocuments,
+  resolveYamlWord,
+  type YamlTree,
+  yamlToJs,
+} from './yaml-tree.ts';
 
 async function js(text: string): Promise<unknown> {
   const { tree, problems } = await readYaml(text);

@@ -43,7 +43,10 @@ function at(file: string, program: string, facts: Omit<StartedProgram, 'file' | 
 export const startedPrograms: readonly StartedProgram[] = [
   at('src/lib/run-command.ts', 'command.file', { ...none, check: 'refuses NUL; never a shell' }),
   at('src/lib/run-command.ts', 'file', handsOn),
-  at('src/lib/silent-mounts.ts', "'stat'", { ...path, outside: 'mount points as the kernel lists them' }),
+  at('src/lib/unresponsive-mounts.ts', "'stat'", {
+    ...path,
+    outside: 'mount points as the kernel lists them',
+  }),
 
   at('src/volumes/nfs/host-network-mounts.ts', "'mount'", {
     outside: 'nfs.server, nfs.path, mountOptions, name of the volume',

@@ -6,9 +6,16 @@ import {
   defaultLimits,
 } from '../../src/protocols/http2/client-connection.ts';
 import type { StreamEnd, StreamReader } from '../../src/protocols/http2/client-stream.ts';
-import { type Http2Reason, reasonOf } from '../../src/protocols/http2/errors.ts';
 import { FrameReader } from '../../src/protocols/http2/frame-reader.ts';
-import { frameFlag, frameOf, frameType, preface, settingsFrame } from '../../src/protocols/http2/frames.ts';
+import {
+  frameFlag,
+  frameOf,
+  frameType,
+  type Http2Reason,
+  preface,
+  reasonOf,
+  settingsFrame,
+} from '../../src/protocols/http2/frames.ts';
 import type { HeaderField } from '../../src/protocols/http2/index.ts';
 import { encodeHeaders } from '../../src/protocols/http2/index.ts';
 

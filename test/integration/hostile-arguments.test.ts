@@ -142,7 +142,7 @@ function limited(below: string): Promise<unknown> {
 }
 
 const attempts: Readonly<Record<string, Attempt>> = {
-  "src/lib/silent-mounts.ts 'stat'": both(
+  "src/lib/unresponsive-mounts.ts 'stat'": both(
     (path) => void handed.push({ program: 'stat', args: ['--', absoluteArgument('stat', path)] }),
   ),
   "src/volumes/nfs/host-network-mounts.ts 'mount'": (text, below) => [

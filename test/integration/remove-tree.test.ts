@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { removeTree } from '../../src/lib/beneath/remove-tree.ts';
+import { removeTree } from '../../src/lib/remove-tree.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
-const source = fileURLToPath(new URL('../../src/lib/beneath/remove-tree.ts', import.meta.url));
+const source = fileURLToPath(new URL('../../src/lib/remove-tree.ts', import.meta.url));
 const fewHandles = 200;
 /** A path of so many steps is longer than the kernel takes one. */
 const goingDown = (steps: number) => `

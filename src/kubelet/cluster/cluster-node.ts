@@ -17,7 +17,6 @@ import {
   type Logger,
   LogOnce,
   type MetricRegistry,
-  Paced,
   type Random,
   untilAborted,
   withDeadline,
@@ -48,6 +47,7 @@ import { MirrorPods } from '../../status/mirror/index.ts';
 import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
 import type { BackgroundLoops } from '../background.ts';
 import type { ClusterLink } from '../cluster-link.ts';
+import { Paced } from '../keyed-throttle.ts';
 import type { Kubelet } from '../kubelet.ts';
 import { fetchClaim } from './fetch-claim.ts';
 import { followMirrors } from './follow-mirrors.ts';

@@ -1,6 +1,6 @@
-import { KubelingError } from '../errors.ts';
+import { errnoOf, KubelingError } from '../errors.ts';
 import { type Mount, parseMountinfo } from '../mountinfo.ts';
-import { type CgroupHost, errnoOf } from './host.ts';
+import type { CgroupHost } from './host.ts';
 
 export const cgroupMagic = { v1: 0x27e0eb, v2: 0x63677270, tmpfs: 0x01021994 } as const;
 

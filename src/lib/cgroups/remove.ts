@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
-import { type CgroupHost, errnoOf } from './host.ts';
+import { errnoOf } from '../errors.ts';
+import type { CgroupHost } from './host.ts';
 
 /** What was there and is gone, and what could not be removed and why. */
 export interface CgroupRemoval {

@@ -6,9 +6,9 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { realClock } from '../clock.ts';
 import { KubelingError } from '../errors.ts';
-import { Budget } from './budget.ts';
 import { DiskWalker, type WalkThreadEvents } from './disk-walker.ts';
 import type { TreeAnswer, WalkRequest } from './messages.ts';
+import { Budget } from './thread.ts';
 
 const { signal } = new AbortController();
 const usage = { usedBytes: 1, inodesUsed: 1, isWhole: true };

@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { BufferedLogSink } from './buffered-sink.ts';
-import { openLog } from './open-log.ts';
+import { openLog } from './rotating-log.ts';
 import { Verbosity } from './verbosity.ts';
 
 /** An output that takes nothing while it is blocked. */

@@ -5,7 +5,6 @@ export {
   type LogOutput,
 } from './buffered-sink.ts';
 export type { LogFormat, LogRecord, Severity } from './format.ts';
-export { logSize, rotateLog, tailLog } from './log-file.ts';
 export {
   type CollectedLogs,
   collectLogs,
@@ -14,8 +13,16 @@ export {
   type LoggerOptions,
   type LogSink,
 } from './logger.ts';
-export { type OpenLog, type OpenLogOptions, openLog } from './open-log.ts';
 export { isSecretName, redactText } from './redact.ts';
-export { RotatingLog, type RotatingLogOptions } from './rotating-log.ts';
+export {
+  logSize,
+  type OpenLog,
+  type OpenLogOptions,
+  openLog,
+  RotatingLog,
+  type RotatingLogOptions,
+  rotateLog,
+  tailLog,
+} from './rotating-log.ts';
 export type { LogFields } from './values.ts';
 export { type ModuleLevel, parseModuleLevels, Verbosity } from './verbosity.ts';

@@ -1,9 +1,9 @@
+import { getCallSites } from 'node:util';
 import type { Clock } from '../clock.ts';
 import { describeError, KubelingError, kindOf } from '../errors.ts';
+import { LruMap } from '../lru.ts';
 import { Ring } from '../ring.ts';
-import { callerAt } from './caller.ts';
 import { type Caller, formatRecord, type LogFormat, type LogRecord, type Severity } from './format.ts';
-import { Repeats } from './repeats.ts';
 import { type LogFields, type PlainFields, plainFields, plainText } from './values.ts';
 import { Verbosity } from './verbosity.ts';
 
@@ -139,5 +139,52 @@ function errorFields(thrown: unknown): PlainFields {
     });
   } catch {
     return plainFields({ err });
+  }
+}
+
+const unknownCaller: Caller = { path: 'unknown', line: 0 };
+
+/**
+ * The place in the code that called the caller of this function: with 1 the function that calls `callerAt`'s own
+ * caller, with 2 the one beyond. Costs a few microseconds, so it is asked only for lines that are written.
+ */
+export function callerAt(depth: number): Caller {
+  const site = getCallSites(depth + 2)[depth + 1];
+  return site === undefined ? unknownCaller : { path: site.scriptName, line: site.lineNumber };
+}
+
+interface Seen {
+  readonly count: number;
+  readonly lastMs: number;
+  readonly toldMs: number;
+}
+
+/** So many are told one by one. */
+const toldEach = 8;
+/** One that goes on is told as often as this at least. */
+const longestMs = 10 * 60_000;
+/** One that was not said for so long is a new one. */
+const forgottenMs = 5 * 60_000;
+const mostKept = 512;
+
+/**
+ * Whoever tries again and again complains as often, and buries what others say. The first complaints pass; of those that
+ * are the same to the last letter only some do, ever fewer, and say how many there were.
+ */
+export class Repeats {
+  readonly #seen = new LruMap<string, Seen>({ capacity: mostKept });
+
+  /** The record as it is to be told; undefined when it is not. */
+  pass(record: LogRecord, nowMs: number): LogRecord | undefined {
+    if (record.severity === 'info') return record;
+    const key = JSON.stringify([record.severity, record.message, record.error, record.fields]);
+    const before = this.#seen.get(key);
+    const isNew = before === undefined || nowMs - before.lastMs >= forgottenMs;
+    const count = isNew ? 1 : before.count + 1;
+    const isTold =
+      isNew || count <= toldEach || Number.isInteger(Math.log2(count)) || nowMs - before.toldMs >= longestMs;
+    this.#seen.set(key, { count, lastMs: nowMs, toldMs: isTold ? nowMs : before.toldMs });
+    if (!isTold) return undefined;
+    return count <= toldEach ? record : { ...record, fields: { ...record.fields, times: count } };
   }
 }

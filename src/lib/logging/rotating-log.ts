@@ -1,7 +1,8 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { copyFile, type FileHandle, open, rename, stat, truncate } from 'node:fs/promises';
 import type { Clock } from '../clock.ts';
-import { descriptorOutput, type LogOutput } from './buffered-sink.ts';
-import { logSize, maxLogBytes, rotateLog } from './log-file.ts';
+import { BufferedLogSink, descriptorOutput, type LogOutput } from './buffered-sink.ts';
+import { formatRecord } from './format.ts';
+import { createLogger, type Logger, type LoggerOptions } from './logger.ts';
 
 export interface RotatingLogOptions {
   readonly clock: Clock;
@@ -69,4 +70,72 @@ export class RotatingLog implements LogOutput, AsyncDisposable {
       return;
     }
   }
+}
+
+export interface OpenLogOptions extends Omit<LoggerOptions, 'sink'> {
+  readonly output: LogOutput;
+  readonly maxBuffered?: number;
+}
+
+export interface OpenLog {
+  readonly logger: Logger;
+  readonly sink: BufferedLogSink;
+}
+
+/** The log of a process: a logger, and the bounded buffer between it and the output, which tells of its gaps. */
+export function openLog(options: OpenLogOptions): OpenLog {
+  const { clock, format, output } = options;
+  const pid = options.pid ?? process.pid;
+  const gapLine = (dropped: number) =>
+    formatRecord(format, pid, {
+      severity: 'warning',
+      level: 0,
+      time: clock.now(),
+      caller: { path: 'log', line: 0 },
+      message: 'Lost log lines as the output was blocked',
+      error: undefined,
+      fields: { lines: dropped },
+    });
+  const bound = options.maxBuffered === undefined ? {} : { maxBuffered: options.maxBuffered };
+  const sink = new BufferedLogSink({ clock, output, gapLine, ...bound });
+  return { logger: createLogger({ ...options, sink }), sink };
+}
+
+export const maxLogBytes: number = 10 * 1024 * 1024;
+
+/** How a log is cut: a file nobody writes to is moved aside, one that is written to is copied and emptied in place. */
+export type LogWriter = 'none' | 'running';
+
+/** Keeps the log within its limit: when it is over, its content becomes the one old log. */
+export async function rotateLog(path: string, writer: LogWriter, maxBytes = maxLogBytes): Promise<void> {
+  const size = await logSize(path);
+  if (size <= maxBytes) return;
+  if (writer === 'none') {
+    await rename(path, `${path}.1`);
+    return;
+  }
+  // The writer appends, so it goes on at the new end. Lines written between the two steps are lost.
+  await copyFile(path, `${path}.1`);
+  await truncate(path);
+}
+
+export async function logSize(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+    throw error;
+  }
+}
+
+const tailBytes = 16 * 1024;
+
+/** The last lines written after the offset. */
+export async function tailLog(path: string, fromByte: number, lines: number): Promise<string> {
+  const size = await logSize(path);
+  const start = Math.max(fromByte, size - tailBytes);
+  if (start >= size) return '';
+  await using file = await open(path, 'r');
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(size - start), 0, size - start, start);
+  return buffer.toString('utf8', 0, bytesRead).trimEnd().split('\n').slice(-lines).join('\n');
 }

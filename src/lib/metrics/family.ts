@@ -1,5 +1,5 @@
 import { KubelingError } from '../errors.ts';
-import { type FamilyHead, headText, type Labels, labelText } from './text.ts';
+import { type FamilyHead, headText, type Labels, labelText } from './instruments.ts';
 
 /** What is measured of one series. */
 export interface Instrument {

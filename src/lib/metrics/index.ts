@@ -1,5 +1,14 @@
 export type { Family, FamilyOptions } from './family.ts';
-export { type Counter, exponentialBuckets, type Gauge, type Histogram } from './instruments.ts';
+export {
+  type Counter,
+  exponentialBuckets,
+  type Gauge,
+  type Histogram,
+  type Labels,
+  labelText,
+  type MetricType,
+  metricsContentType,
+} from './instruments.ts';
 export {
   type Collector,
   type CounterFamily,
@@ -11,4 +20,3 @@ export {
   type Sample,
   type SampledFamily,
 } from './registry.ts';
-export { type Labels, labelText, type MetricType, metricsContentType } from './text.ts';

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { exponentialBuckets } from './instruments.ts';
+import { exponentialBuckets, labelText } from './instruments.ts';
 import { MetricRegistry, type SampledFamily } from './registry.ts';
-import { labelText } from './text.ts';
 
 const open = new AbortController().signal;
 

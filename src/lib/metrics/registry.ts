@@ -1,7 +1,17 @@
 import { KubelingError } from '../errors.ts';
 import { checkNames, Family, type FamilyLimits, type FamilyOptions, type Instrument } from './family.ts';
-import { bucketsOf, Counter, Gauge, Histogram } from './instruments.ts';
-import { type FamilyHead, headText, type Labels, labelText, type MetricType, sampleText } from './text.ts';
+import {
+  bucketsOf,
+  Counter,
+  type FamilyHead,
+  Gauge,
+  Histogram,
+  headText,
+  type Labels,
+  labelText,
+  type MetricType,
+  sampleText,
+} from './instruments.ts';
 
 export type CounterFamily<L extends string = never> = Family<L, Counter>;
 export type GaugeFamily<L extends string = never> = Family<L, Gauge>;

@@ -1,6 +1,5 @@
 export { GrpcChannel, type GrpcChannelOptions } from './channel.ts';
-export { serveOnDemand } from './serve-on-demand.ts';
-export { GrpcServer, type GrpcServerOptions, type ServiceAdder } from './server.ts';
+export { GrpcServer, type GrpcServerOptions, type ServiceAdder, serveOnDemand } from './server.ts';
 export {
   type CallOptions,
   type MethodType,

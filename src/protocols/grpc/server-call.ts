@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import { describeError } from '../../lib/index.ts';
 import { FrameReader, frame } from './frames.ts';
+import { parseTimeout } from './request-head.ts';
 import type { CallOptions, MethodType } from './service.ts';
 import { encodeStatusMessage, GrpcError, numberOfGrpcCode } from './status.ts';
-import { parseTimeout } from './timeout.ts';
 
 export interface Route {
   readonly path: string;

@@ -3,17 +3,18 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { dataFrame, Http2Desk, headersFrame, ok, trailers } from '../../../test/fakes/http2-wire.ts';
-import { Http2Error, type Http2Reason } from './errors.ts';
 import {
   frameFlag,
   frameOf,
   frameType,
+  Http2Error,
+  type Http2Reason,
   pingAckFrame,
   resetFrame,
+  settingId,
   settingsFrame,
   windowUpdateFrame,
 } from './frames.ts';
-import { settingId } from './settings.ts';
 
 const empty = Buffer.alloc(0);
 const bytes = (hex: string) => Buffer.from(hex, 'hex');

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { dataFrame, Http2Desk, headersFrame, ok, trailers } from '../../../test/fakes/http2-wire.ts';
-import { Http2Error } from './errors.ts';
-import { frameFlag, frameOf, frameType, goAwayFrame, resetFrame } from './frames.ts';
+import { frameFlag, frameOf, frameType, goAwayFrame, Http2Error, resetFrame, settingId } from './frames.ts';
 import { encodeHeaders } from './hpack-encoder.ts';
-import { settingId } from './settings.ts';
 
 const goAway = (lastId: number, code = 0, words = '') => {
   const payload = Buffer.alloc(8);

@@ -1,28 +1,31 @@
+import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { asError } from '../../lib/index.ts';
 import { ClientStream, type StreamCarrier, type StreamReader } from './client-stream.ts';
-import { Http2Error, type Http2Reason, reasonOf } from './errors.ts';
+import { ReceiveWindow } from './flow-control.ts';
 import { FrameReader } from './frame-reader.ts';
 import {
+  defaultPeerSettings,
+  defaultWindowBytes,
   frameFlag,
   frameType,
   goAwayFrame,
+  Http2Error,
+  type Http2Reason,
   pingAckFrame,
   preface,
+  readSettings,
+  reasonOf,
   resetFrame,
+  settingId,
   settingsAckFrame,
   settingsFrame,
   windowUpdateFrame,
 } from './frames.ts';
-import { type AssembledBlock, HeaderAssembly } from './header-assembly.ts';
+import { type AssembledBlock, HeaderAssembly, unpadded } from './header-assembly.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
 import type { HeaderBlock } from './hpack-encoder.ts';
-import { Outbox } from './outbox.ts';
-import { unpadded } from './padding.ts';
-import { ReceiveWindow } from './receive-window.ts';
-import { RequestSender } from './request-sender.ts';
-import { defaultWindowBytes } from './send-window.ts';
-import { defaultPeerSettings, readSettings, settingId } from './settings.ts';
+import { Outbox, RequestSender } from './request-sender.ts';
 import { StreamTable } from './stream-table.ts';
 
 /** Hears what becomes of a connection. Must not throw. */
@@ -351,4 +354,30 @@ function checkLength(what: string, length: number, wanted: number): void {
     'FRAME_SIZE_ERROR',
     `The other side sent ${what} of ${length} bytes instead of ${wanted}`,
   );
+}
+
+export type Address = { readonly path: string } | { readonly host: string; readonly port: number };
+
+/** What one read takes from the socket at most. */
+const readBytes = 64 << 10;
+
+/**
+ * Connects without encryption to a peer that is known to speak HTTP/2. Everything is read into one buffer, as making one
+ * for each read costs more than the reading.
+ */
+export function dialHttp2(address: Address, listener: ConnectionListener): ClientConnection {
+  const buffer = Buffer.allocUnsafeSlow(readBytes);
+  const socket: Socket = connect({
+    ...address,
+    noDelay: true,
+    onread: {
+      buffer,
+      callback(bytes) {
+        connection.receive(buffer.subarray(0, bytes));
+        return true;
+      },
+    },
+  });
+  const connection = new ClientConnection(socket, listener);
+  return connection;
 }

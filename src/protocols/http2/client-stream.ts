@@ -1,8 +1,7 @@
-import { Http2Error, type Http2Reason } from './errors.ts';
+import { ReceiveWindow, SendWindow } from './flow-control.ts';
+import { Http2Error, type Http2Reason } from './frames.ts';
 import type { Headers } from './hpack-decoder.ts';
 import type { HeaderBlock } from './hpack-encoder.ts';
-import { ReceiveWindow } from './receive-window.ts';
-import { SendWindow } from './send-window.ts';
 
 /** How a stream came to its end, unless we ended it. */
 export type StreamEnd =

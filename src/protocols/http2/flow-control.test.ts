@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { dataFrame, Http2Desk, headersFrame, ok } from '../../../test/fakes/http2-wire.ts';
-import { frameFlag, frameType, windowUpdateFrame } from './frames.ts';
-import { ReceiveWindow } from './receive-window.ts';
-import { settingId } from './settings.ts';
+import { ReceiveWindow } from './flow-control.ts';
+import { frameFlag, frameType, settingId, windowUpdateFrame } from './frames.ts';
 
 describe('sending', () => {
   test('a request larger than the windows waits for each of them', async () => {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Http2Error } from './errors.ts';
 import { FrameReader } from './frame-reader.ts';
-import { defaultFrameBytes, frameOf, frameType, settingsFrame } from './frames.ts';
+import { defaultFrameBytes, frameOf, frameType, Http2Error, settingsFrame } from './frames.ts';
 
 type Read = readonly [type: number, flags: number, streamId: number, payload: string];
 

@@ -1,5 +1,4 @@
-import { Http2Error } from './errors.ts';
-import { defaultFrameBytes, frameHeadBytes, frameType } from './frames.ts';
+import { defaultFrameBytes, frameHeadBytes, frameType, Http2Error } from './frames.ts';
 
 /** Takes one frame; its payload is `bytes` from `start` to `end`, and means something only until the call returns. */
 export type FrameHandler = (

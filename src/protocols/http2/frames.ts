@@ -1,11 +1,6 @@
-/**
- * The frames of HTTP/2, as they are written.
- *
- *   length:24 type:8 flags:8 0:1 stream:31  payload
- */
-import { type Http2Reason, numberOfReason } from './errors.ts';
-
 export const frameHeadBytes = 9;
+export const defaultWindowBytes = 65_535;
+export const largestWindowBytes = 0x7fff_ffff;
 /** The largest payload either side may send without having been allowed more; we allow no more. */
 export const defaultFrameBytes = 16_384;
 export const largestFrameBytes = 0xff_ffff;
@@ -91,4 +86,102 @@ function numbersFrame(type: number, streamId: number, ...numbers: readonly numbe
   let at = writeFrameHead(frame, 0, length, type, 0, streamId);
   for (const number of numbers) at = frame.writeUInt32BE(number, at);
   return frame;
+}
+
+/** The reasons HTTP/2 knows for ending a stream or a connection, by their numbers on the wire. */
+export const http2Reasons = [
+  'NO_ERROR',
+  'PROTOCOL_ERROR',
+  'INTERNAL_ERROR',
+  'FLOW_CONTROL_ERROR',
+  'SETTINGS_TIMEOUT',
+  'STREAM_CLOSED',
+  'FRAME_SIZE_ERROR',
+  'REFUSED_STREAM',
+  'CANCEL',
+  'COMPRESSION_ERROR',
+  'CONNECT_ERROR',
+  'ENHANCE_YOUR_CALM',
+  'INADEQUATE_SECURITY',
+  'HTTP_1_1_REQUIRED',
+] as const;
+
+export type Http2Reason = (typeof http2Reasons)[number];
+
+/** Something the other side must not do, or a limit it went past. */
+export class Http2Error extends Error {
+  readonly reason: Http2Reason;
+
+  constructor(reason: Http2Reason, message: string) {
+    super(message);
+    this.name = 'Http2Error';
+    this.reason = reason;
+  }
+}
+
+/** A number nobody knows counts as an internal error of the sender, as the protocol asks. */
+export function reasonOf(number: number): Http2Reason {
+  return http2Reasons[number] ?? 'INTERNAL_ERROR';
+}
+
+export function numberOfReason(reason: Http2Reason): number {
+  return http2Reasons.indexOf(reason);
+}
+
+export const settingId = {
+  headerTableSize: 1,
+  enablePush: 2,
+  maxConcurrentStreams: 3,
+  initialWindowSize: 4,
+  maxFrameSize: 5,
+  maxHeaderListSize: 6,
+} as const;
+
+/** What the other side asks of us, as far as it matters: our frames are never larger than anybody takes. */
+export interface PeerSettings {
+  readonly maxConcurrentStreams: number;
+  readonly initialWindowSize: number;
+  readonly maxHeaderListSize: number;
+}
+
+export const defaultPeerSettings: PeerSettings = {
+  maxConcurrentStreams: Number.POSITIVE_INFINITY,
+  initialWindowSize: defaultWindowBytes,
+  maxHeaderListSize: Number.POSITIVE_INFINITY,
+};
+
+/** The settings after a frame with these bytes; unknown ones are passed over. Throws an Http2Error. */
+export function readSettings(before: PeerSettings, bytes: Buffer, start: number, end: number): PeerSettings {
+  if ((end - start) % 6 !== 0) {
+    throw new Http2Error('FRAME_SIZE_ERROR', `The other side sent settings of ${end - start} bytes`);
+  }
+  const settings = { ...before };
+  for (let at = start; at < end; at += 6) {
+    const value = bytes.readUInt32BE(at + 2);
+    switch (bytes.readUInt16BE(at)) {
+      case settingId.enablePush:
+        if (value !== 0) throw refused('PROTOCOL_ERROR', 'ENABLE_PUSH', value);
+        break;
+      case settingId.maxConcurrentStreams:
+        settings.maxConcurrentStreams = value;
+        break;
+      case settingId.initialWindowSize:
+        if (value > largestWindowBytes) throw refused('FLOW_CONTROL_ERROR', 'INITIAL_WINDOW_SIZE', value);
+        settings.initialWindowSize = value;
+        break;
+      case settingId.maxFrameSize:
+        if (value < defaultFrameBytes || value > largestFrameBytes) {
+          throw refused('PROTOCOL_ERROR', 'MAX_FRAME_SIZE', value);
+        }
+        break;
+      case settingId.maxHeaderListSize:
+        settings.maxHeaderListSize = value;
+        break;
+    }
+  }
+  return settings;
+}
+
+function refused(reason: 'PROTOCOL_ERROR' | 'FLOW_CONTROL_ERROR', name: string, value: number): Http2Error {
+  return new Http2Error(reason, `The other side set ${name} to ${value}, which it must not`);
 }

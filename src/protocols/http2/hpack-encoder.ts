@@ -1,6 +1,5 @@
-import { fieldBytes, type HeaderField } from './dynamic-table.ts';
-import { Http2Error } from './errors.ts';
-import { staticTable } from './static-table.ts';
+import { Http2Error } from './frames.ts';
+import { fieldBytes, type HeaderField, staticTable } from './hpack-tables.ts';
 
 /** A header block, or part of one, that refers to nothing before it: it can be made once and sent any number of times. */
 export interface HeaderBlock {

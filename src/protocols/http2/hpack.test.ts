@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { HeaderField } from './dynamic-table.ts';
-import { Http2Error } from './errors.ts';
+import { Http2Error } from './frames.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
 import { encodeHeaders, joinBlocks, noTable } from './hpack-encoder.ts';
+import type { HeaderField } from './hpack-tables.ts';
 
 const bytesOf = (hex: string) => Buffer.from(hex.replaceAll(' ', ''), 'hex');
 const decoder = () => new HpackDecoder(1 << 20);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Http2Error } from './errors.ts';
+import { Http2Error } from './frames.ts';
 import { decodeHuffman } from './huffman.ts';
 
 const decode = (hex: string) => {

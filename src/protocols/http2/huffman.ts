@@ -2,7 +2,7 @@
  * The Huffman code of HPACK. It is canonical: the codes of one length are consecutive numbers in the order of their
  * symbols, and shorter codes come first, so that the lengths say it all.
  */
-import { Http2Error } from './errors.ts';
+import { Http2Error } from './frames.ts';
 
 /** How many bits the code of each byte has, and at the end that of the symbol for the end of a string. */
 // biome-ignore format: sixteen to a line, as one looks them up

@@ -1,8 +1,15 @@
+import type { Writable } from 'node:stream';
 import type { ClientStream } from './client-stream.ts';
-import { defaultFrameBytes, frameFlag, frameHeadBytes, frameType, writeFrameHead } from './frames.ts';
+import { SendWindow } from './flow-control.ts';
+import {
+  defaultFrameBytes,
+  defaultWindowBytes,
+  frameFlag,
+  frameHeadBytes,
+  frameType,
+  writeFrameHead,
+} from './frames.ts';
 import { noTable } from './hpack-encoder.ts';
-import type { Outbox } from './outbox.ts';
-import { defaultWindowBytes, SendWindow } from './send-window.ts';
 
 /** With so much waiting in the socket, nothing more is put behind it. */
 const chokedBytes = 1 << 20;
@@ -112,4 +119,55 @@ export class RequestSender {
     this.#outbox.write(head);
     this.#outbox.write(payload);
   }
+}
+
+/** Up to here it is cheaper to copy the pieces together than to hand them over one by one. */
+const joinedBytes = 64 << 10;
+
+/** Collects what is written in one turn of the event loop and hands it to the socket at once. */
+export class Outbox {
+  readonly #socket: Writable;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  /** After all promises have run: whoever is answered often asks the next thing there. */
+  readonly #flushSoon = () => process.nextTick(flush, this);
+
+  constructor(socket: Writable) {
+    this.#socket = socket;
+  }
+
+  /** What was written and has not left the process. */
+  get waitingBytes(): number {
+    return this.#bytes + this.#socket.writableLength;
+  }
+
+  write(piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.#bytes += piece.length;
+    if (this.#pieces.length === 1) queueMicrotask(this.#flushSoon);
+  }
+
+  /** Hands over now what else would go at the end of the turn. */
+  flush(): void {
+    const pieces = this.#pieces;
+    const [first] = pieces;
+    if (first === undefined) return;
+    const bytes = this.#bytes;
+    this.#pieces = [];
+    this.#bytes = 0;
+    if (!this.#socket.writable) return;
+    if (pieces.length === 1) this.#socket.write(first);
+    else if (bytes <= joinedBytes) this.#socket.write(Buffer.concat(pieces, bytes));
+    else this.#writeAll(pieces);
+  }
+
+  #writeAll(pieces: readonly Buffer[]): void {
+    this.#socket.cork();
+    for (const piece of pieces) this.#socket.write(piece);
+    this.#socket.uncork();
+  }
+}
+
+function flush(outbox: Outbox): void {
+  outbox.flush();
 }

@@ -6,13 +6,14 @@ import {
   dataHead,
   FrameReader,
   goAwayFrame,
+  HeaderEncoder,
   pingFrame,
   resetFrame,
   resetStatus,
   type SpdyPiece,
+  type StreamHeaders,
   synStreamFrame,
 } from './frames.ts';
-import { HeaderEncoder, type StreamHeaders } from './header-block.ts';
 import { type Done, SpdyStream, type StreamCarrier } from './stream.ts';
 
 /**

@@ -1,4 +1,3 @@
 export { SpdyConnection } from './connection.ts';
-export { dataHead, FrameReader, type SpdyPiece } from './frames.ts';
-export { HeaderEncoder, type StreamHeaders } from './header-block.ts';
+export { dataHead, FrameReader, HeaderEncoder, type SpdyPiece, type StreamHeaders } from './frames.ts';
 export type { SpdyStream } from './stream.ts';

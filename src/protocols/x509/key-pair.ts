@@ -3,8 +3,7 @@ import { KubelingError } from '../../lib/index.ts';
 import { inside, readOneDer, tags } from './der.ts';
 import { altNamesIn } from './extensions.ts';
 import { type Identity, readSubject } from './identity.ts';
-import { readPem, writePem } from './pem.ts';
-import { keyPem, readPrivateKey } from './private-key.ts';
+import { keyPem, readPem, readPrivateKey, writePem } from './private-key.ts';
 
 /** What a certificate says. */
 export interface Leaf extends Identity {

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { makeCertificateRequest, readCertificateRequest } from './certificate-request.ts';
+import { makeCertificate, makeCertificateRequest, readCertificateRequest } from './create-certificate.ts';
 import { der, derInteger, derOid, derTime, readDer, readOid, readOneDer, tags } from './der.ts';
 import type { Identity } from './identity.ts';
-import { lackingOf } from './identity.ts';
-import { canonicalIp, ipBytes, ipText } from './ip-address.ts';
+import { canonicalIp, ipBytes, ipText, lackingOf } from './identity.ts';
 import { readKeyPair, readLeaves } from './key-pair.ts';
-import { makeCertificate } from './make-certificate.ts';
-import { readPem, writePem } from './pem.ts';
-import { keyPem, newEcKey, readPrivateKey } from './private-key.ts';
+import { keyPem, newEcKey, readPem, readPrivateKey, writePem } from './private-key.ts';
 
 const identity: Identity = {
   commonName: 'system:node:née',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { Container, PodSpec, ResourceRequirements } from '../../kinds/index.ts';
-import { sharesToWeight } from '../../lib/cgroups/cgroup-math.ts';
+import { sharesToWeight } from '../../lib/cgroups/cpu-values.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 import { kubepodsValues, podCgroupValues } from './pod-values.ts';
 

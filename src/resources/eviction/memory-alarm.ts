@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
-import { EventFd } from '../../lib/index.ts';
+import { EventFd } from './event-fd.ts';
 import { amountOf, type Observations } from './observations.ts';
 import { isMemory } from './signals.ts';
 

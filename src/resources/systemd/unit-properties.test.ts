@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { perSecondUs, wholePercentQuotaUs } from '../../lib/cgroups/cgroup-math.ts';
+import { perSecondUs, wholePercentQuotaUs } from '../../lib/cgroups/cpu-values.ts';
 import { formatCpuSet } from '../cpu/cpu-set.ts';
 import { cpuBits, startProperties, type UnitProperty, valueProperties } from './unit-properties.ts';
 

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fingerprint } from './config-file.ts';
+import { memoryFiles } from './file-system.ts';
+
+const { signal } = new AbortController();
+
+async function fingerprintOf(...texts: readonly string[]): Promise<string> {
+  const all = Object.fromEntries(texts.map((text, index) => [`/etc/${index}`, text]));
+  const print = new Fingerprint(memoryFiles(all));
+  for (const [path, text] of Object.entries(all))
+    assert.equal(await print.files.readFile(path, signal), text);
+  return print.text;
+}
+
+test('a configuration has the fingerprint the Go kubelet gives it', async () => {
+  const written = `---
+kind: CredentialProviderConfig
+apiVersion: kubelet.config.k8s.io/v1alpha1
+providers:
+  - name: test
+    matchImages:
+    - "registry.io/foobar"
+    defaultCacheDuration: 10m
+    apiVersion: credentialprovider.kubelet.k8s.io/v1alpha1
+    args:
+    - --v=5
+    env:
+    - name: FOO
+      value: BAR`;
+  const known = 'sha256:8a62755289ba50c4ca9495baab69eb861068503f8bd49b853e8ba6cf95c72bb8';
+  assert.equal(await fingerprintOf(written), known);
+});
+
+test('where one file ends and the next begins matters', async () => {
+  assert.notEqual(await fingerprintOf('ab', 'c'), await fingerprintOf('a', 'bc'));
+});

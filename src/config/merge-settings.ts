@@ -1,0 +1,162 @@
+import type { FeatureGates } from './feature-gates.ts';
+import { effectiveName, type Field, type Fields, type ValueType } from './fields.ts';
+import { byDefault, fieldPath, keyPath, type Origin, Origins } from './findings.ts';
+import type { Written, WrittenMap } from './raw-values.ts';
+import { type FieldName, type KubeletConfiguration, kubeletConfigurationFields } from './schema.ts';
+
+export interface Settled {
+  readonly value: Readonly<Record<string, unknown>>;
+  readonly origins: Origins;
+}
+
+/** What is in effect when this much was written: every field gets its value and every value its origin. */
+export function settleFields(fields: Fields, written: WrittenMap): Settled {
+  const byPath = new Map<string, Origin>();
+  const value = settleObject(fields, written, '', byPath);
+  return { value, origins: new Origins(byPath) };
+}
+
+function settleObject(
+  fields: Fields,
+  written: WrittenMap | undefined,
+  path: string,
+  origins: Map<string, Origin>,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => {
+      const value = settleField(field, written?.entries.get(name), fieldPath(path, name), origins);
+      return [effectiveName(name, field.type), value];
+    }),
+  );
+}
+
+function settleField(
+  field: Field,
+  node: Written | undefined,
+  path: string,
+  origins: Map<string, Origin>,
+): unknown {
+  if (node !== undefined && node.kind !== 'nothing' && !meansDefault(field, node)) {
+    return settleValue(field.type, node, path, origins);
+  }
+  origins.set(path, byDefault);
+  const isObject = field.type.kind === 'object' && field.presence === 'always';
+  return isObject ? settleValue(field.type, undefined, path, origins) : field.default;
+}
+
+/** A zero on the command line was put there by hand and counts; a zero in a file mostly does not. */
+function meansDefault(field: Field, node: Written): boolean {
+  if (field.zero !== 'default' || node.kind !== 'value' || node.origin.kind === 'flag') return false;
+  return node.value === 0 || node.value === '' || node.value === false;
+}
+
+function settleValue(
+  type: ValueType,
+  node: Written | undefined,
+  path: string,
+  origins: Map<string, Origin>,
+): unknown {
+  if (node !== undefined) origins.set(path, node.origin);
+  if (type.kind === 'object')
+    return settleObject(type.fields, node?.kind === 'map' ? node : undefined, path, origins);
+  if (node === undefined || node.kind === 'nothing') return undefined;
+  if (type.kind === 'map' && node.kind === 'map') {
+    const entries = [...node.entries].filter(([, item]) => item.kind !== 'nothing');
+    return Object.fromEntries(
+      entries.map(([key, item]) => [key, settleValue(type.item, item, keyPath(path, key), origins)]),
+    );
+  }
+  if (type.kind === 'list' && node.kind === 'list') {
+    return node.items.map((item, index) => settleValue(type.item, item, keyPath(path, index), origins));
+  }
+  return node.kind === 'value' ? node.value : undefined;
+}
+
+export interface Derived {
+  readonly config: KubeletConfiguration;
+  readonly origins: Origins;
+}
+
+interface Change {
+  readonly path: string;
+  readonly origin: Origin;
+  readonly config: Partial<KubeletConfiguration>;
+}
+
+/** The defaults that depend on what else was written. */
+export function deriveDefaults(config: KubeletConfiguration, origins: Origins, gates: FeatureGates): Derived {
+  const changes = [
+    ...reportFrequency(config, origins),
+    ...parallelPulls(config, origins),
+    ...noPidsLimit(config, origins),
+    ...evictionDefaults(config, origins),
+    ...crashLoop(config, gates),
+    ...credentialsPolicy(config, gates),
+  ];
+  return {
+    config: Object.assign({}, config, ...changes.map((change) => change.config)),
+    origins: origins.with(changes.map((change) => [change.path, change.origin])),
+  };
+}
+
+function because(reason: string): Origin {
+  return { kind: 'default', because: reason };
+}
+
+/** Only when a file says so: the flag has never had this side effect and would multiply the traffic of a cluster. */
+function reportFrequency(config: KubeletConfiguration, origins: Origins): Change[] {
+  const update = origins.of('nodeStatusUpdateFrequency').kind;
+  if (origins.isWritten('nodeStatusReportFrequency') || update === 'default' || update === 'flag') return [];
+  return [
+    {
+      path: 'nodeStatusReportFrequency',
+      origin: because('as nodeStatusUpdateFrequency is set'),
+      config: { nodeStatusReportFrequencyMs: config.nodeStatusUpdateFrequencyMs },
+    },
+  ];
+}
+
+function parallelPulls(config: KubeletConfiguration, origins: Origins): Change[] {
+  if (origins.isWritten('serializeImagePulls') || (config.maxParallelImagePulls ?? 0) < 2) return [];
+  const origin = because('as maxParallelImagePulls is 2 or more');
+  return [{ path: 'serializeImagePulls', origin, config: { serializeImagePulls: false } }];
+}
+
+/** Any negative number says that there is no limit. */
+function noPidsLimit(config: KubeletConfiguration, origins: Origins): Change[] {
+  if (config.podPidsLimit >= -1) return [];
+  return [{ path: 'podPidsLimit', origin: origins.of('podPidsLimit'), config: { podPidsLimit: -1 } }];
+}
+
+/** With `mergeDefaultEvictionSettings` the signals that were not named keep their default. */
+function evictionDefaults(config: KubeletConfiguration, origins: Origins): Change[] {
+  if (!config.mergeDefaultEvictionSettings || !origins.isWritten('evictionHard')) return [];
+  const standard = defaultEvictionHard();
+  const missing = Object.keys(standard).filter((signal) => !Object.hasOwn(config.evictionHard, signal));
+  const origin = because('as mergeDefaultEvictionSettings is true');
+  const evictionHard = { ...standard, ...config.evictionHard };
+  return missing.map((signal) => ({ path: `evictionHard[${signal}]`, origin, config: { evictionHard } }));
+}
+
+export function defaultEvictionHard(): Readonly<Record<string, string>> {
+  return kubeletConfigurationFields.evictionHard.default as Readonly<Record<string, string>>;
+}
+
+function crashLoop(config: KubeletConfiguration, gates: FeatureGates): Change[] {
+  const { maxContainerRestartPeriodMs } = config.crashLoopBackOff;
+  if (maxContainerRestartPeriodMs !== undefined || !gates.enabled('KubeletCrashLoopBackOffMax')) return [];
+  const crashLoopBackOff = { maxContainerRestartPeriodMs: 300_000 };
+  return [
+    {
+      path: 'crashLoopBackOff.maxContainerRestartPeriod',
+      origin: { kind: 'default' },
+      config: { crashLoopBackOff },
+    },
+  ];
+}
+
+function credentialsPolicy(config: KubeletConfiguration, gates: FeatureGates): Change[] {
+  const path: FieldName = 'imagePullCredentialsVerificationPolicy';
+  if (config[path] !== '' || !gates.enabled('KubeletEnsureSecretPulledImages')) return [];
+  return [{ path, origin: { kind: 'default' }, config: { [path]: 'NeverVerifyPreloadedImages' } }];
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { byDefault, describeOrigin, fieldPath, keyPath, type Origin, Origins, topField } from './findings.ts';
+import { mergeWritten, type Written, type WrittenMap } from './raw-values.ts';
+
+function asWritten(value: fc.JsonValue | undefined): Written {
+  if (value === null || value === undefined) return { kind: 'nothing', origin: byDefault };
+  if (Array.isArray(value)) return { kind: 'list', items: value.map(asWritten), origin: byDefault };
+  if (typeof value !== 'object') return { kind: 'value', value, origin: byDefault };
+  return {
+    kind: 'map',
+    entries: new Map(Object.entries(value).map(([key, item]) => [key, asWritten(item)])),
+    origin: byDefault,
+  };
+}
+
+function asJson(written: Written): unknown {
+  if (written.kind === 'nothing') return null;
+  if (written.kind === 'list') return written.items.map(asJson);
+  if (written.kind === 'value') return written.value;
+  return Object.fromEntries([...written.entries].map(([key, item]) => [key, asJson(item)]));
+}
+
+/** The algorithm of RFC 7396, section 2, on plain values. */
+function mergePatch(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+  const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
+  const result = new Map(Object.entries(isObject ? target : {}));
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) result.delete(key);
+    else result.set(key, mergePatch(result.get(key), value));
+  }
+  return Object.fromEntries(result);
+}
+
+test('merging is what RFC 7396 says', () => {
+  const document = fc.dictionary(fc.string({ maxLength: 2 }), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 });
+  fc.assert(
+    fc.property(document, document, (target, patch) => {
+      const merged = mergeWritten(asWritten(target) as WrittenMap, asWritten(patch) as WrittenMap);
+      assert.deepEqual(asJson(merged), mergePatch(target, patch));
+    }),
+  );
+});
+
+test('origins are found by path, or by what is around it', () => {
+  const file: Origin = { kind: 'file', file: '/a', line: 3, column: 1 };
+  const origins = new Origins(
+    new Map<string, Origin>([
+      ['a', file],
+      ['a[x.y]', { kind: 'flag', flag: '--b' }],
+    ]),
+  );
+  assert.equal(describeOrigin(origins.of('a[x.y]')), '--b');
+  assert.equal(describeOrigin(origins.of('a[other]')), '/a:3');
+  assert.equal(describeOrigin(origins.of('a.b.c')), '/a:3');
+  assert.equal(describeOrigin(origins.of('z')), 'default');
+  assert.equal(origins.isWritten('z'), false);
+  assert.equal(describeOrigin({ kind: 'default', because: 'of it' }), 'default, of it');
+  assert.equal(topField('a[x.y].z'), 'a');
+  assert.equal(keyPath(fieldPath('', 'a'), 'b'), 'a[b]');
+  assert.equal(fieldPath('a', 'b'), 'a.b');
+});

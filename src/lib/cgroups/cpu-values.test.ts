@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { sharesToWeight, weightToShares } from './cpu-values.ts';
+
+describe('weight', () => {
+  for (const [shares, weight] of [
+    [2, 1],
+    [1024, 39],
+    [262_144, 10_000],
+    [300_000, 10_000],
+  ] as const) {
+    it(`of ${shares} shares is ${weight}`, () => assert.equal(sharesToWeight(shares), weight));
+  }
+  it('gives back shares of the same weight', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 10_000 }), (weight) => {
+        assert.ok(weight - sharesToWeight(weightToShares(weight)) <= 1);
+      }),
+    );
+  });
+});

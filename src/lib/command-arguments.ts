@@ -1,0 +1,82 @@
+import { KubelingError } from './errors.ts';
+
+export interface MountArguments {
+  /** Options of mount(8) itself; never text from outside. */
+  readonly flags?: readonly string[];
+  readonly type?: string;
+  readonly options?: readonly string[];
+  /** What is mounted; left out where only something about the target changes. */
+  readonly source?: string;
+  readonly target: string;
+}
+
+const longestShown = 100;
+
+/**
+ * What mount(8) is called with. Nothing after `--` is an option to mount(8), but it calls `mount.<type>` with the source
+ * as first argument and without `--`, so a source with a leading hyphen is refused.
+ */
+export function mountArguments(asked: MountArguments): readonly string[] {
+  const { flags = [], type, options = [], source, target } = asked;
+  const sources =
+    source === undefined ? [] : [source.startsWith('/') ? source : plainArgument('mount', source)];
+  return [
+    ...flags,
+    ...(type === undefined ? [] : ['-t', plainArgument('mount', type)]),
+    ...(options.length === 0 ? [] : ['-o', plainArgument('mount', options.join(','))]),
+    '--',
+    ...sources,
+    absoluteArgument('mount', target),
+  ];
+}
+
+export function umountArguments(flags: readonly string[], target: string): readonly string[] {
+  return [...flags, '--', absoluteArgument('umount', target)];
+}
+
+/**
+ * A path that no program takes for an option, whether or not it knows `--`. Throws COMMAND_FAILED for any other. Line feeds
+ * stay: containers may give directories such names, and what is mounted there has to be unmounted.
+ */
+export function absoluteArgument(program: string, path: string): string {
+  if (path.startsWith('/')) return path;
+  throw refused(program, 'a path must be absolute', path);
+}
+
+/** Throws COMMAND_FAILED for what may be taken for an option, or for more than one line. */
+export function plainArgument(program: string, text: string): string {
+  if (text.startsWith('-')) throw refused(program, 'an argument must not start with a hyphen', text);
+  if (hasControlCharacters(text))
+    throw refused(program, 'an argument must not contain control characters', text);
+  return text;
+}
+
+export function hasControlCharacters(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 0x20 || code === 0x7f) return true;
+  }
+  return false;
+}
+
+/** A value from outside for a message: quoted, on one line, and cut where it is long. */
+export function shownValue(text: string): string {
+  const cut = text.length > longestShown ? `${text.slice(0, longestShown)}...` : text;
+  return JSON.stringify(cut);
+}
+
+function refused(program: string, rule: string, value: string): KubelingError {
+  return new KubelingError(
+    'COMMAND_FAILED',
+    `Cannot run ${program} as ${rule}: current value is ${shownValue(value)}`,
+  );
+}
+
+/**
+ * Text from outside without the characters that act on a terminal: C0 controls except tab and newline, DEL, C1 controls.
+ * What containers, runtimes and other users' processes say is shown to administrators.
+ */
+export function stripControls(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '').toWellFormed();
+}

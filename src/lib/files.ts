@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { KubelingError } from './errors.ts';
+
+export interface WriteOptions {
+  /** The exact permissions of the file, whatever the umask. */
+  readonly mode: number;
+  /**
+   * What the new content outlives: a power cut, unless given, or only a crash of this process, which costs no wait for
+   * the disk. After a power cut such a file may be the old one, empty or gone.
+   */
+  readonly survives?: 'power-cut' | 'crash';
+  /** Our own user unless given; only root can give files away. */
+  readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
+}
+
+/** No mask in use takes these bits from a process that is to read its own files. */
+const ownerOnly = 0o600;
+const tempName = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
+
+/**
+ * Replaces the file as a whole: at any instant, and after a power cut, readers see the old content or the new. A
+ * symbolic link at the path is replaced, not followed. The directory must exist.
+ */
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  options: WriteOptions,
+): Promise<void> {
+  const temp = join(dirname(path), `.kubeling-${randomBytes(8).toString('hex')}.tmp`);
+  try {
+    await writeTemp(temp, data, options);
+    await rename(temp, path);
+  } catch (error) {
+    await rm(temp, { force: true }).catch(() => {});
+    throw writeError(path, error);
+  }
+  if (options.survives === 'crash') return;
+  await syncDirectory(dirname(path)).catch((error) => {
+    throw writeError(path, error);
+  });
+}
+
+export function writeJsonAtomic(path: string, value: unknown, options: WriteOptions): Promise<void> {
+  return writeFileAtomic(path, `${JSON.stringify(value)}\n`, options);
+}
+
+/**
+ * Removes what a crash in the middle of a write left in the directory; answers the names. Only for the directory's
+ * owner, before anything is written there: it cannot tell a left-over from a write under way.
+ */
+export async function removeLeftoverTemps(directory: string): Promise<string[]> {
+  const names = await readdir(directory).catch((error) => {
+    if (error.code === 'ENOENT') return [];
+    throw new KubelingError('FILE_READ', `Cannot list ${directory}: ${error.code}`, { cause: error });
+  });
+  const leftovers = names.filter((name) => tempName.test(name));
+  for (const name of leftovers) await rm(join(directory, name), { force: true });
+  return leftovers;
+}
+
+async function writeTemp(path: string, data: string | Uint8Array, options: WriteOptions): Promise<void> {
+  // Private until complete, as the content may be a secret and the umask is not ours to trust.
+  await using file = await open(path, 'wx', ownerOnly);
+  await file.writeFile(data);
+  // By its handle: others may write to the directory, and put a link there under this name.
+  const { owner } = options;
+  if (owner !== undefined) await file.chown(owner.uid, owner.gid);
+  if (options.mode !== ownerOnly) await file.chmod(options.mode);
+  if (options.survives !== 'crash') await file.sync();
+}
+
+/** Without this a power cut may bring the old name back. */
+async function syncDirectory(path: string): Promise<void> {
+  await using directory = await open(path, 'r');
+  await directory.sync().catch((error) => {
+    // Some network file systems know no sync of directories; there is nothing better to do on them.
+    if (error.code !== 'EINVAL' && error.code !== 'ENOTSUP') throw error;
+  });
+}
+
+function writeError(path: string, cause: unknown): KubelingError {
+  const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
+  return new KubelingError('FILE_WRITE', `Cannot write ${path}: ${code}`, { cause, details: { path } });
+}
+
+export interface ReadJsonOptions<T> {
+  /** Turns the parsed value into the wanted type; what it throws is reported as corruption of this file. */
+  readonly check: (value: unknown) => T;
+  /** A larger file is refused; 16 MiB unless given. */
+  readonly maxBytes?: number;
+}
+
+/**
+ * Reads a JSON file whole. Its content never appears in an error, as it may be a secret: FILE_NOT_FOUND when there
+ * is none, FILE_CORRUPT when it is not what it should be, FILE_READ when it cannot be read.
+ */
+export async function readJsonFile<T>(path: string, options: ReadJsonOptions<T>): Promise<T> {
+  const text = await readText(path, options.maxBytes ?? 16 * 2 ** 20);
+  const value = parseJson(path, text);
+  try {
+    return options.check(value);
+  } catch (error) {
+    throw corrupt(path, error instanceof KubelingError ? error.message : 'its content has another shape');
+  }
+}
+
+async function readText(path: string, maxBytes: number): Promise<string> {
+  try {
+    await using file = await open(path, 'r');
+    return await readBounded(file, path, maxBytes);
+  } catch (error) {
+    if (error instanceof KubelingError) throw error;
+    const code = (error as NodeJS.ErrnoException).code;
+    const kind = code === 'ENOENT' ? 'FILE_NOT_FOUND' : 'FILE_READ';
+    throw new KubelingError(kind, `Cannot read ${path}: ${code ?? error}`, {
+      cause: error,
+      details: { path },
+    });
+  }
+}
+
+async function readBounded(file: FileHandle, path: string, maxBytes: number): Promise<string> {
+  const { size } = await file.stat();
+  if (size > maxBytes) {
+    throw corrupt(path, `it must have at most ${maxBytes} bytes: current size is ${size}`);
+  }
+  return await file.readFile('utf8');
+}
+
+function parseJson(path: string, text: string): unknown {
+  if (text.trim() === '') throw corrupt(path, 'it must hold JSON: it is empty');
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw corrupt(path, `it must hold JSON: ${whereWrong(String(error))}`);
+  }
+}
+
+/** The parser's own message quotes the content, so only the place is taken from it, where it names one. */
+function whereWrong(message: string): string {
+  const place = /at position (\d+)/.exec(message)?.[1];
+  if (place !== undefined) return `it is wrong at position ${place}`;
+  return message.includes('end of JSON') ? 'it ends early' : 'it is something else';
+}
+
+function corrupt(path: string, why: string): KubelingError {
+  const message = `Cannot use ${basename(path)} in ${dirname(path)} as ${why}`;
+  return new KubelingError('FILE_CORRUPT', message, { details: { path } });
+}
+
+/** The text of a file, or nothing when it is not there. */
+export async function readFileIfExists(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** The JSON of a file, or nothing when the file is not there or holds something else. */
+export async function readJsonIfSound(path: string): Promise<unknown> {
+  const text = await readFileIfExists(path);
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The text of a file that is not larger than it may be: somebody may have put anything there. */
+export async function readFileWithin(path: string, mostBytes: number): Promise<string> {
+  await using file = await open(path, 'r');
+  const { size } = await file.stat();
+  if (size > mostBytes) throw new Error(`it must have at most ${mostBytes} bytes: current size is ${size}`);
+  return await file.readFile('utf8');
+}

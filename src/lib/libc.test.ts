@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { mkdtempDisposableSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { mountCalls, mountWatch } from './libc.ts';
+
+const calls = mountCalls();
+const skip =
+  process.getuid?.() !== 0
+    ? 'needs root'
+    : calls === undefined
+      ? 'this Node cannot call the C library'
+      : false;
+
+it('what is mounted and unmounted is told once', { skip }, async () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'kubeling-watch-'));
+  const watch = mountWatch();
+  assert.ok(watch && calls);
+  const at = folder.path;
+  // Others on this machine mount things as well: what is told is asked for as long as it takes.
+  const calm = () => {
+    for (let left = 1_000; left > 0; left--) if (watch() === 'same') return 'calm';
+    return 'never calm';
+  };
+  assert.equal(calm(), 'calm');
+  assert.equal(calls.mount({ type: 'tmpfs', device: 'none', options: 'size=64k' }, at), 'done');
+  assert.equal(watch(), 'changed');
+  assert.equal(calm(), 'calm');
+  assert.equal(calls.unmount(at), 'done');
+  assert.equal(watch(), 'changed');
+});

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Slots } from './semaphore.ts';
+
+const never = new AbortController().signal;
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test('places are handed on in the order they were asked for, and by who gives up to nobody', async () => {
+  const slots = new Slots(1);
+  const taken: string[] = [];
+  const first = await slots.take('first', never);
+  const given = new AbortController();
+  const take = (who: string, signal: AbortSignal) =>
+    slots.take(who, signal).then(
+      (slot) => {
+        taken.push(who);
+        return slot;
+      },
+      () => undefined,
+    );
+  const lost = take('lost', given.signal);
+  const second = take('second', never);
+  const third = take('third', never);
+  assert.deepEqual([slots.waiting, slots.placeOf('second'), slots.placeOf('first')], [3, 2, undefined]);
+  given.abort(new Error('enough'));
+  await lost;
+  first[Symbol.dispose]();
+  await settled();
+  assert.deepEqual(taken, ['second']);
+  (await second)?.[Symbol.dispose]();
+  (await third)?.[Symbol.dispose]();
+  assert.deepEqual([taken, slots.waiting], [['second', 'third'], 0]);
+});

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import type { Mount } from './mountinfo.ts';
+import { seededRandom } from './random.ts';
+import { SilentMounts } from './unresponsive-mounts.ts';
+
+const mount = (mountPoint: string, fsType: string): Mount => ({
+  mountPoint,
+  fsType,
+  device: '0:40',
+  root: '/',
+  isShared: false,
+  superOptions: [],
+});
+
+function rig() {
+  const clock = new VirtualClock();
+  const asked: string[] = [];
+  const touched: string[] = [];
+  const dead = new Set<string>();
+  const links = new Map<string, string>();
+  let table = [
+    mount('/', 'fuse.root'),
+    mount('/mnt', 'ext4'),
+    mount('/mnt/far', 'nfs4'),
+    mount('/fuse', 'fuse'),
+  ];
+  const mounts = new SilentMounts({
+    clock,
+    random: seededRandom(1),
+    mounts: async () => table,
+    readLink: async (path) => {
+      touched.push(path);
+      return links.get(path);
+    },
+    ask: (point, signal) => {
+      asked.push(point);
+      if (!dead.has(point)) return Promise.resolve();
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    },
+  });
+  /** Whether the path may be touched, once so much time has passed. */
+  const check = async (path: string, ms = 0) => {
+    const end = mounts.check(path).then(
+      () => 'fine',
+      (error) => `${error.code} ${error.message}`,
+    );
+    await clock.advance(ms);
+    return await Promise.race([end, settle().then(() => 'waits')]);
+  };
+  const unmount = (point: string) => {
+    table = table.filter(({ mountPoint }) => mountPoint !== point);
+  };
+  const mountAt = (point: string, fsType: string) => {
+    table = [...table, mount(point, fsType)];
+  };
+  return { clock, asked, touched, dead, links, mounts, check, unmount, mountAt };
+}
+
+const silent = 'MOUNT_SILENT the file system at /mnt/far (nfs4) does not answer';
+
+describe('a path', () => {
+  it('that something is mounted at just now is known at once by whoever was told', async () => {
+    const { dead, mounts, check, mountAt } = rig();
+    assert.equal(await check('/mnt/new/a'), 'fine');
+    mountAt('/mnt/new', 'nfs4');
+    dead.add('/mnt/new');
+    mounts.renew();
+    assert.equal(await check('/mnt/new/a'), 'waits');
+  });
+
+  it('on a disk of the machine is asked for nowhere', async () => {
+    const { asked, check } = rig();
+    for (const path of ['/', '/etc/x', '/mnt', '/mnt/farther', '/mnt/a/../b', '/mnt/../mnt/farther'])
+      assert.equal(await check(path), 'fine');
+    assert.deepEqual(asked, []);
+  });
+
+  it('is looked at once a second for all that lie in the same directory', async () => {
+    const { clock, touched, check, links, dead } = rig();
+    for (const name of ['a', 'b', 'c']) assert.equal(await check(`/mnt/pods/${name}`), 'fine');
+    assert.deepEqual(touched, ['/mnt', '/mnt/pods', '/mnt/pods/a', '/mnt/pods/b', '/mnt/pods/c']);
+    await clock.advance(1_000);
+    links.set('/mnt/pods', '/mnt/far');
+    dead.add('/mnt/far');
+    assert.match(await check('/mnt/pods/a', 5_000), /^MOUNT_SILENT/);
+  });
+
+  it('on a file system from elsewhere is asked for, once a second at most', async () => {
+    const { clock, asked, check } = rig();
+    for (const path of ['/mnt/far', '/mnt/far/a/b', '/mnt/./far//c', '/mnt/../../mnt/far'])
+      assert.equal(await check(path), 'fine');
+    assert.deepEqual(asked, ['/mnt/far']);
+    await clock.advance(1_000);
+    assert.equal(await check('/mnt/far'), 'fine');
+    assert.equal(asked.length, 2);
+  });
+
+  it('that leads to one by links is not touched before it has answered', async () => {
+    const { asked, touched, dead, links, check } = rig();
+    links.set('/data', 'mnt/near/../other');
+    links.set('/mnt/other', '/mnt/far/deep');
+    dead.add('/mnt/far');
+    assert.equal(await check('/data/file', 5_000), silent);
+    assert.deepEqual(asked, ['/mnt/far']);
+    assert.ok(!touched.some((path) => path.startsWith('/mnt/far')), touched.join());
+  });
+
+  it('in a ring of links ends', async () => {
+    const { links, check } = rig();
+    links.set('/ring', '/ring');
+    assert.equal(await check('/ring/x'), 'fine');
+  });
+});
+
+describe('a file system that does not answer', () => {
+  it('is waited for five seconds, and then nobody waits for it', async () => {
+    const { asked, dead, mounts, check } = rig();
+    dead.add('/mnt/far');
+    const others = Array.from({ length: 20 }, () => mounts.check('/mnt/far/x').catch((error) => error.code));
+    assert.equal(await check('/mnt/far', 4_999), 'waits');
+    assert.equal(await check('/mnt/far', 1), silent);
+    assert.deepEqual(new Set(await Promise.all(others)), new Set(['MOUNT_SILENT']));
+    assert.equal(await check('/mnt/far'), silent);
+    assert.deepEqual([asked, mounts.size], [['/mnt/far'], 1]);
+    assert.equal(await check('/fuse/x'), 'fine');
+  });
+
+  it('is asked again ever more rarely, and is as good as any once it answers', async () => {
+    const { clock, asked, dead, mounts, check } = rig();
+    dead.add('/mnt/far');
+    for (let rounds = 0; rounds < 3_600; rounds++) await check('/mnt/far', 1_000);
+    assert.ok(asked.length > 10 && asked.length < 25, `${asked.length}`);
+    dead.clear();
+    await clock.advance(300_000);
+    assert.equal(await check('/mnt/far'), 'fine');
+    assert.equal(mounts.size, 0);
+  });
+
+  it('is forgotten once it is unmounted', async () => {
+    const { clock, dead, mounts, check, unmount } = rig();
+    dead.add('/mnt/far');
+    await check('/mnt/far', 5_000);
+    unmount('/mnt/far');
+    await clock.advance(1_000);
+    assert.equal(await check('/mnt/far'), 'fine');
+    assert.equal(mounts.size, 0);
+  });
+
+  it('leaves at once whoever gives up', async () => {
+    const { dead, mounts } = rig();
+    dead.add('/mnt/far');
+    const own = new AbortController();
+    const failed = assert.rejects(mounts.check('/mnt/far', own.signal), /enough/);
+    await settle();
+    own.abort(new Error('enough'));
+    await failed;
+  });
+});
+
+it('what is mounted below a directory is found without a look at it', async () => {
+  const { asked, mounts } = rig();
+  assert.equal(await mounts.firstBelow('/mnt'), '/mnt/far');
+  assert.equal(await mounts.firstBelow('/mnt/far'), '/mnt/far');
+  assert.equal(await mounts.firstBelow('/mnt/fa'), undefined);
+  assert.deepEqual(asked, []);
+});
+
+it('the table of mounts is read anew when something was mounted, and now and then', async () => {
+  const clock = new VirtualClock();
+  let [reads, links, change] = [0, 0, 'same' as 'changed' | 'same'];
+  const mounts = new SilentMounts({
+    clock,
+    random: seededRandom(1),
+    mounts: async () => {
+      reads++;
+      return [mount('/', 'ext4'), mount('/far', 'nfs4')];
+    },
+    watch: () => {
+      const told = change;
+      change = 'same';
+      return told;
+    },
+    readLink: async () => {
+      links++;
+      return undefined;
+    },
+    ask: async () => {},
+  });
+  const readsAfter = async (ms: number) => {
+    await clock.advance(ms);
+    await Promise.all([mounts.check('/a/b'), mounts.check('/a/b')]);
+    return reads;
+  };
+  assert.equal(await readsAfter(0), 1);
+  assert.equal(await readsAfter(20_000), 1);
+  const before = links;
+  assert.equal(await readsAfter(1_000), 1);
+  assert.ok(links > before, 'what is a link is looked at all the same');
+  change = 'changed';
+  assert.equal(await readsAfter(500), 1, 'not quite at once');
+  assert.equal(await readsAfter(500), 2);
+  assert.equal(await readsAfter(29_000), 2);
+  assert.equal(await readsAfter(1_000), 3);
+});

@@ -1,0 +1,247 @@
+import { lstatSync, readlinkSync } from 'node:fs';
+import { readFile, readlink } from 'node:fs/promises';
+import { posix } from 'node:path';
+import { abortable, withDeadline } from './abort.ts';
+import { type BackoffState, nextBackoff } from './backoff.ts';
+import type { Clock } from './clock.ts';
+import { absoluteArgument } from './command-arguments.ts';
+import { KubelingError } from './errors.ts';
+import { type MountWatch, mountWatch } from './libc.ts';
+import { type Mount, mountOf, readMountTable } from './mountinfo.ts';
+import type { Random } from './random.ts';
+import { runCommand } from './run-command.ts';
+
+export interface SilentMountsDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly mounts: () => Promise<readonly Mount[]>;
+  /** Without it the table of mounts is read whenever it is not quite new. */
+  readonly watch?: MountWatch | undefined;
+  /** Undefined for what is no link. Asked only of places whose file system answers. */
+  readonly readLink: (path: string) => Promise<string | undefined>;
+  /** Settles as soon as the file system there has answered, whatever it said. Nothing of this process may wait for it. */
+  readonly ask: (mountPoint: string, signal: AbortSignal) => Promise<void>;
+}
+
+/** What is known of a mount. */
+type Known =
+  | { readonly is: 'asked'; readonly answer: Promise<void> }
+  | { readonly is: 'alive'; readonly atMs: number }
+  | { readonly is: 'silent'; readonly backoff: BackoffState };
+
+interface MountTable {
+  readonly mounts: readonly Mount[];
+  /** Those that may not answer. */
+  readonly foreign: readonly Mount[];
+  /** Directories on the way to others that by this table are on a disk of the machine, and are no links. */
+  readonly plain: Set<string>;
+}
+
+interface TableRead {
+  readonly readAtMs: number;
+  /** When it was last known to be right. */
+  atMs: number;
+  readonly table: Promise<MountTable>;
+  /** Once it is there. */
+  known?: MountTable;
+}
+
+/** The kernel answers for these by itself, from memory or a disk of the machine. */
+const own: ReadonlySet<string> = new Set(
+  [
+    'bcachefs btrfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs nilfs2 ntfs3 overlay ramfs reiserfs squashfs',
+    'tmpfs udf vfat xfs zfs binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl mqueue',
+    'nsfs proc pstore rpc_pipefs securityfs selinuxfs sysfs tracefs',
+  ].flatMap((line) => line.split(' ')),
+);
+const tableMs = 1_000;
+/** The paths of mounts change as well when a directory above them is given another name, of which nobody tells. */
+const watchedTableMs = 30_000;
+const aliveMs = 1_000;
+const answerWithinMs = 5_000;
+const retry = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 3_600_000 };
+const mostLinks = 40;
+const never = new AbortController().signal;
+const fine = Promise.resolve();
+
+/**
+ * File systems whose answers come from elsewhere, such as a server or a process. Whoever touches one that is dead waits in
+ * the kernel where nothing reaches him, and a few such waits stop all work on files of this process. So a path that may
+ * lead to one is checked before it is touched: by the table of mounts, which always answers, and by a process of its own.
+ */
+export class SilentMounts {
+  readonly #deps: SilentMountsDeps;
+  readonly #known = new Map<string, Known>();
+  #read: TableRead | undefined;
+
+  constructor(deps: SilentMountsDeps) {
+    this.#deps = deps;
+  }
+
+  /** How many do not answer now. */
+  get size(): number {
+    return [...this.#known.values()].filter(({ is }) => is === 'silent').length;
+  }
+
+  /** Resolves once all file systems on the way to the path have answered; rejects with MOUNT_SILENT for one that does not. */
+  check(path: string, signal: AbortSignal = never): Promise<void> {
+    // Many are checked at once, and most machines have nothing that comes from elsewhere.
+    const read = this.#recent();
+    return read?.known?.foreign.length === 0 ? fine : this.whose(path, signal).then(() => {});
+  }
+
+  /** As above, and who answers for the path: the kernel alone, or somebody elsewhere, who may stop to at any moment. */
+  async whose(path: string, signal: AbortSignal = never): Promise<'own' | 'elsewhere'> {
+    const { mounts, foreign, plain } = await this.#mounts();
+    if (foreign.length === 0) return 'own';
+    let whose: 'own' | 'elsewhere' = 'own';
+    const steps = path.split('/');
+    let [at, links] = ['', 0];
+    for (let step = steps.shift(); step !== undefined && links <= mostLinks; step = steps.shift()) {
+      if (step === '' || step === '.') continue;
+      const next = step === '..' ? posix.dirname(`${at}/`) : `${at}/${step}`;
+      if (plain.has(next)) {
+        at = next;
+        continue;
+      }
+      const mount = mountOf(next, foreign) && mountOf(next, mounts);
+      const isOwn = mount === undefined || !isFromElsewhere(mount);
+      if (!isOwn) {
+        whose = 'elsewhere';
+        await this.#answers(mount, signal);
+      }
+      const target = await this.#deps.readLink(next);
+      if (target === undefined) {
+        at = next === '/' ? '' : next;
+        if (isOwn && steps.length > 0) plain.add(at);
+        continue;
+      }
+      links++;
+      steps.unshift(...target.split('/'));
+      if (target.startsWith('/')) at = '';
+    }
+    return whose;
+  }
+
+  /** The first mount at the path or below it that may not answer. The path is as the kernel has it, without links. */
+  async firstBelow(path: string): Promise<string | undefined> {
+    const { foreign } = await this.#mounts();
+    return foreign.find(({ mountPoint: at }) => at === path || at.startsWith(`${path}/`))?.mountPoint;
+  }
+
+  /** Something has been mounted, which may not answer from the start: nothing from before tells of it. */
+  renew(): void {
+    this.#read = undefined;
+  }
+
+  /** It is long, and asked for all the time: it may be as old as a file system takes to die. */
+  async #mounts(): Promise<MountTable> {
+    const recent = this.#recent();
+    if (recent !== undefined) return recent.known ?? (await recent.table);
+    const nowMs = this.#deps.clock.monotonicMs();
+    const read: TableRead = { readAtMs: nowMs, atMs: nowMs, table: this.#readTable() };
+    this.#read = read;
+    read.known = await read.table;
+    return read.known;
+  }
+
+  #recent(): TableRead | undefined {
+    const read = this.#read;
+    if (read === undefined) return undefined;
+    const { watch, clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - read.atMs < tableMs) return read;
+    const isStillRight =
+      nowMs - read.readAtMs < watchedTableMs && read.known !== undefined && watch?.() === 'same';
+    // What the watch has told once it does not tell again.
+    this.#read = isStillRight ? read : undefined;
+    if (!isStillRight) return undefined;
+    read.atMs = nowMs;
+    // Links are none of what it watches.
+    read.known?.plain.clear();
+    return read;
+  }
+
+  async #readTable(): Promise<MountTable> {
+    // Of what comes from now on.
+    this.#deps.watch?.();
+    const mounts = await this.#deps.mounts();
+    this.#forgetGone(mounts);
+    return { mounts, foreign: mounts.filter(isFromElsewhere), plain: new Set() };
+  }
+
+  #forgetGone(mounts: readonly Mount[]): void {
+    const there = new Set(mounts.map(({ mountPoint }) => mountPoint));
+    for (const [point, { is }] of this.#known)
+      if (is !== 'asked' && !there.has(point)) this.#known.delete(point);
+  }
+
+  async #answers(mount: Mount, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    const known = this.#known.get(mount.mountPoint);
+    const nowMs = clock.monotonicMs();
+    if (known?.is === 'alive' && nowMs - known.atMs < aliveMs) return;
+    if (known?.is === 'silent' && nowMs - known.backoff.lastMs < known.backoff.delayMs) throw silent(mount);
+    const answer = known?.is === 'asked' ? known.answer : this.#ask(mount, known);
+    await abortable(answer, signal);
+  }
+
+  #ask(mount: Mount, before: Known | undefined): Promise<void> {
+    const { clock, random, ask } = this.#deps;
+    const { mountPoint } = mount;
+    const limit = { clock, ms: answerWithinMs, what: `ask the file system at ${mountPoint}` };
+    const answer = withDeadline(limit, (inner) => ask(mountPoint, inner), never).then(
+      () => void this.#known.set(mountPoint, { is: 'alive', atMs: clock.monotonicMs() }),
+      () => {
+        const earlier = before?.is === 'silent' ? before.backoff : undefined;
+        const backoff = nextBackoff(retry, earlier, { nowMs: clock.monotonicMs(), random });
+        this.#known.set(mountPoint, { is: 'silent', backoff });
+        throw silent(mount);
+      },
+    );
+    // Whoever asked first may have gone by then.
+    answer.catch(() => {});
+    this.#known.set(mountPoint, { is: 'asked', answer });
+    return answer;
+  }
+}
+
+/** Those of this machine. */
+export function hostSilentMounts(clock: Clock, random: Random): SilentMounts {
+  return new SilentMounts({
+    clock,
+    random,
+    mounts: () => readMountTable((path) => readFile(path, 'utf8')),
+    watch: mountWatch(),
+    readLink: async (path) =>
+      served.test(path) ? await readlink(path).catch(() => undefined) : targetOf(path),
+    async ask(mountPoint, signal) {
+      const args = ['-f', '-c', '%T', '--', absoluteArgument('stat', mountPoint)];
+      await runCommand({ file: 'stat', args, clock, deadlineMs: answerWithinMs }, signal);
+    },
+  });
+}
+
+/** Where others mount something while the table of mounts may be a moment old. */
+const served = /\/kubernetes\.io[~/](?!configmap|secret|downward-api|projected|empty-dir)/;
+
+/** At once: what is asked for is known to answer, and most of it is no link. */
+function targetOf(path: string): string | undefined {
+  try {
+    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+    return isLink ? readlinkSync(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The one that holds `/` has to answer for anything to work at all. */
+function isFromElsewhere({ fsType, mountPoint }: Mount): boolean {
+  return mountPoint !== '/' && !own.has(fsType);
+}
+
+function silent({ mountPoint, fsType }: Mount): KubelingError {
+  return new KubelingError('MOUNT_SILENT', `the file system at ${mountPoint} (${fsType}) does not answer`, {
+    details: { mountPoint },
+  });
+}

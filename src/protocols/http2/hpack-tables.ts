@@ -1,0 +1,114 @@
+export type HeaderField = readonly [name: string, value: string];
+
+/** What a header counts for, in tables and in the limits on lists of them. */
+export function fieldBytes(name: string, value: string): number {
+  return name.length + value.length + 32;
+}
+
+/** The headers a sender of header blocks refers back to, the newest first; the oldest go when room is needed. */
+export class DynamicTable {
+  /** The oldest first, so that adding moves nothing. */
+  readonly #fields: HeaderField[] = [];
+  #bytes = 0;
+  #maxBytes: number;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get length(): number {
+    return this.#fields.length;
+  }
+
+  /** By age, beginning with 0 for the newest; undefined past the oldest. */
+  at(age: number): HeaderField | undefined {
+    return this.#fields[this.#fields.length - 1 - age];
+  }
+
+  /** One that is larger than the whole table empties it and is not kept, which is no error. */
+  add(field: HeaderField): void {
+    this.#fields.push(field);
+    this.#bytes += fieldBytes(...field);
+    this.#evict();
+  }
+
+  resize(maxBytes: number): void {
+    this.#maxBytes = maxBytes;
+    this.#evict();
+  }
+
+  #evict(): void {
+    let gone = 0;
+    for (const field of this.#fields) {
+      if (this.#bytes <= this.#maxBytes) break;
+      this.#bytes -= fieldBytes(...field);
+      gone++;
+    }
+    if (gone > 0) this.#fields.splice(0, gone);
+  }
+}
+
+/** The headers HPACK knows by number, beginning with 1; the numbers after them are those of the dynamic table. */
+export const staticTable: readonly (readonly [name: string, value: string])[] = [
+  [':authority', ''],
+  [':method', 'GET'],
+  [':method', 'POST'],
+  [':path', '/'],
+  [':path', '/index.html'],
+  [':scheme', 'http'],
+  [':scheme', 'https'],
+  [':status', '200'],
+  [':status', '204'],
+  [':status', '206'],
+  [':status', '304'],
+  [':status', '400'],
+  [':status', '404'],
+  [':status', '500'],
+  ['accept-charset', ''],
+  ['accept-encoding', 'gzip, deflate'],
+  ['accept-language', ''],
+  ['accept-ranges', ''],
+  ['accept', ''],
+  ['access-control-allow-origin', ''],
+  ['age', ''],
+  ['allow', ''],
+  ['authorization', ''],
+  ['cache-control', ''],
+  ['content-disposition', ''],
+  ['content-encoding', ''],
+  ['content-language', ''],
+  ['content-length', ''],
+  ['content-location', ''],
+  ['content-range', ''],
+  ['content-type', ''],
+  ['cookie', ''],
+  ['date', ''],
+  ['etag', ''],
+  ['expect', ''],
+  ['expires', ''],
+  ['from', ''],
+  ['host', ''],
+  ['if-match', ''],
+  ['if-modified-since', ''],
+  ['if-none-match', ''],
+  ['if-range', ''],
+  ['if-unmodified-since', ''],
+  ['last-modified', ''],
+  ['link', ''],
+  ['location', ''],
+  ['max-forwards', ''],
+  ['proxy-authenticate', ''],
+  ['proxy-authorization', ''],
+  ['range', ''],
+  ['referer', ''],
+  ['refresh', ''],
+  ['retry-after', ''],
+  ['server', ''],
+  ['set-cookie', ''],
+  ['strict-transport-security', ''],
+  ['transfer-encoding', ''],
+  ['user-agent', ''],
+  ['vary', ''],
+  ['via', ''],
+  ['www-authenticate', ''],
+];
