@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type CgroupLayout, parseQuantity } from '../lib/index.ts';
-import { checkMachine, type MachineDemands } from './machine/machine-checks.ts';
-import { readMachineFacts } from './machine/machine-facts.ts';
+import { checkMachine, type MachineDemands, readMachineFacts } from './machine/machine-facts.ts';
 import {
   checkReservations,
   mostPods,
   type Reservations,
   reservedAmount,
   withheldAmount,
-} from './machine/node-amounts.ts';
+} from './machine/reservations.ts';
 
 const v1: CgroupLayout = {
   version: 1,

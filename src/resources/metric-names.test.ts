@@ -2,12 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MetricRegistry } from '../lib/index.ts';
 import { resizeMetrics } from './allocation/index.ts';
-import { CpuGroups } from './cpu/cpu-groups.ts';
-import { cpuMetrics } from './cpu/metrics.ts';
+import { CpuGroups } from './cpu/cpu-topology.ts';
 import { evictionMetrics } from './eviction/index.ts';
-import { alignmentMetrics, topologyMetrics } from './exclusive/metrics.ts';
-import { memoryMetrics } from './memory/metrics.ts';
-import { podResourcesMetrics } from './pod-resources/metrics.ts';
+import { alignmentMetrics, cpuMetrics, memoryMetrics, topologyMetrics } from './exclusive/metrics.ts';
+import { podResourcesMetrics } from './pod-resources/pod-resources-lister.ts';
 
 const { signal } = new AbortController();
 

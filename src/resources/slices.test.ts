@@ -6,11 +6,11 @@ import { SimulatedCgroupHost } from '../../test/fakes/simulated-cgroup-host.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs, detectCgroupLayout } from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
+import type { Slice, SliceKeeper } from './cgroups/cgroup-manager.ts';
 import { CgroupManager } from './cgroups/cgroup-manager.ts';
 import type { CgroupValues } from './cgroups/cgroup-values.ts';
 import { PodContainerManager } from './cgroups/pod-container-manager.ts';
 import { QosContainerManager } from './cgroups/qos-container-manager.ts';
-import type { Slice, SliceKeeper } from './cgroups/slice-keeper.ts';
 
 const { signal } = new AbortController();
 const odd = { cpu: '333m', memory: '64Mi' };

@@ -10,13 +10,12 @@ import {
   type SampledFamily,
 } from '../lib/index.ts';
 import { blockDevices, diskMeasures, mainDevice } from './block-devices.ts';
+import { Turns } from './cached-sample.ts';
 import { cgroupMeasures, type Measure, nothingMoved } from './cgroup/cgroup-measures.ts';
 import { type InterfaceUsage, interfacesIn } from './cgroup/host-usage.ts';
-import { ContainerCgroups, treeOf } from './container-cgroups.ts';
-import type { FileUsage } from './node-stats.ts';
+import { ContainerCgroups, treeOf } from './cgroup-file-cache.ts';
+import type { FileUsage, StatsMachine } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
-import type { StatsMachine } from './stats-machine.ts';
-import { Turns } from './turns.ts';
 
 /** What the metrics of cgroups are found by; each is a look that changes nothing. */
 export interface CadvisorSources {

@@ -1,11 +1,10 @@
 import { resolve } from 'node:path';
 import type { CriClient, FilesystemUsage, ImageFsInfoResponse } from '../cri/index.ts';
 import { type Clock, type FileCount, type Tree, type TreeAnswer, withDeadline } from '../lib/index.ts';
+import { KeptSample } from './cached-sample.ts';
 import type { RuntimeContainerStats } from './container-stats.ts';
-import { KeptSample } from './kept-sample.ts';
-import type { DiskUsage, FileUsage, NodeFigures, RuntimeDisk } from './node-stats.ts';
+import type { DiskUsage, FileUsage, NodeFigures, RuntimeDisk, StatsMachine } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
-import type { StatsMachine } from './stats-machine.ts';
 
 export interface DiskSamplerDeps {
   readonly clock: Clock;

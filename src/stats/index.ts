@@ -6,16 +6,18 @@ export type {
   FileUsage,
   NodeFigures,
   NodeStats,
+  OpenFiles,
   PodUsage,
+  ProcessUsage,
   RuntimeDisk,
+  StatsMachine,
   StatsWish,
+  SystemPart,
   Usage,
   VolumeUsage,
 } from './node-stats.ts';
 export { type PodSubject, podSubjects } from './pod-subjects.ts';
 export { resourceMetrics } from './resource-metrics.ts';
-export type { OpenFiles, ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
-export { type StatsPages, statsPages } from './stats-pages.ts';
 export { type StatsAges, StatsProvider, type StatsProviderDeps } from './stats-provider.ts';
-export { ephemeralOf, summaryOf } from './summary.ts';
+export { ephemeralOf, type StatsPages, statsPages, summaryOf } from './summary.ts';
 export { type VolumePlace, VolumeUsages } from './volume-usages.ts';

@@ -6,22 +6,30 @@ import {
   KeyedMutex,
   type Timer,
 } from '../lib/index.ts';
+import { Turns } from './cached-sample.ts';
 import {
   type CgroupPressure,
   type CgroupUsage,
+  pressureIn,
   readCgroupUsage,
   type UsageWish,
 } from './cgroup/cgroup-usage.ts';
 import { defaultInterface, type HostMemory, hostMemory, interfacesIn } from './cgroup/host-usage.ts';
-import { pressureIn } from './cgroup/pressure.ts';
-import { ContainerCgroups } from './container-cgroups.ts';
+import { ContainerCgroups, KeptCgroups, type ProcessesFound } from './cgroup-file-cache.ts';
 import type { RuntimeContainerStats } from './container-stats.ts';
-import { KeptCgroups, type ProcessesFound } from './kept-cgroups.ts';
-import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, StatsWish, Usage } from './node-stats.ts';
+import { type RatesPass, UsageRates } from './container-stats.ts';
+import type {
+  ContainerUsage,
+  NetworkUsage,
+  NodeFigures,
+  PodUsage,
+  ProcessUsage,
+  StatsMachine,
+  StatsWish,
+  SystemPart,
+  Usage,
+} from './node-stats.ts';
 import type { ContainerSubject, PodSubject } from './pod-subjects.ts';
-import type { ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
-import { Turns } from './turns.ts';
-import { type RatesPass, UsageRates } from './usage-rates.ts';
 
 export interface KernelSamplerDeps {
   readonly clock: Clock;

@@ -1,20 +1,20 @@
 import type { CriClient } from '../cri/index.ts';
 import { apiTime, type CgroupHost, type CgroupLayout, type Clock } from '../lib/index.ts';
+import { KeptSample } from './cached-sample.ts';
 import type { Written } from './cadvisor-metrics.ts';
 import { listContainerStats, type RuntimeContainerStats } from './container-stats.ts';
 import { DiskSampler, type DiskSamplerDeps, type Layers, type Logs } from './disk-sampler.ts';
-import { KeptSample } from './kept-sample.ts';
 import { type KernelSample, KernelSampler, type NodeSample, type SampledPod } from './kernel-sampler.ts';
 import type {
   ContainerUsage,
   NodeFigures,
   NodeStats,
   PodUsage,
+  StatsMachine,
   StatsWish,
   VolumeUsage,
 } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
-import type { StatsMachine } from './stats-machine.ts';
 import type { VolumeUsages } from './volume-usages.ts';
 
 export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'podLogsDir' | 'sandboxesDir'> {

@@ -4,12 +4,12 @@ import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { ContainerStats } from '../cri/index.ts';
 import { type CgroupHost, MetricRegistry } from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
+import { UsageRates } from './container-stats.ts';
 import type { NodeStats } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
 import { resourceMetrics } from './resource-metrics.ts';
 import { StatsProvider, type StatsProviderDeps } from './stats-provider.ts';
 import { summaryOf } from './summary.ts';
-import { UsageRates } from './usage-rates.ts';
 
 const { signal } = new AbortController();
 const started = '2026-01-01T00:00:00Z';

@@ -1,8 +1,8 @@
-export type { BlockDevices } from './block/block-devices.ts';
+export type { BlockDevices } from './block/block-volumes.ts';
 export { BlockVolumes } from './block/block-volumes.ts';
 export { HostBlockDevices } from './block/host-block-devices.ts';
+export type { ClaimProblem } from './claims/bound-volume.ts';
 export { type BoundVolume, isBoundVolume } from './claims/bound-volume.ts';
-export type { ClaimProblem } from './claims/claim-problem.ts';
 export {
   type BoundNotes,
   ClaimVolumes,
@@ -11,7 +11,7 @@ export {
   type VolumeEventTeller,
 } from './claims/claim-volumes.ts';
 export { Expansions } from './claims/expansions.ts';
-export type { CsiApi } from './csi/csi-api.ts';
+export type { CsiApi } from './csi/csi-attach.ts';
 export { isPastLimit } from './csi/csi-attach.ts';
 export { CsiDrivers } from './csi/csi-drivers.ts';
 export { csiMetrics } from './csi/csi-metrics.ts';
@@ -20,8 +20,8 @@ export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
 export { CsiVolumes } from './csi/csi-volumes.ts';
 export { isOfDriver } from './csi/in-tree-volumes.ts';
-export type { DirectoryQuotas } from './emptydir/directory-quotas.ts';
 export { DiskEmptyDirs, type LimitDirectory } from './emptydir/disk-empty-dirs.ts';
+export type { DirectoryQuotas } from './emptydir/empty-dir-quotas.ts';
 export { EmptyDirQuotas } from './emptydir/empty-dir-quotas.ts';
 export { HostDirectoryQuotas } from './emptydir/host-directory-quotas.ts';
 export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './emptydir/memory-empty-dirs.ts';
@@ -35,12 +35,11 @@ export type {
   VolumeSpace,
 } from './files/volume-files.ts';
 export { prepareHostPath } from './hostpath/host-path.ts';
-export type { DiskContent, DiskMount, Disks } from './local/disks.ts';
+export type { DiskContent, DiskMount, Disks } from './local/format-and-mount.ts';
 export { HostDisks } from './local/host-disks.ts';
 export { LocalDisks } from './local/local-disks.ts';
 export { LocalVolumes, type LocalVolumesDeps } from './local/local-volumes.ts';
-export { inTurns } from './manager/in-turns.ts';
-export { Renewals } from './manager/renewals.ts';
+export { Renewals } from './manager/mount-attempts.ts';
 export { VolumeManager } from './manager/volume-manager.ts';
 export {
   localPlugin,
@@ -50,12 +49,13 @@ export {
   timed,
   type VolumePlugin,
 } from './manager/volume-metrics.ts';
+export { inTurns } from './manager/volume-operations.ts';
+export { usedVolumes } from './manager/volume-paths.ts';
 export { VolumeMetrics, type VolumeSpaceAt, volumeSpace } from './manager/volume-space.ts';
-export { usedVolumes } from './manager/volume-users.ts';
 export { HostNetworkMounts } from './nfs/host-network-mounts.ts';
-export type { NetworkMount, NetworkMounts, Unmounting } from './nfs/network-mounts.ts';
+export type { NetworkMount, NetworkMounts, Unmounting } from './nfs/nfs-volumes.ts';
 export { NfsVolumes } from './nfs/nfs-volumes.ts';
-export { GroupNews } from './ownership/group-news.ts';
+export { GroupNews } from './ownership/volume-ownership.ts';
 export type { DownwardValues } from './projected/downward-payload.ts';
 export { unusable } from './projected/payload.ts';
 export {

@@ -80,7 +80,7 @@ export const knowledge: Knowledge = {
       starts: ['journalctl'],
     },
     // Node.js itself.
-    'src/volumes/ownership/group-walk-aside.ts': { places: ['command'], starts: [] },
+    'src/volumes/ownership/run-group-walk.ts': { places: ['command'], starts: [] },
     'src/node/shutdown/logind.ts': { starts: ['cat', 'sh'] },
     'src/volumes/block/host-block-devices.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
     'src/volumes/emptydir/host-directory-quotas.ts': {

@@ -132,7 +132,7 @@ export const startedPrograms: readonly StartedProgram[] = [
     end: '--',
   }),
   at('src/volumes/emptydir/host-directory-quotas.ts', 'file', handsOn),
-  at('src/volumes/ownership/group-walk-aside.ts', 'process.execPath', {
+  at('src/volumes/ownership/run-group-walk.ts', 'process.execPath', {
     outside: 'directory, with the name of the volume',
     check: 'absoluteArgument; behind a script of ours, where Node.js has no options',
     end: 'absolute path',

@@ -9,7 +9,7 @@ import type {
 import { collectLogs, KubelingError, seededRandom } from '../../src/lib/index.ts';
 import { type PodUid, podUid } from '../../src/pods/index.ts';
 import { Expansions } from '../../src/volumes/claims/expansions.ts';
-import type { CsiApi } from '../../src/volumes/csi/csi-api.ts';
+import type { CsiApi } from '../../src/volumes/csi/csi-attach.ts';
 import type { CsiClient } from '../../src/volumes/csi/csi-client.ts';
 import type { CsiVolume } from '../../src/volumes/csi/csi-request.ts';
 import { CsiVolumes, type CsiVolumesDeps } from '../../src/volumes/csi/csi-volumes.ts';

@@ -3,7 +3,7 @@ import { collectLogs, seededRandom } from '../../src/lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../src/pods/index.ts';
 import { allotPod } from '../../src/resources/admission/allocate-exclusive.ts';
 import { DeviceManager } from '../../src/resources/devices/device-manager.ts';
-import { serveRegistration } from '../../src/resources/devices/serve-registration.ts';
+import { serveRegistration } from '../../src/resources/devices/plugin-registration.ts';
 import type { TopologyHint } from '../../src/resources/topology/index.ts';
 import { mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { aPod } from './pods.ts';

@@ -17,7 +17,7 @@ import {
   HostNetworkMounts,
   HostVolumeFiles,
 } from '../../src/volumes/index.ts';
-import { walkAside } from '../../src/volumes/ownership/group-walk-aside.ts';
+import { walkAside } from '../../src/volumes/ownership/run-group-walk.ts';
 import { startedPrograms } from '../architecture/started-programs.ts';
 import { ArgumentRecorder, type Recorded } from '../fakes/argument-recorder.ts';
 
@@ -214,7 +214,7 @@ const attempts: Readonly<Record<string, Attempt>> = {
     () => quotas.limit(text, 1n, signal),
     () => limited(text),
   ],
-  'src/volumes/ownership/group-walk-aside.ts process.execPath': both((path) =>
+  'src/volumes/ownership/run-group-walk.ts process.execPath': both((path) =>
     walkAside(clock, path, { group: 1, bits: undefined }, () => {}),
   ),
   "src/runtime/containers/subpaths.ts 'mount'": (text) => [

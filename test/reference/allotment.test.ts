@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { Container } from '../../src/kinds/index.ts';
 import { collectLogs, MetricRegistry } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
-import { decodeCpuCheckpoint, encodeCpuCheckpoint } from '../../src/resources/cpu/cpu-checkpoint.ts';
+import { decodeCpuCheckpoint, encodeCpuCheckpoint } from '../../src/resources/cpu/cpu-state.ts';
 import { openAllotter } from '../../src/resources/exclusive/index.ts';
 import type { AllotmentSettings } from '../../src/resources/index.ts';
 import {

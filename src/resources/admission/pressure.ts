@@ -1,5 +1,5 @@
 import { isCriticalPod, type Pod, qosClass } from '../../pods/index.ts';
-import { evictedReason } from '../eviction/evicted-status.ts';
+import { evictedReason } from '../eviction/eviction-message.ts';
 import type { Judgement, Refusal } from './judgement.ts';
 import { isTolerated, type TolerationRules } from './taints.ts';
 

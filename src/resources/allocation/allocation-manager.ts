@@ -10,14 +10,12 @@ import {
   withAllocation,
 } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
-import { largerOf } from './larger-allocation.ts';
 import type { ResizeObserver, ResizeTrigger } from './metrics.ts';
+import { largerOf, publishedAllocation } from './pod-allocation.ts';
 import type { PodResourceFile } from './pod-resource-file.ts';
-import { publishedAllocation } from './published-allocation.ts';
-import { requestedResizes } from './requested-resizes.ts';
 import type { PendingReason, ResizeConditions } from './resize-conditions.ts';
 import type { Infeasible } from './resize-feasibility.ts';
-import { resizeMessage } from './resize-messages.ts';
+import { requestedResizes, resizeMessage } from './resize-feasibility.ts';
 import { inResizeOrder } from './resize-order.ts';
 
 export interface AllocationManagerDeps {

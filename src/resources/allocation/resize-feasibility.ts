@@ -1,6 +1,14 @@
-import type { Container } from '../../kinds/index.ts';
+import type { Container, ResourceRequirements } from '../../kinds/index.ts';
 import { compareQuantities, parseQuantity } from '../../lib/index.ts';
-import { initContainersOf, type Pod, qosClass, readResources, sameResources } from '../../pods/index.ts';
+import {
+  allocationOf,
+  initContainersOf,
+  type Pod,
+  qosClass,
+  readResources,
+  sameResources,
+} from '../../pods/index.ts';
+import type { RequestedResize } from './metrics.ts';
 
 /** What of this node keeps a resize from ever being done, whatever room there is. */
 export interface ResizeLimits {
@@ -74,4 +82,58 @@ const nothing = parseQuantity('0');
 function isOther(a: Container, b: Container, resource: string): boolean {
   const of = ({ resources }: Container) => readResources(resources?.requests).get(resource) ?? nothing;
   return compareQuantities(of(a), of(b)) !== 0;
+}
+
+/** What an edit of the pod asks for, each amount by itself. */
+export function requestedResizes(before: Pod, after: Pod): readonly RequestedResize[] {
+  const [was, is] = [allocationOf(before), allocationOf(after)];
+  return Object.keys(is.containers).flatMap((name) =>
+    (['memory', 'cpu'] as const).flatMap((resource) =>
+      (['requests', 'limits'] as const).flatMap((requirement) => {
+        const operation = operationOf(was.containers[name], is.containers[name], requirement, resource);
+        return operation === undefined ? [] : [{ resource, requirement, operation }];
+      }),
+    ),
+  );
+}
+
+function operationOf(
+  before: ResourceRequirements | undefined,
+  after: ResourceRequirements | undefined,
+  side: 'requests' | 'limits',
+  resource: string,
+): RequestedResize['operation'] | undefined {
+  const [was, is] = [before, after].map((one) => readResources(one?.[side]).get(resource));
+  if (was === undefined || is === undefined) {
+    if (was === is) return undefined;
+    return was === undefined ? 'add' : 'remove';
+  }
+  const order = compareQuantities(is, was);
+  if (order === 0) return undefined;
+  return order > 0 ? 'increase' : 'decrease';
+}
+
+/** The text of an event about a resize: what it is about in words, then the amounts as JSON. */
+export function resizeMessage(
+  words: string,
+  pod: Pod,
+  generation: number | undefined,
+  error?: string,
+): string {
+  const init = initContainersOf(pod).map(summary);
+  const about = {
+    ...(init.length > 0 && { initContainers: init }),
+    containers: pod.spec.containers.map(summary),
+    generation: generation ?? 0,
+    ...(error !== undefined && error !== '' && { error }),
+  };
+  return `${words}: ${JSON.stringify(about)}`;
+}
+
+function summary({ name, resources = {} }: Container): object {
+  const { limits, requests, claims } = resources;
+  return {
+    name,
+    resources: { ...(limits && { limits }), ...(requests && { requests }), ...(claims && { claims }) },
+  };
 }

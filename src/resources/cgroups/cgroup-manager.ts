@@ -1,3 +1,4 @@
+import type { MetricRegistry } from '../../lib/index.ts';
 import {
   type CgroupHost,
   type CgroupLayout,
@@ -13,7 +14,6 @@ import {
   removeCgroup,
   wholePercentQuotaUs,
 } from '../../lib/index.ts';
-import type { CgroupObserver, CgroupOperation } from '../metrics.ts';
 import {
   type CgroupDriver,
   type CgroupName,
@@ -22,10 +22,8 @@ import {
   sliceUnits,
 } from './cgroup-name.ts';
 import type { CgroupValues } from './cgroup-values.ts';
-import { makeDirectories, readWords } from './make-directories.ts';
-import { asKept, type CgroupLimits, readLimits } from './read-values.ts';
-import { type Slice, type SliceKeeper, withoutSystemd } from './slice-keeper.ts';
-import { asUpdateError, type CgroupPlace, writeValues } from './write-values.ts';
+import { asKept, type CgroupLimits, readLimits } from './cgroup-values.ts';
+import { asUpdateError, type CgroupPlace, makeDirectories, readWords, writeValues } from './write-values.ts';
 
 export interface CgroupManagerDeps {
   readonly host: CgroupHost;
@@ -289,4 +287,47 @@ async function subdirectoriesIfThere(host: CgroupHost, dir: string): Promise<rea
     if (errnoOf(error) === 'ENOENT') return [];
     throw error;
   }
+}
+
+/** What to do about a driver that leaves cgroups to a systemd that is not there. */
+export const withoutSystemd =
+  'where it does not run set cgroupDriver: cgroupfs, and SystemdCgroup = false in containerd\'s configuration, or cgroup_manager = "cgroupfs" in CRI-O\'s';
+
+/** A cgroup as systemd has it: a unit, within that of the cgroup above. */
+export interface Slice {
+  readonly unit: string;
+  readonly parent: string;
+  /** Of the cgroups on this machine. */
+  readonly version: 1 | 2;
+}
+
+/**
+ * Systemd, where cgroups are its own to make: what is written behind its back lasts only until it looks. Each call may be
+ * repeated, ends within a bounded time, and rejects with SYSTEMD_UNIT. Once disposed of it can be used again.
+ */
+export interface SliceKeeper extends Disposable {
+  /** There already is done. */
+  start(slice: Slice, signal: AbortSignal): Promise<void>;
+  /** As far as systemd knows such values. */
+  set(slice: Slice, values: CgroupValues, signal: AbortSignal): Promise<void>;
+  /** Not there is done. */
+  stop(slice: Slice, signal: AbortSignal): Promise<void>;
+}
+
+export type CgroupOperation = 'create' | 'update' | 'destroy';
+
+/** Told how long work on cgroups took, whether or not it succeeded. Never throws. */
+export type CgroupObserver = (operation: CgroupOperation, durationMs: number) => void;
+
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Make one for a registry; the name is the one dashboards know. */
+export function cgroupMetrics(registry: MetricRegistry): CgroupObserver {
+  const duration = registry.histogram({
+    name: 'kubelet_cgroup_manager_duration_seconds',
+    help: 'How long work on cgroups took, by kind.',
+    labels: ['operation_type'],
+    buckets,
+  });
+  return (operation, durationMs) => duration.with({ operation_type: operation }).observe(durationMs / 1_000);
 }

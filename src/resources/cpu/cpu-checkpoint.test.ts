@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { podUid } from '../../pods/index.ts';
-import { decodeCpuCheckpoint, encodeCpuCheckpoint } from './cpu-checkpoint.ts';
 import { parseCpuSet } from './cpu-set.ts';
+import { decodeCpuCheckpoint, encodeCpuCheckpoint } from './cpu-state.ts';
 
 describe('the checkpoint of the CPU manager', () => {
   const state = { defaultCpuSet: parseCpuSet('4-6'), assignments: new Map() };

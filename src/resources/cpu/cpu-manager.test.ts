@@ -6,10 +6,10 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
 import { unaligned } from '../topology/hint-provider.ts';
-import { decodeCpuCheckpoint } from './cpu-checkpoint.ts';
-import { CpuGroups } from './cpu-groups.ts';
 import { CpuManager } from './cpu-manager.ts';
 import { formatCpuSet } from './cpu-set.ts';
+import { decodeCpuCheckpoint } from './cpu-state.ts';
+import { CpuGroups } from './cpu-topology.ts';
 import { type CpuPolicyOptions, StaticCpuPolicy } from './static-cpu-policy.ts';
 
 const plain: CpuPolicyOptions = {

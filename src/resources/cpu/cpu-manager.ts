@@ -2,13 +2,18 @@ import type { Container } from '../../kinds/index.ts';
 import { type Clock, HintLatch } from '../../lib/index.ts';
 import { initContainersOf, type Pod, type PodUid } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
-import { ShareLedger, type ShareLedgerDeps } from '../exclusive/share-ledger.ts';
+import type { CpuObserver } from '../exclusive/metrics.ts';
+import { ShareLedger, type ShareLedgerDeps } from '../exclusive/state-checkpoint.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
-import { encodeCpuCheckpoint } from './cpu-checkpoint.ts';
 import { type CpuSet, formatCpuSet, noCpus } from './cpu-set.ts';
-import { assignedTo, type CpuState, exclusiveCpus, withoutAssignment } from './cpu-state.ts';
-import type { CpuObserver } from './metrics.ts';
-import { restoreCpuState } from './restore-cpu-state.ts';
+import {
+  assignedTo,
+  type CpuState,
+  encodeCpuCheckpoint,
+  exclusiveCpus,
+  restoreCpuState,
+  withoutAssignment,
+} from './cpu-state.ts';
 import { exclusiveCpuCount, type StaticCpuPolicy } from './static-cpu-policy.ts';
 
 export interface CpuManagerDeps extends ShareLedgerDeps {

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { podUid } from '../../pods/index.ts';
-import type { RuntimePlacement } from '../cgroups/runtime-placement.ts';
-import { encodeCpuCheckpoint } from './cpu-checkpoint.ts';
-import { CpuGroups } from './cpu-groups.ts';
+import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
 import { formatCpuSet, parseCpuSet } from './cpu-set.ts';
-import { restoreCpuState } from './restore-cpu-state.ts';
+import { encodeCpuCheckpoint, restoreCpuState } from './cpu-state.ts';
+import { CpuGroups } from './cpu-topology.ts';
 import { StaticCpuPolicy } from './static-cpu-policy.ts';
 
 const options = {

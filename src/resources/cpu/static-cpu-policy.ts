@@ -11,12 +11,11 @@ import {
 } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
 import type { TopologyHint, TopologyHints } from '../topology/hint-provider.ts';
-import { numaChoices } from '../topology/numa-choices.ts';
-import type { CpuGroups } from './cpu-groups.ts';
+import { numaChoices } from '../topology/hint-provider.ts';
+import { distributeCpus, type TakingRules, takeCpus } from './cpu-assignment.ts';
 import { type CpuSet, formatCpuSet, noCpus } from './cpu-set.ts';
 import { assignedTo, type CpuState, withAssignment } from './cpu-state.ts';
-import { distributeCpus } from './distribute-cpus.ts';
-import { type TakingRules, takeCpus } from './take-cpus.ts';
+import type { CpuGroups } from './cpu-topology.ts';
 
 /** The options of the static policy by the names users know, in their own spelling. */
 export interface CpuPolicyOptions {

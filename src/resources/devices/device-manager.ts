@@ -15,21 +15,30 @@ import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
 import { allotPod } from '../admission/allocate-exclusive.ts';
 import type { Refusal } from '../admission/index.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/index.ts';
-import { type Allotment, Allotments, byNumaNode, idsOf, noNumaNode } from './allotments.ts';
-import { checkpointName } from './checkpoint.ts';
-import { chooseDevices } from './choose-devices.ts';
-import { containerGrants } from './container-grants.ts';
-import { type Device, deviceRequests, type PlacedDevice } from './device.ts';
+import { checkpointName, RecordKeeper } from './checkpoint.ts';
 import type { DeviceHost } from './device-host.ts';
-import { deviceStatus } from './device-status.ts';
-import { type DeviceAmounts, DeviceTable } from './device-table.ts';
+import {
+  type Device,
+  type DeviceAmounts,
+  DeviceTable,
+  deviceRequests,
+  type PlacedDevice,
+} from './device-table.ts';
 import { DeviceWaits } from './device-waits.ts';
 import type { DeviceObserver } from './metrics.ts';
 import type { PluginConnection } from './plugin-connection.ts';
-import { PluginLives } from './plugin-lives.ts';
-import { RecordKeeper } from './record-keeper.ts';
-import { refuseRegistration, refuseWatched } from './refuse-registration.ts';
-import { DeviceHints, joined } from './topology-hints.ts';
+import { PluginLives } from './plugin-endpoints.ts';
+import { refuseRegistration, refuseWatched } from './plugin-registration.ts';
+import {
+  type Allotment,
+  Allotments,
+  byNumaNode,
+  containerGrants,
+  deviceStatus,
+  idsOf,
+  noNumaNode,
+} from './pod-devices.ts';
+import { chooseDevices, DeviceHints, joined } from './topology-hints.ts';
 
 export interface DeviceManagerDeps {
   /** Where the sockets are, and what is noted. */

@@ -1,7 +1,7 @@
 import { type Clock, quantityValue, Waiters } from '../../lib/index.ts';
 import { type Pod, type PodUid, podLimits } from '../../pods/index.ts';
-import type { Allotments } from './allotments.ts';
 import type { DeviceTable } from './device-table.ts';
+import type { Allotments } from './pod-devices.ts';
 
 export interface DeviceWaitsDeps {
   readonly clock: Clock;

@@ -1,9 +1,9 @@
 import { type Clock, type DeadlineOptions, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import { describeCallError, GrpcError } from '../../protocols/grpc/index.ts';
-import type { PreferenceQuestion } from './choose-devices.ts';
-import { type Device, readDevices } from './device.ts';
 import type { DeviceChannel, DeviceHost } from './device-host.ts';
+import { type Device, readDevices } from './device-table.ts';
 import { ContainerAllocateResponse, DevicePlugin, type DevicePluginOptions } from './gen/device-plugin.ts';
+import type { PreferenceQuestion } from './topology-hints.ts';
 
 export interface ConnectionDeps {
   readonly host: Pick<DeviceHost, 'open' | 'identity'>;

@@ -1,8 +1,17 @@
 import type { Container } from '../../kinds/index.ts';
 import { type Clock, describeError, KeyedMutex, KubelingError, type Logger } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import { type ClaimDevice, decodeClaims, encodeClaims, type KnownClaim } from './claim-book.ts';
-import { checkClaim, claimsOf, driversOf, type ResourceClaim, requestsOf } from './claims.ts';
+import {
+  type ClaimDevice,
+  checkClaim,
+  claimsOf,
+  decodeClaims,
+  driversOf,
+  encodeClaims,
+  type KnownClaim,
+  type ResourceClaim,
+  requestsOf,
+} from './claim-info.ts';
 import type { DraDrivers } from './dra-drivers.ts';
 import type { DraObserver } from './metrics.ts';
 

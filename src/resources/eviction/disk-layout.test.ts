@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
 import { diskParts, reclaimSteps, withContainerDisk } from './disk-layout.ts';
-import type { DiskLayout } from './measures.ts';
+import type { DiskLayout } from './eviction-stats.ts';
 
 const layouts: readonly DiskLayout[] = ['single', 'dedicated', 'split'];
 const disks = ['nodefs', 'imagefs', 'containerfs'] as const;

@@ -1,5 +1,5 @@
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
-import type { DiskLayout } from './measures.ts';
+import type { DiskLayout } from './eviction-stats.ts';
 
 /** What of a pod takes room on a disk. */
 export type DiskPart = 'rootfs' | 'logs' | 'volumes';

@@ -6,8 +6,8 @@ import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
 import { cancelled, collectLogs, KubelingError, quantityOf } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { type EvictionKill, EvictionManager, type EvictionSettings } from './eviction-manager.ts';
-import type { DiskLayout, EvictionStats, NodeMeasures, PodMeasures } from './measures.ts';
-import type { MemoryRoom } from './memory-alarm.ts';
+import type { DiskLayout, EvictionStats, NodeMeasures, PodMeasures } from './eviction-stats.ts';
+import type { MemoryRoom } from './memory-threshold-notifier.ts';
 
 function below(amount: number, parts: Partial<EvictionThreshold> = {}): EvictionThreshold {
   return {

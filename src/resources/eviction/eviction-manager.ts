@@ -5,21 +5,20 @@ import {
   type Assessment,
   assess,
   nextEndMs,
+  nextLookMs,
   noPressure,
   type PressureState,
   thresholdsMet,
-} from './assess.ts';
+  usualRoundMs,
+} from './assess-thresholds.ts';
 import { diskParts, type ReclaimStep, reclaimSteps, withContainerDisk } from './disk-layout.ts';
-import { type EvictionVerdict, evictedReason } from './evicted-status.ts';
+import { type EvictionVerdict, evictedReason, evictionStory } from './eviction-message.ts';
+import type { DiskLayout, EvictionStats, NeededFigures, PodMeasures } from './eviction-stats.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
-import { nextLookMs, usualRoundMs } from './look-again.ts';
-import type { DiskLayout, EvictionStats, NeededFigures, PodMeasures } from './measures.ts';
-import { type MemoryAlarm, memoryRooms } from './memory-alarm.ts';
-import { evictionStory } from './message.ts';
+import { type MemoryAlarm, memoryRooms } from './memory-threshold-notifier.ts';
 import type { EvictionObserver } from './metrics.ts';
-import { type MemoryGuard, observationsOf } from './observations.ts';
+import { type MemoryGuard, observationsOf, type PressureCondition, resourceOf } from './observations.ts';
 import { rankPods } from './rank.ts';
-import { type PressureCondition, resourceOf } from './signals.ts';
 
 export interface EvictionSettings {
   readonly thresholds: readonly EvictionThreshold[];

@@ -1,12 +1,12 @@
 /** The eviction manager: what a node does when it is short of something. */
 export type { DiskPart } from './disk-layout.ts';
-export { type EvictionVerdict, evictedReason, evictedStatus } from './evicted-status.ts';
 export {
   type EvictionDeps,
   type EvictionKill,
   EvictionManager,
   type EvictionSettings,
 } from './eviction-manager.ts';
+export { type EvictionVerdict, evictedReason, evictedStatus } from './eviction-message.ts';
 export type {
   ContainerMeasures,
   DiskLayout,
@@ -18,13 +18,13 @@ export type {
   NeededFigures,
   NodeMeasures,
   PodMeasures,
-} from './measures.ts';
+} from './eviction-stats.ts';
 export {
   type MemoryAlarm,
   type MemoryGrowth,
   type MemoryRoom,
   type WatchMemory,
   watchMemory,
-} from './memory-alarm.ts';
+} from './memory-threshold-notifier.ts';
 export { type EvictionObserver, evictionMetrics } from './metrics.ts';
-export { type PressureCondition, pressureConditions } from './signals.ts';
+export { type PressureCondition, pressureConditions } from './observations.ts';

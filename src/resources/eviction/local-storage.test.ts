@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod, type PodParts } from '../../../test/fakes/pods.ts';
+import type { PodMeasures } from './eviction-stats.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
-import type { PodMeasures } from './measures.ts';
 
 const mebi = 1024 ** 2;
 

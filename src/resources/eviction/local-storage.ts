@@ -1,6 +1,6 @@
 import { formatQuantity, type Quantity, quantityValue, tryParseQuantity } from '../../lib/index.ts';
 import { initContainersOf, isPositive, type Pod, podLimits, readResources } from '../../pods/index.ts';
-import type { PodMeasures } from './measures.ts';
+import type { PodMeasures } from './eviction-stats.ts';
 import { diskUsage } from './rank.ts';
 
 /** Names of limits as metrics know them. */

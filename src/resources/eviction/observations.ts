@@ -1,8 +1,6 @@
 import type { EvictionSignal, ThresholdValue } from '../../config/index.ts';
 import { type Quantity, quantityOf, quantityValue } from '../../lib/index.ts';
-import type { DiskLeft, Left, MemoryLeft, NodeMeasures } from './measures.ts';
-import { resourceOf } from './signals.ts';
-
+import type { DiskLeft, Left, MemoryLeft, NodeMeasures } from './eviction-stats.ts';
 export type Observations = ReadonlyMap<EvictionSignal, Left>;
 
 /** Whether memory counts as available that the kernel could free though the usual formula counts it as used. */
@@ -53,4 +51,27 @@ export function availableQuantity(signal: EvictionSignal, { available }: Left): 
     Math.trunc(available),
     resource === 'inodes' || resource === 'pids' ? 'DecimalSI' : 'BinarySI',
   );
+}
+
+/** What pods are evicted for, by the names users read. */
+export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
+
+/** In the order in which they are told. */
+export const pressureConditions = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
+
+export type PressureCondition = (typeof pressureConditions)[number];
+
+export function resourceOf(signal: EvictionSignal): StarvedResource {
+  if (isMemory(signal)) return 'memory';
+  if (signal === 'pid.available') return 'pids';
+  return signal.endsWith('.inodesFree') ? 'inodes' : 'ephemeral-storage';
+}
+
+export function conditionOf(signal: EvictionSignal): PressureCondition {
+  if (isMemory(signal)) return 'MemoryPressure';
+  return signal === 'pid.available' ? 'PIDPressure' : 'DiskPressure';
+}
+
+export function isMemory(signal: EvictionSignal): boolean {
+  return signal === 'memory.available' || signal === 'allocatableMemory.available';
 }

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { EvictionSignal } from '../../config/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import type { DiskLayout, PodMeasures } from './measures.ts';
+import type { DiskLayout, PodMeasures } from './eviction-stats.ts';
 import { rankPods } from './rank.ts';
 
 interface Sketch {

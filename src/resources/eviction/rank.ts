@@ -2,8 +2,8 @@ import type { EvictionSignal } from '../../config/index.ts';
 import { quantityValue } from '../../lib/index.ts';
 import { type Pod, type PodUid, podRequests } from '../../pods/index.ts';
 import { type DiskPart, diskParts } from './disk-layout.ts';
-import type { DiskLayout, FilesUsage, PodMeasures } from './measures.ts';
-import { resourceOf, type StarvedResource } from './signals.ts';
+import type { DiskLayout, FilesUsage, PodMeasures } from './eviction-stats.ts';
+import { resourceOf, type StarvedResource } from './observations.ts';
 
 export interface RankInput {
   readonly signal: EvictionSignal;

@@ -1,6 +1,10 @@
 import { podUid } from '../../pods/index.ts';
+import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
+import { type Claim, type Restored, restoreShares } from '../exclusive/state-checkpoint.ts';
 import { type GoField, goChecksum, goList, goMap, goStruct, jsonObject, sortedByKey } from '../go-text.ts';
 import type { MemoryBlock, MemoryState, MemoryTable, NumaMemory } from './memory-state.ts';
+import { taken, withBlocks } from './memory-state.ts';
+import type { StaticMemoryPolicy } from './static-memory-policy.ts';
 
 /** Below the root directory; the same file whichever kubelet runs. */
 export const memoryStateFile = 'memory_manager_state';
@@ -165,4 +169,41 @@ function readNumber(value: unknown, what: string): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
     throw new Error(`${what} is no whole number`);
   return value;
+}
+
+type Blocks = readonly MemoryBlock[];
+
+export async function restoreMemoryState(
+  text: string | undefined,
+  policy: StaticMemoryPolicy,
+  fromRuntime: () => Promise<readonly RuntimePlacement[]>,
+): Promise<Restored<MemoryState>> {
+  const how = {
+    policyName: 'Static',
+    initialState: policy.initialState,
+    decode: decodeMemoryCheckpoint,
+    isBegun: ({ machine }: MemoryState) => machine.size > 0,
+    problemOf: (state: MemoryState) => policy.problemOf(state),
+    seenIn,
+    grant,
+  };
+  return await restoreShares(text, how, fromRuntime);
+}
+
+/** Only who has memory of his own is bound to NUMA nodes. */
+function seenIn({ mems, memory }: RuntimePlacement): Blocks | undefined {
+  const numaAffinity = [...mems].toSorted((one, other) => one - other);
+  const blocks = [...memory].flatMap(([type, size]) => (size > 0 ? [{ numaAffinity, type, size }] : []));
+  return mems.size === 0 || blocks.length === 0 ? undefined : blocks;
+}
+
+function grant(state: MemoryState, { uid, container, share }: Claim<Blocks>): MemoryState {
+  if (!share.every((block) => isThere(state, block))) return state;
+  const machine = share.reduce((before, block) => taken(before, block), state.machine);
+  return withBlocks({ machine, assignments: state.assignments }, uid, container, share);
+}
+
+function isThere({ machine }: MemoryState, { numaAffinity, type, size }: MemoryBlock): boolean {
+  const tables = numaAffinity.map((id) => machine.get(id)?.memoryMap.get(type));
+  return !tables.includes(undefined) && tables.reduce((sum, table) => sum + (table?.free ?? 0), 0) >= size;
 }

@@ -1,12 +1,19 @@
 import type { Container } from '../../kinds/index.ts';
-import { initContainersOf, isSidecar, type Pod, type PodUid } from '../../pods/index.ts';
+import { formatQuantity, KubelingError, quantityOf } from '../../lib/index.ts';
+import {
+  hugePageResource,
+  hugePageSizeName,
+  initContainersOf,
+  isSidecar,
+  type Pod,
+  type PodUid,
+} from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
-import { ShareLedger, type ShareLedgerDeps } from '../exclusive/share-ledger.ts';
+import type { MemoryObserver } from '../exclusive/metrics.ts';
+import { ShareLedger, type ShareLedgerDeps } from '../exclusive/state-checkpoint.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
-import { encodeMemoryCheckpoint } from './memory-checkpoint.ts';
+import { encodeMemoryCheckpoint, restoreMemoryState } from './memory-checkpoint.ts';
 import { blocksOf, type MemoryBlock, type MemoryState, withoutBlocks } from './memory-state.ts';
-import type { MemoryObserver } from './metrics.ts';
-import { restoreMemoryState } from './restore-memory-state.ts';
 import { getsPinned, type StaticMemoryPolicy } from './static-memory-policy.ts';
 
 export interface MemoryManagerDeps extends ShareLedgerDeps {
@@ -103,4 +110,56 @@ export class MemoryManager implements HintProvider {
     }
     this.#ledger.put(state);
   }
+}
+
+interface Reservations {
+  readonly reserved: readonly {
+    readonly numaNode: number;
+    readonly limits: ReadonlyMap<string, bigint>;
+  }[];
+  readonly required: ReadonlyMap<string, bigint>;
+}
+
+/**
+ * What is kept back on each NUMA node. Has to be just what is kept from pods on the whole: else the node would promise
+ * more, or less, than its parts have. Throws ALLOCATION_CONFIG.
+ */
+export function checkedReservations(
+  { reserved, required }: Reservations,
+  numaNodes: readonly { readonly id: number }[],
+): ReadonlyMap<number, ReadonlyMap<string, bigint>> {
+  const sums = new Map<string, bigint>();
+  for (const { numaNode, limits } of reserved) {
+    if (!numaNodes.some(({ id }) => id === numaNode))
+      fail(
+        `the reserved memory configuration references a NUMA node ${numaNode} that does not exist on this machine`,
+      );
+    for (const [type, bytes] of limits) sums.set(type, (sums.get(type) ?? 0n) + bytes);
+  }
+  for (const type of new Set([...sums.keys(), ...required.keys()])) {
+    const [sum, wanted] = [sums.get(type) ?? 0n, required.get(type) ?? 0n];
+    if (sum !== wanted)
+      fail(
+        `the total amount "${told(sum)}" of type "${type}" is not equal to the value "${told(wanted)}" determined by Node Allocatable feature: correct reservedMemory, or systemReserved, kubeReserved and evictionHard`,
+      );
+  }
+  if ((sums.get('memory') ?? 0n) === 0n) fail('you should specify the system reserved memory');
+  return new Map(reserved.map(({ numaNode }) => [numaNode, ofNode(reserved, numaNode)]));
+}
+
+function ofNode(reserved: Reservations['reserved'], id: number): ReadonlyMap<string, bigint> {
+  return new Map(reserved.flatMap(({ numaNode, limits }) => (numaNode === id ? [...limits] : [])));
+}
+
+function told(bytes: bigint): string {
+  return formatQuantity(quantityOf(bytes, 'BinarySI'));
+}
+
+function fail(message: string): never {
+  throw new KubelingError('ALLOCATION_CONFIG', `Cannot give out memory by NUMA node: ${message}`);
+}
+
+/** As pods name pages of that size. */
+export function pageResource(pageBytes: number): string {
+  return hugePageResource(hugePageSizeName(BigInt(pageBytes)));
 }

@@ -3,11 +3,10 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import type { RuntimePlacement } from '../cgroups/runtime-placement.ts';
+import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
 import { type TopologyHint, unaligned } from '../topology/hint-provider.ts';
-import { encodeMemoryCheckpoint } from './memory-checkpoint.ts';
+import { encodeMemoryCheckpoint, restoreMemoryState } from './memory-checkpoint.ts';
 import { type MemoryState, withoutBlocks } from './memory-state.ts';
-import { restoreMemoryState } from './restore-memory-state.ts';
 import { initialMachineMemory, StaticMemoryPolicy } from './static-memory-policy.ts';
 
 const mib = 2 ** 20;

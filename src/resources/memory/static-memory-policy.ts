@@ -10,7 +10,7 @@ import {
   readResources,
 } from '../../pods/index.ts';
 import type { TopologyHint, TopologyHints } from '../topology/hint-provider.ts';
-import { numaChoices } from '../topology/numa-choices.ts';
+import { numaChoices } from '../topology/hint-provider.ts';
 import {
   blocksOf,
   type MachineMemory,

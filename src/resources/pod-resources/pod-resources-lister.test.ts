@@ -7,8 +7,7 @@ import { MetricRegistry, realClock, seededRandom } from '../../lib/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
 import { GrpcChannel, GrpcServer } from '../../protocols/grpc/index.ts';
 import { PodResourcesLister } from './gen/pod-resources.ts';
-import { podResourcesMetrics } from './metrics.ts';
-import { type GivenResources, servePodResources } from './pod-resources-lister.ts';
+import { type GivenResources, podResourcesMetrics, servePodResources } from './pod-resources-lister.ts';
 
 const { signal } = new AbortController();
 const none = { cpuIds: [], memory: [], dynamicResources: [] };

@@ -1,5 +1,5 @@
 import type { Container } from '../../kinds/index.ts';
-import type { Clock } from '../../lib/index.ts';
+import type { Clock, MetricRegistry } from '../../lib/index.ts';
 import { initContainersOf, isSidecar, type Pod, type PodUid } from '../../pods/index.ts';
 import { GrpcError, type ServiceAdder } from '../../protocols/grpc/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
@@ -12,7 +12,6 @@ import {
   type PodResources,
   PodResourcesLister,
 } from './gen/pod-resources.ts';
-import type { PodResourcesObserver } from './metrics.ts';
 
 /** Devices by their resource: each with the NUMA nodes it is near. */
 export type ListedDevices = readonly {
@@ -199,4 +198,40 @@ class CallRate {
     this.#tokens--;
     return true;
   }
+}
+
+type Method = 'list' | 'get' | 'get_allocatable';
+
+/** Told of each call. Never throws. */
+export interface PodResourcesObserver {
+  /** The first version of the protocol counts no methods. */
+  asked(version: string, method: Method | undefined): void;
+  failed(version: string, method: Method): void;
+}
+
+const methods: readonly Method[] = ['list', 'get', 'get_allocatable'];
+
+/** Make one for a registry; the names are those dashboards know. */
+export function podResourcesMetrics(registry: MetricRegistry): PodResourcesObserver {
+  const counter = (name: string, help: string) =>
+    registry.counter({
+      name: `kubelet_pod_resources_endpoint_${name}`,
+      help,
+      labels: ['server_api_version'],
+    });
+  const total = counter('requests_total', 'Calls that asked what pods have, by version of the protocol.');
+  const requests = new Map(
+    methods.map((method) => [method, counter(`requests_${method}`, `Calls of ${method} among them.`)]),
+  );
+  const errors = new Map(
+    methods.map((method) => [method, counter(`errors_${method}`, `Calls of ${method} that failed.`)]),
+  );
+  return {
+    asked: (version, method) => {
+      const labels = { server_api_version: version };
+      total.with(labels).inc();
+      if (method !== undefined) requests.get(method)?.with(labels).inc();
+    },
+    failed: (version, method) => errors.get(method)?.with({ server_api_version: version }).inc(),
+  };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/index.ts';
 import { DbusConnection } from '../../protocols/dbus/index.ts';
-import type { SliceKeeper } from '../cgroups/slice-keeper.ts';
+import type { SliceKeeper } from '../cgroups/cgroup-manager.ts';
 import { SystemdSlices } from './systemd-slices.ts';
 
 /** The machine's own systemd, by way of the message bus at the socket. Nothing is opened before it is needed. */

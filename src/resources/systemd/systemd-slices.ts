@@ -14,8 +14,8 @@ import type {
   DbusValue,
   DbusVariant,
 } from '../../protocols/dbus/index.ts';
+import { type Slice, type SliceKeeper, withoutSystemd } from '../cgroups/cgroup-manager.ts';
 import type { CgroupValues } from '../cgroups/cgroup-values.ts';
-import { type Slice, type SliceKeeper, withoutSystemd } from '../cgroups/slice-keeper.ts';
 import { startProperties, valueProperties } from './unit-properties.ts';
 
 /** What of a connection to the message bus it takes. */

@@ -1,7 +1,7 @@
 import { defaultPeriodUs, perSecondUs, sharesToWeight } from '../../lib/index.ts';
 import type { DbusValue } from '../../protocols/dbus/index.ts';
+import type { Slice } from '../cgroups/cgroup-manager.ts';
 import type { CgroupValues } from '../cgroups/cgroup-values.ts';
-import type { Slice } from '../cgroups/slice-keeper.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 
 /** Of a unit, as calls have it: its name, and its value with the type that systemd insists on. */

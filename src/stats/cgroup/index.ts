@@ -5,6 +5,9 @@ export {
   type CgroupPressure,
   type CgroupUsage,
   type MemoryUsage,
+  type Pressure,
+  type PressureFigures,
+  pressureIn,
   readCgroupUsage,
   type UsageWish,
 } from './cgroup-usage.ts';
@@ -15,4 +18,3 @@ export {
   type InterfaceUsage,
   interfacesIn,
 } from './host-usage.ts';
-export { type Pressure, type PressureFigures, pressureIn } from './pressure.ts';

@@ -6,7 +6,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { podUid } from '../../pods/index.ts';
 import type { StorageObserver } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
-import type { BlockDevices } from './block-devices.ts';
+import type { BlockDevices } from './block-volumes.ts';
 import { type BlockPlugin, BlockVolumes } from './block-volumes.ts';
 
 const { signal } = new AbortController();

@@ -3,7 +3,7 @@ import { type Clock, KeyedMutex } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import { unmountPatiently } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { at } from '../manager/failed-at.ts';
+import { at } from '../manager/mount-attempts.ts';
 import { localPlugin, type StorageObserver, timed } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
 import {
@@ -12,8 +12,7 @@ import {
   firstThatIsNoDirectory,
   PodPlaces,
   type Way,
-} from '../projected/payload-places.ts';
-import type { BlockDevices } from './block-devices.ts';
+} from '../projected/payload-paths.ts';
 
 export interface BlockVolumesDeps {
   readonly rootDir: string;
@@ -184,4 +183,20 @@ export class BlockVolumes {
     const place = posix.join(this.#globals(plugin), checkedName(name));
     return plugin === 'csi' ? posix.join(place, 'dev') : place;
   }
+}
+
+/** Devices of a machine as they are given to pods. Failures are VOLUME_UNUSABLE or VOLUME_REMOVE errors. */
+export interface BlockDevices {
+  /** What device a path leads to in the end; undefined when it leads to none. */
+  find(path: string): Promise<string | undefined>;
+  /** How large the device is that a path leads to; undefined when it leads to none. */
+  sizeOf(path: string): Promise<number | undefined>;
+  /** Shows the device at the file, too, which is made. May be repeated. */
+  bind(device: string, file: string, signal: AbortSignal): Promise<void>;
+  /** Undoes it, and takes the file away; fine when there is none. */
+  unbind(file: string, signal: AbortSignal): Promise<'done' | 'busy'>;
+  /** Holds the device that is shown at the file, so that no other can take its number. May be repeated. */
+  pin(file: string, signal: AbortSignal): Promise<void>;
+  /** Fine when nothing holds it. */
+  unpin(file: string, signal: AbortSignal): Promise<void>;
 }

@@ -14,9 +14,9 @@ import {
   umountArguments,
 } from '../../lib/index.ts';
 import { blocked } from '../files/remove-volumes.ts';
-import { failureOf } from '../manager/command-failure.ts';
+import { failureOf } from '../manager/mount-options.ts';
 import { unusable } from '../projected/payload.ts';
-import type { BlockDevices } from './block-devices.ts';
+import type { BlockDevices } from './block-volumes.ts';
 
 const directoryMode = 0o750;
 const fileMode = 0o640;

@@ -1,10 +1,13 @@
 import type { PersistentVolume, PersistentVolumeClaim, SecretReference, Volume } from '../../kinds/index.ts';
+import { describeError, KubelingError } from '../../lib/index.ts';
 import type { BoundClaim } from '../../objects/index.ts';
 import { claimNameOf, type Pod } from '../../pods/index.ts';
+import { isPastLimit } from '../csi/csi-attach.ts';
 import type { CsiVolume, SecretName } from '../csi/csi-request.ts';
 import { inTreeVolume, type TranslatedVolume } from '../csi/in-tree-volumes.ts';
 import type { HostPath } from '../hostpath/host-path.ts';
-import { containersOf } from '../manager/volume-users.ts';
+import type { VolumePlugin } from '../manager/volume-metrics.ts';
+import { containersOf } from '../manager/volume-paths.ts';
 import { unusable } from '../projected/payload.ts';
 
 /** A volume of a pod that is a PersistentVolume: all of it that must be known for as long as the pod is there. */
@@ -211,3 +214,59 @@ function isSource(source: Partial<VolumeSource> | undefined): boolean {
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
+
+/** Why a claimed volume cannot be had. */
+export type ClaimProblem =
+  /** It is not known what is to be mounted. */
+  | { readonly kind: 'unprocessed'; readonly volume: string; readonly message: string }
+  | {
+      readonly kind: 'unmounted';
+      readonly volume: string;
+      readonly message: string;
+      /** Of the event. */
+      readonly reason: 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume';
+      /** When it may be tried again, if sooner than what failed otherwise. */
+      readonly retryAtMs?: number | undefined;
+      /** Whether the node has no room for it, and will not have any soon. */
+      readonly room?: 'none' | undefined;
+    };
+
+/** Of the volume in the pod, by what its making has failed with. */
+export function problemOf(volume: string, error: unknown): ClaimProblem {
+  const { stage, retryAtMs } = error instanceof KubelingError ? error.details : {};
+  const message = describeError(error);
+  if (typeof stage !== 'string') return { kind: 'unprocessed', volume, message };
+  return {
+    kind: 'unmounted',
+    volume,
+    message,
+    reason: reasonAt(stage),
+    ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}),
+    ...(isPastLimit(error) ? { room: 'none' as const } : {}),
+  };
+}
+
+function reasonAt(stage: string): 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume' {
+  if (stage.startsWith('AttachVolume')) return 'FailedAttachVolume';
+  return stage.startsWith('MapVolume') ? 'FailedMapVolume' : 'FailedMount';
+}
+
+/** Where a volume is to be found. */
+export type ClaimVolume =
+  | {
+      readonly kind: 'path';
+      readonly hostPath: string;
+      readonly readOnly: boolean;
+      readonly relabel: boolean;
+      /** What parts of it are kept under. */
+      readonly specName: string;
+      /** As metrics call it, where its place does not say. */
+      readonly plugin?: VolumePlugin | undefined;
+    }
+  | {
+      readonly kind: 'block';
+      readonly devicePath: string;
+      readonly readOnly: boolean;
+      /** As above. */
+      readonly plugin?: VolumePlugin | undefined;
+    };

@@ -4,30 +4,31 @@ import type { BoundClaim, BoundClaims } from '../../objects/index.ts';
 import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../../pods/index.ts';
 import type { BlockPlugin, BlockVolumes, MappedDevice } from '../block/block-volumes.ts';
 import type { CsiBlock } from '../csi/csi-block.ts';
-import { csiPlugin } from '../csi/csi-places.ts';
+import { csiPlugin } from '../csi/csi-paths.ts';
 import type { CsiVolumes } from '../csi/csi-volumes.ts';
 import { type HostPathFiles, prepareHostPath } from '../hostpath/host-path.ts';
 import { isMismatch } from '../local/format-and-mount.ts';
-import { localGrowth, localKey } from '../local/local-growth.ts';
+import { localGrowth, localKey } from '../local/local-disks.ts';
 import type { GroupConflict, LocalVolumes } from '../local/local-volumes.ts';
-import { at, failedAt } from '../manager/failed-at.ts';
-import { inTurns } from '../manager/in-turns.ts';
-import { usedVolumes } from '../manager/volume-users.ts';
+import { at, failedAt } from '../manager/mount-attempts.ts';
+import { inTurns } from '../manager/volume-operations.ts';
+import { usedVolumes } from '../manager/volume-paths.ts';
 import type { NfsVolumes } from '../nfs/nfs-volumes.ts';
 import { unusable } from '../projected/payload.ts';
+import type { ClaimVolume } from './bound-volume.ts';
 import {
   asShared,
   type BoundVolume,
   boundVolume,
+  type ClaimProblem,
   checkUse,
   csiVolume,
   isBlock,
   kindOfVolume,
+  problemOf,
   sourceOf,
   type VolumeSource,
 } from './bound-volume.ts';
-import { type ClaimProblem, problemOf } from './claim-problem.ts';
-import type { ClaimVolume } from './claim-volume.ts';
 import type { Expansions } from './expansions.ts';
 
 /** Which volumes pods were given, by the names the pods have for them; a later kubelet finds the same. */

@@ -1,8 +1,9 @@
-import type { CSIDriver } from '../../kinds/index.ts';
+import type { CSIDriver, Secret, VolumeAttachment } from '../../kinds/index.ts';
 import { type Clock, KubelingError } from '../../lib/index.ts';
-import { failedAt } from '../manager/failed-at.ts';
-import type { CsiApi } from './csi-api.ts';
-import { attachedName, attachmentName } from './csi-places.ts';
+import type { TokenSource } from '../../objects/index.ts';
+import type { ClaimApi } from '../claims/expansions.ts';
+import { failedAt } from '../manager/mount-attempts.ts';
+import { attachedName, attachmentName } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 export interface CsiAttachDeps {
@@ -52,4 +53,16 @@ export function isPastLimit(error: unknown): error is KubelingError {
 /** Whether the failure says by itself when to look again. */
 export function isWaiting(error: unknown): boolean {
   return error instanceof KubelingError && typeof error.details['retryAtMs'] === 'number';
+}
+
+/** What the API says of drivers and volumes; undefined for what is not there. */
+export interface CsiApi extends ClaimApi {
+  driver(name: string, signal: AbortSignal): Promise<CSIDriver | undefined>;
+  attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined>;
+  secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
+  /** Whether the status of this node lists the volume among those that are attached, and among those in use. */
+  isListed(volume: string, signal: AbortSignal): Promise<boolean>;
+  /** The volumes that the status of this node was last known to list, attached or in use. */
+  listed(): readonly string[];
+  readonly tokens: Pick<TokenSource, 'get'>;
 }

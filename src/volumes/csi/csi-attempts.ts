@@ -1,7 +1,7 @@
 import { type Clock, describeError, KeyedBackoff, KubelingError, type Random } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 import { isPastLimit, isWaiting } from './csi-attach.ts';
-import { isAbsent } from './csi-failures.ts';
+import { isAbsent } from './csi-client.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 export interface CsiAttemptsDeps {

@@ -6,13 +6,13 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { PersistentVolume } from '../../kinds/index.ts';
 import { collectLogs, KubelingError, seededRandom } from '../../lib/index.ts';
 import { podUid } from '../../pods/index.ts';
-import { failedAt } from '../manager/failed-at.ts';
-import type { CsiApi } from './csi-api.ts';
+import { failedAt } from '../manager/mount-attempts.ts';
+import type { CsiApi } from './csi-attach.ts';
 import { CsiAttempts } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';
-import type { BlockData } from './csi-block-notes.ts';
+import type { BlockData } from './csi-block-removal.ts';
 import type { CsiDriver } from './csi-drivers.ts';
-import { CsiPlaces } from './csi-places.ts';
+import { CsiPlaces } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 const { signal } = new AbortController();

@@ -3,18 +3,21 @@ import { describeError, KeyedMutex, KubelingError, type Logger } from '../../lib
 import type { Pod, PodUid } from '../../pods/index.ts';
 import { blocked } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { at, failedAt } from '../manager/failed-at.ts';
-import { checkedName, PodPlaces } from '../projected/payload-places.ts';
-import type { CsiApi } from './csi-api.ts';
+import { at, failedAt } from '../manager/mount-attempts.ts';
+import { checkedName, PodPlaces } from '../projected/payload-paths.ts';
+import type { CsiApi } from './csi-attach.ts';
 import type { CsiAttempts } from './csi-attempts.ts';
-import { type BlockData, CsiBlockNotes } from './csi-block-notes.ts';
-import { type CsiBlockRemovalDeps, takeDeviceAway } from './csi-block-removal.ts';
+import {
+  type BlockData,
+  CsiBlockNotes,
+  type CsiBlockRemovalDeps,
+  takeDeviceAway,
+} from './csi-block-removal.ts';
+import { isAway } from './csi-client.ts';
 import type { CsiDriver, CsiDrivers } from './csi-drivers.ts';
-import { isAway } from './csi-failures.ts';
-import type { CsiPlaces } from './csi-places.ts';
-import { type CsiVolume, capabilityOf, podInfo } from './csi-request.ts';
+import type { CsiPlaces } from './csi-paths.ts';
+import { type CsiVolume, capabilityOf, podInfo, secretsFor, tokensFor } from './csi-request.ts';
 import { askSpace, type CsiSpace } from './csi-space.ts';
-import { secretsFor, tokensFor } from './csi-wishes.ts';
 
 export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume' | 'clock' | 'observe'> {
   readonly places: CsiPlaces;

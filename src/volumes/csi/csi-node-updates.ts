@@ -1,5 +1,5 @@
 import { type Clock, describeError, HintLatch, type Logger } from '../../lib/index.ts';
-import type { CsiApi } from './csi-api.ts';
+import type { CsiApi } from './csi-attach.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
 
 export interface CsiNodeUpdatesDeps {

@@ -1,7 +1,7 @@
 import type { CSIDriver, SELinuxOptions } from '../../kinds/index.ts';
 import { claimNameOf, type Pod } from '../../pods/index.ts';
 import { wrong } from '../manager/mount-options.ts';
-import { containersOf } from '../manager/volume-users.ts';
+import { containersOf } from '../manager/volume-paths.ts';
 import { unusable } from '../projected/payload.ts';
 import type { CsiVolume } from './csi-request.ts';
 

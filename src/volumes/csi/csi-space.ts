@@ -1,8 +1,8 @@
 import { posix } from 'node:path';
 import type { VolumeFiles, VolumeSpace } from '../files/volume-files.ts';
+import { isAbsent } from './csi-client.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
-import { isAbsent } from './csi-failures.ts';
-import { type CsiPlaces, placeIn } from './csi-places.ts';
+import { type CsiPlaces, placeIn } from './csi-paths.ts';
 import type { NodeGetVolumeStatsResponse, VolumeUsage } from './gen/node.ts';
 import { isSound, readVolumeData, type VolumeData } from './volume-data.ts';
 

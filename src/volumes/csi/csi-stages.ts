@@ -1,18 +1,17 @@
 import { posix } from 'node:path';
 import { describeError, HintLatch, type KeyedMutex, KubelingError } from '../../lib/index.ts';
 import { mayBePodUid, type Pod, type PodUid } from '../../pods/index.ts';
-import { at, failedAt } from '../manager/failed-at.ts';
+import { at, failedAt } from '../manager/mount-attempts.ts';
 import { timed } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
 import { attachmentOf } from './csi-attach.ts';
 import type { CsiBlock } from './csi-block.ts';
-import { cleanPlace } from './csi-clean.ts';
+import { isFinal } from './csi-client.ts';
 import type { CsiDriver } from './csi-drivers.ts';
-import { isFinal } from './csi-failures.ts';
-import { attachedName, type CsiPlaces, csiPlugin, placeIn, type VolumePlace } from './csi-places.ts';
-import { type CsiVolume, capabilityOf } from './csi-request.ts';
+import { attachedName, type CsiPlaces, csiPlugin, placeIn, type VolumePlace } from './csi-paths.ts';
+import { cleanPlace } from './csi-removal.ts';
+import { type CsiVolume, capabilityOf, secretsFor } from './csi-request.ts';
 import type { CsiVolumesDeps } from './csi-volumes.ts';
-import { secretsFor } from './csi-wishes.ts';
 import {
   isSound,
   keyOf,

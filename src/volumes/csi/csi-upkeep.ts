@@ -1,6 +1,21 @@
-import { Backoff, type Clock, cancelled, HintLatch, LinkedController, type Random } from '../../lib/index.ts';
-import type { Pod, PodUid } from '../../pods/index.ts';
+import {
+  Backoff,
+  type Clock,
+  cancelled,
+  describeError,
+  HintLatch,
+  LinkedController,
+  type Random,
+} from '../../lib/index.ts';
+import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
+import type { GrowingVolume } from '../claims/expansions.ts';
+import type { CsiApi } from './csi-attach.ts';
+import { isAbsent } from './csi-client.ts';
+import type { CsiDrivers } from './csi-drivers.ts';
+import { type CsiPlaces, csiPlugin } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
+import { capabilityOf, secretsFor } from './csi-request.ts';
+import { keyOf } from './volume-data.ts';
 
 export interface CsiUpkeepDeps {
   readonly clock: Clock;
@@ -99,4 +114,82 @@ function mapIn<K, N, V>(maps: Map<K, Map<N, V>>, key: K): Map<N, V> {
 function forgetIn<K, N, V>(maps: Map<K, Map<N, V>>, key: K, name: N): void {
   const found = maps.get(key);
   if (found?.delete(name) === true && found.size === 0) maps.delete(key);
+}
+
+export interface CsiGrowthDeps {
+  readonly places: CsiPlaces;
+  readonly drivers: Pick<CsiDrivers, 'get'>;
+  /** Undefined on a node without an API server. */
+  readonly api: CsiApi | undefined;
+}
+
+/** How the driver makes a volume of a pod larger; undefined where it never does. Throws CSI_ABSENT. */
+export function csiGrowth(
+  { places, drivers, api }: CsiGrowthDeps,
+  pod: Pod,
+  volume: CsiVolume,
+): GrowingVolume | undefined {
+  const { name, claim, readOnly } = volume;
+  if (claim === undefined) return undefined;
+  const { client, can } = drivers.get(volume.driver, volume.origin);
+  if (!can.has('EXPAND_VOLUME')) return undefined;
+  const expand = async (bytes: bigint, signal: AbortSignal) => {
+    const request = {
+      volumeId: volume.handle,
+      volumePath: places.shown(pod.metadata.uid, volume),
+      stagingTargetPath: can.has('STAGE_UNSTAGE_VOLUME') ? places.stagedAt(volume) : '',
+      capacityRange: { requiredBytes: bytes, limitBytes: 0n },
+      volumeCapability: capabilityOf(volume, can, pod),
+      secrets: await secretsFor(api, 'NodeExpandSecretRef', volume.expandSecret, signal),
+    };
+    await client.expand(request, signal);
+  };
+  return { name, claim, readOnly, key: keyOf(volume), plugin: csiPlugin(volume), expand };
+}
+
+type Work = (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<void>;
+
+export interface CsiKeepUpDeps {
+  /** Undefined on a node without an API server. */
+  readonly api: Pick<CsiApi, 'driver'> | undefined;
+  readonly journal: Pick<PodJournal, 'event'>;
+  readonly publishAgain: Work;
+  /** Makes it as large as it has become elsewhere. */
+  readonly expand: Work;
+}
+
+/** What is done to a volume of a pod that runs. What is there stays, whatever its driver says. */
+export function keptUpBy(deps: CsiKeepUpDeps): CsiUpkeepDeps['work'] {
+  return async (pod, volume, signal) => {
+    const ends = [
+      await republish(deps, pod, volume, signal).then(...doneUnless(signal)),
+      await deps.expand(pod, volume, signal).then(...doneUnless(signal)),
+    ];
+    return ends.includes('again') ? 'again' : 'done';
+  };
+}
+
+async function republish(
+  { api, journal, publishAgain }: CsiKeepUpDeps,
+  pod: Pod,
+  volume: CsiVolume,
+  signal: AbortSignal,
+): Promise<void> {
+  const driver = await api?.driver(volume.driver, signal);
+  if (driver?.spec.requiresRepublish !== true) return;
+  await publishAgain(pod, volume, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    const reason = volume.shownAs === 'device' ? 'FailedMapVolume' : 'FailedMount';
+    journal.event(pod, { type: 'Warning', reason, message: describeError(error) });
+    throw error;
+  });
+}
+
+/** A driver that is away is not missed by a pod that runs: when it comes back it is asked soon enough. */
+function doneUnless(signal: AbortSignal) {
+  const failed = (error: unknown) => {
+    signal.throwIfAborted();
+    return isAbsent(error) ? ('done' as const) : ('again' as const);
+  };
+  return [() => 'done' as const, failed] as const;
 }

@@ -4,8 +4,8 @@ import { CsiWorld, disk, driver, otherUid, refusal, silence } from '../../../tes
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import { problemOf } from '../claims/claim-problem.ts';
-import { inlineHandle } from './csi-places.ts';
+import { problemOf } from '../claims/bound-volume.ts';
+import { inlineHandle } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 import type { NodeCapability, NodePublishVolumeRequest, NodeStageVolumeRequest } from './gen/node.ts';
 

@@ -5,27 +5,31 @@ import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import type { Expansions } from '../claims/expansions.ts';
 import { blocked } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { at } from '../manager/failed-at.ts';
+import { at } from '../manager/mount-attempts.ts';
 import { type StorageObserver, timed } from '../manager/volume-metrics.ts';
-import { type GiveToGroupDeps, giveToGroup } from '../ownership/give-to-group.ts';
+import { type GiveToGroupDeps, giveToGroup } from '../ownership/volume-ownership.ts';
 import { unusable } from '../projected/payload.ts';
-import { endOf, firstThatIsNoDirectory } from '../projected/payload-places.ts';
-import type { CsiApi } from './csi-api.ts';
+import { endOf, firstThatIsNoDirectory } from '../projected/payload-paths.ts';
+import type { CsiApi } from './csi-attach.ts';
 import { CsiAttempts, type CsiAttemptsDeps } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';
-import { cleanPlace } from './csi-clean.ts';
+import { isAbsent, isAway, isFinal } from './csi-client.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
-import { isAbsent, isAway, isFinal } from './csi-failures.ts';
-import { csiGrowth } from './csi-growth.ts';
-import { keptUpBy } from './csi-keep-up.ts';
-import { attachmentName, CsiPlaces, csiPlugin, handleIn, type VolumePlace } from './csi-places.ts';
-import { type CsiRemovalDeps, takeAway } from './csi-removal.ts';
-import { type CsiVolume, capabilityOf, groupFor, podInfo } from './csi-request.ts';
+import { attachmentName, CsiPlaces, csiPlugin, handleIn, type VolumePlace } from './csi-paths.ts';
+import { type CsiRemovalDeps, cleanPlace, takeAway } from './csi-removal.ts';
+import {
+  type CsiVolume,
+  capabilityOf,
+  checkMode,
+  groupFor,
+  podInfo,
+  secretsFor,
+  tokensFor,
+} from './csi-request.ts';
 import { mountContext, type SelinuxFacts, withContext } from './csi-selinux.ts';
 import { type CsiSpace, csiSpaceAt } from './csi-space.ts';
 import { CsiStages, directoryMode } from './csi-stages.ts';
-import { CsiUpkeep } from './csi-upkeep.ts';
-import { checkMode, secretsFor, tokensFor } from './csi-wishes.ts';
+import { CsiUpkeep, csiGrowth, keptUpBy } from './csi-upkeep.ts';
 import { type InlinePlace, inlinePlace, inlineVolume } from './inline-volumes.ts';
 import {
   isSound,

@@ -4,7 +4,7 @@ import { CsiWorld } from '../../../test/fakes/csi-world.ts';
 import { podWith } from '../../../test/fakes/payload-world.ts';
 import type { PersistentVolume } from '../../kinds/index.ts';
 import { sourceOf } from '../claims/bound-volume.ts';
-import { CsiPlaces } from './csi-places.ts';
+import { CsiPlaces } from './csi-paths.ts';
 import { inTreeVolume, isOfDriver } from './in-tree-volumes.ts';
 import { inlinePlace, inlineVolume } from './inline-volumes.ts';
 

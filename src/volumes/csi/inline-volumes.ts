@@ -2,7 +2,7 @@ import type { PersistentVolume, Volume } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { sourceOf } from '../claims/bound-volume.ts';
 import type { VolumePlugin } from '../manager/volume-metrics.ts';
-import { type CsiPlaces, csiPlugin, inlineHandle } from './csi-places.ts';
+import { type CsiPlaces, csiPlugin, inlineHandle } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { placeIn, type VolumePlace } from './csi-places.ts';
+import { placeIn, type VolumePlace } from './csi-paths.ts';
 
 /** What must be known of a mounted volume to take it away, whoever mounted it. */
 export interface VolumeData {

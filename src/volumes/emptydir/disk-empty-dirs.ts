@@ -3,7 +3,7 @@ import type { Volume } from '../../kinds/index.ts';
 import { quantityValue, tryParseQuantity } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { markerFileMode, markerMode, readyFile } from '../manager/prepare-volume.ts';
-import { PodPlaces } from '../projected/payload-places.ts';
+import { PodPlaces } from '../projected/payload-paths.ts';
 
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;

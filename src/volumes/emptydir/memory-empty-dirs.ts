@@ -5,9 +5,9 @@ import { removeMounted } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import { isMarked, markPrepared } from '../manager/prepare-volume.ts';
 import { type StorageObserver, timed } from '../manager/volume-metrics.ts';
-import { usedVolumes } from '../manager/volume-users.ts';
+import { usedVolumes } from '../manager/volume-paths.ts';
 import { unusable } from '../projected/payload.ts';
-import { endOf, firstThatIsNoDirectory, PodPlaces } from '../projected/payload-places.ts';
+import { endOf, firstThatIsNoDirectory, PodPlaces } from '../projected/payload-paths.ts';
 import {
   checkPageSize,
   type MemoryMedium,

@@ -30,11 +30,10 @@ import {
   wayFlags,
   writeFileAtomic,
 } from '../../lib/index.ts';
-import { failureOf } from '../manager/command-failure.ts';
-import { checkedMountOptions } from '../manager/mount-options.ts';
-import type { WalkNews } from '../ownership/group-news.ts';
+import { checkedMountOptions, failureOf } from '../manager/mount-options.ts';
 import { walkForGroup } from '../ownership/group-walk.ts';
-import { walkAside } from '../ownership/group-walk-aside.ts';
+import { walkAside } from '../ownership/run-group-walk.ts';
+import type { WalkNews } from '../ownership/volume-ownership.ts';
 import {
   callsToChange,
   callsToLookAt,

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { type Clock, describeError, KubelingError } from '../../lib/index.ts';
-import { inTurns } from '../manager/in-turns.ts';
-import { firstThatIsNoDirectory, type PodPlaces, payloadKinds } from '../projected/payload-places.ts';
+import { inTurns } from '../manager/volume-operations.ts';
+import { firstThatIsNoDirectory, type PodPlaces, payloadKinds } from '../projected/payload-paths.ts';
 import type { VolumeFiles } from './volume-files.ts';
 
 /** Something of a container may hold on for a moment after its end. */

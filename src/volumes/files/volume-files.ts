@@ -1,5 +1,5 @@
 import type { Quantity } from '../../lib/index.ts';
-import type { WalkNews } from '../ownership/group-news.ts';
+import type { WalkNews } from '../ownership/volume-ownership.ts';
 
 export type VolumeFileKind = 'directory' | 'file' | 'link' | 'other';
 

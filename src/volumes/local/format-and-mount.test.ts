@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { KubelingError } from '../../lib/index.ts';
 import { unusable } from '../projected/payload.ts';
-import type { DiskContent, Disks } from './disks.ts';
+import type { DiskContent, Disks } from './format-and-mount.ts';
 import { type DiskVolume, formatAndMount, isMismatch } from './format-and-mount.ts';
 
 const { signal } = new AbortController();

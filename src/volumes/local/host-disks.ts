@@ -10,10 +10,9 @@ import {
   readMountTable,
   runCommand,
 } from '../../lib/index.ts';
-import { failureOf } from '../manager/command-failure.ts';
-import { checkedDiskType, checkedMountOptions } from '../manager/mount-options.ts';
+import { checkedDiskType, checkedMountOptions, failureOf } from '../manager/mount-options.ts';
 import { unusable } from '../projected/payload.ts';
-import type { DiskContent, DiskMount, Disks } from './disks.ts';
+import type { DiskContent, DiskMount, Disks } from './format-and-mount.ts';
 
 /** Of a disk that is large or slow. */
 const checkMs = 10 * 60_000;

@@ -1,12 +1,16 @@
 import { posix } from 'node:path';
 import { type Clock, describeError, KeyedMutex } from '../../lib/index.ts';
+import type { BoundVolume, LocalSource } from '../claims/bound-volume.ts';
+import type { GrowingVolume } from '../claims/expansions.ts';
 import { blocked } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { at } from '../manager/failed-at.ts';
+import { at } from '../manager/mount-attempts.ts';
+import { splitMountOptions } from '../manager/mount-options.ts';
 import { localPlugin, type StorageObserver, timed } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
-import type { Disks } from './disks.ts';
+import type { Disks } from './format-and-mount.ts';
 import { type DiskVolume, formatAndMount } from './format-and-mount.ts';
+import type { LocalVolumes } from './local-volumes.ts';
 
 export interface LocalDisksDeps {
   readonly rootDir: string;
@@ -138,4 +142,26 @@ export class LocalDisks {
       throw blocked([`${directory} has content that was not put there by this node`]);
     return 'done';
   }
+}
+
+/** Of all volumes of all kinds. */
+export function localKey(name: string): string {
+  return `${localPlugin.name}/${name}`;
+}
+
+/**
+ * A volume of the machine itself that may have become larger. A device or a directory is as large as it is: only the
+ * claim has to be told. What is on a disk follows the disk.
+ */
+export function localGrowth(
+  local: Pick<LocalVolumes, 'grow'> | undefined,
+  bound: Omit<BoundVolume, 'source'>,
+  { path, fsType }: LocalSource,
+): GrowingVolume {
+  const { name, claim, mountOptions, mode } = bound;
+  const readOnly = bound.readOnly || splitMountOptions(mountOptions).includes('ro');
+  const expand = async (_bytes: bigint, signal: AbortSignal) => {
+    if (mode !== 'block') await local?.grow({ ...bound, path, fsType }, signal);
+  };
+  return { name, claim, readOnly, key: localKey(name), plugin: localPlugin, expand };
 }

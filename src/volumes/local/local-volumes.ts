@@ -4,9 +4,9 @@ import type { Pod, PodUid } from '../../pods/index.ts';
 import { blocked, unmountPatiently } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import { checkedFsType, checkedMountOptions } from '../manager/mount-options.ts';
-import { type GiveToGroupDeps, giveToGroup } from '../ownership/give-to-group.ts';
+import { type GiveToGroupDeps, giveToGroup } from '../ownership/volume-ownership.ts';
 import { unusable } from '../projected/payload.ts';
-import { endOf, firstThatIsNoDirectory, PodPlaces } from '../projected/payload-places.ts';
+import { endOf, firstThatIsNoDirectory, PodPlaces } from '../projected/payload-paths.ts';
 import type { LocalDisks } from './local-disks.ts';
 
 export interface LocalVolumesDeps extends Omit<GiveToGroupDeps, 'files'> {

@@ -1,4 +1,4 @@
-import { KubelingError } from '../../lib/index.ts';
+import { type Clock, describeError, KeyedBackoff, KubelingError, type Random } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 
 /** One attempt to make the volumes of a pod. */
@@ -75,4 +75,62 @@ export function namesOf(problems: readonly { readonly volume: string }[]): reado
 export function noRoom(message: string): KubelingError {
   const text = `Node has reached its volume attachment limit, rejecting pod. ${message}`;
   return new KubelingError('VOLUME_ATTACH_LIMIT', text);
+}
+
+/** Names the stage of mounting a volume in which the work fails, unless the work has done so itself. */
+export async function at<T>(stage: string, name: string, work: Promise<T> | T): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof KubelingError && error.details['stage'] !== undefined) throw error;
+    throw failedAt(stage, name, describeError(error), retryAt(error), error);
+  }
+}
+
+/** With a blank before the colon, as users of events have come to expect. */
+export function failedAt(
+  stage: string,
+  volume: string,
+  why: string,
+  retryAtMs?: number,
+  cause?: unknown,
+): KubelingError {
+  const details = { stage, retryAtMs };
+  return new KubelingError('VOLUME_UNUSABLE', `${stage} for volume "${volume}" : ${why}`, { details, cause });
+}
+
+/** When it may be tried again, if whatever failed says so. */
+function retryAt(error: unknown): number | undefined {
+  const found = error instanceof KubelingError ? error.details['retryAtMs'] : undefined;
+  return typeof found === 'number' ? found : undefined;
+}
+
+const waits = { baseMs: 500, maxMs: 122_000, jitter: 0.2 };
+
+export interface RenewalsDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The pod is to be looked at again, after this long at the latest. */
+  readonly lookAgain: (uid: PodUid, delayMs: number) => void;
+}
+
+/** Pods that go on with old content of volumes: the new one is tried again soon at first, then ever more rarely. */
+export class Renewals {
+  readonly #deps: RenewalsDeps;
+  readonly #backoff: KeyedBackoff<PodUid>;
+
+  constructor(deps: RenewalsDeps) {
+    this.#deps = deps;
+    this.#backoff = new KeyedBackoff({ policy: waits, random: deps.random });
+  }
+
+  failed(uid: PodUid): void {
+    const { clock, lookAgain } = this.#deps;
+    lookAgain(uid, this.#backoff.fail(uid, { nowMs: clock.monotonicMs() }));
+  }
+
+  /** Its content is new, or nobody needs it any more. */
+  forget(uid: PodUid): void {
+    this.#backoff.forget(uid);
+  }
 }

@@ -1,3 +1,4 @@
+import type { CommandResult } from '../../lib/index.ts';
 import { hasControlCharacters, shownValue } from '../../lib/index.ts';
 import { unusable } from '../projected/payload.ts';
 
@@ -83,4 +84,12 @@ export function checkedDiskType(fsType: string): string {
 /** In the words for the pod's event. */
 export function wrong(field: string, rule: string, value: string): Error {
   return unusable(`invalid ${field}: must be ${rule}: current value is ${shownValue(value)}`);
+}
+
+/** What a program said that did not end well, in one line; undefined for one that did. */
+export function failureOf({ end, stderr, stdout }: CommandResult): string | undefined {
+  if (end.kind === 'exited' && end.code === 0) return undefined;
+  const lines = `${stderr}${stdout}`.split('\n').map((line) => line.trim());
+  const said = lines.filter((line) => line !== '').join('; ');
+  return said === '' ? `it ended with ${end.kind === 'exited' ? `exit code ${end.code}` : end.by}` : said;
 }

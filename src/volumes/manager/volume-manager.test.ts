@@ -13,7 +13,7 @@ import { KubelingError, seededRandom } from '../../lib/index.ts';
 import { type Pod, type PodJournal, podUid } from '../../pods/index.ts';
 import { type RuntimeFiles, realRuntimeFiles } from '../../runtime/index.ts';
 import { type ClaimProblem, NfsVolumes, type VolumePlugin, type VolumeProblem } from '../index.ts';
-import { Renewals } from './renewals.ts';
+import { Renewals } from './mount-attempts.ts';
 import { type OtherVolumes, VolumeManager } from './volume-manager.ts';
 
 const uid = podUid('u1');

@@ -13,7 +13,7 @@ import {
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import type { RuntimeFiles } from '../../runtime/index.ts';
 import type { VolumePlace } from '../../stats/index.ts';
-import type { ClaimProblem } from '../claims/claim-problem.ts';
+import type { ClaimProblem } from '../claims/bound-volume.ts';
 import { type ClaimVolumes, isClaimed } from '../claims/claim-volumes.ts';
 import { isPastLimit } from '../csi/csi-attach.ts';
 import type { CsiVolumes } from '../csi/csi-volumes.ts';
@@ -23,14 +23,13 @@ import type { MemoryEmptyDirs } from '../emptydir/memory-empty-dirs.ts';
 import { prepareHostPath } from '../hostpath/host-path.ts';
 import type { NfsVolumes } from '../nfs/nfs-volumes.ts';
 import type { PayloadVolumes } from '../projected/payload-volumes.ts';
-import { inTurns } from './in-turns.ts';
+import type { Renewals } from './mount-attempts.ts';
 import { MountAttempts, namesOf, noRoom, unable } from './mount-attempts.ts';
-import type { Renewals } from './renewals.ts';
+import { type KnownVolume, kindOf, type PathVolume, pluginOf, pluginsOfVolume } from './prepare-volume.ts';
 import { type StorageObserver, timed, type VolumePlugin } from './volume-metrics.ts';
-import { mountedClaims, volumePlaces } from './volume-places.ts';
-import { type KnownVolume, kindOf, type PathVolume, pluginOf, pluginsOfVolume } from './volume-plugins.ts';
+import { inTurns } from './volume-operations.ts';
+import { mountedClaims, usedVolumes, volumePlaces } from './volume-paths.ts';
 import type { MountedClaim } from './volume-space.ts';
-import { usedVolumes } from './volume-users.ts';
 
 /** What a volume waits for may come at any moment, and nobody tells. */
 const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };

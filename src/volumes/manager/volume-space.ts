@@ -1,6 +1,6 @@
 import { type Clock, type MetricRegistry, type SampledFamily, withDeadline } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import type { BlockDevices } from '../block/block-devices.ts';
+import type { BlockDevices } from '../block/block-volumes.ts';
 import type { CsiSpace } from '../csi/csi-space.ts';
 import type { CsiVolumes } from '../csi/csi-volumes.ts';
 import type { VolumeFiles, VolumeSpace } from '../files/volume-files.ts';

@@ -11,9 +11,8 @@ import {
   runCommand,
   umountArguments,
 } from '../../lib/index.ts';
-import { failureOf } from '../manager/command-failure.ts';
-import { checkedMountOptions } from '../manager/mount-options.ts';
-import type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
+import { checkedMountOptions, failureOf } from '../manager/mount-options.ts';
+import type { NetworkMount, NetworkMounts, Unmounting } from './nfs-volumes.ts';
 
 export interface NetworkLimits {
   readonly mountMs: number;

@@ -4,7 +4,7 @@ import { MemoryVolumeFiles } from '../../../test/fakes/memory-volume-files.ts';
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { KubelingError, seededRandom } from '../../lib/index.ts';
-import type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
+import type { NetworkMount, NetworkMounts, Unmounting } from './nfs-volumes.ts';
 import { type NfsVolume, NfsVolumes } from './nfs-volumes.ts';
 
 const { signal } = new AbortController();

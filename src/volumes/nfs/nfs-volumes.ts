@@ -1,14 +1,20 @@
+import { isIPv6 } from 'node:net';
 import { posix } from 'node:path';
-import { type Clock, describeError, isKind, KubelingError, type Random } from '../../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  hasControlCharacters,
+  isKind,
+  KubelingError,
+  type Random,
+} from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import { blocked, unmountPatiently } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { checkedMountOptions } from '../manager/mount-options.ts';
+import { checkedMountOptions, wrong } from '../manager/mount-options.ts';
 import { VolumeOperations } from '../manager/volume-operations.ts';
 import { unusable } from '../projected/payload.ts';
-import { endOf, firstThatIsNoDirectory, PodPlaces, type Way } from '../projected/payload-places.ts';
-import type { NetworkMount, NetworkMounts } from './network-mounts.ts';
-import { nfsSource } from './nfs-source.ts';
+import { endOf, firstThatIsNoDirectory, PodPlaces, type Way } from '../projected/payload-paths.ts';
 
 export interface NfsVolumesDeps {
   /** Where the directories of pods are. */
@@ -181,4 +187,62 @@ export class NfsVolumes {
       return await mounts.unmount(place, 'force', signal);
     }
   }
+}
+
+/** Also the dotted form of IPv4. Never with a leading hyphen. */
+const hostName = /^\w[\w.-]*$/;
+const longestHost = 253;
+const longestPath = 4096;
+
+/**
+ * What mount(8) and `mount.nfs` are given as source. The API server only asks for a server and for a path with a leading
+ * slash, and both programs take a source with a leading hyphen for an option, so they are checked here. Steps such as `..`
+ * stay: the server resolves them below its own root, and the kernel below that of the mount. Throws VOLUME_UNUSABLE.
+ */
+export function nfsSource({ server, path }: { readonly server: string; readonly path: string }): string {
+  if (!path.startsWith('/')) throw wrong('nfs.path', 'an absolute path', path);
+  if (hasControlCharacters(path)) throw wrong('nfs.path', 'without control characters', path);
+  if (path.length > longestPath) throw wrong('nfs.path', `at most ${longestPath} characters long`, path);
+  return `${serverName(server)}:${path}`;
+}
+
+/** Addresses of IPv6 are put in brackets, as they have colons of their own. */
+function serverName(server: string): string {
+  const address = /^\[(.*)\]$/.exec(server)?.[1] ?? server;
+  if (isIPv6(address)) return `[${address}]`;
+  if (server.length <= longestHost && hostName.test(server)) return server;
+  throw wrong('nfs.server', 'a host name, an IPv4 address or an IPv6 address', server);
+}
+
+/** What is to be mounted from elsewhere. */
+export interface NetworkMount {
+  readonly type: 'nfs';
+  /** As mount(8) takes it. */
+  readonly source: string;
+  readonly directory: string;
+  readonly options: readonly string[];
+}
+
+export type Unmounting = 'plain' | 'force' | 'lazy';
+
+/**
+ * Mounts of file systems that may stop answering at any moment. Nothing of this process ever touches what is mounted:
+ * each method ends in its time, and a program that does not is left behind.
+ */
+export interface NetworkMounts {
+  /** As the kernel lists it. */
+  isMounted(directory: string): Promise<boolean>;
+  /**
+   * Rejects with VOLUME_UNUSABLE, or DEADLINE_EXCEEDED if it hangs. Whatever it rejects with, it may be mounted, or be
+   * yet.
+   */
+  mount(mount: NetworkMount, signal: AbortSignal): Promise<void>;
+  /**
+   * Only what was mounted last. `force` gives up all that is still asked of the server. `lazy` only takes it out of
+   * sight: who has it open has it on, and nobody knows when that ends. Rejects with VOLUME_REMOVE, or DEADLINE_EXCEEDED
+   * if it hangs.
+   */
+  unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'>;
+  /** Whether what is mounted there can be used at all. Rejects with DEADLINE_EXCEEDED while nobody answers. */
+  look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'>;
 }

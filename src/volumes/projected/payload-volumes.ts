@@ -3,13 +3,12 @@ import type { Volume } from '../../kinds/index.ts';
 import { type Clock, describeError, KeyedMutex, type Random, randomInt } from '../../lib/index.ts';
 import type { PodObjects, TokenSource } from '../../objects/index.ts';
 import type { Pod, PodUid, ResourceList } from '../../pods/index.ts';
-import { nestedMountPoints } from '../files/nested-mounts.ts';
 import { removeVolumes } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { inTurns } from '../manager/in-turns.ts';
 import { prepareVolume } from '../manager/prepare-volume.ts';
 import { type StorageObserver, timed, type VolumePlugin } from '../manager/volume-metrics.ts';
-import { groupAccessOf, usedVolumes } from '../manager/volume-users.ts';
+import { inTurns } from '../manager/volume-operations.ts';
+import { groupAccessOf, usedVolumes } from '../manager/volume-paths.ts';
 import {
   dataLink,
   isVisible,
@@ -20,7 +19,7 @@ import {
 } from './atomic-writer.ts';
 import type { DownwardValues } from './downward-payload.ts';
 import { checkedPayload, type Payload, PayloadBudget, payloadBytes, payloadDigest } from './payload.ts';
-import { type PayloadKind, PodPlaces, payloadKindOf } from './payload-places.ts';
+import { nestedMountPoints, type PayloadKind, PodPlaces, payloadKindOf } from './payload-paths.ts';
 import { PayloadSources } from './payload-sources.ts';
 
 export interface PayloadVolumesDeps {

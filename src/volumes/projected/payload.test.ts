@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Pod } from '../../pods/index.ts';
 import { downwardPayload } from './downward-payload.ts';
-import { configMapPayload, secretPayload } from './object-payload.ts';
 import { checkedPayload, oneMessage, PayloadBudget, payloadDigest } from './payload.ts';
+import { configMapPayload, secretPayload } from './payload-sources.ts';
 
 const file = { data: Buffer.from('x'), mode: 0o644 };
 const of = (...paths: readonly string[]) => new Map(paths.map((path) => [path, file]));

@@ -1,7 +1,7 @@
 import { apiResources, type JsonObject } from '../../../src/api/index.ts';
 import type { Clock, Random, Timer } from '../../../src/lib/index.ts';
 import type { StoredObject } from '../../../src/local-api/core/stored-object.ts';
-import { attachedName, attachmentName } from '../../../src/volumes/csi/csi-places.ts';
+import { attachedName, attachmentName } from '../../../src/volumes/csi/csi-paths.ts';
 import type { SimulatedApi } from '../../simulator/index.ts';
 import { nodeName } from '../manifests.ts';
 import { attachedKinds, drivers, stagedIdOf } from './pod-volumes.ts';

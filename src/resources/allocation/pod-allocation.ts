@@ -1,0 +1,60 @@
+import type { ContainerStatus, ResourceRequirements } from '../../kinds/index.ts';
+import { compareQuantities } from '../../lib/index.ts';
+import {
+  allocationOf,
+  type Pod,
+  type PodAllocation,
+  readResources,
+  withAllocation,
+} from '../../pods/index.ts';
+
+/**
+ * What a pod was allocated, as an earlier kubelet has published it: for one whose record is lost. undefined where
+ * nothing says that it is anything else than its spec asks for.
+ */
+export function publishedAllocation(pod: Pod): PodAllocation | undefined {
+  const { status, metadata } = pod;
+  const isBehind = (status.observedGeneration ?? 0) < (metadata.generation ?? 0);
+  const waits = status.conditions?.some(({ type }) => type === 'PodResizePending') === true;
+  const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+  if ((!waits && !isBehind) || statuses.length === 0) return undefined;
+  const wanted = allocationOf(pod);
+  const containers = Object.entries(wanted.containers).map(([name, resources]) => {
+    const told = statuses.find((one) => one.name === name);
+    return [name, told === undefined ? resources : toldBy(told, resources)] as const;
+  });
+  return { containers: Object.fromEntries(containers), pod: wanted.pod };
+}
+
+function toldBy(
+  { allocatedResources: requests, resources }: ContainerStatus,
+  wanted: ResourceRequirements,
+): ResourceRequirements {
+  if (requests === undefined) return wanted;
+  const { limits } = resources ?? {};
+  return { ...wanted, requests, ...(limits && { limits }) };
+}
+
+/** The pod with the larger of both for each request: what is being given back is still in use. */
+export function largerOf(pod: Pod, other: PodAllocation): Pod {
+  const own = allocationOf(pod);
+  const containers = Object.entries(own.containers).map(
+    ([name, resources]) => [name, larger(resources, other.containers[name])] as const,
+  );
+  const whole = own.pod === undefined ? undefined : larger(own.pod, other.pod);
+  return withAllocation(pod, { containers: Object.fromEntries(containers), pod: whole });
+}
+
+function larger(own: ResourceRequirements, other: ResourceRequirements = {}): ResourceRequirements {
+  const mine = readResources(own.requests);
+  const its = readResources(other.requests);
+  const requests = Object.fromEntries(
+    ['cpu', 'memory'].flatMap((name) => {
+      const [a, b] = [mine.get(name), its.get(name)];
+      const isLarger = b !== undefined && (a === undefined || compareQuantities(b, a) > 0);
+      const text = isLarger ? other.requests?.[name] : undefined;
+      return text === undefined ? [] : [[name, text] as const];
+    }),
+  );
+  return { ...own, requests: { ...own.requests, ...requests } };
+}

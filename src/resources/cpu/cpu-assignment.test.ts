@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { CpuPlace } from '../topology/machine-topology.ts';
+import { distributeCpus, type TakingRules, takeCpus } from './cpu-assignment.ts';
+import { type CpuSet, formatCpuSet } from './cpu-set.ts';
+import { CpuGroups, type Level } from './cpu-topology.ts';
+
+const packed: TakingRules = { threads: 'packed', uncoreCaches: 'ignored' };
+
+interface Shape {
+  readonly sockets: number;
+  readonly nodesPerSocket: number;
+  readonly coresPerNode: number;
+  readonly threads: number;
+}
+
+/** Threads of a core are as far apart as there are cores, as on most machines. */
+function machine({ sockets, nodesPerSocket, coresPerNode, threads }: Shape): CpuGroups {
+  const cores = sockets * nodesPerSocket * coresPerNode;
+  const places = Array.from({ length: cores * threads }, (_, cpu): [number, CpuPlace] => {
+    const core = cpu % cores;
+    const numaNode = Math.floor(core / coresPerNode);
+    const uncoreCache = Math.floor(core / Math.ceil(coresPerNode / 2));
+    return [cpu, { core, numaNode, socket: Math.floor(numaNode / nodesPerSocket), uncoreCache }];
+  });
+  return new CpuGroups({ cpus: new Map(places) });
+}
+
+const smt = machine({ sockets: 2, nodesPerSocket: 1, coresPerNode: 4, threads: 2 });
+const taken = (groups: CpuGroups, free: CpuSet, count: number, rules = packed) =>
+  formatCpuSet(takeCpus(groups, free, count, rules));
+const without = (groups: CpuGroups, ...cpus: readonly number[]) => groups.all.difference(new Set(cpus));
+
+describe('takeCpus', () => {
+  it('takes both threads of a core, then of the next', () => {
+    assert.equal(taken(smt, smt.all, 2), '0,8');
+    assert.equal(taken(smt, smt.all, 4), '0-1,8-9');
+  });
+
+  it('takes a whole socket where that many are asked for', () => {
+    assert.equal(taken(smt, without(smt, 0), 8), '4-7,12-15');
+  });
+
+  it('fills what is begun before it begins anew', () => {
+    assert.equal(taken(smt, without(smt, 4), 1), '12');
+    assert.equal(taken(smt, without(smt, 4), 2), '5,13');
+  });
+
+  it('spreads over cores where that is asked for', () => {
+    assert.equal(taken(smt, smt.all, 4, { threads: 'across-cores', uncoreCaches: 'ignored' }), '0-3');
+  });
+
+  it('keeps to one part of the last cache where that is asked for', () => {
+    const split = machine({ sockets: 1, nodesPerSocket: 1, coresPerNode: 8, threads: 2 });
+    const aligned: TakingRules = { threads: 'packed', uncoreCaches: 'aligned' };
+    assert.equal(taken(split, without(split, 0, 8), 8, aligned), '4-7,12-15');
+    assert.equal(taken(split, without(split, 0, 8), 4, aligned), '1-2,9-10');
+  });
+
+  it('says how many there are when there are too few', () => {
+    assert.throws(() => takeCpus(smt, new Set([1, 2]), 3, packed), {
+      code: 'ALLOCATION_FAILED',
+      message: 'not enough cpus available to satisfy request: requested=3, available=2',
+    });
+  });
+});
+
+describe('distributeCpus', () => {
+  const four = machine({ sockets: 2, nodesPerSocket: 2, coresPerNode: 4, threads: 2 });
+  const perNode = (cpus: CpuSet) =>
+    four.ids('numaNode').map((id) => cpus.intersection(four.cpusIn('numaNode', id)).size);
+
+  it('takes the same number from each of as few NUMA nodes as can give them', () => {
+    assert.deepEqual(perNode(distributeCpus(four, four.all, 12, 1, packed)).toSorted(), [0, 0, 6, 6]);
+    assert.deepEqual(perNode(distributeCpus(four, four.all, 8, 1, packed)), [8, 0, 0, 0]);
+  });
+
+  it('gives what does not divide where the most is left', () => {
+    const counts = perNode(distributeCpus(four, without(four, 0), 15, 1, packed));
+    assert.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      15,
+    );
+    assert.deepEqual(counts.filter((count) => count > 0).toSorted(), [7, 8]);
+  });
+
+  it('takes whole cores where such are asked for', () => {
+    const cpus = distributeCpus(four, four.all, 18, 2, packed);
+    assert.equal(four.idsWith('core', cpus).length, 9);
+  });
+});
+
+describe('whatever is free', () => {
+  const shape = fc.record({
+    sockets: fc.integer({ min: 1, max: 2 }),
+    nodesPerSocket: fc.integer({ min: 1, max: 4 }),
+    coresPerNode: fc.integer({ min: 1, max: 4 }),
+    threads: fc.integer({ min: 1, max: 2 }),
+  });
+  const taking = fc.record({
+    shape,
+    busy: fc.array(fc.nat({ max: 63 }), { maxLength: 24 }),
+    count: fc.nat({ max: 40 }),
+    rules: fc.record({
+      threads: fc.constantFrom('packed', 'across-cores'),
+      uncoreCaches: fc.constantFrom('aligned', 'ignored'),
+    }),
+    spread: fc.boolean(),
+  });
+
+  it('just as many are taken as asked for, each once, and only of what is free', () => {
+    fc.assert(
+      fc.property(taking, ({ shape, busy, count, rules, spread }) => {
+        const groups = machine(shape);
+        const free = groups.all.difference(new Set(busy));
+        const take = () =>
+          spread ? distributeCpus(groups, free, count, 1, rules) : takeCpus(groups, free, count, rules);
+        if (count > free.size) return assert.throws(take, { code: 'ALLOCATION_FAILED' });
+        const cpus = take();
+        assert.equal(cpus.size, count);
+        assert.ok(cpus.isSubsetOf(free));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('no more cores are touched than there have to be, and no more sockets', () => {
+    fc.assert(
+      fc.property(taking, ({ shape, busy, count }) => {
+        const groups = machine(shape);
+        // Whole cores are busy, as with full-pcpus-only.
+        const busyCores = groups.idsWith('core', new Set(busy));
+        const free = groups.all.difference(groups.cpusInAll('core', busyCores));
+        const wanted = count * shape.threads;
+        if (wanted > free.size || wanted === 0) return;
+        const cpus = takeCpus(groups, free, wanted, packed);
+        assert.equal(groups.idsWith('core', cpus).length, count, 'whole cores');
+        const left = (level: Level) =>
+          groups.ids(level).map((id) => groups.cpusIn(level, id).intersection(free).size);
+        const [outer, inner]: readonly [Level, Level] =
+          groups.count('socket') >= groups.count('numaNode')
+            ? ['numaNode', 'socket']
+            : ['socket', 'numaNode'];
+        // Where whole ones are taken they may come from anywhere; where not, what is begun is filled first.
+        const isWholeTaken = left(inner).some(
+          (size) => size <= wanted && size === groups.all.size / groups.count(inner),
+        );
+        const fewest = Math.min(...left(outer).filter((size) => size > 0));
+        if (!isWholeTaken && fewest >= wanted) assert.equal(groups.idsWith(outer, cpus).length, 1, 'packed');
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});

@@ -1,0 +1,65 @@
+import { describeError, KubelingError, type Logger } from '../../lib/index.ts';
+import type { Plugin } from '../../plugins/index.ts';
+import { GrpcError, type ServiceAdder } from '../../protocols/grpc/index.ts';
+import { isExtendedResource } from '../admission/index.ts';
+import type { DeviceManager } from './device-manager.ts';
+import { Registration } from './gen/device-plugin.ts';
+
+export const pluginVersion = 'v1beta1';
+
+/** Throws PLUGIN_REFUSED, in the words in which plugins are told. */
+export async function refuseRegistration(request: {
+  readonly version: string;
+  readonly resourceName: string;
+}): Promise<void> {
+  const { version, resourceName } = request;
+  if (version !== pluginVersion)
+    throw refused(
+      `requested API version "${version}" is not supported by kubelet. Supported version is ["${pluginVersion}"]`,
+    );
+  if (!(await isResourceName(resourceName))) throw refused(invalidName(resourceName));
+}
+
+export async function refuseWatched({ name, versions }: Plugin): Promise<void> {
+  if (!versions.includes(pluginVersion))
+    throw refused(
+      `manager version, ${pluginVersion}, is not among plugin supported versions [${versions.join(' ')}]`,
+    );
+  if (!(await isResourceName(name)))
+    throw refused(`invalid name of device plugin socket: ${invalidName(name)}`);
+}
+
+/** A quota of it is named requests.<name>, which has to be a name as well. */
+async function isResourceName(name: string): Promise<boolean> {
+  if (!isExtendedResource(name)) return false;
+  const { qualifiedName } = await import('../../pods/validation/index.ts');
+  return qualifiedName(`requests.${name}`).length === 0;
+}
+
+function invalidName(name: string): string {
+  return `the ResourceName "${name}" is invalid`;
+}
+
+function refused(message: string): KubelingError {
+  return new KubelingError('PLUGIN_REFUSED', message);
+}
+
+/** Where plugins make themselves known. */
+export function serveRegistration(
+  server: ServiceAdder,
+  manager: Pick<DeviceManager, 'registerEndpoint'>,
+  logger: Logger,
+): void {
+  server.add(Registration, {
+    register: async (request, { signal }) => {
+      try {
+        await manager.registerEndpoint(request, signal);
+        return {};
+      } catch (error) {
+        signal.throwIfAborted();
+        logger.error('A plugin for devices is refused', error, { resource: request.resourceName });
+        throw new GrpcError('UNKNOWN', describeError(error), error);
+      }
+    },
+  });
+}

@@ -1,0 +1,186 @@
+import type { ResourceStatus } from '../../kinds/index.ts';
+import type { Logger } from '../../lib/index.ts';
+import { initContainersOf, isSidecar, type Pod, type PodUid } from '../../pods/index.ts';
+import type { DeviceGrants } from '../../runtime/index.ts';
+import type { DeviceTable } from './device-table.ts';
+import { ContainerAllocateResponse } from './gen/device-plugin.ts';
+
+/** The devices of one resource that one container has. */
+export interface Allotment {
+  readonly uid: PodUid;
+  readonly container: string;
+  readonly resource: string;
+  /** By the NUMA node they are near; `noNumaNode` for those near none. A device may be near several. */
+  readonly devices: ReadonlyMap<number, readonly string[]>;
+  /** What the plugin said the container needs for them, as it came. */
+  readonly response: Uint8Array;
+}
+
+export const noNumaNode = -1;
+
+export function idsOf({ devices }: Pick<Allotment, 'devices'>): ReadonlySet<string> {
+  return new Set([...devices.values()].flat());
+}
+
+export function byNumaNode(
+  ids: readonly string[],
+  numaNodesOf: (id: string) => readonly number[],
+): Allotment['devices'] {
+  const placed = ids.flatMap((id) => {
+    const nodes = numaNodesOf(id);
+    return (nodes.length === 0 ? [noNumaNode] : nodes).map((node) => ({ node, id }));
+  });
+  const nodes = Map.groupBy(placed, ({ node }) => node);
+  return new Map([...nodes].map(([node, devices]) => [node, devices.map(({ id }) => id)]));
+}
+
+/** Who has which devices. Never two pods one device. */
+export class Allotments {
+  readonly #pods = new Map<PodUid, Allotment[]>();
+
+  get size(): number {
+    return this.#pods.size;
+  }
+
+  /** In the place of what the container had of that resource. */
+  add(allotment: Allotment): void {
+    const { uid, container, resource } = allotment;
+    const others = this.ofPod(uid).filter((one) => one.container !== container || one.resource !== resource);
+    this.#pods.set(uid, [...others, allotment]);
+  }
+
+  remove(uid: PodUid): boolean {
+    return this.#pods.delete(uid);
+  }
+
+  uids(): readonly PodUid[] {
+    return [...this.#pods.keys()];
+  }
+
+  all(): readonly Allotment[] {
+    return [...this.#pods.values()].flat();
+  }
+
+  ofPod(uid: PodUid): readonly Allotment[] {
+    return this.#pods.get(uid) ?? [];
+  }
+
+  ofContainer(uid: PodUid, container: string): readonly Allotment[] {
+    return this.ofPod(uid).filter((one) => one.container === container);
+  }
+
+  get(uid: PodUid, container: string, resource: string): Allotment | undefined {
+    return this.ofContainer(uid, container).find((one) => one.resource === resource);
+  }
+
+  has(resource: string): boolean {
+    return this.all().some((one) => one.resource === resource);
+  }
+
+  /** All devices of the resource that somebody has, of those who are meant. */
+  taken(resource: string, isMeant: (uid: PodUid) => boolean = () => true): ReadonlySet<string> {
+    const meant = this.all().filter((one) => one.resource === resource && isMeant(one.uid));
+    return new Set(meant.flatMap((one) => [...idsOf(one)]));
+  }
+
+  /** How many devices are taken, by resource. */
+  counts(): ReadonlyMap<string, number> {
+    const resources = new Set(this.all().map(({ resource }) => resource));
+    return new Map([...resources].map((resource) => [resource, this.taken(resource).size]));
+  }
+
+  /** The pods that have one of these devices. */
+  owners(resource: string, ids: ReadonlySet<string>): readonly PodUid[] {
+    const isOwner = (one: Allotment) => one.resource === resource && !idsOf(one).isDisjointFrom(ids);
+    return [...this.#pods].filter(([, all]) => all.some(isOwner)).map(([uid]) => uid);
+  }
+
+  /**
+   * Devices of the pod's own init containers that have ended when this container runs, and that nobody has who runs beside it.
+   * Those of sidecars are never among them.
+   */
+  reusable(pod: Pod, container: string, resource: string): ReadonlySet<string> {
+    let free: ReadonlySet<string> = new Set();
+    for (const one of [...initContainersOf(pod), ...pod.spec.containers]) {
+      if (one.name === container) return free;
+      const allotment = this.get(pod.metadata.uid, one.name, resource);
+      if (allotment === undefined) continue;
+      const ends = initContainersOf(pod).includes(one) && !isSidecar(one);
+      free = ends ? free.union(idsOf(allotment)) : free.difference(idsOf(allotment));
+    }
+    return free;
+  }
+}
+
+/** What the devices of a container bring along, all resources together. Of two that want the same place the first wins. */
+export function containerGrants(allotments: readonly Allotment[], logger: Logger): DeviceGrants {
+  const responses = allotments.map(({ response }) => ContainerAllocateResponse.decode(response));
+  const podUid = allotments[0]?.uid;
+  const first = <Item>(
+    kind: string,
+    items: readonly Item[],
+    place: (item: Item) => string,
+    value: (item: Item) => string,
+  ): readonly Item[] => {
+    const seen = new Map<string, Item>();
+    for (const item of items) {
+      const before = seen.get(place(item));
+      if (before === undefined) seen.set(place(item), item);
+      else if (value(before) !== value(item))
+        logger.warn('Two devices of a container want different things of the same name, the first has it', {
+          podUid,
+          kind,
+          name: place(item),
+        });
+    }
+    return [...seen.values()];
+  };
+  const byKey = ([key]: readonly [string, string]) => key;
+  const byValue = ([, value]: readonly [string, string]) => value;
+  const envs = responses.flatMap((one) => Object.entries(one.envs));
+  const notes = responses.flatMap((one) => Object.entries(one.annotations));
+  const containerPath = (item: { readonly containerPath: string }) => item.containerPath;
+  const hostPath = (item: { readonly hostPath: string }) => item.hostPath;
+  const mounts = responses.flatMap((one) => one.mounts);
+  const devices = responses.flatMap((one) => one.devices);
+  return {
+    variables: first('variable', envs, byKey, byValue).map(([name, value]) => ({
+      name,
+      value: Buffer.from(value),
+    })),
+    annotations: Object.fromEntries(first('annotation', notes, byKey, byValue)),
+    mounts: first('mount', mounts, containerPath, hostPath).map((mount) => ({
+      containerPath: mount.containerPath,
+      hostPath: mount.hostPath,
+      readonly: mount.readOnly,
+    })),
+    devices: first('device', devices, containerPath, hostPath).map((device) => ({
+      containerPath: device.containerPath,
+      hostPath: device.hostPath,
+      permissions: device.permissions,
+    })),
+    cdiDevices: [...new Set(responses.flatMap((one) => one.cdiDevices.map(({ name }) => name)))],
+  };
+}
+
+/** How the devices of a container are, as its status tells. */
+export function deviceStatus(
+  allotments: readonly Allotment[],
+  table: Pick<DeviceTable, 'device' | 'devices'>,
+): readonly ResourceStatus[] {
+  return allotments
+    .toSorted((one, other) => (one.resource < other.resource ? -1 : 1))
+    .map((allotment) => ({
+      name: allotment.resource,
+      resources: [...idsOf(allotment)]
+        .toSorted()
+        .map((resourceID) => ({ resourceID, health: healthOf(allotment.resource, resourceID, table) })),
+    }));
+}
+
+function healthOf(resource: string, id: string, table: Pick<DeviceTable, 'device' | 'devices'>): string {
+  const device = table.device(resource, id);
+  if (device !== undefined) return device.isHealthy ? 'Healthy' : 'Unhealthy';
+  // What a plugin has not told of yet is taken to be as it was; what it does not list any more may be anything.
+  return table.devices(resource).length === 0 ? 'Healthy' : 'Unknown';
+}

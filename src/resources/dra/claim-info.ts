@@ -1,0 +1,209 @@
+import { crc32 } from 'node:zlib';
+import type { Container } from '../../kinds/index.ts';
+import { tryParseQuantity } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+
+/** A device as its driver made it ready for a claim. */
+export interface ClaimDevice {
+  readonly poolName: string;
+  readonly deviceName: string;
+  /** Undefined for one that is not shared. */
+  readonly shareId: string | undefined;
+  /** Of the claim; for all of them when empty. */
+  readonly requestNames: readonly string[];
+  readonly cdiDeviceIds: readonly string[];
+}
+
+/** What is known of a claim that pods here use. */
+export interface KnownClaim {
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+  /** The UIDs of pods that use it. */
+  readonly pods: ReadonlySet<string>;
+  /** All drivers that have something for it, with what they made ready so far. */
+  readonly drivers: ReadonlyMap<string, readonly ClaimDevice[]>;
+}
+
+export class CheckpointError extends Error {}
+
+/** As the Go kubelet writes it, so that either can go on with what the other has left. */
+export function encodeClaims(claims: readonly KnownClaim[]): string {
+  const Data = JSON.stringify({
+    kind: 'DRACheckpoint',
+    apiVersion: 'checkpoint.dra.kubelet.k8s.io/v1',
+    ClaimInfoStateList: claims.map((claim) => ({
+      ClaimUID: claim.uid,
+      ClaimName: claim.name,
+      Namespace: claim.namespace,
+      PodUIDs: Object.fromEntries([...claim.pods].toSorted().map((uid) => [uid, {}])),
+      DriverState: Object.fromEntries(
+        [...claim.drivers].toSorted().map(([driver, devices]) => [driver, { Devices: devices.map(written) }]),
+      ),
+    })),
+  });
+  return JSON.stringify({ Data, Checksum: crc32(Data) });
+}
+
+function written(device: ClaimDevice) {
+  return {
+    PoolName: device.poolName,
+    DeviceName: device.deviceName,
+    ShareID: device.shareId ?? null,
+    RequestNames: device.requestNames,
+    CDIDeviceIDs: device.cdiDeviceIds,
+  };
+}
+
+/** Throws CheckpointError for what is none, or not whole. */
+export function decodeClaims(text: string): readonly KnownClaim[] {
+  try {
+    const { Data, Checksum } = JSON.parse(text) as { Data: string; Checksum: number };
+    if (crc32(Data) !== Checksum) throw new Error('its checksum is another');
+    const { ClaimInfoStateList: list } = JSON.parse(Data) as { ClaimInfoStateList: readonly Stored[] | null };
+    return (list ?? []).map(readClaim);
+  } catch (error) {
+    throw new CheckpointError(`Cannot read the claims that were noted: ${(error as Error).message}`);
+  }
+}
+
+interface Stored {
+  readonly ClaimUID: string;
+  readonly ClaimName: string;
+  readonly Namespace: string;
+  readonly PodUIDs: Readonly<Record<string, unknown>> | null;
+  readonly DriverState: Readonly<Record<string, { readonly Devices: readonly StoredDevice[] | null }>> | null;
+}
+
+interface StoredDevice {
+  readonly PoolName: string;
+  readonly DeviceName: string;
+  readonly ShareID: string | null;
+  readonly RequestNames: readonly string[] | null;
+  readonly CDIDeviceIDs: readonly string[] | null;
+}
+
+function readClaim(stored: Stored): KnownClaim {
+  const drivers = Object.entries(stored.DriverState ?? {}).map(
+    ([driver, { Devices }]) => [driver, (Devices ?? []).map(readDevice)] as const,
+  );
+  return {
+    uid: stored.ClaimUID,
+    name: stored.ClaimName,
+    namespace: stored.Namespace,
+    pods: new Set(Object.keys(stored.PodUIDs ?? {})),
+    drivers: new Map(drivers),
+  };
+}
+
+function readDevice(stored: StoredDevice): ClaimDevice {
+  return {
+    poolName: stored.PoolName,
+    deviceName: stored.DeviceName,
+    shareId: stored.ShareID ?? undefined,
+    requestNames: stored.RequestNames ?? [],
+    cdiDeviceIds: stored.CDIDeviceIDs ?? [],
+  };
+}
+
+/** Of a ResourceClaim of resource.k8s.io/v1, what a node looks at. */
+export interface ResourceClaim {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly uid: string;
+    readonly ownerReferences?: readonly { readonly uid: string; readonly controller?: boolean }[];
+  };
+  readonly status?: {
+    readonly reservedFor?: readonly { readonly uid: string }[];
+    readonly allocation?: {
+      readonly devices?: { readonly results?: readonly { readonly driver: string }[] };
+    };
+  };
+}
+
+/** A claim of the pod, by what its containers call it. */
+export interface ClaimOfPod {
+  /** Undefined for the one that stands for devices that were asked for by resource. */
+  readonly calledBy: string | undefined;
+  readonly name: string;
+  /** Made for this pod alone, from a template. */
+  readonly isOwn: boolean;
+}
+
+/** Those it has; one that a template needed none for is left out. Throws for one that is still to be made. */
+export function claimsOf({ metadata, spec, status }: Pod): readonly ClaimOfPod[] {
+  const named = (spec.resourceClaims ?? []).flatMap((claim): readonly ClaimOfPod[] => {
+    const { name: calledBy, resourceClaimName: name } = claim;
+    if (name !== undefined) return [{ calledBy, name, isOwn: false }];
+    const made = (status.resourceClaimStatuses ?? []).find((one) => one.name === calledBy);
+    if (made === undefined)
+      throw new Error(`pod "${metadata.namespace}/${metadata.name}": ResourceClaim not created yet`);
+    return made.resourceClaimName === undefined
+      ? []
+      : [{ calledBy, name: made.resourceClaimName, isOwn: true }];
+  });
+  const { resourceClaimName: name } = status.extendedResourceClaimStatus ?? {};
+  return name === undefined ? named : [...named, { calledBy: undefined, name, isOwn: false }];
+}
+
+/** What a container is to have of a claim; all of it when the request is empty. */
+export interface ClaimRequest {
+  readonly claim: string;
+  readonly request: string;
+}
+
+export function requestsOf(
+  pod: Pod,
+  container: Pick<Container, 'name' | 'resources'>,
+): readonly ClaimRequest[] {
+  return [...namedRequests(pod, container), ...resourceRequests(pod, container)];
+}
+
+function namedRequests(pod: Pod, { resources }: Pick<Container, 'resources'>): readonly ClaimRequest[] {
+  const asked = resources?.claims ?? [];
+  if (asked.length === 0) return [];
+  const names = new Map(claimsOf(pod).map((claim) => [claim.calledBy, claim.name]));
+  return asked.flatMap(({ name, request = '' }) => {
+    const claim = names.get(name);
+    return claim === undefined ? [] : [{ claim, request }];
+  });
+}
+
+/** The scheduler says which request of the claim stands for which resource of which container. */
+function resourceRequests(
+  { status }: Pod,
+  { name, resources }: Pick<Container, 'name' | 'resources'>,
+): readonly ClaimRequest[] {
+  const { requestMappings = [], resourceClaimName: claim = '' } = status.extendedResourceClaimStatus ?? {};
+  const isAsked = (resource: string) => {
+    const { nanos = 0n } = tryParseQuantity(resources?.requests?.[resource] ?? '') ?? {};
+    return nanos > 0n;
+  };
+  return requestMappings
+    .filter(({ containerName, resourceName }) => containerName === name && isAsked(resourceName))
+    .map(({ requestName: request }) => ({ claim, request }));
+}
+
+/** Throws when the claim is not for this pod to use. */
+export function checkClaim(pod: Pod, { isOwn }: ClaimOfPod, claim: ResourceClaim): void {
+  const { uid, name, namespace } = pod.metadata;
+  const { metadata, status } = claim;
+  const isController = (metadata.ownerReferences ?? []).some(
+    (owner) => owner.controller === true && owner.uid === uid,
+  );
+  if (isOwn && !isController) {
+    const which = `${metadata.namespace}/${metadata.name}`;
+    throw new Error(`ResourceClaim ${which} was not created for Pod ${namespace}/${name} (Pod is not owner)`);
+  }
+  if ((status?.reservedFor ?? []).some((user) => user.uid === uid)) return;
+  throw new Error(
+    `pod ${name} (${uid}) is not allowed to use ResourceClaim ${metadata.name} (${metadata.uid})`,
+  );
+}
+
+/** All who have something for the claim. Throws for a claim that nothing was given to. */
+export function driversOf({ metadata, status }: ResourceClaim): readonly string[] {
+  if (status?.allocation === undefined) throw new Error(`ResourceClaim ${metadata.name}: not allocated`);
+  return [...new Set((status.allocation.devices?.results ?? []).map(({ driver }) => driver))];
+}

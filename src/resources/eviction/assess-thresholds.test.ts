@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
+import { quantityOf } from '../../lib/index.ts';
+import { type Assessment, assess, noPressure, thresholdsMet } from './assess-thresholds.ts';
+import type { Observations } from './observations.ts';
+
+type Parts = Partial<Omit<EvictionThreshold, 'value' | 'minimumReclaim'>> & { readonly reclaim?: number };
+
+function below(amount: number, { reclaim, ...parts }: Parts = {}): EvictionThreshold {
+  return {
+    signal: 'memory.available',
+    kind: (parts.gracePeriodMs ?? 0) > 0 ? 'soft' : 'hard',
+    value: { quantity: quantityOf(amount) },
+    gracePeriodMs: 0,
+    minimumReclaim: reclaim === undefined ? undefined : { quantity: quantityOf(reclaim) },
+    ...parts,
+  };
+}
+
+let stamp = 0;
+
+function left(amounts: Partial<Record<EvictionSignal, number>>, atMs = stamp++): Observations {
+  const all = Object.entries(amounts) as [EvictionSignal, number][];
+  return new Map(all.map(([signal, available]) => [signal, { atMs, available, capacity: 1_000 }]));
+}
+
+/** One round after another, ten seconds apart. */
+function rounds(
+  thresholds: readonly EvictionThreshold[],
+  seen: readonly Observations[],
+  transitionMs = 300_000,
+): readonly Assessment[] {
+  let state = noPressure;
+  return seen.map((observations, round) => {
+    const assessment = assess(state, { thresholds, observations, transitionMs, nowMs: round * 10_000 });
+    state = assessment.state;
+    return assessment;
+  });
+}
+
+const acted = (all: readonly Assessment[]) =>
+  all.map(({ acting }) => acting.map(({ signal }) => signal).join());
+const told = (all: readonly Assessment[]) => all.map(({ conditions }) => conditions.join(' '));
+const memory = (...amounts: readonly number[]) =>
+  amounts.map((amount) => left({ 'memory.available': amount }));
+
+describe('assess', () => {
+  it('acts on a hard threshold at once, and not at it', () => {
+    assert.deepEqual(acted(rounds([below(100)], memory(100, 99))), ['', 'memory.available']);
+    assert.deepEqual(told(rounds([below(100)], memory(100, 99))), ['', 'MemoryPressure']);
+  });
+
+  it('acts on a soft threshold after its grace period without a break, but tells of it at once', () => {
+    const all = rounds([below(100, { gracePeriodMs: 20_000 })], memory(99, 99, 101, 99, 99, 99), 1_000);
+    assert.deepEqual(acted(all), ['', '', '', '', '', 'memory.available']);
+    assert.deepEqual(told(all), ['MemoryPressure', 'MemoryPressure', '', ...Array(3).fill('MemoryPressure')]);
+  });
+
+  it('goes on until as much is free as is asked for', () => {
+    const all = rounds([below(100, { reclaim: 50 })], memory(120, 99, 149, 150, 149), 1_000);
+    assert.deepEqual(acted(all), ['', 'memory.available', 'memory.available', '', '']);
+    assert.deepEqual(told(all), ['', 'MemoryPressure', 'MemoryPressure', '', '']);
+  });
+
+  it('asks for no more to be free of a soft threshold that has not acted', () => {
+    const soft = below(100, { gracePeriodMs: 20_000, reclaim: 50 });
+    assert.deepEqual(told(rounds([soft], memory(99, 120), 1_000)), ['MemoryPressure', '']);
+  });
+
+  it('keeps a condition for the transition period after it was last seen', () => {
+    const all = rounds([below(100)], memory(99, 200, 200, 200, 200), 30_000);
+    assert.deepEqual(told(all), ['MemoryPressure', 'MemoryPressure', 'MemoryPressure', '', '']);
+  });
+
+  it('tells of what is short now though conditions are not kept', () => {
+    assert.deepEqual(told(rounds([below(100)], memory(99, 200), 0)), ['MemoryPressure', '']);
+  });
+
+  it('acts once on the same figures, and again on others, also when the clock was set back', () => {
+    const seen = [10, 10, 9].map((atMs) => left({ 'memory.available': 1 }, atMs));
+    assert.deepEqual(acted(rounds([below(100)], seen)), ['memory.available', '', 'memory.available']);
+  });
+
+  it('does nothing about what nobody has looked at', () => {
+    assert.deepEqual(acted(rounds([below(100)], [left({})])), ['']);
+  });
+
+  it('sees to memory first, and to what is hard before what is soft', () => {
+    const thresholds = [
+      below(100, { signal: 'nodefs.available' }),
+      below(500, { gracePeriodMs: 1 }),
+      below(100),
+      below(100, { signal: 'pid.available' }),
+    ];
+    const seen = left({ 'nodefs.available': 1, 'memory.available': 1, 'pid.available': 1 });
+    const again = left({ 'nodefs.available': 1, 'memory.available': 1, 'pid.available': 1 });
+    const [, last] = rounds(thresholds, [seen, again]);
+    assert.deepEqual(
+      last?.acting.map(({ signal, kind }) => `${kind} ${signal}`),
+      ['hard memory.available', 'soft memory.available', 'hard nodefs.available', 'hard pid.available'],
+    );
+    assert.deepEqual(last?.conditions, ['MemoryPressure', 'DiskPressure', 'PIDPressure']);
+  });
+
+  it('takes shares of the whole', () => {
+    const ten = { ...below(0), value: { percent: 10 }, minimumReclaim: { percent: 5 } };
+    const met = (available: number, against: 'threshold' | 'reclaim-too') =>
+      thresholdsMet([ten], left({ 'memory.available': available }), against).length;
+    assert.deepEqual([met(99, 'threshold'), met(100, 'threshold')], [1, 0]);
+    assert.deepEqual([met(149, 'reclaim-too'), met(150, 'reclaim-too')], [1, 0]);
+  });
+});
+
+describe('assess, whatever happens', () => {
+  const signals = ['memory.available', 'nodefs.available', 'imagefs.inodesFree', 'pid.available'] as const;
+  const threshold = fc
+    .record({
+      signal: fc.constantFrom(...signals),
+      amount: fc.nat(1_000),
+      gracePeriodMs: fc.constantFrom(0, 10_000, 35_000),
+      reclaim: fc.nat(300),
+    })
+    .map(({ amount, ...parts }) => below(amount, parts));
+  const amounts = fc.record({
+    'memory.available': fc.nat(1_000),
+    'nodefs.available': fc.nat(1_000),
+    'imagefs.inodesFree': fc.nat(1_000),
+    'pid.available': fc.nat(1_000),
+  });
+
+  it('acts only on what was short for the whole of its grace period, and says so meanwhile', () => {
+    fc.assert(
+      fc.property(
+        fc.array(threshold, { maxLength: 5 }),
+        fc.array(amounts, { minLength: 1, maxLength: 20 }),
+        (thresholds, story) => {
+          const all = rounds(
+            thresholds,
+            story.map((each) => left(each)),
+          );
+          for (const [round, { acting, conditions }] of all.entries()) {
+            for (const one of acting) {
+              const first = round - Math.ceil(one.gracePeriodMs / 10_000);
+              assert.ok(first >= 0, 'there was time for its grace period');
+              const limit = Number((one.value as { quantity: { nanos: bigint } }).quantity.nanos / 10n ** 9n);
+              const reclaim = 300;
+              for (const each of story.slice(first, round + 1))
+                assert.ok(each[one.signal as keyof typeof each] < limit + reclaim);
+            }
+            assert.ok(acting.length === 0 || conditions.length > 0);
+          }
+        },
+      ),
+    );
+  });
+
+  it('does nothing, and says nothing, of a node that has always had enough', () => {
+    fc.assert(
+      fc.property(fc.array(threshold), fc.nat(10), (thresholds, count) => {
+        const full = Object.fromEntries(signals.map((signal) => [signal, 1_000]));
+        const seen = Array.from({ length: count }, () => left(full));
+        for (const { acting, conditions } of rounds(thresholds, seen))
+          assert.deepEqual([acting, conditions], [[], []]);
+      }),
+    );
+  });
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { DeviceRig, gadget, signal } from '../../../test/fakes/device-rig.ts';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { type SketchedMachine, sysTree, treeFiles } from '../../../test/fakes/sketched-machine.ts';
+import { MetricRegistry } from '../../lib/index.ts';
+import { type Pod, podUid } from '../../pods/index.ts';
+import type { AllotmentSettings } from './create-resource-allocator.ts';
+import { openAllotter } from './create-resource-allocator.ts';
+
+/** As many NUMA nodes of two processors. */
+function machineOf(count: number): SketchedMachine {
+  const ids = Array.from({ length: count }, (_, id) => id);
+  return {
+    name: 'wide',
+    sockets: count,
+    nodes: ids.map((id) => ({
+      id,
+      memory: 2 ** 30,
+      hugePages: [],
+      distances: ids.map((other) => (other === id ? 10 : 20)),
+      cores: [0, 1].map((core) => ({ id: core, socket: id, threads: [id * 2 + core] })),
+    })),
+  };
+}
+
+const single: NonNullable<AllotmentSettings['topology']> = {
+  policy: 'single-numa-node',
+  scope: 'container',
+  options: {},
+};
+const cpu = { reservedCount: 1, reservedCpus: '', options: {}, reconcileMs: 10_000 };
+
+async function open(rig: DeviceRig, settings: AllotmentSettings, count = 2) {
+  const active = new Map<string, Pod>();
+  const allotter = await openAllotter(settings, {
+    clock: rig.clock,
+    logger: rig.logs.logger,
+    metrics: new MetricRegistry({ onError: assert.ifError }),
+    files: treeFiles(sysTree(machineOf(count))),
+    stateFile: () => ({ read: async () => undefined, write: async () => {} }),
+    providers: () => [rig.manager],
+    activePods: () => [...active.values()],
+    mayRun: () => false,
+    runningContainers: () => [],
+    isAnyEnding: () => false,
+    fromRuntime: async () => [],
+    update: async () => {},
+  });
+  const allot = async (pod: Pod) => {
+    active.set(pod.metadata.uid, pod);
+    return await rig.pass(allotter.allot(pod, signal));
+  };
+  return { allotter, allot };
+}
+
+function asking(name: string, cpus: number, devices: number): Pod {
+  const list = { cpu: `${cpus}`, memory: '1Mi', [gadget]: `${devices}` };
+  const containers = [{ name: 'main', resources: { requests: list, limits: list } }];
+  return aPod({ metadata: { uid: podUid(name), name }, spec: { containers } });
+}
+
+describe('devices and processors of one container', () => {
+  it('come from the same NUMA node', async () => {
+    await using rig = new DeviceRig();
+    rig.numaNodes = [0, 1];
+    await rig.startWith(gadget, [
+      { id: 'far', numaNodes: [0] },
+      { id: 'near', numaNodes: [1] },
+    ]);
+    const { allotter, allot } = await open(rig, { cpu, topology: single });
+    const pod = asking('one', 2, 1);
+    assert.equal(await allot(pod), undefined);
+    assert.deepEqual(rig.devicesOf(pod), ['near'], 'a processor of the first is reserved');
+    assert.deepEqual(allotter.given().cpus?.of(podUid('one'), 'main'), [2, 3]);
+    assert.equal((await allot(asking('two', 1, 1)))?.reason, undefined);
+    assert.equal((await allot(asking('three', 1, 1)))?.reason, 'TopologyAffinityError');
+  });
+});
+
+describe('what cannot be on a machine', () => {
+  it('is said when it starts', async () => {
+    await using rig = new DeviceRig();
+    const refused = (settings: AllotmentSettings, message: RegExp, count?: number) =>
+      assert.rejects(open(rig, settings, count), (error: { code?: string; message: string }) => {
+        assert.equal(error.code, 'ALLOCATION_CONFIG');
+        assert.match(error.message, message);
+        return true;
+      });
+    await refused({ topology: single }, /unsupported on machines with more than 8 NUMA Nodes/, 9);
+    await refused({ cpu: { ...cpu, reservedCount: 0 } }, /to be greater than zero/);
+    await refused({ cpu: { ...cpu, reservedCpus: '7' } }, /correct reservedSystemCPUs/);
+    const memory = { reserved: [], required: new Map([['memory', 1n]]) };
+    await refused({ memory }, /is not equal to the value "1"/);
+    const options = { 'max-allowable-numa-nodes': '16' };
+    await open(rig, { topology: { ...single, options } }, 9);
+  });
+});

@@ -1,0 +1,180 @@
+import {
+  type Clock,
+  KubelingError,
+  type Logger,
+  type MetricRegistry,
+  tryParseBool,
+} from '../../lib/index.ts';
+import { CpuManager, type CpuManagerDeps } from '../cpu/cpu-manager.ts';
+import { parseCpuSet } from '../cpu/cpu-set.ts';
+import { cpuStateFile } from '../cpu/cpu-state.ts';
+import { CpuGroups } from '../cpu/cpu-topology.ts';
+import { StaticCpuPolicy } from '../cpu/static-cpu-policy.ts';
+import type { FactFiles } from '../machine/machine-facts.ts';
+import { memoryStateFile } from '../memory/memory-checkpoint.ts';
+import { checkedReservations, MemoryManager, pageResource } from '../memory/memory-manager.ts';
+import { initialMachineMemory, StaticMemoryPolicy } from '../memory/static-memory-policy.ts';
+import type { HintProvider } from '../topology/hint-provider.ts';
+import { type MachineTopology, readMachineTopology } from '../topology/machine-topology.ts';
+import type { TopologyPolicy } from '../topology/merge-hints.ts';
+import { mergeHints } from '../topology/merge-hints.ts';
+import { type Alignment, TopologyManager } from '../topology/topology-manager.ts';
+import {
+  type AlignmentCounter,
+  alignmentMetrics,
+  cpuMetrics,
+  memoryMetrics,
+  topologyMetrics,
+} from './metrics.ts';
+import { type Allotments, MachineAllotter, type MachineAllotterDeps } from './resource-allocator.ts';
+import type { StateFile } from './state-checkpoint.ts';
+
+export interface AllotterParts
+  extends Pick<CpuManagerDeps, 'activePods' | 'mayRun' | 'runningContainers' | 'fromRuntime' | 'update'>,
+    Pick<MachineAllotterDeps, 'isAnyEnding' | 'leave'> {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  /** For what the kernel tells of the machine. */
+  readonly files: FactFiles;
+  /** A file below the root directory, by its name. */
+  readonly stateFile: (name: string) => StateFile;
+  /** Who else gives out something that has its place; asked before those of here. */
+  readonly providers?: (() => readonly HintProvider[]) | undefined;
+}
+
+/** Throws ALLOCATION_CONFIG or MACHINE_TOPOLOGY where it cannot be on this machine as it is configured. */
+export async function openAllotter(settings: AllotmentSettings, parts: AllotterParts): Promise<Allotments> {
+  const { clock, logger, metrics } = parts;
+  const machine = await readMachineTopology(parts.files);
+  const count = alignmentMetrics(metrics);
+  const cpu = settings.cpu && makeCpuManager(settings.cpu, machine, parts, count);
+  const memory = settings.memory && makeMemoryManager(settings.memory, machine, parts);
+  const own = [cpu, memory].filter((provider) => provider !== undefined);
+  const providers = () => [...(parts.providers?.() ?? []), ...own];
+  const alignment = settings.topology && alignmentOf(settings.topology, machine);
+  const observer = topologyMetrics(metrics, count);
+  const topology = new TopologyManager({ clock, logger, providers, alignment, observer });
+  const quota = settings.cpu?.quota ?? 'lifted';
+  const numaNodes = machine.numaNodes.map(({ id }) => id);
+  return new MachineAllotter({ ...parts, topology, numaNodes, providers, cpu, memory, quota });
+}
+
+function makeCpuManager(
+  { reservedCount, reservedCpus, options, reconcileMs }: NonNullable<AllotmentSettings['cpu']>,
+  machine: MachineTopology,
+  parts: AllotterParts,
+  count: AlignmentCounter,
+): CpuManager {
+  const groups = new CpuGroups(machine);
+  const isOn = switches(options);
+  const fullPcpusOnly = isOn('full-pcpus-only');
+  const policy = new StaticCpuPolicy({
+    groups,
+    reserved: { count: reservedCount, cpus: reservedCpus === '' ? undefined : parseCpuSet(reservedCpus) },
+    options: {
+      fullPcpusOnly,
+      strictCpuReservation: isOn('strict-cpu-reservation'),
+      preferAlignByUncoreCache: isOn('prefer-align-cpus-by-uncorecache'),
+      distributeAcrossNuma: isOn('distribute-cpus-across-numa'),
+      alignBySocket: isOn('align-by-socket'),
+      distributeAcrossCores: isOn('distribute-cpus-across-cores'),
+    },
+  });
+  const observer = cpuMetrics(parts.metrics, groups, fullPcpusOnly ? 'whole-only' : 'any', count);
+  return new CpuManager({ ...parts, policy, reconcileMs, file: parts.stateFile(cpuStateFile), observer });
+}
+
+function makeMemoryManager(
+  settings: NonNullable<AllotmentSettings['memory']>,
+  machine: MachineTopology,
+  parts: AllotterParts,
+): MemoryManager {
+  const reserved = checkedReservations(settings, machine.numaNodes);
+  const nodes = machine.numaNodes.map(({ id, memoryBytes, hugePages }) => ({
+    id,
+    memoryBytes,
+    hugePages: hugePages.map(({ pageBytes, count }) => ({
+      type: pageResource(pageBytes),
+      bytes: pageBytes * count,
+    })),
+  }));
+  const reservedOn = (id: number, type: string) => Number(reserved.get(id)?.get(type) ?? 0n);
+  const policy = new StaticMemoryPolicy(initialMachineMemory(nodes, reservedOn));
+  const file = parts.stateFile(memoryStateFile);
+  return new MemoryManager({ ...parts, policy, file, observer: memoryMetrics(parts.metrics) });
+}
+
+function switches(options: Readonly<Record<string, string>>): (name: string) => boolean {
+  return (name) => Object.hasOwn(options, name) && tryParseBool(options[name] ?? '') === true;
+}
+
+/** More NUMA nodes than these would be too many choices, unless somebody insists. */
+const mostNumaNodes = 8;
+
+function alignmentOf(
+  { policy, scope, options }: NonNullable<AllotmentSettings['topology']>,
+  { numaNodes }: MachineTopology,
+): Alignment {
+  const most = Number(options['max-allowable-numa-nodes'] ?? mostNumaNodes);
+  if (numaNodes.length > most) {
+    const message = `Cannot keep resources together on a machine of ${numaNodes.length} NUMA nodes: unsupported on machines with more than ${most} NUMA Nodes`;
+    throw new KubelingError('ALLOCATION_CONFIG', message);
+  }
+  const isClosest = switches(options)('prefer-closest-numa-nodes');
+  if (isClosest && numaNodes.some(({ distances }) => distances.size === 0)) {
+    const message = 'Cannot prefer the closest NUMA nodes as the kernel does not tell how far they are';
+    throw new KubelingError('ALLOCATION_CONFIG', message);
+  }
+  const distances = new Map(numaNodes.map((node) => [node.id, node.distances]));
+  const rules = {
+    policy,
+    numaNodes: numaNodes.map(({ id }) => id),
+    distance: isClosest
+      ? (from: number, to: number) => distances.get(from)?.get(to) ?? Number.POSITIVE_INFINITY
+      : undefined,
+  };
+  return {
+    scope,
+    merge: (provided) => mergeHints(provided, rules),
+    isGuaranteed: policy === 'single-numa-node',
+  };
+}
+
+/** What the configuration says of processors, memory and devices that have their place on the machine. */
+export interface AllotmentSettings {
+  /** The static policy; containers have no processors of their own unless given. */
+  readonly cpu?:
+    | {
+        /** Of the machine's, how many no container gets for itself. */
+        readonly reservedCount: number;
+        /** Which they are, such as 0-1,4; empty for the first. */
+        readonly reservedCpus: string;
+        /** As written. */
+        readonly options: Readonly<Record<string, string>>;
+        readonly reconcileMs: number;
+        /** Whether containers with processors of their own are held to a quota as well; they are not unless given. */
+        readonly quota?: 'kept' | 'lifted' | undefined;
+      }
+    | undefined;
+  /** The static policy; containers have memory of any NUMA node unless given. */
+  readonly memory?:
+    | {
+        /** Kept back on each NUMA node, in bytes by the name of the resource. */
+        readonly reserved: readonly {
+          readonly numaNode: number;
+          readonly limits: ReadonlyMap<string, bigint>;
+        }[];
+        /** What these have to sum up to. */
+        readonly required: ReadonlyMap<string, bigint>;
+      }
+    | undefined;
+  /** Nothing is kept together unless given. */
+  readonly topology?:
+    | {
+        readonly policy: TopologyPolicy;
+        readonly scope: 'container' | 'pod';
+        readonly options: Readonly<Record<string, string>>;
+      }
+    | undefined;
+}

@@ -1,0 +1,70 @@
+import { describeError, type Logger } from '../../lib/index.ts';
+import { formatCpuSet } from '../cpu/cpu-set.ts';
+import { cpuStateFile, encodeCpuCheckpoint } from '../cpu/cpu-state.ts';
+import type { FactFiles } from '../machine/machine-facts.ts';
+import { encodeMemoryCheckpoint, memoryStateFile } from '../memory/memory-checkpoint.ts';
+import { readMachineTopology } from '../topology/machine-topology.ts';
+import type { StateFile } from './state-checkpoint.ts';
+
+export interface PlacedContainer {
+  readonly id: string;
+  readonly cpus: ReadonlySet<number>;
+  readonly mems: ReadonlySet<number>;
+}
+
+export interface LeavingParts {
+  readonly logger: Logger;
+  readonly files: FactFiles;
+  readonly stateFile: (name: string) => StateFile;
+  /** Those that run. */
+  readonly placed: (signal: AbortSignal) => Promise<readonly PlacedContainer[]>;
+  readonly update: (
+    containerId: string,
+    where: { readonly cpusetCpus?: string; readonly cpusetMems?: string },
+    signal: AbortSignal,
+  ) => Promise<void>;
+}
+
+/**
+ * Undoes what a static policy has done that is not configured any more: whoever is bound to some processors or NUMA
+ * nodes may use all again, and the checkpoint says so.
+ */
+export async function leaveStatic(
+  left: readonly ('cpu' | 'memory')[],
+  parts: LeavingParts,
+  signal: AbortSignal,
+): Promise<void> {
+  const { cpus, numaNodes } = await readMachineTopology(parts.files);
+  const all = formatCpuSet(new Set(cpus.keys()));
+  const allNodes = formatCpuSet(new Set(numaNodes.map(({ id }) => id)));
+  for (const container of await parts.placed(signal)) {
+    const where = {
+      ...(left.includes('cpu') && container.cpus.size > 0 && { cpusetCpus: all }),
+      ...(left.includes('memory') && container.mems.size > 0 && { cpusetMems: allNodes }),
+    };
+    if (Object.keys(where).length > 0) await freed(container, where, parts, signal);
+  }
+  if (left.includes('cpu')) {
+    const state = { defaultCpuSet: new Set<number>(), assignments: new Map() };
+    await parts.stateFile(cpuStateFile).write(encodeCpuCheckpoint({ policyName: 'none', state }));
+  }
+  if (left.includes('memory')) {
+    const state = { machine: new Map(), assignments: new Map() };
+    await parts.stateFile(memoryStateFile).write(encodeMemoryCheckpoint({ policyName: 'None', state }));
+  }
+}
+
+async function freed(
+  { id }: PlacedContainer,
+  where: { readonly cpusetCpus?: string; readonly cpusetMems?: string },
+  { update, logger }: LeavingParts,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await update(id, where, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const fields = { containerId: id, error: describeError(error) };
+    logger.warn('A container stays bound to processors as the last policy had it', fields);
+  }
+}

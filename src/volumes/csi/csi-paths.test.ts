@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { podUid } from '../../pods/index.ts';
+import { CsiPlaces } from './csi-paths.ts';
+
+const places = new CsiPlaces('/root', '/root/pods');
+const uid = podUid('0123');
+
+for (const name of ['..', '../../etc', 'a/b', '/etc', '.hidden', ''])
+  test(`${JSON.stringify(name)} is no directory of a volume or a driver`, () => {
+    const refused = { code: 'VOLUME_UNUSABLE' };
+    assert.throws(() => places.volume(uid, name), refused);
+    assert.throws(() => places.device(name), refused);
+    assert.throws(() => places.stagedDevice(name), refused);
+    assert.throws(() => places.publishedDevices(name), refused);
+    assert.throws(() => places.stagedVolume(name, 'handle'), refused);
+  });
+
+test('the handle a driver chose names no path', () => {
+  const { directory } = places.stagedVolume('csi.example.com', '../../../etc');
+  assert.match(directory, /^\/root\/plugins\/kubernetes\.io\/csi\/csi\.example\.com\/[0-9a-f]{64}$/);
+});

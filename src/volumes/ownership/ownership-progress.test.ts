@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RecordedJournal } from '../../../test/fakes/journal.ts';
+import { podWith } from '../../../test/fakes/payload-world.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../lib/index.ts';
+import { GroupNews } from './volume-ownership.ts';
+
+function rig() {
+  const clock = new VirtualClock();
+  const journal = new RecordedJournal();
+  const logs = collectLogs(clock);
+  const news = new GroupNews({ clock, journal, logger: logs.logger }, podWith([]), 'pv');
+  const told = () =>
+    journal.events.splice(0).map(({ type, reason, message }) => `${type} ${reason} ${message}`);
+  return { clock, news, told, logs };
+}
+
+const slow =
+  'Warning VolumePermissionChangeInProgress Setting volume ownership for pv is taking longer than expected, consider using OnRootMismatch';
+
+test('a walk that takes long is told after half a minute, and each minute with how far it is', async () => {
+  const { clock, news, told } = rig();
+  await clock.advance(29_999);
+  assert.deepEqual(told(), []);
+  await clock.advance(1);
+  assert.deepEqual(told(), [slow]);
+  news.seen(7_000);
+  await clock.advance(60_000);
+  news.seen(9_000);
+  await clock.advance(60_000);
+  assert.deepEqual(told(), [`${slow}, processed 7000 files`, `${slow}, processed 9000 files`]);
+  news[Symbol.dispose]();
+  await clock.advance(600_000);
+  assert.deepEqual([told(), clock.pendingTimers], [[], 0]);
+});
+
+test('what could not be given is logged', () => {
+  const { news, logs, told } = rig();
+  using _ended = news;
+  news.unchanged(3, 'it is immutable');
+  assert.match(JSON.stringify([...logs.records]), /could not be given.*it is immutable/);
+  assert.deepEqual(told(), []);
+});

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CsiWorld, disk } from '../../../test/fakes/csi-world.ts';
+import { podWith } from '../../../test/fakes/payload-world.ts';
+import type { WalkNews } from './volume-ownership.ts';
+import { GroupNews } from './volume-ownership.ts';
+
+const { signal } = new AbortController();
+
+test('a volume of a driver with very many files is told of while they are given to the group', async () => {
+  const world = new CsiWorld();
+  const { clock, files } = world;
+  const give = files.giveToGroup.bind(files);
+  files.giveToGroup = async (
+    directory: string,
+    group: number,
+    access?: 'read' | 'write' | 'as-is',
+    news?: WalkNews,
+  ) => {
+    news?.seen(7);
+    await clock.sleep(100_000, signal);
+    await give(directory, group, access);
+  };
+  const journal = {
+    event: (_pod: unknown, { reason, message }: { readonly reason: string; readonly message: string }) =>
+      void world.events.push(`${reason} ${message}`),
+  };
+  const volumes = world.volumes({
+    groupNews: (pod, volume) => new GroupNews({ clock, journal, logger: world.logs.logger }, pod, volume),
+  });
+  const mounting = volumes.setUp(podWith([], { securityContext: { fsGroup: 77 } }), disk, signal);
+  await clock.advance(29_999);
+  assert.deepEqual(world.events, []);
+  await clock.advance(60_001);
+  const text =
+    'VolumePermissionChangeInProgress Setting volume ownership for pv is taking longer than expected, consider using OnRootMismatch';
+  assert.deepEqual(world.events, [text, `${text}, processed 7 files`]);
+  await clock.advance(10_000);
+  await mounting;
+  assert.equal(world.observed.at(-1), 'volume_apply_access_control kubernetes.io/csi:d.example success');
+});
