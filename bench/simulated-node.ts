@@ -5,7 +5,7 @@ import { createCriClient } from '../src/cri/index.ts';
 import type { ClusterNode } from '../src/kubelet/cluster/index.ts';
 import { Kubelet } from '../src/kubelet/index.ts';
 import { type Logger, MetricRegistry, type Random, seededRandom } from '../src/lib/index.ts';
-import type { StoredObject } from '../src/local-api/core/stored-object.ts';
+import type { StoredObject } from '../src/local-api/api/stored-object.ts';
 import { memoryVolumeParts } from '../src/runtime/index.ts';
 import { memoryRuntimeFiles } from '../test/fakes/memory-runtime-files.ts';
 import { MemoryManifestFiles } from '../test/fakes/memory-source-files.ts';

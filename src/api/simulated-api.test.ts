@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { adminUser } from '../../test/fakes/api-users.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { type ApiFaultRates, randomApiFaults, SimulatedApi } from '../../test/simulator/api/index.ts';
 import { collectLogs, instant, seededRandom } from '../lib/index.ts';
-import { adminUser } from '../local-api/core/request.ts';
 import type { ApiObject } from './client/client.ts';
 import { apiResources } from './client/resource.ts';
 import { EventRecorder, podSubject } from './events/index.ts';

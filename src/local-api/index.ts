@@ -6,16 +6,16 @@
  *       └──passes on──> streams/ ──> the kubelet
  */
 
-export type { FieldCause, KindRules, WriteContext } from './core/contract.ts';
-export { ObjectStore } from './core/object-store.ts';
-export { referencesOf } from './core/pod-references.ts';
-export { keptPodStatus, podStatusComplaints } from './core/pod-status-rules.ts';
-export { conflict, forbiddenTo, invalid, notFound } from './core/refusals.ts';
-export { type ApiRequest, nodeOf } from './core/request.ts';
-export { overTheWire, type StoredObject } from './core/stored-object.ts';
-export type { ManifestKeeper } from './manifest-keeper.ts';
+export type { FieldCause, KindRules, WriteContext } from './api/api-types.ts';
+export { type ApiRequest, nodeOf } from './api/api-types.ts';
+export { conflict, forbiddenTo, invalid, notFound } from './api/status-errors.ts';
+export { overTheWire, type StoredObject } from './api/stored-object.ts';
+export type { ManifestKeeper } from './manifest-objects.ts';
+export { referencesOf } from './node-access/pod-references.ts';
 export { type LocalApiOptions, type OpenLocalApi, openLocalApi } from './open-local-api.ts';
+export { keptPodStatus, podStatusComplaints } from './pods/pod-status.ts';
 export { type Grant, parseGrant } from './security/index.ts';
+export { ObjectStore } from './storage/object-store.ts';
 export type {
   KubeletCredentials,
   KubeletDoor,

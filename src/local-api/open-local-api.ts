@@ -20,12 +20,12 @@ import {
   ObjectStore,
   type StoredObject,
   unavailable,
-} from './core/index.ts';
+} from './api/index.ts';
 import { ApiFront, type FrontApi } from './http/index.ts';
 import type { OwnService } from './kinds/index.ts';
-import { type ManifestKeeper, manifestKeeper } from './manifest-keeper.ts';
+import { type ManifestKeeper, manifestKeeper } from './manifest-objects.ts';
 import { publicPages, versionFacts } from './output/index.ts';
-import { makeRules, type Rules } from './rules.ts';
+import { type OpenedStore, openStore, storeMetrics } from './persistence/index.ts';
 import {
   type Authorities,
   followCertificates,
@@ -40,7 +40,7 @@ import {
   realAuthorityFiles,
   tlsOptions,
 } from './security/index.ts';
-import { type OpenedStore, openStore, storeMetrics } from './store/index.ts';
+import { makeRules, type Rules } from './strategies.ts';
 import { type KubeletDoor, type KubeletPlace, makeStreams, metricsEntries } from './streams/index.ts';
 
 export interface LocalApiOptions {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { nodeUser } from '../../test/fakes/api-users.ts';
 import { aPod } from '../../test/fakes/pods.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { randomApiFaults, SimulatedApi } from '../../test/simulator/index.ts';
 import { apiResources } from '../api/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
-import { nodeUser } from '../local-api/core/request.ts';
 import { type Pod, podUid } from '../pods/index.ts';
 import { type ChangeDetection, makePodObjects, Services, Tokens } from './index.ts';
 

@@ -58,7 +58,7 @@ test('what gives out processors is found where it is loaded at once', async () =
 
 test('the embedded API is found where it is loaded at once', async () => {
   const loaded = await loadedWith('src/cli/local/up-api.ts');
-  assert.ok(loaded.has('src/local-api/index.ts') && loaded.has('src/local-api/store/index.ts'));
+  assert.ok(loaded.has('src/local-api/index.ts') && loaded.has('src/local-api/persistence/index.ts'));
 });
 
 for (const command of ['run', 'up']) {

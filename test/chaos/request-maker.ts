@@ -1,7 +1,7 @@
 import { KindTable, tableNameOf } from '../../src/kinds/index.ts';
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
-import { type Catalogue, makeCatalogue } from '../../src/local-api/core/catalogue.ts';
-import type { ResourceEntry } from '../../src/local-api/core/contract.ts';
+import type { ResourceEntry } from '../../src/local-api/api/api-types.ts';
+import { type Catalogue, makeCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { anyObject, encodeObject } from '../fakes/protobuf-objects.ts';
 
 /** A request nobody would send, or somebody might. */

@@ -1,8 +1,8 @@
 /** The embedded API in a process of its own, whose event loop is watched. Its parent asks by messages. */
 import { join } from 'node:path';
 import { collectLogs, realClock, systemRandom, Verbosity } from '../../src/lib/index.ts';
-import { makeCatalogue } from '../../src/local-api/core/catalogue.ts';
 import { type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
+import { makeCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { LoopMonitor } from './loop-monitor.ts';
 
 export interface ServerQuestion {

@@ -2,11 +2,12 @@ import { Agent, type RequestOptions, request } from 'node:https';
 import type { TlsOptions } from 'node:tls';
 import { KindTable } from '../../src/kinds/index.ts';
 import { type Clock, type CollectedLogs, collectLogs, realClock, seededRandom } from '../../src/lib/index.ts';
-import type { ApiAnswer, WatchLine } from '../../src/local-api/core/answers.ts';
-import { makeCatalogue } from '../../src/local-api/core/catalogue.ts';
-import { type ApiCall, StatusError } from '../../src/local-api/core/contract.ts';
+import { type ApiCall, StatusError } from '../../src/local-api/api/api-types.ts';
+import type { ApiAnswer, WatchLine } from '../../src/local-api/api/responses.ts';
 import { ApiFront, type FrontApi, type FrontDeps } from '../../src/local-api/http/index.ts';
-import { MemoryAuthorityFiles, openAuthorities, tlsOptions } from '../../src/local-api/security/index.ts';
+import { makeCatalogue } from '../../src/local-api/registry/catalogue.ts';
+import { openAuthorities, tlsOptions } from '../../src/local-api/security/index.ts';
+import { MemoryAuthorityFiles } from './memory-authority-files.ts';
 
 /** What an API that only listens was asked, and what it answers. */
 export class ScriptedFrontApi implements FrontApi {

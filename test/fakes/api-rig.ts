@@ -9,9 +9,9 @@ import {
   type WatchQuery,
 } from '../../src/api/index.ts';
 import { seededRandom } from '../../src/lib/index.ts';
-import { adminUser, nodeUser } from '../../src/local-api/core/request.ts';
-import type { StoredObject } from '../../src/local-api/core/stored-object.ts';
+import type { StoredObject } from '../../src/local-api/api/stored-object.ts';
 import { SimulatedApi, type SimulatedApiOptions } from '../simulator/index.ts';
+import { adminUser, nodeUser } from './api-users.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface ApiRigOptions extends Partial<SimulatedApiOptions> {

@@ -1,13 +1,12 @@
 import type { ApiResource, JsonObject } from '../../src/api/index.ts';
 import { decodeJson, KindTable, tableNameOf } from '../../src/kinds/index.ts';
 import { collectLogs } from '../../src/lib/index.ts';
-import {
-  type AccessAttributes,
-  type AccessVerdict,
-  type Durability,
-  noDurability,
-  type StoredObject,
-} from '../../src/local-api/core/index.ts';
+import type {
+  AccessAttributes,
+  AccessVerdict,
+  Durability,
+  StoredObject,
+} from '../../src/local-api/api/index.ts';
 import {
   type KindLoops,
   type LoopNeeds,
@@ -18,6 +17,7 @@ import {
 import { makeSigningDesk } from '../../src/local-api/security/index.ts';
 import { type Identity, makeCertificateRequest, newEcKey } from '../../src/protocols/x509/index.ts';
 import { type CallOptions, LocalApiRig, refusedWith } from './local-api-rig.ts';
+import { noDurability } from './no-durability.ts';
 import { settle } from './virtual-clock.ts';
 
 /** A request for a certificate, as the field of the object holds it. */

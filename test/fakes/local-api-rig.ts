@@ -6,14 +6,12 @@ import {
   type ApiAnswer,
   type ApiCall,
   type ApiUser,
-  adminUser,
   type Catalogue,
   type Durability,
   type KindRules,
   LocalApi,
   localResources,
   makeCatalogue,
-  noDurability,
   type ObjectList,
   ObjectStore,
   type ResourceVerb,
@@ -21,8 +19,10 @@ import {
   StatusError,
   type StoredObject,
   type WatchLine,
-} from '../../src/local-api/core/index.ts';
+} from '../../src/local-api/api/index.ts';
 import { plainRules } from '../simulator/api/plain-rules.ts';
+import { adminUser } from './api-users.ts';
+import { noDurability } from './no-durability.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface LocalApiRigOptions {

@@ -4,19 +4,19 @@ import { type Clock, collectLogs, seededRandom } from '../../src/lib/index.ts';
 import {
   type ApiAnswer,
   type ApiCall,
-  adminUser,
   LocalApi,
   localResources,
   makeCatalogue,
-  noDurability,
   ObjectStore,
   type ResourceVerb,
   StatusError,
   type StoredObject,
-} from '../../src/local-api/core/index.ts';
+} from '../../src/local-api/api/index.ts';
 import { podRules } from '../../src/local-api/pods/index.ts';
 import { plainRules } from '../simulator/api/plain-rules.ts';
 import { type RecordedAnswer, recordable, surroundings } from '../testdata/pods/recorded.ts';
+import { adminUser } from './api-users.ts';
+import { noDurability } from './no-durability.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface Wish {

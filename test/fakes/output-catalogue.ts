@@ -1,5 +1,5 @@
-import { type Catalogue, makeCatalogue } from '../../src/local-api/core/catalogue.ts';
-import type { ResourceView, StoredObject } from '../../src/local-api/core/index.ts';
+import type { ResourceView, StoredObject } from '../../src/local-api/api/index.ts';
+import { type Catalogue, makeCatalogue } from '../../src/local-api/registry/catalogue.ts';
 
 /** The catalogue as it is served, but for the rules: what is told of a resource does not depend on them. */
 export function outputCatalogue(): Catalogue {

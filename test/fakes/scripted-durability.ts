@@ -1,5 +1,5 @@
 import { Waiters } from '../../src/lib/index.ts';
-import type { Durability, ObjectChange } from '../../src/local-api/core/index.ts';
+import type { Durability, ObjectChange } from '../../src/local-api/api/index.ts';
 
 /** Makes safe what it is told to, and no more. */
 export class ScriptedDurability implements Durability {

@@ -7,13 +7,12 @@ import {
   type ObjectReader,
   resourceAccess,
   type StoredObject,
-} from '../../src/local-api/core/index.ts';
-import type { CallerFacts } from '../../src/local-api/http/front-deps.ts';
+} from '../../src/local-api/api/index.ts';
+import type { CallerFacts } from '../../src/local-api/http/server-deps.ts';
 import type { TokenClaims, TokenDesk } from '../../src/local-api/kinds/index.ts';
 import {
   type Authorities,
   type Grant,
-  MemoryAuthorityFiles,
   makeAuthenticator,
   makeAuthorizer,
   makeFrontSecurity,
@@ -21,6 +20,7 @@ import {
   openAuthorities,
 } from '../../src/local-api/security/index.ts';
 import { type Identity, keyPem, newEcKey } from '../../src/protocols/x509/index.ts';
+import { MemoryAuthorityFiles } from './memory-authority-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** Objects as they are put. */

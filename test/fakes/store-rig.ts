@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ApiResource, apiResources } from '../../src/api/index.ts';
 import { type Clock, collectLogs, realClock } from '../../src/lib/index.ts';
-import { ObjectStore } from '../../src/local-api/core/object-store.ts';
-import type { StoredObject } from '../../src/local-api/core/stored-object.ts';
-import { type OpenedStore, openStore, type StoreOptions } from '../../src/local-api/store/index.ts';
+import type { StoredObject } from '../../src/local-api/api/stored-object.ts';
+import { type OpenedStore, openStore, type StoreOptions } from '../../src/local-api/persistence/index.ts';
+import { ObjectStore } from '../../src/local-api/storage/object-store.ts';
 
 const { pods } = apiResources;
 

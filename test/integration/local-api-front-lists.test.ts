@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { test } from 'node:test';
-import type { ApiAnswer } from '../../src/local-api/core/answers.ts';
+import type { ApiAnswer } from '../../src/local-api/api/responses.ts';
 import { FrontRig } from '../fakes/api-front.ts';
 import { until } from '../fakes/until.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
-import { StatusError } from '../../src/local-api/core/contract.ts';
+import { StatusError } from '../../src/local-api/api/api-types.ts';
 import type { FrontStreams, StreamCall } from '../../src/local-api/http/index.ts';
 import { ask, FrontRig, servingTls } from '../fakes/api-front.ts';
 import { CertificateFolder } from '../fakes/certificate-authority.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
-import { type ApiCall, StatusError } from '../../src/local-api/core/contract.ts';
+import { type ApiCall, StatusError } from '../../src/local-api/api/api-types.ts';
 import { FrontRig } from '../fakes/api-front.ts';
 import { until } from '../fakes/until.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
-import type { StoredObject } from '../../src/local-api/core/index.ts';
+import type { StoredObject } from '../../src/local-api/api/index.ts';
 import { asTable, publicPages, versionFacts } from '../../src/local-api/output/index.ts';
 import { readRecorded } from '../cluster/output/recorded.ts';
 import { outputCatalogue } from '../fakes/output-catalogue.ts';

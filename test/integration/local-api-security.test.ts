@@ -11,7 +11,7 @@ import { after, before, describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { parseKubeconfig } from '../../src/api/index.ts';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
-import { StatusError } from '../../src/local-api/core/index.ts';
+import { StatusError } from '../../src/local-api/api/index.ts';
 import { Connections } from '../../src/local-api/http/connections.ts';
 import {
   type Authorities,

@@ -12,14 +12,14 @@ import type { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { apiResources } from '../../src/api/index.ts';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
-import type { StatusError } from '../../src/local-api/core/contract.ts';
+import type { StatusError } from '../../src/local-api/api/api-types.ts';
 import type {
   ApiCall,
   ObjectReader,
   ResourceEntry,
   StoredObject,
   World,
-} from '../../src/local-api/core/index.ts';
+} from '../../src/local-api/api/index.ts';
 import {
   type KubeletDoor,
   makeStreams,

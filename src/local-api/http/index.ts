@@ -1,5 +1,5 @@
 /** The HTTPS front of the API: it understands requests, asks who may, and words answers. */
-export { ApiFront, type ListenOptions } from './front.ts';
+export { ApiFront, type ListenOptions } from './api-server.ts';
 export type {
   AccessAnswer,
   CallerFacts,
@@ -13,4 +13,4 @@ export type {
   PeerCertificate,
   PlainAnswer,
   StreamCall,
-} from './front-deps.ts';
+} from './server-deps.ts';

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { nodeUser } from '../../../test/fakes/api-users.ts';
 import { KindsRig, named, requestFor } from '../../../test/fakes/kinds-rig.ts';
 import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
 import { type ApiResource, apiResources, type JsonObject } from '../../api/index.ts';
-import { localResources, nodeUser } from '../core/index.ts';
+import { localResources } from '../api/index.ts';
 
 const { serviceAccounts, certificateSigningRequests } = apiResources;
 

@@ -1,10 +1,10 @@
 import type { PriorityClass, RuntimeClass, Toleration } from '../../kinds/index.ts';
 import { parseQuantity, quantityMilliValue } from '../../lib/index.ts';
 import { dnsLabel, dnsSubdomain, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
-import { forbidden } from '../core/index.ts';
-import { duplicate, forbiddenField, immutable, invalid, oneOf, required } from './causes.ts';
-import { labelCauses, validated } from './metadata.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import { forbidden } from '../api/index.ts';
+import { duplicate, forbiddenField, immutable, invalid, oneOf, required } from '../validation/causes.ts';
+import { labelCauses, validated } from '../validation/metadata.ts';
 import { priorityClasses } from './resources.ts';
 
 export const runtimeClassRules: KindRules = {

@@ -1,8 +1,8 @@
 import { type JsonObject, sameValue } from '../../api/index.ts';
 import { configKey, dnsSubdomain } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
-import { forbiddenField, immutable, invalid, required, tooLong } from './causes.ts';
-import { validated, withFields } from './metadata.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import { forbiddenField, immutable, invalid, required, tooLong } from '../validation/causes.ts';
+import { validated, withFields } from '../validation/metadata.ts';
 
 type Texts = Readonly<Record<string, string>>;
 

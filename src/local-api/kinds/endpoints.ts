@@ -1,10 +1,16 @@
 import { sameValue } from '../../api/index.ts';
 import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../kinds/index.ts';
 import { dnsLabel, dnsSubdomain } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
-import { addressCauses, endpointAddressCauses, portCauses } from './addresses.ts';
-import { invalid, oneOf, required } from './causes.ts';
-import { validated, withFields } from './metadata.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import {
+  addressCauses,
+  endpointAddressCauses,
+  invalid,
+  oneOf,
+  portCauses,
+  required,
+} from '../validation/causes.ts';
+import { validated, withFields } from '../validation/metadata.ts';
 
 export const endpointsRules: KindRules = {
   createByUpdate: 'allowed',

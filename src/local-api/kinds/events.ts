@@ -2,9 +2,9 @@ import type { JsonObject } from '../../api/index.ts';
 import { sameValue } from '../../api/index.ts';
 import type { Event, EventsEvent } from '../../kinds/index.ts';
 import { dnsSubdomain, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, ResourceView, StoredObject } from '../core/index.ts';
-import { immutable, invalid, required } from './causes.ts';
-import { withFields } from './metadata.ts';
+import type { FieldCause, KindRules, ResourceView, StoredObject } from '../api/index.ts';
+import { immutable, invalid, required } from '../validation/causes.ts';
+import { withFields } from '../validation/metadata.ts';
 import { events } from './resources.ts';
 
 /** Kept as the core group has them; what was asked by the other group is checked more strictly besides. */

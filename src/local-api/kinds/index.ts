@@ -13,7 +13,7 @@ export type {
   SigningOrder,
   TokenClaims,
   TokenDesk,
-} from './desks.ts';
+} from '../api/auth-types.ts';
+export type { KindLoops, LoopNeeds, OwnService } from '../controllers/index.ts';
 export { type KindNeeds, type Kinds, makeKinds } from './kinds.ts';
-export type { KindLoops, LoopNeeds, OwnService } from './loops/index.ts';
-export { serverUser } from './server-user.ts';
+export { serverUser } from './resources.ts';

@@ -1,10 +1,10 @@
 import type { Namespace } from '../../kinds/index.ts';
+import { TypedEvents } from '../../lib/index.ts';
 import { dnsLabel } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
-import { forbidden } from '../core/index.ts';
-import { invalid } from './causes.ts';
-import type { ForcedEnds } from './forced-ends.ts';
-import { finalizerCauses, validated } from './metadata.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import { forbidden } from '../api/index.ts';
+import { invalid } from '../validation/causes.ts';
+import { finalizerCauses, validated } from '../validation/metadata.ts';
 import { namespaces } from './resources.ts';
 
 /** What holds a namespace until all that is in it is gone. */
@@ -75,4 +75,30 @@ function phaseCauses({ metadata, status }: StoredObject): readonly FieldCause[] 
     metadata.deletionTimestamp === undefined ? ['Active', 'empty'] : ['Terminating', 'not empty'];
   if (phase === wanted) return [];
   return [invalid('status.Phase', phase, `may only be '${wanted}' if \`deletionTimestamp\` is ${empty}`)];
+}
+
+/** Namespaces somebody insisted to be rid of: what holds their contents is not waited for. */
+export class ForcedEnds {
+  readonly #uids = new Set<string>();
+  readonly #events = new TypedEvents<{ added: string }>((error) => {
+    throw error;
+  });
+
+  add({ name, uid }: { readonly name: string; readonly uid: string }): void {
+    this.#uids.add(uid);
+    this.#events.emit('added', name);
+  }
+
+  has(uid: string): boolean {
+    return this.#uids.has(uid);
+  }
+
+  forget(uid: string): void {
+    this.#uids.delete(uid);
+  }
+
+  /** Calls back with the name of each, at once. */
+  onAdded(told: (name: string) => void): Disposable {
+    return this.#events.on('added', told);
+  }
 }

@@ -3,9 +3,9 @@ import { sameValue } from '../../api/index.ts';
 import type { Node, NodeSpec, Taint } from '../../kinds/index.ts';
 import { parseQuantity, quantityMilliValue } from '../../lib/index.ts';
 import { dnsSubdomain, labelValue, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
-import { duplicate, forbiddenField, invalid, notSupported, required } from './causes.ts';
-import { validated, withFields } from './metadata.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import { duplicate, forbiddenField, invalid, notSupported, required } from '../validation/causes.ts';
+import { validated, withFields } from '../validation/metadata.ts';
 
 export const nodeRules: KindRules = {
   // A node registers with its status; from then on each is written by itself.

@@ -2,9 +2,9 @@ import { sameValue } from '../../api/index.ts';
 import type { Lease, LimitRangeItem, PodDisruptionBudget, ResourceQuota } from '../../kinds/index.ts';
 import { parseQuantity, quantityMilliValue } from '../../lib/index.ts';
 import { dnsSubdomain } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
-import { immutable, invalid, oneOf } from './causes.ts';
-import { validated, withFields } from './metadata.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import { immutable, invalid, oneOf } from '../validation/causes.ts';
+import { validated, withFields } from '../validation/metadata.ts';
 
 export const leaseRules: KindRules = {
   createByUpdate: 'allowed',

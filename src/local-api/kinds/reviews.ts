@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../api/index.ts';
 import type { ResourceAttributes, SubjectAccessReviewSpec, TokenReviewSpec } from '../../kinds/index.ts';
 import { apiTime } from '../../lib/index.ts';
+import type { AccessJudge, TokenDesk } from '../api/auth-types.ts';
 import {
   type AccessAttributes,
   type ActOn,
@@ -12,9 +13,8 @@ import {
   type KindRules,
   resourceAccess,
   type TokenVerdict,
-} from '../core/index.ts';
-import { invalid } from './causes.ts';
-import type { AccessJudge, TokenDesk } from './desks.ts';
+} from '../api/index.ts';
+import { invalid } from '../validation/causes.ts';
 
 /** Questions that are answered and kept nowhere: who is this, and may they do that. */
 

@@ -1,10 +1,18 @@
 import { sameValue } from '../../api/index.ts';
 import type { ServicePort, ServiceSpec } from '../../kinds/index.ts';
 import { dnsLabel, dnsSubdomain, portName, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, StoredObject, WriteContext } from '../core/index.ts';
-import { addressCauses, endpointAddressCauses, portCauses } from './addresses.ts';
-import { duplicate, forbiddenField, invalid, oneOf, required } from './causes.ts';
-import { labelCauses } from './metadata.ts';
+import type { FieldCause, StoredObject, WriteContext } from '../api/index.ts';
+import {
+  addressCauses,
+  duplicate,
+  endpointAddressCauses,
+  forbiddenField,
+  invalid,
+  oneOf,
+  portCauses,
+  required,
+} from '../validation/causes.ts';
+import { labelCauses } from '../validation/metadata.ts';
 
 /** What is wrong with a service. */
 

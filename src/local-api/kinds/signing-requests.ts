@@ -2,11 +2,11 @@ import { sameValue } from '../../api/index.ts';
 import type { CertificateSigningRequest, CertificateSigningRequestCondition } from '../../kinds/index.ts';
 import { apiTime } from '../../lib/index.ts';
 import { dnsSubdomain, type TextRule } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
-import { forbidden } from '../core/index.ts';
-import { duplicate, forbiddenField, invalid, notSupported, oneOf, required } from './causes.ts';
-import type { SigningDesk } from './desks.ts';
-import { validated, withFields } from './metadata.ts';
+import type { SigningDesk } from '../api/auth-types.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import { forbidden } from '../api/index.ts';
+import { duplicate, forbiddenField, invalid, notSupported, oneOf, required } from '../validation/causes.ts';
+import { validated, withFields } from '../validation/metadata.ts';
 import { certificateSigningRequests } from './resources.ts';
 
 type Condition = CertificateSigningRequestCondition;

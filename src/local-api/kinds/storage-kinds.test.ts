@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { KindsRig, named } from '../../../test/fakes/kinds-rig.ts';
 import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources } from '../../api/index.ts';
-import { localResources } from '../core/index.ts';
+import { localResources } from '../api/index.ts';
 
 const { persistentVolumes, persistentVolumeClaims, runtimeClasses, csiNodes, csiDrivers } = apiResources;
 const { storageClasses } = localResources;

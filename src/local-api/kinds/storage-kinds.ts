@@ -1,7 +1,7 @@
 import { type JsonObject, sameValue } from '../../api/index.ts';
 import type { CSIDriver, CSINode, CSINodeDriver, StorageClass, VolumeAttachment } from '../../kinds/index.ts';
 import { dnsSubdomain, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
 import {
   duplicate,
   forbiddenField,
@@ -11,8 +11,8 @@ import {
   oneOf,
   required,
   tooLong,
-} from './causes.ts';
-import { validated } from './metadata.ts';
+} from '../validation/causes.ts';
+import { validated } from '../validation/metadata.ts';
 
 const mostParameterBytes = 256 * 1024;
 const mostParameters = 512;

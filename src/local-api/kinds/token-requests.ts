@@ -6,6 +6,7 @@ import type {
   TokenRequestSpec,
 } from '../../kinds/index.ts';
 import { apiTime, type Random, randomHex } from '../../lib/index.ts';
+import type { Bearer, TokenClaims, TokenDesk } from '../api/auth-types.ts';
 import {
   type ActOn,
   type ApiCall,
@@ -20,9 +21,8 @@ import {
   referencesOf,
   type StoredObject,
   type World,
-} from '../core/index.ts';
-import { invalid } from './causes.ts';
-import type { Bearer, TokenClaims, TokenDesk } from './desks.ts';
+} from '../api/index.ts';
+import { invalid } from '../validation/causes.ts';
 import {
   csiDrivers,
   nodes,

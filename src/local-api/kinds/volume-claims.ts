@@ -8,10 +8,10 @@ import {
   type KindRules,
   type StoredObject,
   type WriteContext,
-} from '../core/index.ts';
-import { changedPaths } from '../pods/changed-paths.ts';
-import { forbiddenField, immutable, invalid, oneOf, required } from './causes.ts';
-import { validated, withFields } from './metadata.ts';
+} from '../api/index.ts';
+import { forbiddenField, immutable, invalid, oneOf, required } from '../validation/causes.ts';
+import { changedPaths } from '../validation/changed-paths.ts';
+import { validated, withFields } from '../validation/metadata.ts';
 import { persistentVolumeClaims, storageClasses } from './resources.ts';
 import { accessCauses, classNameCauses, positiveCauses, protectedBy, volumeModes } from './volumes.ts';
 

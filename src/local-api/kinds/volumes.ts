@@ -2,10 +2,10 @@ import { sameValue } from '../../api/index.ts';
 import type { PersistentVolume, PersistentVolumeSpec } from '../../kinds/index.ts';
 import { apiTime, parseQuantity, quantityMilliValue } from '../../lib/index.ts';
 import { dnsSubdomain, pathWithoutBacksteps } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
-import { changedPaths } from '../pods/changed-paths.ts';
-import { forbiddenField, immutable, invalid, notSupported, oneOf, required } from './causes.ts';
-import { validated, withFields } from './metadata.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import { forbiddenField, immutable, invalid, notSupported, oneOf, required } from '../validation/causes.ts';
+import { changedPaths } from '../validation/changed-paths.ts';
+import { validated, withFields } from '../validation/metadata.ts';
 
 export const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 export const volumeModes = ['Block', 'Filesystem'];

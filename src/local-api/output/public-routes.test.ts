@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { outputCatalogue } from '../../../test/fakes/output-catalogue.ts';
-import { publicPages } from './public-pages.ts';
-import { publicRoutes } from './public-routes.ts';
-import { versionFacts } from './version.ts';
+import { publicPages, publicRoutes, versionFacts } from './public-routes.ts';
 
 const sources = { kubernetes: 'v1.36.4', kubeling: '0.1.0', node: 'v26.1.0', platform: 'linux', arch: 'x64' };
 const options = { catalogue: outputCatalogue(), version: versionFacts(sources) };

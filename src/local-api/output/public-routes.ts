@@ -1,12 +1,20 @@
 import { createHash } from 'node:crypto';
 import { kindTable } from '../../kinds/index.ts';
-import type { ResourceEntry } from '../core/index.ts';
-import { aggregatedDiscovery, aggregatedType, wantsAggregated } from './discovery/aggregated.ts';
-import { type GroupVersion, groupVersionPath, groupVersions } from './discovery/groups.ts';
-import { apiGroup, apiGroupList, apiResourceList, apiVersions } from './discovery/legacy.ts';
+import type { ResourceEntry } from '../api/index.ts';
+import {
+  aggregatedDiscovery,
+  aggregatedType,
+  apiGroup,
+  apiGroupList,
+  apiResourceList,
+  apiVersions,
+  type GroupVersion,
+  groupVersionPath,
+  groupVersions,
+  wantsAggregated,
+} from './discovery.ts';
 import { descriptionText } from './openapi/descriptions.ts';
 import { openApiDocument } from './openapi/document.ts';
-import type { VersionFacts } from './version.ts';
 
 export interface PublicRoutesOptions {
   readonly catalogue: { readonly all: readonly ResourceEntry[] };
@@ -142,5 +150,95 @@ function remembered(make: () => string): () => string {
     const known = kept?.deref() ?? { text: make() };
     kept = new WeakRef(known);
     return known.text;
+  };
+}
+
+interface PageRequest {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly accept: string | undefined;
+  readonly ifNoneMatch: string | undefined;
+}
+
+interface PageAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** The public routes as a front serves them: what a caller has already is not sent again. */
+export function publicPages(options: PublicRoutesOptions): {
+  page(request: PageRequest): PageAnswer | undefined;
+} {
+  const routes = publicRoutes(options);
+  return {
+    page({ path, query, accept, ifNoneMatch }) {
+      const found = routes(path, accept);
+      if (found === undefined) return undefined;
+      const hash = path.startsWith('/openapi/v3/') ? query.get('hash') : null;
+      if (hash !== null && hash !== found.etag) return moved(`${path}?hash=${found.etag}`);
+      const headers = { ETag: `"${found.etag}"`, Vary: 'Accept', ...(hash === null ? {} : forGood) };
+      if (isKnown(ifNoneMatch, found.etag)) return { status: 304, headers, body: '' };
+      return { status: 200, headers: { 'Content-Type': found.contentType, ...headers }, body: found.body };
+    },
+  };
+}
+
+/** At an address with its mark in it a document never changes. */
+const forGood = { 'Cache-Control': 'public, immutable' };
+
+function moved(to: string): PageAnswer {
+  return { status: 301, headers: { Location: to }, body: '' };
+}
+
+function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+  const known = (ifNoneMatch ?? '').split(',').map((each) => each.trim().replace(/^W\//, ''));
+  return known.includes('*') || known.includes(`"${etag}"`);
+}
+
+/** What `/version` answers; the names are what clients look for, whatever a server is made with. */
+export interface VersionFacts {
+  readonly major: string;
+  readonly minor: string;
+  /** The release whose behaviour it has, and the oldest one it can still be asked to have. */
+  readonly emulationMajor: string;
+  readonly emulationMinor: string;
+  readonly minCompatibilityMajor: string;
+  readonly minCompatibilityMinor: string;
+  readonly gitVersion: string;
+  readonly gitCommit: string;
+  readonly gitTreeState: string;
+  readonly buildDate: string;
+  readonly goVersion: string;
+  readonly compiler: string;
+  readonly platform: string;
+}
+
+export interface VersionSources {
+  /** The release of Kubernetes whose API this is, such as `v1.36.4`. */
+  readonly kubernetes: string;
+  readonly kubeling: string;
+  /** As `process.version` has it. */
+  readonly node: string;
+  readonly platform: string;
+  readonly arch: string;
+}
+
+export function versionFacts({ kubernetes, kubeling, node, platform, arch }: VersionSources): VersionFacts {
+  const [major = '', minor = ''] = kubernetes.replace(/^v/, '').split('.');
+  return {
+    major,
+    minor,
+    emulationMajor: major,
+    emulationMinor: minor,
+    minCompatibilityMajor: major,
+    minCompatibilityMinor: String(Number(minor) - 1),
+    gitVersion: `${kubernetes}+kubeling.${kubeling}`,
+    gitCommit: '',
+    gitTreeState: '',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: `node-${node}`,
+    compiler: 'v8',
+    platform: `${platform}/${arch === 'x64' ? 'amd64' : arch}`,
   };
 }

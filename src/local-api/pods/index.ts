@@ -1,3 +1,3 @@
-export { AutoBinder, type AutoBinderOptions } from './auto-binder.ts';
-export { olderBindingRules } from './binding.ts';
-export { podRules } from './rules.ts';
+export { podRules } from './pod-strategy.ts';
+export { AutoBinder, type AutoBinderOptions } from './scheduler.ts';
+export { olderBindingRules } from './subresource-handlers.ts';

@@ -1,7 +1,9 @@
 import type { JsonObject } from '../../api/index.ts';
+import { apiResources } from '../../api/index.ts';
 import type { PodSpec, Pod as WrittenPod } from '../../kinds/index.ts';
 import { apiTime, type Clock } from '../../lib/index.ts';
-import type { StoredObject } from '../core/index.ts';
+import type { StoredObject } from '../api/index.ts';
+import { forbidden } from '../api/index.ts';
 
 /** A stored pod with the types of its fields. */
 export type TypedPod = WrittenPod & { readonly spec: PodSpec };
@@ -47,4 +49,13 @@ export function withCondition(pod: StoredObject, condition: NewCondition, clock:
 
 export function conditionsOf(pod: StoredObject): readonly JsonObject[] {
   return (pod.status?.['conditions'] ?? []) as readonly JsonObject[];
+}
+
+/** A pod that may not be, though nothing is wrong with how it is written. */
+export function refusedPod(
+  { metadata }: StoredObject,
+  why: string,
+  causes?: Parameters<typeof forbidden>[2],
+): Error {
+  return forbidden({ resource: apiResources.pods, name: metadata.name }, why, causes);
 }

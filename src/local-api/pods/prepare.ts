@@ -1,10 +1,18 @@
 import { type JsonObject, sameValue } from '../../api/index.ts';
-import type { Affinity, LabelSelector, PodAffinityTerm, PodSpec } from '../../kinds/index.ts';
+import type {
+  Affinity,
+  Container,
+  EnvVar,
+  LabelSelector,
+  PodAffinityTerm,
+  PodSpec,
+  Volume,
+} from '../../kinds/index.ts';
 import { withPodDefaults } from '../../pods/defaults/index.ts';
 import { computeQosClass, type Pod } from '../../pods/index.ts';
-import { keptPodStatus, type StoredObject, type WriteContext } from '../core/index.ts';
+import type { StoredObject, WriteContext } from '../api/index.ts';
 import { typed, withCondition, withFields, withSpec } from './pod-object.ts';
-import { withShownFields } from './shown-fields.ts';
+import { keptPodStatus } from './pod-status.ts';
 import { enabledHere, type SpecDecoder } from './spec-decoder.ts';
 
 /** What the server makes of a pod before anybody judges it. */
@@ -96,4 +104,44 @@ function expressions(keys: readonly string[], operator: string, labels: Labels):
     const value = labels[key];
     return value === undefined ? [] : [{ key, operator, values: [value] }];
   });
+}
+
+/** Fields every answer shows, whether there is anything in them or not. */
+export function withShownFields(spec: PodSpec): PodSpec {
+  return withFields(spec, {
+    containers: spec.containers.map(withResources),
+    initContainers: spec.initContainers?.map(withResources),
+    ephemeralContainers: spec.ephemeralContainers?.map(withResources),
+    volumes: spec.volumes?.map(withTemplateMeta),
+  });
+}
+
+function withResources<T extends Container>(container: T): T {
+  const env = container.env?.map(withDivisor);
+  return { ...container, resources: container.resources ?? {}, ...(env && { env }) };
+}
+
+function withDivisor(variable: EnvVar): EnvVar {
+  const resourceFieldRef = variable.valueFrom?.resourceFieldRef;
+  if (resourceFieldRef === undefined || resourceFieldRef.divisor !== undefined) return variable;
+  return {
+    ...variable,
+    valueFrom: { ...variable.valueFrom, resourceFieldRef: { ...resourceFieldRef, divisor: '0' } },
+  };
+}
+
+function withTemplateMeta(volume: Volume): Volume {
+  const template = volume.ephemeral?.volumeClaimTemplate;
+  const items = volume.downwardAPI?.items?.map((item) =>
+    item.resourceFieldRef === undefined || item.resourceFieldRef.divisor !== undefined
+      ? item
+      : { ...item, resourceFieldRef: { ...item.resourceFieldRef, divisor: '0' } },
+  );
+  return {
+    ...volume,
+    ...(items && { downwardAPI: { ...volume.downwardAPI, items } }),
+    ...(template && {
+      ephemeral: { volumeClaimTemplate: { ...template, metadata: template.metadata ?? {} } },
+    }),
+  };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '../../api/index.ts';
-import type { StoredObject } from '../core/index.ts';
+import type { StoredObject } from '../api/index.ts';
 import { resizeCauses, resizePart } from './resize.ts';
 
 const amounts = (cpu: string, memory = '64Mi') => ({ cpu, memory });

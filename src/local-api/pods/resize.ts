@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonObject, sameValue } from '../../api/index.ts';
 import type { Container, PodSpec, ResourceRequirements } from '../../kinds/index.ts';
 import { computeQosClass, isSidecar, type Pod, qosClass } from '../../pods/index.ts';
-import type { FieldCause, StoredObject } from '../core/index.ts';
-import { forbiddenField, invalidField } from './causes.ts';
+import type { FieldCause, StoredObject } from '../api/index.ts';
+import { forbiddenField, invalid } from '../validation/causes.ts';
 import { typed, withFields } from './pod-object.ts';
 
 /** Of all that was sent only resources and resize policies count, as long as there are as many containers. */
@@ -56,7 +56,7 @@ export function resizeCauses(before: StoredObject, after: StoredObject): readonl
 function classCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const was = qosClass(before as unknown as Pod);
   if (was === computeQosClass(after as unknown as Pod)) return [];
-  return [invalidField('spec', was, 'Pod QOS Class may not change as a result of resizing')];
+  return [invalid('spec', was, 'Pod QOS Class may not change as a result of resizing')];
 }
 
 /** A kubelet that resizes tells what its containers have. */

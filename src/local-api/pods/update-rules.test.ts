@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { StoredObject } from '../core/index.ts';
+import type { StoredObject } from '../api/index.ts';
 import { updateCauses } from './update-rules.ts';
 
 function podWith(tolerations: readonly object[]): StoredObject {

@@ -1,9 +1,9 @@
 import { type JsonObject, sameValue } from '../../api/index.ts';
 import type { Container, NodeAffinity, NodeSelectorTerm, PodSpec, Toleration } from '../../kinds/index.ts';
-import type { FieldCause, StoredObject } from '../core/index.ts';
-import { forbiddenField, invalidField } from './causes.ts';
-import { changedPaths } from './changed-paths.ts';
-import { mirrorAnnotation, typed, withFields } from './pod-object.ts';
+import type { FieldCause, StoredObject } from '../api/index.ts';
+import { forbiddenField, invalid } from '../validation/causes.ts';
+import { changedPaths } from '../validation/changed-paths.ts';
+import { isMirror, mirrorAnnotation, typed, withFields } from './pod-object.ts';
 
 /** What is wrong with a change of a pod, given that both are sound by themselves. */
 export function updateCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
@@ -50,8 +50,8 @@ function deadlineCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   const [was, is] = [old.activeDeadlineSeconds, spec.activeDeadlineSeconds];
   if (was === undefined) return [];
   if (is === undefined)
-    return [invalidField(field, undefined, 'must not update from a positive integer to nil value')];
-  return is > was ? [invalidField(field, is, 'must be less than or equal to previous value')] : [];
+    return [invalid(field, undefined, 'must not update from a positive integer to nil value')];
+  return is > was ? [invalid(field, is, 'must be less than or equal to previous value')] : [];
 }
 
 function tolerationCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
@@ -91,7 +91,7 @@ function gatedCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   const isKept = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => selector[key] === value);
   const why = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
   return [
-    ...(isKept ? [] : [invalidField('spec.nodeSelector', selector, why)]),
+    ...(isKept ? [] : [invalid('spec.nodeSelector', selector, why)]),
     ...affinityCauses(old.affinity?.nodeAffinity, spec.affinity?.nodeAffinity),
   ];
 }
@@ -108,13 +108,13 @@ function affinityCauses(
   if (was.length === 0) return [];
   if (was.length !== is.length) {
     const why = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
-    return [invalidField(termsPath, is, why)];
+    return [invalid(termsPath, is, why)];
   }
   return was.flatMap((term, index) =>
     isNarrowed(term, is[index])
       ? []
       : [
-          invalidField(
+          invalid(
             `${termsPath}[${index}]`,
             is[index],
             'only additions are allowed (no mutations or deletions)',
@@ -171,4 +171,31 @@ function affinityAsWas(old: PodSpec, spec: PodSpec): JsonObject | undefined {
 
 function withImages(old: readonly Container[], next: readonly Container[]): readonly Container[] {
   return next.map((container, index) => withFields(container, { image: old[index]?.image }));
+}
+
+const field = 'spec.ephemeralContainers';
+
+/** They only ever get more. */
+export function ephemeralCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
+  const next = new Map((typed(after).spec.ephemeralContainers ?? []).map((one) => [one.name, one]));
+  return (typed(before).spec.ephemeralContainers ?? []).flatMap((old) => {
+    const now = next.get(old.name);
+    const what = `existing ephemeral containers "${old.name}"`;
+    if (now === undefined) return [forbiddenField(field, `${what} may not be removed\n`)];
+    if (sameValue(old, now)) return [];
+    const paths = changedPaths(old, now, `${field}[${old.name}]`).join(', ');
+    return [forbiddenField(field, `${what} may not be changed\nchanged: ${paths}`)];
+  });
+}
+
+/** What a node shows of a pod of its own cannot be written to. */
+export function mirrorCauses(before: StoredObject, why: string): readonly FieldCause[] | undefined {
+  return isMirror(before) ? [forbiddenField('[]', why)] : undefined;
+}
+
+/** Of all that was sent only the list of ephemeral containers counts. */
+export function ephemeralPart(before: StoredObject, wanted: JsonObject): StoredObject {
+  const list = (wanted['spec'] as JsonObject | undefined)?.['ephemeralContainers'];
+  const { ephemeralContainers: _, ...rest } = before.spec ?? {};
+  return { ...before, spec: list === undefined ? rest : { ...rest, ephemeralContainers: list } };
 }

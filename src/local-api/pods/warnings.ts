@@ -6,7 +6,7 @@ import {
   type Volume,
 } from '../../kinds/index.ts';
 import { parseQuantity } from '../../lib/index.ts';
-import type { StoredObject } from '../core/index.ts';
+import type { StoredObject } from '../api/index.ts';
 import { typed } from './pod-object.ts';
 
 const specPath = FieldPath.root.child('spec');

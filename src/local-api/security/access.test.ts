@@ -9,8 +9,8 @@ import {
 } from '../../../test/fakes/security-rig.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { apiResources } from '../../api/index.ts';
-import type { ApiUser } from '../core/index.ts';
-import type { CallerFacts } from '../http/front-deps.ts';
+import type { ApiUser } from '../api/index.ts';
+import type { CallerFacts } from '../http/server-deps.ts';
 import { parseGrant } from './roles.ts';
 
 const admin = { commonName: 'kubeling-admin', organizations: ['system:masters'] };

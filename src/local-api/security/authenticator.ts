@@ -2,7 +2,7 @@ import { createHash, type X509Certificate } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../lib/index.ts';
 import { checkChain, holds, readLeaves, type ValidTime } from '../../protocols/x509/index.ts';
-import type { ApiUser } from '../core/index.ts';
+import type { ApiUser } from '../api/index.ts';
 import type { TokenDesk } from '../kinds/index.ts';
 
 /** What a caller shows of itself. */

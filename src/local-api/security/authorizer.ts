@@ -1,7 +1,7 @@
-import type { AccessVerdict, ApiUser, ObjectReader, PathAccess, ResourceAccess } from '../core/index.ts';
-import { judgeNode } from '../core/node-authorizer.ts';
-import { nodeOf } from '../core/request.ts';
+import { nodeOf } from '../api/api-types.ts';
+import type { AccessVerdict, ApiUser, ObjectReader, PathAccess, ResourceAccess } from '../api/index.ts';
 import type { AccessJudge, AccessRules } from '../kinds/index.ts';
+import { judgeNode } from '../node-access/node-authorizer.ts';
 import { authenticatedGroup } from './authenticator.ts';
 import { type Grant, type PathRule, type ResourceRule, rulesEverywhere, rulesOfRoles } from './roles.ts';
 

@@ -1,9 +1,12 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from '../../lib/index.ts';
-import { StatusError } from '../core/contract.ts';
-import type { FrontSecurity } from '../http/front-deps.ts';
+import { StatusError } from '../api/api-types.ts';
+import { type ApiUser, resourceAccess } from '../api/index.ts';
+import { forbidden } from '../api/status-errors.ts';
+import type { FrontSecurity } from '../http/server-deps.ts';
 import type { AccessJudge } from '../kinds/index.ts';
 import type { Authenticator } from './authenticator.ts';
-import { impersonated } from './impersonation.ts';
+import { anonymousUser, authenticatedGroup } from './authenticator.ts';
 
 export interface FrontSecurityDeps {
   readonly authenticator: Authenticator;
@@ -29,4 +32,106 @@ export function makeFrontSecurity({ authenticator, judge, log }: FrontSecurityDe
 
 function unauthorized(): StatusError {
   return new StatusError({ code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
+}
+
+const extraPrefix = 'impersonate-extra-';
+const accountPrefix = 'system:serviceaccount:';
+
+/** Whom somebody wants to be taken for, such as by `kubectl --as`. */
+interface Mask {
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly uid: string | undefined;
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Who is to be asked about: the caller, or whom the caller may pass for and wants to. Throws a StatusError. */
+export function impersonated(user: ApiUser, headers: IncomingHttpHeaders, judge: AccessJudge): ApiUser {
+  const mask = maskIn(headers);
+  if (mask === undefined) return user;
+  for (const [resource, name, group] of neededFor(mask)) check(user, { resource, name, group }, judge);
+  const { name, uid, extra } = mask;
+  return {
+    name,
+    groups: groupsOf(mask),
+    ...(uid === undefined ? {} : { uid }),
+    ...(Object.keys(extra).length === 0 ? {} : { extra }),
+  };
+}
+
+function maskIn(headers: IncomingHttpHeaders): Mask | undefined {
+  const name = textsOf(headers['impersonate-user'])[0] ?? '';
+  const [uid] = textsOf(headers['impersonate-uid']);
+  const groups = textsOf(headers['impersonate-group']);
+  const extra = Object.fromEntries(
+    Object.entries(headers)
+      .filter(([header]) => header.startsWith(extraPrefix))
+      .map(([header, value]) => [keyOf(header.slice(extraPrefix.length)), textsOf(value)]),
+  );
+  const hasMore = uid !== undefined || groups.length > 0 || Object.keys(extra).length > 0;
+  if (name !== '') return { name, groups, uid, extra };
+  if (!hasMore) return undefined;
+  const message = 'requested to impersonate groups, a uid or extra values without impersonating a user';
+  throw new StatusError({
+    code: 500,
+    reason: 'InternalError',
+    message: `Internal error occurred: ${message}`,
+  });
+}
+
+/** Node joins headers of one name by commas; who wants a group with a comma in its name has to do without. */
+function textsOf(value: string | readonly string[] | undefined): readonly string[] {
+  const texts = typeof value === 'string' ? value.split(',') : (value ?? []);
+  return texts.map((text) => text.trim()).filter((text) => text !== '');
+}
+
+function keyOf(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return encoded;
+  }
+}
+
+const authentication = 'authentication.k8s.io';
+
+function neededFor({
+  name,
+  groups,
+  uid,
+  extra,
+}: Mask): (readonly [resource: string, name: string, group: string])[] {
+  const isAccount = name.startsWith(accountPrefix);
+  return [
+    isAccount ? ['serviceaccounts', name.split(':').at(-1) ?? '', ''] : ['users', name, ''],
+    ...groups.map((group) => ['groups', group, ''] as const),
+    ...(uid === undefined ? [] : [['uids', uid, authentication] as const]),
+    ...Object.values(extra)
+      .flat()
+      .map((value) => ['userextras', value, authentication] as const),
+  ];
+}
+
+function check(
+  user: ApiUser,
+  what: { readonly resource: string; readonly name: string; readonly group: string },
+  judge: AccessJudge,
+): void {
+  const verdict = judge.judge(user, resourceAccess({ ...what, verb: 'impersonate', version: 'v1' }));
+  if (verdict.allowed) return;
+  const { resource: plural, name, group } = what;
+  const about = { resource: { group, plural, version: 'v1', kind: plural, scope: 'cluster' }, name } as const;
+  const why = `cannot impersonate resource "${plural}" in API group "${group}" at the cluster scope`;
+  throw forbidden(about, `User "${user.name}" ${why}`);
+}
+
+/** A service account has its groups unless others are wanted; everybody with a name is somebody we know. */
+function groupsOf({ name, groups }: Mask): readonly string[] {
+  if (name === anonymousUser.name) return [...new Set([...groups, ...anonymousUser.groups])];
+  const [, , namespace] = name.startsWith(accountPrefix) ? name.split(':') : [];
+  const own =
+    namespace === undefined || groups.length > 0
+      ? groups
+      : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+  return [...new Set([...own, authenticatedGroup])];
 }

@@ -15,24 +15,26 @@ export {
   makeAuthenticator,
   type Shown,
 } from './authenticator.ts';
+export { type AuthorizerDeps, makeAuthorizer } from './authorizer.ts';
+export { makeSigningDesk } from './certificate-signer.ts';
+export { type AuthorityFiles, realAuthorityFiles } from './credential-files.ts';
+export { type FrontSecurityDeps, makeFrontSecurity } from './front-security.ts';
+export type { KubeconfigWish } from './kubeconfig.ts';
+export { type KubeconfigContents, kubeconfigText } from './kubeconfig.ts';
+export { type Grant, parseGrant, type Role } from './roles.ts';
 export {
   Authorities,
   type AuthoritiesOptions,
   adminName,
+  followCertificates,
   openAuthorities,
   type Rotated,
-} from './authorities.ts';
-export { type AuthorizerDeps, makeAuthorizer } from './authorizer.ts';
-export { type AuthorityFiles, MemoryAuthorityFiles, realAuthorityFiles } from './files.ts';
-export { type FrontSecurityDeps, makeFrontSecurity } from './front-security.ts';
-export { type IssuerPagesDeps, issuerPages } from './issuer-pages.ts';
-export type { KubeconfigWish } from './kept-kubeconfig.ts';
-export { type KubeconfigContents, kubeconfigText, writeKubeconfig } from './kubeconfig.ts';
-export { type Grant, parseGrant, type Role } from './roles.ts';
-export { makeSigningDesk } from './signing-desk.ts';
-export { followCertificates, tlsOptions } from './tls.ts';
-export { defaultIssuer, makeTokenDesk, type TokenDeskOptions } from './token-desk.ts';
+  tlsOptions,
+} from './server-credentials.ts';
+export { defaultIssuer, makeTokenDesk, type TokenDeskOptions } from './token-issuer.ts';
 export {
+  type IssuerPagesDeps,
+  issuerPages,
   jsonWebKeys,
   openidConfiguration,
   openTokenKeys,

@@ -9,7 +9,9 @@ import {
   readPrivateKey,
   writePem,
 } from '../../protocols/x509/index.ts';
-import type { AuthorityFiles } from './files.ts';
+import type { PlainAnswer } from '../http/server-deps.ts';
+import type { TokenDesk } from '../kinds/index.ts';
+import type { AuthorityFiles } from './credential-files.ts';
 
 /** One key tokens are signed with. */
 export interface TokenKey {
@@ -80,5 +82,30 @@ export function openidConfiguration(issuer: string, server: string, keys: TokenK
     response_types_supported: ['id_token'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [...new Set(keys.map(({ algorithm }) => algorithm))],
+  };
+}
+
+export interface IssuerPagesDeps {
+  readonly tokens: Pick<TokenDesk, 'issuer'>;
+  readonly keys: TokenKeys;
+  /** Where the server answers; asked with each request, as it is known only once it does. */
+  readonly server: () => string;
+}
+
+/** What others need to know tokens of ours by themselves, by path. */
+export function issuerPages({
+  tokens,
+  keys,
+  server,
+}: IssuerPagesDeps): Readonly<Record<string, () => PlainAnswer>> {
+  const page = (type: string, value: object): PlainAnswer => ({
+    status: 200,
+    headers: { 'content-type': type, 'cache-control': 'public, max-age=3600' },
+    body: JSON.stringify(value),
+  });
+  return {
+    '/.well-known/openid-configuration': () =>
+      page('application/json', openidConfiguration(tokens.issuer, server(), keys)),
+    '/openid/v1/jwks': () => page('application/jwk-set+json', jsonWebKeys(keys)),
   };
 }

@@ -7,7 +7,7 @@ import {
   tunnelUpgrade,
   type UpgradingClient,
 } from '../../protocols/upgrade/index.ts';
-import type { StoredObject } from '../core/index.ts';
+import type { StoredObject } from '../api/index.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
 import { askKubelet, type KubeletPlace } from './kubelet-door.ts';
 import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';

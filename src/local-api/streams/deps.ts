@@ -1,6 +1,6 @@
 import type { Clock, Logger } from '../../lib/index.ts';
-import type { ObjectReader } from '../core/index.ts';
-import type { FrontStreams, StreamCall } from '../http/front-deps.ts';
+import type { ObjectReader } from '../api/index.ts';
+import type { FrontStreams, StreamCall } from '../http/server-deps.ts';
 import type { KubeletDoor } from './kubelet-door.ts';
 
 export type { StreamCall };

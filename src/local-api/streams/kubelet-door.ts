@@ -3,7 +3,7 @@ import { type RequestOptions, request as tlsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { type Clock, describeError } from '../../lib/index.ts';
 import { type BackendResponse, sendWithConnectDeadline } from '../../protocols/upgrade/index.ts';
-import { internalError, type StoredObject } from '../core/index.ts';
+import { internalError, type StoredObject } from '../api/index.ts';
 
 /** Where a kubelet answers. */
 export interface KubeletPlace {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { StatusError } from '../core/index.ts';
+import { StatusError } from '../api/index.ts';
 import { logQuery } from './log-query.ts';
 
 function refusal(query: string): { readonly code: number; readonly message: string } {

@@ -1,4 +1,4 @@
-import { type FieldCause, StatusError } from '../core/index.ts';
+import { type FieldCause, StatusError } from '../api/index.ts';
 import { badRequest } from './refusals.ts';
 
 const flags = ['follow', 'previous', 'timestamps'] as const;

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { serveWebSocket } from '../../protocols/upgrade/index.ts';
 import { handshakeProblem, offeredProtocols } from '../../protocols/websocket/index.ts';
-import { internalError } from '../core/index.ts';
+import { internalError } from '../api/index.ts';
 import type { Upgrade } from './commands.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
 import { askKubelet } from './kubelet-door.ts';

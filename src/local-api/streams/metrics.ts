@@ -6,7 +6,7 @@ import {
   type ResourceEntry,
   type StoredObject,
   selection,
-} from '../core/index.ts';
+} from '../api/index.ts';
 import { askKubelet, type KubeletDoor } from './kubelet-door.ts';
 import { kubeletOf } from './pod-target.ts';
 import { notFound } from './refusals.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { StoredObject } from '../core/index.ts';
+import type { StoredObject } from '../api/index.ts';
 import { placeOf } from './kubelet-door.ts';
 import { containerOf, nodeNameOf } from './pod-target.ts';
 

@@ -1,5 +1,5 @@
 import { apiResources } from '../../api/index.ts';
-import type { ObjectReader, StoredObject } from '../core/index.ts';
+import type { ObjectReader, StoredObject } from '../api/index.ts';
 import type { StreamCall } from './deps.ts';
 import { type KubeletDoor, type KubeletPlace, placeOf } from './kubelet-door.ts';
 import { badRequest, notFound, unavailable } from './refusals.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ApiResource, apiResources } from '../../api/index.ts';
-import type { ObjectReader, StoredObject } from '../core/index.ts';
+import type { ObjectReader, StoredObject } from '../api/index.ts';
 import type { StreamCall } from './deps.ts';
 import type { KubeletDoor } from './kubelet-door.ts';
 import { allowed, proxyTarget } from './proxy-target.ts';

@@ -1,6 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { type ApiResource, apiResources } from '../../api/index.ts';
-import type { ObjectReader, StoredObject } from '../core/index.ts';
+import type { ObjectReader, StoredObject } from '../api/index.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
 import type { KubeletPlace } from './kubelet-door.ts';
 import { kubeletOf } from './pod-target.ts';

@@ -1,4 +1,4 @@
-import { internalError, type StatusBody, StatusError } from '../core/index.ts';
+import { internalError, type StatusBody, StatusError } from '../api/index.ts';
 
 /** What was asked for, in the way refusals name it. */
 export interface Subject {

@@ -1,5 +1,5 @@
 import { describeError } from '../../lib/index.ts';
-import { StatusError } from '../core/index.ts';
+import { StatusError } from '../api/index.ts';
 import { auditLine } from '../security/audit.ts';
 import { passUpgrade, type StreamTarget, streamTarget } from './commands.ts';
 import type { StreamCall, Streams, StreamsDeps } from './deps.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { nodeUser } from '../../../test/fakes/api-users.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { randomApiFaults, SimulatedApi } from '../../../test/simulator/api/index.ts';
 import { apiResources } from '../../api/index.ts';
 import type { Node } from '../../kinds/index.ts';
 import { collectLogs, pick, randomInt, seededRandom } from '../../lib/index.ts';
-import { nodeUser } from '../../local-api/core/request.ts';
 import { annotations, fullNameOf, isMirrorPod, type Pod, PodManager, podUid } from '../../pods/index.ts';
 import { MirrorPods } from './mirror-pods.ts';
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { nodeUser } from '../../../test/fakes/api-users.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { anInstance, observe } from '../../../test/fakes/runtime-view.ts';
 import { aStatusContext } from '../../../test/fakes/status-context.ts';
@@ -8,7 +9,6 @@ import { randomApiFaults, SimulatedApi } from '../../../test/simulator/api/index
 import { apiResources, PatchSchema } from '../../api/index.ts';
 import type { PodStatus } from '../../kinds/index.ts';
 import { collectLogs, pick, type Random, randomInt, seededRandom } from '../../lib/index.ts';
-import { nodeUser } from '../../local-api/core/request.ts';
 import { isTerminalPhase, type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { generatePodStatus } from '../generate.ts';
 import { StatusManager } from '../status-manager.ts';

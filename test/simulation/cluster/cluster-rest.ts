@@ -1,6 +1,6 @@
 import type { PodStatus } from '../../../src/kinds/index.ts';
 import type { Kubelet } from '../../../src/kubelet/index.ts';
-import type { StoredObject } from '../../../src/local-api/core/stored-object.ts';
+import type { StoredObject } from '../../../src/local-api/api/stored-object.ts';
 import type { PodUid } from '../../../src/pods/index.ts';
 import { sameStatus } from '../../../src/status/index.ts';
 import { plainStatus } from '../../../src/status/writer/plain-status.ts';

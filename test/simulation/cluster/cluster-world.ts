@@ -1,10 +1,10 @@
 import { apiResources, type JsonObject } from '../../../src/api/index.ts';
 import { sleepOn } from '../../../src/lib/clock.ts';
 import { type Clock, instant, type Random } from '../../../src/lib/index.ts';
-import type { StoreChange } from '../../../src/local-api/core/object-store.ts';
-import { nodeUser } from '../../../src/local-api/core/request.ts';
-import type { StoredObject } from '../../../src/local-api/core/stored-object.ts';
+import type { StoredObject } from '../../../src/local-api/api/stored-object.ts';
+import type { StoreChange } from '../../../src/local-api/storage/object-store.ts';
 import { annotations, type Pod } from '../../../src/pods/index.ts';
+import { nodeUser } from '../../fakes/api-users.ts';
 import type { VirtualClock } from '../../fakes/virtual-clock.ts';
 import { randomApiFaults, SimulatedApi } from '../../simulator/index.ts';
 import { apiPodOf, fullNameOf, nodeName, uidOf } from '../manifests.ts';

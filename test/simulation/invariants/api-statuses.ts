@@ -1,5 +1,5 @@
 import type { ContainerStatus, PodStatus } from '../../../src/kinds/index.ts';
-import type { StoredObject } from '../../../src/local-api/core/stored-object.ts';
+import type { StoredObject } from '../../../src/local-api/api/stored-object.ts';
 import { isTerminalPhase } from '../../../src/pods/index.ts';
 import { plainStatus } from '../../../src/status/writer/plain-status.ts';
 import { ownUidOf } from '../cluster/cluster-world.ts';

@@ -1,5 +1,5 @@
 import type { PodStatus } from '../../../src/kinds/index.ts';
-import type { StoredObject } from '../../../src/local-api/core/stored-object.ts';
+import type { StoredObject } from '../../../src/local-api/api/stored-object.ts';
 import { ownUidOf } from '../cluster/cluster-world.ts';
 import { differences } from '../cluster/differences.ts';
 import { everyContainer, type PodSketch } from '../sketch.ts';

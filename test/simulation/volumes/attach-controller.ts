@@ -1,6 +1,6 @@
 import { apiResources, type JsonObject } from '../../../src/api/index.ts';
 import type { Clock, Random, Timer } from '../../../src/lib/index.ts';
-import type { StoredObject } from '../../../src/local-api/core/stored-object.ts';
+import type { StoredObject } from '../../../src/local-api/api/stored-object.ts';
 import { attachedName, attachmentName } from '../../../src/volumes/csi/csi-paths.ts';
 import type { SimulatedApi } from '../../simulator/index.ts';
 import { nodeName } from '../manifests.ts';

@@ -1,4 +1,4 @@
-import { type ApiRequest, type ApiVerb, targetOf } from '../../../src/local-api/core/index.ts';
+import { type ApiRequest, type ApiVerb, targetOf } from '../../../src/local-api/api/index.ts';
 
 export interface CallQuery {
   readonly verb?: ApiVerb;

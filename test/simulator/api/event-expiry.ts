@@ -1,6 +1,6 @@
 import { apiResources } from '../../../src/api/index.ts';
 import type { Clock } from '../../../src/lib/index.ts';
-import type { ObjectStore, StoreChange } from '../../../src/local-api/core/index.ts';
+import type { ObjectStore, StoreChange } from '../../../src/local-api/api/index.ts';
 
 interface Expiry {
   readonly namespace: string | undefined;

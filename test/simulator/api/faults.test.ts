@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ApiObject, isApiCode } from '../../../src/api/index.ts';
 import { type ErrorCode, isKind, KubelingError, seededRandom } from '../../../src/lib/index.ts';
-import { adminUser, nodeUser } from '../../../src/local-api/core/index.ts';
 import { ApiRig, podRef, pods } from '../../fakes/api-rig.ts';
+import { adminUser, nodeUser } from '../../fakes/api-users.ts';
 import { type ApiFault, conflictFault, randomApiFaults, scriptedApiFaults } from './faults.ts';
 
 const says = (code: ErrorCode) => (error: unknown) => isApiCode(error, code);

@@ -1,5 +1,5 @@
 import { pick, type Random } from '../../../src/lib/index.ts';
-import { type ApiRequest, type ApiVerb, targetOf } from '../../../src/local-api/core/index.ts';
+import { type ApiRequest, type ApiVerb, targetOf } from '../../../src/local-api/api/index.ts';
 import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from '../fault-rules.ts';
 
 /** What goes wrong with one call. */

@@ -1,6 +1,6 @@
 import { apiError } from '../../../src/api/index.ts';
 import { type Clock, KubelingError, onAbort, type Random } from '../../../src/lib/index.ts';
-import { type ApiRequest, describeRequest, type Freshness } from '../../../src/local-api/core/index.ts';
+import { type ApiRequest, describeRequest, type Freshness } from '../../../src/local-api/api/index.ts';
 import type { Work } from '../work.ts';
 import type { ApiFault, ApiFaultPlan } from './faults.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { StoredObject } from '../../../src/local-api/core/index.ts';
+import type { StoredObject } from '../../../src/local-api/api/index.ts';
 import { ApiRig, podRef, pods, type Watched } from '../../fakes/api-rig.ts';
 
 type Step =

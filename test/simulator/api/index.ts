@@ -1,18 +1,14 @@
 export type {
   AccessVerdict,
+  ApiRequest,
+  ApiUser,
+  ApiVerb,
   StoreChange,
   StoredMeta,
   StoredObject,
   TokenVerdict,
-} from '../../../src/local-api/core/index.ts';
-export {
-  type ApiRequest,
-  type ApiUser,
-  type ApiVerb,
-  adminUser,
-  bootstrapUser,
-  nodeUser,
-} from '../../../src/local-api/core/index.ts';
+} from '../../../src/local-api/api/index.ts';
+export { adminUser, bootstrapUser, nodeUser } from '../../fakes/api-users.ts';
 export { CallCounts, type CallQuery } from './call-counts.ts';
 export {
   type ApiCallRule,

@@ -8,8 +8,8 @@ import {
   isApiCode,
 } from '../../../src/api/index.ts';
 import type { ErrorCode } from '../../../src/lib/index.ts';
-import { bootstrapUser } from '../../../src/local-api/core/index.ts';
 import { ApiRig, podRef, pods } from '../../fakes/api-rig.ts';
+import { bootstrapUser } from '../../fakes/api-users.ts';
 
 const says = (code: ErrorCode) => (error: unknown) => isApiCode(error, code);
 const denied = says('API_FORBIDDEN');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ApiObject, apiResources, isApiCode } from '../../../src/api/index.ts';
 import type { ErrorCode } from '../../../src/lib/index.ts';
-import type { StoredObject } from '../../../src/local-api/core/index.ts';
+import type { StoredObject } from '../../../src/local-api/api/index.ts';
 import { ApiRig, podRef, pods } from '../../fakes/api-rig.ts';
 
 type Whole = StoredObject & ApiObject;

@@ -1,5 +1,5 @@
 import { apiError } from '../../../src/api/index.ts';
-import { type ApiRequest, describeRequest, StatusError } from '../../../src/local-api/core/index.ts';
+import { type ApiRequest, describeRequest, StatusError } from '../../../src/local-api/api/index.ts';
 
 /** A refusal as a client words it; anything else stays what it is. */
 export function refusedTo(request: ApiRequest, error: unknown): unknown {

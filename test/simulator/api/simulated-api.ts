@@ -12,18 +12,16 @@ import type { Clock, Random } from '../../../src/lib/index.ts';
 import {
   type ApiRequest,
   type ApiUser,
-  adminUser,
   badRequest,
   makeCatalogue,
   notFound,
   ObjectStore,
   Reads,
-  type Reviewers,
-  reviewed,
   type StoreChange,
   type StoredObject,
   Writes,
-} from '../../../src/local-api/core/index.ts';
+} from '../../../src/local-api/api/index.ts';
+import { adminUser } from '../../fakes/api-users.ts';
 import { Work } from '../work.ts';
 import { CallCounts } from './call-counts.ts';
 import { EventExpiry } from './event-expiry.ts';
@@ -31,6 +29,7 @@ import { type ApiFault, type ApiFaultPlan, noApiFaults, type WatchFault } from '
 import { ApiGate } from './gate.ts';
 import { plainRules } from './plain-rules.ts';
 import { answered } from './refused.ts';
+import { type Reviewers, reviewed } from './reviews.ts';
 import { type ApiServerParts, SimulatedClient } from './simulated-client.ts';
 import { TokenIssuer } from './token-requests.ts';
 import { brokenWatch, Watches } from './watches.ts';

@@ -18,14 +18,23 @@ import {
   authorize,
   type Freshness,
   type ObjectStore,
-  plainListOptions,
   type Reads,
-} from '../../../src/local-api/core/index.ts';
+} from '../../../src/local-api/api/index.ts';
 import type { ApiGate } from './gate.ts';
 import { answered } from './refused.ts';
 import type { Watches } from './watches.ts';
 
 /** What the server does when a request has come in and may be carried out. */
+const plainListOptions = {
+  limit: 0,
+  continue: '',
+  resourceVersion: '',
+  match: '',
+  timeoutSeconds: 0,
+  bookmarks: 'unwanted',
+  initialEvents: 'unsaid',
+} as const;
+
 export interface ApiServerParts {
   readonly gate: ApiGate;
   readonly store: ObjectStore;

@@ -15,7 +15,7 @@ import {
   selection,
   tooLargeVersion,
   tooOldVersion,
-} from '../../../src/local-api/core/index.ts';
+} from '../../../src/local-api/api/index.ts';
 import type { Work } from '../work.ts';
 import type { PassingApiEvent, WatchFault } from './faults.ts';
 import { refusedTo } from './refused.ts';

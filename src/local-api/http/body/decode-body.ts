@@ -7,16 +7,23 @@ import {
   tableNameOf,
 } from '../../../kinds/index.ts';
 import { KubelingError, readYaml, Slots, type YamlTree, yamlToJs } from '../../../lib/index.ts';
-import { badRequest, invalidAs } from '../../core/refusals.ts';
+import { badRequest, invalidAs } from '../../api/status-errors.ts';
+import { tooManyValues, unsupportedMediaType } from '../http-errors.ts';
 import { readMediaType } from '../media-types.ts';
-import { tooManyValues, unsupportedMediaType } from '../refusals.ts';
-import { apiVersion, type ExpectedKind, isSameKind, parseApiVersion } from './expected.ts';
-import { breachesOf, type FieldBreach, type FieldValidation, strictText } from './field-validation.ts';
-import { explained, readJsonText } from './json-text.ts';
-import { turnAfter } from './large-bodies.ts';
-import { readEnvelope } from './protobuf-envelope.ts';
-import { ProtobufReader } from './protobuf-value.ts';
-import { SilentFields } from './silent-fields.ts';
+import {
+  apiVersion,
+  breachesOf,
+  type ExpectedKind,
+  type FieldBreach,
+  type FieldValidation,
+  isSameKind,
+  parseApiVersion,
+  strictText,
+} from './expected-kind.ts';
+import { explained, readJsonText } from './json-body.ts';
+import { ProtobufReader, readEnvelope } from './protobuf-object.ts';
+import { turnAfter } from './read-body.ts';
+import { SilentFields } from './zero-values.ts';
 
 /** What was sent, before it is known to be what it should be. */
 interface SentObject {

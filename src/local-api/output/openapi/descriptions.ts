@@ -1,6 +1,5 @@
 import { containerDescriptions } from './descriptions/container.ts';
-import { metaDescriptions } from './descriptions/meta.ts';
-import { otherDescriptions } from './descriptions/other.ts';
+import { metaDescriptions, otherDescriptions } from './descriptions/other.ts';
 import { podDescriptions } from './descriptions/pod.ts';
 import { volumeDescriptions } from './descriptions/volume.ts';
 

@@ -1,12 +1,18 @@
 import type { JsonObject } from '../../../api/index.ts';
 import { KindTable, tableNameOf } from '../../../kinds/index.ts';
-import type { ResourceEntry, ResourceVerb } from '../../core/index.ts';
-import { type GroupVersion, groupVersions } from '../discovery/groups.ts';
+import type { ResourceEntry, ResourceVerb } from '../../api/index.ts';
+import { type GroupVersion, groupVersions } from '../discovery.ts';
 import { Descriptions } from './descriptions.ts';
 import { pathsOf } from './paths.ts';
 import { SchemaFacts } from './schema-facts.ts';
-import { SchemaNames, type TopKind } from './schema-names.ts';
-import { patchSchema, patchSchemaName, type SchemaSources, schemasOf } from './schemas.ts';
+import {
+  patchSchema,
+  patchSchemaName,
+  SchemaNames,
+  type SchemaSources,
+  schemasOf,
+  type TopKind,
+} from './schemas.ts';
 
 /** The document of one group version: all its paths, and the schemas of all kinds that go over them. */
 export function openApiDocument(

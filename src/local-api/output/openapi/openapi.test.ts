@@ -8,7 +8,7 @@ import {
 import { outputCatalogue } from '../../../../test/fakes/output-catalogue.ts';
 import type { JsonObject } from '../../../api/index.ts';
 import { KindTable } from '../../../kinds/index.ts';
-import { groupVersionPath, groupVersions } from '../discovery/groups.ts';
+import { groupVersionPath, groupVersions } from '../discovery.ts';
 import { Descriptions } from './descriptions.ts';
 import { openApiDocument } from './document.ts';
 

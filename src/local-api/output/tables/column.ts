@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../api/index.ts';
-import type { StoredObject } from '../../core/index.ts';
+import type { StoredObject } from '../../api/index.ts';
 
 export interface Column {
   readonly name: string;
@@ -43,4 +43,46 @@ export const plainPrinter: Printer = {
 
 export function orNone(text: string | undefined): string {
   return text === undefined || text === '' ? '<none>' : text;
+}
+
+const minute = 60;
+const hour = 60 * minute;
+const day = 24 * hour;
+const year = 365 * day;
+
+/** From which length on a duration is told how: in one unit, or in a unit and what is left in a smaller one. */
+const steps: readonly {
+  readonly below: number;
+  readonly unit: readonly [number, string];
+  readonly rest?: readonly [number, string];
+}[] = [
+  { below: 2 * minute, unit: [1, 's'] },
+  { below: 10 * minute, unit: [minute, 'm'], rest: [1, 's'] },
+  { below: 3 * hour, unit: [minute, 'm'] },
+  { below: 8 * hour, unit: [hour, 'h'], rest: [minute, 'm'] },
+  { below: 2 * day, unit: [hour, 'h'] },
+  { below: 8 * day, unit: [day, 'd'], rest: [hour, 'h'] },
+  { below: 2 * year, unit: [day, 'd'] },
+  { below: 8 * year, unit: [year, 'y'], rest: [day, 'd'] },
+  { below: Number.POSITIVE_INFINITY, unit: [year, 'y'] },
+];
+
+/** Two or three figures of a duration, as columns show it. Clocks may differ by a second: that still counts as now. */
+export function shortDuration(ms: number): string {
+  const seconds = Math.trunc(ms / 1000);
+  if (seconds < -1) return '<invalid>';
+  if (seconds < 0) return '0s';
+  const step = steps.find(({ below }) => seconds < below);
+  if (step === undefined) return '<invalid>';
+  const [size, name] = step.unit;
+  const whole = `${Math.floor(seconds / size)}${name}`;
+  if (step.rest === undefined) return whole;
+  const rest = Math.floor((seconds % size) / step.rest[0]);
+  return rest === 0 ? whole : `${whole}${rest}${step.rest[1]}`;
+}
+
+/** How long ago a time of an object is. */
+export function ageOf(time: string | undefined | null, nowMs: number): string {
+  const ms = time === undefined || time === null ? Number.NaN : Date.parse(time);
+  return Number.isNaN(ms) ? '<unknown>' : shortDuration(nowMs - ms);
 }

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../../api/index.ts';
-import type { StoredObject } from '../../core/index.ts';
-import { ageOf } from './age.ts';
-import { type Cell, column, nameColumn, type Printer, wide } from './column.ts';
+import type { StoredObject } from '../../api/index.ts';
+import { ageOf, type Cell, column, nameColumn, type Printer, wide } from './column.ts';
 
 export const eventPrinter: Printer = {
   columns: [

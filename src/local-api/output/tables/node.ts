@@ -1,6 +1,8 @@
+import type { JsonObject } from '../../../api/index.ts';
 import type { Node } from '../../../kinds/index.ts';
-import { ageOf } from './age.ts';
-import { ageColumn, type Cell, column, nameColumn, orNone, type Printer, wide } from './column.ts';
+import { addQuantities, formatQuantity, tryParseQuantity } from '../../../lib/index.ts';
+import type { StoredObject } from '../../api/index.ts';
+import { ageColumn, ageOf, type Cell, column, nameColumn, orNone, type Printer, wide } from './column.ts';
 
 export const nodePrinter: Printer = {
   columns: [
@@ -59,4 +61,26 @@ function machineOf({ status }: Node): readonly Cell[] {
 
 function orUnknown(text: string | undefined): string {
   return text === undefined || text === '' ? '<unknown>' : text;
+}
+
+const amounts = ['cpu', 'memory'];
+
+/** What nodes and pods use; a pod's use is that of its containers. */
+export const usagePrinter: Printer = {
+  columns: [
+    nameColumn,
+    ...amounts.map((name) => ({ ...column(name, ''), format: 'quantity' as const })),
+    { ...column('Window', ''), format: 'duration' },
+  ],
+  cells: (object) => [
+    object.metadata.name,
+    ...amounts.map((name) => totalOf(object, name)),
+    String(object['window'] ?? ''),
+  ],
+};
+
+function totalOf(object: StoredObject, amount: string): string {
+  const parts = (object['containers'] ?? [object]) as readonly JsonObject[];
+  const used = parts.flatMap(({ usage }) => tryParseQuantity(String((usage as JsonObject)?.[amount])) ?? []);
+  return used.length === 0 ? '0' : formatQuantity(used.reduce(addQuantities));
 }

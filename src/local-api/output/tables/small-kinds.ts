@@ -1,7 +1,15 @@
 import type { JsonObject } from '../../../api/index.ts';
-import type { StoredObject } from '../../core/index.ts';
-import { ageOf, shortDuration } from './age.ts';
-import { ageColumn, type Cell, type Column, column, nameColumn, type Printer } from './column.ts';
+import type { StoredObject } from '../../api/index.ts';
+import {
+  ageColumn,
+  ageOf,
+  type Cell,
+  type Column,
+  column,
+  nameColumn,
+  type Printer,
+  shortDuration,
+} from './column.ts';
 
 /** Between name and age, what a kind has to show of its own. */
 function between(columns: readonly Column[], cells: (object: StoredObject) => readonly Cell[]): Printer {

@@ -1,8 +1,7 @@
 import type { JsonObject } from '../../../api/index.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../../../kinds/index.ts';
-import type { StoredObject } from '../../core/index.ts';
-import { ageOf } from './age.ts';
-import { ageColumn, column, nameColumn, orNone, type Printer, wide } from './column.ts';
+import type { StoredObject } from '../../api/index.ts';
+import { ageColumn, ageOf, column, nameColumn, orNone, type Printer, wide } from './column.ts';
 
 export const volumePrinter: Printer = {
   columns: [

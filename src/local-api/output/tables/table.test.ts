@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readRecorded } from '../../../../test/cluster/output/recorded.ts';
 import type { JsonObject } from '../../../api/index.ts';
-import type { ResourceEntry, StoredObject } from '../../core/index.ts';
+import type { ResourceEntry, StoredObject } from '../../api/index.ts';
 import { eventsView } from '../../kinds/events.ts';
-import { shortDuration } from './age.ts';
-import { asPartial } from './partial.ts';
-import { asTable } from './table.ts';
+import { shortDuration } from './column.ts';
+import { asPartial, asTable } from './table.ts';
 
 interface Recorded {
   readonly nowMs: number;

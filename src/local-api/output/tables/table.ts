@@ -1,7 +1,30 @@
-import type { JsonObject } from '../../../api/index.ts';
-import type { ResourceEntry, StoredObject } from '../../core/index.ts';
-import { partialOf } from './partial.ts';
-import { printerOf } from './printers.ts';
+import type { ApiResource, JsonObject } from '../../../api/index.ts';
+import type { ResourceEntry, StoredObject } from '../../api/index.ts';
+import { type Printer, plainPrinter } from './column.ts';
+import { eventPrinter } from './event.ts';
+import { nodePrinter, usagePrinter } from './node.ts';
+import { podPrinter } from './pod.ts';
+import { endpointsPrinter, servicePrinter } from './service.ts';
+import {
+  configMapPrinter,
+  disruptionBudgetPrinter,
+  leasePrinter,
+  namespacePrinter,
+  priorityClassPrinter,
+  quotaPrinter,
+  runtimeClassPrinter,
+  secretPrinter,
+  serviceAccountPrinter,
+  signingRequestPrinter,
+} from './small-kinds.ts';
+import {
+  attachmentPrinter,
+  claimPrinter,
+  csiDriverPrinter,
+  csiNodePrinter,
+  storageClassPrinter,
+  volumePrinter,
+} from './storage.ts';
 
 export interface TableWish {
   /** Of the list, or of the one object: its version. */
@@ -48,4 +71,52 @@ function rowObject(object: StoredObject, include: TableWish['includeObject']): J
   if (include === 'Object') return object;
   const marksEnd = object.metadata.annotations?.[initialEventsEnd] === 'true';
   return include === 'Metadata' || marksEnd ? partialOf(object) : null;
+}
+
+/** Only what all objects have in common. */
+export function partialOf({ metadata }: JsonObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: metadata ?? {} };
+}
+
+/** An object, or a list of them, cut down to metadata. */
+export function asPartial(objectOrList: JsonObject): JsonObject {
+  const { items, metadata } = objectOrList;
+  if (!Array.isArray(items)) return partialOf(objectOrList);
+  return {
+    kind: 'PartialObjectMetadataList',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata: metadata ?? {},
+    items: items.map((item: JsonObject) => partialOf(item)),
+  };
+}
+
+/** No two groups have different kinds of one name here. */
+const printers: Readonly<Record<string, Printer>> = {
+  Pod: podPrinter,
+  Node: nodePrinter,
+  Event: eventPrinter,
+  Namespace: namespacePrinter,
+  ServiceAccount: serviceAccountPrinter,
+  ConfigMap: configMapPrinter,
+  Secret: secretPrinter,
+  Service: servicePrinter,
+  Endpoints: endpointsPrinter,
+  PersistentVolume: volumePrinter,
+  PersistentVolumeClaim: claimPrinter,
+  StorageClass: storageClassPrinter,
+  VolumeAttachment: attachmentPrinter,
+  CSINode: csiNodePrinter,
+  CSIDriver: csiDriverPrinter,
+  Lease: leasePrinter,
+  RuntimeClass: runtimeClassPrinter,
+  PriorityClass: priorityClassPrinter,
+  CertificateSigningRequest: signingRequestPrinter,
+  ResourceQuota: quotaPrinter,
+  PodDisruptionBudget: disruptionBudgetPrinter,
+  NodeMetrics: usagePrinter,
+  PodMetrics: usagePrinter,
+};
+
+export function printerOf({ kind }: ApiResource): Printer {
+  return printers[kind] ?? plainPrinter;
 }

@@ -1,7 +1,6 @@
 import type { PriorityClass } from '../../../kinds/index.ts';
-import { localResources, type StoredObject, type WriteContext } from '../../core/index.ts';
-import { typed, withFields, withSpec } from '../pod-object.ts';
-import { refusedPod } from './refuse-pod.ts';
+import { localResources, type StoredObject, type WriteContext } from '../../api/index.ts';
+import { refusedPod, typed, withFields, withSpec } from '../pod-object.ts';
 
 /** How much a pod matters beside others. */
 interface Priority {

@@ -1,8 +1,7 @@
 import { apiResources, sameValue } from '../../../api/index.ts';
 import type { PodSpec, RuntimeClass, Toleration } from '../../../kinds/index.ts';
-import type { StoredObject, WriteContext } from '../../core/index.ts';
-import { typed, withFields, withSpec } from '../pod-object.ts';
-import { refusedPod } from './refuse-pod.ts';
+import type { StoredObject, WriteContext } from '../../api/index.ts';
+import { refusedPod, typed, withFields, withSpec } from '../pod-object.ts';
 
 /** What a pod's runtime costs and where it is to be had comes with its class. */
 export function admitRuntimeClass(pod: StoredObject, { objects }: WriteContext): StoredObject {

@@ -1,9 +1,8 @@
 import { apiResources } from '../../../api/index.ts';
 import type { Container, PodSpec, ServiceAccount, Volume } from '../../../kinds/index.ts';
 import { type Random, randomInt } from '../../../lib/index.ts';
-import { referencesOf, type StoredObject, usesManifestsOnly, type WriteContext } from '../../core/index.ts';
-import { isMirror, typed, withFields, withSpec } from '../pod-object.ts';
-import { refusedPod } from './refuse-pod.ts';
+import { referencesOf, type StoredObject, usesManifestsOnly, type WriteContext } from '../../api/index.ts';
+import { isMirror, refusedPod, typed, withFields, withSpec } from '../pod-object.ts';
 
 const defaultAccount = 'default';
 

@@ -1,0 +1,400 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { nodeUser } from '../../../test/fakes/api-users.ts';
+import { KindsRig, named, requestFor } from '../../../test/fakes/kinds-rig.ts';
+import { ScriptedDurability } from '../../../test/fakes/scripted-durability.ts';
+import { apiResources, type JsonObject } from '../../api/index.ts';
+import { localResources, type StoredObject } from '../api/index.ts';
+
+const { configMaps, serviceAccounts, services, pods, nodes, events } = apiResources;
+const { persistentVolumes, persistentVolumeClaims, certificateSigningRequests } = apiResources;
+const { namespaces, priorityClasses, endpoints, storageClasses } = localResources;
+
+function conditionOf(object: StoredObject | undefined, wanted: string): JsonObject | undefined {
+  const conditions = (object?.status?.['conditions'] ?? []) as readonly JsonObject[];
+  return conditions.find(({ type }) => type === wanted);
+}
+
+test('what must be there is there from the start, and comes back', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  for (const name of ['default', 'kube-system', 'kube-public', 'kube-node-lease']) {
+    assert.ok(rig.get(namespaces, name));
+    assert.ok(rig.get(serviceAccounts, 'default', name));
+    assert.deepEqual(rig.get(configMaps, 'kube-root-ca.crt', name)?.['data'], { 'ca.crt': 'ROOT' });
+  }
+  assert.equal(rig.get(priorityClasses, 'system-node-critical')?.['value'], 2_000_001_000);
+  assert.equal(rig.get(services, 'kubernetes')?.spec?.['clusterIP'], 'None');
+  assert.equal(rig.get(endpoints, 'kubernetes'), undefined);
+  await rig.rig.ask('delete', serviceAccounts, { name: 'default' });
+  await rig.rig.ask('delete', configMaps, { name: 'kube-root-ca.crt' });
+  await rig.rig.ask('delete', priorityClasses, { name: 'system-node-critical' });
+  await rig.rig.ask('delete', services, { name: 'kubernetes' });
+  await rig.settle();
+  assert.ok(rig.get(serviceAccounts, 'default'));
+  assert.ok(rig.get(configMaps, 'kube-root-ca.crt'));
+  assert.ok(rig.get(priorityClasses, 'system-node-critical'));
+  assert.ok(rig.get(services, 'kubernetes'));
+});
+
+test('a new namespace gets an account and the certificates of the server, which stay true', async () => {
+  using rig = new KindsRig();
+  let root = 'ONE';
+  rig.run({ rootCertificates: () => root });
+  await rig.create(namespaces, named('a'));
+  await rig.settle();
+  assert.ok(rig.get(serviceAccounts, 'default', 'a'));
+  const bundle = rig.get(configMaps, 'kube-root-ca.crt', 'a');
+  assert.deepEqual(bundle?.['data'], { 'ca.crt': 'ONE' });
+  assert.ok(bundle);
+  await rig.update(configMaps, { ...bundle, data: {} });
+  await rig.settle();
+  assert.deepEqual(rig.get(configMaps, 'kube-root-ca.crt', 'a')?.['data'], { 'ca.crt': 'ONE' });
+  root = 'TWO';
+  await rig.settle(600_000);
+  assert.deepEqual(rig.get(configMaps, 'kube-root-ca.crt', 'a')?.['data'], { 'ca.crt': 'TWO' });
+});
+
+test('the service of the server is where it can be reached', async () => {
+  using rig = new KindsRig();
+  rig.run({ ownService: { kind: 'at', address: '192.168.1.5', port: 7443 } });
+  const service = rig.get(services, 'kubernetes');
+  assert.equal(service?.spec?.['clusterIP'], '192.168.1.5');
+  assert.deepEqual(service?.spec?.['ports'], [
+    { name: 'https', protocol: 'TCP', port: 7443, targetPort: 7443 },
+  ]);
+  assert.deepEqual(rig.get(endpoints, 'kubernetes')?.['subsets'], [
+    { addresses: [{ ip: '192.168.1.5' }], ports: [{ name: 'https', port: 7443, protocol: 'TCP' }] },
+  ]);
+  rig.run({ ownService: { kind: 'at', address: '192.168.1.6', port: 7443 } });
+  assert.equal(rig.get(services, 'kubernetes')?.spec?.['clusterIP'], '192.168.1.6');
+});
+
+async function withNamespace(rig: KindsRig, name: string): Promise<void> {
+  await rig.create(namespaces, named(name));
+  await rig.settle();
+}
+
+test('a namespace goes with all that is in it', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  await withNamespace(rig, 'a');
+  await rig.create(configMaps, named('c'), { namespace: 'a' });
+  await rig.rig.object('delete', namespaces, { name: 'a' });
+  await rig.settle();
+  assert.equal(rig.get(namespaces, 'a'), undefined);
+  assert.deepEqual(rig.rig.store.all(configMaps, 'a'), []);
+  assert.deepEqual(rig.rig.store.all(serviceAccounts, 'a'), []);
+});
+
+test('a namespace is emptied no faster than its end can be written', async () => {
+  const durability = new ScriptedDurability();
+  using rig = new KindsRig(durability);
+  const commit = async () => {
+    durability.commit(rig.rig.store.version);
+    await rig.settle();
+  };
+  rig.run();
+  await commit();
+  const made = rig.create(namespaces, named('a'));
+  await rig.settle();
+  for (let index = 0; index < 50; index++)
+    void rig.create(configMaps, named(`c${index}`), { namespace: 'a' });
+  await commit();
+  await made;
+  durability.room = 10;
+  const deleted = rig.rig.object('delete', namespaces, { name: 'a' });
+  const waited: number[] = [];
+  for (let round = 0; round < 20 && rig.get(namespaces, 'a') !== undefined; round++) {
+    await rig.settle();
+    waited.push(durability.waiting);
+    await commit();
+  }
+  await deleted;
+  assert.equal(rig.get(namespaces, 'a'), undefined);
+  // What a round tells of itself comes on top.
+  assert.ok(Math.max(...waited) <= 12, String(waited));
+  assert.ok(waited.length > 4, String(waited));
+});
+
+test('the pods of a namespace end in their time before the rest goes', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  await withNamespace(rig, 'a');
+  await rig.create(configMaps, named('c'), { namespace: 'a' });
+  const pod = await rig.create(
+    pods,
+    { metadata: { name: 'p' }, spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] } },
+    { namespace: 'a' },
+  );
+  await rig.rig.object('delete', namespaces, { name: 'a' });
+  await rig.settle();
+  assert.equal(rig.get(pods, 'p', 'a')?.metadata.deletionGracePeriodSeconds, 30);
+  assert.ok(rig.get(configMaps, 'c', 'a'));
+  const remaining = conditionOf(rig.get(namespaces, 'a'), 'NamespaceContentRemaining');
+  assert.equal(remaining?.['status'], 'True');
+  assert.match(String(remaining?.['message']), /pods\. has 1 resource instances \(p\)/);
+  await rig.rig.ask('delete', pods, {
+    namespace: 'a',
+    name: 'p',
+    body: { gracePeriodSeconds: 0, preconditions: { uid: pod.metadata.uid } },
+  });
+  await rig.settle();
+  assert.equal(rig.get(namespaces, 'a'), undefined);
+});
+
+test('what holds a namespace is named, and who insists is rid of it', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  await withNamespace(rig, 'a');
+  await rig.create(
+    configMaps,
+    { metadata: { name: 'stuck', finalizers: ['example.com/hold'] } },
+    { namespace: 'a' },
+  );
+  await rig.rig.object('delete', namespaces, { name: 'a' });
+  await rig.settle();
+  const held = conditionOf(rig.get(namespaces, 'a'), 'NamespaceFinalizersRemaining');
+  assert.equal(
+    held?.['message'],
+    'Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances (configmaps/stuck)',
+  );
+  const forced = { name: 'a', body: { gracePeriodSeconds: 0 } };
+  await rig.rig.object('delete', namespaces, { ...forced, body: { gracePeriodSeconds: 0, dryRun: ['All'] } });
+  await rig.settle(60_000);
+  assert.ok(rig.get(configMaps, 'stuck', 'a'));
+  await rig.rig.object('delete', namespaces, forced);
+  assert.match(rig.warnings.at(-1) ?? '', /finalizers of all that is left in namespace a are removed/);
+  await rig.settle();
+  assert.equal(rig.get(namespaces, 'a'), undefined);
+});
+
+const size = (storage: string) => ({ resources: { requests: { storage } } });
+
+function volume(name: string, storage: string, more: JsonObject = {}): JsonObject {
+  const spec = {
+    capacity: { storage },
+    accessModes: ['ReadWriteOnce'],
+    hostPath: { path: `/${name}` },
+    ...more,
+  };
+  return named(name, { spec });
+}
+
+test('a claim gets the smallest volume that will do, and keeps it', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  await rig.create(persistentVolumes, volume('big', '10Gi'));
+  await rig.create(persistentVolumes, volume('small', '2Gi'));
+  await rig.create(persistentVolumes, volume('tiny', '1Mi'));
+  await rig.create(
+    persistentVolumeClaims,
+    named('c', { spec: { accessModes: ['ReadWriteOnce'], ...size('1Gi') } }),
+  );
+  await rig.settle();
+  const claim = rig.get(persistentVolumeClaims, 'c');
+  assert.equal(claim?.spec?.['volumeName'], 'small');
+  assert.deepEqual(claim?.status, {
+    phase: 'Bound',
+    accessModes: ['ReadWriteOnce'],
+    capacity: { storage: '2Gi' },
+  });
+  assert.equal(rig.get(persistentVolumes, 'small')?.status?.['phase'], 'Bound');
+  assert.equal(rig.get(persistentVolumes, 'big')?.status?.['phase'], 'Available');
+  await rig.rig.ask('delete', persistentVolumes, { name: 'small' });
+  await rig.settle();
+  assert.ok(rig.get(persistentVolumes, 'small'));
+  await rig.rig.ask('delete', persistentVolumeClaims, { name: 'c' });
+  await rig.settle();
+  assert.equal(rig.get(persistentVolumeClaims, 'c'), undefined);
+  assert.equal(rig.get(persistentVolumes, 'small'), undefined);
+});
+
+test('a claim that names its volume gets that one or none; what was given back is given to nobody', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  await rig.create(persistentVolumes, volume('v', '1Gi'));
+  const claim = (name: string) =>
+    rig.create(
+      persistentVolumeClaims,
+      named(name, { spec: { accessModes: ['ReadWriteOnce'], volumeName: 'v', ...size('1Gi') } }),
+    );
+  await claim('first');
+  await rig.settle();
+  await claim('second');
+  await rig.settle();
+  assert.equal(rig.get(persistentVolumeClaims, 'first')?.status?.['phase'], 'Bound');
+  assert.equal(rig.get(persistentVolumeClaims, 'second')?.status?.['phase'], 'Pending');
+  await rig.rig.ask('delete', persistentVolumeClaims, { name: 'first' });
+  await rig.settle();
+  assert.equal(rig.get(persistentVolumes, 'v')?.status?.['phase'], 'Released');
+  assert.equal(rig.get(persistentVolumeClaims, 'second')?.status?.['phase'], 'Pending');
+});
+
+test('what a pod describes as its own claim is made for it, and goes with it', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  await rig.create(persistentVolumes, volume('v', '1Gi'));
+  const template = {
+    metadata: { labels: { app: 'x' } },
+    spec: { accessModes: ['ReadWriteOnce'], ...size('1Gi') },
+  };
+  const spec = { volumes: [{ name: 'scratch', ephemeral: { volumeClaimTemplate: template } }] };
+  const pod = await rig.rig.pod('p', { spec });
+  await rig.settle();
+  const claim = rig.get(persistentVolumeClaims, 'p-scratch');
+  assert.equal(claim?.status?.['phase'], 'Bound');
+  assert.deepEqual(claim?.metadata.labels, { app: 'x' });
+  const { uid } = pod.metadata;
+  assert.deepEqual(claim?.metadata.ownerReferences, [
+    { apiVersion: 'v1', kind: 'Pod', name: 'p', uid, controller: true, blockOwnerDeletion: true },
+  ]);
+  const end = (of: string | undefined) =>
+    rig.rig.ask('delete', pods, { name: 'p', body: { gracePeriodSeconds: 0, preconditions: { uid: of } } });
+  await end(uid);
+  // The next one of its name has a claim of its own, however soon it comes.
+  const next = await rig.rig.pod('p', { spec });
+  await rig.settle();
+  const [owner] = rig.get(persistentVolumeClaims, 'p-scratch')?.metadata.ownerReferences ?? [];
+  assert.equal(owner?.['uid'], next.metadata.uid);
+  await end(next.metadata.uid);
+  await rig.settle();
+  assert.equal(rig.get(persistentVolumeClaims, 'p-scratch'), undefined);
+  assert.equal(rig.get(persistentVolumes, 'v')?.status?.['phase'], 'Released');
+});
+
+test('a claim stays while a pod uses it, and some wait for one', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  await rig.create(
+    storageClasses,
+    named('late', { provisioner: 'x', volumeBindingMode: 'WaitForFirstConsumer' }),
+  );
+  await rig.create(persistentVolumes, volume('v', '1Gi', { storageClassName: 'late' }));
+  const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'late', ...size('1Gi') };
+  await rig.create(persistentVolumeClaims, named('c', { spec }));
+  await rig.settle();
+  assert.equal(rig.get(persistentVolumeClaims, 'c')?.status?.['phase'], 'Pending');
+  const pod = await rig.rig.pod('p', {
+    spec: { volumes: [{ name: 'd', persistentVolumeClaim: { claimName: 'c' } }] },
+  });
+  await rig.settle();
+  assert.equal(rig.get(persistentVolumeClaims, 'c')?.status?.['phase'], 'Bound');
+  await rig.rig.ask('delete', persistentVolumeClaims, { name: 'c' });
+  await rig.settle();
+  assert.ok(rig.get(persistentVolumeClaims, 'c'));
+  await rig.rig.ask('delete', pods, {
+    name: 'p',
+    body: { gracePeriodSeconds: 0, preconditions: { uid: pod.metadata.uid } },
+  });
+  await rig.settle();
+  assert.equal(rig.get(persistentVolumeClaims, 'c'), undefined);
+});
+
+const kubelet = {
+  signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+  usages: ['digital signature', 'client auth'],
+};
+
+function nodeRequest(node: string): string {
+  return requestFor({ commonName: `system:node:${node}`, organizations: ['system:nodes'] });
+}
+
+test('a node gets a certificate of its own without asking anybody', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  const spec = { ...kubelet, request: nodeRequest('n1'), expirationSeconds: 700 };
+  await rig.create(certificateSigningRequests, named('c', { spec }), { user: nodeUser('n1') });
+  await rig.settle();
+  const made = rig.get(certificateSigningRequests, 'c');
+  assert.equal(conditionOf(made, 'Approved')?.['reason'], 'AutoApproved');
+  const text = Buffer.from(String(made?.status?.['certificate']), 'base64').toString();
+  assert.match(text, /BEGIN CERTIFICATE/);
+  const [order] = rig.orders;
+  assert.equal((order?.notAfter ?? 0) - (order?.notBefore ?? 0), 700_000 + 300_000);
+  await rig.settle(3_700_000);
+  assert.equal(rig.get(certificateSigningRequests, 'c'), undefined);
+});
+
+test('a certificate holds no longer than the server signs for, however long is asked for', async () => {
+  using rig = new KindsRig();
+  rig.run({ signedForMs: 120_000 });
+  for (const [name, more] of Object.entries({ none: {}, long: { expirationSeconds: 86_400 } })) {
+    const spec = { ...kubelet, request: nodeRequest('n1'), ...more };
+    await rig.create(certificateSigningRequests, named(name, { spec }), { user: nodeUser('n1') });
+  }
+  await rig.settle();
+  const lives = rig.orders.map(({ notAfter, notBefore }) => notAfter - notBefore);
+  assert.deepEqual(lives, [420_000, 420_000]);
+});
+
+test('others wait for who may approve, and for a day', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  const spec = { ...kubelet, request: nodeRequest('n1') };
+  await rig.create(certificateSigningRequests, named('c', { spec }));
+  await rig.settle(23 * 3_600_000);
+  assert.deepEqual(rig.get(certificateSigningRequests, 'c')?.status, {});
+  await rig.settle(2 * 3_600_000);
+  assert.equal(rig.get(certificateSigningRequests, 'c'), undefined);
+});
+
+test('what was approved but should not be signed fails, and says why', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  const spec = {
+    ...kubelet,
+    request: requestFor({ commonName: 'somebody', organizations: ['system:nodes'] }),
+  };
+  const made = await rig.create(certificateSigningRequests, named('c', { spec }));
+  const status = { conditions: [{ type: 'Approved', status: 'True' }] };
+  await rig.update(certificateSigningRequests, { ...made, status }, { subresource: 'approval' });
+  await rig.settle();
+  const failed = conditionOf(rig.get(certificateSigningRequests, 'c'), 'Failed');
+  assert.equal(failed?.['reason'], 'SignerValidationFailure');
+  assert.equal(failed?.['message'], 'subject common name does not begin with system:node:');
+  assert.deepEqual(rig.orders, []);
+});
+
+test('a serving certificate is for the addresses of the node itself', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  const addresses = [{ type: 'InternalIP', address: '10.0.0.5' }];
+  await rig.create(nodes, named('n1', { status: { addresses } }));
+  const ask = (name: string, ip: string) =>
+    rig.create(
+      certificateSigningRequests,
+      named(name, {
+        spec: {
+          signerName: 'kubernetes.io/kubelet-serving',
+          usages: ['digital signature', 'server auth'],
+          request: requestFor({ commonName: 'system:node:n1', organizations: ['system:nodes'], ips: [ip] }),
+        },
+      }),
+      { user: nodeUser('n1') },
+    );
+  await ask('own', '10.0.0.5');
+  await ask('other', '10.0.0.6');
+  await rig.settle();
+  assert.ok(conditionOf(rig.get(certificateSigningRequests, 'own'), 'Approved'));
+  assert.equal(conditionOf(rig.get(certificateSigningRequests, 'other'), 'Approved'), undefined);
+});
+
+test('events go when their time is over, and when there are too many those of live pods go last', async () => {
+  using rig = new KindsRig();
+  rig.run({ eventsKeptForMs: 3_600_000, mostEvents: 2 });
+  await rig.rig.pod('live');
+  const about = (name: string, pod: string) =>
+    rig.create(events, named(name, { involvedObject: { kind: 'Pod', name: pod, namespace: 'default' } }));
+  await about('live-1', 'live');
+  await rig.settle(1_000);
+  await about('gone-1', 'gone');
+  await about('gone-2', 'gone');
+  await rig.settle(31_000);
+  assert.deepEqual(
+    rig.rig.store.all(events).map(({ metadata }) => metadata.name),
+    ['gone-2', 'live-1'],
+  );
+  await rig.settle(3_700_000);
+  assert.deepEqual(rig.rig.store.all(events), []);
+});

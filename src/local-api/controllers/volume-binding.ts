@@ -1,0 +1,287 @@
+import { apiVersionOf } from '../../api/index.ts';
+import type {
+  LabelSelector,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+} from '../../kinds/index.ts';
+import type { Logger } from '../../lib/index.ts';
+import { compareQuantities, parseQuantity } from '../../lib/index.ts';
+import { type ApiLoop, referencesOf, type StoredObject, type World } from '../api/index.ts';
+import {
+  persistentVolumeClaims as claims,
+  pods,
+  storageClasses,
+  persistentVolumes as volumes,
+} from '../kinds/resources.ts';
+import { claimProtection, isAtLeast, requestedStorage } from '../kinds/volume-claims.ts';
+import { volumeProtection } from '../kinds/volumes.ts';
+import { podOwnerOf } from './ephemeral-claims.ts';
+import type { ServerHand } from './keyed-controller.ts';
+import { keyedLoop } from './keyed-controller.ts';
+
+export interface VolumeBindingDeps {
+  readonly world: World;
+  readonly hand: ServerHand;
+  readonly log: Logger;
+}
+
+const yes = 'yes';
+const boundByUs = 'pv.kubernetes.io/bound-by-controller';
+const bindCompleted = 'pv.kubernetes.io/bind-completed';
+const everything = 'all';
+
+/**
+ * Gives claims the volumes they name or that fit them, tells both what became of it, and keeps what is in use:
+ *
+ *     volume:  Pending ──> Available ──> Bound ──claim gone──> Released
+ *     claim:   Pending ──> Bound ──volume gone──> Lost
+ */
+export function volumeBindingLoop(deps: VolumeBindingDeps): ApiLoop {
+  const watched = [claims, volumes, storageClasses].map(({ plural }) => plural);
+  return keyedLoop({
+    name: 'volume-binding',
+    world: deps.world,
+    log: deps.log,
+    first: () => [everything],
+    keysOf: ({ type, resource, object }) => {
+      if (watched.includes(resource.plural)) return [everything];
+      if (resource.plural !== pods.plural || (type === 'MODIFIED' && !isOver(object))) return [];
+      return claimNames(object).size > 0 ? [everything] : [];
+    },
+    look: () => {
+      bindAll(deps);
+      return undefined;
+    },
+  });
+}
+
+function claimNames(pod: StoredObject): ReadonlySet<string> {
+  return referencesOf(pod).claims;
+}
+
+function isOver({ status }: StoredObject): boolean {
+  return status?.['phase'] === 'Succeeded' || status?.['phase'] === 'Failed';
+}
+
+/** Single nodes have few of them: all are looked at whenever one changes. */
+function bindAll(deps: VolumeBindingDeps): void {
+  const { objects } = deps.world;
+  for (const claim of objects.all(claims)) settleClaim(deps, claim);
+  for (const volume of objects.all(volumes)) settleVolume(deps, volume);
+}
+
+function settleClaim(deps: VolumeBindingDeps, claim: StoredObject): void {
+  if (claim.metadata.deletionTimestamp !== undefined) {
+    releaseClaim(deps, claim);
+    return;
+  }
+  const { objects } = deps.world;
+  const named = asClaim(claim).spec?.volumeName ?? '';
+  const isDone = claim.metadata.annotations?.[bindCompleted] === yes;
+  if (named === '') {
+    const found = mayBind(deps, claim) ? matchFor(claim, objects.all(volumes)) : undefined;
+    if (found !== undefined) bind(deps, claim, found, 'chosen');
+    return;
+  }
+  const volume = objects.get(volumes, undefined, named);
+  if (volume === undefined) {
+    if (isDone) lose(deps, claim);
+  } else if (isDone ? isClaimedBy(volume, claim) : mismatch(claim, volume) === undefined)
+    bind(deps, claim, volume, 'named');
+  else if (isDone) lose(deps, claim);
+}
+
+/** Some classes let a claim wait until a pod wants it. */
+function mayBind({ world: { objects } }: VolumeBindingDeps, claim: StoredObject): boolean {
+  const name = asClaim(claim).spec?.storageClassName ?? '';
+  const found = objects.get(storageClasses, undefined, name) as unknown as StorageClass | undefined;
+  if (found?.volumeBindingMode !== 'WaitForFirstConsumer') return true;
+  const { namespace, name: claimName } = claim.metadata;
+  return objects.all(pods, namespace).some((pod) => claimNames(pod).has(claimName));
+}
+
+function bind(
+  deps: VolumeBindingDeps,
+  claim: StoredObject,
+  volume: StoredObject,
+  how: 'chosen' | 'named',
+): void {
+  const bound = boundVolume(deps, claim, volume);
+  boundClaim(deps, claim, bound, how);
+}
+
+function boundVolume({ hand }: VolumeBindingDeps, claim: StoredObject, volume: StoredObject): StoredObject {
+  const { name, namespace, uid, resourceVersion } = claim.metadata;
+  const before = asVolume(volume).spec?.claimRef;
+  const isNew = before === undefined;
+  const claimRef = {
+    kind: claim.kind,
+    apiVersion: apiVersionOf(claims),
+    namespace,
+    name,
+    uid,
+    resourceVersion,
+  };
+  const held =
+    before?.uid === uid
+      ? volume
+      : hand.update(volumes, {
+          ...(isNew ? annotated(volume, boundByUs) : volume),
+          spec: { ...volume.spec, claimRef },
+        });
+  return inPhase(hand, held, 'Bound');
+}
+
+function annotated(object: StoredObject, name: string): StoredObject {
+  const annotations = { ...object.metadata.annotations, [name]: yes };
+  return { ...object, metadata: { ...object.metadata, annotations } };
+}
+
+function boundClaim(
+  { hand }: VolumeBindingDeps,
+  claim: StoredObject,
+  volume: StoredObject,
+  how: 'chosen' | 'named',
+): void {
+  const marked = annotated(how === 'chosen' ? annotated(claim, boundByUs) : claim, bindCompleted);
+  const wanted = { ...marked, spec: { ...claim.spec, volumeName: volume.metadata.name } };
+  const isDone = claim.metadata.annotations?.[bindCompleted] === yes;
+  const named = isDone ? claim : hand.update(claims, wanted);
+  if (named.status?.['phase'] === 'Bound') return;
+  const { accessModes, capacity } = asVolume(volume).spec ?? {};
+  hand.update(
+    claims,
+    { ...named, status: { ...named.status, phase: 'Bound', accessModes, capacity } },
+    'status',
+  );
+}
+
+function inPhase(hand: ServerHand, volume: StoredObject, phase: string): StoredObject {
+  if (volume.status?.['phase'] === phase) return volume;
+  const { lastPhaseTransitionTime: _, ...status } = volume.status ?? {};
+  return hand.update(volumes, { ...volume, status: { ...status, phase } }, 'status');
+}
+
+function lose({ hand }: VolumeBindingDeps, claim: StoredObject): void {
+  if (claim.status?.['phase'] === 'Lost') return;
+  hand.update(claims, { ...claim, status: { ...claim.status, phase: 'Lost' } }, 'status');
+}
+
+function settleVolume(deps: VolumeBindingDeps, volume: StoredObject): void {
+  const { hand, world } = deps;
+  const ref = asVolume(volume).spec?.claimRef;
+  if (volume.metadata.deletionTimestamp !== undefined && !isInUse(deps, volume)) {
+    dropFinalizer(hand, volumes, volume, volumeProtection);
+    return;
+  }
+  if (ref === undefined) {
+    inPhase(hand, volume, 'Available');
+    return;
+  }
+  const claim = world.objects.get(claims, ref.namespace, ref.name ?? '');
+  const isOwn = claim !== undefined && claim.metadata.uid === ref.uid;
+  if (!isOwn) inPhase(hand, volume, (ref.uid ?? '') === '' ? 'Available' : 'Released');
+}
+
+function isInUse({ world }: VolumeBindingDeps, volume: StoredObject): boolean {
+  const ref = asVolume(volume).spec?.claimRef;
+  if (volume.status?.['phase'] !== 'Bound' || ref === undefined) return false;
+  return world.objects.get(claims, ref.namespace, ref.name ?? '')?.metadata.uid === ref.uid;
+}
+
+/** A claim goes when no pod that has not ended uses it. */
+function releaseClaim({ world, hand }: VolumeBindingDeps, claim: StoredObject): void {
+  const { name, namespace } = claim.metadata;
+  const users = world.objects
+    .all(pods, namespace)
+    .filter((pod) => claimNames(pod).has(name) && !isOver(pod) && (pod.spec?.['nodeName'] ?? '') !== '')
+    .filter((pod) => !isMadeForEarlier(claim, pod));
+  if (users.length === 0) dropFinalizer(hand, claims, claim, claimProtection);
+}
+
+/** The next pod of a name cannot have what was made for the one before it. */
+function isMadeForEarlier(claim: StoredObject, { metadata: { name, uid } }: StoredObject): boolean {
+  const owner = podOwnerOf(claim);
+  return owner !== undefined && owner.name === name && owner.uid !== uid;
+}
+
+function dropFinalizer(
+  hand: ServerHand,
+  resource: typeof claims | typeof volumes,
+  object: StoredObject,
+  finalizer: string,
+): void {
+  const { finalizers = [], ...rest } = object.metadata;
+  if (!finalizers.includes(finalizer)) return;
+  const left = finalizers.filter((name) => name !== finalizer);
+  const metadata = left.length > 0 ? { ...rest, finalizers: left } : rest;
+  hand.update(resource, { ...object, metadata });
+}
+
+/** Which volume a claim gets. */
+
+export function asVolume(object: StoredObject): PersistentVolume {
+  return object as unknown as PersistentVolume;
+}
+
+export function asClaim(object: StoredObject): PersistentVolumeClaim {
+  return object as unknown as PersistentVolumeClaim;
+}
+
+/** Whose a volume is, or is meant to be. */
+export function isClaimedBy(volume: StoredObject, { metadata }: StoredObject): boolean {
+  const ref = asVolume(volume).spec?.claimRef;
+  if (ref === undefined || ref.name !== metadata.name || ref.namespace !== metadata.namespace) return false;
+  return ref.uid === undefined || ref.uid === '' || ref.uid === metadata.uid;
+}
+
+function isFree(volume: StoredObject): boolean {
+  return asVolume(volume).spec?.claimRef === undefined && volume.metadata.deletionTimestamp === undefined;
+}
+
+/** Why a volume that a claim names cannot be its own; undefined if it can. */
+export function mismatch(claim: StoredObject, volume: StoredObject): string | undefined {
+  const [wants, has] = [asClaim(claim).spec ?? {}, asVolume(volume).spec ?? {}];
+  if (!isFree(volume) && !isClaimedBy(volume, claim)) return 'volume is already bound to another claim';
+  if ((wants.storageClassName ?? '') !== (has.storageClassName ?? ''))
+    return 'storageClassName does not match';
+  if ((wants.volumeMode ?? 'Filesystem') !== (has.volumeMode ?? 'Filesystem'))
+    return 'volumeMode does not match';
+  if (!(wants.accessModes ?? []).every((mode) => (has.accessModes ?? []).includes(mode)))
+    return 'accessModes do not match';
+  return isAtLeast(capacityOf(volume), requestedStorage(claim) ?? '0')
+    ? undefined
+    : 'requested PV is too small';
+}
+
+function capacityOf(volume: StoredObject): string {
+  return asVolume(volume).spec?.capacity?.['storage'] ?? '0';
+}
+
+/** The volume that is meant for the claim, or else the smallest that will do. */
+export function matchFor(claim: StoredObject, volumes: readonly StoredObject[]): StoredObject | undefined {
+  const meant = volumes.find((volume) => isClaimedBy(volume, claim));
+  if (meant !== undefined) return mismatch(claim, meant) === undefined ? meant : undefined;
+  const selector = asClaim(claim).spec?.selector;
+  const fitting = volumes.filter(
+    (volume) => isFree(volume) && selects(selector, volume) && mismatch(claim, volume) === undefined,
+  );
+  return fitting.toSorted((a, b) =>
+    compareQuantities(parseQuantity(capacityOf(a)), parseQuantity(capacityOf(b))),
+  )[0];
+}
+
+function selects(selector: LabelSelector | undefined, { metadata: { labels = {} } }: StoredObject): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every(({ key, operator, values = [] }) => {
+      const value = labels[key];
+      if (operator === 'Exists') return value !== undefined;
+      if (operator === 'DoesNotExist') return value === undefined;
+      const isAmong = value !== undefined && values.includes(value);
+      return operator === 'In' ? isAmong : !isAmong;
+    })
+  );
+}

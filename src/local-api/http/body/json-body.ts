@@ -1,0 +1,164 @@
+import { isJsonObject, type JsonObject, mostValues, type PatchKind } from '../../../api/index.ts';
+import { StatusError } from '../../api/api-types.ts';
+import { badRequest } from '../../api/status-errors.ts';
+import { tooManyValues, unsupportedMediaType } from '../http-errors.ts';
+import { readMediaType } from '../media-types.ts';
+
+/** What JSON can say, and which keys were written twice on the way: of those the last one counts. */
+export interface JsonText {
+  readonly value: unknown;
+  /** Such as `spec.containers[0].image`. */
+  readonly duplicates: readonly string[];
+}
+
+/** Deeper than any object of the API; whoever walks over a value may then use the stack. */
+const deepest = 128;
+/** Nobody reads more than these. */
+const mostDuplicates = 100;
+
+/** Throws a refusal for text that is no JSON, nested too deep, or has too many values. */
+export function readJsonText(text: string): JsonText {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw badRequest(`json parse error: ${oneLine(error)}`);
+  }
+  const scan = new KeyScan(text);
+  return { value, duplicates: scan.run() };
+}
+
+/** Puts in front of a refusal what the text was wanted for. */
+export function explained<T>(prefix: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw isBadRequest(error) ? badRequest(prefix + error.message) : error;
+  }
+}
+
+function isBadRequest(error: unknown): error is StatusError {
+  return error instanceof StatusError && error.status.code === 400;
+}
+
+function oneLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replaceAll(/[^\x20-\x7e]+/g, ' ').slice(0, 200);
+}
+
+type Level =
+  | { readonly kind: 'map'; readonly keys: Set<string>; key: string }
+  | { readonly kind: 'list'; index: number };
+
+/** Goes over text that is known to be JSON, and so has to understand but little of it. */
+class KeyScan {
+  readonly #text: string;
+  readonly #levels: Level[] = [];
+  readonly #duplicates = new Set<string>();
+  #expects: 'key' | 'value' = 'value';
+  #values = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  run(): readonly string[] {
+    const text = this.#text;
+    for (let at = 0; at < text.length; at++) {
+      switch (text.charCodeAt(at)) {
+        case 0x22:
+          at = this.#string(at);
+          break;
+        case 0x7b:
+          this.#open({ kind: 'map', keys: new Set(), key: '' });
+          break;
+        case 0x5b:
+          this.#open({ kind: 'list', index: 0 });
+          break;
+        case 0x7d:
+        case 0x5d:
+          this.#levels.pop();
+          this.#expects = 'value';
+          break;
+        case 0x2c:
+          this.#next();
+          break;
+      }
+    }
+    return [...this.#duplicates];
+  }
+
+  /** Answers where the string ends. */
+  #string(start: number): number {
+    let end = this.#text.indexOf('"', start + 1);
+    while (isEscaped(this.#text, end)) end = this.#text.indexOf('"', end + 1);
+    if (this.#expects === 'key') this.#key(this.#text.slice(start, end + 1));
+    return end;
+  }
+
+  #key(quoted: string): void {
+    const level = this.#levels.at(-1);
+    if (level?.kind !== 'map') return;
+    level.key = quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
+    if (level.keys.has(level.key) && this.#duplicates.size < mostDuplicates)
+      this.#duplicates.add(pathOf(this.#levels));
+    level.keys.add(level.key);
+    this.#expects = 'value';
+  }
+
+  #count(): void {
+    if (++this.#values > mostValues) throw tooManyValues(mostValues);
+  }
+
+  #open(level: Level): void {
+    this.#count();
+    if (this.#levels.push(level) > deepest) throw badRequest(`the body is nested more than ${deepest} deep`);
+    this.#expects = level.kind === 'map' ? 'key' : 'value';
+  }
+
+  #next(): void {
+    this.#count();
+    const level = this.#levels.at(-1);
+    if (level?.kind === 'list') level.index++;
+    this.#expects = level?.kind === 'map' ? 'key' : 'value';
+  }
+}
+
+function isEscaped(text: string, quote: number): boolean {
+  let backslashes = 0;
+  while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes++;
+  return backslashes % 2 === 1;
+}
+
+function pathOf(levels: readonly Level[]): string {
+  return levels.reduce((path, level) => {
+    if (level.kind === 'list') return `${path}[${level.index}]`;
+    return path === '' ? level.key : `${path}.${level.key}`;
+  }, '');
+}
+
+const kinds: ReadonlyMap<string, PatchKind> = new Map([
+  ['application/json-patch+json', 'json'],
+  ['application/merge-patch+json', 'merge'],
+  ['application/strategic-merge-patch+json', 'strategic'],
+]);
+
+/** Throws a refusal for a type of patch nobody here knows how to apply. */
+export function patchKind(contentType: string | undefined): PatchKind {
+  const kind = kinds.get(readMediaType(contentType ?? '')?.essence ?? '');
+  if (kind === undefined) throw unsupportedMediaType([...kinds.keys()]);
+  return kind;
+}
+
+export interface PatchBody extends Pick<JsonText, 'duplicates'> {
+  readonly value: JsonObject | readonly unknown[];
+}
+
+/** Whether a patch fits what it is applied to, only that can tell; here it must have the shape of one. */
+export function readPatch(kind: PatchKind, bytes: Buffer): PatchBody {
+  const { value, duplicates } = explained('error decoding patch: ', () => readJsonText(bytes.toString()));
+  if (kind === 'json' && Array.isArray(value)) return { value, duplicates };
+  if (kind !== 'json' && isJsonObject(value)) return { value, duplicates };
+  const must = kind === 'json' ? 'a JSON patch must be a list' : 'a patch must be an object';
+  throw badRequest(`error decoding patch: ${must}`);
+}

@@ -1,0 +1,159 @@
+import { isJsonObject, type JsonObject } from '../../../api/index.ts';
+import type { KindField, KindTable } from '../../../kinds/index.ts';
+
+/**
+ * In protobuf, fields of numbers, strings and truths are always sent by those who write Kubernetes objects, as 0, '' or
+ * false if nobody set them; JSON leaves them out. Only for these fields does such a value say something: they are sent
+ * when they were set, and not otherwise. One kind a line, with its fields behind it.
+ */
+const nullable = `
+AppArmorProfile localhostProfile
+AzureDiskVolumeSource cachingMode fsType readOnly kind
+AzureFilePersistentVolumeSource secretNamespace
+CSIDriverSpec attachRequired podInfoOnMount storageCapacity fsGroupPolicy requiresRepublish seLinuxMount nodeAllocatableUpdatePeriodSeconds serviceAccountTokenInSecrets preventPodSchedulingIfMissing
+CSIVolumeSource readOnly fsType
+CertificateSigningRequestSpec expirationSeconds
+ClientIPConfig timeoutSeconds
+ClusterTrustBundleProjection name signerName optional
+ConfigMap immutable
+ConfigMapEnvSource optional
+ConfigMapKeySelector optional
+ConfigMapProjection optional
+ConfigMapVolumeSource defaultMode optional
+Container restartPolicy
+ContainerStatus started stopSignal
+DeleteOptions gracePeriodSeconds orphanDependents propagationPolicy ignoreStoreReadErrorWithClusterBreakingPotential
+DownwardAPIVolumeFile mode
+DownwardAPIVolumeSource defaultMode
+EndpointAddress nodeName
+EndpointPort appProtocol
+EphemeralContainerCommon restartPolicy
+FCVolumeSource lun
+FileKeySelector optional
+GRPCAction service
+GlusterfsPersistentVolumeSource endpointsNamespace
+HostPathVolumeSource type
+ISCSIPersistentVolumeSource initiatorName
+ISCSIVolumeSource initiatorName
+KeyToPath mode
+LeaseSpec holderIdentity leaseDurationSeconds leaseTransitions strategy preferredHolder
+Lifecycle stopSignal
+ListMeta remainingItemCount
+LoadBalancerIngress ipMode
+LocalVolumeSource fsType
+NodeFeatures supplementalGroupsPolicy
+NodeRuntimeHandlerFeatures recursiveReadOnlyMounts userNamespaces
+NodeSwapStatus capacity
+ObjectMeta deletionGracePeriodSeconds
+OwnerReference controller blockOwnerDeletion
+PersistentVolumeClaimSpec storageClassName volumeMode volumeAttributesClassName
+PersistentVolumeClaimStatus currentVolumeAttributesClassName
+PersistentVolumeSpec volumeMode volumeAttributesClassName
+PodCertificateProjection maxExpirationSeconds
+PodDNSConfigOption value
+PodDisruptionBudgetSpec unhealthyPodEvictionPolicy
+PodResourceClaim resourceClaimName resourceClaimTemplateName
+PodResourceClaimStatus resourceClaimName
+PodSchedulingGroup podGroupName
+PodSecurityContext runAsUser runAsGroup runAsNonRoot supplementalGroupsPolicy fsGroup fsGroupChangePolicy seLinuxChangePolicy
+PodSpec terminationGracePeriodSeconds activeDeadlineSeconds automountServiceAccountToken shareProcessNamespace priority runtimeClassName enableServiceLinks preemptionPolicy setHostnameAsFQDN hostUsers hostnameOverride
+PortStatus error
+Preconditions uid resourceVersion
+PriorityClass preemptionPolicy
+Probe terminationGracePeriodSeconds
+ProjectedVolumeSource defaultMode
+ResourceHealth message
+SeccompProfile localhostProfile
+Secret immutable
+SecretEnvSource optional
+SecretKeySelector optional
+SecretProjection optional
+SecretVolumeSource defaultMode optional
+SecurityContext privileged runAsUser runAsGroup runAsNonRoot readOnlyRootFilesystem allowPrivilegeEscalation procMount
+ServiceAccount automountServiceAccountToken
+ServiceAccountTokenProjection expirationSeconds
+ServicePort appProtocol
+ServiceSpec ipFamilyPolicy allocateLoadBalancerNodePorts loadBalancerClass internalTrafficPolicy trafficDistribution
+StorageClass reclaimPolicy allowVolumeExpansion volumeBindingMode
+TokenRequestSpec expirationSeconds
+Toleration tolerationSeconds
+TopologySpreadConstraint minDomains nodeAffinityPolicy nodeTaintsPolicy
+TypedLocalObjectReference apiGroup
+TypedObjectReference apiGroup namespace
+VolumeAttachmentSource persistentVolumeName
+VolumeError errorCode
+VolumeMount recursiveReadOnly mountPropagation
+VolumeMountStatus recursiveReadOnly
+VolumeNodeResources count
+WindowsSecurityContextOptions gmsaCredentialSpecName gmsaCredentialSpec runAsUserName hostProcess
+`;
+
+/** By kind: the fields that mean something even when they are 0, '' or false. */
+export function nullableFields(): ReadonlyMap<string, ReadonlySet<string>> {
+  const lines = nullable.trim().split('\n');
+  return new Map(
+    lines.map((line) => {
+      const [kind = '', ...fields] = line.split(' ');
+      return [kind, new Set(fields)];
+    }),
+  );
+}
+
+/**
+ * Drops fields that say nothing: an empty list or map, and a 0, '' or false where that is the same as not to say it. An
+ * object that was written with them and one that was written without are stored alike.
+ */
+export class SilentFields {
+  readonly #table: KindTable;
+  readonly #nullable = nullableFields();
+  readonly #telling = new Map<string, ReadonlySet<string>>();
+
+  constructor(table: KindTable) {
+    this.#table = table;
+  }
+
+  /** For an object that was decoded as this kind. */
+  without(kind: string, object: JsonObject): JsonObject {
+    const fields = this.#table.fieldsOf(kind);
+    const telling = this.#tellingOf(kind);
+    return Object.fromEntries(
+      Object.entries(object).flatMap(([name, value]) => {
+        const field = fields.get(name);
+        if (field === undefined) return [[name, value]];
+        const isKept = field.required || telling.has(name) || !isSilent(field, value);
+        return isKept ? [[name, this.#within(field, value)]] : [];
+      }),
+    );
+  }
+
+  #within({ type, shape }: KindField, value: unknown): unknown {
+    if (!this.#table.has(type)) return value;
+    if (shape === 'list' && Array.isArray(value)) return value.map((item) => this.#object(type, item));
+    if (shape === 'map' && isJsonObject(value))
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#object(type, item)]));
+    return this.#object(type, value);
+  }
+
+  #object(type: string, value: unknown): unknown {
+    return isJsonObject(value) ? this.without(type, value) : value;
+  }
+
+  /** Of the kind and of those whose fields it took in. */
+  #tellingOf(kind: string): ReadonlySet<string> {
+    const known = this.#telling.get(kind);
+    if (known !== undefined) return known;
+    const inlined = [...this.#table.wireOf(kind).values()].filter(({ place }) => place === 'inlined');
+    const own = this.#nullable.get(kind) ?? [];
+    const all = new Set([...own, ...inlined.flatMap(({ type }) => [...this.#tellingOf(type)])]);
+    this.#telling.set(kind, all);
+    return all;
+  }
+}
+
+const plainTypes: ReadonlySet<string> = new Set(['string', 'bool', 'int32', 'int64', 'bytes']);
+
+function isSilent({ shape, type }: KindField, value: unknown): boolean {
+  if (shape === 'list') return Array.isArray(value) && value.length === 0;
+  if (shape === 'map') return isJsonObject(value) && Object.keys(value).length === 0;
+  return plainTypes.has(type) && (value === '' || value === 0 || value === false);
+}

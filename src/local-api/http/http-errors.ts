@@ -1,0 +1,77 @@
+import type { ApiUser } from '../api/api-types.ts';
+import { StatusError } from '../api/api-types.ts';
+import type { AccessAttributes, ResourceAccess } from '../api/auth-types.ts';
+import { invalidAs, qualified } from '../api/status-errors.ts';
+
+/** What only the front refuses, in the words of the API. */
+
+export function notAcceptable(accepted: readonly string[]): StatusError {
+  const message = `only the following media types are accepted: ${accepted.join(', ')}`;
+  return new StatusError({ code: 406, reason: 'NotAcceptable', message });
+}
+
+export function unsupportedMediaType(accepted: readonly string[]): StatusError {
+  const message = `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`;
+  return new StatusError({ code: 415, reason: 'UnsupportedMediaType', message });
+}
+
+export function tooLarge(limit: number): StatusError {
+  const message = `Request entity too large: limit is ${limit}`;
+  return new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message });
+}
+
+export function tooManyValues(limit: number): StatusError {
+  const message = `Request entity too large: the body must have at most ${limit} values`;
+  return new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message });
+}
+
+export function tooManyRequests(): StatusError {
+  const message = 'too many requests are under way, please try again later';
+  return new StatusError({
+    code: 429,
+    reason: 'TooManyRequests',
+    message,
+    details: { retryAfterSeconds: 1 },
+  });
+}
+
+export function timedOut(ms: number): StatusError {
+  const message = `Timeout: request did not complete within the allotted ${ms / 1000} s`;
+  return new StatusError({ code: 504, reason: 'Timeout', message, details: { retryAfterSeconds: 1 } });
+}
+
+const reasons = [
+  ['Unsupported value', 'FieldValueNotSupported'],
+  ['Too long', 'FieldValueTooLong'],
+  ['Forbidden', 'FieldValueForbidden'],
+] as const;
+
+/** An option of a request that is not one of those there are; `kind` is that of the options. */
+export function invalidOption(kind: string, field: string, message: string): StatusError {
+  const reason = reasons.find(([words]) => message.startsWith(words))?.[1] ?? 'FieldValueInvalid';
+  return invalidAs({ kind, group: 'meta.k8s.io', name: '' }, [{ reason, field, message }]);
+}
+
+export function notAllowed(user: ApiUser, wanted: AccessAttributes, reason: string | undefined): StatusError {
+  const because = reason === undefined || reason === '' ? '' : `: ${reason}`;
+  if (wanted.to === 'path') {
+    const message = `forbidden: User "${user.name}" cannot ${wanted.verb} path "${wanted.path}"${because}`;
+    return new StatusError({ code: 403, reason: 'Forbidden', message, details: {} });
+  }
+  const { group, resource, name } = wanted;
+  const what = qualified(resource, group);
+  const which = name === '' ? what : `${what} "${name}"`;
+  return new StatusError({
+    code: 403,
+    reason: 'Forbidden',
+    message: `${which} is forbidden: User "${user.name}" cannot ${wantedText(wanted)}${because}`,
+    details: { ...(name === '' ? {} : { name }), ...(group === '' ? {} : { group }), kind: resource },
+  });
+}
+
+function wantedText(wanted: ResourceAccess): string {
+  const { group, resource, subresource, namespace, verb } = wanted;
+  const target = subresource === '' ? resource : `${resource}/${subresource}`;
+  const scope = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`;
+  return `${verb} resource "${target}" in API group "${group}" ${scope}`;
+}

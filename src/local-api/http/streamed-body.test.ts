@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { parse } from 'yaml';
+import { apiResources } from '../../api/index.ts';
+import { StatusError } from '../api/api-types.ts';
+import { makeCatalogue } from '../registry/catalogue.ts';
+import { type Shaping, shapedAnswer } from './negotiation.ts';
+import { isLongList, listPieces, yamlPieces } from './streamed-body.ts';
+
+const entry = makeCatalogue({}).of(apiResources.configMaps);
+
+function listOf(count: number) {
+  const items = Array.from({ length: count }, (_, index) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: `c${index}`, namespace: 'default', creationTimestamp: '2026-01-01T00:00:00Z' },
+    data: { text: `"quoted" ${index} ü` },
+  }));
+  const metadata = { resourceVersion: '7', continue: 'x', remainingItemCount: 3 };
+  return {
+    kind: 'list',
+    code: 200,
+    list: { kind: 'ConfigMapList', apiVersion: 'v1', metadata, items },
+  } as const;
+}
+
+function shaping(shape: Shaping['shape']): Shaping {
+  let nowMs = Date.parse('2026-01-01T00:00:05Z');
+  // A table is of one moment, however long it takes to send it.
+  return { entry, shape, includeObject: 'Metadata', nowMs: () => (nowMs += 1_000) };
+}
+
+describe('a long list', () => {
+  for (const shape of ['whole', 'table', 'partial-list'] as const) {
+    for (const count of [201, 300, 1_234]) {
+      test(`${shape}, of ${count} objects, is the same in pieces as at once`, () => {
+        const pieces = [...listPieces(listOf(count), shaping(shape))];
+        assert.ok(pieces.length > count / 100, String(pieces.length));
+        const whole = shapedAnswer(listOf(count), shaping(shape));
+        assert.equal(pieces.join(''), `${JSON.stringify(whole)}\n`);
+      });
+    }
+  }
+
+  test('indented, is the same in pieces as at once', () => {
+    const pieces = [...listPieces(listOf(300), shaping('whole'), 'indented')];
+    const whole = shapedAnswer(listOf(300), shaping('whole'));
+    assert.equal(pieces.join(''), `${JSON.stringify(whole, null, 2)}\n`);
+  });
+
+  test('of large objects comes in pieces of few', () => {
+    const { list, ...answer } = listOf(100);
+    const items = list.items.map((item) => ({ ...item, data: { text: 'x'.repeat(200_000) } }));
+    const pieces = [...listPieces({ ...answer, list: { ...list, items } }, shaping('whole'))];
+    assert.ok(pieces.slice(3).every(({ length }) => length < 1_100_000));
+  });
+
+  test('is made no faster than it is taken', () => {
+    let made = 0;
+    const answer = listOf(1_000);
+    for (const item of answer.list.items)
+      Object.assign(item, {
+        toJSON() {
+          made++;
+          return {};
+        },
+      });
+    const pieces = listPieces(answer, shaping('table'))[Symbol.iterator]();
+    pieces.next();
+    assert.ok(made <= 100, String(made));
+  });
+
+  test('that cannot be shown as it is wanted is refused before its first piece', () => {
+    assert.throws(() => listPieces(listOf(300), shaping('partial')), StatusError);
+  });
+
+  test('is one of more than a few objects', () => {
+    assert.equal(isLongList(listOf(20)), false);
+    assert.equal(isLongList(listOf(21)), true);
+    assert.equal(isLongList({ kind: 'object', code: 200, object: {} }), false);
+  });
+});
+
+const text = (value: unknown) => [...yamlPieces(value)].join('');
+
+test('an object is written line by line', () => {
+  const value = {
+    kind: 'Pod',
+    spec: { containers: [{ name: 'c', args: ['yes', 'a: b'], ports: [] }, null] },
+  };
+  assert.equal(
+    text({ ...value, empty: {}, none: undefined, number: 1 }),
+    'kind: Pod\nspec:\n  containers:\n    - name: c\n      args:\n        - "yes"\n        - "a: b"\n      ports: []\n    - null\nempty: {}\nnumber: 1\n',
+  );
+});
+
+test('what is written is read as what it was', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
+      const plain: unknown = JSON.parse(JSON.stringify(value));
+      assert.deepEqual(parse(text(plain), { version: '1.1', maxAliasCount: 0 }), plain);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a long list comes in pieces, of which none is made before it is taken', () => {
+  const items = Array.from({ length: 50_000 }, (_, index) => ({ name: `n${index}` }));
+  const pieces = yamlPieces({ items });
+  assert.ok((pieces.next().value ?? '').length < 70_000);
+  assert.ok([...pieces].length > 10);
+});

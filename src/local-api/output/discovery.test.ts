@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { readRecorded } from '../../../test/cluster/output/recorded.ts';
+import { outputCatalogue } from '../../../test/fakes/output-catalogue.ts';
+import type { JsonObject } from '../../api/index.ts';
+import type { ResourceEntry } from '../api/index.ts';
+import {
+  aggregatedDiscovery,
+  apiGroup,
+  apiGroupList,
+  apiResourceList,
+  apiVersions,
+  groupVersionPath,
+  groupVersions,
+  wantsAggregated,
+} from './discovery.ts';
+
+const recorded = readRecorded<JsonObject>('discovery');
+const groups = groupVersions(outputCatalogue().all);
+
+type Listed = readonly JsonObject[];
+
+/** A real server has resources that this one leaves out on purpose, but none of ours may be unknown to it. */
+function ofOurs(real: Listed, ours: Listed, name: string): Listed {
+  const names = new Set(ours.map((each) => each[name]));
+  return real.filter((each) => names.has(each[name]));
+}
+
+function withoutHash({ storageVersionHash: _, ...resource }: JsonObject): JsonObject {
+  return resource;
+}
+
+describe('discovery', () => {
+  for (const each of groups) {
+    const path = `/${groupVersionPath(each)}`;
+    it(`of ${path} tells of each resource what a real API server tells`, () => {
+      const made = apiResourceList(each);
+      const real = recorded[path] as JsonObject;
+      const resources = ofOurs(real['resources'] as Listed, made['resources'] as Listed, 'name').map(
+        withoutHash,
+      );
+      assert.deepEqual(made, { ...real, resources });
+    });
+  }
+
+  it('tells the versions of the core group and of each other one', () => {
+    const real = recorded['/api'] as JsonObject;
+    const [{ serverAddress } = { serverAddress: '' }] = real['serverAddressByClientCIDRs'] as readonly {
+      serverAddress: string;
+    }[];
+    assert.deepEqual(apiVersions(groups, serverAddress), real);
+    const list = apiGroupList(groups)['groups'] as Listed;
+    for (const each of groups.filter(({ group }) => group !== '')) {
+      assert.deepEqual(apiGroup([each]), recorded[`/apis/${each.group}`]);
+      const { kind: _, apiVersion: __, ...body } = recorded[`/apis/${each.group}`] as JsonObject;
+      assert.deepEqual(
+        list.find(({ name }) => name === each.group),
+        body,
+      );
+    }
+  });
+
+  for (const [path, of] of [
+    ['/api', 'core'],
+    ['/apis', 'named'],
+  ] as const) {
+    it(`of ${path} all at once tells the same`, () => {
+      const made = aggregatedDiscovery(groups, of);
+      const { body } = recorded[`aggregated ${path}`] as { readonly body: JsonObject };
+      const items = body['items'] as readonly {
+        metadata: JsonObject;
+        versions: readonly { resources: Listed }[];
+      }[];
+      for (const item of made['items'] as typeof items) {
+        const real = items.find(({ metadata }) => metadata['name'] === item.metadata['name']);
+        const ours = item.versions[0]?.resources ?? [];
+        const theirs = ofOurs(real?.versions[0]?.resources ?? [], ours, 'resource');
+        assert.deepEqual(item, { ...real, versions: [{ ...real?.versions[0], resources: theirs }] });
+      }
+      assert.deepEqual({ ...made, items: [] }, { ...body, items: [] });
+    });
+  }
+
+  it('has every group once, the core group first and unknown ones last', () => {
+    const entry = (group: string): ResourceEntry => {
+      const [first] = outputCatalogue().all;
+      if (first === undefined) throw new Error('The catalogue is empty');
+      return { ...first, resource: { ...first.resource, group } };
+    };
+    const told = groupVersions([
+      entry('z.example'),
+      entry('policy'),
+      entry('a.example'),
+      entry(''),
+      entry('policy'),
+    ]);
+    assert.deepEqual(
+      told.map(({ group }) => group),
+      ['', 'policy', 'a.example', 'z.example'],
+    );
+  });
+});
+
+describe('wantsAggregated', () => {
+  const v2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+  const v2beta1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList';
+  const cases: readonly [string | undefined, boolean][] = [
+    [`${v2},${v2beta1},application/json`, true],
+    [`${v2beta1},application/json`, false],
+    [`application/json,${v2}`, false],
+    [`application/json;q=0.5,${v2}`, true],
+    [`${v2};q=0.1,*/*`, false],
+    [v2, true],
+    ['application/json', false],
+    [undefined, false],
+    ['', false],
+  ];
+  for (const [accept, wanted] of cases)
+    it(`is ${wanted} for ${accept}`, () => {
+      assert.equal(wantsAggregated(accept), wanted);
+    });
+});

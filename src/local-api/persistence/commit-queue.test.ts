@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { objectNamed } from '../../../test/fakes/store-rig.ts';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { type ApiResource, apiResources } from '../../api/index.ts';
+import { collectLogs, KubelingError } from '../../lib/index.ts';
+import type { ObjectChange } from '../api/api-types.ts';
+import { whenRoom } from '../storage/durability.ts';
+import { CommitQueue } from './commit-queue.ts';
+import { StoreCallError, type StoreCaller } from './store-thread.ts';
+import type { CommitRequest, Failure, FileFigures } from './worker/messages.ts';
+
+const { pods, events } = apiResources;
+const figures: FileFigures = {
+  objects: 0,
+  logRows: 0,
+  logBytes: 0,
+  fileBytes: 0,
+  walBytes: 0,
+  aheadBytes: 0,
+};
+const full: Failure = { kind: 'full', message: 'database or disk is full' };
+const signal = new AbortController().signal;
+
+/** A queue whose thread does what the test says, when it says so. */
+function queueOnOrder() {
+  const clock = new VirtualClock();
+  const requests: { request: CommitRequest; done: () => void; failed: (failure: Failure) => void }[] = [];
+  const call = (request: CommitRequest) => {
+    const { promise, resolve, reject } = Promise.withResolvers<FileFigures>();
+    const failed = (failure: Failure) => reject(new StoreCallError(failure));
+    requests.push({ request, done: () => resolve(figures), failed });
+    return promise;
+  };
+  const ends: KubelingError[] = [];
+  const { logger, records } = collectLogs(clock);
+  const queue = new CommitQueue(
+    {
+      thread: { call } as unknown as StoreCaller,
+      clock,
+      logger,
+      path: '/data/objects.db',
+      limits: { rows: 100, bytes: 1_000_000 },
+      storeTime: () => clock.monotonicMs(),
+      safetyOf: ({ plural }) => (plural === 'events' ? 'system' : 'disk'),
+      known: ['/events'],
+      onFigures: () => {},
+      onFailed: (error) => ends.push(error),
+    },
+    10,
+  );
+  return { clock, queue, requests, ends, records };
+}
+
+function change(version: number, resource: ApiResource = pods): ObjectChange {
+  return {
+    version,
+    type: 'ADDED',
+    resource,
+    object: objectNamed(`o${version}`, resource, {}),
+    before: undefined,
+  };
+}
+
+/** How a promise stands after everything ready to run has run. */
+async function standingOf(promise: Promise<void>): Promise<string> {
+  let standing = 'waiting';
+  promise.then(
+    () => (standing = 'done'),
+    (error) => (standing = error.code),
+  );
+  await settle();
+  return standing;
+}
+
+describe('changes on their way to the file', () => {
+  it('gather while others are being written', async () => {
+    const { queue, requests } = queueOnOrder();
+    queue.append(change(11));
+    queue.append(change(12));
+    await settle();
+    queue.append(change(13));
+    queue.append(change(14));
+    await settle();
+    assert.equal(requests.length, 1);
+    requests[0]?.done();
+    await settle();
+    assert.deepEqual(
+      requests.map(({ request }) => request.rows.map(({ rev }) => rev)),
+      [
+        [11, 12],
+        [13, 14],
+      ],
+    );
+    assert.equal(queue.committed, 12);
+  });
+
+  it('are synced unless all of them may be lost in a power failure', async () => {
+    const { queue, requests } = queueOnOrder();
+    queue.append(change(11, events));
+    await settle();
+    queue.append(change(12, events));
+    queue.append(change(13));
+    requests[0]?.done();
+    await settle();
+    assert.deepEqual(
+      requests.map(({ request }) => request.safety),
+      ['system', 'disk'],
+    );
+  });
+
+  it('bring along what there is to know of their resource, until the file knows it', async () => {
+    const { queue, requests } = queueOnOrder();
+    queue.append(change(11));
+    queue.append(change(12, events));
+    await settle();
+    requests[0]?.failed(full);
+    await settle();
+    assert.deepEqual(requests[0]?.request.facts, [['/pods', JSON.stringify(pods)]]);
+  });
+
+  it('wake those who wait for them or for less', async () => {
+    const { queue, requests } = queueOnOrder();
+    queue.append(change(11));
+    await settle();
+    queue.append(change(12));
+    const [first, second] = [queue.whenCommitted(11, signal), queue.whenCommitted(12, signal)];
+    requests[0]?.done();
+    assert.deepEqual([await standingOf(first), await standingOf(second)], ['done', 'waiting']);
+  });
+});
+
+describe('room for more', () => {
+  it('ends for who can wait before anybody is refused', async () => {
+    const { queue, requests } = queueOnOrder();
+    for (let index = 0; index < 49; index++) queue.append(change(11 + index));
+    assert.equal(queue.hasRoom, true);
+    queue.append(change(60));
+    assert.deepEqual([queue.hasRoom, queue.refusal()], [false, undefined]);
+    await settle();
+    requests[0]?.done();
+    await settle();
+    assert.equal(queue.hasRoom, true);
+  });
+
+  it('ends by the size of what waits too, and is there again with a disk that was full', async () => {
+    const { clock, queue, requests } = queueOnOrder();
+    const data = { text: 'x'.repeat(600_000) };
+    queue.append({ ...change(11), object: objectNamed('large', pods, { data }) });
+    assert.equal(queue.hasRoom, false);
+    const room = whenRoom(queue, signal);
+    await settle();
+    requests[0]?.failed(full);
+    assert.equal(await standingOf(room), 'waiting');
+    await clock.advance(250);
+    requests[1]?.done();
+    assert.equal(await standingOf(room), 'done');
+  });
+});
+
+describe('a disk that is full', () => {
+  it('is told to all who wait, and what could not be written is tried again with what came since', async () => {
+    const { clock, queue, requests, records } = queueOnOrder();
+    queue.append(change(11));
+    const waiting = queue.whenCommitted(11, signal);
+    await settle();
+    requests[0]?.failed(full);
+    await assert.rejects(waiting, {
+      code: 'STORE_WRITE',
+      message: 'Cannot write to the store /data/objects.db as no room is left on its disk',
+    });
+    assert.equal(queue.refusal()?.code, 'STORE_WRITE');
+    queue.append(change(12));
+    await clock.advance(250);
+    assert.deepEqual(
+      requests[1]?.request.rows.map(({ rev }) => rev),
+      [11, 12],
+    );
+    requests[1]?.done();
+    await settle();
+    assert.equal(queue.refusal(), undefined);
+    assert.equal(queue.committed, 12);
+    assert.deepEqual(
+      [...records].map(({ message }) => message),
+      ['the store cannot be written to', 'the store can be written to again'],
+    );
+  });
+
+  it('is asked again after longer and longer times, five seconds at most', async () => {
+    const { clock, queue, requests } = queueOnOrder();
+    queue.append(change(11));
+    await settle();
+    const delays: number[] = [];
+    for (let round = 0; round < 7; round++) {
+      const count = requests.length;
+      requests.at(-1)?.failed(full);
+      await settle();
+      const before = clock.monotonicMs();
+      while (requests.length === count) await clock.advance(50);
+      delays.push(clock.monotonicMs() - before);
+    }
+    assert.deepEqual(delays, [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
+  });
+});
+
+describe('a store that has ended', () => {
+  it('says so to all who wait when its thread has died, and to whoever owns it', async () => {
+    const { queue, ends } = queueOnOrder();
+    queue.append(change(11));
+    const waiting = queue.whenCommitted(11, signal);
+    queue.fail(new KubelingError('STORE_ENDED', 'its thread has died'));
+    await assert.rejects(waiting, { code: 'STORE_ENDED' });
+    assert.equal(ends.length, 1);
+    queue.append(change(12));
+    await assert.rejects(queue.whenCommitted(12, signal), { code: 'STORE_ENDED' });
+    assert.equal(queue.committed, 10);
+  });
+
+  it('does not try again what found the file damaged', async () => {
+    const { clock, queue, requests, ends } = queueOnOrder();
+    queue.append(change(11));
+    await settle();
+    requests[0]?.failed({ kind: 'corrupt', message: 'database disk image is malformed' });
+    await settle();
+    await clock.advance(60_000);
+    assert.equal(requests.length, 1);
+    assert.equal(ends[0]?.code, 'STORE_CORRUPT');
+  });
+});

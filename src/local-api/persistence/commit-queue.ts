@@ -1,0 +1,320 @@
+import type { ApiResource } from '../../api/index.ts';
+import { type Clock, KubelingError, type Logger, onAbort, type Timer, TypedEvents } from '../../lib/index.ts';
+import type { ObjectChange } from '../api/api-types.ts';
+import type { Durability } from '../storage/durability.ts';
+import { resourceName, rowOf } from './restore.ts';
+import { StoreCallError, type StoreCaller } from './store-thread.ts';
+import type { ChangeRow, CommitRequest, FileFigures, Safety } from './worker/messages.ts';
+
+export interface QueueLimits {
+  /** With more than this waiting no further write should be begun. */
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+export interface QueueDeps {
+  readonly thread: StoreCaller;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly path: string;
+  readonly limits: QueueLimits;
+  /** The store's own time. */
+  readonly storeTime: () => number;
+  /** How safe a change must be before whoever made it is answered. */
+  readonly safetyOf: (resource: ApiResource) => Safety;
+  /** Names of resources that the file knows already. */
+  readonly known: Iterable<string>;
+  readonly onFigures: (figures: FileFigures) => void;
+  /** Told once, when nothing will ever be written any more. */
+  readonly onFailed: (error: KubelingError) => void;
+}
+
+interface Pending {
+  readonly row: ChangeRow;
+  readonly safety: Safety;
+  readonly resource: ApiResource;
+}
+
+/** Of one transaction; a longer line is written in several. */
+const batchRows = 1_000;
+const batchBytes = 4 * 1024 * 1024;
+const firstRetryMs = 250;
+const longestRetryMs = 5_000;
+/** Beyond the limits by this much somebody writes who never asks. */
+const overflow = 4;
+
+/**
+ * Changes on their way to the file:
+ *
+ *     append ──> waiting ──(one batch at a time)──> thread ──> committed
+ *                   ^                                 │
+ *                   └────── failed: all who wait are told, and it is tried again ──┘
+ *
+ * While one batch is being written the next one gathers, so that the busier it is the more changes share one sync of
+ * the disk. A change that was appended has happened in memory, so it is never dropped: not when the disk is full
+ * either.
+ */
+export class CommitQueue implements Durability {
+  readonly #deps: QueueDeps;
+  readonly #events = new TypedEvents<{ committed: number }>((error) =>
+    this.#deps.logger.error('told of a commit, a subscriber failed', error),
+  );
+  readonly #known: Set<string>;
+  readonly #waiters = new VersionWaiters();
+  /** Ends what is asked of the thread when the queue is ended. */
+  readonly #life = new AbortController();
+  #waiting: Pending[] = [];
+  #waitingBytes = 0;
+  #inFlight: readonly Pending[] = [];
+  #isScheduled = false;
+  #appended: number;
+  #committed: number;
+  #commits = 0;
+  #failures = 0;
+  #failuresInRow = 0;
+  #trouble: KubelingError | undefined;
+  #ended: KubelingError | undefined;
+  #retry: Timer | undefined;
+
+  constructor(deps: QueueDeps, version: number) {
+    this.#deps = deps;
+    this.#known = new Set(deps.known);
+    this.#appended = version;
+    this.#committed = version;
+  }
+
+  get committed(): number {
+    return this.#committed;
+  }
+
+  get figures(): { readonly commits: number; readonly failures: number; readonly waiting: number } {
+    return {
+      commits: this.#commits,
+      failures: this.#failures,
+      waiting: this.#waiting.length + this.#inFlight.length,
+    };
+  }
+
+  /** For who can wait: it ends at half of what there is, so that those who cannot are not refused because of them. */
+  get hasRoom(): boolean {
+    if (this.#ended !== undefined || this.#trouble !== undefined) return false;
+    const { rows, bytes } = this.#deps.limits;
+    return this.#waiting.length < rows / 2 && this.#waitingBytes < bytes / 2;
+  }
+
+  /** Why no write should be begun now; undefined when all is well. */
+  refusal(): KubelingError | undefined {
+    const trouble = this.#ended ?? this.#trouble;
+    if (trouble !== undefined) return trouble;
+    const { rows, bytes } = this.#deps.limits;
+    if (this.#waiting.length < rows && this.#waitingBytes < bytes) return undefined;
+    return new KubelingError(
+      'STORE_BUSY',
+      `Cannot take more changes as ${this.#waiting.length} wait to be written to ${this.#deps.path}`,
+    );
+  }
+
+  append(change: ObjectChange): void {
+    this.#appended = change.version;
+    if (this.#ended !== undefined) return;
+    const row = rowOf(change, this.#deps.storeTime());
+    this.#waiting.push({ row, safety: this.#deps.safetyOf(change.resource), resource: change.resource });
+    this.#waitingBytes += row.value.length;
+    if (this.#hasOverflowed()) this.fail(this.#tooMuch());
+    else this.#schedule();
+  }
+
+  /** With the version of a change that failed once it fails at once, although it may still be written later. */
+  whenCommitted(version: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    // Some versions are of no change: then all before it counts.
+    const target = Math.min(version, this.#appended);
+    if (target <= this.#committed) return Promise.resolve();
+    const trouble = this.#ended ?? this.#trouble;
+    if (trouble !== undefined) return Promise.reject(trouble);
+    return this.#waiters.wait(target, signal);
+  }
+
+  onCommitted(told: (version: number) => void): Disposable {
+    return this.#events.on('committed', told);
+  }
+
+  /** Nothing more is written, and all who wait are told why. */
+  end(error: KubelingError): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    this.#retry?.cancel();
+    this.#life.abort(error);
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#waiters.fail(error);
+  }
+
+  /** As `end`, when nobody asked for it. */
+  fail(error: KubelingError): void {
+    if (this.#ended !== undefined) return;
+    this.#deps.logger.error('the store has ended', error);
+    this.end(error);
+    this.#deps.onFailed(error);
+  }
+
+  /** After whatever runs now, so that changes made together are written together. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#inFlight.length > 0 || this.#retry !== undefined) return;
+    this.#isScheduled = true;
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      if (this.#inFlight.length === 0 && this.#retry === undefined && this.#ended === undefined)
+        this.#begin();
+    });
+  }
+
+  #begin(): void {
+    if (this.#waiting.length === 0) return;
+    this.#inFlight = this.#takeBatch();
+    this.#deps.thread.call(this.#requestFor(this.#inFlight), this.#life.signal).then(
+      (figures) => this.#succeeded(figures),
+      (error) => this.#failed(error),
+    );
+  }
+
+  #takeBatch(): readonly Pending[] {
+    let bytes = 0;
+    const beyond = this.#waiting.findIndex(({ row }, at) => {
+      bytes += row.value.length;
+      return at > 0 && (at >= batchRows || bytes > batchBytes);
+    });
+    const batch = this.#waiting.splice(0, beyond === -1 ? this.#waiting.length : beyond);
+    for (const { row } of batch) this.#waitingBytes -= row.value.length;
+    return batch;
+  }
+
+  #requestFor(batch: readonly Pending[]): CommitRequest & { readonly do: 'commit' } {
+    const unknown = new Map(
+      batch
+        .filter(({ resource }) => !this.#known.has(resourceName(resource)))
+        .map(({ resource }) => [resourceName(resource), JSON.stringify(resource)]),
+    );
+    return {
+      do: 'commit',
+      rows: batch.map(({ row }) => row),
+      safety: batch.some(({ safety }) => safety === 'disk') ? 'disk' : 'system',
+      facts: [...unknown],
+    };
+  }
+
+  #succeeded(figures: FileFigures): void {
+    if (this.#ended !== undefined) return;
+    const batch = this.#inFlight;
+    this.#inFlight = [];
+    this.#commits++;
+    for (const { resource } of batch) this.#known.add(resourceName(resource));
+    this.#recovered();
+    this.#committed = batch.at(-1)?.row.rev ?? this.#committed;
+    this.#waiters.reached(this.#committed);
+    this.#events.emit('committed', this.#committed);
+    this.#deps.onFigures(figures);
+    this.#schedule();
+  }
+
+  #recovered(): void {
+    this.#failuresInRow = 0;
+    if (this.#trouble === undefined) return;
+    this.#trouble = undefined;
+    this.#deps.logger.info('the store can be written to again', { path: this.#deps.path });
+  }
+
+  #failed(error: unknown): void {
+    if (this.#ended !== undefined) return;
+    this.#failures++;
+    this.#failuresInRow++;
+    const batch = this.#inFlight;
+    this.#inFlight = [];
+    this.#waiting = [...batch, ...this.#waiting];
+    for (const { row } of batch) this.#waitingBytes += row.value.length;
+    const told = this.#errorOf(error);
+    if (!isWorthRetrying(error)) {
+      this.fail(told);
+      return;
+    }
+    if (this.#trouble === undefined) this.#deps.logger.error('the store cannot be written to', told);
+    this.#trouble = told;
+    this.#waiters.fail(told);
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
+    const delayMs = Math.min(longestRetryMs, firstRetryMs * 2 ** (this.#failuresInRow - 1));
+    this.#retry = this.#deps.clock.timer(delayMs, () => {
+      this.#retry = undefined;
+      this.#begin();
+    });
+  }
+
+  #errorOf(error: unknown): KubelingError {
+    if (!(error instanceof StoreCallError)) {
+      return error instanceof KubelingError
+        ? error
+        : new KubelingError('BUG', 'Cannot write to the store', { cause: error });
+    }
+    const { kind, message } = error.failure;
+    const why = kind === 'full' ? 'no room is left on its disk' : `SQLite answers: ${message}`;
+    const code = kind === 'corrupt' ? 'STORE_CORRUPT' : 'STORE_WRITE';
+    return new KubelingError(code, `Cannot write to the store ${this.#deps.path} as ${why}`, {
+      details: { changes: this.#waiting.length },
+    });
+  }
+
+  #hasOverflowed(): boolean {
+    const { rows, bytes } = this.#deps.limits;
+    return this.#waiting.length > overflow * rows || this.#waitingBytes > overflow * bytes;
+  }
+
+  #tooMuch(): KubelingError {
+    const message = `Cannot go on as ${this.#waiting.length} changes wait to be written to ${this.#deps.path}`;
+    return new KubelingError('STORE_ENDED', message);
+  }
+}
+
+/** What a damaged file or a dead thread could not do once it never can. */
+function isWorthRetrying(error: unknown): boolean {
+  return error instanceof StoreCallError && error.failure.kind !== 'corrupt';
+}
+
+interface Waiter {
+  readonly version: number;
+  readonly settle: (error: KubelingError | undefined) => void;
+}
+
+/** Those who wait until a version is reached. One who gives up leaves at once. */
+export class VersionWaiters {
+  readonly #waiters = new Set<Waiter>();
+
+  wait(version: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = {
+        version,
+        settle: (error) => {
+          this.#waiters.delete(waiter);
+          link[Symbol.dispose]();
+          if (error === undefined) resolve();
+          else reject(error);
+        },
+      };
+      this.#waiters.add(waiter);
+      const link = onAbort(signal, (reason) => {
+        this.#waiters.delete(waiter);
+        reject(reason);
+      });
+    });
+  }
+
+  reached(version: number): void {
+    for (const waiter of this.#waiters) if (waiter.version <= version) waiter.settle(undefined);
+  }
+
+  /** All of them, whatever they wait for. */
+  fail(error: KubelingError): void {
+    for (const waiter of this.#waiters) waiter.settle(error);
+  }
+}

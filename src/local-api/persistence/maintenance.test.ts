@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../lib/index.ts';
+import { Checkpoints } from './maintenance.ts';
+import type { StoreCaller } from './store-thread.ts';
+
+const megabyte = 1024 * 1024;
+
+function checkpointsOnOrder() {
+  const clock = new VirtualClock();
+  const asked: (() => void)[] = [];
+  const { logger, records } = collectLogs(clock);
+  const call = () => new Promise<void>((resolve) => asked.push(resolve));
+  const end = new AbortController();
+  const checkpoints = new Checkpoints(
+    { thread: { call } as unknown as StoreCaller, clock, logger },
+    end.signal,
+  );
+  const look = (aheadBytes: number) =>
+    checkpoints.look({ objects: 0, logRows: 0, logBytes: 0, fileBytes: 0, walBytes: 0, aheadBytes });
+  return { clock, asked, records, end, look };
+}
+
+describe('what was written ahead', () => {
+  it('is brought into the file when nobody writes', async () => {
+    const { clock, asked, look } = checkpointsOnOrder();
+    for (let round = 0; round < 10; round++) {
+      look(2 * megabyte);
+      await clock.advance(50);
+    }
+    assert.equal(asked.length, 0);
+    await clock.advance(100);
+    assert.equal(asked.length, 1);
+  });
+
+  it('stays where it is when there is little of it', async () => {
+    const { clock, asked, look } = checkpointsOnOrder();
+    look(megabyte / 2);
+    await clock.advance(60_000);
+    assert.equal(asked.length, 0);
+  });
+
+  it('does not wait for a quiet moment for ever, and is asked for once at a time', async () => {
+    const { asked, look } = checkpointsOnOrder();
+    look(4 * megabyte);
+    look(5 * megabyte);
+    assert.equal(asked.length, 1);
+    asked[0]?.();
+    await settle();
+    look(4 * megabyte);
+    assert.equal(asked.length, 2);
+  });
+
+  it('is left alone at the end', async () => {
+    const { clock, asked, look, end } = checkpointsOnOrder();
+    look(2 * megabyte);
+    end.abort(new Error('the end'));
+    look(20 * megabyte);
+    await clock.advance(1_000);
+    assert.equal(asked.length, 0);
+  });
+});

@@ -1,0 +1,174 @@
+import type { ApiResource } from '../../api/index.ts';
+import {
+  type Clock,
+  describeError,
+  KubelingError,
+  type Logger,
+  ProcessTable,
+  type Random,
+  systemRandom,
+} from '../../lib/index.ts';
+import type { QueueLimits } from './commit-queue.ts';
+import { FileStore, type OpenedStore } from './file-store.ts';
+import type { LogLimits } from './maintenance.ts';
+import { type Restored, restore } from './restore.ts';
+import { copyBeside, holdLock, prepareDirectory, prepareFile, setAside } from './store-files.ts';
+import { StoreCallError, StoreThread } from './store-thread.ts';
+import type { Opened, Safety } from './worker/messages.ts';
+
+export interface StoreOptions {
+  /** Of the file. Its directory is the store's own: it is made, and shut for others. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly random?: Random;
+  readonly processes?: ProcessTable;
+  /** What becomes of the file that is there: it is opened unless said otherwise, or makes room for a new one and is kept. */
+  readonly before?: 'kept' | 'set-aside' | undefined;
+  /** How long to wait for another process to let go of the file; not at all unless given. */
+  readonly lockWaitMs?: number;
+  readonly log?: Partial<LogLimits>;
+  readonly queue?: Partial<QueueLimits>;
+  /** Events and leases need not outlive a power failure unless said otherwise. */
+  readonly safetyOf?: (resource: ApiResource) => Safety;
+  /** Told once when nothing can be written any more, until the process starts anew. */
+  readonly onFailed?: (error: KubelingError) => void;
+}
+
+const megabyte = 1024 * 1024;
+const defaultLog: LogLimits = { keepMs: 5 * 60_000, keepRows: 50_000, keepBytes: 64 * megabyte };
+const defaultQueue: QueueLimits = { rows: 5_000, bytes: 32 * megabyte };
+
+/**
+ * Opens the store, and makes it when there is none. Refuses with LOCK_HELD a file that another process has open, with
+ * STORE_CORRUPT one that is damaged and with STORE_NEWER one of a later version; the last two name a copy of it.
+ */
+export async function openStore(options: StoreOptions, signal: AbortSignal): Promise<OpenedStore> {
+  await prepareDirectory(options.path);
+  const unlock = await holdLock(`${options.path}.lock`, lockDeps(options), signal);
+  try {
+    const aside = options.before === 'set-aside' ? await makeRoom(options) : undefined;
+    await prepareFile(options.path);
+    return await openLocked({ ...options, aside }, unlock, signal);
+  } catch (error) {
+    await unlock();
+    throw error;
+  }
+}
+
+function lockDeps({ clock, random, processes, lockWaitMs }: StoreOptions) {
+  return {
+    clock,
+    random: random ?? systemRandom(),
+    processes: processes ?? new ProcessTable(),
+    waitMs: lockWaitMs ?? 0,
+  };
+}
+
+interface OpenOptions extends StoreOptions {
+  readonly aside: string | undefined;
+}
+
+async function openLocked(
+  options: OpenOptions,
+  unlock: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<OpenedStore> {
+  try {
+    return await openFile(options, unlock, signal);
+  } catch (error) {
+    throw isRefused(error) ? await refusal(options.path, error) : error;
+  }
+}
+
+async function openFile(
+  options: OpenOptions,
+  unlock: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<OpenedStore> {
+  const ends: { told: (error: KubelingError) => void } = { told: () => {} };
+  const thread = new StoreThread((error) => ends.told(error));
+  try {
+    const { opened, restored } = await read(thread, options.path, signal);
+    const store = new FileStore({ ...withDefaults(options), thread, unlock, opened, restored });
+    ends.told = (error) => store.fail(error);
+    return store;
+  } catch (error) {
+    await thread.terminate();
+    throw error;
+  }
+}
+
+function withDefaults(options: OpenOptions) {
+  return {
+    path: options.path,
+    aside: options.aside,
+    clock: options.clock,
+    logger: options.logger,
+    log: { ...defaultLog, ...options.log },
+    queue: { ...defaultQueue, ...options.queue },
+    safetyOf: options.safetyOf ?? usualSafety,
+    onFailed: options.onFailed ?? (() => {}),
+  };
+}
+
+/** They come often, are written anew soon, and their loss is noticed by nobody. */
+function usualSafety({ group, plural }: ApiResource): Safety {
+  if (plural === 'events') return 'system';
+  return group === 'coordination.k8s.io' && plural === 'leases' ? 'system' : 'disk';
+}
+
+interface Read {
+  readonly opened: Opened;
+  readonly restored: Restored;
+}
+
+async function read(thread: StoreThread, path: string, signal: AbortSignal): Promise<Read> {
+  try {
+    const opened = await thread.call({ do: 'open', path }, signal);
+    return { opened, restored: await restore(thread, opened, signal) };
+  } catch (error) {
+    throw openError(path, error);
+  }
+}
+
+function openError(path: string, error: unknown): unknown {
+  const cannot = `Cannot open the store ${path} as`;
+  if (error instanceof KubelingError && error.code === 'STORE_CORRUPT') {
+    return new KubelingError('STORE_CORRUPT', `${cannot} it is damaged: ${error.message}`);
+  }
+  if (!(error instanceof StoreCallError)) return error;
+  const { kind, message } = error.failure;
+  switch (kind) {
+    case 'corrupt':
+      return new KubelingError('STORE_CORRUPT', `${cannot} it is damaged: ${message}`);
+    case 'newer':
+      return new KubelingError('STORE_NEWER', `${cannot} a later version of kubeling wrote it: ${message}`);
+    case 'busy':
+      return new KubelingError('LOCK_HELD', `${cannot} another process has it open`);
+    case 'full':
+      return new KubelingError('STORE_OPEN', `${cannot} no room is left on its disk`);
+    case 'failed':
+      return new KubelingError('STORE_OPEN', `${cannot} SQLite answers: ${message}`);
+  }
+}
+
+function isRefused(error: unknown): error is KubelingError {
+  return error instanceof KubelingError && (error.code === 'STORE_CORRUPT' || error.code === 'STORE_NEWER');
+}
+
+/** The same error, with what was done to lose nothing. The file itself is as it was. */
+async function refusal(path: string, error: KubelingError): Promise<KubelingError> {
+  const told = await copyBeside(path).then(
+    (copy) => ({ text: `a copy of it is ${copy}`, details: { path, copy } }),
+    (failure) => ({ text: `no copy could be made: ${describeError(failure)}`, details: { path } }),
+  );
+  const message = `${error.message}; it was left as it is, and ${told.text}`;
+  return new KubelingError(error.code, message, { details: told.details });
+}
+
+async function makeRoom({ path, clock, logger }: StoreOptions): Promise<string | undefined> {
+  const aside = await setAside(path, clock);
+  if (aside !== undefined) logger.warn('the store was set aside, and a new one is begun', { path, aside });
+  return aside;
+}

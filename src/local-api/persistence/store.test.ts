@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { copyFile, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, it } from 'node:test';
+import { LocalApiRig } from '../../../test/fakes/local-api-rig.ts';
+import { assertLogIsWhole, ownDirectory, StoreRig } from '../../../test/fakes/store-rig.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { apiResources } from '../../api/index.ts';
+import { collectLogs, realClock } from '../../lib/index.ts';
+import { ObjectStore } from '../api/index.ts';
+import { openStore } from './index.ts';
+
+const { events, leases, nodes } = apiResources;
+
+async function pathIn(dir: { readonly path: string }): Promise<string> {
+  return join(dir.path, 'api', 'objects.db');
+}
+
+describe('the store on disk', () => {
+  it('begins empty, at the first version', async () => {
+    await using dir = await ownDirectory();
+    await using rig = await StoreRig.open(await pathIn(dir));
+    assert.deepEqual(rig.store.restored, { version: 1, forgotten: 0, objects: [], log: [] });
+    assert.equal(rig.store.committed, 1);
+    assert.equal(rig.store.refusal(), undefined);
+  });
+
+  it('has after a restart what it had before, and what happened to it', async () => {
+    await using dir = await ownDirectory();
+    const path = await pathIn(dir);
+    await using first = await StoreRig.open(path);
+    first.put('a', { spec: { image: 'ünï → 1' } });
+    first.put('b');
+    first.put('a', { spec: { image: '2' } });
+    first.put('n', {}, nodes);
+    first.remove('b');
+    const version = await first.write('c');
+    const log = first.objects.changesAfter(apiResources.pods, 0) ?? [];
+    await first[Symbol.asyncDispose]();
+
+    await using second = await StoreRig.open(path);
+    assert.equal(second.store.restored.version, version);
+    assert.deepEqual(second.objects.all(apiResources.pods), first.objects.all(apiResources.pods));
+    assert.deepEqual(second.objects.all(nodes), first.objects.all(nodes));
+    assert.deepEqual(
+      second.objects.changesAfter(apiResources.pods, 0),
+      log.map(({ version, type, resource, object, before }) => ({ version, type, resource, object, before })),
+    );
+    assertLogIsWhole(second.store);
+    assert.equal(await second.write('d'), version + 1);
+    assert.throws(() => second.store.restored, { code: 'BUG' }, 'it is let go of');
+  });
+
+  it('writes what comes at once in one transaction, and tells how far it got', async () => {
+    await using dir = await ownDirectory();
+    await using rig = await StoreRig.open(await pathIn(dir));
+    const told: number[] = [];
+    using _link = rig.store.onCommitted((version) => told.push(version));
+    const versions = Array.from({ length: 50 }, (_, index) => rig.put(`p${index}`));
+    assert.equal(rig.store.figures().waiting, 50);
+    await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
+    assert.deepEqual(told, [versions.at(-1)]);
+    const { commits, objects, logRows, waiting, fileBytes } = rig.store.figures();
+    assert.deepEqual(
+      { commits, objects, logRows, waiting },
+      { commits: 1, objects: 50, logRows: 50, waiting: 0 },
+    );
+    assert.ok(fileBytes > 0);
+  });
+
+  it('lets somebody who waits give up', async () => {
+    await using dir = await ownDirectory();
+    await using rig = await StoreRig.open(await pathIn(dir));
+    const version = rig.put('a');
+    const waiting = rig.store.whenCommitted(version, AbortSignal.abort(new Error('enough')));
+    await assert.rejects(waiting, /enough/);
+    await rig.store.whenCommitted(version, AbortSignal.timeout(60_000));
+  });
+
+  it('has nothing to write when what is old is forgotten', async () => {
+    await using dir = await ownDirectory();
+    await using rig = await StoreRig.open(await pathIn(dir));
+    const version = rig.put('a');
+    rig.objects.compact();
+    await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
+    assert.deepEqual([rig.objects.version, rig.store.committed], [version, version]);
+  });
+
+  it('shuts its directory and its files for others', async () => {
+    await using dir = await ownDirectory();
+    const path = await pathIn(dir);
+    await using rig = await StoreRig.open(path);
+    await rig.write('a');
+    const modes = await Promise.all(
+      [dirname(path), path, `${path}-wal`, `${path}.lock`].map(
+        async (file) => (await stat(file)).mode & 0o777,
+      ),
+    );
+    assert.deepEqual(modes, [0o700, 0o600, 0o600, 0o600]);
+  });
+
+  it('is refused while somebody has it open, in words that name the process', async () => {
+    await using dir = await ownDirectory();
+    const path = await pathIn(dir);
+    await using _rig = await StoreRig.open(path);
+    await assert.rejects(StoreRig.open(path), {
+      code: 'LOCK_HELD',
+      message: new RegExp(`objects.db.lock.* process ${process.pid} holds it`),
+    });
+  });
+
+  it('can be closed twice, and then takes nothing more', async () => {
+    await using dir = await ownDirectory();
+    await using rig = await StoreRig.open(await pathIn(dir));
+    const signal = AbortSignal.timeout(60_000);
+    rig.put('a');
+    await Promise.all([rig.store.close(signal), rig.store.close(signal)]);
+    assert.equal(rig.store.committed, 2);
+    assert.equal(rig.store.refusal()?.code, 'STORE_ENDED');
+    const version = rig.put('b');
+    await assert.doesNotReject(rig.store.whenCommitted(2, signal));
+    await assert.rejects(rig.store.whenCommitted(version, signal), { code: 'STORE_ENDED' });
+  });
+});
+
+describe('changes that need not outlive a power failure', () => {
+  it('are there after a restart all the same, and their versions are never given again', async () => {
+    await using dir = await ownDirectory();
+    const path = await pathIn(dir);
+    await using first = await StoreRig.open(path);
+    await first.write('e', {}, events);
+    const version = await first.write('l', {}, leases);
+    await first[Symbol.asyncDispose]();
+    await using second = await StoreRig.open(path);
+    assert.equal(second.store.restored.version, version);
+    assert.ok(second.get('e', events));
+    assert.ok(second.get('l', leases));
+  });
+
+  it('take their versions with them when a power failure takes them', async () => {
+    await using dir = await ownDirectory();
+    const path = await pathIn(dir);
+    await using rig = await StoreRig.open(path);
+    await rig.write('first', {}, events);
+    // The disk as it is now, which is what a failure a little later would leave.
+    const left = join(dir.path, 'left.db');
+    for (const part of ['', '-wal']) await copyFile(path + part, left + part);
+    const lost = await rig.write('second', {}, events);
+    await using after = await StoreRig.open(left);
+    assert.equal(after.get('second', events), undefined);
+    assert.ok(after.store.restored.version >= lost);
+    assert.ok((await after.write('third')) > lost);
+  });
+});
+
+describe('the age of changes', () => {
+  it('is counted while the store is open: a clock that jumps makes nothing old and keeps nothing young', async () => {
+    await using dir = await ownDirectory();
+    const path = await pathIn(dir);
+    const open = async (clock: VirtualClock) => await StoreRig.open(path, { clock });
+    // Written in what will be the future, and read again when the clock has gone back by years.
+    const future = new VirtualClock({ startMs: Date.UTC(2040, 0, 1) });
+    await using first = await open(future);
+    await first.write('a');
+    await first[Symbol.asyncDispose]();
+
+    const past = new VirtualClock({ startMs: Date.UTC(2001, 0, 1) });
+    await using second = await open(past);
+    assert.equal(second.store.restored.log.length, 1);
+    await past.advance(4 * 60_000);
+    await second.write('b');
+    assert.equal(second.store.figures().logRows, 2);
+    await until(
+      () => second.store.figures().compacted > 0,
+      () => past.advance(30_000),
+    );
+    assert.equal(second.store.figures().objects, 2);
+  });
+});
+
+describe('the file', () => {
+  it('forgets the oldest changes when there are too many, in small batches, and gives their room back', async () => {
+    await using dir = await ownDirectory();
+    const path = await pathIn(dir);
+    const clock = new VirtualClock();
+    await using first = await StoreRig.open(path, { clock, log: { keepMs: 86_400_000, keepRows: 100 } });
+    const data = 'x'.repeat(8_000);
+    for (let round = 0; round < 8; round++) {
+      for (let index = 0; index < 200; index++) first.put(`p${index}`, { data });
+      await first.store.whenCommitted(first.objects.version, AbortSignal.timeout(60_000));
+    }
+    const isTidy = () => first.store.figures().logRows <= 125 && first.store.figures().walBytes === 0;
+    await until(isTidy, () => clock.advance(10_000));
+    assert.ok(first.store.figures().compacted >= 1_475);
+    const { fileBytes } = first.store.figures();
+    assert.ok(fileBytes < 8_000_000, `the file has ${fileBytes} bytes`);
+    await first[Symbol.asyncDispose]();
+
+    await using second = await StoreRig.open(path);
+    assertLogIsWhole(second.store);
+    assert.equal(second.store.restored.objects.length, 200);
+    assert.equal(second.store.restored.log[0]?.version, second.store.restored.forgotten + 1);
+    assert.equal(second.objects.changesAfter(apiResources.pods, 5), undefined);
+  });
+
+  it('is bounded in bytes too', async () => {
+    await using dir = await ownDirectory();
+    await using rig = await StoreRig.open(await pathIn(dir), { log: { keepBytes: 100_000 } });
+    for (let index = 0; index < 100; index++) await rig.write('p', { data: 'y'.repeat(5_000) });
+    await until(() => rig.store.figures().logBytes <= 125_000);
+  });
+});
+
+describe('too much at once', () => {
+  it('is refused before it is too late', async () => {
+    await using dir = await ownDirectory();
+    await using rig = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 } });
+    for (let index = 0; index < 10; index++) rig.put(`p${index}`);
+    assert.equal(rig.store.refusal()?.code, 'STORE_BUSY');
+    await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
+    assert.equal(rig.store.refusal(), undefined);
+  });
+
+  it('is what deleting many does not do', async () => {
+    await using dir = await ownDirectory();
+    const options = { path: await pathIn(dir), queue: { rows: 4 }, clock: realClock() };
+    const { logger } = collectLogs(options.clock);
+    await using opened = await openStore({ ...options, logger }, new AbortController().signal);
+    const store = ObjectStore.restore(opened.restored, { historyLimit: 1_000 });
+    using rig = new LocalApiRig({ store, durability: opened });
+    for (let index = 0; index < 60; index++) await rig.configMap(`c${index}`);
+    await rig.ask('deletecollection', apiResources.configMaps);
+    assert.deepEqual([opened.refusal(), store.all(apiResources.configMaps)], [undefined, []]);
+  });
+
+  it('ends the store when nobody listens', async () => {
+    await using dir = await ownDirectory();
+    const failed: string[] = [];
+    const onFailed = (error: Error) => failed.push(error.message);
+    await using rig = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 }, onFailed });
+    for (let index = 0; index < 100; index++) rig.put(`p${index}`);
+    assert.equal(failed.length, 1);
+    assert.match(failed[0] ?? '', /41 changes wait to be written/);
+    await assert.rejects(rig.write('q'), { code: 'STORE_ENDED' });
+  });
+});
+
+/** Looks again and again while everything else goes on. */
+async function until(isSo: () => boolean, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
+  const signal = AbortSignal.timeout(60_000);
+  while (!isSo()) {
+    signal.throwIfAborted();
+    await meanwhile();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

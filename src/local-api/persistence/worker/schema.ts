@@ -1,0 +1,168 @@
+import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { Failure, FailureKind } from './messages.ts';
+
+/** Stands in the file's header; a file with another one is somebody else's. */
+const applicationId = 0x6b_75_62_6c;
+const schemaVersion = 1;
+/** Kept of the write-ahead log between two of its rounds, so that it need not grow anew. */
+const sideFileBytes = 16 * 1024 * 1024;
+
+const tables = `
+  CREATE TABLE obj (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL, create_rev INTEGER NOT NULL, value TEXT NOT NULL);
+  CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, op TEXT NOT NULL, value TEXT, before TEXT, ts INTEGER NOT NULL);
+  CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value) WITHOUT ROWID;
+  PRAGMA application_id = ${applicationId};
+  PRAGMA user_version = ${schemaVersion};
+`;
+
+/** Under which a file is made before it gets its own name. */
+export function newFileOf(path: string): string {
+  return `${path}.new`;
+}
+
+/**
+ * Looks through the file without changing a byte of it; throws a StoreFailure when it must not be written to. Nobody
+ * else may have it open meanwhile.
+ */
+export function checkFile(path: string): 'there' | 'missing' {
+  const bytes = sizeOf(path);
+  if (bytes === undefined && (sizeOf(`${path}-wal`) ?? 0) > 0)
+    throw new StoreFailure('corrupt', 'it is missing, though what was written ahead of it is there');
+  if (bytes === undefined) return 'missing';
+  // A file is whole before it gets its name, and never becomes empty by our hand.
+  if (bytes === 0) throw new StoreFailure('corrupt', 'it is empty, and was not when it was made');
+  checkHeader(path);
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    checkVersions(db);
+    checkPages(db);
+  } finally {
+    db.close();
+    // A reader leaves its map of the write-ahead log behind, which is of no use to the next one.
+    rmSync(`${path}-shm`, { force: true });
+  }
+  return 'there';
+}
+
+/** Undefined for a file that is not there. */
+export function sizeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.size;
+}
+
+/** A page of nonsense in front would otherwise be reported in words that help nobody. */
+function checkHeader(path: string): void {
+  const header = Buffer.alloc(16);
+  const file = openSync(path, 'r');
+  try {
+    readSync(file, header, 0, header.length, 0);
+  } finally {
+    closeSync(file);
+  }
+  if (header.toString('latin1') !== 'SQLite format 3\0') {
+    throw new StoreFailure('corrupt', 'it does not begin as an SQLite database does');
+  }
+}
+
+function checkVersions(db: DatabaseSync): void {
+  const version = numberOf(db, 'PRAGMA user_version');
+  if (version > schemaVersion) {
+    throw new StoreFailure(
+      'newer',
+      `its schema has version ${version}, and this kubeling knows versions up to ${schemaVersion}`,
+    );
+  }
+  if (isUnmade(db)) return;
+  if (numberOf(db, 'PRAGMA application_id') !== applicationId || version < 1) {
+    throw new StoreFailure('corrupt', 'it is a database of something else');
+  }
+}
+
+function checkPages(db: DatabaseSync): void {
+  const found = String(db.prepare('PRAGMA quick_check(1)').all()[0]?.['quick_check']);
+  if (found === 'ok') return;
+  // Of several lines the last one says what it is.
+  const what = found.split('\n').at(-1);
+  throw new StoreFailure('corrupt', `its pages do not fit together: ${what}`);
+}
+
+/** Fills the file that waits under the other name, and gives it its own. */
+export function makeFile(path: string): void {
+  const file = newFileOf(path);
+  const db = new DatabaseSync(file);
+  try {
+    makeTables(db);
+  } finally {
+    db.close();
+  }
+  renameSync(file, path);
+  const directory = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+/** Opens the file for good. */
+export function openForWriting(path: string): DatabaseSync {
+  const db = new DatabaseSync(path);
+  try {
+    db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;');
+    // Of an earlier version, which made it under its own name.
+    if (isUnmade(db)) makeTables(db);
+    db.exec(
+      `PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = ${sideFileBytes}; PRAGMA synchronous = FULL;`,
+    );
+    // Whoever commits should not wait for more than a commit: others decide when.
+    db.exec('PRAGMA wal_autocheckpoint = 0');
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function makeTables(db: DatabaseSync): void {
+  // Only before the first table; said later it would write to the file each time it is opened.
+  db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+  db.exec(`BEGIN IMMEDIATE; ${tables} COMMIT;`);
+}
+
+function isUnmade(db: DatabaseSync): boolean {
+  return numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
+}
+
+/** The one number a statement answers. */
+export function numberOf(db: DatabaseSync, sql: string): number {
+  return Number(Object.values(db.prepare(sql).get() ?? {})[0] ?? 0);
+}
+
+/** Something the thread of the store found out by itself, in words that go on after "as". */
+export class StoreFailure extends Error {
+  readonly kind: FailureKind;
+
+  constructor(kind: FailureKind, message: string) {
+    super(message);
+    this.name = 'StoreFailure';
+    this.kind = kind;
+  }
+}
+
+/** What SQLite's primary result codes mean to us; all others are plain failures. */
+const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
+  [5, 'busy'],
+  [11, 'corrupt'],
+  [13, 'full'],
+  [26, 'corrupt'],
+]);
+
+/** Anything thrown, as it crosses to the other thread. */
+export function asFailure(thrown: unknown): Failure {
+  if (thrown instanceof StoreFailure) return { kind: thrown.kind, message: thrown.message };
+  const { errcode, code, message } = thrown as { errcode?: unknown; code?: unknown; message?: unknown };
+  if (code === 'ENOSPC') return { kind: 'full', message: String(message) };
+  const kind = typeof errcode === 'number' ? kindsByCode.get(errcode & 0xff) : undefined;
+  return { kind: kind ?? 'failed', message: message === undefined ? String(thrown) : String(message) };
+}

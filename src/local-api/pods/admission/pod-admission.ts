@@ -1,0 +1,95 @@
+import { apiResources, sameValue } from '../../../api/index.ts';
+import type { Toleration } from '../../../kinds/index.ts';
+import { parseQuantity, quantityMilliValue, quantityValue } from '../../../lib/index.ts';
+import { memoryOf, milliCpuOf, type Pod, podRequests } from '../../../pods/index.ts';
+import type { ObjectReader, StoredObject, WriteContext } from '../../api/index.ts';
+import { refusedPod, typed, withSpec } from '../pod-object.ts';
+import { admitPriority } from './priority.ts';
+import { admitRuntimeClass } from './runtime-class.ts';
+import { admitServiceAccount } from './service-account.ts';
+
+/** In this order, as one may build on what another one did. What a node itself may write is judged elsewhere. */
+export function admittedPod(pod: StoredObject, write: WriteContext): StoredObject {
+  const { verb, subresource } = write;
+  if (verb === 'create') return admittedNew(pod, write);
+  if (verb === 'delete') return pod;
+  return subresource === undefined ? admitTolerations(admitPriority(pod, write)) : pod;
+}
+
+function admittedNew(pod: StoredObject, write: WriteContext): StoredObject {
+  const identified = admitServiceAccount(pod, write);
+  const ranked = admitPriority(identified, write);
+  return admitTopology(admitRuntimeClass(admitTolerations(ranked), write), write.objects);
+}
+
+export { checkOverheadOwner } from './runtime-class.ts';
+
+/** A pod cannot grow beyond the node it is on. For one that is sound; throws a StatusError. */
+export function checkCapacity(pod: StoredObject, { before, objects }: WriteContext): void {
+  const { nodeName } = typed(pod).spec;
+  if (!nodeName || sameValue(before?.spec, pod.spec)) return;
+  const node = objects.get(apiResources.nodes, undefined, nodeName);
+  if (node === undefined) throw refusedPod(pod, `node "${nodeName}" not found`);
+  const wrong = beyond(pod, (node.status?.['allocatable'] ?? {}) as Readonly<Record<string, string>>);
+  if (wrong.length === 0) return;
+  throw refusedPod(pod, `node didn't have enough allocatable resources: ${wrong.join('; ')}`, [
+    { reason: 'NodeCapacity', message: '' },
+  ]);
+}
+
+function beyond(pod: StoredObject, allocatable: Readonly<Record<string, string>>): readonly string[] {
+  const requests = podRequests(pod as unknown as Pod);
+  const cpu = quantityMilliValue(parseQuantity(allocatable['cpu'] ?? '0'));
+  const memory = quantityValue(parseQuantity(allocatable['memory'] ?? '0'));
+  const told = (name: string, requested: bigint, given: bigint) =>
+    requested > given ? [`${name}, requested: ${requested}, allocatable: ${given}`] : [];
+  return [...told('cpu', milliCpuOf(requests), cpu), ...told('memory', memoryOf(requests), memory)];
+}
+
+/** Nobody here gives out what claims are for: such a pod would wait for ever. Asked after all else. */
+export function checkResourceClaims(pod: StoredObject): void {
+  if ((typed(pod).spec.resourceClaims ?? []).length > 0)
+    throw refusedPod(
+      pod,
+      'pod rejected: resource claims are for clusters, and this API has no resource.k8s.io',
+    );
+}
+
+const patienceSeconds = 300;
+
+/** A pod stays for a while on a node that is not well, unless it says otherwise. */
+export function admitTolerations(pod: StoredObject): StoredObject {
+  const { spec } = typed(pod);
+  const given = spec.tolerations ?? [];
+  const added = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']
+    .filter((key) => !given.some((one) => isAbout(one, key)))
+    .map((key) => ({
+      key,
+      operator: 'Exists',
+      effect: 'NoExecute',
+      tolerationSeconds: patienceSeconds,
+    }));
+  return added.length === 0 ? pod : withSpec(pod, { ...spec, tolerations: [...given, ...added] });
+}
+
+function isAbout({ key, effect }: Toleration, wanted: string): boolean {
+  return (!key || key === wanted) && (!effect || effect === 'NoExecute');
+}
+
+const copied = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'];
+
+/** Where a node stands, as labels its pods get. */
+export function topologyLabels(objects: ObjectReader, node: string): Readonly<Record<string, string>> {
+  const labels = objects.get(apiResources.nodes, undefined, node)?.metadata.labels ?? {};
+  return Object.fromEntries(
+    copied.flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]] as const])),
+  );
+}
+
+/** A pod that is made for a node is labelled at once; the others are when they get one. */
+export function admitTopology(pod: StoredObject, objects: ObjectReader): StoredObject {
+  const { nodeName } = typed(pod).spec;
+  const labels = nodeName ? topologyLabels(objects, nodeName) : {};
+  if (Object.keys(labels).length === 0) return pod;
+  return { ...pod, metadata: { ...pod.metadata, labels: { ...pod.metadata.labels, ...labels } } };
+}

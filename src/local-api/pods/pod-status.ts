@@ -1,0 +1,171 @@
+import { isIP } from 'node:net';
+import { type JsonObject, sameValue } from '../../api/index.ts';
+import type { FieldCause } from '../api/api-types.ts';
+import type { StoredObject } from '../api/stored-object.ts';
+import { duplicate, forbiddenField, invalid } from '../validation/causes.ts';
+
+/** What an API server finds wrong with a new status of a pod. */
+export function podStatusComplaints(before: StoredObject, after: StoredObject): readonly FieldCause[] {
+  const [old, status] = [before.status ?? {}, after.status ?? {}];
+  return [
+    ...generations(status),
+    ...nomination(before, old, status),
+    ...immutable(old, status),
+    ...transitions(after, old, status, 'containerStatuses', 'containers'),
+    ...transitions(after, old, status, 'initContainerStatuses', 'initContainers'),
+    ...transitions(after, old, status, 'ephemeralContainerStatuses', 'ephemeralContainers'),
+    ...addresses(old, status, 'podIPs'),
+    ...hostAddress(status),
+    ...addresses(old, status, 'hostIPs'),
+  ];
+}
+
+function generations(status: JsonObject): readonly FieldCause[] {
+  const given = [
+    ...listAt(status, 'conditions').map(
+      ({ observedGeneration }, index) =>
+        [`status.conditions[${index}].observedGeneration`, observedGeneration] as const,
+    ),
+    ['status.observedGeneration', status['observedGeneration']] as const,
+  ];
+  return given.flatMap(([field, value]) =>
+    typeof value === 'number' && value < 0 ? [invalid(field, value, 'must be a non-negative integer')] : [],
+  );
+}
+
+function nomination(before: StoredObject, old: JsonObject, status: JsonObject): readonly FieldCause[] {
+  const name = status['nominatedNodeName'];
+  if (!name || name === old['nominatedNodeName'] || !before.spec?.['nodeName']) return [];
+  return [
+    forbiddenField('status.nominatedNodeName', 'may not be set on pods that are already bound to a node'),
+  ];
+}
+
+/** What the server fills in again when a status leaves it out. */
+export function keptPodStatus(before: StoredObject, after: StoredObject): StoredObject {
+  const kept = ['qosClass', 'observedGeneration'].filter(
+    (name) => after.status?.[name] === undefined && before.status?.[name] !== undefined,
+  );
+  const back = Object.fromEntries(kept.map((name) => [name, before.status?.[name]]));
+  const conditions = listAt(after.status ?? {}, 'conditions').map((condition) =>
+    keptGeneration(before, condition),
+  );
+  const list = conditions.length === 0 ? {} : { conditions };
+  return { ...after, status: { ...after.status, ...back, ...list, ...shownStates(after.status ?? {}) } };
+}
+
+const statusLists: readonly ListName[] = [
+  'containerStatuses',
+  'initContainerStatuses',
+  'ephemeralContainerStatuses',
+];
+
+/** The states of a container are always shown, be there anything to show or not. */
+function shownStates(status: JsonObject): JsonObject {
+  const lists = statusLists.filter((name) => listAt(status, name).length > 0);
+  return Object.fromEntries(
+    lists.map((name) => [name, listAt(status, name).map((one) => ({ state: {}, lastState: {}, ...one }))]),
+  );
+}
+
+function keptGeneration({ status = {} }: StoredObject, condition: JsonObject): JsonObject {
+  const old = listAt(status, 'conditions').find(({ type }) => type === condition['type']);
+  const generation = condition['observedGeneration'] ?? old?.['observedGeneration'];
+  return generation === undefined ? condition : { ...condition, observedGeneration: generation };
+}
+
+type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
+type SpecName = 'containers' | 'initContainers' | 'ephemeralContainers';
+
+/** A container that ended stays ended, unless something in the spec says that it may begin again. */
+function transitions(
+  pod: StoredObject,
+  old: JsonObject,
+  status: JsonObject,
+  list: ListName,
+  specs: SpecName,
+): readonly FieldCause[] {
+  if (specs !== 'ephemeralContainers' && restartsAll(pod)) return [];
+  return listAt(old, list).flatMap((entry, index) => {
+    const exitCode = terminated(entry)?.['exitCode'] as number | undefined;
+    const next = listAt(status, list).find(({ name }) => name === entry['name']);
+    if (exitCode === undefined || next === undefined || terminated(next) !== undefined) return [];
+    const container = listAt(pod.spec ?? {}, specs).find(({ name }) => name === entry['name']);
+    if (specs !== 'ephemeralContainers' && container && mayRestart(pod, container, exitCode)) return [];
+    return [
+      forbiddenField(`status.${list}[${index}].state`, 'may not be transitioned to non-terminated state'),
+    ];
+  });
+}
+
+function mayRestart(pod: StoredObject, container: JsonObject, exitCode: number): boolean {
+  const rules = listAt(container, 'restartPolicyRules');
+  const isRuled = container['restartPolicy'] !== undefined && rules.some((rule) => speaksOf(rule, exitCode));
+  const policy = container['restartPolicy'] ?? pod.spec?.['restartPolicy'] ?? 'Always';
+  return isRuled || policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);
+}
+
+function speaksOf(rule: JsonObject, exitCode: number): boolean {
+  const { operator, values } = (rule['exitCodes'] ?? {}) as { operator?: string; values?: readonly number[] };
+  return (values ?? []).includes(exitCode) === (operator === 'In');
+}
+
+function restartsAll({ spec }: StoredObject): boolean {
+  return [...listAt(spec ?? {}, 'containers'), ...listAt(spec ?? {}, 'initContainers')].some((container) =>
+    listAt(container, 'restartPolicyRules').some(({ action }) => action === 'RestartAllContainers'),
+  );
+}
+
+function immutable(old: JsonObject, status: JsonObject): readonly FieldCause[] {
+  const { qosClass } = status;
+  const isChanged = old['qosClass'] !== undefined && !sameValue(old['qosClass'], qosClass);
+  return isChanged ? [invalid('status.qosClass', qosClass, 'field is immutable')] : [];
+}
+
+/** An address that was there already may stay, whatever it is like. */
+function addresses(old: JsonObject, status: JsonObject, list: 'podIPs' | 'hostIPs'): readonly FieldCause[] {
+  const field = `status.${list}`;
+  const before = listAt(old, list).map(({ ip }) => ip);
+  const ips = listAt(status, list).map(({ ip }) => String(ip ?? ''));
+  const families = new Set(ips.map((ip) => isIP(ip)));
+  const tooMany = ips.length > 2 || (ips.length === 2 && families.size === 1);
+  return [
+    ...ips.flatMap((ip, index) =>
+      isIP(ip) !== 0 || before.includes(ip)
+        ? []
+        : [
+            invalid(
+              `${field}[${index}]`,
+              ip,
+              'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+            ),
+          ],
+    ),
+    ...(tooMany
+      ? [
+          invalid(
+            field,
+            ips.map((ip) => ({ IP: ip })),
+            'may specify no more than one IP for each IP family',
+          ),
+        ]
+      : []),
+    ...ips.flatMap((ip, index) =>
+      ips.indexOf(ip) < index ? [duplicate(`${field}[${index}]`, listAt(status, list)[index])] : [],
+    ),
+  ];
+}
+
+function hostAddress(status: JsonObject): readonly FieldCause[] {
+  const [first] = listAt(status, 'hostIPs');
+  if (first === undefined || first['ip'] === status['hostIP']) return [];
+  return [invalid('status.hostIPs[0].ip', first['ip'], 'must be equal to `hostIP`')];
+}
+
+function terminated(entry: JsonObject): JsonObject | undefined {
+  return (entry['state'] as JsonObject | undefined)?.['terminated'] as JsonObject | undefined;
+}
+
+function listAt(object: JsonObject, name: string): readonly JsonObject[] {
+  return (object[name] ?? []) as readonly JsonObject[];
+}

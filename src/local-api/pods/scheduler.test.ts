@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LocalPods } from '../../../test/fakes/local-pods.ts';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { apiResources, type JsonObject } from '../../api/index.ts';
+import type { StoredObject } from '../api/index.ts';
+import { conditionsOf } from './pod-object.ts';
+import { AutoBinder } from './scheduler.ts';
+
+const pod = (name: string, more: JsonObject = {}) => ({
+  metadata: { name },
+  spec: { containers: [{ name: 'm', image: 'x' }], ...more },
+});
+
+class Rig implements AsyncDisposable {
+  readonly clock = new VirtualClock();
+  readonly api = new LocalPods(this.clock);
+  readonly #end = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor() {
+    const { world, catalogue, logs } = this.api;
+    const binder = new AutoBinder({ world, entryOf: (one) => catalogue.of(one), logger: logs.logger });
+    this.#running = binder.run(this.#end.signal);
+  }
+
+  async node(name: string, more: JsonObject = {}): Promise<void> {
+    this.api.do({
+      verb: 'create',
+      resource: apiResources.nodes,
+      namespace: undefined,
+      body: { metadata: { name, labels: { 'kubernetes.io/hostname': name } }, ...more },
+    });
+    await settle();
+  }
+
+  async changeNode(name: string, body: JsonObject): Promise<void> {
+    this.api.do({
+      verb: 'patch',
+      resource: apiResources.nodes,
+      namespace: undefined,
+      name,
+      patch: 'merge',
+      body,
+    });
+    await settle();
+  }
+
+  async make(body: JsonObject): Promise<void> {
+    this.api.do({ verb: 'create', body });
+    await settle();
+  }
+
+  events(): readonly string[] {
+    return this.api.world.objects
+      .all(apiResources.events)
+      .map(({ type, reason, message }) => `${type} ${reason} ${message}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort(new Error('the test is over'));
+    await this.#running;
+    this.api[Symbol.dispose]();
+  }
+}
+
+function nodeOf(found: StoredObject | undefined): unknown {
+  return found?.spec?.['nodeName'];
+}
+
+function scheduled(found: StoredObject | undefined): JsonObject | undefined {
+  return found && conditionsOf(found).find(({ type }) => type === 'PodScheduled');
+}
+
+test('a pod without a node gets the one there is, and an event says so', async () => {
+  await using rig = new Rig();
+  await rig.node('n1');
+  await rig.make(pod('a'));
+  const found = rig.api.pod();
+  assert.equal(nodeOf(found), 'n1');
+  assert.equal(scheduled(found)?.['status'], 'True');
+  assert.equal(found?.metadata.generation, 1);
+  assert.deepEqual(rig.events(), ['Normal Scheduled Successfully assigned default/a to n1']);
+  const [event] = rig.api.world.objects.all(apiResources.events);
+  assert.equal(event?.['reportingComponent'], 'default-scheduler');
+  assert.match(String(event?.['eventTime']), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+});
+
+test('pods that were there before are bound when the loop begins', async () => {
+  const api = new LocalPods();
+  api.do({ verb: 'create', body: pod('early') });
+  api.do({
+    verb: 'create',
+    resource: apiResources.nodes,
+    namespace: undefined,
+    body: { metadata: { name: 'n1' } },
+  });
+  const end = new AbortController();
+  const { world, catalogue, logs } = api;
+  const running = new AutoBinder({ world, entryOf: (one) => catalogue.of(one), logger: logs.logger }).run(
+    end.signal,
+  );
+  await settle();
+  assert.equal(nodeOf(api.pod('early')), 'n1');
+  end.abort(new Error('the test is over'));
+  await running;
+  api[Symbol.dispose]();
+});
+
+test('without a node a pod waits, is told why once, and is bound as soon as there is one', async () => {
+  await using rig = new Rig();
+  await rig.make(pod('a'));
+  const why = 'no nodes available to schedule pods';
+  const condition = scheduled(rig.api.pod());
+  assert.equal(condition?.['status'], 'False');
+  assert.equal(condition?.['reason'], 'Unschedulable');
+  assert.equal(condition?.['message'], why);
+  const before = rig.api.pod()?.metadata.resourceVersion;
+  await settle();
+  assert.equal(rig.api.pod()?.metadata.resourceVersion, before);
+  assert.deepEqual(rig.events(), [`Warning FailedScheduling ${why}`]);
+  await rig.node('n1');
+  assert.equal(nodeOf(rig.api.pod()), 'n1');
+});
+
+test('a cordon, a taint and a selector each keep a pod away until they change', async () => {
+  await using rig = new Rig();
+  const taints = [{ key: 'a', value: 'b', effect: 'NoSchedule' }];
+  await rig.node('n1', { spec: { unschedulable: true, taints } });
+  await rig.make(pod('a', { nodeSelector: { disk: 'fast' } }));
+  const told = () => scheduled(rig.api.pod())?.['message'];
+  assert.equal(told(), '0/1 nodes are available: 1 node(s) were unschedulable.');
+  await rig.changeNode('n1', { spec: { unschedulable: null } });
+  assert.equal(told(), '0/1 nodes are available: 1 node(s) had untolerated taint(s).');
+  await rig.changeNode('n1', { spec: { taints: null } });
+  assert.equal(told(), "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
+  await rig.changeNode('n1', { metadata: { labels: { disk: 'fast' } } });
+  assert.equal(nodeOf(rig.api.pod()), 'n1');
+  assert.equal(rig.events().filter((text) => text.includes('FailedScheduling')).length, 3);
+});
+
+test('a gated pod, one of another scheduler and one being deleted are left alone', async () => {
+  await using rig = new Rig();
+  await rig.node('n1');
+  await rig.make(pod('gated', { schedulingGates: [{ name: 'g' }] }));
+  await rig.make(pod('other', { schedulerName: 'mine' }));
+  assert.equal(nodeOf(rig.api.pod('gated')), undefined);
+  assert.equal(nodeOf(rig.api.pod('other')), undefined);
+  assert.equal(scheduled(rig.api.pod('gated'))?.['reason'], 'SchedulingGated');
+  rig.api.do({
+    verb: 'patch',
+    name: 'gated',
+    patch: 'merge',
+    body: { spec: { schedulingGates: null } },
+  });
+  await settle();
+  assert.equal(nodeOf(rig.api.pod('gated')), 'n1');
+});
+
+test('a pod that tolerates a taint is bound in spite of it', async () => {
+  await using rig = new Rig();
+  await rig.node('n1', { spec: { taints: [{ key: 'a', value: 'b', effect: 'NoExecute' }] } });
+  await rig.make(pod('a', { tolerations: [{ key: 'a', operator: 'Equal', value: 'b' }] }));
+  assert.equal(nodeOf(rig.api.pod()), 'n1');
+});
+
+test('a thousand pods at once are all bound, each once', async () => {
+  await using rig = new Rig();
+  for (let index = 0; index < 1_000; index++) rig.api.do({ verb: 'create', body: pod(`p${index}`) });
+  await rig.node('n1');
+  await settle();
+  const all = rig.api.world.objects.all(apiResources.pods);
+  assert.ok(all.every((one) => nodeOf(one) === 'n1'));
+});

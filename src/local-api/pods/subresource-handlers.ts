@@ -1,0 +1,192 @@
+import { apiResources, isJsonObject, type JsonObject } from '../../api/index.ts';
+import {
+  type ApiCall,
+  badRequest,
+  conflict,
+  detailsOf,
+  type FieldCause,
+  type KindRules,
+  notFound,
+  type ResourceEntry,
+  StatusError,
+  type StoredObject,
+  type World,
+} from '../api/index.ts';
+import { topologyLabels } from './admission/pod-admission.ts';
+import { conditionsOf, typed, withCondition, withFields } from './pod-object.ts';
+
+/** What is sent to put a pod on a node. */
+interface Binding {
+  readonly metadata?: {
+    readonly name?: string;
+    readonly uid?: string;
+    readonly resourceVersion?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly target?: { readonly kind?: string; readonly name?: string };
+}
+
+/** The older path of bindings, at which only they themselves name the pod. */
+export function olderBindingRules(pods: () => ResourceEntry): KindRules {
+  return {
+    act: {
+      '': (call, world) => {
+        const { name = '' } = ((call.body ?? {}) as Binding).metadata ?? {};
+        return bindPod({ ...call, entry: pods(), name, subresource: 'binding' }, world);
+      },
+    },
+  };
+}
+
+/** Puts a pod on a node, once and for all. */
+export function bindPod(call: ApiCall, world: World): JsonObject {
+  const { namespace, name = '' } = call;
+  const binding = (call.body ?? {}) as Binding;
+  const { metadata = {}, target = {} } = binding;
+  if (metadata.name !== undefined && metadata.name !== name)
+    throw badRequest('name in URL does not match name in Binding object');
+  checkTarget(target);
+  const pod = world.objects.get(apiResources.pods, namespace, name);
+  if (pod === undefined) throw notFound({ resource: apiResources.pods, name });
+  checkBindable(pod, metadata);
+  const body = bound(pod, binding, world);
+  world.writePart({ ...call, body }, 'binding');
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
+}
+
+function checkTarget({ kind = '', name = '' }: NonNullable<Binding['target']>): void {
+  const causes: readonly FieldCause[] = [
+    ...(kind === '' || kind === 'Node'
+      ? []
+      : [
+          {
+            reason: 'FieldValueNotSupported',
+            field: 'target.kind',
+            message: `Unsupported value: "${kind}": supported values: "Node", "<empty>"`,
+          } as const,
+        ]),
+    ...(name === ''
+      ? [{ reason: 'FieldValueRequired', field: 'target.name', message: 'Required value' } as const]
+      : []),
+  ];
+  if (causes.length === 0) return;
+  const told = causes.map(({ field, message }) => `${field}: ${message}`);
+  // The real server takes this for a mistake of its own, and answers accordingly.
+  const message = told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`;
+  throw new StatusError({ code: 500, reason: '', message });
+}
+
+function checkBindable(pod: StoredObject, { uid, resourceVersion }: NonNullable<Binding['metadata']>): void {
+  const { metadata } = pod;
+  const about = { resource: apiResources.pods, name: metadata.name };
+  for (const [what, wanted, actual] of [
+    ['UID', uid, metadata.uid],
+    ['ResourceVersion', resourceVersion, metadata.resourceVersion],
+  ] as const)
+    if (wanted && wanted !== actual)
+      throw conflict(
+        about,
+        `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${actual}`,
+      );
+  const why = unbindable(pod);
+  if (why !== undefined) throw bindingConflict(metadata.name, why);
+}
+
+function unbindable(pod: StoredObject): string | undefined {
+  const { name, deletionTimestamp } = pod.metadata;
+  const { nodeName, schedulingGates = [] } = typed(pod).spec;
+  if (deletionTimestamp !== undefined) return `pod ${name} is being deleted, cannot be assigned to a host`;
+  if (nodeName) return `pod ${name} is already assigned to node "${nodeName}"`;
+  return schedulingGates.length > 0 ? `pod ${name} has non-empty .spec.schedulingGates` : undefined;
+}
+
+function bindingConflict(name: string, why: string): StatusError {
+  return new StatusError({
+    code: 409,
+    reason: 'Conflict',
+    message: `Operation cannot be fulfilled on pods/binding "${name}": ${why}`,
+    details: detailsOf({ resource: apiResources.pods, name }, 'pods/binding'),
+  });
+}
+
+/** The whole pod as it is to be; only what a binding may change is taken from it. */
+function bound(pod: StoredObject, { metadata = {}, target = {} }: Binding, world: World): JsonObject {
+  const node = target.name ?? '';
+  const labels = { ...pod.metadata.labels, ...metadata.labels, ...topologyLabels(world.objects, node) };
+  const annotations = { ...pod.metadata.annotations, ...metadata.annotations };
+  const scheduled = withCondition(pod, { type: 'PodScheduled', status: 'True' }, world.clock);
+  return {
+    ...scheduled,
+    metadata: withFields(pod.metadata, {
+      labels: Object.keys(labels).length === 0 ? undefined : labels,
+      annotations: Object.keys(annotations).length === 0 ? undefined : annotations,
+    }),
+    spec: { ...pod.spec, nodeName: node },
+  };
+}
+
+export function bindingPart(before: StoredObject, wanted: JsonObject): StoredObject {
+  const next = wanted as StoredObject;
+  const { nominatedNodeName: _, ...status } = before.status ?? {};
+  return {
+    ...before,
+    spec: { ...before.spec, nodeName: next.spec?.['nodeName'] },
+    status: { ...status, conditions: conditionsOf(next) },
+  };
+}
+
+/** Ends a pod for the sake of its node: says so in its conditions, and then deletes it. */
+export function evictPod(call: ApiCall, world: World): JsonObject {
+  const { namespace, name = '' } = call;
+  const body = isJsonObject(call.body) ? call.body : {};
+  const metadata = isJsonObject(body['metadata']) ? body['metadata'] : {};
+  if (metadata['name'] !== undefined && metadata['name'] !== name)
+    throw badRequest('name in URL does not match name in Eviction object');
+  const pod = world.objects.get(apiResources.pods, namespace, name);
+  if (pod === undefined) throw notFound({ resource: apiResources.pods, name });
+  const options = isJsonObject(body['deleteOptions']) ? body['deleteOptions'] : {};
+  const dryRun = call.dryRun || isRehearsal(options);
+  checkUid(pod, options);
+  const told = dryRun ? pod : tellDisruption(call, world, pod);
+  deleteIt({ ...call, dryRun }, world, movedOn(options, pod, told));
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
+}
+
+function isRehearsal({ dryRun }: JsonObject): boolean {
+  return Array.isArray(dryRun) && dryRun.length > 0;
+}
+
+function preconditionsOf({ preconditions }: JsonObject): JsonObject {
+  return isJsonObject(preconditions) ? preconditions : {};
+}
+
+function checkUid({ metadata }: StoredObject, options: JsonObject): void {
+  const { uid } = preconditionsOf(options);
+  if (typeof uid !== 'string' || uid === '' || uid === metadata.uid) return;
+  const why = `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`;
+  throw conflict({ resource: { ...apiResources.pods, plural: 'Pod' }, name: metadata.name }, why);
+}
+
+function tellDisruption(call: ApiCall, world: World, pod: StoredObject): StoredObject {
+  const condition = {
+    type: 'DisruptionTarget',
+    status: 'True',
+    reason: 'EvictionByEvictionAPI',
+    message: 'Eviction API: evicting',
+  } as const;
+  const body = withCondition(pod, condition, world.clock);
+  return world.writePart({ ...call, body }, 'status');
+}
+
+/** A version that was asked for was that before the condition. */
+function movedOn(options: JsonObject, pod: StoredObject, told: StoredObject): JsonObject {
+  const preconditions = preconditionsOf(options);
+  if (preconditions['resourceVersion'] !== pod.metadata.resourceVersion) return options;
+  const { resourceVersion } = told.metadata;
+  return { ...options, preconditions: { ...preconditions, resourceVersion } };
+}
+
+function deleteIt(call: ApiCall, world: World, body: JsonObject): void {
+  world.carryOut({ ...call, verb: 'delete', subresource: undefined, patch: undefined, body });
+}

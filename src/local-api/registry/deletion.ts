@@ -1,0 +1,171 @@
+import type { DeleteOptions } from '../../api/index.ts';
+import { isJsonObject, type JsonObject } from '../../api/index.ts';
+import { apiTime, type Instant, instant } from '../../lib/index.ts';
+import type { FieldCause } from '../api/api-types.ts';
+import { badRequest, invalidAs } from '../api/status-errors.ts';
+import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
+import { wholeNumber } from './list-options.ts';
+
+/** What a deletion does to an object. */
+export type Deletion =
+  | { readonly do: 'remove' }
+  /** Everyone sees that it is being deleted, and then that it is gone. */
+  | { readonly do: 'mark-and-remove'; readonly object: StoredObject }
+  /** It stays, marked: for its kubelet to end it, or for those whose finalizers it has. */
+  | { readonly do: 'mark'; readonly object: StoredObject }
+  /** It is being deleted already, in no more time than that. */
+  | { readonly do: 'nothing' };
+
+/** Whether somebody has still to let go of an object before it may be removed. */
+export type Holds = (object: StoredObject) => boolean;
+
+/** Preconditions were looked at before. */
+export function deletionOf(
+  object: StoredObject,
+  options: DeleteOptions,
+  now: Instant,
+  holds: Holds,
+): Deletion {
+  if (object.kind === 'Pod') return podDeletion(object, options.gracePeriodSeconds, now, holds);
+  if (!isHeld(object, holds)) return { do: 'remove' };
+  const isMarked = object.metadata.deletionTimestamp !== undefined;
+  return isMarked ? { do: 'nothing' } : { do: 'mark', object: marked(object, 0, now) };
+}
+
+/** An object goes when its time of grace is over and nobody holds it any more. */
+export function isToBeRemoved(object: StoredObject, holds: Holds): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
+  return deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !isHeld(object, holds);
+}
+
+function isHeld(object: StoredObject, holds: Holds): boolean {
+  return (object.metadata.finalizers ?? []).length > 0 || holds(object);
+}
+
+/** A pod gets the time it asks for; once it is being deleted that time only ever shrinks. */
+function podDeletion(pod: StoredObject, asked: number | undefined, now: Instant, holds: Holds): Deletion {
+  const { deletionTimestamp, deletionGracePeriodSeconds: current = 0 } = pod.metadata;
+  if (deletionTimestamp === undefined) return seen(marked(pod, firstGrace(pod, asked), now), holds);
+  if (current === 0) return isHeld(pod, holds) ? { do: 'nothing' } : { do: 'remove' };
+  if (asked === undefined) return { do: 'nothing' };
+  const grace = asked < 0 ? 1 : asked;
+  if (grace >= current) return { do: 'nothing' };
+  return seen(shortened(pod, pod.metadata, grace, now), holds);
+}
+
+function seen(object: StoredObject, holds: Holds): Deletion {
+  return { do: isToBeRemoved(object, holds) ? 'mark-and-remove' : 'mark', object };
+}
+
+function shortened(
+  pod: StoredObject,
+  { deletionTimestamp = '', deletionGracePeriodSeconds = 0 }: StoredMeta,
+  grace: number,
+  now: Instant,
+): StoredObject {
+  const wanted = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1_000 + grace * 1_000;
+  const isPast = wanted < now;
+  const at = apiTime(instant(isPast ? now : wanted));
+  return withDeletion(pod, at, isPast && grace !== 0 ? 1 : grace);
+}
+
+function firstGrace({ spec, status }: StoredObject, asked: number | undefined): number {
+  const phase = status?.['phase'];
+  const isOver = phase === 'Succeeded' || phase === 'Failed';
+  if (isOver || spec?.['nodeName'] === undefined || spec['nodeName'] === '') return 0;
+  const grace = asked ?? (spec['terminationGracePeriodSeconds'] as number | undefined) ?? 0;
+  return grace < 0 ? 1 : grace;
+}
+
+function marked(object: StoredObject, seconds: number, now: Instant): StoredObject {
+  const asked = withDeletion(object, apiTime(instant(now + seconds * 1_000)), seconds);
+  const { generation } = asked.metadata;
+  if (generation === undefined) return asked;
+  return { ...asked, metadata: { ...asked.metadata, generation: generation + 1 } };
+}
+
+function withDeletion(object: StoredObject, deletionTimestamp: string, seconds: number): StoredObject {
+  return {
+    ...object,
+    metadata: { ...object.metadata, deletionTimestamp, deletionGracePeriodSeconds: seconds },
+  };
+}
+
+export interface AskedDeletion extends DeleteOptions {
+  readonly mode: 'meant' | 'rehearsal';
+}
+
+const policies = ['Foreground', 'Background', 'Orphan'];
+
+/** How something is to be deleted: by the body, or else by the query. Throws a StatusError. */
+export function deleteOptionsOf(body: unknown, query: URLSearchParams): AskedDeletion {
+  const given = isJsonObject(body) && Object.keys(body).length > 0 ? body : fromQuery(query);
+  const causes = [...policyCauses(given), ...dryRunCauses(given['dryRun'])];
+  if (causes.length > 0) throw invalidAs({ kind: 'DeleteOptions', group: 'meta.k8s.io', name: '' }, causes);
+  const { uid, resourceVersion } = (given['preconditions'] ?? {}) as DeleteOptions;
+  return {
+    gracePeriodSeconds: seconds(given['gracePeriodSeconds']),
+    uid: text(uid, 'preconditions.uid'),
+    resourceVersion: text(resourceVersion, 'preconditions.resourceVersion'),
+    mode: Array.isArray(given['dryRun']) && given['dryRun'].length > 0 ? 'rehearsal' : 'meant',
+  };
+}
+
+function fromQuery(query: URLSearchParams): JsonObject {
+  return {
+    ...(query.has('gracePeriodSeconds')
+      ? { gracePeriodSeconds: wholeNumber(query, 'gracePeriodSeconds') }
+      : {}),
+    ...(query.has('propagationPolicy') ? { propagationPolicy: query.get('propagationPolicy') } : {}),
+    ...(query.has('orphanDependents') ? { orphanDependents: query.get('orphanDependents') !== 'false' } : {}),
+    dryRun: query.getAll('dryRun'),
+  };
+}
+
+/** There is nobody here who collects what belongs to others, so that the policy is only looked at. */
+function policyCauses({ propagationPolicy, orphanDependents }: JsonObject): readonly FieldCause[] {
+  const field = 'propagationPolicy';
+  if (propagationPolicy === undefined || propagationPolicy === null) return [];
+  if (orphanDependents !== undefined && orphanDependents !== null)
+    return [
+      {
+        reason: 'FieldValueInvalid',
+        field,
+        message: `Invalid value: "${propagationPolicy}": orphanDependents and deletionPropagation cannot be both set`,
+      },
+    ];
+  if (policies.includes(String(propagationPolicy))) return [];
+  const list = policies.map((policy) => `"${policy}"`);
+  return [
+    {
+      reason: 'FieldValueNotSupported',
+      field,
+      message: `Unsupported value: "${propagationPolicy}": supported values: ${[...list, '"nil"'].join(', ')}`,
+    },
+  ];
+}
+
+function dryRunCauses(dryRun: unknown): readonly FieldCause[] {
+  const values = Array.isArray(dryRun) ? (dryRun as readonly unknown[]) : [];
+  const wrong = values.find((value) => value !== 'All');
+  if (wrong === undefined) return [];
+  return [
+    {
+      reason: 'FieldValueNotSupported',
+      field: 'dryRun',
+      message: `Unsupported value: ${JSON.stringify(values)}: supported values: "All"`,
+    },
+  ];
+}
+
+function seconds(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (Number.isSafeInteger(value)) return value as number;
+  throw badRequest(`gracePeriodSeconds must be a whole number: current value is ${JSON.stringify(value)}`);
+}
+
+function text(value: unknown, field: string): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string') return value;
+  throw badRequest(`${field} must be a text: current value is ${JSON.stringify(value)}`);
+}

@@ -1,0 +1,107 @@
+import type { FieldCause } from '../api/api-types.ts';
+import { badRequest, invalidAs } from '../api/status-errors.ts';
+
+/** What a list or watch is asked with, besides selectors. */
+export interface ListOptions {
+  readonly limit: number;
+  readonly continue: string;
+  /** Empty for the newest, or where a watch may begin anywhere. */
+  readonly resourceVersion: string;
+  readonly match: '' | 'Exact' | 'NotOlderThan';
+  readonly timeoutSeconds: number;
+  readonly bookmarks: 'wanted' | 'unwanted';
+  /** Whether a watch begins with all there is; by the version unless said. */
+  readonly initialEvents: 'wanted' | 'unwanted' | 'unsaid';
+}
+
+/** Throws a StatusError for what makes no sense. */
+export function listOptionsOf(query: URLSearchParams, verb: 'list' | 'watch'): ListOptions {
+  const match = query.get('resourceVersionMatch') ?? '';
+  const options = {
+    limit: wholeNumber(query, 'limit'),
+    continue: query.get('continue') ?? '',
+    resourceVersion: query.get('resourceVersion') ?? '',
+    match,
+    timeoutSeconds: wholeNumber(query, 'timeoutSeconds'),
+    bookmarks: isSet(query, 'allowWatchBookmarks') ? 'wanted' : 'unwanted',
+    initialEvents: initialEventsOf(query),
+  } as const;
+  const causes = verb === 'list' ? wrongWithList(options) : wrongWithWatch(options);
+  if (causes.length > 0) throw invalidAs({ kind: 'ListOptions', group: 'meta.k8s.io', name: '' }, causes);
+  return options as ListOptions;
+}
+
+type Unchecked = Omit<ListOptions, 'match'> & { readonly match: string };
+
+function forbidden(field: string, message: string): FieldCause {
+  return { reason: 'FieldValueForbidden', field, message: `Forbidden: ${message}` };
+}
+
+function unsupported(match: string, supported: readonly string[]): FieldCause {
+  const list = supported.map((value) => `"${value}"`).join(', ');
+  return {
+    reason: 'FieldValueNotSupported',
+    field: 'resourceVersionMatch',
+    message: `Unsupported value: "${match}": supported values: ${list}`,
+  };
+}
+
+const matchField = 'resourceVersionMatch';
+
+function wrongWithList({ match, resourceVersion, initialEvents, ...rest }: Unchecked): readonly FieldCause[] {
+  const causes: FieldCause[] = [];
+  if (match !== '' && resourceVersion === '')
+    causes.push(forbidden(matchField, `${matchField} is forbidden unless resourceVersion is provided`));
+  if (match !== '' && rest.continue !== '')
+    causes.push(forbidden(matchField, `${matchField} is forbidden when continue is provided`));
+  if (!['', 'Exact', 'NotOlderThan'].includes(match))
+    causes.push(unsupported(match, ['Exact', 'NotOlderThan', '']));
+  if (match === 'Exact' && resourceVersion === '0')
+    causes.push(forbidden(matchField, `${matchField} "exact" is forbidden for resourceVersion "0"`));
+  if (initialEvents !== 'unsaid')
+    causes.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
+  return causes;
+}
+
+function wrongWithWatch({ match, initialEvents, ...rest }: Unchecked): readonly FieldCause[] {
+  const causes: FieldCause[] = [];
+  if (initialEvents !== 'unsaid' && match !== 'NotOlderThan')
+    causes.push(forbidden(matchField, `sendInitialEvents requires setting ${matchField} to NotOlderThan`));
+  if (match === '') return causes;
+  if (initialEvents === 'unsaid')
+    causes.push(
+      forbidden(matchField, `${matchField} is forbidden for watch unless sendInitialEvents is provided`),
+    );
+  if (match !== 'NotOlderThan') causes.push(unsupported(match, ['NotOlderThan']));
+  if (rest.continue !== '')
+    causes.push(forbidden(matchField, `${matchField} is forbidden when continue is provided`));
+  return causes;
+}
+
+function initialEventsOf(query: URLSearchParams): ListOptions['initialEvents'] {
+  if (!query.has('sendInitialEvents')) return 'unsaid';
+  return isSet(query, 'sendInitialEvents') ? 'wanted' : 'unwanted';
+}
+
+/** A parameter that is there says yes, unless it says no. */
+export function isSet(query: URLSearchParams, name: string): boolean {
+  const value = query.get(name);
+  return value !== null && value !== '0' && value.toLowerCase() !== 'false';
+}
+
+/** Zero when it is not there. */
+export function wholeNumber(query: URLSearchParams, name: string): number {
+  const text = query.get(name) ?? '';
+  if (text === '') return 0;
+  if (/^[+-]?\d{1,15}$/.test(text)) return Number(text);
+  throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);
+}
+
+/** A version as a number; undefined where none is given. */
+export function versionOf(text: string, prefix = ''): number | undefined {
+  if (text === '') return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw badRequest(
+    `${prefix}resourceVersion: Invalid value: "${text}": strconv.ParseUint: parsing "${text}": invalid syntax`,
+  );
+}

@@ -1,0 +1,289 @@
+import { apiVersionOf, type JsonObject } from '../../api/index.ts';
+import { type Clock, describeError, KubelingError, type Logger, type Random } from '../../lib/index.ts';
+import type { ApiRequest } from '../api/api-types.ts';
+import { type ActOn, type ApiCall, StatusError, type World } from '../api/api-types.ts';
+import { type ApiAnswer, type ObjectList, successStatus, type WatchLine } from '../api/responses.ts';
+import { badRequest, detailsOf, methodNotAllowed, noSuchPath, unavailable } from '../api/status-errors.ts';
+import { overTheWire, type StoredObject } from '../api/stored-object.ts';
+import { type Durability, whenRoom } from '../storage/durability.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { Watchers } from '../watch/watchers.ts';
+import type { Catalogue } from './catalogue.ts';
+import { type AskedDeletion, deleteOptionsOf } from './deletion.ts';
+import { listOptionsOf } from './list-options.ts';
+import { hasPart } from './object-update.ts';
+import { keptAs, newest, type Page, Reads } from './reads.ts';
+import { Writes } from './writes.ts';
+
+export interface LocalApiDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly store: ObjectStore;
+  readonly durability: Durability;
+  readonly catalogue: Catalogue;
+  /** So many lines may wait for a watcher that is slow; enough for a namespace full of objects unless given. */
+  readonly maxWaiting?: number;
+}
+
+const usualWaiting = 16_384;
+
+/**
+ * The API without its wire: who asks is known, what it asks is understood, and that it may is decided before. A refusal
+ * is thrown as a StatusError. Nothing is told to anybody, not even by a refusal, before it is safe.
+ */
+export class LocalApi implements Disposable {
+  readonly world: World;
+  readonly #deps: LocalApiDeps;
+  readonly #reads: Reads;
+  readonly #writes: Writes;
+  readonly #watchers: Watchers;
+  readonly #link: Disposable;
+
+  constructor(deps: LocalApiDeps) {
+    const { store, clock, random, catalogue, durability, maxWaiting = usualWaiting } = deps;
+    this.#deps = deps;
+    this.#reads = new Reads(store, catalogue);
+    this.#writes = new Writes({ store, clock, random, catalogue, namespaces: 'checked' });
+    // Watchers are told of a change by whoever makes it safe, so that they have to know of it first.
+    this.#watchers = new Watchers({ store, durability, clock, random, maxWaiting });
+    this.#link = store.subscribe((change) => durability.append(change));
+    this.world = {
+      objects: store,
+      clock,
+      random,
+      carryOut: (call) => this.#carryOut(call),
+      writePart: (call, part) =>
+        this.#writes.update({ ...requestOf(call), verb: 'update', subresource: part }, bodyOf(call)).object,
+      hasRoom: () => durability.hasRoom,
+      whenRoom: (signal) => whenRoom(durability, signal),
+      onChange: (told) => store.subscribe(told),
+    };
+  }
+
+  /** How many watch right now. */
+  get watchers(): number {
+    return this.#watchers.size;
+  }
+
+  async handle(call: ApiCall, signal: AbortSignal): Promise<ApiAnswer> {
+    try {
+      return await this.#answer(call, signal);
+    } finally {
+      await this.#safe(call, signal);
+    }
+  }
+
+  /** Throws a StatusError at once when it makes no sense; ends by itself, and quietly when the signal is aborted. */
+  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchLine> {
+    if (call.entry.kept !== 'stored' || call.subresource !== undefined) throw methodNotAllowed();
+    this.#checkVerb(call);
+    const options = listOptionsOf(call.query, 'watch');
+    return this.#watchers.open(requestOf(call), call.entry, options, signal);
+  }
+
+  /** Ends all watches, and hears of no more changes. */
+  [Symbol.dispose](): void {
+    this.#watchers[Symbol.dispose]();
+    this.#link[Symbol.dispose]();
+  }
+
+  async #safe({ verb }: ApiCall, signal: AbortSignal): Promise<void> {
+    const { store, durability, logger } = this.#deps;
+    const { lastChange } = store;
+    if (durability.committed >= lastChange) return;
+    try {
+      await durability.whenCommitted(lastChange, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      // A disk that is full should not keep anybody from looking.
+      if (verb === 'get' || verb === 'list') return;
+      logger.error('A change could not be made safe', error);
+      throw unavailable(`a change could not be made safe: ${describeError(error)}`);
+    }
+  }
+
+  #answer(call: ApiCall, signal: AbortSignal): ApiAnswer | Promise<ApiAnswer> {
+    this.#checkVerb(call);
+    const act = actOf(call);
+    if (act !== undefined) return this.#acted(call, act);
+    if (call.entry.kept === 'answered') throw methodNotAllowed();
+    checkPart(call);
+    const request = requestOf(call);
+    switch (call.verb) {
+      case 'get':
+        return this.#got(call, request);
+      case 'list':
+        return listAnswer(call, this.#reads.list(request, listOptionsOf(call.query, 'list'), newest));
+      case 'deletecollection':
+        return this.#deletedMany(call, request, signal);
+      case 'delete':
+        return this.#deleted(call, request);
+      case 'watch':
+        throw badRequest('a watch must be asked for as a watch');
+      default:
+        return this.#written(call, request);
+    }
+  }
+
+  async #acted(call: ApiCall, act: ActOn): Promise<ApiAnswer> {
+    const made = overTheWire(await act(call, this.world));
+    const code = call.verb === 'create' ? 201 : 200;
+    if (made['kind'] === 'Status') return { kind: 'status', code, status: made };
+    if (call.verb === 'list') return { kind: 'list', code: 200, list: made as unknown as ObjectList };
+    return { kind: 'object', code, object: made };
+  }
+
+  #got(call: ApiCall, request: ApiRequest): ApiAnswer {
+    const version = call.query.get('resourceVersion') ?? '';
+    return { kind: 'object', code: 200, object: this.#reads.get(request, version, newest) };
+  }
+
+  #written(call: ApiCall, request: ApiRequest): ApiAnswer {
+    switch (call.verb) {
+      case 'create':
+        return { kind: 'object', code: 201, object: this.#writes.create(request, bodyOf(call)) };
+      case 'update': {
+        const { object, how } = this.#writes.update(request, bodyOf(call));
+        return { kind: 'object', code: how === 'created' ? 201 : 200, object };
+      }
+      default:
+        return { kind: 'object', code: 200, object: this.#patched(call, request) };
+    }
+  }
+
+  #patched(call: ApiCall, request: ApiRequest): StoredObject {
+    const { patch: kind, body } = call;
+    if (kind === undefined) throw unsupportedPatch();
+    if (body === undefined) throw badRequest('a patch must have a body');
+    return this.#writes.patch(request, { kind, body }, call.readPatched);
+  }
+
+  #deleted(call: ApiCall, request: ApiRequest): ApiAnswer {
+    const options = deleteOptionsOf(call.body, call.query);
+    const { object, how } = this.#writes.delete(rehearsed(request, options), options);
+    if (how === 'kept' || call.entry.deleteAnswers === 'object') return { kind: 'object', code: 200, object };
+    const { name, uid } = object.metadata;
+    const details = { ...detailsOf({ resource: call.entry.resource, name }), uid };
+    return { kind: 'status', code: 200, status: successStatus(details) };
+  }
+
+  /**
+   * One after the other: what could not be deleted does not bring back what was. Of many the first are safe before the
+   * last are begun with.
+   */
+  async #deletedMany(call: ApiCall, request: ApiRequest, signal: AbortSignal): Promise<ApiAnswer> {
+    const { store, durability } = this.#deps;
+    const options = deleteOptionsOf(call.body, call.query);
+    const page = this.#reads.list(request, listOptionsOf(call.query, 'list'), newest);
+    for (const { metadata } of page.items) {
+      if (!durability.hasRoom) await this.#safe(call, signal);
+      const now = store.get(keptAs(call.entry), metadata.namespace, metadata.name);
+      if (now?.metadata.uid !== metadata.uid) continue;
+      const one = { ...rehearsed(request, options), namespace: metadata.namespace, name: metadata.name };
+      this.#writes.delete({ ...one, verb: 'delete' }, options);
+    }
+    return listAnswer(call, page);
+  }
+
+  /** For the server's own loops: as anybody's call, but at once. */
+  #carryOut(call: ApiCall): StoredObject {
+    this.#checkVerb(call);
+    const request = requestOf(call);
+    const act = actOf(call);
+    if (act !== undefined) return atOnce(act(call, this.world));
+    switch (call.verb) {
+      case 'get':
+        return this.#reads.get(request, '', newest);
+      case 'create':
+        return this.#writes.create(request, bodyOf(call));
+      case 'update':
+        return this.#writes.update(request, bodyOf(call)).object;
+      case 'patch':
+        return this.#patched(call, request);
+      case 'delete': {
+        const options = deleteOptionsOf(call.body, call.query);
+        return this.#writes.delete(rehearsed(request, options), options).object;
+      }
+      default:
+        throw new KubelingError('BUG', `Cannot carry out a ${call.verb} as it has no single object`);
+    }
+  }
+
+  #checkVerb({ entry, verb, subresource, namespace }: ApiCall): void {
+    // Over all namespaces one can only look.
+    const isHomeless = entry.resource.scope === 'namespace' && namespace === undefined;
+    if (isHomeless && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
+    if (subresource === undefined) {
+      if (!entry.verbs.includes(verb)) throw methodNotAllowed();
+      return;
+    }
+    const part = entry.subresources.find(({ name }) => name === subresource);
+    if (part === undefined) throw noSuchPath();
+    if (!part.verbs.includes(verb)) throw methodNotAllowed();
+  }
+}
+
+function actOf({ entry: { rules }, subresource = '' }: ApiCall): ActOn | undefined {
+  return Object.hasOwn(rules.act ?? {}, subresource) ? rules.act?.[subresource] : undefined;
+}
+
+/** A part that neither acts nor is written by itself, such as a stream, has nothing to answer from here. */
+function checkPart({ entry, subresource }: ApiCall): void {
+  if (subresource !== undefined && !hasPart(entry.rules, subresource)) throw noSuchPath();
+}
+
+function atOnce(made: JsonObject | Promise<JsonObject>): StoredObject {
+  if (made instanceof Promise)
+    throw new KubelingError('BUG', 'Cannot carry out at once what has to wait for something');
+  return made as StoredObject;
+}
+
+function requestOf(call: ApiCall): ApiRequest {
+  const { user, verb, entry, namespace, name, subresource, query, dryRun, warn } = call;
+  return {
+    user,
+    verb,
+    resource: entry.resource,
+    namespace,
+    name,
+    subresource,
+    fieldSelector: query.get('fieldSelector') ?? undefined,
+    labelSelector: query.get('labelSelector') ?? undefined,
+    mode: dryRun ? 'rehearsal' : 'meant',
+    warn,
+  };
+}
+
+function rehearsed(request: ApiRequest, { mode }: AskedDeletion): ApiRequest {
+  return mode === 'rehearsal' ? { ...request, mode } : request;
+}
+
+function bodyOf({ body }: ApiCall): unknown {
+  if (body === undefined) throw badRequest('a write must have an object as its body');
+  return body;
+}
+
+function listAnswer({ entry: { resource } }: ApiCall, page: Page): ApiAnswer {
+  const { items, version, remaining } = page;
+  const list: ObjectList = {
+    kind: `${resource.kind}List`,
+    apiVersion: apiVersionOf(resource),
+    metadata: {
+      resourceVersion: String(version),
+      ...(page.continue === undefined ? {} : { continue: page.continue }),
+      ...(remaining === undefined ? {} : { remainingItemCount: remaining }),
+    },
+    items,
+  };
+  return { kind: 'list', code: 200, list };
+}
+
+function unsupportedPatch(): StatusError {
+  return new StatusError({
+    code: 415,
+    reason: 'UnsupportedMediaType',
+    message: '415: Unsupported Media Type',
+    details: {},
+  });
+}

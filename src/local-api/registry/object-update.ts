@@ -1,0 +1,164 @@
+import {
+  applyPatch,
+  isJsonObject,
+  type JsonObject,
+  type Patch,
+  PatchSchema,
+  sameValue,
+} from '../../api/index.ts';
+import { KubelingError } from '../../lib/index.ts';
+import type { KindRules } from '../api/api-types.ts';
+import { StatusError } from '../api/api-types.ts';
+import { invalidAs } from '../api/status-errors.ts';
+import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
+import { changedMeta, metaOf } from './object-meta.ts';
+
+type Part = (before: StoredObject, wanted: JsonObject) => StoredObject;
+
+/** What a write to each part of an object changes, unless its kind says otherwise. */
+const knownParts: Readonly<Record<string, Part>> = {
+  status: (before, wanted) => withField(before, 'status', wanted['status']),
+  approval: (before, wanted) => {
+    const { conditions } = objectAt(wanted, 'status');
+    return { ...before, status: withField(before.status ?? {}, 'conditions', conditions) };
+  },
+  finalize: (before, wanted) => ({
+    ...before,
+    spec: withField(before.spec ?? {}, 'finalizers', objectAt(wanted, 'spec')['finalizers']),
+  }),
+  ephemeralcontainers: (before, wanted) => ({
+    ...before,
+    spec: withField(
+      before.spec ?? {},
+      'ephemeralContainers',
+      objectAt(wanted, 'spec')['ephemeralContainers'],
+    ),
+  }),
+  resize: (before, wanted) => ({ ...before, spec: resized(before.spec ?? {}, objectAt(wanted, 'spec')) }),
+};
+
+/** Parts of pods with which nothing else can be written. */
+const spareMeta: readonly string[] = ['ephemeralcontainers', 'resize'];
+
+/** What a change makes of an object, by the part of it that was written to. */
+export function changed(
+  rules: KindRules,
+  before: StoredObject,
+  wanted: JsonObject,
+  subresource: string | undefined,
+): StoredObject {
+  const metadata = spareMeta.includes(subresource ?? '')
+    ? before.metadata
+    : changedMeta(before.metadata, metaOf(wanted));
+  const next =
+    subresource === undefined ? whole(rules, before, wanted) : part(rules, before, wanted, subresource);
+  const named = { ...next, metadata: subresource === 'status' ? keptOwners(before, metadata) : metadata };
+  return rules.generation === 'counted' && subresource !== 'status' ? counted(before, named) : named;
+}
+
+/** Whether a part can be written by itself. */
+export function hasPart({ parts }: KindRules, subresource: string): boolean {
+  return Object.hasOwn(parts ?? {}, subresource) || Object.hasOwn(knownParts, subresource);
+}
+
+function whole({ status }: KindRules, before: StoredObject, wanted: JsonObject): StoredObject {
+  const { apiVersion, kind, metadata } = before;
+  const next = status === 'apart' ? withField(wanted, 'status', before.status) : wanted;
+  return { ...next, apiVersion, kind, metadata };
+}
+
+function part(
+  { parts = {} }: KindRules,
+  before: StoredObject,
+  wanted: JsonObject,
+  name: string,
+): StoredObject {
+  const own = Object.hasOwn(parts, name) ? parts[name] : knownParts[name];
+  return own === undefined ? before : own(before, wanted);
+}
+
+/** Writing the status of a pod never changes who owns it. */
+function keptOwners({ kind, metadata: { ownerReferences } }: StoredObject, metadata: StoredMeta): StoredMeta {
+  return kind === 'Pod' ? withField(metadata, 'ownerReferences', ownerReferences) : metadata;
+}
+
+/** Containers keep all but what they may use, and what happens to them when that changes. */
+function resized(before: JsonObject, wanted: JsonObject): JsonObject {
+  const lists = ['containers', 'initContainers'].flatMap((name) =>
+    before[name] === undefined
+      ? []
+      : [[name, resizedList(listAt(before, name), listAt(wanted, name))] as const],
+  );
+  const own = wanted['resources'] === undefined ? before : { ...before, resources: wanted['resources'] };
+  return { ...own, ...Object.fromEntries(lists) };
+}
+
+function resizedList(before: readonly JsonObject[], wanted: readonly JsonObject[]): readonly JsonObject[] {
+  return before.map((container) => {
+    const next = wanted.find(({ name }) => name === container['name']);
+    if (next === undefined) return container;
+    return withField(
+      withField(container, 'resources', next['resources']),
+      'resizePolicy',
+      next['resizePolicy'],
+    );
+  });
+}
+
+function withField<T extends JsonObject>(object: T, name: string, value: unknown): T {
+  const rest = Object.entries(object).filter(([key]) => key !== name);
+  return Object.fromEntries(value === undefined ? rest : [...rest, [name, value]]) as T;
+}
+
+function objectAt(object: JsonObject, name: string): JsonObject {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+}
+
+function listAt(object: JsonObject, name: string): readonly JsonObject[] {
+  const value = object[name];
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+function counted(before: StoredObject, after: StoredObject): StoredObject {
+  if (sameValue(before.spec, after.spec)) return after;
+  const generation = (before.metadata.generation ?? 0) + 1;
+  return { ...after, metadata: { ...after.metadata, generation } };
+}
+
+/** Patches applied to stored objects. */
+export class Patching {
+  readonly #schema = new PatchSchema();
+
+  /** What the patch makes of the object; throws a StatusError when it makes no sense. */
+  apply(kind: string, before: StoredObject, patch: Patch): JsonObject {
+    const patched = this.#patched(kind, before, patch);
+    const isOther = patched['kind'] !== before.kind || patched['apiVersion'] !== before.apiVersion;
+    if (isOther) throw otherKind(before.kind);
+    return patched;
+  }
+
+  #patched(kind: string, before: StoredObject, patch: Patch): JsonObject {
+    try {
+      return applyPatch(this.#schema, kind, before, patch);
+    } catch (error) {
+      throw inTheWordsOfTheApi(error);
+    }
+  }
+}
+
+function otherKind(kind: string): StatusError {
+  const message = `Invalid value: a patch must not change what kind of object it is about: ${kind}`;
+  return invalidAs({ kind: '', group: '', name: '' }, [
+    { reason: 'FieldValueInvalid', field: 'patch', message },
+  ]);
+}
+
+const prefix = 'Cannot apply a patch: ';
+
+function inTheWordsOfTheApi(error: unknown): unknown {
+  if (!(error instanceof KubelingError) || typeof error.details['status'] !== 'number') return error;
+  const { status: code, reason } = error.details;
+  const message = error.message.startsWith(prefix) ? error.message.slice(prefix.length) : error.message;
+  return new StatusError({ code: Number(code), reason: String(reason ?? ''), message });
+}

@@ -1,0 +1,205 @@
+import { isJsonObject } from '../../api/index.ts';
+import type { ApiRequest, ResourceEntry } from '../api/api-types.ts';
+import { badRequest, expired, notFound, tooLargeVersion } from '../api/status-errors.ts';
+import { keyOf, type StoredObject } from '../api/stored-object.ts';
+import { selection } from '../selectors/selection.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { Catalogue } from './catalogue.ts';
+import { type ListOptions, versionOf } from './list-options.ts';
+
+/** How far behind the newest the answer to who takes anything may be, in changes. */
+export interface Freshness {
+  readonly behind: number;
+}
+
+export const newest: Freshness = { behind: 0 };
+
+/** A list, or a part of one. */
+export interface Page {
+  readonly items: readonly StoredObject[];
+  readonly version: number;
+  readonly continue?: string;
+  /** How many follow; only where all are wanted is that known. */
+  readonly remaining?: number;
+}
+
+interface Snapshot {
+  readonly objects: IteratorObject<StoredObject>;
+  readonly version: number;
+}
+
+/** Answers to get and list. */
+export class Reads {
+  readonly #store: ObjectStore;
+  readonly #catalogue: Catalogue;
+
+  constructor(store: ObjectStore, catalogue: Catalogue) {
+    this.#store = store;
+    this.#catalogue = catalogue;
+  }
+
+  get(request: ApiRequest, resourceVersion: string, freshness: Freshness): StoredObject {
+    const entry = this.#catalogue.of(request.resource);
+    const { namespace, name = '' } = request;
+    const asked = this.#checkedVersion(resourceVersion);
+    const stale = asked === 0 ? this.#stale(request, entry, freshness) : undefined;
+    const found =
+      stale === undefined
+        ? this.#store.get(keptAs(entry), namespace, name)
+        : stale.objects.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace);
+    if (found === undefined) throw notFound(request);
+    return shown(entry, found);
+  }
+
+  list(request: ApiRequest, options: ListOptions, freshness: Freshness): Page {
+    const entry = this.#catalogue.of(request.resource);
+    const { test, takes } = selection(request, entry);
+    const { objects, version } = this.#snapshot(request, entry, options, freshness);
+    const wanted = takes === 'all' ? objects : objects.filter(test);
+    // Who takes anything is given all at once.
+    const limit = options.resourceVersion === '0' || options.limit <= 0 ? undefined : options.limit;
+    if (limit === undefined)
+      return { items: wanted.map((object) => shown(entry, object)).toArray(), version };
+    const items = taken(wanted, limit);
+    const last = items.at(-1);
+    const isMore = last !== undefined && wanted.next().done !== true;
+    if (!isMore) return { items: items.map((object) => shown(entry, object)), version };
+    const remaining = takes === 'all' ? { remaining: 1 + count(wanted) } : {};
+    const start = `${this.#keyFor(request, last)}\0`;
+    return {
+      items: items.map((object) => shown(entry, object)),
+      version,
+      continue: encodeContinue({ version, start }),
+      ...remaining,
+    };
+  }
+
+  /** Keys in tokens leave out what the path says already. */
+  #keyFor({ namespace, resource }: ApiRequest, { metadata }: StoredObject): string {
+    const isPlain = namespace !== undefined || resource.scope === 'cluster';
+    return isPlain ? metadata.name : keyOf(metadata.namespace, metadata.name);
+  }
+
+  #snapshot(request: ApiRequest, entry: ResourceEntry, options: ListOptions, freshness: Freshness): Snapshot {
+    if (options.continue !== '') return this.#continued(request, entry, options);
+    const asked = this.#checkedVersion(options.resourceVersion, 'invalid resource version: ');
+    const isExact =
+      options.match === 'Exact' || (options.match === '' && options.limit > 0 && (asked ?? 0) > 0);
+    if (isExact && asked !== undefined) return this.#exact(request, entry, asked);
+    const stale = asked === 0 ? this.#stale(request, entry, freshness) : undefined;
+    return stale ?? this.#latest(request, entry, '');
+  }
+
+  #latest({ namespace }: ApiRequest, entry: ResourceEntry, start: string): Snapshot {
+    const objects = this.#store.from(keptAs(entry), namespace, start);
+    return { objects, version: this.#store.version };
+  }
+
+  #exact({ namespace }: ApiRequest, entry: ResourceEntry, version: number): Snapshot {
+    const objects = this.#store.fromAt(keptAs(entry), namespace, '', version);
+    if (objects === undefined) throw expired('The resourceVersion for the provided list is too old.');
+    return { objects, version };
+  }
+
+  /** All pages of a list are of one moment. */
+  #continued(request: ApiRequest, entry: ResourceEntry, options: ListOptions): Snapshot {
+    if (options.resourceVersion !== '' && options.resourceVersion !== '0')
+      throw badRequest('specifying resource version is not allowed when using continue');
+    const { namespace, resource } = request;
+    const { version, start } = decodeContinue(options.continue);
+    const home = resource.scope === 'cluster' ? '' : namespace;
+    const key = home === undefined ? start : keyOf(home, start);
+    if (version === undefined) return this.#latest(request, entry, key);
+    if (version > this.#store.version) throw tooLargeVersion(String(version), this.#store.version);
+    const objects = this.#store.fromAt(keptAs(entry), namespace, key, version);
+    if (objects === undefined) throw tooOldToken(start);
+    return { objects, version };
+  }
+
+  #stale({ namespace }: ApiRequest, entry: ResourceEntry, { behind }: Freshness): Snapshot | undefined {
+    if (behind <= 0) return undefined;
+    const version = Math.max(1, this.#store.version - behind);
+    const objects = this.#store.fromAt(keptAs(entry), namespace, '', version);
+    return objects && { objects, version };
+  }
+
+  #checkedVersion(text: string, prefix = ''): number | undefined {
+    const asked = versionOf(text, prefix);
+    if (asked !== undefined && asked > this.#store.version) throw tooLargeVersion(text, this.#store.version);
+    return asked;
+  }
+}
+
+/** The resource under which objects are stored. */
+export function keptAs({ resource, view }: ResourceEntry): ResourceEntry['resource'] {
+  return view?.of ?? resource;
+}
+
+/** An object as the resource shows it. */
+export function shown({ view }: ResourceEntry, object: StoredObject): StoredObject {
+  return view === undefined ? object : view.shown(object);
+}
+
+function taken(objects: IteratorObject<StoredObject>, limit: number): readonly StoredObject[] {
+  const items: StoredObject[] = [];
+  while (items.length < limit) {
+    const next = objects.next();
+    if (next.done === true) break;
+    items.push(next.value);
+  }
+  return items;
+}
+
+function count(objects: IteratorObject<unknown>): number {
+  return objects.reduce((sum: number) => sum + 1, 0);
+}
+
+function tooOldToken(start: string): Error {
+  return expired(
+    'The provided continue parameter is too old to display a consistent list result. You can start a new list ' +
+      'without the continue parameter, or use the continue token in this response to retrieve the remainder of the ' +
+      'results. Continuing with the provided token results in an inconsistent list - objects that were created, ' +
+      'modified, or deleted between the time the first chunk was returned and now may show up in the list.',
+    { continue: encodeContinue({ version: undefined, start }) },
+  );
+}
+
+/** Where a list goes on. */
+export interface ListPosition {
+  /** The moment all pages are of; undefined for whoever goes on in spite of a token that was too old. */
+  readonly version: number | undefined;
+  /** The first key that may be told, in the order of keys of what is listed. */
+  readonly start: string;
+}
+
+const tokenVersion = 'meta.k8s.io/v1';
+
+export function encodeContinue({ version, start }: ListPosition): string {
+  return Buffer.from(JSON.stringify({ v: tokenVersion, rv: version ?? -1, start })).toString('base64url');
+}
+
+/** Throws a StatusError for a token that is none of ours. */
+export function decodeContinue(token: string): ListPosition {
+  const { v, rv, start } = parsed(token);
+  if (v !== tokenVersion) throw bad(`: server does not recognize this encoded version ${v ?? ''}`);
+  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0 || rv < -1)
+    throw bad(`: incorrect encoded start resourceVersion (version ${tokenVersion})`);
+  if (typeof start !== 'string' || start === '')
+    throw bad(`: encoded start key empty (version ${tokenVersion})`);
+  if (start.split('/').some((part) => part === '..' || part === '.' || part === '')) throw bad(`: ${start}`);
+  return { version: rv === -1 ? undefined : rv, start };
+}
+
+function parsed(token: string): { readonly v?: unknown; readonly rv?: unknown; readonly start?: unknown } {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(token, 'base64url').toString());
+    if (isJsonObject(value)) return value;
+  } catch {
+    // Told below.
+  }
+  throw bad('');
+}
+
+function bad(why: string): Error {
+  return badRequest(`invalid continue token: continue key is not valid${why}`);
+}

@@ -1,0 +1,140 @@
+import type { DeleteOptions, JsonObject } from '../../api/index.ts';
+import type { ApiRequest, ObjectReader } from '../api/api-types.ts';
+import { StatusError } from '../api/api-types.ts';
+import {
+  badRequest,
+  conflict,
+  forbidden,
+  invalid,
+  modifiedMessage,
+  notFound,
+  preconditionFailed,
+} from '../api/status-errors.ts';
+import type { StoredObject } from '../api/stored-object.ts';
+import { otherNamespace } from './object-meta.ts';
+import { localResources } from './resource-table.ts';
+
+/** What is written must be what the path is about. */
+export function checkSame({ resource, namespace, name = '' }: ApiRequest, wanted: JsonObject): void {
+  const { name: own, namespace: home } = wanted;
+  if ((home ?? '') !== '' && resource.scope === 'namespace' && home !== namespace) throw otherNamespace();
+  if ((own ?? '') === '')
+    throw badRequest(
+      `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
+    );
+  if (own !== name)
+    throw badRequest(`the name of the object (${own}) does not match the name on the URL (${name})`);
+}
+
+/** A uid or version that is given is a condition. */
+export function checkIdentity(
+  request: ApiRequest,
+  { metadata }: StoredObject,
+  wanted: JsonObject,
+  verb: 'update' | 'patch',
+): void {
+  const { uid = '', resourceVersion = '' } = wanted;
+  const isOther = uid !== '' && uid !== metadata.uid;
+  if (isOther && verb === 'update') throw otherUid(request, String(uid), metadata.uid);
+  const isAnyVersion = resourceVersion === '' || resourceVersion === '0';
+  if (!isAnyVersion && resourceVersion !== metadata.resourceVersion) throw conflict(request, modifiedMessage);
+  if (isOther)
+    throw invalid(request, [
+      {
+        reason: 'FieldValueInvalid',
+        field: 'metadata.uid',
+        message: `Invalid value: ${JSON.stringify(uid)}: field is immutable`,
+      },
+    ]);
+}
+
+export function otherUid(request: ApiRequest, wanted: string, actual: string): StatusError {
+  const { resource, namespace, name = '' } = request;
+  const key = ['/registry', resource.plural, namespace, name].filter((part) => part !== undefined).join('/');
+  return conflict(
+    request,
+    `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ` +
+      `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${actual}`,
+  );
+}
+
+export function checkPreconditions(
+  request: ApiRequest,
+  { metadata }: StoredObject,
+  { uid, resourceVersion }: DeleteOptions,
+): void {
+  // A namespace is asked before all others, and in other words.
+  if (uid !== undefined && uid !== metadata.uid && request.resource.plural === 'namespaces')
+    throw conflict(
+      request,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${metadata.uid}`,
+    );
+  if (uid !== undefined && uid !== metadata.uid)
+    throw preconditionFailed(
+      request,
+      `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). ` +
+        'The object might have been deleted and then recreated',
+    );
+  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion)
+    throw preconditionFailed(
+      request,
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record ` +
+        `(${metadata.resourceVersion}). The object might have been modified`,
+    );
+}
+
+/** Some kinds are never changed by somebody who has not seen them. */
+export function versionRequired({ resource: { plural, group }, name = '' }: ApiRequest): StatusError {
+  // The plural stands here where other refusals of this sort have the kind.
+  const what = group === '' ? plural : `${plural}.${group}`;
+  const message = 'Invalid value: 0: must be specified for an update';
+  const field = 'metadata.resourceVersion';
+  return new StatusError({
+    code: 422,
+    reason: 'Invalid',
+    message: `${what} "${name}" is invalid: ${field}: ${message}`,
+    details: {
+      name,
+      ...(group === '' ? {} : { group }),
+      kind: plural,
+      causes: [{ reason: 'FieldValueInvalid', message, field }],
+    },
+  });
+}
+
+export function versionOnCreate(): StatusError {
+  return new StatusError({
+    code: 500,
+    reason: '',
+    message: 'resourceVersion should not be set on objects to be created',
+  });
+}
+
+export interface Homes {
+  readonly store: ObjectReader;
+  readonly namespaces: 'checked' | 'unchecked';
+}
+
+/** Nothing new comes into a namespace that is not there, or that is going. */
+export function admitHome(
+  { namespace, resource }: ApiRequest,
+  name: string | undefined,
+  { store, namespaces }: Homes,
+): void {
+  if (namespaces === 'unchecked' || namespace === undefined || resource.scope === 'cluster') return;
+  const home = store.get(localResources.namespaces, undefined, namespace);
+  if (home === undefined) throw notFound({ resource: localResources.namespaces, name: namespace });
+  const isGoing = home.metadata.deletionTimestamp !== undefined || home.status?.['phase'] === 'Terminating';
+  if (isGoing)
+    throw forbidden(
+      { resource, name },
+      `unable to create new content in namespace ${namespace} because it is being terminated`,
+      [
+        {
+          reason: 'NamespaceTerminating',
+          message: `namespace ${namespace} is being terminated`,
+          field: 'metadata.namespace',
+        },
+      ],
+    );
+}

@@ -1,0 +1,328 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LocalApiRig, refusedWith, toldIn } from '../../../test/fakes/local-api-rig.ts';
+import { apiResources } from '../../api/index.ts';
+import type { StoredObject } from '../api/stored-object.ts';
+import { localResources } from './resource-table.ts';
+
+const { configMaps, leases, nodes, pods } = apiResources;
+
+test('a new object gets what only the server gives', async () => {
+  using rig = new LocalApiRig();
+  const answer = await rig.ask('create', configMaps, {
+    body: {
+      kind: 'ConfigMap',
+      metadata: {
+        name: 'a',
+        uid: 'mine',
+        generation: 9,
+        creationTimestamp: '1999-01-01T00:00:00Z',
+        deletionTimestamp: '1999-01-01T00:00:00Z',
+        deletionGracePeriodSeconds: 3,
+        managedFields: [{ manager: 'x' }],
+        labels: {},
+      },
+      data: { k: 'v' },
+    },
+  });
+  assert.equal(answer.kind === 'object' && answer.code, 201);
+  const { metadata, ...rest } = await rig.object('get', configMaps, { name: 'a' });
+  assert.deepEqual(rest, { apiVersion: 'v1', kind: 'ConfigMap', data: { k: 'v' } });
+  assert.deepEqual(metadata, {
+    name: 'a',
+    namespace: 'default',
+    uid: metadata.uid,
+    resourceVersion: String(rig.store.version),
+    creationTimestamp: '2026-01-01T00:00:00Z',
+  });
+  assert.notEqual(metadata.uid, 'mine');
+});
+
+test('a name is made of what it is to begin with, cut to its length, and not taken', async () => {
+  using rig = new LocalApiRig();
+  const body = { metadata: { generateName: 'x'.repeat(70) } };
+  const names = new Set<string>();
+  for (let i = 0; i < 20; i++) names.add((await rig.object('create', configMaps, { body })).metadata.name);
+  assert.equal(names.size, 20);
+  for (const name of names) assert.match(name, /^x{58}[bcdfghjklmnpqrstvwxz2456789]{5}$/);
+  const status = await refusedWith(
+    rig.ask('create', configMaps, { body: { metadata: {} } }),
+    422,
+    'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
+  );
+  assert.deepEqual(status.details, {
+    kind: 'ConfigMap',
+    causes: [
+      {
+        reason: 'FieldValueRequired',
+        message: 'Required value: name or generateName is required',
+        field: 'metadata.name',
+      },
+    ],
+  });
+});
+
+test('what is there is not made again, and it is said when it is about to go', async () => {
+  using rig = new LocalApiRig();
+  await rig.configMap('a', { metadata: { finalizers: ['example.com/x'] } });
+  const status = await refusedWith(rig.configMap('a'), 409, 'configmaps "a" already exists');
+  assert.equal(status.reason, 'AlreadyExists');
+  await rig.ask('delete', configMaps, { name: 'a' });
+  await refusedWith(rig.configMap('a'), 409, 'object is being deleted: configmaps "a" already exists');
+});
+
+test('a new object belongs where the path says, with no version, in a namespace that stays', async () => {
+  using rig = new LocalApiRig();
+  await refusedWith(
+    rig.configMap('a', { metadata: { namespace: 'other' } }),
+    400,
+    'the namespace of the provided object does not match the namespace sent on the request',
+  );
+  await refusedWith(rig.configMap('a', { metadata: { resourceVersion: '1' } }), 500);
+  await refusedWith(rig.configMap('a', {}, { namespace: 'none' }), 404, 'namespaces "none" not found');
+  rig.namespace('going', { status: { phase: 'Terminating' } });
+  const status = await refusedWith(
+    rig.configMap('a', {}, { namespace: 'going' }),
+    403,
+    'configmaps "a" is forbidden: unable to create new content in namespace going because it is being terminated',
+  );
+  assert.deepEqual(status.details?.causes, [
+    {
+      reason: 'NamespaceTerminating',
+      message: 'namespace going is being terminated',
+      field: 'metadata.namespace',
+    },
+  ]);
+});
+
+test('an update is refused when somebody else was faster', async () => {
+  using rig = new LocalApiRig();
+  const first = await rig.configMap('a');
+  const put = (metadata: object, data: object = { k: 'v' }) =>
+    rig.object('update', configMaps, { name: 'a', body: { metadata: { name: 'a', ...metadata }, data } });
+  const second = await put({ resourceVersion: first.metadata.resourceVersion });
+  const conflict = await refusedWith(
+    put({ resourceVersion: first.metadata.resourceVersion }, { k: 'w' }),
+    409,
+    'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again',
+  );
+  assert.deepEqual([conflict.reason, conflict.details], ['Conflict', { name: 'a', kind: 'configmaps' }]);
+  const third = await put({ labels: { x: 'y' }, creationTimestamp: 'never' }, { k: 'w' });
+  assert.equal(third.metadata.creationTimestamp, first.metadata.creationTimestamp);
+  assert.equal(third.metadata.uid, second.metadata.uid);
+  const other = await refusedWith(put({ uid: 'other' }), 409);
+  assert.match(other.message, /Precondition failed: UID in precondition: other, UID in object meta: /);
+  await refusedWith(
+    put({ name: 'b' }),
+    400,
+    'the name of the object (b) does not match the name on the URL (a)',
+  );
+  await refusedWith(put({ name: undefined }), 400);
+});
+
+test('a write that changes nothing makes no version and tells nobody', async () => {
+  using rig = new LocalApiRig();
+  const before = await rig.configMap('a', { data: { k: 'v' } });
+  const watch = rig.watch(configMaps);
+  await rig.clock.advance(1);
+  const { version } = rig.store;
+  const same = await rig.object('update', configMaps, {
+    name: 'a',
+    body: { metadata: { name: 'a', labels: {}, annotations: {} }, data: { k: 'v' } },
+  });
+  const patched = await rig.object('patch', configMaps, {
+    name: 'a',
+    patch: 'merge',
+    body: { data: { k: 'v' } },
+  });
+  await rig.clock.advance(1);
+  assert.deepEqual([same, patched, rig.store.version], [before, before, version]);
+  assert.deepEqual(toldIn(watch), ['ADDED a']);
+});
+
+test('a field that a rule leaves undefined is not there', async () => {
+  const prepare = (object: StoredObject) => ({ ...object, data: undefined });
+  using rig = new LocalApiRig({ rules: { configmaps: { prepare } } });
+  const made = await rig.configMap('a');
+  assert.equal(Object.hasOwn(made, 'data'), false);
+  const patched = await rig.object('patch', configMaps, { name: 'a', patch: 'merge', body: {} });
+  assert.equal(patched.metadata.resourceVersion, made.metadata.resourceVersion);
+});
+
+test('some kinds are made by an update, and some never changed without a version', async () => {
+  using rig = new LocalApiRig();
+  const body = { metadata: { name: 'l' }, spec: { holderIdentity: 'me' } };
+  const made = await rig.ask('update', leases, { name: 'l', body });
+  assert.equal(made.kind === 'object' && made.code, 201);
+  const status = await refusedWith(
+    rig.ask('update', leases, { name: 'l', body }),
+    422,
+    'leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update',
+  );
+  assert.equal(status.details?.kind, 'leases');
+  await refusedWith(rig.ask('update', configMaps, { name: 'c', body: { metadata: { name: 'c' } } }), 404);
+  const claimed = { metadata: { name: 'm', uid: 'gone' } };
+  await refusedWith(rig.ask('update', leases, { name: 'm', body: claimed }), 409);
+});
+
+test('a rehearsal does all but the last step', async () => {
+  using rig = new LocalApiRig();
+  await rig.configMap('a', { data: { k: 'v' } });
+  const { version } = rig.store;
+  const made = await rig.configMap('b', {}, { dryRun: true });
+  assert.ok(made.metadata.uid);
+  assert.equal(Object.hasOwn(made.metadata, 'resourceVersion'), false);
+  const body = { data: { k: 'w' } };
+  const patched = await rig.object('patch', configMaps, { name: 'a', patch: 'merge', body, dryRun: true });
+  assert.deepEqual(patched['data'], { k: 'w' });
+  await rig.ask('delete', configMaps, { name: 'a', body: { dryRun: ['All'] } });
+  await rig.ask('delete', configMaps, { name: 'a', dryRun: true });
+  await rig.ask('deletecollection', configMaps, { dryRun: true });
+  assert.deepEqual([rig.store.version, await rig.names(configMaps)], [version, ['a']]);
+  await refusedWith(rig.ask('delete', configMaps, { name: 'a', body: { dryRun: ['Some'] } }), 422);
+});
+
+test('the generation of a pod grows with its spec and with its end, never with its status', async () => {
+  using rig = new LocalApiRig();
+  const generation = async (options: { readonly body: object; readonly subresource?: string }) => {
+    const call = { ...options, name: 'a', patch: 'merge', body: { ...options.body } } as const;
+    return (await rig.object('patch', pods, call)).metadata.generation;
+  };
+  assert.equal((await rig.pod('a')).metadata.generation, 1);
+  assert.equal(await generation({ body: { metadata: { labels: { x: 'y' }, generation: 7 } } }), 1);
+  assert.equal(await generation({ body: { spec: { activeDeadlineSeconds: 5 } } }), 2);
+  const status = { body: { status: { phase: 'Running' }, spec: { x: 1 } }, subresource: 'status' };
+  assert.equal(await generation(status), 2);
+  const ephemeral = { spec: { ephemeralContainers: [{ name: 'e', image: 'i' }], nodeName: 'n9' } };
+  assert.equal(await generation({ body: ephemeral, subresource: 'ephemeralcontainers' }), 3);
+  const pod = await rig.object('get', pods, { name: 'a' });
+  assert.deepEqual([pod.spec?.['nodeName'], pod.spec?.['x']], ['n1', undefined]);
+  assert.equal((await rig.object('delete', pods, { name: 'a' })).metadata.generation, 4);
+});
+
+test('a status is written by itself, and nothing else with it', async () => {
+  using rig = new LocalApiRig();
+  const body = { metadata: { name: 'n' }, spec: { podCIDR: 'x' }, status: { phase: 'a' } };
+  await rig.ask('create', nodes, { body });
+  const put = (subresource?: string) =>
+    rig.object('update', nodes, {
+      name: 'n',
+      ...(subresource === undefined ? {} : { subresource }),
+      body: { metadata: { name: 'n' }, spec: { podCIDR: 'y' }, status: { phase: 'b' } },
+    });
+  const { spec, status } = await put('status');
+  assert.deepEqual([spec, status], [{ podCIDR: 'x' }, { phase: 'b' }]);
+  await rig.ask('update', nodes, { name: 'n', body: { metadata: { name: 'n' }, spec: {}, status: {} } });
+  assert.deepEqual((await rig.object('get', nodes, { name: 'n', subresource: 'status' })).status, {
+    phase: 'b',
+  });
+});
+
+test('resizing changes what containers may use, and no more', async () => {
+  using rig = new LocalApiRig();
+  await rig.pod('a');
+  const containers = [{ name: 'c', image: 'other', resources: { requests: { cpu: '1' } } }];
+  const { spec } = await rig.object('patch', pods, {
+    name: 'a',
+    subresource: 'resize',
+    patch: 'strategic',
+    body: { spec: { containers } },
+  });
+  assert.deepEqual(spec?.['containers'], [{ name: 'c', image: 'i', resources: { requests: { cpu: '1' } } }]);
+});
+
+test('patches are taken in three kinds; a uid or version in one is a condition', async () => {
+  using rig = new LocalApiRig();
+  const { metadata } = await rig.configMap('a', { data: { k: 'v' } });
+  const patch = (kind: 'json' | 'merge' | 'strategic' | undefined, body: object | readonly unknown[]) =>
+    rig.object('patch', configMaps, { name: 'a', ...(kind && { patch: kind }), body: body as never });
+  assert.deepEqual((await patch('json', [{ op: 'add', path: '/data/j', value: '1' }]))['data'], {
+    k: 'v',
+    j: '1',
+  });
+  assert.deepEqual((await patch('merge', { data: { j: null } }))['data'], { k: 'v' });
+  await patch('strategic', { metadata: { uid: metadata.uid, finalizers: ['example.com/a'] } });
+  const { finalizers } = (await patch('strategic', { metadata: { finalizers: ['example.com/b'] } })).metadata;
+  assert.deepEqual(finalizers, ['example.com/b', 'example.com/a']);
+  await refusedWith(patch('merge', { metadata: { resourceVersion: '1' } }), 409);
+  await refusedWith(
+    patch('merge', { metadata: { uid: 'other' } }),
+    422,
+    'ConfigMap "a" is invalid: metadata.uid: Invalid value: "other": field is immutable',
+  );
+  await refusedWith(patch('merge', { metadata: { name: 'b' } }), 400);
+  await refusedWith(patch('merge', { kind: 'Secret' }), 422);
+  await refusedWith(patch('json', [{ op: 'test', path: '/data/k', value: 'x' }]), 422);
+  await refusedWith(patch('json', [{ op: 'dance', path: '/data/k' }]), 422);
+  await refusedWith(
+    patch('json', Array(10_001).fill({ op: 'test', path: '/kind', value: 'ConfigMap' })),
+    413,
+  );
+  await refusedWith(patch('strategic', { metadata: { $retainKeys: ['x'], labels: {} } }), 400);
+  await refusedWith(patch(undefined, {}), 415);
+  await refusedWith(rig.ask('patch', configMaps, { name: 'none', patch: 'merge', body: {} }), 404);
+});
+
+test('what is wrong with an object is told all at once, each once', async () => {
+  const cause = (field: string) =>
+    ({ reason: 'FieldValueRequired', field, message: 'Required value' }) as const;
+  const validate = () => [cause('data.a'), cause('data.b'), cause('data.a')];
+  using rig = new LocalApiRig({ rules: { configmaps: { validate } } });
+  const { details } = await refusedWith(
+    rig.configMap('x'),
+    422,
+    'ConfigMap "x" is invalid: [data.a: Required value, data.b: Required value]',
+  );
+  assert.deepEqual(
+    [details?.name, details?.kind, details?.causes?.map(({ field }) => field)],
+    ['x', 'ConfigMap', ['data.a', 'data.b']],
+  );
+});
+
+test('rules of a kind are asked in order and may warn', async () => {
+  const asked: string[] = [];
+  using rig = new LocalApiRig({
+    rules: {
+      configmaps: {
+        prepare: (object, { verb, warn }) => {
+          asked.push(`prepare ${verb}`);
+          warn('careful');
+          return { ...object, data: { ...(object['data'] as object), prepared: 'yes' } };
+        },
+        admit: (object, { verb, deletion }) => {
+          asked.push(`admit ${verb}${deletion === undefined ? '' : ` ${deletion.gracePeriodSeconds}`}`);
+          return object;
+        },
+        validate: (_, { verb }) => {
+          asked.push(`validate ${verb}`);
+          return [];
+        },
+      },
+    },
+  });
+  assert.deepEqual((await rig.configMap('a'))['data'], { prepared: 'yes' });
+  await rig.ask('patch', configMaps, { name: 'a', patch: 'merge', body: { data: { x: 'y' } } });
+  await rig.ask('delete', configMaps, { name: 'a', body: { gracePeriodSeconds: 3 } });
+  assert.deepEqual(asked, [
+    'prepare create',
+    'admit create',
+    'validate create',
+    'prepare update',
+    'admit update',
+    'validate update',
+    'admit delete 3',
+  ]);
+  assert.deepEqual(rig.warnings, ['careful', 'careful']);
+});
+
+test('what a resource cannot do is refused, and what has no path is not there', async () => {
+  using rig = new LocalApiRig();
+  await refusedWith(rig.ask('deletecollection', localResources.namespaces), 405);
+  const { details } = await refusedWith(rig.ask('get', pods, { name: 'a', subresource: 'nonsense' }), 404);
+  assert.equal(details?.name, undefined);
+  await refusedWith(rig.ask('create', pods, { name: 'a', subresource: 'status', body: {} }), 405);
+  await refusedWith(rig.ask('get', pods, { name: 'a', subresource: 'log' }), 404);
+  await refusedWith(rig.ask('deletecollection', pods, { namespace: undefined }), 405);
+  await refusedWith(rig.ask('create', pods, { namespace: undefined, body: {} }), 405);
+  assert.throws(() => rig.watch(apiResources.tokenReviews));
+});

@@ -1,0 +1,75 @@
+import { describeError, KubelingError } from '../../lib/index.ts';
+import {
+  type CertificateRequest,
+  type ExtendedUse,
+  type KeyUse,
+  readCertificateRequest,
+} from '../../protocols/x509/index.ts';
+import type { SigningDesk, SigningOrder } from '../kinds/index.ts';
+import type { CertificateAuthority } from './certificate-authority.ts';
+
+/** Names of uses as requests have them. What makes an authority of somebody is not among them. */
+const keyUses: Readonly<Record<string, KeyUse>> = {
+  signing: 'digital-signature',
+  'digital signature': 'digital-signature',
+  'content commitment': 'content-commitment',
+  'key encipherment': 'key-encipherment',
+  'data encipherment': 'data-encipherment',
+  'key agreement': 'key-agreement',
+};
+const extendedUses: Readonly<Record<string, ExtendedUse>> = {
+  'server auth': 'server-auth',
+  'client auth': 'client-auth',
+};
+
+/** Makes out what it is told to: whether it should is decided by whoever orders it. */
+export function makeSigningDesk(authority: Pick<CertificateAuthority, 'issue'>): SigningDesk {
+  return {
+    read(request) {
+      try {
+        const { identity, emailAddresses, uris } = readCertificateRequest(request);
+        const { commonName, organizations, dnsNames, ips: ipAddresses } = identity;
+        return { commonName, organizations, dnsNames, ipAddresses, emailAddresses, uris };
+      } catch {
+        return undefined;
+      }
+    },
+    sign: (order) => signed(order, authority),
+  };
+}
+
+function signed(order: SigningOrder, authority: Pick<CertificateAuthority, 'issue'>): string {
+  const { identity, emailAddresses, uris, publicKey } = readRequest(order);
+  const strange = order.usages.filter(
+    (use) => !Object.hasOwn(keyUses, use) && !Object.hasOwn(extendedUses, use),
+  );
+  const problems = [
+    ...strange.map((use) => `there is no use ${JSON.stringify(use)} here`),
+    ...[...emailAddresses, ...uris].map((name) => `a certificate for ${name} cannot be made`),
+    ...(order.notAfter <= order.notBefore ? ['it would end before it begins'] : []),
+  ];
+  if (problems.length > 0) throw refused(problems.join('; '));
+  const named = <T>(table: Readonly<Record<string, T>>) => [
+    ...new Set(order.usages.filter((use) => Object.hasOwn(table, use)).map((use) => table[use] as T)),
+  ];
+  return authority.issue({
+    identity,
+    key: publicKey,
+    notBeforeMs: order.notBefore,
+    notAfterMs: order.notAfter,
+    uses: named(keyUses),
+    extendedUses: named(extendedUses),
+  });
+}
+
+function readRequest({ request }: SigningOrder): CertificateRequest {
+  try {
+    return readCertificateRequest(request);
+  } catch (error) {
+    throw refused(describeError(error));
+  }
+}
+
+function refused(why: string): KubelingError {
+  return new KubelingError('CERTIFICATE_NOT_ISSUED', `Cannot make out the certificate: ${why}`);
+}

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { createPublicKey, generateKeyPairSync, verify, X509Certificate } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { MemoryAuthorityFiles } from '../../../test/fakes/memory-authority-files.ts';
+import { SecurityRig, someAuthorities } from '../../../test/fakes/security-rig.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, instant } from '../../lib/index.ts';
+import { keyPem, makeCertificateRequest, newEcKey, readLeaves } from '../../protocols/x509/index.ts';
+import { auditLine } from './audit.ts';
+import { makeSigningDesk } from './certificate-signer.ts';
+import { readWebToken, signWebToken } from './token-issuer.ts';
+import { jsonWebKeys, openidConfiguration, openTokenKeys } from './token-keys.ts';
+
+const identity = {
+  commonName: 'system:node:n1',
+  organizations: ['system:nodes'],
+  dnsNames: ['n1'],
+  ips: ['10.0.0.1'],
+};
+
+describe('the signing desk', () => {
+  const order = (clock: VirtualClock, request: string, more: object = {}) => ({
+    request,
+    usages: ['digital signature', 'key encipherment', 'server auth'],
+    notBefore: instant(clock.now() - 300_000),
+    notAfter: instant(clock.now() + 600_000),
+    ...more,
+  });
+
+  test('reads what a request asks for, and nothing in what is none', async () => {
+    const desk = makeSigningDesk((await someAuthorities(new VirtualClock())).authority);
+    const request = makeCertificateRequest(identity, newEcKey());
+    assert.deepEqual(desk.read(request), {
+      commonName: 'system:node:n1',
+      organizations: ['system:nodes'],
+      dnsNames: ['n1'],
+      ipAddresses: ['10.0.0.1'],
+      emailAddresses: [],
+      uris: [],
+    });
+    assert.equal(desk.read('nothing'), undefined);
+    const [first = '', ...lines] = request.split('\n');
+    assert.equal(desk.read([first, ...lines.slice(1)].join('\n')), undefined);
+  });
+
+  test('makes out a certificate for what was asked, for the time and the uses that were ordered', async () => {
+    const clock = new VirtualClock();
+    const authorities = await someAuthorities(clock);
+    const key = newEcKey();
+    const pem = await makeSigningDesk(authorities.authority).sign(
+      order(clock, makeCertificateRequest(identity, key)),
+    );
+    const certificate = new X509Certificate(pem);
+    assert.ok(certificate.verify(authorities.authorityCertificate.publicKey) && !certificate.ca);
+    assert.ok(certificate.checkPrivateKey(key));
+    assert.deepEqual(certificate.keyUsage, ['1.3.6.1.5.5.7.3.1']);
+    const [leaf] = readLeaves(pem, 'it');
+    assert.deepEqual(
+      [leaf?.commonName, leaf?.dnsNames, leaf?.ips, leaf?.notBeforeMs, leaf?.notAfterMs],
+      ['system:node:n1', ['n1'], ['10.0.0.1'], clock.now() - 300_000, clock.now() + 600_000],
+    );
+  });
+
+  test('makes out nothing that outlives the authority', async () => {
+    const clock = new VirtualClock();
+    const authorities = await someAuthorities(clock);
+    const late = { notAfter: instant(clock.now() + 20 * 365 * 86_400_000) };
+    const request = makeCertificateRequest(identity, newEcKey());
+    const [leaf] = readLeaves(
+      await makeSigningDesk(authorities.authority).sign(order(clock, request, late)),
+      'it',
+    );
+    assert.equal(leaf?.notAfterMs, authorities.authorityCertificate.validToDate.getTime());
+  });
+
+  test('refuses what it cannot make out, and says all that is wrong', async () => {
+    const clock = new VirtualClock();
+    const desk = makeSigningDesk((await someAuthorities(clock)).authority);
+    const request = makeCertificateRequest(identity, newEcKey());
+    const sign = async (more: object) => await desk.sign(order(clock, request, more));
+    await assert.rejects(sign({ usages: ['cert sign', 'fishing'] }), /"cert sign".*"fishing"/);
+    await assert.rejects(sign({ notAfter: clock.now() - 400_000 }), /end before it begins/);
+    await assert.rejects(sign({ request: 'nothing' }), /must have a PEM block/);
+  });
+});
+
+describe('tokens', () => {
+  test('are good by what is published of their key, whatever kind of key it is', async () => {
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const files = new MemoryAuthorityFiles();
+    const log = collectLogs(new VirtualClock()).logger;
+    await files.replace('/k', keyPem(newEcKey()) + keyPem(privateKey), 0o600);
+    const keys = await openTokenKeys({ files, log, path: '/k' });
+    assert.deepEqual(
+      keys.map(({ algorithm }) => algorithm),
+      ['ES256', 'RS256'],
+    );
+    const published = jsonWebKeys(keys)['keys'] as readonly Record<string, string>[];
+    for (const key of keys) {
+      const [head = '', body = '', signature = ''] = signWebToken({ a: 1 }, key).split('.');
+      const { kid } = JSON.parse(Buffer.from(head, 'base64url').toString()) as { readonly kid: string };
+      const jwk = published.find((one) => one['kid'] === kid) ?? {};
+      assert.equal(jwk['d'], undefined, 'what is private stays private');
+      const publicKey = createPublicKey({ key: jwk, format: 'jwk' });
+      const how = { key: publicKey, dsaEncoding: 'ieee-p1363' } as const;
+      assert.ok(verify('sha256', Buffer.from(`${head}.${body}`), how, Buffer.from(signature, 'base64url')));
+      assert.deepEqual(readWebToken(`${head}.${body}.${signature}`, keys), { a: 1 });
+    }
+    assert.deepEqual(openidConfiguration('https://i', 'https://127.0.0.1:7443/', keys), {
+      issuer: 'https://i',
+      jwks_uri: 'https://127.0.0.1:7443/openid/v1/jwks',
+      response_types_supported: ['id_token'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['ES256', 'RS256'],
+    });
+  });
+
+  test('are for the audiences that both sides know', async () => {
+    const rig = await SecurityRig.open();
+    const token = rig.tokens.issue(rig.claims({ aud: ['vault', 'a', 'b'] }));
+    assert.deepEqual(rig.tokens.verify(token, ['b', 'c', 'a']).audiences, ['b', 'a']);
+    assert.match(rig.tokens.verify(token, []).error ?? '', /token audiences .*vault.* is invalid/);
+    assert.equal(rig.tokens.verify(token, []).authenticated, false);
+  });
+
+  test('of any shape are no reason to fail', async () => {
+    const rig = await SecurityRig.open();
+    const [key] = rig.authorities.tokenKeys;
+    const broken = [
+      {},
+      { 'kubernetes.io': 1 },
+      { ...rig.claims(), aud: 'x' },
+      { ...rig.claims(), exp: 'soon' },
+    ];
+    const strange = ['', '.', '..', '...', 'a.b.c', `${'x'.repeat(20_000)}.a.b`, '\u0000.\u0000.\u0000'];
+    for (const token of [...strange, ...broken.map((claims) => signWebToken(claims, key))])
+      assert.equal(rig.tokens.verify(token, []).authenticated, false, token.slice(0, 40));
+  });
+});
+
+test('an audit line says who reached into what, from where, with which program, and how it ended', () => {
+  const { logger, records } = collectLogs(new VirtualClock());
+  auditLine(logger, {
+    user: 'kubeling-admin',
+    source: '127.0.0.1',
+    what: 'pods/exec',
+    namespace: 'shop',
+    name: 'web',
+    podUid: 'u1',
+    container: 'app',
+    program: 'x'.repeat(5_000),
+    argumentCount: 2,
+    result: '101',
+    durationMs: 12.4,
+  });
+  const [record] = records.toArray();
+  const { program, ...rest } = record?.fields ?? {};
+  assert.deepEqual(rest, {
+    user: 'kubeling-admin',
+    source: '127.0.0.1',
+    what: 'pods/exec',
+    namespace: 'shop',
+    name: 'web',
+    podUid: 'u1',
+    container: 'app',
+    argumentCount: 2,
+    result: '101',
+    durationMs: 12,
+  });
+  assert.match(String(program), /^x+… \(5000 characters\)$/);
+});

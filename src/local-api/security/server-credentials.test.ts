@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { MemoryAuthorityFiles } from '../../../test/fakes/memory-authority-files.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { parseKubeconfig } from '../../api/index.ts';
+import { collectLogs, KubelingError } from '../../lib/index.ts';
+import { readLeaves } from '../../protocols/x509/index.ts';
+import { type Authorities, openAuthorities, type Rotated } from './server-credentials.ts';
+
+const dayMs = 86_400_000;
+
+/** A machine on which authorities are opened again and again. */
+class Rig {
+  readonly clock = new VirtualClock();
+  readonly files = new MemoryAuthorityFiles();
+  readonly logs = collectLogs(this.clock);
+  hostnames: readonly string[] = ['box.example.com'];
+  addresses: readonly string[] = ['192.168.1.5'];
+
+  open(files: MemoryAuthorityFiles = this.files): Promise<Authorities> {
+    return openAuthorities({
+      directory: '/d/api',
+      nodeName: 'box',
+      hostnames: () => this.hostnames,
+      addresses: () => this.addresses,
+      clock: this.clock,
+      files,
+      log: this.logs.logger,
+    });
+  }
+
+  told(): string[] {
+    return this.logs.records.toArray().map(({ message, fields }) => `${message} ${JSON.stringify(fields)}`);
+  }
+}
+
+const who = ['serving', 'admin', 'node'] as const;
+
+function assertSound(authorities: Authorities, nowMs: number): void {
+  const authority = authorities.authorityCertificate;
+  assert.ok(authority.ca && authority.verify(authority.publicKey));
+  for (const one of who) {
+    const certificate = new X509Certificate(authorities.pairOf(one).certificatePem);
+    assert.ok(certificate.checkIssued(authority), `${one} is of this authority`);
+    assert.ok(certificate.verify(authority.publicKey), `${one} is signed`);
+    for (const { validFromDate, validToDate } of [certificate, authority]) {
+      assert.ok(validFromDate.getTime() <= nowMs && nowMs <= validToDate.getTime(), `${one} holds now`);
+    }
+  }
+}
+
+describe('authorities', () => {
+  test('are made once, each in a file for its owner only, and are the same afterwards', async () => {
+    const rig = new Rig();
+    const first = await rig.open();
+    assert.deepEqual(
+      rig.files.paths().map((path) => [path, rig.files.modeOf(path)]),
+      [
+        ['/d/api/admin.pem', 0o600],
+        ['/d/api/ca.crt', 0o644],
+        ['/d/api/ca.pem', 0o600],
+        ['/d/api/node.pem', 0o600],
+        ['/d/api/service-accounts.key', 0o600],
+        ['/d/api/serving.pem', 0o600],
+      ],
+    );
+    assertSound(first, rig.clock.now());
+    const again = await rig.open();
+    assert.deepEqual([first.origin, again.origin], ['made', 'kept']);
+    for (const one of who) assert.equal(again.pairOf(one).keyPem, first.pairOf(one).keyPem);
+    assert.equal(again.authorityPem, first.authorityPem);
+    assert.equal(again.tokenKeys[0].id, first.tokenKeys[0].id);
+    assert.equal(await rig.files.read('/d/api/ca.crt'), first.authorityPem);
+  });
+
+  test('say who everybody is, and by what names the server is called', async () => {
+    const authorities = await new Rig().open();
+    const { commonName, organizations } = authorities.pairOf('admin').leaf;
+    assert.deepEqual([commonName, organizations], ['kubeling-admin', ['system:masters']]);
+    const node = authorities.pairOf('node').leaf;
+    assert.deepEqual([node.commonName, node.organizations], ['system:node:box', ['system:nodes']]);
+    const { dnsNames, ips } = authorities.pairOf('serving').leaf;
+    assert.deepEqual(dnsNames, [
+      'localhost',
+      'kubernetes',
+      'kubernetes.default',
+      'kubernetes.default.svc',
+      'kubernetes.default.svc.cluster.local',
+      'box.example.com',
+    ]);
+    assert.deepEqual(ips, ['127.0.0.1', '::1', '192.168.1.5']);
+  });
+
+  test('are renewed in the last third of their life while running, and the authority stays', async () => {
+    const rig = new Rig();
+    const authorities = await rig.open();
+    await authorities.keepKubeconfig({
+      path: '/d/admin.kubeconfig',
+      server: 'https://127.0.0.1:7443',
+      who: 'admin',
+      holds: 'certificate',
+    });
+    const before = await rig.files.read('/d/admin.kubeconfig');
+    const rotated: Rotated[] = [];
+    using _told = authorities.onRotated((what) => rotated.push(...what));
+    const end = new AbortController();
+    const running = authorities.run(end.signal).catch(() => {});
+    const old = authorities.pairOf('serving').certificatePem;
+    rig.clock.jumpWall(240 * dayMs);
+    await rig.clock.advance(61_000);
+    assert.deepEqual(rotated, [], 'two thirds are not over');
+    rig.clock.jumpWall(5 * dayMs);
+    await rig.clock.advance(61_000);
+    assert.deepEqual(rotated, ['serving', 'admin', 'node']);
+    assert.notEqual(authorities.pairOf('serving').certificatePem, old);
+    assertSound(authorities, rig.clock.now());
+    const after = (await rig.files.read('/d/admin.kubeconfig')) ?? '';
+    assert.notEqual(after, before);
+    assert.equal(rig.files.modeOf('/d/admin.kubeconfig'), 0o600);
+    const context = await parseKubeconfig({ file: '/d/admin.kubeconfig', text: after });
+    const { cert } = context.user.certificate ?? {};
+    assert.equal(cert?.kind === 'inline' && cert.pem, authorities.pairOf('admin').certificatePem);
+    end.abort(new Error('over'));
+    await running;
+  });
+
+  test('renewed keep the key of the authority: what was signed before and after is good with both', async () => {
+    const rig = new Rig();
+    const authorities = await rig.open();
+    const [oldAuthority, oldServing] = [authorities.authorityCertificate, authorities.pairOf('serving')];
+    rig.clock.jumpWall(2_500 * dayMs);
+    await authorities.keepUp();
+    assert.notEqual(authorities.authorityPem, oldAuthority.toString());
+    assertSound(authorities, rig.clock.now());
+    assert.ok(
+      new X509Certificate(oldServing.certificatePem).verify(authorities.authorityCertificate.publicKey),
+    );
+    const serving = new X509Certificate(authorities.pairOf('serving').certificatePem);
+    assert.ok(serving.checkIssued(oldAuthority) && serving.verify(oldAuthority.publicKey));
+    assert.equal(await rig.files.read('/d/api/ca.crt'), authorities.authorityPem);
+  });
+
+  for (const [what, days, why] of [
+    ['expired', 400, /it expired 2026-12-31/],
+    ['expired with the authority', 4_000, /renewed with the key it has.*it expired 2035/],
+    ['made while the clock was ahead', -400, /not valid before .* the clock was ahead/],
+  ] as const) {
+    test(`that were ${what} are repaired at the start, with a line that says why`, async () => {
+      const rig = new Rig();
+      const before = await rig.open();
+      rig.clock.jumpWall(days * dayMs);
+      const after = await rig.open();
+      assertSound(after, rig.clock.now());
+      assert.notEqual(after.pairOf('admin').certificatePem, before.pairOf('admin').certificatePem);
+      assert.ok(
+        rig.told().some((line) => why.test(line)),
+        rig.told().join('\n'),
+      );
+    });
+  }
+
+  test('follow the names of the machine, which are looked at again when somebody says so', async () => {
+    const rig = new Rig();
+    const authorities = await rig.open();
+    const end = new AbortController();
+    const running = authorities.run(end.signal).catch(() => {});
+    rig.addresses = ['192.168.1.5', '10.0.0.7', 'fd00::0007'];
+    rig.hostnames = ['Box.', 'no name', '10.0.0.9'];
+    authorities.look();
+    await rig.clock.advance(0);
+    const { dnsNames, ips } = authorities.pairOf('serving').leaf;
+    assert.deepEqual(ips, ['127.0.0.1', '::1', '10.0.0.9', '192.168.1.5', '10.0.0.7', 'fd00::7']);
+    assert.ok(dnsNames.includes('box') && !dnsNames.includes('no name'));
+    end.abort(new Error('over'));
+    await running;
+  });
+
+  test('that cannot be read are made anew, and the keys are laid aside', async () => {
+    const rig = new Rig();
+    const before = await rig.open();
+    for (const name of ['ca.pem', 'service-accounts.key', 'admin.pem'])
+      await rig.files.replace(`/d/api/${name}`, 'half a file', 0o600);
+    const after = await rig.open();
+    assertSound(after, rig.clock.now());
+    assert.equal(after.origin, 'made');
+    assert.notEqual(after.authorityPem, before.authorityPem);
+    assert.notEqual(after.tokenKeys[0].id, before.tokenKeys[0].id);
+    for (const name of ['ca.pem.broken', 'service-accounts.key.broken'])
+      assert.equal(await rig.files.read(`/d/api/${name}`), 'half a file');
+    const told = rig.told().join('\n');
+    assert.match(told, /certificate authority is made anew as it cannot be read/);
+    assert.match(told, /key of service accounts is made anew/);
+    assert.match(told, /another authority has signed it/);
+  });
+
+  test('keep what they have when the disk is full, use what they could renew, and try again', async () => {
+    const rig = new Rig();
+    const files = new FailingFiles();
+    const authorities = await rig.open(files);
+    const old = authorities.pairOf('admin').certificatePem;
+    const rotated: Rotated[] = [];
+    using _told = authorities.onRotated((what) => rotated.push(...what));
+    const end = new AbortController();
+    const running = authorities.run(end.signal).catch(() => {});
+    files.writesLeft = 1;
+    rig.clock.jumpWall(300 * dayMs);
+    await rig.clock.advance(61_000);
+    assert.deepEqual(rotated, ['serving']);
+    assert.equal(authorities.pairOf('admin').certificatePem, old);
+    assert.ok(rig.told().some((line) => line.includes('Cannot keep the certificates of the API in order')));
+    files.writesLeft = Number.POSITIVE_INFINITY;
+    await rig.clock.advance(61_000);
+    assert.deepEqual(rotated, ['serving', 'admin', 'node']);
+    end.abort(new Error('over'));
+    await running;
+  });
+
+  test('come out whole wherever their making was broken off', async () => {
+    const whole = new FailingFiles();
+    await new Rig().open(whole);
+    for (let writes = 0; writes < whole.writes; writes++) {
+      const rig = new Rig();
+      const files = new FailingFiles();
+      files.writesLeft = writes;
+      await assert.rejects(rig.open(files), /Cannot write/);
+      files.writesLeft = Number.POSITIVE_INFINITY;
+      assertSound(await rig.open(files), rig.clock.now());
+    }
+  });
+
+  test('come out whole wherever the renewal of all of them was broken off', async () => {
+    for (let writes = 0; writes < 5; writes++) {
+      const rig = new Rig();
+      const files = new FailingFiles();
+      await rig.open(files);
+      rig.clock.jumpWall(4_000 * dayMs);
+      files.writesLeft = writes;
+      await assert.rejects(rig.open(files), /Cannot write/);
+      files.writesLeft = Number.POSITIVE_INFINITY;
+      const authorities = await rig.open(files);
+      assertSound(authorities, rig.clock.now());
+      assert.equal(await files.read('/d/api/ca.crt'), authorities.authorityPem);
+    }
+  });
+});
+
+describe('a kept kubeconfig', () => {
+  test('comes back when it is gone, and is left alone while it says what it should', async () => {
+    const rig = new Rig();
+    const authorities = await rig.open();
+    const path = '/d/node.kubeconfig';
+    const server = 'https://127.0.0.1:7443';
+    await authorities.keepKubeconfig({ path, server, who: 'node', holds: 'file' });
+    const text = (await rig.files.read(path)) ?? '';
+    const { cluster, user } = await parseKubeconfig({ file: path, text });
+    assert.equal(cluster.server.href, `${server}/`);
+    assert.deepEqual(user.certificate?.cert.kind === 'file' && user.certificate.cert.path, '/d/api/node.pem');
+    await rig.files.replace(path, `${text}# mine\n`, 0o600);
+    await authorities.keepUp();
+    assert.equal(await rig.files.read(path), `${text}# mine\n`);
+    rig.files.remove(path);
+    await authorities.keepUp();
+    assert.equal(await rig.files.read(path), text);
+  });
+
+  test('of another user or name says so', async () => {
+    const rig = new Rig();
+    const authorities = await rig.open();
+    await authorities.keepKubeconfig({
+      path: '/k',
+      server: 'https://[::1]:1',
+      who: 'admin',
+      holds: 'certificate',
+      name: 'a "b"',
+    });
+    const context = await parseKubeconfig({ file: '/k', text: (await rig.files.read('/k')) ?? '' });
+    assert.equal(context.name, 'a "b"');
+    const { ca } = context.cluster;
+    assert.deepEqual(
+      readLeaves(ca?.kind === 'inline' ? ca.pem : '', 'it').map(({ fingerprint }) => fingerprint),
+      readLeaves(authorities.authorityPem, 'it').map(({ fingerprint }) => fingerprint),
+    );
+  });
+});
+
+class FailingFiles extends MemoryAuthorityFiles {
+  writesLeft = Number.POSITIVE_INFINITY;
+  writes = 0;
+
+  override async replace(path: string, text: string, mode: number): Promise<void> {
+    if (this.writesLeft <= 0) throw new KubelingError('FILE_WRITE', `Cannot write ${path}: ENOSPC`);
+    this.writesLeft--;
+    this.writes++;
+    await super.replace(path, text, mode);
+  }
+}

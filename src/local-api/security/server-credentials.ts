@@ -1,0 +1,253 @@
+import type { X509Certificate } from 'node:crypto';
+import { constants } from 'node:crypto';
+import { join } from 'node:path';
+import type { SecureContextOptions, TlsOptions } from 'node:tls';
+import { type Clock, HintLatch, KubelingError, type Logger, TypedEvents } from '../../lib/index.ts';
+import type { Identity, KeyPair } from '../../protocols/x509/index.ts';
+import { type AltNames, canonicalIp } from '../../protocols/x509/index.ts';
+import { CertificateAuthority, IssuedPair } from './certificate-authority.ts';
+import type { AuthorityFiles } from './credential-files.ts';
+import { KeptKubeconfig, type KubeconfigWish } from './kubeconfig.ts';
+import { openTokenKeys, type TokenKeys } from './token-keys.ts';
+
+export interface AuthoritiesOptions {
+  /** All of it is ours, and closed to others. */
+  readonly directory: string;
+  readonly nodeName: string;
+  /** By which others may call the server, besides loopback and the names of the service; read at each look. */
+  readonly hostnames: () => readonly string[];
+  readonly addresses: () => readonly string[];
+  readonly clock: Clock;
+  readonly files: AuthorityFiles;
+  readonly log: Logger;
+}
+
+/** Whose certificate is another one now. */
+export type Rotated = 'authority' | Who;
+type Who = 'serving' | 'admin' | 'node';
+
+export const adminName = 'kubeling-admin';
+const roundMs = 60_000;
+
+/**
+ * The authorities of one API and those it vouches for, each in one file:
+ *
+ *     ca.pem ──signs──> serving.pem (the server)   admin.pem (its kubeconfig)   node.pem (the kubelet)
+ *     ca.crt (for people and pods)                 service-accounts.key ──signs──> tokens
+ *
+ * All are made once, renewed in the last third of their life, and repaired when they have expired, are not valid yet or
+ * cannot be read, at the start and while running.
+ */
+export class Authorities {
+  readonly tokenKeys: TokenKeys;
+  readonly #options: AuthoritiesOptions;
+  readonly #authority: CertificateAuthority;
+  readonly #pairs: Readonly<Record<Who, IssuedPair>>;
+  readonly #events: TypedEvents<{ rotated: readonly Rotated[] }>;
+  readonly #kubeconfigs: KeptKubeconfig[] = [];
+  readonly #hint: HintLatch;
+  #publicText: string | undefined;
+
+  private constructor(options: AuthoritiesOptions, opened: Opened) {
+    this.#options = options;
+    this.#authority = opened.authority;
+    this.#pairs = opened.pairs;
+    this.tokenKeys = opened.tokenKeys;
+    this.#hint = new HintLatch(options.clock);
+    this.#events = new TypedEvents((error) =>
+      options.log.error('Told of a new certificate, a part failed', error),
+    );
+  }
+
+  static async open(options: AuthoritiesOptions): Promise<Authorities> {
+    const { files, directory, log } = options;
+    await files.openDirectory(directory);
+    const authority = await CertificateAuthority.open({ ...options, path: join(directory, 'ca.pem') });
+    const pairs = {
+      serving: await openPair(options, authority, 'serving'),
+      admin: await openPair(options, authority, 'admin'),
+      node: await openPair(options, authority, 'node'),
+    };
+    const tokenKeys = await openTokenKeys({ files, log, path: join(directory, 'service-accounts.key') });
+    const authorities = new Authorities(options, { authority, pairs, tokenKeys });
+    await authorities.#publish();
+    return authorities;
+  }
+
+  /** In PEM: what clients have to trust. */
+  get authorityPem(): string {
+    return this.#authority.pem;
+  }
+
+  get authorityCertificate(): X509Certificate {
+    return this.#authority.certificate;
+  }
+
+  /** Whether it was there already: certificates of an earlier one are to be thrown away when it was made. */
+  get origin(): 'kept' | 'made' {
+    return this.#authority.origin;
+  }
+
+  /** For those who make out certificates themselves, see `makeSigningDesk`. */
+  get authority(): Pick<CertificateAuthority, 'issue'> {
+    return this.#authority;
+  }
+
+  pairOf(who: Who): KeyPair {
+    return this.#pairs[who].current;
+  }
+
+  /** The file with both the certificate and the key, for who reads it again when it changes. */
+  fileOf(who: Who): string {
+    return join(this.#options.directory, `${who}.pem`);
+  }
+
+  /** Told at once of all that changed together, after it is in its place. */
+  onRotated(told: (what: readonly Rotated[]) => void): Disposable {
+    return this.#events.on('rotated', told);
+  }
+
+  /** Writes it now, again whenever what it says is another, and when it is gone. */
+  async keepKubeconfig(wish: KubeconfigWish): Promise<void> {
+    const kept = new KeptKubeconfig(this.#options.files, wish, () => ({
+      authorityPem: this.authorityPem,
+      pair: this.pairOf(wish.who),
+      file: this.fileOf(wish.who),
+    }));
+    await kept.write();
+    this.#kubeconfigs.push(kept);
+  }
+
+  /** Names or addresses may be others now. Never waits. */
+  look(): void {
+    this.#hint.raise();
+  }
+
+  /** Keeps all of it in order until aborted. What fails leaves what there was, and is tried again. */
+  async run(signal: AbortSignal): Promise<never> {
+    for (;;) {
+      await this.#hint.wait(roundMs, signal);
+      this.#hint.clear();
+      await this.keepUp().catch((error) =>
+        this.#options.log.error('Cannot keep the certificates of the API in order', error),
+      );
+    }
+  }
+
+  /** One look at everything; `run` does it each minute, so that a clock that jumps is noticed soon. */
+  async keepUp(): Promise<void> {
+    const rotated: Rotated[] = [];
+    try {
+      if ((await this.#authority.keepUp()) === 'renewed') rotated.push('authority');
+      for (const who of ['serving', 'admin', 'node'] as const) {
+        if ((await this.#pairs[who].keepUp()) === 'renewed') rotated.push(who);
+      }
+      await this.#publish();
+      for (const kubeconfig of this.#kubeconfigs) await kubeconfig.keepUp();
+    } finally {
+      // What is new is used, even if something else could not be renewed.
+      if (rotated.length > 0) this.#events.emit('rotated', rotated);
+    }
+  }
+
+  async #publish(): Promise<void> {
+    const { files, directory } = this.#options;
+    const path = join(directory, 'ca.crt');
+    this.#publicText ??= await files.read(path);
+    if (this.#publicText === this.authorityPem) return;
+    await files.replace(path, this.authorityPem, 0o644);
+    this.#publicText = this.authorityPem;
+  }
+}
+
+/** Throws FILE_READ or FILE_WRITE, with the file, when the directory cannot be used. */
+export async function openAuthorities(options: AuthoritiesOptions): Promise<Authorities> {
+  if (options.nodeName === '')
+    throw new KubelingError('BUG', 'Cannot open the authorities as the node must have a name: it is empty');
+  return await Authorities.open(options);
+}
+
+interface Opened {
+  readonly authority: CertificateAuthority;
+  readonly pairs: Readonly<Record<Who, IssuedPair>>;
+  readonly tokenKeys: TokenKeys;
+}
+
+async function openPair(
+  options: AuthoritiesOptions,
+  authority: CertificateAuthority,
+  who: Who,
+): Promise<IssuedPair> {
+  const what = {
+    serving: "the server's certificate",
+    admin: "the admin's certificate",
+    node: "the node's certificate",
+  };
+  return await IssuedPair.open({
+    ...options,
+    authority,
+    path: join(options.directory, `${who}.pem`),
+    what: what[who],
+    use: who === 'serving' ? 'server-auth' : 'client-auth',
+    wanted: () => identityOf(who, options),
+  });
+}
+
+function identityOf(who: Who, { nodeName, hostnames, addresses }: AuthoritiesOptions): Identity {
+  const nameless = { dnsNames: [], ips: [] };
+  if (who === 'serving')
+    return { commonName: 'kube-apiserver', organizations: [], ...servingNames(hostnames(), addresses()) };
+  if (who === 'admin') return { commonName: adminName, organizations: ['system:masters'], ...nameless };
+  return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'], ...nameless };
+}
+
+/** By what names pods and people call the server, wherever it is. */
+const always = [
+  'localhost',
+  'kubernetes',
+  'kubernetes.default',
+  'kubernetes.default.svc',
+  'kubernetes.default.svc.cluster.local',
+];
+const loopback = ['127.0.0.1', '::1'];
+
+/** What the server's certificate is made out to. A host name may be an address; what is neither is left out. */
+export function servingNames(hostnames: readonly string[], addresses: readonly string[]): AltNames {
+  const given = [...hostnames, ...addresses].map((name) => name.trim().replace(/\.$/, ''));
+  const ips = given.map(canonicalIp).filter((ip) => ip !== undefined);
+  const names = given.filter((name) => canonicalIp(name) === undefined && isDnsName(name));
+  return {
+    dnsNames: [...new Set([...always, ...names.map((name) => name.toLowerCase())])],
+    ips: [...new Set([...loopback, ...ips])],
+  };
+}
+
+const label = /^[a-z0-9]([-a-z0-9_]{0,61}[a-z0-9])?$/i;
+
+function isDnsName(name: string): boolean {
+  return name.length <= 253 && name.split('.').every((part) => label.test(part));
+}
+
+/** A client that resumed an earlier session would be trusted for what was true then. Renegotiation is of no use. */
+const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
+
+function secureContext(authorities: Authorities): SecureContextOptions {
+  const { certificatePem: cert, keyPem: key } = authorities.pairOf('serving');
+  return { cert, key, ca: authorities.authorityPem, minVersion: 'TLSv1.2', secureOptions };
+}
+
+/** How the server shows itself, and that it asks clients for a certificate but takes those without one too. */
+export function tlsOptions(authorities: Authorities): TlsOptions {
+  return { ...secureContext(authorities), requestCert: true, rejectUnauthorized: false };
+}
+
+/** Serves with what certificates there are, from each change on; connections there are already go on as they are. */
+export function followCertificates(
+  server: { setSecureContext(options: SecureContextOptions): void },
+  authorities: Authorities,
+): Disposable {
+  return authorities.onRotated((what) => {
+    if (what.includes('authority') || what.includes('serving'))
+      server.setSecureContext(secureContext(authorities));
+  });
+}

@@ -1,0 +1,173 @@
+import { sign, verify } from 'node:crypto';
+import { type ApiResource, apiResources, isJsonObject, type JsonObject } from '../../api/index.ts';
+import { type Clock, LruMap } from '../../lib/index.ts';
+import type { ObjectReader, TokenVerdict } from '../api/index.ts';
+import type { Bearer, TokenClaims, TokenDesk } from '../kinds/index.ts';
+import type { TokenKey, TokenKeys } from './token-keys.ts';
+
+export interface TokenDeskOptions {
+  readonly keys: TokenKeys;
+  /** `https://kubernetes.default.svc.cluster.local` unless given. */
+  readonly issuer?: string | undefined;
+  readonly objects: Pick<ObjectReader, 'get'>;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local';
+
+/** For clocks that differ; of this server's own tokens only one that was set back can. */
+const leewaySeconds = 60;
+const tokensKept = 1_000;
+
+/** Tokens of service accounts. Each token's signature is looked at once, all else each time it is shown. */
+export function makeTokenDesk(options: TokenDeskOptions): TokenDesk {
+  const { keys, issuer = defaultIssuer, clock } = options;
+  const known = new LruMap<string, TokenClaims>({ capacity: tokensKept });
+  const read = (token: string): TokenClaims | undefined => {
+    const before = known.get(token);
+    if (before !== undefined) return before;
+    const claims = asClaims(readWebToken(token, keys));
+    if (claims !== undefined) known.set(token, claims);
+    return claims;
+  };
+  return {
+    issuer,
+    issue: (claims) => signWebToken(claims, keys[0]),
+    verify(token, audiences) {
+      const claims = read(token);
+      if (claims === undefined || claims.iss !== issuer) return refused('invalid bearer token');
+      const wanted = audiences.length === 0 ? [issuer] : audiences;
+      const shared = wanted.filter((audience) => claims.aud.includes(audience));
+      if (shared.length === 0) {
+        const named = (names: readonly string[]) => JSON.stringify(names);
+        return refused(
+          `token audiences ${named(claims.aud)} is invalid for the target audiences ${named(wanted)}`,
+        );
+      }
+      const wrong = timeComplaint(claims, clock.now() / 1_000) ?? boundComplaint(claims, options);
+      return wrong === undefined ? accepted(claims, shared) : refused(wrong);
+    },
+  };
+}
+
+function refused(error: string): TokenVerdict {
+  return { authenticated: false, error };
+}
+
+function timeComplaint({ exp, nbf, iat }: TokenClaims, nowSeconds: number): string | undefined {
+  if (nowSeconds > exp + leewaySeconds) return 'service account token has expired';
+  if (nowSeconds < nbf - leewaySeconds) return 'service account token is not valid yet';
+  return nowSeconds < iat - leewaySeconds ? 'service account token is issued in the future' : undefined;
+}
+
+function accepted(claims: TokenClaims, audiences: readonly string[]): TokenVerdict {
+  const { namespace, serviceaccount, pod, node } = claims['kubernetes.io'];
+  const named = (what: string, one: { readonly name: string; readonly uid: string } | undefined) =>
+    one === undefined
+      ? {}
+      : {
+          [`authentication.kubernetes.io/${what}-name`]: [one.name],
+          [`authentication.kubernetes.io/${what}-uid`]: [one.uid],
+        };
+  return {
+    authenticated: true,
+    audiences,
+    user: {
+      username: claims.sub,
+      uid: serviceaccount.uid,
+      groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+      extra: {
+        'authentication.kubernetes.io/credential-id': [`JTI=${claims.jti}`],
+        ...named('node', node),
+        ...named('pod', pod),
+      },
+    },
+  };
+}
+
+/** Only what we issue has all this; a token of ours that lacks some was made by nobody. */
+function asClaims(value: JsonObject | undefined): TokenClaims | undefined {
+  const claims = value as Partial<TokenClaims> | undefined;
+  const { namespace, serviceaccount } = claims?.['kubernetes.io'] ?? {};
+  const isWhole =
+    [claims?.exp, claims?.iat, claims?.nbf].every(Number.isFinite) &&
+    Array.isArray(claims?.aud) &&
+    isJsonObject(serviceaccount) &&
+    claims?.sub === `system:serviceaccount:${namespace}:${serviceaccount.name}`;
+  return isWhole ? (claims as TokenClaims) : undefined;
+}
+
+export interface BondDeps {
+  readonly objects: Pick<ObjectReader, 'get'>;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+/** Whoever is being deleted may still say who it is while it ends, and a little longer. */
+const graceMs = 60_000;
+const invalidated = 'service account token has been invalidated';
+
+/** Why a token is worth nothing any more, although its time is not over; undefined when it still is. */
+export function boundComplaint(claims: TokenClaims, deps: BondDeps): string | undefined {
+  const { namespace, serviceaccount, pod, secret, node } = claims['kubernetes.io'];
+  const state = (resource: ApiResource, within: string | undefined, bearer: Bearer | undefined) =>
+    bearer === undefined ? 'there' : stateOf(resource, within, bearer, deps);
+  const account = state(apiResources.serviceAccounts, namespace, serviceaccount);
+  if (account !== 'there') return `service account ${namespace}/${serviceaccount.name} ${account}`;
+  const bonds = [
+    state(apiResources.pods, namespace, pod),
+    state(apiResources.secrets, namespace, secret),
+    // The node of a pod is told for information: the token lives as long as the pod.
+    pod === undefined ? state(apiResources.nodes, undefined, node) : 'there',
+  ];
+  return bonds.every((bond) => bond === 'there') ? undefined : invalidated;
+}
+
+function stateOf(
+  resource: ApiResource,
+  namespace: string | undefined,
+  { name, uid }: Bearer,
+  { objects, clock }: BondDeps,
+): 'there' | 'is not there' | 'is another one of its name' | 'has been deleted' {
+  const found = objects.get(resource, namespace, name);
+  if (found === undefined) return 'is not there';
+  const { uid: foundUid, deletionTimestamp } = found.metadata;
+  if (foundUid !== uid) return 'is another one of its name';
+  const endMs = deletionTimestamp === undefined ? Number.POSITIVE_INFINITY : Date.parse(deletionTimestamp);
+  return endMs < clock.now() - graceMs ? 'has been deleted' : 'there';
+}
+
+/** Longer than any token that says something; what is longer is not even looked at. */
+const longestToken = 16_384;
+
+/** A JSON web token in its compact form. */
+export function signWebToken(claims: object, { id, algorithm, privateKey }: TokenKey): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const signed = `${part({ alg: algorithm, kid: id })}.${part(claims)}`;
+  const signature = sign('sha256', Buffer.from(signed), { key: privateKey, dsaEncoding: 'ieee-p1363' });
+  return `${signed}.${signature.toString('base64url')}`;
+}
+
+/** What stands in a token that one of the keys has signed; undefined for any other text. Times are not looked at. */
+export function readWebToken(token: string, keys: TokenKeys): JsonObject | undefined {
+  const parts = token.split('.');
+  const [head = '', body = '', signature = ''] = parts;
+  if (token.length > longestToken || parts.length !== 3) return undefined;
+  const header = jsonPart(head);
+  const key = keys.find(({ id, algorithm }) => id === header?.['kid'] && algorithm === header['alg']);
+  if (key === undefined || !isSigned(`${head}.${body}`, signature, key)) return undefined;
+  return jsonPart(body);
+}
+
+function isSigned(text: string, signature: string, { publicKey }: TokenKey): boolean {
+  const bytes = Buffer.from(signature, 'base64url');
+  return verify('sha256', Buffer.from(text), { key: publicKey, dsaEncoding: 'ieee-p1363' }, bytes);
+}
+
+function jsonPart(part: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

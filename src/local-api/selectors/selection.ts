@@ -1,0 +1,127 @@
+import type { ApiRequest, ResourceEntry } from '../api/api-types.ts';
+import { badRequest } from '../api/status-errors.ts';
+import type { StoredObject } from '../api/stored-object.ts';
+import { valueAt } from '../api/stored-object.ts';
+import { checkLength, labelTests, mostRequirements } from './label-selector.ts';
+
+export type ObjectTest = (object: StoredObject) => boolean;
+
+export interface Selection {
+  readonly test: ObjectTest;
+  /** Whether it takes all there is in the namespace it is about. */
+  readonly takes: 'all' | 'some';
+}
+
+/** What a list or watch is about; the namespace it is in counts too. Throws a StatusError when it makes no sense. */
+export function selection(
+  request: ApiRequest,
+  { fieldSelectors, view }: Pick<ResourceEntry, 'fieldSelectors' | 'view'>,
+): Selection {
+  const { namespace, name } = request;
+  const selecting = [...fieldTests(request, fieldSelectors), ...byLabels(request), ...byName(name)];
+  const tests = namespace === undefined ? selecting : [inNamespace(namespace), ...selecting];
+  const test: ObjectTest = (object) => tests.every((one) => one(object));
+  return {
+    test: view === undefined ? test : (stored) => test(view.shown(stored)),
+    takes: selecting.length === 0 ? 'all' : 'some',
+  };
+}
+
+function inNamespace(namespace: string): ObjectTest {
+  return ({ metadata }) => metadata.namespace === namespace;
+}
+
+/** A watch of one object is a watch of those of its name. */
+function byName(name: string | undefined): readonly ObjectTest[] {
+  return name === undefined ? [] : [({ metadata }) => metadata.name === name];
+}
+
+function byLabels({ labelSelector }: ApiRequest): readonly ObjectTest[] {
+  return labelTests(labelSelector).map(
+    (test) =>
+      ({ metadata }) =>
+        test(metadata.labels ?? {}),
+  );
+}
+
+function fieldTests(
+  { fieldSelector, resource: { scope } }: ApiRequest,
+  selectable: readonly string[],
+): readonly ObjectTest[] {
+  // Kinds without fields of their own know a namespace even where there is none.
+  const hasHome = scope === 'namespace' || selectable.length === 0;
+  const ofAll = ['metadata.name', ...(hasHome ? ['metadata.namespace'] : [])];
+  return fieldTerms(fieldSelector).map(({ path, operator, value }) => {
+    if (!ofAll.includes(path) && !selectable.includes(path)) throw unknownField(path, selectable);
+    return operator === '='
+      ? (object) => fieldText(object, path) === value
+      : (object) => fieldText(object, path) !== value;
+  });
+}
+
+/** Kinds with fields of their own to select by word it differently from those with none. */
+function unknownField(path: string, selectable: readonly string[]): Error {
+  return badRequest(
+    selectable.length > 0
+      ? `field label not supported: ${path}`
+      : `"${path}" is not a known field selector: only "metadata.name", "metadata.namespace"`,
+  );
+}
+
+/** One demand of a field selector. */
+export interface FieldTerm {
+  readonly path: string;
+  readonly operator: '=' | '!=';
+  readonly value: string;
+}
+
+/** The demands of a selector such as `spec.nodeName=n,status.phase!=Failed`, in order; throws a StatusError. */
+export function fieldTerms(selector: string | undefined): readonly FieldTerm[] {
+  checkLength(selector ?? '', 'field');
+  const texts = splitUnescaped(selector ?? '').filter((text) => text !== '');
+  if (texts.length > mostRequirements)
+    throw badRequest(`a field selector must have at most ${mostRequirements} requirements`);
+  return texts.toSorted().map((text) => termOf(text, selector ?? ''));
+}
+
+/** A backslash takes its meaning from the sign after it. */
+function splitUnescaped(text: string): readonly string[] {
+  return text.match(/(?:\\.|[^,\\])+/gs) ?? [];
+}
+
+function termOf(text: string, whole: string): FieldTerm {
+  const parts = /^((?:\\.|[^\\=!])*?)(!=|==|=)(.*)$/s.exec(text);
+  if (parts === null) throw badRequest(`invalid selector: '${whole}'; can't understand '${text}'`);
+  const [, path = '', operator, value = ''] = parts;
+  return { path: path.trim(), operator: operator === '!=' ? '!=' : '=', value: unescaped(value) };
+}
+
+function unescaped(value: string): string {
+  const bare = value.replaceAll(/\\./gs, '').match(/[,=]/)?.[0];
+  if (bare !== undefined)
+    throw badRequest(`invalid field selector: unescaped character in value: ${bare.charCodeAt(0)}`);
+  return value.replaceAll(/\\(.?)/gs, (_, sign: string) => {
+    if (sign === '' || !'\\,='.includes(sign))
+      throw badRequest(`invalid field selector: invalid escape sequence: \\${sign}`);
+    return sign;
+  });
+}
+
+/** The value a field must have by the selector; undefined when it says nothing definite. */
+export function selectedField(selector: string | undefined, path: string): string | undefined {
+  return fieldTerms(selector).find((term) => term.path === path && term.operator === '=')?.value;
+}
+
+/** Fields that are no text: what they are when they are not there. */
+const absent: Readonly<Record<string, string>> = {
+  'spec.hostNetwork': 'false',
+  'spec.unschedulable': 'false',
+};
+
+/** A field as selectors compare it: one that is not there is as good as its zero value. */
+export function fieldText(object: StoredObject, path: string): string {
+  if (path === 'source')
+    return String(valueAt(object, 'source.component') ?? valueAt(object, 'reportingComponent') ?? '');
+  const value = valueAt(object, path);
+  return typeof value === 'object' ? '' : String(value ?? absent[path] ?? '');
+}

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { apiResources } from '../../api/index.ts';
+import type { ObjectChange } from '../api/api-types.ts';
+import type { StoredObject } from '../api/stored-object.ts';
+import { ObjectStore } from './object-store.ts';
+
+const { pods, configMaps } = apiResources;
+
+function object(name: string, namespace = 'default', more: object = {}): StoredObject {
+  const metadata = { name, namespace, uid: `uid-${name}`, resourceVersion: '', creationTimestamp: '' };
+  return { apiVersion: 'v1', kind: 'Pod', metadata, ...more };
+}
+
+const names = (objects: readonly StoredObject[] | undefined) => objects?.map(({ metadata }) => metadata.name);
+
+test('objects are in the order of namespaces and names, however they came', () => {
+  const store = new ObjectStore({ historyLimit: 10 });
+  for (const [name, namespace] of [
+    ['b', 'x'],
+    ['a', 'x'],
+    ['c', 'w'],
+    ['d', 'x-y'],
+    ['e', 'x0'],
+  ] as const)
+    store.put(pods, object(name, namespace), 'me');
+  assert.deepEqual(names(store.all(pods)), ['c', 'd', 'a', 'b', 'e']);
+  assert.deepEqual(names(store.all(pods, 'x')), ['a', 'b']);
+  assert.deepEqual(names(store.all(pods, 'x-y')), ['d']);
+  assert.deepEqual(names(store.all(pods, 'none')), []);
+  assert.deepEqual(names(store.from(pods, 'x', 'x/b').toArray()), ['b']);
+  assert.deepEqual(names(store.from(pods, undefined, 'x/a').toArray()), ['a', 'b', 'e']);
+  assert.deepEqual(store.all(configMaps), []);
+});
+
+test('what was can be looked at while it is remembered', () => {
+  const store = new ObjectStore({ historyLimit: 4 });
+  for (const name of ['a', 'b', 'c']) store.put(pods, object(name), 'me');
+  const { version } = store;
+  store.remove(pods, 'default', 'b', 'me');
+  store.put(pods, object('bb'), 'me');
+  store.put(pods, object('a', 'default', { spec: { x: 1 } }), 'me');
+  assert.deepEqual(names(store.all(pods)), ['a', 'bb', 'c']);
+  assert.deepEqual(names(store.allAt(pods, version)), ['a', 'b', 'c']);
+  assert.equal(store.allAt(pods, version)?.[0]?.spec, undefined);
+  assert.deepEqual(names(store.fromAt(pods, 'default', 'default/b', version)?.toArray()), ['b', 'c']);
+  store.put(pods, object('z'), 'me');
+  store.put(pods, object('z', 'default', { spec: { x: 2 } }), 'me');
+  assert.equal(store.allAt(pods, version), undefined);
+  assert.equal(store.forgottenUpTo(pods), version + 1);
+  assert.equal(store.changesAfter(pods, version), undefined);
+  assert.equal(store.changesAfter(pods, version + 1)?.length, 4);
+});
+
+test('an object that goes is told as it was, with the version of its end', () => {
+  const store = new ObjectStore({ historyLimit: 4 });
+  const told: ObjectChange[] = [];
+  store.subscribe((change) => told.push(change));
+  const stored = store.put(pods, object('a', 'default', { spec: { x: 1 } }), 'me');
+  const gone = store.remove(pods, 'default', 'a', 'me');
+  assert.equal(store.remove(pods, 'default', 'a', 'me'), undefined);
+  assert.deepEqual(gone?.spec, { x: 1 });
+  assert.equal(Number(gone?.metadata.resourceVersion), Number(stored.metadata.resourceVersion) + 1);
+  assert.deepEqual(
+    told.map(({ type, version }) => [type, version]),
+    [
+      ['ADDED', 2],
+      ['DELETED', 3],
+    ],
+  );
+  assert.equal(told[1]?.before, stored);
+});
+
+test('who is told of a change may make another one, and all hear of them in order', () => {
+  const store = new ObjectStore({ historyLimit: 10 });
+  const told: number[] = [];
+  store.subscribe(({ object: { metadata } }) => {
+    if (metadata.name === 'a') store.put(pods, object('b'), 'me');
+  });
+  store.subscribe(({ version }) => told.push(version));
+  store.put(pods, object('a'), 'me');
+  assert.deepEqual(told, [2, 3]);
+});
+
+test('what is older than wanted is forgotten when something new comes', () => {
+  let nowMs = 0;
+  const store = new ObjectStore({ historyLimit: 100, historyMs: 1_000, nowMs: () => nowMs });
+  store.put(pods, object('a'), 'me');
+  nowMs = 900;
+  store.put(pods, object('b'), 'me');
+  assert.equal(store.changesAfter(pods, 1)?.length, 2);
+  nowMs = 1_500;
+  store.put(pods, object('c'), 'me');
+  assert.equal(store.changesAfter(pods, 1), undefined);
+  assert.equal(store.changesAfter(pods, 2)?.length, 2);
+});
+
+test('a store goes on from an earlier life, with what it remembered', () => {
+  const first = new ObjectStore({ historyLimit: 100 });
+  const log: ObjectChange[] = [];
+  first.put(pods, object('old'), 'me');
+  const { version: from } = first;
+  first.subscribe((change) => log.push(change));
+  first.put(pods, object('a'), 'me');
+  first.put(pods, object('a', 'default', { spec: { x: 1 } }), 'me');
+  first.remove(pods, 'default', 'old', 'me');
+  first.put(configMaps, object('m'), 'me');
+  const objects = [
+    { resource: pods, object: object('a', 'default', { spec: { x: 1 } }) },
+    { resource: configMaps, object: object('m') },
+  ];
+  // A file need not keep twice what an earlier change tells.
+  const kept = log.map((change) => (change.type === 'MODIFIED' ? { ...change, before: undefined } : change));
+  const second = ObjectStore.restore({ version: 40, objects, log: kept }, { historyLimit: 100 });
+  assert.equal(second.version, 40);
+  assert.equal(second.lastChange, 0);
+  assert.deepEqual(
+    second.changesAfter(pods, from)?.map(({ type, before }) => [type, before?.metadata.name]),
+    [
+      ['ADDED', undefined],
+      ['MODIFIED', 'a'],
+      ['DELETED', 'old'],
+    ],
+  );
+  assert.deepEqual(names(second.allAt(pods, from)), ['old']);
+  assert.equal(second.changesAfter(pods, from - 1), undefined);
+  assert.equal(second.put(pods, object('n'), 'me').metadata.resourceVersion, '41');
+});
+
+test('what cannot be told of an earlier life is forgotten', () => {
+  const change = {
+    version: 7,
+    type: 'MODIFIED',
+    resource: pods,
+    object: object('a'),
+    before: undefined,
+  } as const;
+  const store = ObjectStore.restore({ version: 9, objects: [], log: [change] }, { historyLimit: 10 });
+  assert.equal(store.changesAfter(pods, 6), undefined);
+  assert.deepEqual(store.changesAfter(pods, 7), []);
+  assert.equal(store.changesAfter(configMaps, 5), undefined);
+  const empty = ObjectStore.restore({ version: 9, objects: [], log: [] }, { historyLimit: 10 });
+  assert.equal(empty.changesAfter(pods, 8), undefined);
+  assert.deepEqual(empty.changesAfter(pods, 9), []);
+});
+
+test('to forget what happened takes no version, and who has seen all of it can go on', () => {
+  const store = new ObjectStore({ historyLimit: 10 });
+  store.put(pods, object('a'), 'me');
+  const { version } = store;
+  store.put(pods, object('b'), 'me');
+  store.compact();
+  assert.equal(store.version, version + 1);
+  assert.equal(store.changesAfter(pods, version), undefined);
+  assert.deepEqual(store.changesAfter(pods, version + 1), []);
+  // A table that nobody has looked into yet forgets as well.
+  assert.equal(store.changesAfter(configMaps, version), undefined);
+  const stored = store.put(pods, object('c'), 'me');
+  assert.equal(stored.metadata.resourceVersion, String(version + 2));
+  assert.equal(store.changesAfter(pods, version + 1)?.length, 1);
+});
+
+test('of large objects fewer changes are remembered, and the newest one always', () => {
+  const store = new ObjectStore({ historyLimit: 1_000, historyBytes: 10_000_000 });
+  const put = (round: number, size: number) =>
+    store.put(configMaps, object('a', 'n', { data: { text: `${round}`.padEnd(size) } }), 'somebody');
+  const before = store.version;
+  for (let round = 0; round < 30; round++) put(round, 1_000_000);
+  assert.equal(store.changesAfter(configMaps, before), undefined);
+  assert.equal(store.changesAfter(configMaps, store.version - 9)?.length, 9);
+  assert.equal(store.changesAfter(configMaps, store.version - 10), undefined);
+  put(30, 20_000_000);
+  assert.equal(store.changesAfter(configMaps, store.version - 1)?.length, 1);
+  assert.equal(store.forgottenUpTo(configMaps), store.version - 1);
+  for (let round = 0; round < 5; round++) put(round, 10);
+  assert.equal(store.changesAfter(configMaps, store.version - 5)?.length, 5);
+});

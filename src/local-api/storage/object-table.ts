@@ -1,0 +1,149 @@
+import type { Ring } from '../../lib/index.ts';
+import type { ObjectChange } from '../api/api-types.ts';
+import { keyOf, type StoredObject } from '../api/stored-object.ts';
+
+export interface RememberedChange {
+  readonly change: ObjectChange;
+  readonly atMs: number;
+  /** About what it takes in memory. */
+  readonly bytes: number;
+}
+
+/** What may be remembered: changes that are too old, or for which there is no room, are forgotten when new ones come. */
+export interface HistoryLimits {
+  readonly oldestMs: number;
+  readonly mostBytes: number;
+}
+
+/** The objects of one resource in the order of their keys, and what happened to them. */
+export class ObjectTable {
+  readonly #objects = new Map<string, StoredObject>();
+  /** Always sorted: a list needs no sorting, and a namespace is a stretch of it. */
+  readonly #keys: string[] = [];
+  readonly #newHistory: () => Ring<RememberedChange>;
+  #history: Ring<RememberedChange>;
+  #historyBytes = 0;
+  #forgotten: number;
+
+  constructor(newHistory: () => Ring<RememberedChange>, forgotten: number) {
+    this.#newHistory = newHistory;
+    this.#history = newHistory();
+    this.#forgotten = forgotten;
+  }
+
+  /** Changes up to this version are forgotten. */
+  get forgotten(): number {
+    return this.#forgotten;
+  }
+
+  get(key: string): StoredObject | undefined {
+    return this.#objects.get(key);
+  }
+
+  /** Answers what was there before. */
+  set(object: StoredObject): StoredObject | undefined {
+    const key = keyOf(object.metadata.namespace, object.metadata.name);
+    const before = this.#objects.get(key);
+    if (before === undefined) this.#keys.splice(lowerBound(this.#keys, key), 0, key);
+    this.#objects.set(key, object);
+    return before;
+  }
+
+  delete(key: string): StoredObject | undefined {
+    const before = this.#objects.get(key);
+    if (before === undefined) return undefined;
+    this.#objects.delete(key);
+    this.#keys.splice(lowerBound(this.#keys, key), 1);
+    return before;
+  }
+
+  range(namespace: string | undefined, start: string): IteratorObject<StoredObject> {
+    return this.#stretch(namespace, start)
+      .map((key) => this.#objects.get(key))
+      .filter((object) => object !== undefined);
+  }
+
+  /** What happened since is undone: objects that came later are left out, and those that went are back. */
+  rangeAt(
+    namespace: string | undefined,
+    start: string,
+    version: number,
+  ): IteratorObject<StoredObject> | undefined {
+    const undone = this.changesAfter(version);
+    if (undone === undefined) return undefined;
+    if (undone.length === 0) return this.range(namespace, start);
+    const then = new Map<string, StoredObject | undefined>();
+    for (const { object, before } of undone.toReversed()) then.set(keyOfObject(object), before);
+    const gone = [...then.keys()].filter((key) => !this.#objects.has(key)).sort();
+    const prefix = namespace === undefined ? '' : `${namespace}/`;
+    const wanted = gone.filter((key) => key >= start && key.startsWith(prefix));
+    return merged(this.#stretch(namespace, start), wanted)
+      .map((key) => (then.has(key) ? then.get(key) : this.#objects.get(key)))
+      .filter((object) => object !== undefined);
+  }
+
+  changesAfter(version: number): readonly ObjectChange[] | undefined {
+    if (version < this.#forgotten) return undefined;
+    if ((this.#history.last?.change.version ?? 0) <= version) return [];
+    return this.#history.toArray().flatMap(({ change }) => (change.version > version ? [change] : []));
+  }
+
+  /** However large, the newest one is remembered. */
+  remember(remembered: RememberedChange, { oldestMs, mostBytes }: HistoryLimits): void {
+    const isFull = () =>
+      this.#history.size === this.#history.capacity || this.#historyBytes + remembered.bytes > mostBytes;
+    for (let first = this.#first(); first !== undefined; first = this.#first()) {
+      if (!isFull() && first.atMs >= oldestMs) break;
+      this.#forgotten = first.change.version;
+      this.#historyBytes -= first.bytes;
+      this.#history.shift();
+    }
+    this.#historyBytes += remembered.bytes;
+    this.#history.push(remembered);
+  }
+
+  forgetAll(version: number): void {
+    this.#history = this.#newHistory();
+    this.#historyBytes = 0;
+    this.#forgotten = version;
+  }
+
+  #first(): RememberedChange | undefined {
+    const [first] = this.#history;
+    return first;
+  }
+
+  /** A copy of the keys, as objects may come and go while they are gone through. */
+  #stretch(namespace: string | undefined, start: string): IteratorObject<string> {
+    const prefix = namespace === undefined ? '' : `${namespace}/`;
+    const from = lowerBound(this.#keys, start > prefix ? start : prefix);
+    // The character after the slash is the first that no key of the namespace begins with.
+    const to = namespace === undefined ? this.#keys.length : lowerBound(this.#keys, `${namespace}0`);
+    return this.#keys.slice(from, Math.max(from, to)).values();
+  }
+}
+
+function keyOfObject({ metadata }: StoredObject): string {
+  return keyOf(metadata.namespace, metadata.name);
+}
+
+/** Where in a sorted list a text is, or would be. */
+function lowerBound(sorted: readonly string[], text: string): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] ?? '') < text) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function* merged(keys: Iterable<string>, others: readonly string[]): Generator<string, undefined> {
+  let next = 0;
+  for (const key of keys) {
+    for (; next < others.length && (others[next] ?? '') < key; next++) yield others[next] ?? '';
+    yield key;
+  }
+  yield* others.slice(next);
+  return undefined;
+}

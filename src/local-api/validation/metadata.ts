@@ -1,0 +1,123 @@
+import type { JsonObject } from '../../api/index.ts';
+import { dnsLabel, labelValue, qualifiedName, type TextRule } from '../../pods/validation/index.ts';
+import type { FieldCause, StoredMeta, StoredObject, WriteContext } from '../api/index.ts';
+import { invalid, tooLong } from './causes.ts';
+
+const mostAnnotationBytes = 256 * 1024;
+
+type Validate = (object: StoredObject, write: WriteContext) => readonly FieldCause[];
+
+/** What is checked of every object, and then what is checked of its kind. */
+export function validated(name: TextRule, ...more: readonly Validate[]): Validate {
+  return (object, write) => [
+    ...metadataCauses(object.metadata, write.before?.metadata, name),
+    ...more.flatMap((validate) => validate(object, write)),
+  ];
+}
+
+export function metadataCauses(
+  meta: StoredMeta,
+  before: StoredMeta | undefined,
+  name: TextRule,
+): readonly FieldCause[] {
+  return [
+    ...(before === undefined ? nameCauses(meta, name) : []),
+    ...labelCauses(meta.labels ?? {}, 'metadata.labels'),
+    ...annotationCauses(meta.annotations ?? {}),
+    ...ownerCauses(meta.ownerReferences ?? []),
+    ...finalizerCauses(meta.finalizers ?? [], 'metadata.finalizers'),
+  ];
+}
+
+function nameCauses(meta: StoredMeta, rule: TextRule): readonly FieldCause[] {
+  const { name, namespace } = meta;
+  const { generateName = '' } = meta as { readonly generateName?: string };
+  return [
+    // What a name begins with may end in what no name ends in.
+    ...(generateName === '' ? [] : rule(generateName.replace(/-$/, 'a'))).map((message) =>
+      invalid('metadata.generateName', generateName, message),
+    ),
+    ...rule(name).map((message) => invalid('metadata.name', name, message)),
+    ...(namespace === undefined ? [] : dnsLabel(namespace)).map((message) =>
+      invalid('metadata.namespace', namespace, message),
+    ),
+  ];
+}
+
+const plainFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion'];
+
+/** Finalizers are named by whom they wait for; a few are known without. */
+export function finalizerCauses(
+  finalizers: readonly string[],
+  field: string,
+  which: 'numbered' | 'together' = 'numbered',
+): readonly FieldCause[] {
+  return [
+    ...finalizers.flatMap((name) => qualifiedName(name).map((message) => invalid(field, name, message))),
+    ...finalizers.flatMap((name, index) =>
+      name.includes('/') || plainFinalizers.includes(name)
+        ? []
+        : [
+            invalid(
+              which === 'numbered' ? `${field}[${index}]` : field,
+              name,
+              'name is neither a standard finalizer name nor is it fully qualified',
+            ),
+          ],
+    ),
+  ];
+}
+
+export function labelCauses(labels: Readonly<Record<string, string>>, field: string): readonly FieldCause[] {
+  return Object.entries(labels).flatMap(([key, value]) => [
+    ...qualifiedName(key).map((message) => invalid(field, key, message)),
+    ...labelValue(value).map((message) => invalid(field, value, message)),
+  ]);
+}
+
+function annotationCauses(annotations: Readonly<Record<string, string>>): readonly FieldCause[] {
+  const field = 'metadata.annotations';
+  const entries = Object.entries(annotations);
+  const bytes = entries.reduce(
+    (sum, pair) => sum + pair.reduce((n, text) => n + Buffer.byteLength(text), 0),
+    0,
+  );
+  return [
+    ...entries.flatMap(([key]) =>
+      qualifiedName(key.toLowerCase()).map((message) => invalid(field, key, message)),
+    ),
+    ...(bytes > mostAnnotationBytes ? [tooLong(field, mostAnnotationBytes)] : []),
+  ];
+}
+
+function ownerCauses(owners: readonly JsonObject[]): readonly FieldCause[] {
+  const field = 'metadata.ownerReferences';
+  const empty = owners.flatMap((owner) => [
+    ...((owner['apiVersion'] ?? '') === ''
+      ? [invalid(`${field}.apiVersion`, '', 'version must not be empty')]
+      : []),
+    ...['kind', 'name', 'uid']
+      .filter((part) => (owner[part] ?? '') === '')
+      .map((part) => invalid(`${field}.${part}`, '', 'must not be empty')),
+    ...(owner['apiVersion'] === 'v1' && owner['kind'] === 'Event'
+      ? [invalid(field, owner, '/v1, Kind=Event is disallowed from being an owner')]
+      : []),
+  ]);
+  const [first, ...others] = owners
+    .filter(({ controller }) => controller === true)
+    .map(({ kind, name }) => `${kind}/${name}`);
+  const second = others.map((other) =>
+    invalid(
+      field,
+      owners,
+      `Only one reference can have Controller set to true. Found "true" in references for ${first} and ${other}`,
+    ),
+  );
+  return [...empty, ...second];
+}
+
+/** The object with some of its fields set; one that is set to undefined goes. */
+export function withFields<T extends JsonObject>(object: T, fields: JsonObject): T {
+  const merged = { ...object, ...fields };
+  return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined)) as T;
+}

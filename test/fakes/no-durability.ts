@@ -1,0 +1,32 @@
+import { TypedEvents } from '../../src/lib/index.ts';
+import type { Durability, ObjectChange } from '../../src/local-api/api/index.ts';
+
+/** Keeps nothing: every change is as safe as it ever will be. */
+export function noDurability(): Durability {
+  return new Forgetful();
+}
+
+class Forgetful implements Durability {
+  readonly #events = new TypedEvents<{ committed: number }>((error) => {
+    throw error;
+  });
+  readonly hasRoom = true;
+  #committed = 0;
+
+  get committed(): number {
+    return this.#committed;
+  }
+
+  append({ version }: ObjectChange): void {
+    this.#committed = version;
+    this.#events.emit('committed', version);
+  }
+
+  async whenCommitted(_version: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+  }
+
+  onCommitted(told: (version: number) => void): Disposable {
+    return this.#events.on('committed', told);
+  }
+}

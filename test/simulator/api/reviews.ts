@@ -1,0 +1,27 @@
+import type { JsonObject } from '../../../src/api/index.ts';
+import {
+  type AccessVerdict,
+  type ApiRequest,
+  overTheWire,
+  type TokenVerdict,
+} from '../../../src/local-api/api/index.ts';
+
+export interface Reviewers {
+  /** Nobody is known unless given. */
+  readonly reviewToken?: ((spec: JsonObject) => TokenVerdict) | undefined;
+  /** Nothing is allowed unless given. */
+  readonly reviewAccess?: ((spec: JsonObject) => AccessVerdict) | undefined;
+}
+
+/** The answer to a review, which is stored nowhere; undefined when the request is none. */
+export function reviewed(request: ApiRequest, body: unknown, reviewers: Reviewers): JsonObject | undefined {
+  const verdict = verdictOn(request.resource.plural, overTheWire(body), reviewers);
+  return verdict && { ...overTheWire(body), status: verdict };
+}
+
+function verdictOn(plural: string, review: JsonObject, reviewers: Reviewers): JsonObject | undefined {
+  const spec = (review['spec'] ?? {}) as JsonObject;
+  if (plural === 'tokenreviews') return reviewers.reviewToken?.(spec) ?? { authenticated: false };
+  if (plural === 'subjectaccessreviews') return reviewers.reviewAccess?.(spec) ?? { allowed: false };
+  return undefined;
+}
