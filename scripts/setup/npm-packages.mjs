@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findCommand } from './host.mjs';
-import { runTask, SetupError } from './task.mjs';
+import { runTask, SetupError, withoutSharedCache } from './task.mjs';
 
 /** Inside node_modules, so that it goes whenever the packages go. */
 const stampName = '.kubeling-setup.json';
@@ -83,7 +83,7 @@ async function npmCi(host) {
       ...['--include=dev', '--include=optional'],
     ],
     cwd: host.repo,
-    env: host.env,
+    env: withoutSharedCache(host.env),
     progress: (line) => (/^npm http (fetch|cache)/.test(line) ? `${++fetched} downloads` : undefined),
   });
   if (done.code !== 0) {

@@ -61,3 +61,11 @@ export function runTask(host, { command, args, env, cwd, progress }) {
     });
   });
 }
+
+/**
+ * Returns the environment for npm without its compile cache: npm loads compiled code from a directory below /tmp that any user may have
+ * created first.
+ */
+export function withoutSharedCache(env) {
+  return { ...env, NODE_DISABLE_COMPILE_CACHE: '1' };
+}

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { type Home, homeAt } from './home.ts';
+import { findHome, type Home, homeAt, openHome } from './home.ts';
 import { claimHome, isClaimed, removeHome } from './home-content.ts';
 
 describe('a data directory', () => {
@@ -81,5 +81,43 @@ describe('a data directory', () => {
     await put('notes', 'home.json');
     await assert.rejects(removeHome(home), { code: 'FILE_CORRUPT' });
     assert.deepEqual((await readdir(home.dataDir)).sort(), ['home.json', 'notes']);
+  });
+});
+
+describe('a data directory that another user could change', () => {
+  let outer: string;
+
+  beforeEach(async () => {
+    outer = await mkdtemp(join(tmpdir(), 'klg-home-'));
+  });
+  afterEach(() => rm(outer, { recursive: true, force: true }));
+
+  it('is rejected when it is opened and when it is looked up', async () => {
+    const open = join(outer, 'open');
+    await mkdir(open);
+    await chmod(open, 0o777);
+    for (const use of [openHome, findHome])
+      await assert.rejects(use(open), {
+        code: 'HOME_UNUSABLE',
+        message: /writable by other users \(mode 777\)/,
+      });
+  });
+
+  it('is rejected when its manifest directory is writable by others', async () => {
+    const { manifests } = homeAt(join(outer, 'data'));
+    await mkdir(manifests, { recursive: true });
+    await chmod(manifests, 0o777);
+    await assert.rejects(openHome(join(outer, 'data')), {
+      code: 'HOME_UNUSABLE',
+      message: /manifests is writable/,
+    });
+  });
+
+  const withoutRoot = process.getuid?.() === 0 ? false : 'only root can give directories away';
+  it('is rejected when it belongs to another user', { skip: withoutRoot }, async () => {
+    const foreign = join(outer, 'foreign');
+    await mkdir(foreign);
+    await chown(foreign, 12_345, 12_345);
+    await assert.rejects(openHome(foreign), { code: 'HOME_UNUSABLE', message: /belongs to the user 12345/ });
   });
 });

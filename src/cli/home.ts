@@ -1,6 +1,13 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { type FlagKind, flagError, KubelingError, readJsonFile, writeJsonAtomic } from '../lib/index.ts';
+import {
+  type FlagKind,
+  flagError,
+  KubelingError,
+  readJsonFile,
+  untrustedDirectory,
+  writeJsonAtomic,
+} from '../lib/index.ts';
 
 /** Where kubeling keeps its data unless told otherwise. */
 export const defaultDataDirectory = '/var/lib/kubeling';
@@ -67,22 +74,39 @@ export function portFile(rootDir: string): string {
   return join(rootDir, 'loopback-port');
 }
 
-/** Makes the directory if need be. One directory must have one name, so links are followed here once. */
+/**
+ * Opens the data directory and creates it if it is missing. Symbolic links are resolved here once, so that a directory has one name.
+ * Rejects with HOME_UNUSABLE if another user could change it: manifests, sockets and keys in it are as good as root.
+ */
 export async function openHome(dataDir: string): Promise<Home> {
   const path = resolve(dataDir);
   try {
     // Pods with users of their own must get through to their root file systems; what others must not see is closed itself.
     await mkdir(path, { recursive: true, mode: 0o711 });
-    return homeAt(await realpath(path));
+    return await trustedHome(await realpath(path));
   } catch (cause) {
+    if (cause instanceof KubelingError) throw cause;
     throw new KubelingError('HOME_UNUSABLE', `Cannot use the data directory ${path}`, { cause });
   }
 }
 
-/** The home if it is there; looking does not make it. */
+async function trustedHome(dataDir: string): Promise<Home> {
+  const home = homeAt(dataDir);
+  for (const directory of [dataDir, home.manifests, home.rootDir, home.api, join(dataDir, 'containerd')]) {
+    const why = await untrustedDirectory(directory);
+    if (why === undefined) continue;
+    throw new KubelingError(
+      'HOME_UNUSABLE',
+      `Cannot use the data directory ${dataDir} as ${why}: use a directory that only root can change`,
+    );
+  }
+  return home;
+}
+
+/** Returns the data directory if it exists. Rejects with HOME_UNUSABLE if another user could have changed it. */
 export async function findHome(dataDir: string): Promise<Home | undefined> {
   const path = await realpath(resolve(dataDir)).catch(() => undefined);
-  return path === undefined ? undefined : homeAt(path);
+  return path === undefined ? undefined : await trustedHome(path);
 }
 
 /** What "up" leaves for "status" and "down" to know. */

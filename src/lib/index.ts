@@ -164,6 +164,7 @@ export { type Command, type CommandEnd, type CommandResult, runChecked, runComma
 export { Slots } from './semaphore.ts';
 export { SingleFlight } from './single-flight.ts';
 export { type Buffering, Subscription } from './subscription.ts';
+export { isWritableByOthers, untrustedDirectory } from './trusted-directory.ts';
 export { type SubscriberFailed, TypedEvents } from './typed-events.ts';
 export { hostSilentMounts, SilentMounts } from './unresponsive-mounts.ts';
 export { Waiters } from './waiters.ts';

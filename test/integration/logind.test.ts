@@ -50,6 +50,18 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
     assert.equal(logind.held, 1);
   });
 
+  it('ignore a signal that another client of the bus forges', async () => {
+    using watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(5_000, signal);
+    await using impostor = await StandInLogind.open({ busPath, directory, delaySeconds: 5 });
+    const next = watch.next(signal);
+    for (let number = 0; number < 30; number++) impostor.prepareForShutdown(true, `:1.${number}`);
+    assert.equal(await next, 'cancelled');
+    logind.prepareForShutdown(true);
+    assert.equal(await watch.next(signal), 'begins');
+    logind.prepareForShutdown(false);
+    assert.equal(await watch.next(signal), 'cancelled');
+  });
+
   it('wait longer when pods need longer, which logind is told by a file of its own', async () => {
     await released();
     using _watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(45_000, signal);

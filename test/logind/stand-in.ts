@@ -78,10 +78,11 @@ export class StandInLogind implements AsyncDisposable {
     return this.#locks.filter(isHeld).length;
   }
 
-  prepareForShutdown(isBeginning: boolean): void {
+  prepareForShutdown(isBeginning: boolean, destination?: string): void {
     this.#isPreparing = isBeginning;
     this.#send({
       type: 'signal',
+      ...(destination === undefined ? {} : { destination }),
       path: '/org/freedesktop/login1',
       interface: 'org.freedesktop.login1.Manager',
       member: 'PrepareForShutdown',

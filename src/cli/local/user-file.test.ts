@@ -1,5 +1,17 @@
 import assert from 'node:assert/strict';
-import { chmod, lstat, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -54,4 +66,30 @@ test('a change that fails leaves all as it was', async () => {
   await assert.rejects(changeUserFile(path, failing), /no kubeconfig/);
   assert.deepEqual(await readdir(directory), ['config']);
   assert.equal(await readFile(path, 'utf8'), 'old\n');
+});
+
+const isRoot = process.getuid?.() === 0;
+test('a file that another user has put into a shared directory is not written', {
+  skip: !isRoot,
+}, async () => {
+  await chmod(directory, 0o1777);
+  const planted = join(directory, 'config');
+  await writeFile(planted, '');
+  await chown(planted, 12_345, 12_345);
+  await assert.rejects(
+    changeUserFile(planted, () => 'secret\n'),
+    /belongs to the user 12345 in a directory that other users can write to/,
+  );
+  assert.equal(await readFile(planted, 'utf8'), '');
+});
+
+test('a directory that another user has put into a shared one gets no file', { skip: !isRoot }, async () => {
+  await chmod(directory, 0o1777);
+  await mkdir(join(directory, 'planted'));
+  await chown(join(directory, 'planted'), 12_345, 12_345);
+  await assert.rejects(
+    changeUserFile(join(directory, 'planted', 'config'), () => 'secret\n'),
+    /belongs to the user/,
+  );
+  assert.deepEqual(await readdir(join(directory, 'planted')), []);
 });

@@ -5,6 +5,7 @@ import {
   errnoOf,
   type HeldDirectory,
   holdDirectory,
+  isWritableByOthers,
   KubelingError,
   writeFileAtomic,
 } from '../../lib/index.ts';
@@ -44,9 +45,8 @@ export async function changeUserFile(
     await write(file, after, before.facts);
     return 'changed';
   } catch (cause) {
-    const errno = errnoOf(
-      cause instanceof KubelingError && cause.code === 'FILE_WRITE' ? cause.cause : cause,
-    );
+    if (cause instanceof KubelingError && cause.code !== 'FILE_WRITE') throw cause;
+    const errno = errnoOf(cause instanceof KubelingError ? cause.cause : cause);
     if (errno === undefined) throw cause;
     const details = { path: target.path };
     throw new KubelingError('FILE_WRITE', `Cannot write ${target.path}: ${errno}`, { cause, details });
@@ -102,6 +102,7 @@ function holdWithMissing(target: Target): HeldDirectory {
     .filter((each) => each !== '')) {
     using above = held;
     held = holdStep(target, above, step);
+    checkPlanted(target, above, statSync(held.at()).uid);
   }
   return held;
 }
@@ -127,6 +128,7 @@ async function read(file: UserFile): Promise<{ readonly text: string; readonly f
     const facts = await opened.stat();
     if (!facts.isFile()) throw unreadable(path, 'it is no regular file');
     checkOwner(file, facts.uid);
+    checkPlanted(file, directory, facts.uid);
     return { text: await opened.readFile('utf8'), facts: factsOf(facts) };
   } catch (cause) {
     if (cause instanceof KubelingError) throw cause;
@@ -141,6 +143,16 @@ function checkOwner({ path, linkOwners }: Target, owner: number): void {
   const other = isRoot() ? [...linkOwners].find((each) => each !== owner) : undefined;
   if (other === undefined) return;
   throw unreadable(path, `a link of the user ${other} leads there, and it belongs to the user ${owner}`);
+}
+
+/**
+ * Rejects what another user may have put into a directory that several users can write to, such as /tmp: credentials written by root
+ * would belong to that user. What the user of sudo owns is accepted.
+ */
+function checkPlanted({ path }: Target, parent: HeldDirectory, owner: number): void {
+  if (!isRoot() || owner === 0 || owner === Number(process.env['SUDO_UID'])) return;
+  if (!isWritableByOthers(statSync(parent.at()))) return;
+  throw unreadable(path, `it belongs to the user ${owner} in a directory that other users can write to`);
 }
 
 function ownerOf(path: string): Facts {

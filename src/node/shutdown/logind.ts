@@ -41,12 +41,16 @@ export function logindShutdowns(options: LogindOptions): ShutdownAnnouncer {
   return {
     async open(delayMs, signal) {
       const { clock, busPath: path } = options;
-      const bus = await DbusConnection.open({ path, clock, uid: process.getuid?.() ?? 0 }, signal);
+      const uid = process.getuid?.() ?? 0;
+      const bus = await DbusConnection.open(
+        { path, clock, uid, acceptsSignal: isPrepareForShutdown },
+        signal,
+      );
       try {
         // First of all: what is announced from now on is heard.
         const watch = new LogindWatch(bus, options);
         await bus.addMatch(
-          `type='signal',interface='${logind.interface}',member='PrepareForShutdown'`,
+          `type='signal',sender='${logind.destination}',path='${logind.path}',interface='${logind.interface}',member='PrepareForShutdown'`,
           signal,
         );
         await allowDelay(bus, delayMs, options, signal);
@@ -97,15 +101,23 @@ async function property(bus: DbusConnection, name: string, signal: AbortSignal):
 class LogindWatch implements ShutdownWatch {
   readonly #bus: DbusConnection;
   readonly #options: LogindOptions;
-  readonly #news: ('begins' | 'cancelled')[] = [];
+  #isHinted = false;
+  #last: 'begins' | 'cancelled' | undefined;
   #wake = () => {};
 
   constructor(bus: DbusConnection, options: LogindOptions) {
     this.#bus = bus;
     this.#options = options;
-    bus.onMessage((message) => this.#heard(message));
+    bus.onMessage(() => {
+      this.#isHinted = true;
+      this.#wake();
+    });
   }
 
+  /**
+   * A PrepareForShutdown signal is only a hint, because every user may send one to this connection: the state is read from logind
+   * itself. Repeated announcements of one state are reported once.
+   */
   async next(signal: AbortSignal): Promise<'begins' | 'cancelled' | undefined> {
     const { closed } = this.#bus;
     let isOpen = true;
@@ -114,8 +126,14 @@ class LogindWatch implements ShutdownWatch {
       this.#wake();
     });
     for (;;) {
-      const first = this.#news.shift();
-      if (first !== undefined || !isOpen) return first;
+      if (!isOpen) return undefined;
+      if (this.#isHinted) {
+        this.#isHinted = false;
+        const state = (await this.isUnderWay(signal)) ? 'begins' : 'cancelled';
+        if (state === this.#last) continue;
+        this.#last = state;
+        return state;
+      }
       const woken = new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -135,14 +153,10 @@ class LogindWatch implements ShutdownWatch {
   [Symbol.dispose](): void {
     this.#bus[Symbol.dispose]();
   }
+}
 
-  /** Only the newest of the same kind counts: a shutdown that is announced twice is one. */
-  #heard({ type, member, interface: from, body: [isShuttingDown] = [] }: DbusMessage): void {
-    if (type !== 'signal' || member !== 'PrepareForShutdown' || from !== logind.interface) return;
-    const news = isShuttingDown === true ? 'begins' : 'cancelled';
-    if (this.#news.at(-1) !== news) this.#news.push(news);
-    this.#wake();
-  }
+function isPrepareForShutdown({ member, interface: from, signature }: DbusMessage): boolean {
+  return member === 'PrepareForShutdown' && from === logind.interface && signature === 'b';
 }
 
 const lockMs = 10_000;

@@ -18,6 +18,11 @@ export interface DbusOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly uid: number;
+  /**
+   * Whether a signal is delivered to listeners, decided on its header: every user of the machine may send signals to this connection.
+   * No signals are delivered without it.
+   */
+  readonly acceptsSignal?: (header: DbusMessage) => boolean;
 }
 
 const bus = {
@@ -36,7 +41,7 @@ interface Waiting {
 export class DbusConnection implements Disposable {
   readonly #options: DbusOptions;
   readonly #socket: Socket;
-  readonly #reader = new MessageReader();
+  readonly #reader: MessageReader;
   readonly #waiting = new Map<number, Waiting>();
   readonly #listeners = new Set<(message: DbusMessage) => void>();
   #serial = 0;
@@ -61,6 +66,7 @@ export class DbusConnection implements Disposable {
   private constructor(options: DbusOptions, socket: Socket) {
     this.#options = options;
     this.#socket = socket;
+    this.#reader = new MessageReader((header) => this.#accepts(header));
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.on('data', (bytes: Buffer) => this.#received(bytes));
     socket.on('error', (error) => this.#fail(error));
@@ -93,7 +99,7 @@ export class DbusConnection implements Disposable {
     await this.call({ ...bus, member: 'AddMatch', signature: 's', body: [rule] }, signal);
   }
 
-  /** Told of every signal and call that comes. Must not throw. */
+  /** Calls the listener with every accepted signal. The listener must not throw. */
   onMessage(listener: (message: DbusMessage) => void): Disposable {
     this.#listeners.add(listener);
     return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
@@ -110,6 +116,13 @@ export class DbusConnection implements Disposable {
       this.#fail(error);
       this.#socket.destroy();
     }
+  }
+
+  /** Replies are accepted while their call waits; calls from other clients are ignored. */
+  #accepts(header: DbusMessage): boolean {
+    if (header.type === 'return' || header.type === 'error')
+      return this.#waiting.has(header.replySerial ?? 0);
+    return header.type === 'signal' && this.#options.acceptsSignal?.(header) === true;
   }
 
   #took(message: DbusMessage): void {

@@ -34,8 +34,8 @@ const fields = [
 ] as const;
 
 const fixedBytes = 16;
-/** Far more than anybody has to say to us. */
-const mostBytes = 1_048_576;
+/** Larger messages are skipped. */
+const maxBytes = 1_048_576;
 
 export function encodeMessage(message: DbusMessage): Buffer {
   const { signature = '', body = [] } = message;
@@ -50,30 +50,50 @@ export function encodeMessage(message: DbusMessage): Buffer {
   return Buffer.concat([headBytes, bodyBytes]);
 }
 
-/** Takes bytes as they come and answers the messages they complete. Throws for what is none: nothing after it counts. */
+/**
+ * Decodes a stream of messages. Any user of the machine may send messages to a connection of the system bus, so bodies are decoded only
+ * for accepted headers, and messages of more than 1 MiB are skipped without being buffered. Throws for malformed input: the
+ * stream cannot be read after it.
+ */
 export class MessageReader {
-  #pending = Buffer.alloc(0);
+  readonly #accepts: (header: DbusMessage) => boolean;
+  #pending: Buffer = Buffer.alloc(0);
+  /** Bytes of an oversized message that have not arrived yet. */
+  #skipBytes = 0;
+
+  constructor(accepts: (header: DbusMessage) => boolean = () => true) {
+    this.#accepts = accepts;
+  }
 
   take(bytes: Buffer): readonly DbusMessage[] {
-    this.#pending = Buffer.concat([this.#pending, bytes]);
+    this.#pending = Buffer.concat([this.#pending, this.#unskipped(bytes)]);
     const messages: DbusMessage[] = [];
     for (;;) {
       const size = messageSize(this.#pending);
+      if (size !== undefined && size > maxBytes) {
+        this.#skipBytes = size;
+        this.#pending = this.#unskipped(this.#pending);
+        continue;
+      }
       if (size === undefined || this.#pending.length < size) return messages;
-      const message = decodeMessage(this.#pending.subarray(0, size));
+      const message = decodeMessage(this.#pending.subarray(0, size), this.#accepts);
       if (message !== undefined) messages.push(message);
       this.#pending = this.#pending.subarray(size);
     }
   }
+
+  #unskipped(bytes: Buffer): Buffer {
+    const skipped = Math.min(this.#skipBytes, bytes.length);
+    this.#skipBytes -= skipped;
+    return bytes.subarray(skipped);
+  }
 }
 
-/** Undefined while too little of it is there to tell. */
+/** Returns undefined until the fixed part of the header has arrived. */
 function messageSize(bytes: Buffer): number | undefined {
   if (bytes.length < fixedBytes) return undefined;
   const [bodyLength, , fieldsLength] = numbersAt(bytes, 4);
-  const size = Math.ceil((fixedBytes + fieldsLength) / 8) * 8 + bodyLength;
-  if (size > mostBytes) throw malformed(`it has ${size} bytes`);
-  return size;
+  return Math.ceil((fixedBytes + fieldsLength) / 8) * 8 + bodyLength;
 }
 
 function numbersAt(bytes: Buffer, at: number): readonly [number, number, number] {
@@ -89,8 +109,8 @@ function endianOf(bytes: Buffer): 'little' | 'big' {
   throw malformed('it begins with something else');
 }
 
-/** Undefined for a kind of message that is not known, which is to be left alone. */
-function decodeMessage(bytes: Buffer): DbusMessage | undefined {
+/** Returns undefined for unknown message types, which the specification says to ignore, and for headers that are not accepted. */
+function decodeMessage(bytes: Buffer, accepts: (header: DbusMessage) => boolean): DbusMessage | undefined {
   const reader = new ValueReader(bytes, endianOf(bytes));
   const [, typeNumber, , , , serial, head] = reader.read('yyyyuua(yv)');
   const type = types[Number(typeNumber) - 1];
@@ -101,6 +121,7 @@ function decodeMessage(bytes: Buffer): DbusMessage | undefined {
   );
   const named = fields.map(([code, name]) => [name, said.get(code)] as const);
   const known = Object.fromEntries(named.filter(([, value]) => value !== undefined)) as Partial<DbusMessage>;
-  const body = known.signature === undefined ? [] : reader.read(known.signature);
-  return { ...known, type, serial: Number(serial), body };
+  const header = { ...known, type, serial: Number(serial) };
+  if (!accepts(header)) return undefined;
+  return { ...header, body: known.signature === undefined ? [] : reader.read(known.signature) };
 }

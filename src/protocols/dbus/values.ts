@@ -230,6 +230,7 @@ export class ValueReader {
     this.align(alignments[type[0] ?? ''] ?? 1);
     const end = this.#at + length;
     if (end > this.#bytes.length) throw malformed('an array ends too early');
+    if (type === 'y') return [...this.#take(length)];
     const values: DbusValue[] = [];
     while (this.#at < end) values.push(this.#one(type));
     return values;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/index.ts';
 import { DbusConnection } from '../../protocols/dbus/index.ts';
 import type { SliceKeeper } from '../cgroups/cgroup-manager.ts';
-import { SystemdSlices } from './systemd-slices.ts';
+import { isJobRemoved, SystemdSlices } from './systemd-slices.ts';
 
 /** The machine's own systemd, by way of the message bus at the socket. Nothing is opened before it is needed. */
 export function systemdSlices({
@@ -14,6 +14,7 @@ export function systemdSlices({
   const uid = process.getuid?.() ?? 0;
   return new SystemdSlices({
     clock,
-    openBus: (signal) => DbusConnection.open({ path: busPath, clock, uid }, signal),
+    openBus: (signal) =>
+      DbusConnection.open({ path: busPath, clock, uid, acceptsSignal: isJobRemoved }, signal),
   });
 }

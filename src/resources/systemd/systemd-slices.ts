@@ -185,9 +185,14 @@ async function runJob(
   }
 }
 
-function endedJob({ type, member, interface: from, body = [] }: DbusMessage) {
-  if (type !== 'signal' || member !== jobRemoved || from !== manager.interface) return undefined;
-  const [, job, of, result] = body;
+/** Whether a signal announces the end of a job; all other signals are ignored before their body is decoded. */
+export function isJobRemoved({ type, member, interface: from, signature }: DbusMessage): boolean {
+  return type === 'signal' && member === jobRemoved && from === manager.interface && signature === 'uoss';
+}
+
+function endedJob(message: DbusMessage) {
+  if (!isJobRemoved(message)) return undefined;
+  const [, job, of, result] = message.body ?? [];
   return { job, of, result };
 }
 

@@ -1,0 +1,43 @@
+import { lstat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+const groupWrite = 0o020;
+const otherWrite = 0o002;
+const sticky = 0o1000;
+
+/**
+ * Returns why a directory must not be used by root, or undefined when only root (or the calling user) can change it: the
+ * directory belongs to one of them and is not writable by others, and no ancestor lets other users replace it. Missing
+ * directories are trusted, because the caller creates them. The path must be absolute and free of symbolic links.
+ */
+export async function untrustedDirectory(
+  path: string,
+  uid = process.getuid?.() ?? 0,
+): Promise<string | undefined> {
+  for (let at = path; ; at = dirname(at)) {
+    const why = await untrustedStep(at, { uid, isTarget: at === path });
+    if (why !== undefined) return why;
+    if (at === dirname(at)) return undefined;
+  }
+}
+
+async function untrustedStep(
+  path: string,
+  { uid, isTarget }: { readonly uid: number; readonly isTarget: boolean },
+): Promise<string | undefined> {
+  const stats = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (stats === undefined) return undefined;
+  if (stats.uid !== 0 && stats.uid !== uid) return `${path} belongs to the user ${stats.uid}`;
+  if (!isWritableByOthers(stats)) return undefined;
+  // In a sticky directory such as /tmp, other users cannot rename or remove what belongs to root.
+  if (!isTarget && (stats.mode & sticky) !== 0) return undefined;
+  return `${path} is writable by other users (mode ${(stats.mode & 0o7777).toString(8)})`;
+}
+
+/** Whether users besides the owner may create and rename entries of a directory; the group of root counts as root. */
+export function isWritableByOthers({ mode, gid }: { readonly mode: number; readonly gid: number }): boolean {
+  return (mode & otherWrite) !== 0 || ((mode & groupWrite) !== 0 && gid !== 0);
+}
