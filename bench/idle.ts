@@ -1,8 +1,8 @@
 /** Imports everything, asks the runtime once, rests, and prints what that took. usage: idle.ts SOCKET */
 import '../src/cli/index.ts';
-import '../src/cli/up.ts';
+import '../src/cli/up/up.ts';
 import '../src/cli/down.ts';
-import '../src/cli/run.ts';
+import '../src/cli/run/run.ts';
 import '../src/cli/status.ts';
 import '../src/cli/doctor/index.ts';
 import '../src/config/index.ts';

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { kubeletSettings, realMachine, settleWithRuntime } from '../src/cli/kubelet-settings.ts';
+import { kubeletSettings, realMachine, settleWithRuntime } from '../src/cli/kubelet/kubelet-settings.ts';
 import { hostFiles, loadConfig } from '../src/config/index.ts';
 import type { Container, PodSpec, PodStatus } from '../src/kinds/index.ts';
 import { Kubelet, type KubeletDeps, type KubeletSettings, selfCheck } from '../src/kubelet/index.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cgroupEvents } from './kubelet-settings.ts';
+import { cgroupEvents } from './kubelet/kubelet-settings.ts';
 
 test('users of a node hear that it has the older version of cgroups', () => {
   assert.deepEqual(

@@ -11,7 +11,7 @@ export const commandTable: readonly CommandEntry[] = [
   {
     name: 'up',
     summary: 'run alone on this machine, without a cluster',
-    load: async () => (await import('./up.ts')).command,
+    load: async () => (await import('./up/up.ts')).command,
   },
   {
     name: 'down',
@@ -21,7 +21,7 @@ export const commandTable: readonly CommandEntry[] = [
   {
     name: 'run',
     summary: 'run as the kubelet of a node, with the flags of the Go kubelet',
-    load: async () => (await import('./run.ts')).command,
+    load: async () => (await import('./run/run.ts')).command,
   },
   {
     name: 'status',
@@ -31,7 +31,7 @@ export const commandTable: readonly CommandEntry[] = [
   {
     name: 'context',
     summary: 'put the way to the API of "up" into your kubeconfig',
-    load: async () => (await import('./context.ts')).command,
+    load: async () => (await import('./context/context.ts')).command,
   },
   {
     name: 'explain',

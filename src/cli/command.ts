@@ -1,4 +1,12 @@
 import type { Clock, Random } from '../lib/index.ts';
+import {
+  choiceFlag,
+  type Flag,
+  type FlagTable,
+  type FlagValues,
+  KubelingError,
+  parseFlags,
+} from '../lib/index.ts';
 import type { Stdio } from './streams/stdio.ts';
 
 /** Where a command writes text for its user. Never blocks, never throws. */
@@ -44,3 +52,31 @@ export const exitCodes = {
   /** Ended by the user before the work was done. */
   interrupted: 130,
 } as const;
+
+export type OutputFormat = 'text' | 'json';
+
+/** The flag -o of every command that reports something. */
+export const outputFlag: Flag<OutputFormat> = {
+  kind: choiceFlag<OutputFormat>(['text', 'json']),
+  short: 'o',
+  help: 'How to print.',
+  default: 'text',
+};
+
+/** The values of a command's flags; all that is wrong with them is told in one error. */
+export function readFlags<F extends FlagTable>(table: F, argv: readonly string[]): FlagValues<F> {
+  const { values, positionals, problems } = parseFlags(table, argv);
+  const wrong = [
+    ...problems.map((problem) => `${problem.flag} ${problem.message}`),
+    ...positionals.map((word) => `${JSON.stringify(word)} belongs to no flag`),
+  ];
+  if (wrong.length > 0) throw new KubelingError('CLI_USAGE', `Cannot use these flags: ${wrong.join('; ')}`);
+  return values;
+}
+
+/** Tells the user something, with a word before it that says what it is about. */
+export type Say = (about: string, text: string) => void;
+
+export function sayTo({ stdout }: Pick<CommandContext, 'stdout'>): Say {
+  return (about, text) => stdout.write(`${about.padEnd(10)}  ${text}\n`);
+}

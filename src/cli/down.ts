@@ -1,20 +1,22 @@
 import { rm, stat } from 'node:fs/promises';
 import { containerdLayout, removeTopCgroup, type TeardownReport, unmountBelow } from '../containerd/index.ts';
+import type { CriClient } from '../cri/index.ts';
+import { removeSandbox } from '../kubelet/index.ts';
 import {
   boolFlag,
   describeError,
   durationFlag,
   type FlagTable,
   formatFlagHelp,
+  isKind,
   KubelingError,
   ProcessTable,
   readLockOwner,
   runChecked,
   withDeadline,
 } from '../lib/index.ts';
-import { type Command, type CommandContext, exitCodes } from './command.ts';
-import { readFlags } from './command-flags.ts';
-import { endPods } from './end-pods.ts';
+import { readContainerAnnotations } from '../runtime/index.ts';
+import { type Command, type CommandContext, exitCodes, readFlags } from './command.ts';
 import {
   dataDirFlag,
   defaultDataDirectory,
@@ -22,12 +24,17 @@ import {
   type Home,
   readUpState,
   refuseWithoutRoot,
-} from './home.ts';
-import { isClaimed, removeHome } from './home-content.ts';
-import { removeHomeFirewall } from './home-firewall.ts';
-import { type HomeRuntimeOptions, homeCgroup, homeRuntime } from './home-runtime.ts';
-import { connectRuntime, privateContainerd } from './private-runtime.ts';
-import { unshareRoot } from './shared-root.ts';
+} from './home/home.ts';
+import { isClaimed, removeHome } from './home/home-content.ts';
+import { removeHomeFirewall } from './home/home-firewall.ts';
+import {
+  connectRuntime,
+  type HomeRuntimeOptions,
+  homeCgroup,
+  homeRuntime,
+  privateContainerd,
+} from './home/home-runtime.ts';
+import { unshareRoot } from './run/data-directories.ts';
 
 const flags = {
   'data-dir': dataDirFlag,
@@ -219,3 +226,52 @@ export const command: Command = {
   usage,
   run,
 };
+
+export interface EndedPods {
+  /** How many there were. */
+  readonly found: number;
+  readonly problems: readonly string[];
+}
+
+/** What a pod gets that does not say. */
+const usualGraceSeconds = 30;
+
+/**
+ * Ends and removes all pods the runtime shows, all at once: containers are asked to end, and get the time their pod
+ * grants them but no more than given here. Hooks are for the kubelet to run, and none runs by now.
+ */
+export async function endPods(cri: CriClient, mostGraceMs: number, signal: AbortSignal): Promise<EndedPods> {
+  const [{ items }, { containers }] = await Promise.all([
+    cri.listPodSandbox({}, signal),
+    cri.listContainers({ filter: { state: { state: 'CONTAINER_RUNNING' } } }, signal),
+  ]);
+  const running = Map.groupBy(containers, ({ podSandboxId }) => podSandboxId);
+  const end = async (podSandboxId: string) => {
+    const stops = (running.get(podSandboxId) ?? []).map(({ id: containerId, annotations }) =>
+      stopContainer(cri, containerId, graceSeconds(annotations, mostGraceMs), signal),
+    );
+    await Promise.all(stops);
+    await removeSandbox(cri, podSandboxId, signal);
+  };
+  const ends = await Promise.allSettled(items.map(({ id }) => end(id)));
+  const failed = ends.filter((one) => one.status === 'rejected');
+  return { found: items.length, problems: failed.map(({ reason }) => describeError(reason)) };
+}
+
+function graceSeconds(annotations: Readonly<Record<string, string>>, mostMs: number): number {
+  const { deletionGraceSeconds, terminationGraceSeconds } = readContainerAnnotations(annotations);
+  const own = deletionGraceSeconds ?? terminationGraceSeconds ?? usualGraceSeconds;
+  return Math.min(own, Math.ceil(mostMs / 1_000));
+}
+
+/** Whatever goes wrong here, the end of its sandbox ends it too. */
+async function stopContainer(
+  cri: CriClient,
+  containerId: string,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<void> {
+  await cri.stopContainer({ containerId, timeout: BigInt(seconds) }, signal).catch((error) => {
+    if (!isKind(error, 'NotFound')) signal.throwIfAborted();
+  });
+}

@@ -16,7 +16,7 @@ import {
   portFile,
   readUpState,
   tokenFile,
-} from './home.ts';
+} from './home/home.ts';
 
 /** How our own commands are told which kubelet of this machine is meant. */
 export const kubeletFlags = {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
-import { describe, it } from 'node:test';
-import { watchProcess } from './process-events.ts';
+import { Writable } from 'node:stream';
+import { describe, it, test } from 'node:test';
+import { cancelled } from '../lib/index.ts';
+import { flushOutput, PodsFirst, watchProcess } from './process-events.ts';
 
 function watched() {
   const emitter = new EventEmitter();
@@ -46,5 +48,80 @@ describe('the process', () => {
     emitter.emit('uncaughtException', new Error('gone'));
     assert.match(written.join(''), /nobody caught an exception: Error: gone/);
     assert.deepEqual(exits, [1]);
+  });
+});
+
+function begun() {
+  const parent = new AbortController();
+  let done = () => {};
+  const ended = new Promise<void>((resolve) => {
+    done = resolve;
+  });
+  let isAsked = false;
+  const first = new PodsFirst(parent.signal, () => {
+    isAsked = true;
+    return ended;
+  });
+  return { parent, done, first, isAsked: () => isAsked };
+}
+
+test('SIGTERM ends the pods, and then everything else', async () => {
+  const { parent, done, first, isAsked } = begun();
+  parent.abort(cancelled('SIGTERM received'));
+  assert.deepEqual([isAsked(), first.signal.aborted], [true, false]);
+  done();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal((first.signal.reason as Error).message, 'SIGTERM received');
+});
+
+test('Ctrl-C, and any other end, leaves the pods alone', () => {
+  for (const why of ['SIGINT received', 'another reason']) {
+    const { parent, first, isAsked } = begun();
+    parent.abort(cancelled(why));
+    assert.deepEqual([isAsked(), first.signal.aborted], [false, true]);
+  }
+});
+
+/** Takes nothing until it is told to. */
+function stuck() {
+  const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+  const seen: string[] = [];
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      opened.then(() => {
+        seen.push(String(chunk));
+        done();
+      });
+    },
+  });
+  return { stream, seen, open };
+}
+
+describe('flushing what was written', () => {
+  it('waits for a slow reader', async () => {
+    const { stream, seen, open } = stuck();
+    stream.write('one');
+    stream.write('two');
+    const flushed = flushOutput([stream], new AbortController().signal);
+    assert.equal(
+      await Promise.race([flushed.then(() => 'flushed'), new Promise((resolve) => setImmediate(resolve))]),
+      undefined,
+    );
+    open();
+    await flushed;
+    assert.deepEqual(seen.slice(0, 2), ['one', 'two']);
+  });
+
+  it('does not wait for a reader that is gone', async () => {
+    const { stream } = stuck();
+    stream.on('error', () => {});
+    stream.destroy(new Error('EPIPE'));
+    await flushOutput([stream], new AbortController().signal);
+  });
+
+  it('does not wait once it is asked to end', async () => {
+    const { stream } = stuck();
+    stream.write('one');
+    await flushOutput([stream], AbortSignal.abort());
   });
 });

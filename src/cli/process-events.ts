@@ -1,4 +1,5 @@
-import { cancelled } from '../lib/index.ts';
+import type { Writable } from 'node:stream';
+import { cancelled, KubelingError, onAbort } from '../lib/index.ts';
 import { exitCodes, type TextWriter } from './command.ts';
 
 /** The part of the process that is listened to. */
@@ -37,4 +38,45 @@ export function watchProcess(events: ProcessEvents, root: AbortController): void
     report('nobody caught an exception', cause);
     events.exit(exitCodes.failed);
   });
+}
+
+/**
+ * A signal that follows another, but when the system asks us to end (SIGTERM) only once the pods have ended: whoever
+ * serves them must be there until then. A second one ends us at once all the same.
+ */
+export class PodsFirst implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #link: Disposable;
+
+  /** Ends nothing before the given work is done, which never rejects. */
+  constructor(parent: AbortSignal, endPods: (signal: AbortSignal) => Promise<void>) {
+    this.#link = onAbort(parent, (reason) => {
+      if (!isSigterm(reason)) return this.#controller.abort(reason);
+      void endPods(this.#controller.signal).finally(() => this.#controller.abort(reason));
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#link[Symbol.dispose]();
+  }
+}
+
+function isSigterm(reason: unknown): boolean {
+  return reason instanceof KubelingError && reason.message === sigterm;
+}
+
+/**
+ * Waits until all that was written has been taken: a pipe takes no more than its reader leaves room for, and what it has
+ * not taken is gone with the process. Streams that have lost their reader are not waited for, nor any once the signal
+ * is aborted.
+ */
+export async function flushOutput(streams: readonly Writable[], signal: AbortSignal): Promise<void> {
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
+  using _link = onAbort(signal, () => stop());
+  const taken = streams.map((stream) => new Promise<void>((done) => stream.write('', () => done())));
+  await Promise.race([Promise.all(taken), stopped]);
 }

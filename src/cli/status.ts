@@ -8,11 +8,9 @@ import {
   readLockOwner,
   withDeadline,
 } from '../lib/index.ts';
-import { type Command, type CommandContext, exitCodes } from './command.ts';
-import { outputFlag, readFlags } from './command-flags.ts';
-import { dataDirFlag, defaultDataDirectory, findHome, type Home, readUpState } from './home.ts';
-import { homeRuntime } from './home-runtime.ts';
-import { connectRuntime } from './private-runtime.ts';
+import { type Command, type CommandContext, exitCodes, outputFlag, readFlags } from './command.ts';
+import { dataDirFlag, defaultDataDirectory, findHome, type Home, readUpState } from './home/home.ts';
+import { connectRuntime, homeRuntime } from './home/home-runtime.ts';
 
 const flags = { 'data-dir': dataDirFlag, output: outputFlag } satisfies FlagTable;
 

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type Command, type CommandContext, exitCodes } from './command.ts';
-import { outputFlag, readFlags } from './command-flags.ts';
+import { type Command, type CommandContext, exitCodes, outputFlag, readFlags } from './command.ts';
 
 /** The release of Kubernetes whose kubelet this one stands in for. */
 export const kubernetesVersion = 'v1.36.4';

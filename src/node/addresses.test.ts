@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type AddressFacts, nodeAddresses, providedIps } from './addresses.ts';
-import { readDefaultRoutes, routedAddress } from './default-route.ts';
-import { canonicalIp, unfitness } from './ip.ts';
+import {
+  type AddressFacts,
+  canonicalIp,
+  hostIps,
+  nodeAddresses,
+  providedIps,
+  readDefaultRoutes,
+  routedAddress,
+  unfitness,
+} from './addresses.ts';
 
 const plain = { name: 'n1', hostname: 'n1', ips: [] as readonly string[], cloudProvider: '' } as const;
 const local = [
@@ -148,4 +155,16 @@ test('an address has one spelling', () => {
   assert.equal(canonicalIp('fe80::1%eth0'), 'fe80::1');
   assert.equal(canonicalIp('10.0.0.300'), undefined);
   assert.equal(unfitness('10.0.0.1'), undefined);
+});
+
+const node = (...addresses: readonly (readonly [string, string])[]) => ({
+  status: { addresses: addresses.map(([type, address]) => ({ type, address })) },
+});
+
+test('internal addresses come before external ones, and one of each family is enough', () => {
+  assert.deepEqual(hostIps({}), []);
+  assert.deepEqual(hostIps(node(['Hostname', 'n1'])), []);
+  assert.deepEqual(hostIps(node(['ExternalIP', '5.5.5.5'], ['InternalIP', '10.0.0.1'])), ['10.0.0.1']);
+  const dual = node(['InternalIP', 'fd00::1'], ['InternalIP', 'fd00::2'], ['ExternalIP', '5.5.5.5']);
+  assert.deepEqual(hostIps(dual), ['fd00::1', '5.5.5.5']);
 });

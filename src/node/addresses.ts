@@ -1,9 +1,7 @@
-import { isIP } from 'node:net';
-import type { NodeAddress } from '../kinds/index.ts';
+import { BlockList, isIP, isIPv4 } from 'node:net';
+import type { Node, NodeAddress } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
-import { type DefaultRoutes, routedAddress } from './default-route.ts';
 import type { LocalAddress } from './inputs.ts';
-import { canonicalIp, type Family, familyOf, isUnspecified, unfitness } from './ip.ts';
 import type { NodeSettings } from './settings.ts';
 
 /** All that is known about where the node can be reached. */
@@ -109,4 +107,117 @@ function fromProvider(
     ? []
     : [{ type: 'Hostname', address: hostname }];
   return [...chosen, ...provided.filter((address) => !isReplaced(address)), ...named];
+}
+
+/** The addresses pods on the host's network have: internal ones before external ones, one of each family at most. */
+export function hostIps(node: Node): readonly string[] {
+  const addresses = node.status?.addresses ?? [];
+  const ips = ['InternalIP', 'ExternalIP'].flatMap((wanted) =>
+    addresses.filter(({ type }) => type === wanted).map(({ address }) => address),
+  );
+  const [first] = ips;
+  if (first === undefined) return [];
+  const second = ips.find((ip) => isIPv4(ip) !== isIPv4(first));
+  return second === undefined ? [first] : [first, second];
+}
+
+/** Interfaces the machine's default routes go through, the preferred first. */
+export interface DefaultRoutes {
+  readonly ipv4: readonly string[];
+  readonly ipv6: readonly string[];
+}
+
+interface Route {
+  readonly interface: string;
+  readonly metric: number;
+}
+
+const isUp = 0x1;
+const isReject = 0x200;
+
+/** From the kernel's own tables, `/proc/net/route` and `/proc/net/ipv6_route`. */
+export function readDefaultRoutes(ipv4: string, ipv6: string): DefaultRoutes {
+  return { ipv4: byMetric(ipv4, routeOfIpv4), ipv6: byMetric(ipv6, routeOfIpv6) };
+}
+
+function byMetric(table: string, read: (fields: readonly string[]) => Route | undefined): readonly string[] {
+  const routes = table.split('\n').flatMap((line) => read(line.trim().split(/\s+/)) ?? []);
+  return [...new Set(routes.toSorted((a, b) => a.metric - b.metric).map((route) => route.interface))];
+}
+
+function routeOfIpv4(fields: readonly string[]): Route | undefined {
+  const [name = '', destination, , flags = '', , , metric = '', mask] = fields;
+  if (destination !== '00000000' || mask !== '00000000' || !isUsable(flags)) return undefined;
+  return { interface: name, metric: Number.parseInt(metric, 10) || 0 };
+}
+
+function routeOfIpv6(fields: readonly string[]): Route | undefined {
+  const [destination = '', prefix, , , , metric = '', , , flags = '', name = ''] = fields;
+  if (!/^0{32}$/.test(destination) || prefix !== '00' || name === 'lo' || !isUsable(flags)) return undefined;
+  return { interface: name, metric: Number.parseInt(metric, 16) || 0 };
+}
+
+function isUsable(flags: string): boolean {
+  const bits = Number.parseInt(flags, 16);
+  return (bits & isUp) !== 0 && (bits & isReject) === 0;
+}
+
+/** The address the machine itself would send from, of the preferred family where there is one. */
+export function routedAddress(
+  routes: DefaultRoutes,
+  local: readonly LocalAddress[],
+  prefer: Family,
+): string | undefined {
+  const families: readonly Family[] = prefer === 'ipv6' ? ['ipv6', 'ipv4'] : ['ipv4', 'ipv6'];
+  for (const family of families) {
+    for (const name of routes[family]) {
+      // An interface may route without an address of its own; then one that the machine answers to anywhere serves.
+      const found = reachable(local, name, family) ?? reachable(local, 'lo', family);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+function reachable(local: readonly LocalAddress[], name: string, family: Family): string | undefined {
+  return local
+    .filter((item) => item.interface === name)
+    .flatMap(({ address }) => canonicalIp(address) ?? [])
+    .find((ip) => familyOf(ip) === family && unfitness(ip) === undefined);
+}
+
+/** Addresses no other machine can reach a node by, each with what is wrong with it. */
+const unfit: readonly (readonly [string, BlockList])[] = [
+  ['a loopback address', blocks(['127.0.0.0', 8], ['::1', 128])],
+  ['a multicast address', blocks(['224.0.0.0', 4], ['ff00::', 8])],
+  ['a link-local address', blocks(['169.254.0.0', 16], ['fe80::', 10])],
+  ['an all zeros address', blocks(['0.0.0.0', 32], ['::', 128])],
+];
+
+function blocks(...subnets: readonly (readonly [string, number])[]): BlockList {
+  const list = new BlockList();
+  for (const [address, prefix] of subnets) list.addSubnet(address, prefix, familyOf(address));
+  return list;
+}
+
+export type Family = 'ipv4' | 'ipv6';
+
+export function familyOf(ip: string): Family {
+  return isIPv4(ip) ? 'ipv4' : 'ipv6';
+}
+
+/** The one spelling of an address; undefined for what is none. An interface behind % is left out. */
+export function canonicalIp(text: string): string | undefined {
+  const [ip = ''] = text.trim().split('%');
+  if (isIP(ip) === 0) return undefined;
+  return isIPv4(ip) ? ip : new URL(`http://[${ip}]`).hostname.slice(1, -1);
+}
+
+export function isUnspecified(ip: string): boolean {
+  return ip === '0.0.0.0' || ip === '::';
+}
+
+/** What keeps others from reaching a machine by the address; undefined for nothing. */
+export function unfitness(ip: string): string | undefined {
+  return unfit.find(([, list]) => list.check(ip, familyOf(ip)))?.[0];
 }

@@ -5,7 +5,7 @@ import { nodeAmounts } from './amounts.ts';
 import { nodeConditions } from './conditions.ts';
 import type { NodeEvent, RuntimeFacts } from './inputs.ts';
 import type { NodeFacts } from './node-facts.ts';
-import { assertedLabels } from './own-labels.ts';
+import { assertedLabels } from './node-object.ts';
 import type { NodeSettings } from './settings.ts';
 
 export interface ComputedNode {

@@ -1,5 +1,6 @@
 /** The node as the cluster sees it: registration, status, addresses and lease. */
 export type { AddressFacts } from './addresses.ts';
+export { hostIps } from './addresses.ts';
 export { computeNode } from './compute-node.ts';
 export { CsiNodeTeller } from './csi-node.ts';
 export {
@@ -11,8 +12,6 @@ export {
   type PacketFilter,
   removeHomeLoopbackRules,
 } from './host-firewall.ts';
-export { hostIps } from './host-ips.ts';
-export { diskBytes, hostNodeMachine } from './host-machine.ts';
 export { NodeImages } from './images.ts';
 export type {
   AddressProvider,
@@ -39,3 +38,4 @@ export { initialNode } from './node-object.ts';
 export { type NodeSource, NodeView } from './node-view.ts';
 export { PolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';
 export { type AfterDeletion, checkNodeSettings, type NodeSettings, nodeNameOf } from './settings.ts';
+export { diskBytes, hostNodeMachine } from './system-info.ts';

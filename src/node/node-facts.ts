@@ -1,7 +1,7 @@
 import type { ContainerImage } from '../kinds/index.ts';
 import { type Clock, withDeadline } from '../lib/index.ts';
 import type { AddressFacts } from './addresses.ts';
-import { readDefaultRoutes } from './default-route.ts';
+import { readDefaultRoutes } from './addresses.ts';
 import type { NodeImages } from './images.ts';
 import type {
   DeviceAmounts,

@@ -4,7 +4,7 @@ import { conditionOf, NodeWorld, refusal } from '../../test/fakes/node-world.ts'
 import { apiResources } from '../api/index.ts';
 import type { Node } from '../kinds/index.ts';
 import { NodeKeeper, type NodeKeeperDeps } from './node-keeper.ts';
-import { ownLabelsAnnotation } from './own-labels.ts';
+import { ownLabelsAnnotation } from './node-object.ts';
 import type { NodeSettings } from './settings.ts';
 
 const attachDetach = 'volumes.kubernetes.io/controller-managed-attach-detach';

@@ -6,9 +6,8 @@ import { isReady } from './conditions.ts';
 import type { NodeResources } from './inputs.ts';
 import type { FactReader, NodeFacts } from './node-facts.ts';
 import type { NodeLog } from './node-log.ts';
-import { adoptedMetadata, initialNode, requiredMetadata } from './node-object.ts';
+import { adoptedMetadata, initialNode, labelChanges, requiredMetadata, taintDrift } from './node-object.ts';
 import type { NodeView } from './node-view.ts';
-import { labelChanges, taintDrift } from './own-labels.ts';
 import type { NodeSettings } from './settings.ts';
 import type { StatusWriter } from './status-writer.ts';
 

@@ -7,17 +7,16 @@ import {
   type Patch,
   type PatchSchema,
 } from '../api/index.ts';
-import type { Node } from '../kinds/index.ts';
+import type { Node, NodeCondition } from '../kinds/index.ts';
 import { backoffDelayMs, type Clock, type Random } from '../lib/index.ts';
+import { sameJson } from '../pods/index.ts';
 import { type ComputedNode, computeNode } from './compute-node.ts';
 import { isReady, statusEvent } from './conditions.ts';
 import type { HeartbeatConnections, NodeRecorder, NodeVolumes } from './inputs.ts';
-import { isNodeChanged } from './node-changed.ts';
 import type { FactReader, NodeFacts, RuntimeQuestion } from './node-facts.ts';
 import type { NodeLog } from './node-log.ts';
 import type { NodeView } from './node-view.ts';
 import type { PodCidrs } from './pod-cidrs.ts';
-import { ReportTimer } from './report-timer.ts';
 import type { NodeSettings } from './settings.ts';
 
 export interface StatusWriterDeps {
@@ -205,4 +204,61 @@ export class StatusWriter {
 function bound({ kind, body }: Patch, uid: string | undefined): Patch {
   const { metadata, ...others } = body as { readonly metadata?: object };
   return { kind, body: { ...others, metadata: { ...metadata, uid } } };
+}
+
+/** Whether the API server should hear of it: anything but the time of a sign of life. */
+export function isNodeChanged(before: Node, after: Node): boolean {
+  return !sameJson(reported(before), reported(after));
+}
+
+/** What is told of a node. What is empty is as good as left out; the order of conditions says nothing. */
+function reported({ metadata, status = {} }: Node): unknown {
+  const { conditions = [], ...others } = status;
+  return pruned({
+    labels: metadata?.labels,
+    annotations: metadata?.annotations,
+    others,
+    conditions: conditions.map(withoutHeartbeat).toSorted((a, b) => (a.type < b.type ? -1 : 1)),
+  });
+}
+
+function withoutHeartbeat({ lastHeartbeatTime: _, ...condition }: NodeCondition): NodeCondition {
+  return condition;
+}
+
+function pruned(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value === '' ? undefined : value;
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(pruned);
+  const kept = Object.entries(value)
+    .map(([key, part]) => [key, pruned(part)] as const)
+    .filter(([, part]) => part !== undefined);
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+/**
+ * When a status that did not change is told all the same. After a change, and at the start, by chance up to half the
+ * period earlier or later, so that the nodes of a cluster do not all come at once; then at a steady pace.
+ */
+export class ReportTimer {
+  readonly #periodMs: number;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  #dueMs: number | undefined;
+
+  constructor(periodMs: number, clock: Clock, random: Random) {
+    this.#periodMs = periodMs;
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** At once as long as nothing was reported. */
+  isDue(): boolean {
+    return this.#dueMs === undefined || this.#clock.monotonicMs() >= this.#dueMs;
+  }
+
+  reported(why: 'changed' | 'due'): void {
+    const isFirst = this.#dueMs === undefined;
+    const shiftMs = why === 'changed' || isFirst ? this.#periodMs * (this.#random.next() - 0.5) : 0;
+    this.#dueMs = this.#clock.monotonicMs() + this.#periodMs + shiftMs;
+  }
 }

@@ -1,24 +1,14 @@
 export {
   allocationOf,
+  effectiveAllocation,
+  effectiveResources,
   type PodAllocation,
   sameAllocation,
   sameResources,
   withAllocation,
 } from './allocation.ts';
-export { claimNameOf } from './claim-names.ts';
-export {
-  containerFieldPath,
-  ephemeralContainersOf,
-  initContainersOf,
-  isSidecar,
-  newestInstance,
-} from './containers.ts';
-export { cpuQuotaUs, cpuShares, quotaUsToMilliCpu, sharesToMilliCpu } from './cpu-time.ts';
-export { effectiveAllocation, effectiveResources } from './effective-resources.ts';
 export { changeOf, isLocalAnnotation, type PodChange, sameJson } from './equality.ts';
-export { heldLimits, isHeldTo } from './held-limits.ts';
 export { actionPort, actionRequest } from './http-action.ts';
-export { hugePageAmounts, hugePageResource, hugePageSizeName } from './huge-pages.ts';
 export { bareImageName, type ImageName, type PullPolicy, pullPolicyOf, readImageName } from './image-name.ts';
 export type { PodEvent, PodJournal, PodStage, PodStep } from './journal.ts';
 export {
@@ -42,13 +32,19 @@ export {
 } from './observed.ts';
 export {
   annotations,
+  claimNameOf,
+  containerFieldPath,
   describePod,
+  ephemeralContainersOf,
   fullNameOf,
+  initContainersOf,
   isCriticalPod,
   isMirrorPod,
+  isSidecar,
   isStaticPod,
   isTerminalPhase,
   mayBePodUid,
+  newestInstance,
   type Pod,
   type PodFullName,
   type PodMeta,
@@ -58,11 +54,16 @@ export {
   podUid,
   sourceOf,
 } from './pod.ts';
-export { computeQosClass, type QosClass, qosClass } from './qos.ts';
+export { computeQosClass, heldLimits, isHeldTo, type QosClass, qosClass } from './qos.ts';
 export {
   addResources,
   containerSum,
+  cpuQuotaUs,
+  cpuShares,
   hasPodLevelResources,
+  hugePageAmounts,
+  hugePageResource,
+  hugePageSizeName,
   isHugePages,
   isPodLevelResource,
   isPositive,
@@ -71,9 +72,11 @@ export {
   type PodSumOptions,
   podLimits,
   podRequests,
+  quotaUsToMilliCpu,
   type ResourceList,
   type ResourceSide,
   readResources,
+  sharesToMilliCpu,
 } from './resources.ts';
 export {
   effectiveRestartPolicy,

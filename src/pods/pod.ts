@@ -1,4 +1,13 @@
-import type { ObjectMeta, PodSpec, PodStatus, Pod as WrittenPod } from '../kinds/index.ts';
+import type {
+  Container,
+  EphemeralContainer,
+  ObjectMeta,
+  PodSpec,
+  PodStatus,
+  Volume,
+  Pod as WrittenPod,
+} from '../kinds/index.ts';
+import type { ObservedContainer, ObservedPod } from './observed.ts';
 
 export type PodUid = string & { readonly __brand: 'PodUid' };
 /** `<name>_<namespace>`: what static and mirror pods of one name share. */
@@ -79,4 +88,37 @@ export function isCriticalPod(pod: Pod): boolean {
 
 export function isTerminalPhase(phase: string | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
+}
+
+/** The claim behind a volume: the one it names, or the one that is made for it; undefined for volumes of other kinds. */
+export function claimNameOf({ metadata }: Pod, volume: Volume): string | undefined {
+  const { name, persistentVolumeClaim, ephemeral } = volume;
+  if (persistentVolumeClaim !== undefined) return persistentVolumeClaim.claimName;
+  return ephemeral === undefined ? undefined : `${metadata.name}-${name}`;
+}
+
+/** An init container that keeps running beside the regular ones. Ask this of init containers only. */
+export function isSidecar(initContainer: Container): boolean {
+  return initContainer.restartPolicy === 'Always';
+}
+
+export function initContainersOf(pod: Pod): readonly Container[] {
+  return pod.spec.initContainers ?? [];
+}
+
+export function ephemeralContainersOf(pod: Pod): readonly EphemeralContainer[] {
+  return pod.spec.ephemeralContainers ?? [];
+}
+
+/** The newest instance: what "the status of a container" means everywhere. */
+export function newestInstance(observed: ObservedPod, name: string): ObservedContainer | undefined {
+  return observed.containers.find((container) => container.name === name);
+}
+
+/** Where an event about the container points, such as spec.containers{web}; undefined when the spec lacks it. */
+export function containerFieldPath(pod: Pod, name: string): string | undefined {
+  const named = (container: Container) => container.name === name;
+  if (pod.spec.containers.some(named)) return `spec.containers{${name}}`;
+  if (initContainersOf(pod).some(named)) return `spec.initContainers{${name}}`;
+  return ephemeralContainersOf(pod).some(named) ? `spec.ephemeralContainers{${name}}` : undefined;
 }

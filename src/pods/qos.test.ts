@@ -4,9 +4,16 @@ import fc from 'fast-check';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { Container, PodSpec, ResourceRequirements } from '../kinds/index.ts';
 import { formatQuantity } from '../lib/index.ts';
-import { cpuQuotaUs, cpuShares, quotaUsToMilliCpu, sharesToMilliCpu } from './cpu-time.ts';
 import { type QosClass, qosClass } from './qos.ts';
-import { podLimits, podRequests, type ResourceList } from './resources.ts';
+import {
+  cpuQuotaUs,
+  cpuShares,
+  podLimits,
+  podRequests,
+  quotaUsToMilliCpu,
+  type ResourceList,
+  sharesToMilliCpu,
+} from './resources.ts';
 
 const c = (resources: ResourceRequirements = {}, parts: Partial<Container> = {}): Container => ({
   name: 'c',

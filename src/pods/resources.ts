@@ -6,9 +6,10 @@ import {
   type Quantity,
   quantityMilliValue,
   quantityValue,
+  tryParseQuantity,
 } from '../lib/index.ts';
-import { initContainersOf, isSidecar } from './containers.ts';
 import type { Pod } from './pod.ts';
+import { initContainersOf, isSidecar } from './pod.ts';
 
 /** Amounts by the name of the resource. A name that is missing is not the same as a zero. */
 export type ResourceList = ReadonlyMap<string, Quantity>;
@@ -125,4 +126,61 @@ export function milliCpuOf(list: ResourceList): bigint {
 export function memoryOf(list: ResourceList): bigint {
   const amount = list.get('memory');
   return amount === undefined ? 0n : quantityValue(amount);
+}
+
+/** How amounts of CPU become numbers of the kernel, and back. Cores are counted in thousandths. */
+
+const fewestShares = 2n;
+const mostShares = 262_144n;
+const shortestQuotaUs = 1_000n;
+
+/** The weight against other cgroups: 1024 a core. */
+export function cpuShares(milliCpu: bigint): bigint {
+  const shares = (milliCpu * 1024n) / 1000n;
+  if (shares < fewestShares) return fewestShares;
+  return shares > mostShares ? mostShares : shares;
+}
+
+/** Microseconds of each period; 0 for no limit. */
+export function cpuQuotaUs(milliCpu: bigint, periodUs: bigint): bigint {
+  if (milliCpu === 0n) return 0n;
+  const quota = (milliCpu * periodUs) / 1000n;
+  return quota < shortestQuotaUs ? shortestQuotaUs : quota;
+}
+
+/** What the weight stands for; at most a thousandth less than it was made from. */
+export function sharesToMilliCpu(shares: number): number {
+  return shares < fewestShares ? 0 : Math.ceil((shares * 1000) / 1024);
+}
+
+/** Zero for no limit, which stands as -1 in the file. */
+export function quotaUsToMilliCpu(quotaUs: number, periodUs: number): number {
+  return quotaUs === -1 ? 0 : Math.floor((quotaUs * 1000) / periodUs);
+}
+
+/** Bytes by the size of a page as the files of cgroups spell it; only sizes that are named in the list. */
+export function hugePageAmounts(list: ResourceList): ReadonlyMap<string, bigint> {
+  return new Map(
+    [...list].flatMap(([name, amount]): [string, bigint][] => {
+      const size = isHugePages(name) ? tryParseQuantity(name.slice('hugepages-'.length)) : undefined;
+      return size === undefined ? [] : [[hugePageSizeName(quantityValue(size)), quantityValue(amount)]];
+    }),
+  );
+}
+
+const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'] as const;
+
+/** As the files of cgroups spell it: 2097152 is 2MB. */
+export function hugePageSizeName(bytes: bigint): string {
+  let [size, unit] = [bytes, 0];
+  while (size > 0n && size % 1024n === 0n && unit < units.length - 1) {
+    size /= 1024n;
+    unit++;
+  }
+  return `${size}${units[unit]}`;
+}
+
+/** The files of cgroups say 2MB where the API says hugepages-2Mi; they mean the same. */
+export function hugePageResource(size: string): string {
+  return `hugepages-${size.replace(/B$/, '').replace(/[KMGTP]$/, '$&i')}`;
 }

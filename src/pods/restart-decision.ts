@@ -1,7 +1,7 @@
 import type { Container, ContainerRestartRule } from '../kinds/index.ts';
-import { initContainersOf, newestInstance } from './containers.ts';
 import type { ObservedContainer, ObservedPod } from './observed.ts';
 import type { Pod } from './pod.ts';
+import { initContainersOf, newestInstance } from './pod.ts';
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
 

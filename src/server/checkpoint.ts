@@ -1,4 +1,6 @@
-import { apiTime, describeError } from '../lib/index.ts';
+import { chmod, mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { apiTime, type Clock, describeError, errnoOf, KeyedMutex, type Logger } from '../lib/index.ts';
 import { containerFieldPath, type Pod } from '../pods/index.ts';
 import { json, type Request, type Response, type Route, text } from './router.ts';
 
@@ -46,4 +48,111 @@ export function checkpointLocation(directory: string, pod: Pod, container: strin
   const { name, namespace } = pod.metadata;
   const time = apiTime(nowMs);
   return `${directory}/checkpoint-${name}_${namespace}-${container}-${time}.tar`;
+}
+
+/** Who asks the runtime to freeze a container into a file that is not there yet. */
+export interface Freezer {
+  freeze(
+    pod: Pod,
+    container: string,
+    location: string,
+    timeoutSeconds: number | undefined,
+    signal: AbortSignal,
+  ): Promise<void>;
+}
+
+export interface CheckpointFolderDeps {
+  /** `<root>/checkpoints`. */
+  readonly directory: string;
+  readonly freezer: Freezer;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** How many checkpoints may lie there; the oldest make room. */
+  readonly keep?: number | undefined;
+  /** How many bytes they may have together before another one is made. */
+  readonly maxBytes?: number | undefined;
+}
+
+const defaultKeep = 20;
+const defaultMaxBytes = 20 * 1024 ** 3;
+const directoryMode = 0o700;
+
+/** The memory of processes is as secret as they are, and large: only our own user reads it, and only so much is kept. */
+export class CheckpointFolder {
+  readonly #deps: CheckpointFolderDeps;
+  /** One at a time: each first counts what there is. */
+  readonly #turns = new KeyedMutex<'folder'>();
+
+  constructor(deps: CheckpointFolderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Answers where the new one lies. What is left of one that failed is removed. */
+  checkpoint(
+    pod: Pod,
+    container: string,
+    timeoutSeconds: number | undefined,
+    signal: AbortSignal,
+  ): Promise<string> {
+    return this.#turns.run(
+      'folder',
+      async () => {
+        const { directory, freezer, clock } = this.#deps;
+        await makeDirectory(directory);
+        await this.#makeRoom();
+        const location = checkpointLocation(directory, pod, container, clock.now());
+        try {
+          await freezer.freeze(pod, container, location, timeoutSeconds, signal);
+          return location;
+        } catch (error) {
+          await rm(location, { force: true });
+          throw error;
+        }
+      },
+      signal,
+    );
+  }
+
+  async #makeRoom(): Promise<void> {
+    const { directory, logger, keep = defaultKeep, maxBytes = defaultMaxBytes } = this.#deps;
+    const oldestFirst = await listCheckpoints(directory);
+    let bytes = oldestFirst.reduce((sum, { size }) => sum + size, 0);
+    for (const [index, { path, size }] of oldestFirst.entries()) {
+      if (oldestFirst.length - index < keep && bytes <= maxBytes) return;
+      await rm(path, { force: true });
+      bytes -= size;
+      logger.info('An old checkpoint made room for a new one', { path });
+    }
+  }
+}
+
+async function makeDirectory(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: directoryMode });
+  // It may be there from somebody who was less careful.
+  await chmod(directory, directoryMode);
+}
+
+interface Checkpoint {
+  readonly path: string;
+  readonly size: number;
+  readonly madeMs: number;
+}
+
+/** Only files with the names we give; others are not ours to remove. */
+async function listCheckpoints(directory: string): Promise<readonly Checkpoint[]> {
+  const names = (await readdir(directory)).filter((name) => /^checkpoint-.*\.tar$/.test(name));
+  const found = await Promise.all(names.map((name) => lookAt(join(directory, name))));
+  return found
+    .flatMap((each) => each ?? [])
+    .sort((a, b) => a.madeMs - b.madeMs || (a.path < b.path ? -1 : 1));
+}
+
+async function lookAt(path: string): Promise<Checkpoint | undefined> {
+  try {
+    const { size, mtimeMs } = await stat(path);
+    return { path, size, madeMs: mtimeMs };
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,6 @@
 import type { Clock } from '../lib/index.ts';
 import { containerFieldPath, type Pod } from '../pods/index.ts';
-import type { ContainerLogRequest, LogTime, OpenedLog } from '../runtime/index.ts';
-import { readLogQuery } from './log-query.ts';
+import type { ContainerLogRequest, LogStream, LogTime, OpenedLog } from '../runtime/index.ts';
 import { type Request, type Response, type Route, text } from './router.ts';
 
 /** Where the server has logs from. */
@@ -39,4 +38,127 @@ async function answerLogs(
   const log = await view.open({ pod, container, ...read.options }, signal);
   if (log.kind === 'refused') return text(400, log.message);
   return { status: 200, contentType: 'text/plain; charset=utf-8', body: log.chunks };
+}
+
+export interface LogQueryContext {
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  readonly parseTime: (text: string) => LogTime | undefined;
+  /** Whether one of the two streams may be asked for alone. */
+  readonly splitStreams: 'on' | 'off';
+}
+
+export type LogOptions = Omit<ContainerLogRequest, 'pod' | 'container'>;
+
+export type LogQuery =
+  | { readonly kind: 'options'; readonly options: LogOptions }
+  | { readonly kind: 'refused'; readonly status: 400 | 422; readonly message: string };
+
+/** Reads what a client asks of a log. All that is wrong is told at once. */
+export function readLogQuery(query: URLSearchParams, context: LogQueryContext): LogQuery {
+  const reader = new QueryReader(query);
+  const options = reader.options(context);
+  if (reader.unreadable.length > 0) return refused(400, 'Unable to decode query', reader.unreadable);
+  if (reader.invalid.length > 0) return refused(422, 'Invalid request', reader.invalid);
+  const stream = query.get('stream') ?? 'All';
+  if (stream !== 'All' && context.splitStreams === 'off') {
+    const message = `unable to return the given log stream: ${JSON.stringify(stream)}. Please enable PodLogsQuerySplitStreams feature gate in kubelet`;
+    return { kind: 'refused', status: 400, message };
+  }
+  return { kind: 'options', options };
+}
+
+function refused(status: 400 | 422, what: string, why: readonly string[]): LogQuery {
+  return { kind: 'refused', status, message: JSON.stringify({ message: `${what}: ${why.join('; ')}` }) };
+}
+
+const streams: Readonly<Record<string, LogStream | 'all'>> = {
+  All: 'all',
+  Stdout: 'stdout',
+  Stderr: 'stderr',
+};
+
+class QueryReader {
+  readonly unreadable: string[] = [];
+  readonly invalid: string[] = [];
+  readonly #query: URLSearchParams;
+
+  constructor(query: URLSearchParams) {
+    this.#query = query;
+  }
+
+  options({ now, parseTime }: LogQueryContext): LogOptions {
+    const tailLines = this.#tailLines();
+    const stream = this.#stream(tailLines);
+    const since = this.#since(now, parseTime);
+    const limitBytes = this.#count('limitBytes', 1);
+    return {
+      follow: this.#flag('follow') ? 'until-ended' : 'no',
+      instance: this.#instance(),
+      tailLines,
+      view: { since, limitBytes, stream, timestamps: this.#flag('timestamps') ? 'shown' : 'hidden' },
+    };
+  }
+
+  /** `instance` is kubeling's own: for who reads one instance after the other and must not miss the next. */
+  #instance(): LogOptions['instance'] {
+    const id = this.#query.get('instance');
+    if (id !== null) return { which: 'id', id };
+    return { which: this.#flag('previous') ? 'previous' : 'newest' };
+  }
+
+  /** `tail` is its name of old; there `all` stands for all. */
+  #tailLines(): number | undefined {
+    const old = this.#query.get('tail') ?? '';
+    if (old === 'all') return undefined;
+    return this.#count(old === '' ? 'tailLines' : 'tail', 0);
+  }
+
+  #since(now: number, parseTime: LogQueryContext['parseTime']): LogTime | undefined {
+    const seconds = this.#count('sinceSeconds', 1);
+    const text = this.#query.get('sinceTime') ?? '';
+    const time = text === '' ? undefined : parseTime(text);
+    if (text !== '' && time === undefined)
+      this.unreadable.push(`sinceTime must be a time as 2006-01-02T15:04:05Z: current value is "${text}"`);
+    if (seconds !== undefined && text !== '')
+      this.invalid.push('at most one of sinceTime or sinceSeconds may be given');
+    return seconds === undefined ? time : before(now, seconds);
+  }
+
+  #stream(tailLines: number | undefined): LogStream | 'all' {
+    const text = this.#query.get('stream') ?? 'All';
+    const stream = Object.hasOwn(streams, text) ? streams[text] : undefined;
+    if (stream === undefined) {
+      this.invalid.push(
+        `stream must be one of ${Object.keys(streams).join(', ')}: current value is "${text}"`,
+      );
+      return 'all';
+    }
+    if (stream !== 'all' && tailLines !== undefined)
+      this.invalid.push('tailLines may not be given together with one stream');
+    return stream;
+  }
+
+  #count(name: string, least: number): number | undefined {
+    const text = this.#query.get(name) ?? '';
+    if (text === '') return undefined;
+    if (!/^[-+]?\d{1,19}$/.test(text)) {
+      this.unreadable.push(`${name} must be a whole number: current value is "${text}"`);
+      return undefined;
+    }
+    const value = Number(text);
+    if (value < least) this.invalid.push(`${name} must be ${least} or more: current value is ${text}`);
+    return value;
+  }
+
+  /** As the API server reads them: there but empty is yes, as is all that does not say no. */
+  #flag(name: string): boolean {
+    const text = this.#query.get(name);
+    return text !== null && text !== '0' && text.toLowerCase() !== 'false';
+  }
+}
+
+function before(now: number, seconds: number): LogTime {
+  const whole = Math.floor(now / 1_000);
+  return { seconds: whole - seconds, nanos: Math.round((now - whole * 1_000) * 1_000_000) };
 }

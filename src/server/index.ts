@@ -1,6 +1,12 @@
 export { containerLogsRoute, type LogsView } from './container-logs.ts';
 export { answerCheck, answerHealth, type HealthAnswer, type HealthCheck } from './health.ts';
-export { healthRoutes, type KubeletView, kubeletRoutes } from './kubelet-routes.ts';
+export {
+  healthRoutes,
+  type KubeletView,
+  kubeletRoutes,
+  type StatsView,
+  statsRoutes,
+} from './kubelet-routes.ts';
 export { Listener, type ListenerOptions } from './listener.ts';
 export { isLoopbackAddress, localGate, loopbackGate } from './loopback-gate.ts';
 export {
@@ -13,5 +19,25 @@ export {
   type UpgradeCall,
   type UpgradeRoute,
 } from './router.ts';
-export { type StatsView, statsRoutes } from './stats-routes.ts';
-export * from './streaming/index.ts';
+export {
+  type DialUpgrade,
+  type UpgradeAnswer,
+  type UpgradeTarget,
+  upgradeDialer,
+} from './streaming/dial-upgrade.ts';
+export type { WantedStreams } from './streaming/remote-command.ts';
+export {
+  openRemoteStreams,
+  portForwardProtocol,
+  type RemoteEnd,
+  type RemoteStreams,
+  readRemoteEnd,
+  remoteCommandProtocol,
+  spdyUpgradeHeaders,
+} from './streaming/remote-command.ts';
+export {
+  type StreamingHost,
+  type StreamRoutes,
+  streamRoutes,
+} from './streaming/stream-routes.ts';
+export type { TunnelDeps } from './streaming/tunnel.ts';

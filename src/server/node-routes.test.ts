@@ -4,14 +4,12 @@ import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { MetricRegistry } from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
 import { checkpointLocation, checkpointRoute } from './checkpoint.ts';
-import { configzRoute } from './configz.ts';
-import { debugFlagsRoute } from './debug-flags.ts';
-import { HealthSlis } from './health-slis.ts';
+import { HealthSlis } from './health.ts';
 import { HttpMetricFamilies } from './http-metrics.ts';
-import { imagesRoute } from './images.ts';
-import { readOnlyRoutes, withoutDebugging } from './open-routes.ts';
+import { readOnlyRoutes, withoutDebugging } from './node-servers.ts';
 import { choose, disabledRoute, type Request, type Response, type Route } from './router.ts';
-import { systemLogsRoute } from './system-logs/index.ts';
+import { configzRoute, debugFlagsRoute, imagesRoute } from './status-pages.ts';
+import { systemLogsRoute } from './system-logs/logs-route.ts';
 
 const { signal } = new AbortController();
 const pod: Pod = {

@@ -1,5 +1,6 @@
-import { apiTime, type Clock } from '../lib/index.ts';
-import { type Request, type Response, type Route, text } from './router.ts';
+import type { ContainerImage } from '../kinds/index.ts';
+import { apiTime, type Clock, describeError, type Verbosity } from '../lib/index.ts';
+import { disabledRoute, json, type Request, type Response, type Route, text } from './router.ts';
 
 export interface StatuszFacts {
   readonly clock: Clock;
@@ -87,4 +88,50 @@ function wantedForm(accept: string, kind: string): Form {
     if (isObject && isKnown && version !== undefined) return { kind: 'object', contentType: type, version };
   }
   return { kind: 'none' };
+}
+
+/** The configuration in effect, as it could be written to a file. What is secret in it must be masked already. */
+export function configzRoute(config: () => Readonly<Record<string, unknown>>): Route {
+  return { path: '/configz', methods: 'any', answer: () => json({ kubeletconfig: config() }) };
+}
+
+const path = '/debug/flags/v';
+const maxBytes = 1_024;
+
+/** Sets how much is logged while the process runs. */
+export function debugFlagsRoute(verbosity: Pick<Verbosity, 'setLevel'> | 'disabled'): Route {
+  if (verbosity === 'disabled') return disabledRoute(path, 'flags endpoint is disabled.\n');
+  return {
+    path,
+    methods: 'any',
+    body: 'read',
+    answer: (request, signal) => setLevel(verbosity, request, signal),
+  };
+}
+
+async function setLevel(
+  verbosity: Pick<Verbosity, 'setLevel'>,
+  request: Request,
+  signal: AbortSignal,
+): Promise<Response> {
+  if (request.method !== 'PUT') return text(406, 'unsupported http method\n');
+  try {
+    const written = (await request.body(maxBytes, signal)).trim();
+    if (!/^[-+]?\d{1,9}$/.test(written)) {
+      return text(
+        400,
+        `failed set klog.logging.verbosity ${JSON.stringify(written)}: it must be a whole number\n`,
+      );
+    }
+    verbosity.setLevel(Number(written));
+    return text(200, `successfully set klog.logging.verbosity to ${written}\n`);
+  } catch (error) {
+    signal.throwIfAborted();
+    return text(400, `failed set klog.logging.verbosity: ${describeError(error)}\n`);
+  }
+}
+
+/** Every image of the node, the largest first: a Node object has room for some of them only. */
+export function imagesRoute(images: () => readonly ContainerImage[]): Route {
+  return { path: '/debug/images', methods: ['GET'], answer: () => json({ images: images() }) };
 }

@@ -1,13 +1,12 @@
 import { backoffDelayMs, describeError, HintLatch, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { type Claimant, type Holders, type SettledClaims, settleClaims } from './claims.ts';
+import { type Claimant, type Holders, type SettledClaims, StaticUids, settleClaims } from './claims.ts';
+import type { FileFacts, ManifestFiles } from './file-scan.ts';
 import { FileScanner, type FileStates, type FolderScan, scanDeadlineMs } from './file-scan.ts';
-import type { FileFacts, ManifestFiles } from './files.ts';
 import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
 import { ManifestReader } from './manifest.ts';
 import type { ManifestSourceOptions } from './manifest-source.ts';
 import { describeProblem, ProblemBoard, problemAt, type SourceProblem, withPods } from './problems.ts';
-import { StaticUids } from './static-uids.ts';
 
 export interface FileSourceOptions extends ManifestSourceOptions {
   /** A directory of manifests, or a single one. Absolute. */

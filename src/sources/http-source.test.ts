@@ -4,7 +4,7 @@ import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import type { HttpAnswer } from './http-fetch.ts';
+import type { HttpAnswer } from './http-source.ts';
 import { HttpSource } from './http-source.ts';
 import { describeProblem } from './problems.ts';
 

@@ -5,11 +5,11 @@ import { MemoryManifestFiles } from '../../test/fakes/memory-source-files.ts';
 import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs, KubelingError } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
+import { StaticUids } from './claims.ts';
 import { FileSource } from './file-source.ts';
 import { HttpSource } from './http-source.ts';
 import { type KeptFiles, KeptManifests } from './kept-manifests.ts';
 import { describeProblem } from './problems.ts';
-import { StaticUids } from './static-uids.ts';
 
 const folder = '/etc/manifests';
 const url = 'http://example.com/pods?token=abc';

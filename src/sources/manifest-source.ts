@@ -1,8 +1,8 @@
 import type { Clock, Logger } from '../lib/index.ts';
 import type { Pod, PodRules } from '../pods/index.ts';
+import type { StaticUids } from './claims.ts';
 import type { LastGoodManifests } from './kept-manifests.ts';
 import type { SourceProblem } from './problems.ts';
-import type { StaticUids } from './static-uids.ts';
 
 /** What every source of manifests is given, wherever its texts come from. */
 export interface ManifestSourceOptions {

@@ -1,3 +1,4 @@
+import type { Toleration } from '../kinds/index.ts';
 import { decodeTree, FieldPath, KindTable, type PodSpec, type Pod as WrittenPod } from '../kinds/index.ts';
 import {
   describeError,
@@ -9,13 +10,12 @@ import {
 } from '../lib/index.ts';
 import { withPodDefaults } from '../pods/defaults/index.ts';
 import type { FieldProblem, PodRules } from '../pods/index.ts';
-import { type Pod, podUid } from '../pods/index.ts';
+import { annotations, type Pod, type PodUid, podUid, sameJson } from '../pods/index.ts';
 import { refusedReferences, validatePod } from '../pods/validation/index.ts';
 import type { ManifestPlace } from './manifest-place.ts';
 import { bounded, problemAt, type SourceProblem } from './problems.ts';
-import { nameOnNode, toStaticPod } from './static-pod.ts';
+import { entryOf, textOf } from './uid/held-quantity.ts';
 import type { StaticUidMaker } from './uid/static-uid.ts';
-import { entryOf, textOf } from './written.ts';
 
 /** A manifest of this size or more is something else. */
 export const manifestLimit: number = 10 * 1024 * 1024;
@@ -240,4 +240,51 @@ function wrongPart(place: ManifestPlace, at: Place, field: string, message: stri
 
 function textAt(tree: YamlTree, key: string): string | undefined {
   return textOf(entryOf(tree, key));
+}
+
+/**
+ * Makes a defaulted manifest the pod of this node: named after the node, as the same manifest may lie on many, bound to
+ * it, and known by its UID.
+ */
+export function toStaticPod(
+  manifest: WrittenPod & { readonly spec: PodSpec },
+  uid: PodUid,
+  place: ManifestPlace,
+): Pod {
+  const { metadata = {}, spec } = manifest;
+  return {
+    ...manifest,
+    metadata: {
+      ...metadata,
+      uid,
+      name: nameOnNode(metadata.name ?? '', place.nodeName),
+      namespace: metadata.namespace || 'default',
+      annotations: { ...metadata.annotations, [annotations.hash]: uid },
+    },
+    spec: {
+      ...spec,
+      nodeName: place.nodeName,
+      ...(place.source === 'file' && { tolerations: withEviction(spec.tolerations ?? []) }),
+    },
+    status: { ...manifest.status, phase: 'Pending' },
+  };
+}
+
+export function nameOnNode(name: string, nodeName: string): string {
+  return `${name}-${nodeName.toLowerCase()}`;
+}
+
+const staysOnBadNode: Toleration = { operator: 'Exists', effect: 'NoExecute' };
+
+/** Pods of the node itself stay when the node is in trouble: they may be what heals it. */
+function withEviction(tolerations: readonly Toleration[]): readonly Toleration[] {
+  const alike = (one: Toleration) =>
+    !one.key &&
+    !one.value &&
+    one.operator === staysOnBadNode.operator &&
+    one.effect === staysOnBadNode.effect;
+  if (tolerations.some((one) => sameJson(one, staysOnBadNode))) return tolerations;
+  return tolerations.some(alike)
+    ? tolerations.map((one) => (alike(one) ? staysOnBadNode : one))
+    : [...tolerations, staysOnBadNode];
 }

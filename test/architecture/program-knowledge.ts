@@ -32,16 +32,16 @@ export const knowledge: Knowledge = {
     'src/cli/inherited-descriptors.test.ts': { places: ["'bash'"], starts: ['ls'] },
     // The programs of src/runtime/containers/subpaths.ts and src/containerd/mounts.ts.
     'src/cli/down.ts': { places: ['file'], starts: [] },
-    'src/cli/packet-filter.ts': { places: ['file'], starts: [] },
+    'src/cli/home/home-firewall.ts': { places: ['file'], starts: [] },
     'src/node/host-firewall.ts': { starts: ['iptables', 'ip6tables'] },
     'src/cli/service/node-lock.ts': { places: ["'flock'"], starts: [] },
     'src/cli/service/service-manager.ts': {
       places: ["{ ...command, args: ['--no-block', state] }", '{ ...command, args: [state] }'],
       starts: ['systemd-notify'],
     },
-    'src/cli/shared-root.ts': { places: ['file'], starts: [], wrappers: ['run'] },
-    'src/cli/swapped-volumes.ts': { places: ["'unshare'"], starts: [] },
-    'src/cli/user-ids.ts': { places: ['command'], starts: ['getsubids'] },
+    'src/cli/run/data-directories.ts': { places: ['file'], starts: [], wrappers: ['run'] },
+    'src/cli/kubelet/volume-support.ts': { places: ["'unshare'"], starts: [] },
+    'src/cli/kubelet/user-ids.ts': { places: ['command'], starts: ['getsubids'] },
     'src/containerd/launch.ts': { places: ['file'], starts: ['containerd'] },
     // The programs of the other files of the directory, found on the PATH and beside containerd.
     'src/containerd/machine.ts': {

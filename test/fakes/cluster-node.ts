@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ApiClient, ApiObject, Collection } from '../../src/api/index.ts';
-import { type ClusterServers, openClusterServers } from '../../src/cli/cluster-servers.ts';
-import type { ServedKubelet } from '../../src/cli/node-routes.ts';
+import { type ClusterServers, openClusterServers } from '../../src/cli/cluster/cluster-servers.ts';
+import type { ServedKubelet } from '../../src/cli/kubelet/node-routes.ts';
 import { hostFiles, loadConfig } from '../../src/config/index.ts';
 import type { CriClient } from '../../src/cri/index.ts';
 import {

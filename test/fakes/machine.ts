@@ -1,4 +1,4 @@
-import type { FileKind, Machine, RuntimeAnswer, Space } from '../../src/cli/doctor/machine.ts';
+import type { FileKind, Machine, RuntimeAnswer, Space } from '../../src/cli/doctor/check.ts';
 import { instant } from '../../src/lib/index.ts';
 
 const gib = 2 ** 30;

@@ -10,7 +10,7 @@ import {
   streamRoutes,
   upgradeDialer,
 } from '../../src/server/index.ts';
-import type { WantedStreams } from '../../src/server/streaming/stream-query.ts';
+import type { WantedStreams } from '../../src/server/streaming/remote-command.ts';
 
 const clock = realClock();
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
-import { HealthListener } from '../../src/cli/health-listener.ts';
+import { HealthListener } from '../../src/cli/kubelet/health-listener.ts';
 import { collectLogs } from '../../src/lib/index.ts';
 import { healthRoutes } from '../../src/server/index.ts';
 import { until } from '../fakes/until.ts';

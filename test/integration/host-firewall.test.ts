@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { hostPacketFilter } from '../../src/cli/packet-filter.ts';
+import { hostPacketFilter } from '../../src/cli/home/home-firewall.ts';
 import { cancelled, collectLogs, realClock } from '../../src/lib/index.ts';
 import {
   HostFirewall,

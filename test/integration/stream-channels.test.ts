@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { dataHead } from '../../src/protocols/spdy/index.ts';
-import type { WantedStreams } from '../../src/server/streaming/stream-query.ts';
+import type { WantedStreams } from '../../src/server/streaming/remote-command.ts';
 import { type RuntimeCall, StreamingRig } from '../fakes/streaming-runtime.ts';
 import { until } from './containerd-fixture.ts';
 

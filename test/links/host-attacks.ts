@@ -1,6 +1,6 @@
 import { chownSync, lchownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { changeUserFile } from '../../src/cli/local/user-file.ts';
+import { changeUserFile } from '../../src/cli/context/user-file.ts';
 import { writeFileAtomic } from '../../src/lib/index.ts';
 import { GrpcServer } from '../../src/protocols/grpc/index.ts';
 import { realRuntimeFiles } from '../../src/runtime/index.ts';

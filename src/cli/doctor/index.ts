@@ -1,9 +1,8 @@
 import { type FlagTable, formatFlagHelp, stringFlag } from '../../lib/index.ts';
-import { type Command, type CommandContext, exitCodes } from '../command.ts';
-import { outputFlag, readFlags } from '../command-flags.ts';
-import { dataDirFlag, defaultDataDirectory } from '../home.ts';
+import { type Command, type CommandContext, exitCodes, outputFlag, readFlags } from '../command.ts';
+import { dataDirFlag, defaultDataDirectory } from '../home/home.ts';
+import { examine } from './check.ts';
 import { allChecks } from './checks/index.ts';
-import { examine } from './examine.ts';
 import { realMachine } from './real-machine.ts';
 import { formatJson, formatText, summarize } from './report.ts';
 

@@ -3,7 +3,7 @@ import { access, open, readdir, readFile, stat, statfs } from 'node:fs/promises'
 import { release } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, type Random, runCommand } from '../../lib/index.ts';
-import type { FileKind, Machine, RuntimeAnswer, Space } from './machine.ts';
+import type { FileKind, Machine, RuntimeAnswer, Space } from './check.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

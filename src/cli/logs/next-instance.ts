@@ -6,7 +6,7 @@ import {
   type Pod,
   restartsAfterExit,
 } from '../../pods/index.ts';
-import { containerStatusOf } from '../streams/container-state.ts';
+import { containerStatusOf } from '../streams/choose-pod.ts';
 
 /** How far the reading of a container's instances has come; by the ids their statuses give. */
 export type Progress =

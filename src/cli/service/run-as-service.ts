@@ -1,8 +1,8 @@
 import type { LoadedConfig } from '../../config/index.ts';
 import { type Clock, cancelled, isKind, LinkedController, type Logger } from '../../lib/index.ts';
 import { NodeLock } from './node-lock.ts';
-import { allowOpenFiles } from './open-files.ts';
 import {
+  allowOpenFiles,
   feedWatchdog,
   type ServiceManager,
   serviceManager,

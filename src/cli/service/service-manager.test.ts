@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
-import { openFileLimits } from './open-files.ts';
-import { feedWatchdog, serviceManager, watchdogMs } from './service-manager.ts';
+import { feedWatchdog, openFileLimits, serviceManager, watchdogMs } from './service-manager.ts';
 
 test('nobody is told where nobody wants to know', () => {
   assert.equal(serviceManager({}, new VirtualClock()), undefined);

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, it, test } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import type { ContainerStatus } from '../../kinds/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import { chooseContainer, choosePod } from './choose-pod.ts';
-import { readForwardedPort } from './forwarded-ports.ts';
+import { chooseContainer, choosePod, whyNotRunning } from './choose-pod.ts';
+import { readForwardedPort } from './port-forwarder.ts';
 
 function podOf(name: string, namespace = 'default', containers: readonly object[] = [{ name: 'main' }]): Pod {
   const metadata = { name, namespace, uid: podUid(`uid-${name}-${namespace}`) };
@@ -51,4 +53,31 @@ test('ports are numbers, pairs of them, or names of the pod', () => {
   for (const wrong of ['', ':', '80:', '70000', 'x:80', '1:2:3', '0', '80:nope', '-1']) {
     assert.throws(() => readForwardedPort(wrong, pod), { code: 'CLI_USAGE' }, wrong);
   }
+});
+
+function why(status: Partial<ContainerStatus>): string | undefined {
+  const whole = { name: 'main', image: '', imageID: '', ready: false, restartCount: 0, ...status };
+  return whyNotRunning(aPod({ status: { containerStatuses: [whole] } }), 'main');
+}
+
+describe('why a container cannot be entered', () => {
+  it('is nothing for one that runs', () => {
+    assert.equal(why({ state: { running: {} } }), undefined);
+  });
+
+  it('is what it waits for, and how it ended before', () => {
+    assert.equal(
+      why({
+        state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s' } },
+        lastState: { terminated: { exitCode: 3, reason: 'Error' } },
+      }),
+      'the container main waits to be started: CrashLoopBackOff: back-off 10s; it last ended with exit code 3 (Error)',
+    );
+    assert.equal(why({}), 'the container main waits to be started');
+  });
+
+  it('is how it ended', () => {
+    const state = { terminated: { exitCode: 0, reason: 'Completed' } };
+    assert.equal(why({ state }), 'the container main has ended with exit code 0 (Completed)');
+  });
 });

@@ -1,4 +1,5 @@
-import { KubelingError } from '../../lib/index.ts';
+import type { ContainerStatus } from '../../kinds/index.ts';
+import { type FlagTable, type FlagValues, KubelingError, parseFlags } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
 /** The one pod that is meant, by name, `name_namespace`, UID, or the name a static pod has in its manifest. */
@@ -61,4 +62,53 @@ export function chooseContainer(pod: Pod, asked: string | undefined): ChosenCont
   const isChoice = asked === undefined && all.length > 1;
   const note = isChoice ? `Defaulted container ${JSON.stringify(name)} out of: ${names}` : undefined;
   return { name, stdin: found.stdin ?? false, tty: found.tty ?? false, note };
+}
+
+export interface CommandWords<F extends FlagTable> {
+  readonly values: FlagValues<F>;
+  readonly positionals: readonly string[];
+  /** What stands behind "--", if it is there. */
+  readonly behind: readonly string[] | undefined;
+}
+
+/** Everything wrong is told at once. */
+export function readWords<F extends FlagTable>(flags: F, argv: readonly string[]): CommandWords<F> {
+  const end = argv.indexOf('--');
+  const { values, positionals, problems } = parseFlags(flags, end < 0 ? argv : argv.slice(0, end));
+  if (problems.length > 0) {
+    const wrong = problems.map(({ flag, message }) => `${flag} ${message}`);
+    throw new KubelingError('CLI_USAGE', `Cannot use these words: ${wrong.join('; ')}`);
+  }
+  return { values, positionals, behind: end < 0 ? undefined : argv.slice(end + 1) };
+}
+
+export function containerStatusOf({ status }: Pod, name: string): ContainerStatus | undefined {
+  return [
+    ...(status.containerStatuses ?? []),
+    ...(status.initContainerStatuses ?? []),
+    ...(status.ephemeralContainerStatuses ?? []),
+  ].find((each) => each.name === name);
+}
+
+/** Why there is nothing to enter; undefined for one that runs. */
+export function whyNotRunning(pod: Pod, name: string): string | undefined {
+  const { state, lastState } = containerStatusOf(pod, name) ?? {};
+  if (state?.running !== undefined) return undefined;
+  if (state?.terminated !== undefined) return `the container ${name} has ended${endOf(state.terminated)}`;
+  const waits = [state?.waiting?.reason, state?.waiting?.message].filter((words) => (words ?? '') !== '');
+  const last = lastState?.terminated;
+  return [
+    `the container ${name} waits to be started${waits.length > 0 ? `: ${waits.join(': ')}` : ''}`,
+    ...(last === undefined ? [] : [`it last ended${endOf(last)}`]),
+  ].join('; ');
+}
+
+function endOf({
+  exitCode,
+  reason = '',
+}: {
+  readonly exitCode: number;
+  readonly reason?: string | undefined;
+}) {
+  return ` with exit code ${exitCode}${reason === '' ? '' : ` (${reason})`}`;
 }

@@ -1,7 +1,6 @@
 import { formatFlagHelp, KubelingError } from '../../lib/index.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { chooseContainer, choosePod } from './choose-pod.ts';
-import { readWords } from './command-words.ts';
+import { chooseContainer, choosePod, readWords } from './choose-pod.ts';
 import { findKubelet } from './kubelet-client.ts';
 import { processFlags, runProcess, stdioOf } from './process-command.ts';
 

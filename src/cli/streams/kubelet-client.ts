@@ -5,7 +5,7 @@ import type { Pod } from '../../pods/index.ts';
 import { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { spdyUpgradeHeaders, type UpgradeAnswer, upgradeDialer } from '../../server/index.ts';
 import type { CommandContext } from '../command.ts';
-import { tokenFile } from '../home.ts';
+import { tokenFile } from '../home/home.ts';
 import { bearerOf, type KubeletPlace, locateKubelet } from '../kubelet-port.ts';
 
 /** The kubelet of this machine as its users' commands reach it. */

@@ -2,11 +2,9 @@ import { formatFlagHelp, KubelingError, listFlag, onAbort, stringFlag } from '..
 import { portForwardProtocol } from '../../server/index.ts';
 import { type Command, type CommandContext, exitCodes } from '../command.ts';
 import { kubeletFlags } from '../kubelet-port.ts';
-import { choosePod } from './choose-pod.ts';
-import { readWords } from './command-words.ts';
-import { type ForwardedPort, readForwardedPort } from './forwarded-ports.ts';
+import { choosePod, readWords } from './choose-pod.ts';
 import { findKubelet } from './kubelet-client.ts';
-import { PortForwarder } from './port-forwarder.ts';
+import { type ForwardedPort, PortForwarder, readForwardedPort } from './port-forwarder.ts';
 
 const flags = {
   address: {

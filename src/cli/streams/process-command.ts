@@ -12,7 +12,7 @@ import { remoteCommandProtocol, type WantedStreams } from '../../server/index.ts
 import { type CommandContext, exitCodes } from '../command.ts';
 import { kubeletFlags } from '../kubelet-port.ts';
 import type { ChosenContainer } from './choose-pod.ts';
-import { whyNotRunning } from './container-state.ts';
+import { whyNotRunning } from './choose-pod.ts';
 import type { KubeletClient } from './kubelet-client.ts';
 import { runSession } from './run-session.ts';
 import { outputClosed, type Stdio } from './stdio.ts';

@@ -1,14 +1,12 @@
 export { type LogindOptions, logindShutdowns } from './logind.ts';
 export {
+  byShutdownGroup,
   NodeShutdown,
   type NodeShutdownDeps,
   type ShutdownAnnouncer,
-  type ShutdownWatch,
-} from './node-shutdown.ts';
-export {
-  byShutdownGroup,
   type ShutdownConfig,
   type ShutdownGroup,
+  type ShutdownWatch,
   shutdownGroups,
   wholeSeconds,
-} from './shutdown-groups.ts';
+} from './node-shutdown.ts';

@@ -6,11 +6,19 @@ import type {
   Lifecycle,
   LifecycleHandler,
   ObjectFieldSelector,
+  PodSpec,
   Probe,
   ResourceRequirements,
 } from '../../kinds/index.ts';
+import {
+  addQuantities,
+  compareQuantities,
+  formatQuantity,
+  parseQuantity,
+  type Quantity,
+} from '../../lib/index.ts';
 import { pullPolicyOf } from '../image-name.ts';
-import { requestsFromLimits, roundedToMilli } from './resources.ts';
+import { isSidecar } from '../pod.ts';
 
 /** What all three sorts of containers have in common. */
 export function withContainerDefaults<T extends Container>(container: T): T {
@@ -95,4 +103,116 @@ function withHandlerDefaults(handler: LifecycleHandler): LifecycleHandler {
 
 function withHttpDefaults(action: HTTPGetAction): HTTPGetAction {
   return { ...action, path: action.path || '/', scheme: action.scheme || 'HTTP' };
+}
+
+/** Amounts by the name of the resource, in their canonical spelling. */
+export type ResourceList = Readonly<Record<string, string>>;
+
+type Amounts = Map<string, Quantity>;
+
+const milli = 1_000_000n;
+
+/** Nothing finer than a thousandth is kept; what is finer is rounded up. */
+export function roundedToMilli(list: ResourceList | undefined): ResourceList | undefined {
+  if (list === undefined) return undefined;
+  return Object.fromEntries(Object.entries(list).map(([name, amount]) => [name, roundUp(amount)]));
+}
+
+function roundUp(amount: string): string {
+  const quantity = parseQuantity(amount);
+  const over = quantity.nanos % milli;
+  if (over === 0n) return amount;
+  return formatQuantity({ ...quantity, nanos: quantity.nanos - over + (over > 0n ? milli : -milli) });
+}
+
+/** Who limits a resource and says no more of it asks for just as much. */
+export function requestsFromLimits(
+  resources: ResourceRequirements | undefined,
+): ResourceRequirements | undefined {
+  if (resources?.limits === undefined) return resources;
+  return { ...resources, requests: { ...resources.limits, ...resources.requests } };
+}
+
+/**
+ * What the containers of a pod need together: all regular ones and sidecars at once, or as much as any init container
+ * needs beside the sidecars started before it, whichever is more.
+ */
+export function aggregateContainers(
+  spec: PodSpec,
+  which: 'requests' | 'limits',
+): ReadonlyMap<string, Quantity> {
+  const total: Amounts = new Map();
+  const sidecars: Amounts = new Map();
+  const highest: Amounts = new Map();
+  for (const container of spec.containers) add(total, container.resources?.[which]);
+  for (const container of spec.initContainers ?? []) {
+    const own = container.resources?.[which];
+    const during: Amounts = new Map(sidecars);
+    add(during, own);
+    if (isSidecar(container)) {
+      add(total, own);
+      add(sidecars, own);
+    }
+    raise(highest, during);
+  }
+  raise(total, highest);
+  return total;
+}
+
+function add(to: Amounts, list: ResourceList | undefined): void {
+  for (const [name, amount] of Object.entries(list ?? {})) {
+    const quantity = parseQuantity(amount);
+    const before = to.get(name);
+    to.set(name, before === undefined ? quantity : addQuantities(before, quantity));
+  }
+}
+
+function raise(to: Amounts, least: Amounts): void {
+  for (const [name, quantity] of least) {
+    const before = to.get(name);
+    if (before === undefined || compareQuantities(quantity, before) > 0) to.set(name, quantity);
+  }
+}
+
+export function isHugePages(name: string): boolean {
+  return name.startsWith('hugepages-');
+}
+
+/** Resources that may be given to a pod as a whole. */
+export function isPodLevelResource(name: string): boolean {
+  return name === 'cpu' || name === 'memory' || isHugePages(name);
+}
+
+/** A pod that speaks of its resources as a whole has what it left out filled in from its containers. */
+export function podLevelDefaults(spec: PodSpec): ResourceRequirements | undefined {
+  const { resources } = spec;
+  if (resources === undefined) return undefined;
+  const limits = podLimits(spec, resources);
+  const requests = isEmpty(limits) ? resources.requests : podRequests(spec, resources, limits ?? {});
+  return { ...resources, ...(limits && { limits }), ...(requests && { requests }) };
+}
+
+function podLimits(spec: PodSpec, { limits, requests }: ResourceRequirements): ResourceList | undefined {
+  if (isEmpty(limits) && isEmpty(requests)) return limits;
+  const missing = [...aggregateContainers(spec, 'limits')]
+    .filter(([name]) => isHugePages(name) && requests?.[name] === undefined && limits?.[name] === undefined)
+    .map(([name, quantity]) => [name, formatQuantity(quantity)] as const);
+  return missing.length === 0 ? limits : { ...limits, ...Object.fromEntries(missing) };
+}
+
+function podRequests(
+  spec: PodSpec,
+  { requests }: ResourceRequirements,
+  limits: ResourceList,
+): ResourceList | undefined {
+  const ofContainers = [...aggregateContainers(spec, 'requests')]
+    .filter(([name]) => isPodLevelResource(name) && !isHugePages(name))
+    .map(([name, quantity]) => [name, formatQuantity(quantity)] as const);
+  const ofLimits = Object.entries(limits).filter(([name]) => isPodLevelResource(name));
+  const filled = { ...Object.fromEntries(ofLimits), ...Object.fromEntries(ofContainers), ...requests };
+  return isEmpty(filled) ? requests : filled;
+}
+
+function isEmpty(list: ResourceList | undefined): boolean {
+  return list === undefined || Object.keys(list).length === 0;
 }

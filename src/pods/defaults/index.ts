@@ -1,1 +1,66 @@
-export { withPodDefaults } from './pod.ts';
+import type { PodSpec, Pod as WrittenPod } from '../../kinds/index.ts';
+import type { FeatureGate } from '../rules.ts';
+import {
+  podLevelDefaults,
+  roundedToMilli,
+  withContainerDefaults,
+  withHostPorts,
+  withRequests,
+  withRoundedAmounts,
+} from './containers.ts';
+import { withVolumeDefaults } from './volumes.ts';
+
+/**
+ * Fills in everything an API server would have filled in. The same pod comes out when it is done twice. Quantities in
+ * the pod must be in their canonical spelling, as decoding leaves them.
+ */
+export function withPodDefaults(
+  pod: WrittenPod,
+  enabled: FeatureGate,
+): WrittenPod & { readonly spec: PodSpec } {
+  const spec = withResourceDefaults(pod.spec ?? { containers: [] }, enabled);
+  return { ...pod, spec: withSpecDefaults(withNetworkDefaults(spec)) };
+}
+
+/** Requests come before everything that adds them up. */
+function withResourceDefaults(spec: PodSpec, enabled: FeatureGate): PodSpec {
+  const filled: PodSpec = {
+    ...spec,
+    containers: spec.containers.map(withRequests),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(withRequests) }),
+  };
+  const resources = enabled('PodLevelResources') ? podLevelDefaults(filled) : filled.resources;
+  return resources === undefined ? filled : { ...filled, resources: withRoundedAmounts(resources) };
+}
+
+function withNetworkDefaults(spec: PodSpec): PodSpec {
+  if (spec.hostNetwork !== true) return spec;
+  return {
+    ...spec,
+    containers: spec.containers.map(withHostPorts),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(withHostPorts) }),
+  };
+}
+
+function withSpecDefaults(spec: PodSpec): PodSpec {
+  const account = spec.serviceAccountName || spec.serviceAccount;
+  const overhead = roundedToMilli(spec.overhead);
+  return {
+    ...spec,
+    containers: spec.containers.map(withContainerDefaults),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(withContainerDefaults) }),
+    ...(spec.ephemeralContainers && {
+      ephemeralContainers: spec.ephemeralContainers.map(withContainerDefaults),
+    }),
+    ...(spec.volumes && { volumes: spec.volumes.map(withVolumeDefaults) }),
+    ...(overhead && { overhead }),
+    // The older of the two names is kept for those who still read it.
+    ...(account && { serviceAccountName: account, serviceAccount: account }),
+    dnsPolicy: spec.dnsPolicy || 'ClusterFirst',
+    restartPolicy: spec.restartPolicy || 'Always',
+    securityContext: spec.securityContext ?? {},
+    terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
+    schedulerName: spec.schedulerName || 'default-scheduler',
+    enableServiceLinks: spec.enableServiceLinks ?? true,
+  };
+}

@@ -9,8 +9,7 @@ import type {
   VolumeSource,
 } from '../../kinds/index.ts';
 import { pullPolicyOf } from '../image-name.ts';
-import { withFieldDefaults } from './containers.ts';
-import { roundedToMilli } from './resources.ts';
+import { roundedToMilli, withFieldDefaults } from './containers.ts';
 
 /** What users write as 0644. */
 const readableByAll = 0o644;

@@ -7,7 +7,7 @@ import type {
   FieldPath,
   PodSpec,
 } from '../../kinds/index.ts';
-import { isSidecar } from '../containers.ts';
+import { isSidecar } from '../pod.ts';
 import type { FeatureGate } from '../rules.ts';
 import { checkEnv, checkEnvFrom } from './env.ts';
 import { checkLifecycle, checkProbe, type HandlerContext, probeKinds } from './handlers.ts';

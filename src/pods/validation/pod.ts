@@ -1,3 +1,4 @@
+import type { PodDNSConfig } from '../../kinds/index.ts';
 import { FieldPath, type KindTable, type PodSpec, type Pod as WrittenPod } from '../../kinds/index.ts';
 import type { FeatureGate, FieldProblem, PodRules } from '../rules.ts';
 import { checkAgreement, checkSpecialAnnotations } from './annotations.ts';
@@ -10,8 +11,7 @@ import {
   checkPortsOfNode,
 } from './containers.ts';
 import { checkLabels, checkMetadata } from './metadata.ts';
-import { dnsLabel, dnsSubdomain } from './names.ts';
-import { checkDns, checkHostAliases, checkHostnameOverride } from './network.ts';
+import { dnsLabel, dnsSubdomain, ipAddress, looseSubdomain } from './names.ts';
 import {
   checkChoice,
   checkForm,
@@ -19,10 +19,12 @@ import {
   checkRange,
   checkText,
   missing,
+  named,
   notThere,
   type Report,
   refuse,
   repeated,
+  tooLong,
   wrong,
 } from './report.ts';
 import { checkOverhead, checkPodResources } from './resources.ts';
@@ -191,5 +193,75 @@ function checkTokens(report: Report, spec: PodSpec): void {
           'must not be specified when serviceAccountName is not set',
         );
     });
+  });
+}
+
+const longestHostname = 64;
+
+export function checkHostAliases(report: Report, path: FieldPath, aliases: PodSpec['hostAliases']): void {
+  aliases?.forEach((alias, index) => {
+    const at = path.index(index);
+    checkForm(report, at.child('ip'), alias.ip, ipAddress);
+    alias.hostnames?.forEach((name, position) => {
+      checkForm(report, at.child('hostnames').index(position), name, dnsSubdomain);
+    });
+  });
+}
+
+export function checkHostnameOverride(report: Report, path: FieldPath, spec: PodSpec): void {
+  const { hostnameOverride: name } = spec;
+  if (name === undefined) return;
+  if (spec.setHostnameAsFQDN === true)
+    refuse(report, path, 'may not be specified when setHostnameAsFQDN is true');
+  if (spec.hostNetwork === true) refuse(report, path, 'may not be specified when hostNetwork is true');
+  if (name.length > longestHostname) tooLong(report, path, longestHostname);
+  checkForm(report, path, name, dnsSubdomain);
+}
+
+/** Limits of name resolution in the C library. */
+const mostServers = 3;
+const mostSearches = 32;
+const longestSearchList = 2048;
+
+export function checkDns(report: Report, path: FieldPath, { dnsConfig, dnsPolicy }: PodSpec): void {
+  if (dnsPolicy === 'None' && dnsConfig === undefined)
+    missing(report, path, 'must provide `dnsConfig` when `dnsPolicy` is None');
+  else if (dnsPolicy === 'None' && (dnsConfig?.nameservers ?? []).length === 0)
+    missing(
+      report,
+      path.child('nameservers'),
+      'must provide at least one DNS nameserver when `dnsPolicy` is None',
+    );
+  else if (dnsConfig !== undefined) checkDnsConfig(report, path, dnsConfig);
+}
+
+function checkDnsConfig(report: Report, path: FieldPath, config: PodDNSConfig): void {
+  const { nameservers = [], searches = [], options = [] } = config;
+  if (nameservers.length > mostServers)
+    wrong(
+      report,
+      path.child('nameservers'),
+      nameservers,
+      `must not have more than ${mostServers} nameservers`,
+    );
+  nameservers.forEach((server, index) => {
+    checkForm(report, path.child('nameservers').index(index), server, ipAddress);
+  });
+  if (searches.length > mostSearches)
+    wrong(report, path.child('searches'), searches, `must not have more than ${mostSearches} search paths`);
+  if (searches.join(' ').length > longestSearchList)
+    wrong(
+      report,
+      path.child('searches'),
+      searches,
+      `must not have more than ${longestSearchList} characters (including spaces) in the search list`,
+    );
+  searches.forEach((search, index) => {
+    if (search !== '.')
+      checkForm(report, path.child('searches').index(index), search.replace(/\.$/, ''), looseSubdomain);
+  });
+  options.forEach((option, index) => {
+    const at = path.child('options').index(index);
+    if (!option.name) missing(named(report, at), at.child('name'), 'must not be empty');
   });
 }

@@ -11,7 +11,7 @@ import {
   isHugePages,
   isPodLevelResource,
   type ResourceList,
-} from '../defaults/resources.ts';
+} from '../defaults/containers.ts';
 import { dnsLabel, qualifiedName } from './names.ts';
 import {
   checkText,

@@ -1,20 +1,31 @@
 /** What only a node that others reach over the network needs. */
 export * from '../auth/index.ts';
-export { type CheckpointHost, checkpointLocation, checkpointRoute } from '../checkpoint.ts';
-export { CheckpointFolder, type CheckpointFolderDeps, type Freezer } from '../checkpoint-folder.ts';
-export { configzRoute } from '../configz.ts';
-export { debugFlagsRoute } from '../debug-flags.ts';
-export { HealthSlis } from '../health-slis.ts';
+export {
+  CheckpointFolder,
+  type CheckpointFolderDeps,
+  type CheckpointHost,
+  checkpointLocation,
+  checkpointRoute,
+  type Freezer,
+} from '../checkpoint.ts';
+export { HealthSlis } from '../health.ts';
 export { HttpMetricFamilies, type HttpMetrics, type ServerType } from '../http-metrics.ts';
-export { imagesRoute } from '../images.ts';
-export { NodeServers, type NodeServersOptions } from '../node-servers.ts';
-export { readOnlyRoutes, withoutDebugging } from '../open-routes.ts';
+export { NodeServers, type NodeServersOptions, readOnlyRoutes, withoutDebugging } from '../node-servers.ts';
 export {
   type CertificateSource,
   type ServingCertificate,
   type ServingTls,
   servedWith,
 } from '../secure-server.ts';
-export { flagzRoute, type StatuszFacts, statuszRoute } from '../status-pages.ts';
-export * from '../system-logs/index.ts';
+export {
+  configzRoute,
+  debugFlagsRoute,
+  flagzRoute,
+  imagesRoute,
+  type StatuszFacts,
+  statuszRoute,
+} from '../status-pages.ts';
+export { type Journal, systemJournal } from '../system-logs/journal.ts';
+export { type LogNode, type LogTree, logTree } from '../system-logs/log-tree.ts';
+export { type SystemLogs, systemLogsRoute } from '../system-logs/logs-route.ts';
 export { type TlsProfile, type TlsSettings, tlsProfile } from '../tls-profile.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readRemoteEnd } from './remote-command.ts';
+import { readPorts, readRemoteEnd, readWantedStreams } from './remote-command.ts';
 
 test('the end of a process is read from its status', () => {
   assert.deepEqual(readRemoteEnd('{"metadata":{},"status":"Success"}'), { kind: 'exited', code: 0 });
@@ -16,4 +16,28 @@ test('the end of a process is read from its status', () => {
     message: 'no such file',
   });
   for (const text of ['', 'null', '3', '{"status"']) assert.equal(readRemoteEnd(text).kind, 'failed', text);
+});
+
+test('streams are those marked with 1; a terminal has no stderr', () => {
+  const read = (query: string) => readWantedStreams(new URLSearchParams(query));
+  assert.deepEqual(read('input=1&output=1&error=1'), {
+    kind: 'read',
+    value: { stdin: true, stdout: true, stderr: true, tty: false },
+  });
+  assert.deepEqual(read('output=1&error=1&tty=1'), {
+    kind: 'read',
+    value: { stdin: false, stdout: true, stderr: false, tty: true },
+  });
+  const none = { kind: 'wrong', message: 'you must specify at least 1 of stdin, stdout, stderr' };
+  assert.deepEqual(read(''), none);
+  assert.deepEqual(read('input=true'), none);
+  assert.deepEqual(read('error=1&tty=1'), none);
+});
+
+test('ports may be repeated or listed, and must be ports', () => {
+  const read = (query: string) => readPorts(new URLSearchParams(query));
+  assert.deepEqual(read('port=80&port=81,82'), { kind: 'read', value: [80, 81, 82] });
+  for (const wrong of ['', 'port=', 'port=0', 'port=65536', 'port=x', 'port=80,', 'port=-1']) {
+    assert.equal(read(wrong).kind, 'wrong', wrong);
+  }
 });

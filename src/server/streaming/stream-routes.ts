@@ -9,10 +9,9 @@ import {
   type UpgradeCall,
   type UpgradeRoute,
 } from '../router.ts';
-import { type ReadQuery, readPorts, readWantedStreams, type WantedStreams } from './stream-query.ts';
+import { type ReadQuery, readPorts, readWantedStreams, type WantedStreams } from './remote-command.ts';
 import { type AfterInput, closingProtocol, onlyStderr, translateCommand } from './translate-command.ts';
-import { type TunnelDeps, tunnel } from './tunnel.ts';
-import { tunnelPortForward, tunnelProtocol } from './tunnel-websocket.ts';
+import { type TunnelDeps, tunnel, tunnelPortForward, tunnelProtocol } from './tunnel.ts';
 
 /** What streams are made of: the pods of the node, and the runtime's word where each can be reached. */
 export interface StreamingHost {

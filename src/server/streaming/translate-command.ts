@@ -4,6 +4,7 @@ import { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { serveWebSocket, type WebSocketSession } from '../../protocols/upgrade/index.ts';
 import type { MessagePiece } from '../../protocols/websocket/index.ts';
 import type { Response, UpgradeCall } from '../router.ts';
+import type { WantedStreams } from './remote-command.ts';
 import {
   openRemoteStreams,
   type RemoteStreams,
@@ -11,7 +12,6 @@ import {
   remoteCommandProtocol,
   spdyUpgradeHeaders,
 } from './remote-command.ts';
-import type { WantedStreams } from './stream-query.ts';
 import { handshakeRefusal, refusal, type TunnelDeps } from './tunnel.ts';
 
 /** What clients speak that can close one stream and keep the others. Runtimes do not know it. */

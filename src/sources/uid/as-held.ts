@@ -7,8 +7,7 @@ import type {
 } from '../../kinds/index.ts';
 import type { YamlTree } from '../../lib/index.ts';
 import { isSidecar } from '../../pods/index.ts';
-import { entryOf } from '../written.ts';
-import { addHeld, type HeldQuantity, holdWritten, maxHeld } from './held-quantity.ts';
+import { addHeld, entryOf, type HeldQuantity, holdWritten, maxHeld } from './held-quantity.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Kind = 'limits' | 'requests';

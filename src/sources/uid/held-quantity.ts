@@ -1,5 +1,4 @@
 import type { YamlTree } from '../../lib/index.ts';
-import { textOf } from '../written.ts';
 
 /**
  * A quantity as the Go kubelet holds it: `1000m` and `1` are the same amount, but not the same to its hash. Small ones
@@ -177,4 +176,18 @@ function dumpDecimal({ unscaled, scale }: HeldDecimal): string {
     words.push(BigInt.asUintN(wordBits, rest));
   const abs = words.length === 0 ? '<nil>' : `[${words.join(' ')}]`;
   return `{unscaled:(big.Int){neg:(bool)${unscaled < 0n} abs:(big.nat)${abs}} scale:(inf.Scale)${scale}}`;
+}
+
+/** What a manifest says, as opposed to what was made of it. Of a key written twice the last counts. */
+export function entryOf(tree: YamlTree | undefined, key: string): YamlTree | undefined {
+  return tree?.kind === 'map' ? tree.entries.findLast((entry) => entry.key === key)?.value : undefined;
+}
+
+/** Setting something to null is as good as leaving it out. */
+export function isWritten(tree: YamlTree | undefined): tree is YamlTree {
+  return tree !== undefined && !(tree.kind === 'scalar' && tree.value === null);
+}
+
+export function textOf(tree: YamlTree | undefined): string | undefined {
+  return tree?.kind === 'scalar' && tree.value !== null ? String(tree.value) : undefined;
 }

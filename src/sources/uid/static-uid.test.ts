@@ -6,10 +6,9 @@ import { readYaml } from '../../lib/index.ts';
 import { withPodDefaults } from '../../pods/defaults/index.ts';
 import type { ManifestPlace } from '../manifest-place.ts';
 import { jsonName } from './dump.ts';
-import { fnv1a128 } from './fnv128.ts';
 import { addHeld, dumpQuantity, heldToMilli, holdQuantity, maxHeld } from './held-quantity.ts';
 import { podTypes } from './pod-types.ts';
-import { StaticUidMaker } from './static-uid.ts';
+import { fnv1a128, StaticUidMaker } from './static-uid.ts';
 
 const place: ManifestPlace = {
   source: 'file',

@@ -1,5 +1,5 @@
+import type { Machine } from '../check.ts';
 import { type Check, type Observation, ok } from '../check.ts';
-import type { Machine } from '../machine.ts';
 
 interface CgroupMount {
   readonly path: string;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { fakeMachine, healthy, type MachineSketch } from '../../../../test/fakes/machine.ts';
 import { realClock } from '../../../lib/index.ts';
 import type { DoctorOptions, Finding } from '../check.ts';
-import { examine } from '../examine.ts';
+import { examine } from '../check.ts';
 import { allChecks } from './index.ts';
 
 async function findingsOn(

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
+import type { Machine, Space } from '../check.ts';
 import { type Check, type Observation, ok } from '../check.ts';
-import type { Machine, Space } from '../machine.ts';
 
 const gib = 2 ** 30;
 

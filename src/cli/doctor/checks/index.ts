@@ -15,9 +15,8 @@ import {
   userNamespaces,
 } from './kernel.ts';
 import { cniConfiguration, cniPlugins, ipTool, packetFilter, portsCheck } from './network.ts';
-import { architecture, clock, machineId, node, openFiles, root } from './program.ts';
+import { architecture, clock, kubectl, machineId, mountTools, node, openFiles, root } from './program.ts';
 import { runtimePrograms, runtimeSocket } from './runtime.ts';
-import { kubectl, mountTools } from './tools.ts';
 
 /** In the order they are shown: what runs us, the kernel, the runtime, the network, the rest. */
 export const allChecks: readonly Check[] = [

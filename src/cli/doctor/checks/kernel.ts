@@ -1,6 +1,5 @@
-import { type Check, type Observation, ok, type Patient } from '../check.ts';
-import type { Machine } from '../machine.ts';
-import { isAtLeast } from '../version-number.ts';
+import type { Machine } from '../check.ts';
+import { type Check, isAtLeast, type Observation, ok, type Patient } from '../check.ts';
 
 /** What a kernel before this version cannot do, newest first. */
 const kernelSteps: readonly { readonly before: readonly [number, number]; readonly lacks: string }[] = [

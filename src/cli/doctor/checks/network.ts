@@ -1,5 +1,5 @@
+import type { Machine } from '../check.ts';
 import { type Check, type Observation, ok } from '../check.ts';
-import type { Machine } from '../machine.ts';
 
 const pluginDirectories = ['/opt/cni/bin', '/usr/lib/cni', '/usr/libexec/cni'];
 const neededPlugins = ['bridge', 'host-local', 'loopback', 'portmap'];

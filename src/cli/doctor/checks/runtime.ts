@@ -1,7 +1,6 @@
 import { describeError } from '../../../lib/index.ts';
-import { type Check, type Observation, ok, type Patient } from '../check.ts';
-import type { Machine } from '../machine.ts';
-import { isAtLeast } from '../version-number.ts';
+import type { Machine } from '../check.ts';
+import { type Check, isAtLeast, type Observation, ok, type Patient } from '../check.ts';
 
 const k3sSocket = '/run/k3s/containerd/containerd.sock';
 

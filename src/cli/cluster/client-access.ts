@@ -1,0 +1,151 @@
+import {
+  type ApiClient,
+  type ApiConnectionOptions,
+  createApiClient,
+  hostApiFiles,
+  type KubeContext,
+  loadKubeconfig,
+  mainLimits,
+  parseKubeconfig,
+  rateLimitOf,
+} from '../../api/index.ts';
+import {
+  bootstrapClientCertificate,
+  type CertificateManager,
+  clientCertificateMetrics,
+  exposeTimeToLive,
+  guardCredentials,
+  kubeconfigCertificate,
+  openClientCertificate,
+  prepareClientAccess,
+  realCertificateFiles,
+  standInCertificate,
+  withClientCertificate,
+} from '../../certificates/index.ts';
+import type { LoadedConfig } from '../../config/index.ts';
+import { KubelingError, type MetricRegistry, type Random } from '../../lib/index.ts';
+
+export interface ClientAccessOptions extends Omit<ApiConnectionOptions, 'kubeconfig'> {
+  readonly loaded: Pick<LoadedConfig, 'config' | 'flags'>;
+  readonly nodeName: string;
+  readonly random: Random;
+  readonly metrics: MetricRegistry;
+}
+
+/** Who this node is to the API server. */
+export interface ClientAccess extends Disposable {
+  /** As requests are to be made now. */
+  readonly kubeconfig: () => Promise<KubeContext>;
+  /** Undefined where the kubeconfig says all there is. */
+  readonly kept: KeptCertificate | undefined;
+}
+
+/** A client certificate that is kept fresh. */
+export interface KeptCertificate {
+  readonly certificate: CertificateManager;
+  /** What new certificates are asked through, once there is one. */
+  use(client: ApiClient): void;
+  /** Ends with CERTIFICATE_LOST when the node has lost its identity for good. */
+  guard(signal: AbortSignal): Promise<never>;
+}
+
+/** Waits for the API server only where there is no other way to become somebody. */
+export async function openClientAccess(
+  options: ClientAccessOptions,
+  signal: AbortSignal,
+): Promise<ClientAccess> {
+  const { config, flags } = options.loaded;
+  if (config.rotateCertificates) return await rotatedAccess(options);
+  const { bootstrapKubeconfig: bootstrapPath } = flags;
+  if (bootstrapPath !== '') await bootstrapOnce(options, signal);
+  return {
+    kubeconfig: () => unrotated(options),
+    kept: undefined,
+    [Symbol.dispose]() {},
+  };
+}
+
+/** The kubeconfig as it is, unless only what an earlier run left can still be used. */
+async function unrotated({
+  clock,
+  logger: log,
+  nodeName,
+  loaded,
+}: ClientAccessOptions): Promise<KubeContext> {
+  const { kubeconfig, certDir: certDirectory } = loaded.flags;
+  const context = await load(kubeconfig);
+  const room = { files: realCertificateFiles(), clock, log };
+  return withClientCertificate(context, await standInCertificate(context, { certDirectory, nodeName }, room));
+}
+
+async function rotatedAccess(options: ClientAccessOptions): Promise<ClientAccess> {
+  const { clock, random, metrics, nodeName, loaded } = options;
+  const settings = settingsOf(options);
+  const room = { files: realCertificateFiles(), clock, random, log: options.logger };
+  const { askPath, kubeconfigPath } = await prepareClientAccess(settings, { ...room, parseKubeconfig });
+  const asking = clientOf(options, askPath);
+  let own: ApiClient | undefined;
+  const certificate = await openClientCertificate(
+    {
+      nodeName,
+      certDirectory: loaded.flags.certDir,
+      kubeconfig: kubeconfigCertificate(await load(kubeconfigPath)),
+      api: (current) => (current === undefined ? asking : (own ?? asking)),
+    },
+    { ...room, observer: clientCertificateMetrics(metrics) },
+  );
+  const told = exposeTimeToLive(metrics, 'client', { clock, held: () => certificate.held() });
+  return {
+    kubeconfig: async () => withClientCertificate(await load(kubeconfigPath), certificate.current()),
+    kept: {
+      certificate,
+      use(client) {
+        own = client;
+      },
+      guard: (signal) => guardCredentials({ certificate, clock, log: options.logger }, signal),
+    },
+    [Symbol.dispose]() {
+      told[Symbol.dispose]();
+      asking.close();
+    },
+  };
+}
+
+async function bootstrapOnce(options: ClientAccessOptions, signal: AbortSignal): Promise<void> {
+  const { clock, random, nodeName, logger, loaded } = options;
+  const files = realCertificateFiles();
+  let asking: ReturnType<typeof clientOf> | undefined;
+  const connect = async () => {
+    const client = clientOf(options, loaded.flags.bootstrapKubeconfig);
+    asking = client;
+    const isHealthy = async (inner: AbortSignal) => {
+      const said = await client.text('/healthz', inner);
+      if (said !== 'ok') throw new KubelingError('API_UNAVAILABLE', `The API server says ${said}`);
+    };
+    return { api: client, isHealthy };
+  };
+  try {
+    const deps = { files, clock, random, log: logger, parseKubeconfig, connect };
+    await bootstrapClientCertificate({ ...settingsOf(options), nodeName }, deps, signal);
+  } finally {
+    asking?.close();
+  }
+}
+
+function settingsOf({ loaded: { flags } }: ClientAccessOptions) {
+  return {
+    kubeconfigPath: flags.kubeconfig,
+    bootstrapPath: flags.bootstrapKubeconfig,
+    certDirectory: flags.certDir,
+  };
+}
+
+function load(path: string): Promise<KubeContext> {
+  return loadKubeconfig({ path, files: hostApiFiles });
+}
+
+function clientOf(options: ClientAccessOptions, path: string) {
+  const { kubeAPIQPS: qps, kubeAPIBurst: burst } = options.loaded.config;
+  const limits = { rate: rateLimitOf(qps, burst), ...mainLimits };
+  return createApiClient({ ...options, kubeconfig: () => load(path), limits });
+}

@@ -1,0 +1,153 @@
+import { join } from 'node:path';
+import { flagTexts, type LoadedConfig, maskSecrets, toWire } from '../../config/index.ts';
+import type { CriClient } from '../../cri/index.ts';
+import type { ContainerImage } from '../../kinds/index.ts';
+import type { Clock, Logger, MetricRegistry, Verbosity } from '../../lib/index.ts';
+import { KubelingError } from '../../lib/index.ts';
+import type { RuntimePod } from '../../pods/index.ts';
+import {
+  disabledRoute,
+  type HealthCheck,
+  healthRoutes,
+  type Route,
+  type StatsView,
+  type StreamRoutes,
+  statsRoutes,
+} from '../../server/index.ts';
+import type { Freezer } from '../../server/remote/index.ts';
+import {
+  CheckpointFolder,
+  checkpointRoute,
+  configzRoute,
+  debugFlagsRoute,
+  flagzRoute,
+  HealthSlis,
+  imagesRoute,
+  logTree,
+  statuszRoute,
+  systemJournal,
+  systemLogsRoute,
+} from '../../server/remote/index.ts';
+import { nodeRoutes, type ServedKubelet } from '../kubelet/node-routes.ts';
+import { kubernetesVersion } from '../version.ts';
+
+export interface ClusterRoutesOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  readonly loaded: Pick<LoadedConfig, 'config' | 'gates' | 'flags'>;
+  readonly kubelet: ServedKubelet;
+  readonly cri: CriClient;
+  readonly verbosity: Pick<Verbosity, 'setLevel'>;
+  readonly rootDir: string;
+  /** Where the host's services write their logs. */
+  readonly hostLogs?: string | undefined;
+  /** What the node and its pods have used; not served unless given. */
+  readonly stats?: StatsView | undefined;
+  /** What else must hold for the process to be well, beside what the kubelet knows itself. */
+  readonly vitalChecks?: readonly HealthCheck[] | undefined;
+  /** What else must hold for the node to be of use. */
+  readonly readyChecks?: readonly HealthCheck[] | undefined;
+  /** All images of the node, also those its object leaves out; not shown unless given. */
+  readonly images?: (() => readonly ContainerImage[]) | undefined;
+}
+
+const defaultHostLogs = '/var/log';
+
+/** Everything the node offers to others. To be served behind a gate only: none of it asks who calls. */
+export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
+  const { clock, logger, metrics, loaded, kubelet, cri } = options;
+  const { config, gates } = loaded;
+  const slis = new HealthSlis((error) => logger.error('Cannot collect a metric', error));
+  const { health } = kubelet;
+  const live = [...health.live, ...(options.vitalChecks ?? [])];
+  const ready = [...health.ready, ...(options.readyChecks ?? [])];
+  const { routes, upgrades } = nodeRoutes({
+    clock,
+    kubelet,
+    metrics,
+    cri,
+    podLogsDir: config.podLogsDir,
+    splitStreams: gates.enabled('PodLogsQuerySplitStreams') ? 'on' : 'off',
+    streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
+  });
+  const all = [
+    ...healthRoutes(slis.observed(live, 'healthz'), ready),
+    slis.route,
+    ...routes,
+    ...(options.stats === undefined ? [] : statsRoutes(options.stats)),
+    configzRoute(() => toWire(maskSecrets(config))),
+    ...(options.images === undefined ? [] : [imagesRoute(options.images)]),
+    ...operatorRoutes(options),
+  ];
+  return { routes: [...all, ...statusPages(options, all)], upgrades };
+}
+
+/** What the process is and how it was started. */
+function statusPages({ clock, loaded }: ClusterRoutesOptions, others: readonly Route[]): readonly Route[] {
+  const { gates, flags } = loaded;
+  const facts = {
+    clock,
+    startMs: clock.now() - process.uptime() * 1_000,
+    version: kubernetesVersion.slice(1),
+    platform: `nodejs ${process.versions.node}`,
+    paths: () => [...new Set(others.map(({ path }) => path))].sort(),
+  };
+  return [
+    ...(gates.enabled('ComponentStatusz') ? [statuszRoute(facts)] : []),
+    ...(gates.enabled('ComponentFlagz') ? [flagzRoute(() => flagTexts(flags))] : []),
+  ];
+}
+
+/** What is for those who look after the node, each with a switch of its own. */
+function operatorRoutes({ loaded, verbosity, ...rest }: ClusterRoutesOptions): readonly Route[] {
+  const { config, gates } = loaded;
+  const { clock, hostLogs = defaultHostLogs } = rest;
+  const journal = config.enableSystemLogQuery ? systemJournal(clock) : undefined;
+  return [
+    debugFlagsRoute(config.enableDebugFlagsHandler ? verbosity : 'disabled'),
+    systemLogsRoute(config.enableSystemLogHandler ? { clock, tree: logTree(hostLogs), journal } : 'disabled'),
+    ...(config.enableProfilingHandler
+      ? []
+      : [disabledRoute('/debug/pprof/', 'profiling endpoint is disabled.\n')]),
+    ...(gates.enabled('ContainerCheckpoint') ? [checkpoints(rest)] : []),
+  ];
+}
+
+type CheckpointOptions = Pick<ClusterRoutesOptions, 'clock' | 'logger' | 'kubelet' | 'cri' | 'rootDir'>;
+
+function checkpoints({ clock, logger, kubelet, cri, rootDir }: CheckpointOptions): Route {
+  const folder = new CheckpointFolder({
+    directory: join(rootDir, 'checkpoints'),
+    freezer: runtimeFreezer({ cri, running: kubelet.running }),
+    clock,
+    logger,
+  });
+  return checkpointRoute({
+    getPodByName: (namespace, name) => kubelet.streams.getPodByName(namespace, name),
+    checkpoint: (...request) => folder.checkpoint(...request),
+  });
+}
+
+export interface FreezerDeps {
+  readonly cri: Pick<CriClient, 'checkpointContainer'>;
+  readonly running: { get(signal: AbortSignal): Promise<readonly RuntimePod[]> };
+}
+
+/** Asks the runtime to freeze the instance of a container that runs now. */
+export function runtimeFreezer({ cri, running }: FreezerDeps): Freezer {
+  return {
+    async freeze(pod, container, location, timeoutSeconds, signal) {
+      const found = (await running.get(signal)).find(({ uid }) => uid === pod.metadata.uid);
+      const instance = found?.containers.find(({ name }) => name === container);
+      if (instance === undefined) {
+        throw new KubelingError(
+          'CRI_NOT_FOUND',
+          `Cannot freeze the container ${container} as it does not run`,
+        );
+      }
+      const timeout = BigInt(timeoutSeconds ?? 0);
+      await cri.checkpointContainer({ containerId: instance.id, location, timeout }, signal);
+    },
+  };
+}

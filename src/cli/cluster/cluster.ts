@@ -1,0 +1,223 @@
+import { mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { type ApiConnections, callMetrics, createApiClients } from '../../api/index.ts';
+import { evictionThresholds, type LoadedConfig } from '../../config/index.ts';
+import type { CriClient } from '../../cri/index.ts';
+import { type ClusterCopies, ClusterNode, clusterCopies } from '../../kubelet/cluster/index.ts';
+import type { BackgroundLoops, Kubelet, KubeletSettings } from '../../kubelet/index.ts';
+import type { Clock, Logger, MetricRegistry, Random } from '../../lib/index.ts';
+import { diskBytes, hostNodeMachine, type NodeSettings } from '../../node/index.ts';
+import { cpuCount, declaredFeatures } from '../../resources/index.ts';
+import { realRuntimeFiles } from '../../runtime/index.ts';
+import type { HealthCheck } from '../../server/index.ts';
+import { goArchitecture } from '../go-architecture.ts';
+import type { LiveConfig } from '../service/config-reload.ts';
+import { kubernetesVersion } from '../version.ts';
+import { type ClientAccess, openClientAccess } from './client-access.ts';
+import { type ClusterServers, type ClusterServersOptions, openClusterServers } from './cluster-servers.ts';
+
+export interface ClusterDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  readonly cri: CriClient;
+  /** As the runtime calls itself. */
+  readonly runtime: { readonly name: string; readonly version: string };
+  /** What of the configuration may change while the node runs. */
+  readonly live?: LiveConfig | undefined;
+}
+
+/** A node's ties to its cluster, by the kubeconfig the flags name. */
+export interface Cluster extends AsyncDisposable {
+  readonly node: ClusterNode;
+  /** What must hold for the cluster to hear of the node. */
+  readonly readyChecks: readonly HealthCheck[];
+  /** Opens the servers others reach the node by. */
+  serve(options: ServeOptions): Promise<ClusterServers>;
+}
+
+type ServeOptions = Omit<
+  ClusterServersOptions,
+  'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'stats' | 'images'
+> & { readonly kubelet: Kubelet };
+
+/** Events that are still to be told when the kubelet ends get this long. */
+const lastWordsMs = 1_000;
+
+/** Nothing is asked of the API before the kubelet runs, except for a first certificate by one that does not rotate it. */
+export async function openCluster(
+  loaded: LoadedConfig,
+  settings: KubeletSettings,
+  deps: ClusterDeps,
+  signal: AbortSignal,
+): Promise<Cluster> {
+  const { config, flags } = loaded;
+  const connection = {
+    clock: deps.clock,
+    logger: deps.logger,
+    userAgent: `kubeling/${kubernetesVersion} (linux/${goArchitecture(process.arch)})`,
+    environment: process.env,
+  };
+  const access = await openClientAccess(
+    { ...connection, ...deps, loaded, nodeName: settings.nodeName },
+    signal,
+  );
+  const clients = createApiClients({
+    ...connection,
+    kubeconfig: access.kubeconfig,
+    onCall: callMetrics(deps.metrics),
+    ...ratesOf(config),
+    heartbeatMs: Math.min(config.nodeStatusUpdateFrequencyMs, config.nodeLeaseDurationSeconds * 1_000),
+  });
+  deps.live?.onChange(['kubeAPIQPS', 'kubeAPIBurst', 'eventRecordQPS', 'eventBurst'], (changed) =>
+    clients.setRates(ratesOf(changed)),
+  );
+  access.kept?.use(clients.main);
+  access.kept?.certificate.onRotated(() => clients.reload());
+  // Before anybody has put anything there: what is not there has no size.
+  await mkdir(flags.rootDir, { recursive: true, mode: 0o750 });
+  const disk = new DiskSize(flags.rootDir, deps.clock);
+  await disk.refresh();
+  const { capacity } = settings;
+  let { port } = config;
+  const node = new ClusterNode({
+    ...deps,
+    clients: { ...clients, closeSilent: closeDoubtful(clients, process.env) },
+    beside: certificateLoops(access),
+    ...(flags.keepApiPods ? { copies: copiesIn(flags.rootDir, deps.logger) } : {}),
+    machine: hostNodeMachine(),
+    node: nodeSettings(loaded, settings, () => port),
+    changeDetection: config.configMapAndSecretChangeDetectionStrategy,
+    syncFrequencyMs: config.syncFrequencyMs,
+    capacity: () => ({
+      milliCpu: capacity.milliCpu,
+      memory: capacity.memoryBytes,
+      ephemeralStorage: disk.bytes(),
+      hugePages: capacity.hugePages ?? new Map(),
+      swap: Number(settings.node.swapCapacity),
+    }),
+  });
+  const names = [...new Set([settings.nodeName, flags.hostnameOverride || hostname()])];
+  return {
+    node,
+    readyChecks: certificateChecks(access),
+    async serve(options) {
+      const servers = await openClusterServers({
+        ...options,
+        rootDir: flags.rootDir,
+        certDirectory: flags.certDir,
+        nodeName: settings.nodeName,
+        // Whoever signs looks at what the Node says of itself: to ask for more, before it says anything, is in vain.
+        nodeAddresses: () => [
+          ...names,
+          ...(config.serverTLSBootstrap ? node.link.nodeIps() : options.kubelet.nodeIps()),
+        ],
+        api: clients.main,
+        images: () => node.images,
+        stats: await options.kubelet.statistics.pages(),
+      });
+      port = servers.port ?? port;
+      node.onNodeChange(() => servers.addressesChanged());
+      return servers;
+    },
+    async [Symbol.asyncDispose]() {
+      await node.end(lastWordsMs);
+      clients.close();
+      access[Symbol.dispose]();
+    },
+  };
+}
+
+/**
+ * What to do about connections when heartbeats fail. With DISABLE_HTTP2 set, the Go kubelet cuts all of them then, and
+ * whoever set it wants that; otherwise those that are in use and not silent stay.
+ */
+export function closeDoubtful(
+  connections: Pick<ApiConnections, 'closeSilent' | 'closeConnections'>,
+  { DISABLE_HTTP2: isDisabled = '' }: Readonly<Record<string, string | undefined>>,
+): () => void {
+  return isDisabled === '' ? () => connections.closeSilent() : () => connections.closeConnections();
+}
+
+function copiesIn(rootDir: string, logger: Logger): ClusterCopies {
+  return clusterCopies({ files: realRuntimeFiles(), rootDir, logger });
+}
+
+function ratesOf(config: LoadedConfig['config']) {
+  return {
+    main: { qps: config.kubeAPIQPS, burst: config.kubeAPIBurst },
+    events: { qps: config.eventRecordQPS, burst: config.eventBurst },
+  };
+}
+
+const diskSizeForMs = 60_000;
+
+/** The size of the file system pods write to, which somebody may change while we run. */
+class DiskSize {
+  readonly #path: string;
+  readonly #clock: Clock;
+  #bytes: number | undefined;
+  #askedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+  }
+
+  /** As last known; now and then it is looked up anew for the next who asks. */
+  bytes(): number | undefined {
+    if (this.#clock.monotonicMs() - this.#askedMs >= diskSizeForMs) void this.refresh();
+    return this.#bytes;
+  }
+
+  async refresh(): Promise<void> {
+    this.#askedMs = this.#clock.monotonicMs();
+    this.#bytes = (await diskBytes(this.#path)) ?? this.#bytes;
+  }
+}
+
+function certificateChecks({ kept }: ClientAccess): readonly HealthCheck[] {
+  if (kept === undefined) return [];
+  return [{ name: 'client-certificate', problem: () => kept.certificate.problem() }];
+}
+
+function certificateLoops({ kept }: ClientAccess): BackgroundLoops {
+  if (kept === undefined) return { again: {}, once: {} };
+  const { certificate, guard } = kept;
+  return { again: { 'client certificate': certificate }, once: { credentials: { run: guard } } };
+}
+
+function nodeSettings(
+  { config, flags }: LoadedConfig,
+  { nodeName, maxPods, isGateEnabled }: KubeletSettings,
+  kubeletPort: () => number,
+): NodeSettings {
+  const hard = evictionThresholds(config).filter(({ kind }) => kind === 'hard');
+  const below = (signal: string) => hard.find((threshold) => threshold.signal === signal)?.value;
+  return {
+    name: nodeName,
+    hostname: flags.hostnameOverride || hostname(),
+    register: config.registerNode ? 'self' : 'never',
+    afterDeletion: flags.afterNodeDeletion,
+    labels: flags.nodeLabels,
+    taints: config.registerWithTaints,
+    providerId: config.providerID,
+    cloudProvider: flags.cloudProvider,
+    ips: flags.nodeIps,
+    attachDetach: config.enableControllerAttachDetach ? 'controller' : 'kubelet',
+    kubeletPort,
+    kubeletVersion: kubernetesVersion,
+    architecture: goArchitecture(process.arch),
+    maxPods,
+    reserved: [config.systemReserved, config.kubeReserved],
+    reservedCpus: cpuCount(config.reservedSystemCPUs),
+    hardEviction: { memory: below('memory.available'), nodefs: below('nodefs.available') },
+    localStorage: config.localStorageCapacityIsolation ? 'counted' : 'not-counted',
+    updateFrequencyMs: config.nodeStatusUpdateFrequencyMs,
+    reportFrequencyMs: config.nodeStatusReportFrequencyMs,
+    leaseDurationSeconds: config.nodeLeaseDurationSeconds,
+    maxImages: config.nodeStatusMaxImages,
+    declaredFeatures: declaredFeatures(isGateEnabled) ?? [],
+  };
+}

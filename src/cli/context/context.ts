@@ -1,0 +1,96 @@
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import {
+  boolFlag,
+  type FlagTable,
+  formatFlagHelp,
+  KubelingError,
+  readFileIfExists,
+  stringFlag,
+} from '../../lib/index.ts';
+import { type Command, type CommandContext, exitCodes, readFlags } from '../command.ts';
+import { dataDirFlag, defaultDataDirectory, findHome } from '../home/home.ts';
+import { mergeKubeconfig, withoutContext } from './merge-kubeconfig.ts';
+import { backupOf, changeUserFile } from './user-file.ts';
+
+const flags = {
+  'data-dir': dataDirFlag,
+  kubeconfig: {
+    kind: stringFlag,
+    help: 'The file to put it into; the first one $KUBECONFIG names, else ~/.kube/config, unless given.',
+  },
+  name: { kind: stringFlag, help: 'How to call the context.', default: 'kubeling' },
+  use: { kind: boolFlag, help: 'Make it the current one.', default: 'true' },
+  remove: { kind: boolFlag, help: 'Take it out again instead.', default: 'false' },
+} satisfies FlagTable;
+
+const usage = `usage: kubeling context [flags]
+
+Puts the cluster, user and context of the kubeling that is up here into your kubeconfig, so that kubectl finds it without
+further words. What else is in the file stays as it is; what an earlier call put there is replaced. Its certificate is
+renewed in time by "kubeling up": a call once in a while brings the new one. The file as it was is kept beside it.
+
+${formatFlagHelp(flags).trimEnd()}`;
+
+async function run(context: CommandContext): Promise<number> {
+  const values = readFlags(flags, context.argv);
+  const path = values.kubeconfig ?? usualKubeconfig(context.env);
+  const name = values.name ?? 'kubeling';
+  const told =
+    values.remove === true
+      ? await remove(path, name)
+      : await put(path, { name, choose: values.use === false ? 'keep' : 'use' }, values['data-dir']);
+  context.stdout.write(`${told}\n`);
+  return exitCodes.done;
+}
+
+async function put(
+  path: string,
+  { name, choose }: { readonly name: string; readonly choose: 'use' | 'keep' },
+  dataDir: string = defaultDataDirectory,
+): Promise<string> {
+  const own = await readOwn(dataDir);
+  const changed = await changeUserFile(path, (text) => mergeKubeconfig(text, own, { name, choose, path }));
+  const current = choose === 'use' ? ', and it is the current one' : '';
+  if (changed === 'same') return `The context ${name} was in ${path} already${current}.`;
+  return `The context ${name} is in ${path}${current}.${changed === 'changed' ? kept(path) : ''}`;
+}
+
+async function remove(path: string, name: string): Promise<string> {
+  const changed = await changeUserFile(path, (text) => withoutContext(text, { name, path }));
+  return changed === 'changed'
+    ? `The context ${name} is no longer in ${path}.${kept(path)}`
+    : `There is no context ${name} in ${path}.`;
+}
+
+function kept(path: string): string {
+  return ` What was there before is in ${backupOf(path)}.`;
+}
+
+async function readOwn(dataDir: string): Promise<string> {
+  const home = await findHome(dataDir);
+  const own = home === undefined ? undefined : await readKubeconfig(home.kubeconfig);
+  if (own !== undefined) return own;
+  throw new KubelingError(
+    'HOME_UNUSABLE',
+    `Cannot find a kubeconfig in ${dataDir}: start kubeling there with "kubeling up"`,
+  );
+}
+
+async function readKubeconfig(path: string): Promise<string | undefined> {
+  return await readFileIfExists(path).catch((cause) => {
+    throw new KubelingError('FILE_READ', `Cannot read ${path}`, { cause });
+  });
+}
+
+function usualKubeconfig(env: CommandContext['env']): string {
+  const [first = ''] = (env['KUBECONFIG'] ?? '').split(delimiter).filter((part) => part !== '');
+  return first === '' ? join(env['HOME'] ?? homedir(), '.kube', 'config') : first;
+}
+
+export const command: Command = {
+  name: 'context',
+  summary: 'put the way to the API of "up" into your kubeconfig',
+  usage,
+  run,
+};

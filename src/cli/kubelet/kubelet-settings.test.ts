@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { tmpdir } from 'node:os';
+import { test } from 'node:test';
+import { hostFiles, loadConfig } from '../../config/index.ts';
+import { kubeletSettings } from './kubelet-settings.ts';
+
+async function settingsWith(...flags: readonly string[]) {
+  const argv = [`--root-dir=${tmpdir()}`, '--fail-swap-on=false', ...flags];
+  const { signal } = new AbortController();
+  return await kubeletSettings(await loadConfig(argv, { files: hostFiles(), cwd: '/' }, signal));
+}
+
+test('no node starts that reserves more of its disk than there is, unless nobody shares it', async () => {
+  await settingsWith('--system-reserved=ephemeral-storage=1Mi');
+  const tooMuch = '--kube-reserved=ephemeral-storage=8Ei';
+  await assert.rejects(settingsWith(tooMuch), {
+    code: 'RESERVATION_TOO_LARGE',
+    message: /: ephemeral-storage: \d+ of \d+ bytes$/,
+  });
+  await settingsWith(tooMuch, '--local-storage-capacity-isolation=false');
+});
+
+test('a node takes no more pods of each core than it is told', async () => {
+  const { maxPods, capacity } = await settingsWith('--pods-per-core=2');
+  assert.equal(maxPods, 2 * Math.ceil(capacity.milliCpu / 1_000));
+});
+
+test('logs that may have no size at all are not rotated', async () => {
+  assert.equal((await settingsWith('--container-log-max-size=1Mi')).containerLogs?.maxBytes, 2 ** 20);
+  for (const size of ['0', '-1'])
+    assert.equal((await settingsWith(`--container-log-max-size=${size}`)).containerLogs, undefined);
+});

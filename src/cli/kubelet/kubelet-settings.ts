@@ -1,0 +1,411 @@
+import { access, constants, readdir, readFile, stat, statfs } from 'node:fs/promises';
+import { availableParallelism, hostname, networkInterfaces, release, totalmem } from 'node:os';
+import {
+  type EvictionThreshold,
+  evictionThresholds,
+  Fingerprint,
+  hostFiles,
+  type LoadedConfig,
+  readCredentialPlugins,
+} from '../../config/index.ts';
+import {
+  type CgroupDriverDeps,
+  type CredentialHost,
+  type KubeletSettings,
+  type NodeEvent,
+  type NodeMachine,
+  runtimeCgroupDriver,
+} from '../../kubelet/index.ts';
+import {
+  type Clock,
+  detectCgroupLayout,
+  dialHttp,
+  hostSilentMounts,
+  mountCalls,
+  parseQuantity,
+  quantityValue,
+  readFileIfExists,
+  realCgroupHost,
+  realClock,
+  systemRandom,
+} from '../../lib/index.ts';
+import { hostPluginHost } from '../../plugins/index.ts';
+import {
+  checkMachine,
+  checkReservations,
+  type FactFiles,
+  hostDeviceHost,
+  hostKernelLog,
+  hostProcesses,
+  mostPods,
+  OwnOomScore,
+  type PidLimits,
+  readMachineFacts,
+  readPidLimits,
+  reservedAmount,
+  reservedCgroups,
+  type SliceKeeper,
+  watchMemory,
+  withheldAmount,
+} from '../../resources/index.ts';
+import {
+  type DiskSpace,
+  idsOfBlock,
+  processPlugins,
+  realRotationFiles,
+  realRuntimeFiles,
+  realVolumeParts,
+  type VerificationPolicy,
+} from '../../runtime/index.ts';
+import { hostManifestFiles, httpGet } from '../../sources/index.ts';
+import {
+  HostBlockDevices,
+  HostDirectoryQuotas,
+  HostDisks,
+  HostNetworkMounts,
+  HostVolumeFiles,
+  type SelinuxFacts,
+} from '../../volumes/index.ts';
+import { allotmentSettings } from './allotment-settings.ts';
+import { goArchitecture } from './go-architecture.ts';
+import { hostStatsMachine } from './host-stats-machine.ts';
+import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
+import { readSelinuxFacts, realSwapMachine, swappedVolumes } from './volume-support.ts';
+
+/** The path of a runtime's endpoint. */
+export function socketOf(endpoint: string): string {
+  return endpoint.replace(/^unix:\/\//, '');
+}
+
+/** The machine kubeling runs on. */
+export function realMachine(): NodeMachine {
+  const silent = hostSilentMounts(realClock(), systemRandom());
+  return {
+    manifests: hostManifestFiles(),
+    httpGet,
+    dialHttp,
+    files: realRuntimeFiles(silent),
+    volumeParts: realVolumeParts(realClock(), silent),
+    logFiles: realRotationFiles(),
+    diskSpace: realDiskSpace,
+    volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
+    blockDevices: new HostBlockDevices(realClock()),
+    disks: new HostDisks(realClock()),
+    directoryQuotas: new HostDirectoryQuotas({ clock: realClock() }),
+    networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => silent.renew() }),
+    plugins: hostPluginHost(realClock(), systemRandom()),
+    devices: hostDeviceHost(realClock(), systemRandom()),
+    cgroups: realCgroupHost(),
+    openSlices,
+    processes: hostProcesses(),
+    kernelLog: hostKernelLog(),
+    shutdowns: announcedShutdowns(),
+    stats: hostStatsMachine(realClock(), silent),
+    watchMemory,
+    readFile: (path) => readFile(path, 'utf8'),
+  };
+}
+
+/** By systemd, where there is one; nothing of it is loaded before it is needed. */
+function announcedShutdowns(): NonNullable<NodeMachine['shutdowns']> {
+  return {
+    async open(delayMs, signal) {
+      const { logindShutdowns } = await import('../../node/shutdown/index.ts');
+      return await logindShutdowns({ clock: realClock(), busPath: systemBusPath() }).open(delayMs, signal);
+    },
+  };
+}
+
+async function openSlices(): Promise<SliceKeeper> {
+  const { systemdSlices } = await import('../../resources/systemd/index.ts');
+  return systemdSlices({ clock: realClock(), busPath: systemBusPath() });
+}
+
+function systemBusPath(): string {
+  const { DBUS_SYSTEM_BUS_ADDRESS: address = '' } = process.env;
+  return /^unix:path=([^,;]+)/.exec(address)?.[1] ?? '/run/dbus/system_bus_socket';
+}
+
+const factFiles: FactFiles = { read: (path) => readFile(path, 'utf8'), list: readdir };
+
+/** The default PID limits of a node that is configured by `up` alone. */
+export async function ownPidLimits(): Promise<PidLimits | undefined> {
+  return await readPidLimits(factFiles, await detectCgroupLayout(realCgroupHost()));
+}
+
+/** Brings the configuration together with what this machine is. */
+export async function kubeletSettings({ config, flags, gates }: LoadedConfig): Promise<KubeletSettings> {
+  const layout = await detectCgroupLayout(realCgroupHost());
+  const facts = await readMachineFacts(factFiles, layout);
+  checkMachine(
+    {
+      failSwapOn: config.failSwapOn,
+      failCgroupV1: config.failCgroupV1,
+      swapBehavior: config.memorySwap.swapBehavior,
+      singleProcessOomKill: config.singleProcessOOMKill,
+    },
+    facts,
+    layout.version,
+  );
+  const memoryBytes = totalmem();
+  const capacity = {
+    milliCpu: availableParallelism() * 1_000,
+    memoryBytes,
+    pids: facts.pids,
+    hugePages: facts.hugePages,
+  };
+  const free = { memory: keptFree(config, 'memory.available'), disk: keptFree(config, 'nodefs.available') };
+  checkReservations(config, { ...capacity, diskBytes: await sharedDiskBytes({ config, flags }) }, free);
+  const enabledGates = new Set<string>(gates.list().flatMap(({ name, enabled }) => (enabled ? [name] : [])));
+  return {
+    nodeName: flags.hostnameOverride || hostname().toLowerCase(),
+    nodeIps: flags.nodeIps.length > 0 ? flags.nodeIps : ownAddresses(),
+    rootDir: flags.rootDir,
+    podLogsDir: config.podLogsDir,
+    logLinksDir: '/var/log/containers',
+    staticPodPath: config.staticPodPath,
+    staticPodUrl: config.staticPodURL,
+    staticPodUrlHeader: config.staticPodURLHeader,
+    fileCheckMs: config.fileCheckFrequencyMs,
+    httpCheckMs: config.httpCheckFrequencyMs,
+    syncFrequencyMs: config.syncFrequencyMs,
+    volumeStatsMs: config.volumeStatsAggPeriodMs,
+    systemCgroups: {
+      kubelet: config.kubeletCgroups || undefined,
+      runtime: flags.runtimeCgroups || undefined,
+      misc: config.systemCgroups || undefined,
+    },
+    runtimeSocket: socketOf(config.containerRuntimeEndpoint),
+    cgroupRoot: config.cgroupRoot || '/',
+    cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
+    cgroupsPerQos: config.cgroupsPerQOS,
+    nodeLabels: { 'kubernetes.io/arch': goArchitecture(process.arch), ...flags.nodeLabels },
+    capacity,
+    reserved: reservedAmount(config),
+    withheld: withheldAmount(config, capacity, free.memory),
+    kubepodsWeight: flags.kubepodsWeight === 'capacity' ? 'capacity' : `proportional-v${layout.version}`,
+    reservedCgroups: reservedCgroups(config),
+    node: {
+      cgroups: layout.version === 2 ? 'v2' : 'v1',
+      memoryCapacity: BigInt(memoryBytes),
+      swapCapacity: facts.swapBytes,
+      swapController: facts.swapController,
+      swapBehavior: config.memorySwap.swapBehavior === 'LimitedSwap' ? 'LimitedSwap' : 'NoSwap',
+      hugePageSizes:
+        layout.version === 1 && !layout.controllers.has('hugetlb') ? [] : [...facts.hugePages.keys()],
+      cpuQuota: config.cpuCFSQuota ? 'enforced' : 'off',
+      cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
+      oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
+    },
+    allotment: allotmentSettings({ config, gates }, memoryBytes),
+    selinux: await selinuxFacts(gates),
+    attaching: config.enableControllerAttachDetach ? 'cluster' : 'node',
+    thermalThrottlePaths: await thermalThrottlePaths(),
+    kernel: {
+      sysctls: { kernelRelease: release(), allowedUnsafe: config.allowedUnsafeSysctls },
+      appArmor: await appArmor(),
+    },
+    idsPerPod: config.userNamespaces?.idsPerPod,
+    shutdownGroups: await groupsOfShutdown(config),
+    podPidsLimit: config.podPidsLimit,
+    clusterDns: config.clusterDNS,
+    clusterDomain: config.clusterDomain,
+    resolvConf: config.resolvConf,
+    seccompFallback: config.seccompDefault ? 'RuntimeDefault' : 'Unconfined',
+    maxPods: mostPods(config, capacity.milliCpu),
+    hookLimitMs: flags.hookTimeoutMs,
+    emptyDirQuota: flags.emptyDirQuota ? 'enforced' : 'off',
+    deadVolumes: flags.detachDeadVolumes ? 'detach' : 'keep',
+    exclusive: {
+      cpu: config.cpuManagerPolicy === 'static',
+      memory: config.memoryManagerPolicy === 'Static',
+    },
+    maxRestartWaitMs: config.crashLoopBackOff.maxContainerRestartPeriodMs ?? 300_000,
+    images: {
+      verification: verificationPolicy(config),
+      plugins: await credentialPlugins({ flags, gates }),
+    },
+    pulls: {
+      maxParallel: config.serializeImagePulls ? 1 : config.maxParallelImagePulls,
+      qps: config.registryPullQPS,
+      burst: config.registryBurst,
+    },
+    containerLogs: containerLogPolicy(config),
+    imageGc: {
+      highPercent: config.imageGCHighThresholdPercent,
+      lowPercent: config.imageGCLowThresholdPercent,
+      minAgeMs: config.imageMinimumGCAgeMs,
+      maxAgeMs: config.imageMaximumGCAgeMs,
+    },
+    eviction: {
+      thresholds: evictionThresholds(config),
+      transitionMs: config.evictionPressureTransitionPeriodMs,
+      maxPodGraceSeconds: config.evictionMaxPodGracePeriod,
+      localStorage: config.localStorageCapacityIsolation ? 'limited' : 'unlimited',
+      memoryGuard: flags.evictionMemoryGuard ? 'on' : 'off',
+      memoryNotification: config.kernelMemcgNotification ? 'kernel' : undefined,
+    },
+    gc: {
+      minAgeMs: flags.minimumContainerTtlMs,
+      maxPerContainer: flags.maxDeadContainersPerContainer,
+      maxContainers: flags.maxDeadContainers,
+    },
+    isGateEnabled: (gate) => enabledGates.has(gate),
+  };
+}
+
+/** Nothing of it is loaded by a node that lets its pods go down with the machine. */
+async function groupsOfShutdown(config: LoadedConfig['config']) {
+  const isAsked = config.shutdownGracePeriodMs > 0 || config.shutdownGracePeriodByPodPriority.length > 0;
+  if (!isAsked) return undefined;
+  const { shutdownGroups } = await import('../../node/shutdown/index.ts');
+  return shutdownGroups(config);
+}
+
+function keptFree(config: LoadedConfig['config'], wanted: EvictionThreshold['signal']) {
+  const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === wanted;
+  return evictionThresholds(config).find(isMeant)?.value;
+}
+
+function verificationPolicy({
+  imagePullCredentialsVerificationPolicy: kind,
+  preloadedImagesVerificationAllowlist: allowlist,
+}: LoadedConfig['config']): VerificationPolicy | undefined {
+  // Empty where the feature gate is off.
+  if (kind === '') return undefined;
+  return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
+}
+
+async function realDiskSpace(path: string): Promise<DiskSpace> {
+  const { blocks, bavail, bsize } = await statfs(path);
+  return { capacityBytes: blocks * bsize, availableBytes: bavail * bsize };
+}
+
+/** Of the disk that pods share; undefined if it cannot be told, or nobody counts what they use of it. */
+async function sharedDiskBytes({
+  config,
+  flags,
+}: Pick<LoadedConfig, 'config' | 'flags'>): Promise<number | undefined> {
+  if (!config.localStorageCapacityIsolation) return undefined;
+  return await realDiskSpace(flags.rootDir).then(
+    ({ capacityBytes }) => capacityBytes,
+    () => undefined,
+  );
+}
+
+/** Undefined where logs may grow for ever; a log of no bytes at all would be rotated without end. */
+function containerLogPolicy(config: LoadedConfig['config']): KubeletSettings['containerLogs'] {
+  const maxBytes = Number(quantityValue(parseQuantity(config.containerLogMaxSize)));
+  if (maxBytes <= 0) return undefined;
+  return {
+    maxBytes,
+    maxFiles: config.containerLogMaxFiles,
+    workers: config.containerLogMaxWorkers,
+    intervalMs: config.containerLogMonitorIntervalMs,
+  };
+}
+
+async function selinuxFacts(gates: LoadedConfig['gates']): Promise<SelinuxFacts | undefined> {
+  const found = await readSelinuxFacts(readFileIfExists);
+  return found && { ...found, labelled: gates.enabled('SELinuxMount') ? 'all' : 'one-pod' };
+}
+
+/** Mistakes in their configuration end the start: without its credentials the node could not do its work. */
+export async function credentialPlugins({ flags, gates }: Pick<LoadedConfig, 'flags' | 'gates'>) {
+  const { imageCredentialProviderConfig: configPath, imageCredentialProviderBinDir: binDir } = flags;
+  if (configPath === '') return undefined;
+  const isOn = gates.enabled('KubeletServiceAccountTokenForCredentialProviders');
+  const fingerprint = new Fingerprint(hostFiles());
+  const source = {
+    configPath,
+    binDir,
+    files: fingerprint.files,
+    serviceAccountTokens: isOn ? ('allowed' as const) : ('gated-off' as const),
+    isExecutable: (path: string) =>
+      access(path, constants.X_OK).then(
+        () => isFile(path),
+        () => false,
+      ),
+  };
+  const specs = await readCredentialPlugins(source, new AbortController().signal);
+  return { binDir, specs, fingerprint: fingerprint.text };
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return (await stat(path)).isFile();
+}
+
+/** The credentials for images that this machine and its user have. */
+export function credentialHost(clock: Clock): CredentialHost {
+  const { HOME: homeDir } = process.env;
+  return {
+    readFile: readFileIfExists,
+    workingDir: process.cwd(),
+    homeDir,
+    runPlugin: processPlugins(clock, process.env),
+  };
+}
+
+/** Once the runtime can be asked: the settings as they have to be with it, and our own process as configured. */
+export async function settleWithRuntime(
+  settings: KubeletSettings,
+  { config }: LoadedConfig,
+  deps: CgroupDriverDeps,
+  signal: AbortSignal,
+): Promise<KubeletSettings> {
+  await new OwnOomScore({ score: config.oomScoreAdj, logger: deps.logger }).apply();
+  const { idsPerPod = idsOfBlock, maxPods } = settings;
+  return {
+    ...settings,
+    userIds: await ownedUserIds(realUserIdMachine(deps.clock, signal), { idsPerPod, maxPods }),
+    startEvents: [
+      ...cgroupEvents(settings.node.cgroups),
+      ...(settings.node.swapCapacity > 0n ? await swappedVolumes(realSwapMachine(deps.clock), signal) : []),
+    ],
+    cgroupDriver: await runtimeCgroupDriver(settings.cgroupDriver, deps, signal),
+  };
+}
+
+/** What users of a node with the older version have to know. */
+export function cgroupEvents(version: 'v1' | 'v2'): readonly NodeEvent[] {
+  if (version === 'v2') return [];
+  const message =
+    'This machine has cgroups v1: they are supported here, but without limited swap and without ending a container as a whole when it runs out of memory, and other kubelets refuse them';
+  return [{ type: 'Warning', reason: 'CgroupV1', message }];
+}
+
+/** The addresses others reach this machine by, IPv4 first. */
+function ownAddresses(): readonly string[] {
+  const all = Object.entries(networkInterfaces())
+    .filter(([name]) => !/^(klg|veth|docker|cni)/.test(name))
+    .flatMap(([, addresses]) => addresses ?? [])
+    .filter(({ internal, address }) => !internal && !address.startsWith('fe80'));
+  const sorted = [
+    ...all.filter(({ family }) => family === 'IPv4'),
+    ...all.filter(({ family }) => family === 'IPv6'),
+  ];
+  return sorted.length === 0 ? ['127.0.0.1'] : sorted.map(({ address }) => address);
+}
+
+const cpusDir = '/sys/devices/system/cpu';
+
+/** What tells of the machine's heat, one directory a CPU; only those that are there. */
+async function thermalThrottlePaths(): Promise<readonly string[]> {
+  const cpus = (await readdir(cpusDir).catch(() => [])).filter((name) => /^cpu\d+$/.test(name));
+  const paths = cpus.map((name) => `${cpusDir}/${name}/thermal_throttle`);
+  const there = await Promise.all(
+    paths.map((path) =>
+      readdir(path).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return paths.filter((_, index) => there[index] === true);
+}
+
+/** As the kernel tells; where it does not know of AppArmor at all there is no such file. */
+async function appArmor(): Promise<'enabled' | 'disabled'> {
+  const said = await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => 'N');
+  return said.startsWith('Y') ? 'enabled' : 'disabled';
+}

@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import type { CriClient } from '../../cri/index.ts';
+import type { ClusterNode } from '../../kubelet/cluster/index.ts';
+import { Kubelet, type KubeletSettings } from '../../kubelet/index.ts';
+import {
+  type Clock,
+  isKind,
+  KubelingError,
+  LinkedController,
+  type Logger,
+  type MetricRegistry,
+  onAbort,
+  type Random,
+  type Timer,
+  writeFileAtomic,
+} from '../../lib/index.ts';
+import {
+  type HealthCheck,
+  healthRoutes,
+  Listener,
+  type ListenerOptions,
+  loopbackGate,
+  type Route,
+} from '../../server/index.ts';
+import { ManifestReader } from '../../sources/index.ts';
+import { portFile, tokenFile } from '../home/home.ts';
+import { HealthListener } from './health-listener.ts';
+import { credentialHost, realMachine } from './kubelet-settings.ts';
+import { nodeRoutes } from './node-routes.ts';
+import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
+
+export interface NodeOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** What is served under /metrics; whoever made the CRI client may count its calls here too. */
+  readonly metrics: MetricRegistry;
+  readonly cri: CriClient;
+  readonly settings: KubeletSettings;
+  /** The cluster the node belongs to; it is alone unless given. */
+  readonly cluster?: Pick<ClusterNode, 'link' | 'attach' | 'hint'> | undefined;
+  /** How the runtime calls itself: the scheme of container ids. */
+  readonly runtimeName: string;
+  /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
+  readonly runtimeLooked?: ((error: unknown) => void) | undefined;
+  /** 0 for any that is free: our own commands find it by the file it is written to. */
+  readonly port: number;
+  /** 0 for none. */
+  readonly healthzPort: number;
+  /** Loopback unless given. */
+  readonly healthzAddress?: string | undefined;
+  /** Whether to take any other port when the one asked for is taken; health then does without, and else waits for it. */
+  readonly portTaken: 'fail' | 'take-another';
+  /** How long exec, attach and port-forward may be silent; 0 for ever. */
+  readonly streamingIdleMs: number;
+  /** What else must hold for the process to be well, beside what the kubelet knows itself. */
+  readonly vitalChecks?: readonly HealthCheck[] | undefined;
+  /** What else must hold for the node to be of use. */
+  readonly readyChecks?: readonly HealthCheck[] | undefined;
+}
+
+/** A kubelet with its servers, ready to run. */
+export interface Node {
+  readonly kubelet: Kubelet;
+  /** Where it answers on loopback. */
+  readonly port: number;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const loopback = '127.0.0.1';
+const endWithinMs = 5_000;
+
+export async function openNode(options: NodeOptions): Promise<Node> {
+  const { clock, random, logger, metrics, cri, settings, cluster, runtimeLooked = () => {} } = options;
+  const kubelet = await Kubelet.create(
+    settings,
+    {
+      clock,
+      random,
+      logger,
+      metrics,
+      cri,
+      machine: realMachine(),
+      credentialHost: credentialHost(clock),
+      runtimeLooked: (error) => {
+        runtimeLooked(error);
+        cluster?.hint();
+      },
+      cluster: cluster?.link,
+    },
+    options.runtimeName,
+  );
+  cluster?.attach(kubelet);
+  const { live, ready } = kubelet.health;
+  const { vitalChecks = [], readyChecks = [] } = options;
+  const health = healthRoutes([...live, ...vitalChecks], [...ready, ...readyChecks]);
+  const token = await newToken(settings.rootDir);
+  const { routes, upgrades } = nodeRoutes({
+    clock,
+    kubelet,
+    metrics,
+    cri,
+    podLogsDir: settings.podLogsDir,
+    splitStreams: settings.isGateEnabled('PodLogsQuerySplitStreams') ? 'on' : 'off',
+    streamingIdleMs: options.streamingIdleMs,
+  });
+  const names = [settings.nodeName];
+  const gate = loopbackGate({ token, open: health, names });
+  const main = await listen(options, { routes: [...health, ...routes], upgrades, gate });
+  const tellPort = () => writeFileAtomic(portFile(settings.rootDir), `${main.port}\n`, { mode: 0o600 });
+  const healthz = await tellPort()
+    .then(() => listenForHealth(options, health))
+    .catch(async (error) => {
+      await main.close();
+      throw error;
+    });
+  return {
+    kubelet,
+    port: main.port,
+    async run(signal) {
+      const ended = new LinkedController(signal);
+      const warming = warmUp(settings);
+      const tidying = tidyMemory({ clock, cpuMs: processCpuMs, collect: collectGarbage }, ended.signal);
+      try {
+        await endsInTime(kubelet.run(signal), clock, logger, signal);
+      } finally {
+        ended.abort(new KubelingError('CANCELLED', 'The node has ended'));
+        ended[Symbol.dispose]();
+        await Promise.all([tidying, warming]);
+        await main.close();
+        await healthz?.close();
+      }
+    },
+  };
+}
+
+/** Made anew for each run, in a file that only our own user can read. */
+async function newToken(rootDir: string): Promise<string> {
+  const token = randomBytes(32).toString('hex');
+  await mkdir(rootDir, { recursive: true, mode: 0o750 });
+  await writeFileAtomic(tokenFile(rootDir), `${token}\n`, { mode: 0o600 });
+  return token;
+}
+
+/**
+ * The work, or a while after it was told to end: nothing is lost by not waiting for what hangs, as all state is on disk
+ * and in the runtime, and a process that does not end would keep the next one from starting.
+ */
+function endsInTime(work: Promise<void>, clock: Clock, logger: Logger, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let timer: Timer | undefined;
+    const link = onAbort(signal, () => {
+      timer = clock.timer(endWithinMs, () => {
+        logger.error('The kubelet does not end in time', undefined);
+        resolve();
+      });
+    });
+    work.then(resolve, reject).finally(() => {
+      link[Symbol.dispose]();
+      timer?.cancel();
+    });
+  });
+}
+
+async function listen(
+  { port, portTaken, logger }: NodeOptions,
+  served: Pick<ListenerOptions, 'routes' | 'upgrades' | 'gate'>,
+): Promise<Listener> {
+  try {
+    return await Listener.open({ host: loopback, port, ...served, logger });
+  } catch (error) {
+    if (portTaken === 'fail' || !isKind(error, 'Unavailable')) throw error;
+    return await Listener.open({ host: loopback, port: 0, ...served, logger });
+  }
+}
+
+async function listenForHealth(
+  options: NodeOptions,
+  routes: readonly Route[],
+): Promise<HealthListener | undefined> {
+  const { healthzPort: port, healthzAddress: host = loopback, logger, clock, portTaken } = options;
+  if (port === 0) return undefined;
+  const names = [options.settings.nodeName];
+  const whenTaken = portTaken === 'fail' ? 'retry' : 'do-without';
+  return await HealthListener.open({ host, port, routes, names, logger, clock, whenTaken });
+}
+
+const nobodysPod = `
+apiVersion: v1
+kind: Pod
+metadata:
+  name: nobody
+spec:
+  containers:
+    - name: main
+      image: none
+      command: [sh, -c, "true"]
+`;
+
+/** What reads manifests is loaded by reading one that nobody wants, so that the first pod does not have to wait for it. */
+export async function warmUp(
+  settings: Pick<KubeletSettings, 'staticPodPath' | 'nodeName' | 'isGateEnabled'>,
+): Promise<void> {
+  const { staticPodPath, nodeName, isGateEnabled: enabled } = settings;
+  if (staticPodPath === '') return;
+  const reader = new ManifestReader({ enabled, apiReferences: 'refused' });
+  await reader.read(Buffer.from(nobodysPod), { source: 'file', path: staticPodPath, nodeName });
+}

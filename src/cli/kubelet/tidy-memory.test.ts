@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
+
+function start() {
+  const clock = new VirtualClock();
+  const stop = new AbortController();
+  const rig = { clock, cpuMs: 0, costMs: 0, collected: [] as number[] };
+  const collect = () => {
+    rig.cpuMs += rig.costMs;
+    rig.collected.push(clock.monotonicMs());
+  };
+  const running = tidyMemory({ clock, cpuMs: () => rig.cpuMs, collect }, stop.signal);
+  const started = clock.monotonicMs();
+  return {
+    rig,
+    seconds: () => rig.collected.map((ms) => (ms - started) / 1_000),
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await running;
+      assert.equal(clock.pendingTimers, 0);
+    },
+  };
+}
+
+test('memory is tidied once the process rests after work, and then not again', async () => {
+  await using node = start();
+  node.rig.cpuMs = 2_000;
+  await node.rig.clock.advance(5_000);
+  assert.deepEqual(node.seconds(), [], 'it has worked until now');
+  await node.rig.clock.advance(5_000);
+  assert.deepEqual(node.seconds(), [10]);
+  await node.rig.clock.advance(3_600_000);
+  assert.deepEqual(node.seconds(), [10]);
+});
+
+test('who works all the time is never stopped', async () => {
+  await using node = start();
+  for (let turn = 0; turn < 100; turn++) {
+    node.rig.cpuMs += 200;
+    await node.rig.clock.advance(5_000);
+  }
+  assert.deepEqual(node.seconds(), []);
+});
+
+test('little work is saved up', async () => {
+  await using node = start();
+  for (let turn = 0; turn < 60; turn++) {
+    node.rig.cpuMs += 50;
+    await node.rig.clock.advance(5_000);
+  }
+  assert.deepEqual(node.seconds(), [50, 100, 150, 200, 250, 300]);
+});
+
+test('what takes long to collect is collected after so much more work', async () => {
+  await using node = start();
+  node.rig.costMs = 40;
+  for (let turn = 0; turn < 120; turn++) {
+    node.rig.cpuMs += 50;
+    await node.rig.clock.advance(5_000);
+  }
+  assert.deepEqual(node.seconds(), [50, 170, 290, 410, 530]);
+});
+
+test('who has next to nothing to do for long gives back what less work has left, too', async () => {
+  await using node = start();
+  node.rig.costMs = 100;
+  const burst = async (workMs: number) => {
+    node.rig.cpuMs += workMs;
+    await node.rig.clock.advance(10 * 60_000);
+  };
+  await burst(2_000);
+  assert.deepEqual(node.seconds(), [10]);
+  await burst(900);
+  assert.deepEqual(node.seconds(), [10], 'not worth it');
+  await burst(600);
+  assert.deepEqual(node.seconds(), [10, 1_235]);
+});
+
+test('after bursts it is tidied half a minute apart at least', async () => {
+  await using node = start();
+  for (let burst = 0; burst < 6; burst++) {
+    node.rig.cpuMs += 2_000;
+    await node.rig.clock.advance(10_000);
+  }
+  assert.deepEqual(node.seconds(), [10, 40]);
+});
+
+test('garbage can be collected, and the process knows what it took', () => {
+  const before = processCpuMs();
+  collectGarbage();
+  assert.ok(processCpuMs() >= before);
+});
+
+test('a little work every ten seconds is next to nothing', async () => {
+  await using node = start();
+  node.rig.costMs = 100;
+  node.rig.cpuMs += 2_000;
+  await node.rig.clock.advance(10_000);
+  for (let turn = 0; turn < 60; turn++) {
+    node.rig.cpuMs += 40;
+    await node.rig.clock.advance(10_000);
+  }
+  assert.deepEqual(node.seconds(), [10, 255, 505]);
+});

@@ -1,0 +1,89 @@
+import { readFile } from 'node:fs/promises';
+import { type Clock, KubelingError, runChecked } from '../../lib/index.ts';
+
+/** Ids of users and groups alike. */
+export interface IdRange {
+  readonly first: number;
+  readonly length: number;
+}
+
+/** The machine as far as it is asked which ids belong to the kubelet; both answer undefined for what is not there. */
+export interface UserIdMachine {
+  readonly passwd: () => Promise<string>;
+  /** What the program prints with these arguments; undefined when the machine has no such program. */
+  readonly getsubids: (args: readonly string[]) => Promise<string | undefined>;
+}
+
+export interface UserIdNeeds {
+  readonly idsPerPod: number;
+  readonly maxPods: number;
+}
+
+const owner = 'kubelet';
+const deadlineMs = 10_000;
+
+export function realUserIdMachine(clock: Clock, signal: AbortSignal): UserIdMachine {
+  return {
+    passwd: () => readFile('/etc/passwd', 'utf8').catch(() => ''),
+    getsubids: async (args) => {
+      const command = { file: 'getsubids', args, clock, deadlineMs };
+      return await runChecked(command, signal).then(
+        ({ stdout }) => stdout,
+        (error) => {
+          if (error instanceof KubelingError && error.code === 'COMMAND_NOT_FOUND') return undefined;
+          throw error;
+        },
+      );
+    },
+  };
+}
+
+/**
+ * The ids pods may have as their own: those set aside for the user `kubelet`, where the machine has one, else undefined
+ * for all but the machine's own. Throws USER_IDS when they cannot be used: others may rely on them being kept to.
+ */
+export async function ownedUserIds(machine: UserIdMachine, needs: UserIdNeeds): Promise<IdRange | undefined> {
+  const isUser = (await machine.passwd()).split('\n').some((line) => line.startsWith(`${owner}:`));
+  const users = isUser ? await machine.getsubids([owner]) : undefined;
+  if (users === undefined) {
+    checkAll(needs);
+    return undefined;
+  }
+  const groups = await machine.getsubids(['-g', owner]);
+  if (users !== groups) throw unusable('users and groups must be the same', `${users} and ${groups}`);
+  const range = parseRange(users);
+  checkRange(range, needs);
+  return range;
+}
+
+function parseRange(text: string): IdRange {
+  const [, first, length] = /^0: kubelet (\d+) (\d+)$/.exec(text.trim()) ?? [];
+  if (first === undefined || length === undefined) throw unusable('there must be one range', text.trim());
+  return { first: Number(first), length: Number(length) };
+}
+
+function checkRange({ first, length }: IdRange, { idsPerPod, maxPods }: UserIdNeeds): void {
+  if (first < idsPerPod || first % idsPerPod !== 0)
+    throw unusable(`the first must be a multiple of ${idsPerPod}`, first);
+  if (length % idsPerPod !== 0 || first + length > 2 ** 32)
+    throw unusable(`their number must be a multiple of ${idsPerPod}`, length);
+  if (length / idsPerPod < maxPods)
+    throw unusable(`there must be ${idsPerPod} for each of ${maxPods} pods`, length);
+}
+
+/** The first block is the machine's own. */
+function checkAll({ idsPerPod, maxPods }: UserIdNeeds): void {
+  const most = Math.floor(2 ** 32 / idsPerPod) - 1;
+  if (most >= maxPods) return;
+  throw new KubelingError(
+    'USER_IDS',
+    `Cannot give each of ${maxPods} pods users of its own as there are enough for ${most}: current value of userNamespaces.idsPerPod is ${idsPerPod}`,
+  );
+}
+
+function unusable(rule: string, value: string | number): KubelingError {
+  return new KubelingError(
+    'USER_IDS',
+    `Cannot use the ids that the machine sets aside for the user ${owner} as ${rule}: current value is ${value}`,
+  );
+}

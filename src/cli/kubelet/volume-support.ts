@@ -1,0 +1,88 @@
+import { readFile } from 'node:fs/promises';
+import { release } from 'node:os';
+import type { NodeEvent } from '../../kubelet/index.ts';
+import { type Clock, describeError, runChecked } from '../../lib/index.ts';
+import type { SelinuxFacts } from '../../volumes/index.ts';
+import { isAtLeast } from '../doctor/check.ts';
+
+/** Since this kernel a file system in memory can be kept from swap; distributions have brought it to older ones. */
+const noswapSince = [6, 4] as const;
+const tryWithinMs = 30_000;
+/** Of a process that is in no user namespace but the first. */
+const allUsers = /^\s*0\s+0\s+4294967295\s*$/;
+
+export interface SwapMachine {
+  readonly kernel: string;
+  /** Text of /proc/self/uid_map. */
+  uidMap(): Promise<string>;
+  /** Mounts a file system in memory that is kept from swap, where nobody sees it. Rejects if that cannot be had. */
+  tryNoswap(signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * What users of a node that swaps have to know: where the kernel cannot keep file systems in memory from swap, secrets may
+ * be written to a disk.
+ */
+export async function swappedVolumes(
+  machine: SwapMachine,
+  signal: AbortSignal,
+): Promise<readonly NodeEvent[]> {
+  const because = await whySwapped(machine, signal);
+  if (because === undefined) return [];
+  const message = `Secrets, tokens and empty directories in memory may be written to the swap of this node: ${because}`;
+  return [{ type: 'Warning', reason: 'PossibleMemoryBackedVolumesOnDisk', message }];
+}
+
+/** Undefined where they are kept from it. */
+async function whySwapped(machine: SwapMachine, signal: AbortSignal): Promise<string | undefined> {
+  if (!allUsers.test(await machine.uidMap()))
+    return 'in a user namespace no file system in memory can be kept from it';
+  if (isAtLeast(machine.kernel, noswapSince)) return undefined;
+  try {
+    await machine.tryNoswap(signal);
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    return `the kernel ${machine.kernel} does not mount tmpfs with the option noswap: ${describeError(error)}`;
+  }
+}
+
+/** Mounts are tried by a program that nobody else sees the mounts of, and with which they end. */
+export function realSwapMachine(clock: Clock): SwapMachine {
+  return {
+    kernel: release(),
+    uidMap: () => readFile('/proc/self/uid_map', 'utf8'),
+    async tryNoswap(signal) {
+      const apart = ['--mount', '--propagation', 'private'];
+      const args = [...apart, 'mount', '-t', 'tmpfs', '-o', 'noswap', 'tmpfs', '/'];
+      await runChecked({ file: 'unshare', args, clock, deadlineMs: tryWithinMs }, signal);
+    },
+  };
+}
+
+/** Text of a file, or undefined when it is not there. */
+type ReadText = (path: string) => Promise<string | undefined>;
+
+const usualFileContext = 'system_u:object_r:container_file_t:s0';
+const usualPolicy = 'targeted';
+
+/** Undefined on a machine without SELinux. */
+export async function readSelinuxFacts(read: ReadText): Promise<SelinuxFacts | undefined> {
+  // The file system of SELinux is there only where it is on, whether it enforces or not.
+  if ((await read('/sys/fs/selinux/enforce')) === undefined) return undefined;
+  const policy = valueIn((await read('/etc/selinux/config')) ?? '', 'SELINUXTYPE') ?? usualPolicy;
+  const contexts = /^[\w.-]+$/.test(policy)
+    ? await read(`/etc/selinux/${policy}/contexts/lxc_contexts`)
+    : undefined;
+  return { fileContext: valueIn(contexts ?? '', 'file') ?? usualFileContext };
+}
+
+function valueIn(text: string, name: string): string | undefined {
+  for (const line of text.split('\n')) {
+    const [key = '', ...rest] = line.split('=');
+    const value = rest.join('=').trim().replace(/^"/, '').replace(/"$/, '');
+    if (key.trim() === name && rest.length > 0 && !value.includes('"'))
+      return value === '' ? undefined : value;
+  }
+  return undefined;
+}

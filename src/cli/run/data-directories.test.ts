@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { parseMountinfo } from '../../lib/index.ts';
+import { isSelfBind, planSharing } from './data-directories.ts';
+
+const root = '1 0 8:1 / / rw - ext4 /dev/vda rw';
+const place = '/var/lib/kubelet';
+const table = (...lines: readonly string[]) => parseMountinfo([root, ...lines].join('\n'));
+
+describe('planSharing', () => {
+  it('leaves a directory alone that is on a shared mount', () => {
+    const shared = parseMountinfo('1 0 8:1 / / rw shared:1 - ext4 /dev/vda rw');
+    assert.deepEqual(planSharing(place, shared), { kind: 'shared' });
+    const own = table(`2 1 8:1 ${place} ${place} rw shared:1 - ext4 /dev/vda rw`);
+    assert.deepEqual(planSharing(place, own), { kind: 'shared' });
+  });
+
+  it('makes the directory a shared mount of its own', () => {
+    const calls = [
+      ['--bind', '--', place, place],
+      ['--make-rshared', '--', place],
+    ];
+    assert.deepEqual(planSharing(place, table()), { kind: 'change', calls });
+    const beside = table(`2 1 0:9 / ${place}-2/pods rw - tmpfs tmpfs rw`);
+    assert.deepEqual(planSharing(place, beside), { kind: 'change', calls });
+  });
+
+  it('shares the mount that is there, whatever is mounted below it', () => {
+    const disk = table(
+      `2 1 8:2 / ${place} rw master:4 - ext4 /dev/vdb rw`,
+      `3 2 0:9 / ${place}/x rw - tmpfs t rw`,
+    );
+    assert.deepEqual(planSharing(place, disk), { kind: 'change', calls: [['--make-rshared', '--', place]] });
+  });
+
+  it('covers nothing that is mounted below', () => {
+    const used = table(
+      `2 1 0:9 / ${place}/pods/a rw - tmpfs t rw`,
+      `3 1 0:10 / ${place}/pods/b rw - tmpfs t rw`,
+    );
+    const plan = planSharing(place, used);
+    assert.ok(plan.kind === 'refused');
+    assert.match(plan.because, /^\/var\/lib\/kubelet\/pods\/a and 1 more is mounted below it already/);
+  });
+});
+
+describe('isSelfBind', () => {
+  it('knows a directory that is shown at its own place', () => {
+    const bind = `2 1 8:1 ${place} ${place} rw shared:1 - ext4 /dev/vda rw`;
+    assert.equal(isSelfBind(place, table(bind)), true);
+    assert.equal(isSelfBind(place, table(bind, bind)), true);
+    const below = [
+      '2 1 8:9 / /var rw - ext4 /dev/vdb rw',
+      `3 2 8:9 /lib/kubelet ${place} rw - ext4 /dev/vdb rw`,
+    ];
+    assert.equal(isSelfBind(place, table(...below)), true);
+  });
+
+  it('takes no disk, other directory or missing mount for one', () => {
+    assert.equal(isSelfBind(place, table()), false);
+    assert.equal(isSelfBind(place, table(`2 1 8:2 / ${place} rw - ext4 /dev/vdb rw`)), false);
+    assert.equal(isSelfBind(place, table(`2 1 8:1 /srv/kubelet ${place} rw - ext4 /dev/vda rw`)), false);
+    const onDisk = [
+      `2 1 8:2 / ${place} rw - ext4 /dev/vdb rw`,
+      `3 2 8:2 / ${place} rw shared:1 - ext4 /dev/vdb rw`,
+    ];
+    assert.equal(isSelfBind(place, table(...onDisk)), true, 'a disk that is shown once more');
+  });
+});

@@ -1,0 +1,37 @@
+import { stat } from 'node:fs/promises';
+import type { LoadedConfig } from '../../config/index.ts';
+import type { Logger } from '../../lib/index.ts';
+
+/** A file others should not be able to change, or not even to read. */
+interface GuardedFile {
+  readonly path: string;
+  /** The most anybody may do with it. */
+  readonly mode: 0o600 | 0o644;
+}
+
+/** The files by which a node knows who it is and what it does. */
+export function guardedFiles({
+  config,
+  configFiles,
+  flags,
+}: Pick<LoadedConfig, 'config' | 'configFiles' | 'flags'>): readonly GuardedFile[] {
+  const own = [flags.kubeconfig, flags.bootstrapKubeconfig, ...configFiles];
+  return [
+    ...own.map((path) => ({ path, mode: 0o600 }) as const),
+    { path: config.authentication.x509.clientCAFile, mode: 0o644 } as const,
+  ].filter(({ path }) => path !== '');
+}
+
+/** Tells of each file that others may read or change though they have no business there. Never rejects. */
+export async function tellLooseFiles(files: readonly GuardedFile[], logger: Logger): Promise<void> {
+  for (const { path, mode } of files) {
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined) continue;
+    const given = found.mode & 0o777;
+    const must = `0${mode.toString(8)}`;
+    if ((given & ~mode & 0o077) !== 0)
+      logger.warn('A file is open to others', { path, mode: `0${given.toString(8)}`, must });
+    if (found.uid !== 0 && process.getuid?.() === 0)
+      logger.warn('A file belongs to another user than root', { path, uid: found.uid });
+  }
+}

@@ -1,0 +1,299 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import type { KubeletConfiguration } from '../../config/index.ts';
+import {
+  describeFinding,
+  evictionTable,
+  hostFiles,
+  kubeletFlagHelp,
+  type LoadedConfig,
+  loadConfig,
+  parseCommandLine,
+  renderConfig,
+} from '../../config/index.ts';
+import { type CriClient, createCriClient, criMetrics, wireTransport } from '../../cri/index.ts';
+import type { Kubelet, KubeletSettings } from '../../kubelet/index.ts';
+import {
+  type Clock,
+  descriptorOutput,
+  type Logger,
+  MetricRegistry,
+  openLog,
+  Verbosity,
+} from '../../lib/index.ts';
+import { settleKernelTunables } from '../../resources/index.ts';
+import type { HealthCheck } from '../../server/index.ts';
+import type { Cluster, ClusterDeps } from '../cluster/cluster.ts';
+import type { ClusterServers, ClusterServersOptions } from '../cluster/cluster-servers.ts';
+import { type Command, type CommandContext, exitCodes } from '../command.ts';
+import { credentialPlugins, kubeletSettings, settleWithRuntime } from '../kubelet/kubelet-settings.ts';
+import { openNode } from '../kubelet/node-process.ts';
+import { PodsFirst } from '../process-events.ts';
+import { ConfigReload, type LiveConfig } from '../service/config-reload.ts';
+import { runAsService, type Service } from '../service/run-as-service.ts';
+import { kubernetesVersion, command as version } from '../version.ts';
+import { prepareDirectories } from './data-directories.ts';
+import { guardedFiles, tellLooseFiles } from './file-modes.ts';
+
+/** After this long without a flush the log counts as blocked. */
+const logBlockedMs = 2 * 60_000;
+
+const usage = `usage: kubeling run [flags]
+
+Runs kubeling as the kubelet of a node. Takes the configuration file, the drop-in directory and the flags of the Go
+kubelet. Pods come from the manifest directory, the manifest URL, and with --kubeconfig from the cluster it names.
+
+${kubeletFlagHelp().trimEnd()}`;
+
+async function run(context: CommandContext): Promise<number> {
+  const { flags } = parseCommandLine(context.argv, process.cwd());
+  if (flags.version === 'raw') {
+    context.stdout.write(`${kubernetesVersion}\n`);
+    return exitCodes.done;
+  }
+  if (flags.version !== '') return await version.run({ ...context, argv: [] });
+  const loaded = await read(context, context.signal);
+  // Before anything is touched, and also when the configuration is only to be checked.
+  await credentialPlugins(loaded);
+  if (flags.printConfig || flags.validateConfig) return show(loaded, context);
+  return await serve(loaded, context);
+}
+
+function read({ argv }: CommandContext, signal: AbortSignal): Promise<LoadedConfig> {
+  return loadConfig(argv, { files: hostFiles(), cwd: process.cwd() }, signal);
+}
+
+/** Most of what a node needs only root may do; what is left may be enough for who tries. */
+function tellUser(logger: Logger): void {
+  const uid = process.getuid?.();
+  if (uid !== 0) logger.error('A kubelet needs to run as root; much will fail', undefined, { uid });
+}
+
+/** For the whole machine: whoever runs `up` on a laptop has not given it away to pods. */
+async function settleKernel({ config }: LoadedConfig, logger: Logger): Promise<void> {
+  await settleKernelTunables({
+    files: { read: (path) => readFile(path, 'utf8'), write: writeFile },
+    logger,
+    mismatch: config.protectKernelDefaults ? 'refuse' : 'set',
+  });
+}
+
+function show(loaded: LoadedConfig, { stdout, stderr }: CommandContext): number {
+  for (const warning of loaded.warnings) stderr.write(`warning: ${describeFinding(warning)}\n`);
+  if (loaded.flags.printConfig) stdout.write(renderConfig(loaded));
+  return exitCodes.done;
+}
+
+async function serve(loaded: LoadedConfig, context: CommandContext): Promise<number> {
+  const { clock } = context;
+  const { config } = loaded;
+  const verbosity = verbosityOf(loaded);
+  const { logger, sink } = openLog({
+    clock,
+    format: config.logging.format,
+    output: descriptorOutput(2, clock),
+    verbosity,
+  });
+  const vitalChecks = [logCheck(sink, clock)];
+  const reload = new ConfigReload(loaded.config, { load: (signal) => read(context, signal), logger });
+  reload.onChange(['logging.verbosity', 'logging.vmodule'], (changed) => {
+    verbosity.setLevel(changed.logging.verbosity);
+    verbosity.setModules(moduleLevels(changed));
+  });
+  using _hangups = context.onHangup?.(() => void reload.reload(context.signal));
+  try {
+    tellConfig(loaded, logger);
+    tellUser(logger);
+    await settleKernel(loaded, logger);
+    await tellLooseFiles(guardedFiles(loaded), logger);
+    await runAsService({ loaded, context, logger, vitalChecks }, (service, signal) =>
+      runNode(loaded, { ...context, signal }, { logger, verbosity, vitalChecks, service, live: reload }),
+    );
+    logger.info('Ending as asked; containers keep running');
+    return exitCodes.done;
+  } finally {
+    sink.flushSync();
+  }
+}
+
+interface NodeParts {
+  readonly logger: Logger;
+  readonly verbosity: Verbosity;
+  readonly vitalChecks: readonly HealthCheck[];
+  readonly service: Service;
+  readonly live: LiveConfig;
+}
+
+async function runNode(
+  loaded: LoadedConfig,
+  context: CommandContext,
+  { logger, verbosity, vitalChecks, service, live }: NodeParts,
+): Promise<void> {
+  const { clock, random, signal } = context;
+  const { config } = loaded;
+  const metrics = new MetricRegistry({ onError: (error) => logger.error('Cannot collect a metric', error) });
+  const cri = connect(loaded, metrics, context);
+  try {
+    const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
+    logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
+    const deps = { cri, clock, random, logger, metrics };
+    const directories = { rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir };
+    const events = await prepareDirectories(directories, clock, signal);
+    const settled = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
+    const alone = { ...settled, startEvents: [...events, ...(settled.startEvents ?? [])] };
+    const runtime = { name: runtimeName, version: runtimeVersion };
+    await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
+    const isServed = cluster !== undefined || canServeAlone(config);
+    // Told on loopback above all: without a certificate nobody else could hear why there is none.
+    const served: { problem?: () => string | undefined } = {};
+    const readyChecks = [
+      ...(cluster?.readyChecks ?? []),
+      ...(isServed ? [{ name: 'serving-certificate', problem: () => served.problem?.() }] : []),
+    ];
+    const node = await openNode({
+      ...deps,
+      ...(cluster === undefined
+        ? { settings: alone }
+        : { settings: { ...alone, apiPods: 'expected' }, cluster: cluster.node }),
+      // What others reach is served beside it, with TLS.
+      port: isServed ? 0 : config.port,
+      runtimeName,
+      healthzPort: config.healthzPort,
+      healthzAddress: config.healthzBindAddress,
+      portTaken: 'fail',
+      streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
+      vitalChecks,
+      readyChecks,
+    });
+    const { kubelet } = node;
+    const shown = { ...deps, loaded, kubelet, verbosity, vitalChecks, readyChecks };
+    const isRead = isServed || config.readOnlyPort !== 0;
+    await using servers = isRead
+      ? await (cluster?.serve(shown) ?? serveAlone({ ...shown, settings: alone }))
+      : undefined;
+    if (servers !== undefined) served.problem = () => servers.problem();
+    const port = servers?.port ?? node.port;
+    logger.info('The kubelet answers', { port, healthzPort: config.healthzPort });
+    const { health, shutdown } = kubelet;
+    const isOrdered = loaded.flags.shutdownOnSigterm && shutdown !== undefined;
+    using podsFirst = isOrdered ? new PodsFirst(signal, (inner) => shutdown.endPods(inner)) : undefined;
+    const end = podsFirst?.signal ?? signal;
+    await Promise.all([
+      node.run(end),
+      servers?.run(end),
+      service.started(health),
+      keepFirewall(loaded, deps, end),
+    ]);
+  } finally {
+    cri.close();
+  }
+}
+
+/** Rules others of a cluster rely on; ends with the node, and never by itself. */
+async function keepFirewall(
+  { config }: LoadedConfig,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  if (!config.makeIPTablesUtilChains) return;
+  const { clusterLoopbackRules: rules, HostFirewall } = await import('../../node/index.ts');
+  const { hostPacketFilter } = await import('../home/home-firewall.ts');
+  const firewall = new HostFirewall({ filter: hostPacketFilter(clock), rules, clock, logger });
+  await firewall.run(signal).catch(() => {});
+}
+
+/** Whoever does not read our log any more keeps us from telling anything. */
+function logCheck(sink: { readonly lastFlushMs: number }, clock: Clock): HealthCheck {
+  const isBlocked = () => clock.monotonicMs() - sink.lastFlushMs > logBlockedMs;
+  return { name: 'log', problem: () => (isBlocked() ? 'logging blocked' : undefined) };
+}
+
+/** Undefined for a node that stands alone, which need not load what ties others to their clusters. */
+async function join(
+  loaded: LoadedConfig,
+  settings: KubeletSettings,
+  deps: ClusterDeps,
+  signal: AbortSignal,
+): Promise<Cluster | undefined> {
+  if (loaded.flags.kubeconfig === '') return undefined;
+  const { openCluster } = await import('../cluster/cluster.ts');
+  return await openCluster(loaded, settings, deps, signal);
+}
+
+function connect(
+  { config }: LoadedConfig,
+  metrics: MetricRegistry,
+  { clock, random }: CommandContext,
+): CriClient {
+  const transport = wireTransport({
+    endpoint: config.containerRuntimeEndpoint,
+    ...(config.imageServiceEndpoint === '' ? {} : { imageEndpoint: config.imageServiceEndpoint }),
+    clock,
+    random,
+  });
+  const observer = criMetrics(metrics);
+  return createCriClient({ transport, clock, observer, requestTimeoutMs: config.runtimeRequestTimeoutMs });
+}
+
+function verbosityOf({ config }: LoadedConfig): Verbosity {
+  return new Verbosity(config.logging.verbosity, moduleLevels(config));
+}
+
+function moduleLevels({ logging }: LoadedConfig['config']) {
+  return logging.vmodule.map(({ filePattern, verbosity }) => ({ pattern: filePattern, level: verbosity }));
+}
+
+/** What a reader of the log needs to know of how this kubelet was set up. */
+function tellConfig(loaded: LoadedConfig, logger: Logger): void {
+  for (const warning of loaded.warnings) logger.warn(describeFinding(warning));
+  logger.info('Configuration read', { files: loaded.configFiles.join(' ') || 'none' });
+  for (const row of evictionTable(loaded.config, loaded.origins)) {
+    if (row.hard !== undefined || row.soft !== undefined) logger.info('Eviction threshold', { ...row });
+  }
+}
+
+export const command: Command = {
+  name: 'run',
+  summary: 'run as the kubelet of a node, with the flags of the Go kubelet',
+  usage,
+  run,
+};
+
+/**
+ * Whether a node without an API server can be served to others: somebody is known by what the node itself knows, and
+ * nobody else has to be asked what he may. What is left to the API server serves loopback alone.
+ */
+export function canServeAlone({
+  authentication,
+  authorization,
+  enableServer,
+}: KubeletConfiguration): boolean {
+  const { anonymous, webhook, x509 } = authentication;
+  const isSomebodyKnown = anonymous.enabled || x509.clientCAFile !== '';
+  return enableServer && isSomebodyKnown && !webhook.enabled && authorization.mode === 'AlwaysAllow';
+}
+
+type ServeAloneOptions = Omit<
+  ClusterServersOptions,
+  'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'loaded' | 'stats'
+> & { readonly loaded: LoadedConfig; readonly kubelet: Kubelet; readonly settings: KubeletSettings };
+
+/**
+ * Opens the servers others reach a node by that belongs to no cluster, or what they may read where there can be no more;
+ * what they need is loaded only then.
+ */
+export async function serveAlone(options: ServeAloneOptions): Promise<ClusterServers> {
+  const { loaded, settings, kubelet } = options;
+  const { rootDir, certDir: certDirectory } = loaded.flags;
+  const { openClusterServers, openReadOnly } = await import('../cluster/cluster-servers.ts');
+  const { nodeName } = settings;
+  const open = canServeAlone(loaded.config) ? openClusterServers : openReadOnly;
+  return await open({
+    ...options,
+    rootDir,
+    certDirectory,
+    nodeName,
+    nodeAddresses: () => [nodeName, ...kubelet.nodeIps()],
+    api: undefined,
+    stats: await kubelet.statistics.pages(),
+  });
+}

@@ -1,0 +1,267 @@
+import { stat } from 'node:fs/promises';
+import {
+  busyboxImageName,
+  containerdLayout,
+  findRuntimeSockets,
+  type PrivateContainerd,
+} from '../../containerd/index.ts';
+import type { CriClient, CriObserver } from '../../cri/index.ts';
+import { selfCheck } from '../../kubelet/index.ts';
+import { describeError, KubelingError, withDeadline } from '../../lib/index.ts';
+import type { CommandContext } from '../command.ts';
+import { type Say, sayTo } from '../command.ts';
+import { earlierEndpoints, type Home, type UpState, writeUpState } from '../home/home.ts';
+import {
+  connectRuntime,
+  findNeighbours,
+  homeCgroup,
+  homeRuntime,
+  privateContainerd,
+} from '../home/home-runtime.ts';
+
+/** The runtime that `kubeling up` works with, connected. */
+export interface ChosenRuntime {
+  readonly state: UpState;
+  readonly name: string;
+  readonly version: string;
+  /** Ours to start, restart and stop; undefined for a runtime of the machine. */
+  readonly own: PrivateContainerd | undefined;
+  /** All pods of the runtime. */
+  readonly whole: CriClient;
+  /** The pods of this home. */
+  readonly cri: CriClient;
+  /** A runtime that was only found has passed it already. */
+  readonly selfCheck: 'passed' | 'due';
+}
+
+export interface RuntimeChoice {
+  readonly home: Home;
+  /** The value of --runtime-endpoint. */
+  readonly asked: string | undefined;
+  /** What the last "up" in this data directory wrote. */
+  readonly last: UpState | undefined;
+  /** Of the calls to the chosen runtime. */
+  readonly observer: CriObserver;
+}
+
+interface Candidate {
+  readonly endpoint: string;
+  readonly origin: string;
+  readonly own?: PrivateContainerd;
+  readonly selfCheck: 'first' | 'later';
+}
+
+/** A static busybox, as Debian's busybox-static installs it. */
+const busyboxProgram = '/bin/busybox';
+const answerWithinMs = 10_000;
+/** After a boot the runtime of the machine may start after kubeling. */
+const returnsWithinMs = 120_000;
+const returnPollMs = 500;
+
+/**
+ * The runtime that was asked for, else the one that has the pods of this data directory: its private containerd
+ * whenever there is one, or the runtime of the machine that was used before. Only a first start looks for a runtime
+ * of the machine, and takes it when it can run a pod.
+ */
+export async function chooseRuntime(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
+  const { home, asked, last } = choice;
+  if (asked === 'private') return await usePrivate(choice, context);
+  if (asked !== undefined) {
+    const candidate = { endpoint: asked, origin: `asked for at ${asked}`, selfCheck: 'later' } as const;
+    return await connect(candidate, choice, context);
+  }
+  if (await hasPrivateContainerd(home)) {
+    await mentionUnused(choice, context);
+    return await usePrivate(choice, context);
+  }
+  if (last?.runtime === 'machine' && last.selfCheck === 'passed')
+    return await useAgain(last.endpoint, choice, context);
+  return (await useFound(choice, context)) ?? (await usePrivate(choice, context));
+}
+
+async function hasPrivateContainerd({ dataDir }: Home): Promise<boolean> {
+  const { instanceFile, root } = containerdLayout(dataDir);
+  const found = await Promise.all([instanceFile, root].map((path) => stat(path).catch(() => undefined)));
+  return found.some((entry) => entry !== undefined);
+}
+
+async function usePrivate(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
+  const own = await privateContainerd(choice.home, context);
+  const running = await own.ensureRunning(context.signal);
+  const images = await own.images();
+  if (!(await images.has(busyboxImageName, context.signal)))
+    await images.importBusybox(busyboxProgram, context.signal);
+  const { pid, subnet, network, socket } = running;
+  const origin = `our own, ${running.origin}, process ${pid}, pods in ${subnet} on ${network}`;
+  return await connect({ endpoint: `unix://${socket}`, origin, own, selfCheck: 'later' }, choice, context);
+}
+
+/** Choosing another runtime now would start every pod twice, so this one is waited for. */
+async function useAgain(
+  endpoint: string,
+  choice: RuntimeChoice,
+  context: CommandContext,
+): Promise<ChosenRuntime> {
+  const { clock, signal } = context;
+  try {
+    await withDeadline(
+      { clock, ms: returnsWithinMs, what: `reach the runtime at ${endpoint}` },
+      (inner) => untilAnswers(endpoint, context, inner),
+      signal,
+    );
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new KubelingError(
+      'RUNTIME_AWAY',
+      `Cannot use the container runtime at ${endpoint}, which has the pods of ${choice.home.dataDir}: start it, or choose another one with --runtime-endpoint`,
+      { cause },
+    );
+  }
+  return await connect(
+    { endpoint, origin: `used before at ${endpoint}`, selfCheck: 'later' },
+    choice,
+    context,
+  );
+}
+
+async function untilAnswers(endpoint: string, context: CommandContext, signal: AbortSignal): Promise<void> {
+  const { clock } = context;
+  const whole = connectRuntime(endpoint, context);
+  let said = false;
+  try {
+    for (;;) {
+      const failure = await failureOf(async () => await checkReady(whole, context, signal));
+      if (failure === undefined) return;
+      signal.throwIfAborted();
+      if (!said) sayTo(context)('runtime', `waiting for the one at ${endpoint}: ${failure}`);
+      said = true;
+      await clock.sleep(returnPollMs, signal);
+    }
+  } finally {
+    whole.close();
+  }
+}
+
+/** The first runtime of the machine that runs a pod; undefined when there is none. */
+async function useFound(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime | undefined> {
+  const say = sayTo(context);
+  for (const socket of await listeningSockets(context)) {
+    const endpoint = `unix://${socket}`;
+    const candidate = { endpoint, origin: `found at ${socket}`, selfCheck: 'first' } as const;
+    const outcome = await connect(candidate, choice, context).catch(describeError);
+    context.signal.throwIfAborted();
+    if (typeof outcome !== 'string') return outcome;
+    say('runtime', `the one found at ${socket} is not used, as it cannot run a pod: ${outcome}`);
+    say('runtime', `to use it all the same, repair it and add --runtime-endpoint ${endpoint}`);
+  }
+  return undefined;
+}
+
+async function mentionUnused({ home }: RuntimeChoice, context: CommandContext): Promise<void> {
+  const [socket] = await listeningSockets(context);
+  if (socket === undefined) return;
+  sayTo(context)(
+    'runtime',
+    `the one at ${socket} is not used, as ${home.dataDir} has a containerd of its own; to use it all the same, add --runtime-endpoint unix://${socket}`,
+  );
+}
+
+async function listeningSockets(context: CommandContext): Promise<readonly string[]> {
+  const seen = await findRuntimeSockets(context, context.signal);
+  return seen.flatMap(({ path, state }) => (state === 'accepting' ? [path] : []));
+}
+
+async function connect(
+  candidate: Candidate,
+  choice: RuntimeChoice,
+  context: CommandContext,
+): Promise<ChosenRuntime> {
+  const { home, last, observer } = choice;
+  const { endpoint, origin, own } = candidate;
+  const kind = own === undefined ? 'machine' : 'private';
+  const whole = connectRuntime(endpoint, context, observer);
+  try {
+    const cri = homeRuntime(whole, { home, unnamed: kind === 'private' ? 'ours' : 'of-others' });
+    const { name, version } = await askVersion(whole, context);
+    const state: UpState = { runtime: kind, endpoint, earlier: earlierEndpoints(last, endpoint) };
+    // Not before it answers: "down" goes to each runtime that may have pods of ours, and fails where there is none.
+    await writeUpState(home, { ...state, api: last?.api, selfCheck: selfCheckBefore(last, endpoint) });
+    sayTo(context)('runtime', `${name} ${version}, ${origin}`);
+    await mentionNeighbours(home, state, whole, context);
+    const chosen = { state, name, version, own, whole, cri, selfCheck: 'due' } as const;
+    if (candidate.selfCheck === 'later') return chosen;
+    await checkReady(whole, context, context.signal);
+    await checkRuntime(home, cri, context);
+    return { ...chosen, selfCheck: 'passed' };
+  } catch (error) {
+    whole.close();
+    throw error;
+  }
+}
+
+/** A runtime that has passed once may have pods, whatever comes of the next check. */
+function selfCheckBefore(last: UpState | undefined, endpoint: string): UpState['selfCheck'] {
+  return last?.endpoint === endpoint ? last.selfCheck : undefined;
+}
+
+async function askVersion(cri: CriClient, { clock, signal }: CommandContext) {
+  const answer = await withDeadline(
+    { clock, ms: answerWithinMs, what: 'get the version of the container runtime' },
+    (inner) => cri.checkVersion(inner),
+    signal,
+  );
+  return { name: answer.runtimeName, version: answer.runtimeVersion };
+}
+
+/** Rejects while the runtime, or its network, says that it is not ready. */
+async function checkReady(cri: CriClient, { clock }: CommandContext, signal: AbortSignal): Promise<void> {
+  const { status } = await withDeadline(
+    { clock, ms: answerWithinMs, what: 'get the status of the container runtime' },
+    (inner) => cri.status({ verbose: false }, inner),
+    signal,
+  );
+  const bad = (status?.conditions ?? []).filter((condition) => !condition.status);
+  const wanted = bad.find(({ type }) => type === 'RuntimeReady' || type === 'NetworkReady');
+  if (wanted === undefined) return;
+  const { type, reason, message } = wanted;
+  throw new KubelingError('RUNTIME_NOT_READY', `its condition ${type} is false: ${message} (${reason})`);
+}
+
+/** Homes that share a runtime should know of each other, and of pods that no kubelet looks after any more. */
+async function mentionNeighbours(
+  home: Home,
+  { runtime, earlier = [] }: UpState,
+  whole: CriClient,
+  context: CommandContext,
+): Promise<void> {
+  const say: Say = sayTo(context);
+  for (const endpoint of earlier)
+    say('runtime', `pods from before may still run at ${endpoint}; "kubeling down" ends them`);
+  const { homes, unnamed } = await findNeighbours(whole, home, context.signal);
+  for (const dataDir of homes)
+    say('runtime', `has pods of the kubeling in ${dataDir} too; they are left alone`);
+  if (unnamed > 0 && runtime === 'machine')
+    say(
+      'runtime',
+      `has ${unnamed} pods of others too; they are left alone, but a kubelet there may end ours`,
+    );
+}
+
+/** Runs a sandbox, and a container where the runtime has the image for it. */
+export async function checkRuntime(home: Home, cri: CriClient, context: CommandContext): Promise<void> {
+  const say = sayTo(context);
+  const { image } = await cri.imageStatus({ image: { image: busyboxImageName } }, context.signal);
+  const plan = {
+    image: image === undefined ? undefined : busyboxImageName,
+    logDirectory: home.selfCheckLogs,
+    cgroupParent: homeCgroup(home),
+  };
+  const tell = (step: string, ms: number) => say('self-check', `${step} (${ms.toFixed(0)} ms)`);
+  await selfCheck(plan, { ...context, cri, tell }, context.signal);
+  if (image === undefined)
+    say('self-check', `no container was tried, as the runtime has no image ${busyboxImageName}`);
+}
+
+async function failureOf(work: () => Promise<void>): Promise<string | undefined> {
+  return await work().then(() => undefined, describeError);
+}

@@ -1,0 +1,45 @@
+import { hostname } from 'node:os';
+import type { Say } from '../command.ts';
+import type { UpApi } from './up-api.ts';
+import type { UpKubelet } from './up-kubelet.ts';
+
+/** Something that is being opened; it is closed when it is there, whoever has stopped waiting for it. */
+export class Coming<T extends AsyncDisposable | undefined> implements AsyncDisposable {
+  readonly here: Promise<T>;
+
+  constructor(here: Promise<T>) {
+    this.here = here;
+    here.catch(() => {});
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const opened = await this.here.catch(() => undefined);
+    await opened?.[Symbol.asyncDispose]();
+  }
+}
+
+/** Tells how to use it once the node is there to be used. */
+export async function serveApi(
+  api: UpApi,
+  kubelet: UpKubelet,
+  say: Say,
+  ready: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const running = api.run(signal);
+  const { url, kubeconfig } = api.told;
+  if (api.aside !== undefined) say('api', `begins empty; what was in it is kept in ${api.aside}`);
+  say('api', `answers at ${url}, its kubeconfig is ${kubeconfig}`);
+  const told = Promise.all([api.nodeReady(signal), kubelet.reachable(signal)]).then(() => {
+    say('node', `${hostname().toLowerCase()} is Ready`);
+    for (const words of toTry) say('try', `kubectl --kubeconfig ${kubeconfig} ${words}`);
+    ready();
+  });
+  await Promise.all([running, told.catch((error) => (signal.aborted ? undefined : Promise.reject(error)))]);
+}
+
+const toTry = [
+  'get nodes',
+  'run hello --image=localhost/kubeling/busybox:1 -- sleep 600',
+  'get pods -w',
+] as const;

@@ -1,0 +1,187 @@
+import { rm } from 'node:fs/promises';
+import { hostname, networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { describeError, KubelingError, type Logger, type MetricRegistry } from '../../lib/index.ts';
+import { type OpenLocalApi, openLocalApi, parseGrant } from '../../local-api/index.ts';
+import { hostManifestFiles } from '../../sources/index.ts';
+import type { CommandContext } from '../command.ts';
+import { type Home, readUpState } from '../home/home.ts';
+import { kubernetesVersion, ownVersion } from '../version.ts';
+import { type ListenAddress, parseListen } from './listen-address.ts';
+import { ManifestObjects } from './manifest-objects.ts';
+
+export interface UpApiOptions {
+  readonly home: Home;
+  /** Where it is to answer; near the usual place unless given. */
+  readonly listen: string | undefined;
+  readonly metrics: MetricRegistry;
+  /** What becomes of what the API knew. */
+  readonly before: 'kept' | 'set-aside';
+  /** Roles of service accounts, such as `default/builder=edit`. */
+  readonly grants: readonly string[];
+  /** How long events are kept; an hour unless given. */
+  readonly eventTtlMs?: number | undefined;
+  readonly logger: Logger;
+}
+
+/** The API of a home. It answers from when it is opened until it is disposed of. */
+export interface UpApi extends ApiAccess, AsyncDisposable {
+  /** For people. */
+  readonly told: { readonly url: string; readonly kubeconfig: string };
+  /** Where the objects of an earlier run are, if they were set aside. */
+  readonly aside: string | undefined;
+  /** Does what it does by itself until aborted. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Resolves once the node has joined and can work. */
+  nodeReady(signal: AbortSignal): Promise<void>;
+}
+
+const loopback = '127.0.0.1';
+
+export async function openUpApi(options: UpApiOptions, context: CommandContext): Promise<UpApi> {
+  const { home, logger } = options;
+  const { clock } = context;
+  const nodeName = hostname().toLowerCase();
+  const kubelet: { port?: number } = {};
+  const api = await open(await placeToListen(options), { ...options, nodeName, kubelet }, context);
+  const counted = options.metrics.collect(() => api.metrics());
+  // The kubelet asks for new ones.
+  if (api.authority === 'made') await rm(join(home.rootDir, 'pki'), { recursive: true, force: true });
+  const manifests = new ManifestObjects({
+    directory: home.manifests,
+    files: hostManifestFiles(),
+    keeper: api.manifestKeeper,
+    clock,
+    logger,
+  });
+  // Before any pod asks for them.
+  await manifests.look(context.signal);
+  return {
+    nodeKubeconfig: api.nodeKubeconfig,
+    clientCaFile: api.authorityFile,
+    kubeletAnswersAt: (port) => {
+      kubelet.port = port;
+    },
+    told: { url: api.url, kubeconfig: home.kubeconfig },
+    aside: api.aside,
+    async run(inner) {
+      await Promise.all([api.run(inner), manifests.run(inner)]);
+    },
+    nodeReady: (inner) => nodeReady(api, nodeName, inner),
+    async [Symbol.asyncDispose]() {
+      counted[Symbol.dispose]();
+      await api[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/**
+ * Who names a place gets that one or none. Else it has the port it had the last time, as kubeconfigs and what kubectl
+ * remembers go by that, and any other if somebody has taken it: two kubelings on one machine do not meet.
+ */
+async function placeToListen({ home, listen }: UpApiOptions): Promise<ListenAddress> {
+  const asked = parseListen(listen);
+  if (listen !== undefined) return asked;
+  const last = URL.parse((await readUpState(home))?.api?.url ?? '')?.port ?? '';
+  return { ...asked, port: last === '' ? asked.port : Number(last) };
+}
+
+interface OpenOptions extends UpApiOptions {
+  readonly nodeName: string;
+  /** Where it answers, once it does. */
+  readonly kubelet: { readonly port?: number };
+}
+
+async function open(
+  address: ListenAddress,
+  { home, before, listen, logger, metrics, nodeName, kubelet, grants, eventTtlMs }: OpenOptions,
+  { clock, random, signal }: CommandContext,
+): Promise<OpenLocalApi> {
+  const opening = openLocalApi(
+    {
+      directory: home.api,
+      adminKubeconfig: home.kubeconfig,
+      // Who is who stays either way: kubeconfigs that were given out are as good as before.
+      before,
+      // Only who did not name it can do with another one.
+      listen: { ...address, ifTaken: listen === undefined ? 'another-port' : 'refuse' },
+      nodeName,
+      hostnames: () => [...new Set([nodeName, hostname()])],
+      addresses: ownAddresses,
+      kubeletAt: ({ metadata }) =>
+        metadata.name === nodeName && kubelet.port !== undefined
+          ? { host: loopback, port: kubelet.port, identity: nodeName }
+          : undefined,
+      grants: grants.map(parseGrant),
+      eventsKeptForMs: eventTtlMs,
+      version: { kubernetes: kubernetesVersion, own: await ownVersion() },
+      exposeMetrics: () => metrics.expose(signal),
+      clock,
+      random,
+      logger,
+    },
+    signal,
+  );
+  return await opening.catch((error) => {
+    throw startError(error, address);
+  });
+}
+
+/** Whoever reads this should know what to do about it. */
+function startError(error: unknown, { host, port }: ListenAddress): unknown {
+  if (!(error instanceof KubelingError)) return error;
+  const advice = adviceOn(error.code, `${host}:${port}`);
+  if (advice === undefined) return error;
+  return new KubelingError(error.code, `${describeError(error)}; ${advice}`, { cause: error });
+}
+
+function adviceOn(code: KubelingError['code'], place: string): string | undefined {
+  switch (code) {
+    case 'SERVER_LISTEN':
+      return `another kubeling or another program has ${place}: give a port of its own with --listen`;
+    case 'STORE_CORRUPT':
+    case 'STORE_NEWER':
+      return 'pods run on; put a good file in its place, or begin with an empty API with --reset';
+    default:
+      return undefined;
+  }
+}
+
+/** All by which this machine may be called, with those that come and go. */
+function ownAddresses(): readonly string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ address }) => !address.startsWith('fe80'))
+    .map(({ address }) => address);
+}
+
+function nodeReady(api: OpenLocalApi, nodeName: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = () => {
+      watching[Symbol.dispose]();
+      signal.removeEventListener('abort', gone);
+    };
+    const gone = () => {
+      done();
+      reject(signal.reason);
+    };
+    const look = () => {
+      if (!api.isNodeReady(nodeName)) return;
+      done();
+      resolve();
+    };
+    const watching = api.onChange(look);
+    signal.addEventListener('abort', gone, { once: true });
+    if (signal.aborted) gone();
+    else look();
+  });
+}
+
+/** What the kubelet needs to join the API of its own process as it would join any other. */
+export interface ApiAccess {
+  readonly nodeKubeconfig: string;
+  /** Whom the kubelet's server believes. */
+  readonly clientCaFile: string;
+  /** Tells it where the kubelet of its node answers. */
+  kubeletAnswersAt(port: number): void;
+}

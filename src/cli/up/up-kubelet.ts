@@ -1,0 +1,178 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hostFiles, type LoadedConfig, loadConfig } from '../../config/index.ts';
+import { busyboxImageName } from '../../containerd/index.ts';
+import type { CriClient } from '../../cri/index.ts';
+import type { KubeletSettings } from '../../kubelet/index.ts';
+import type { Logger, MetricRegistry, Verbosity } from '../../lib/index.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import type { CommandContext } from '../command.ts';
+import type { Home } from '../home/home.ts';
+import { kubeletSettings, ownPidLimits, settleWithRuntime, socketOf } from '../kubelet/kubelet-settings.ts';
+import { type Node, openNode } from '../kubelet/node-process.ts';
+import { prepareRoot } from '../run/data-directories.ts';
+import type { ApiAccess } from './up-api.ts';
+
+export interface UpKubeletOptions {
+  readonly home: Home;
+  /** Below which pods get their cgroups. */
+  readonly cgroupRoot: string;
+  /** Where the runtime is reached. */
+  readonly endpoint: string;
+  readonly cri: CriClient;
+  readonly runtime: { readonly name: string; readonly version: string };
+  /** Whether others may have use for images that we have none for. */
+  readonly images: 'ours' | 'everybodys';
+  /** Of the private containerd; those of another runtime are not known. */
+  readonly sandboxesDir: string | undefined;
+  readonly metrics: MetricRegistry;
+  readonly logger: Logger;
+  readonly verbosity: Verbosity;
+  readonly runtimeLooked: (error: unknown) => void;
+  /** How long pods have to end when the machine shuts down; 0 for those that go down with it. */
+  readonly shutdown: { readonly wholeMs: number; readonly criticalMs: number };
+  /** How many processes and threads a pod may have; by the size of the machine unless given. */
+  readonly podMaxPids: number | undefined;
+  /** The API it joins; it stands alone without one. */
+  readonly api: ApiAccess | undefined;
+}
+
+/** The kubelet of a home, with the servers others reach it by. */
+export interface UpKubelet extends AsyncDisposable {
+  readonly node: Node;
+  run(signal: AbortSignal): Promise<void>;
+  /** Resolves once the API can reach it. */
+  reachable(signal: AbortSignal): Promise<void>;
+}
+
+/** Pods come from the manifest directory, and from the API where there is one. */
+export async function openUpKubelet(options: UpKubeletOptions, context: CommandContext): Promise<UpKubelet> {
+  const { home, api, logger, cri, runtime, verbosity, metrics } = options;
+  const { clock, random, signal } = context;
+  await mkdir(home.manifests, { recursive: true, mode: 0o750 });
+  const loaded = await configOf(options, signal);
+  const deps = { clock, random, logger, cri, metrics };
+  const settings = await settingsOf(options, loaded, context);
+  await using opened = new AsyncDisposableStack();
+  const cluster =
+    api === undefined ? undefined : opened.use(await joinApi(loaded, settings, { ...deps, runtime }, signal));
+  const node = await openNode({
+    ...deps,
+    settings: cluster === undefined ? settings : { ...settings, apiPods: 'expected' },
+    cluster: cluster?.node,
+    runtimeName: runtime.name,
+    runtimeLooked: options.runtimeLooked,
+    // Beside an API our own commands find it by the file it is written to.
+    port: loaded.config.port,
+    healthzPort: loaded.config.healthzPort,
+    portTaken: 'take-another',
+    streamingIdleMs: loaded.config.streamingConnectionIdleTimeoutMs,
+  });
+  const { kubelet } = node;
+  const servers = await cluster?.serve({ ...deps, loaded, kubelet, verbosity, addressesSettleMs: 0 });
+  if (servers !== undefined) opened.use(servers);
+  if (servers?.port !== undefined) api?.kubeletAnswersAt(servers.port);
+  const kept = opened.move();
+  return {
+    node,
+    async run(inner) {
+      await Promise.all([node.run(inner), servers?.run(inner)]);
+    },
+    reachable: async (inner) => await servers?.certified(inner),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+async function configOf(
+  { home, cgroupRoot, api, shutdown, podMaxPids }: UpKubeletOptions,
+  signal: AbortSignal,
+): Promise<LoadedConfig> {
+  const argv = [
+    `--root-dir=${home.rootDir}`,
+    `--pod-manifest-path=${home.manifests}`,
+    `--cgroup-root=${cgroupRoot}`,
+    // Whoever tries kubeling on a laptop has swap; pods get none of it.
+    '--fail-swap-on=false',
+    ...(await pidFlags(podMaxPids)),
+    ...(api === undefined ? [] : joiningFlags(home, api)),
+  ];
+  const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
+  const { config } = loaded;
+  // The API is told where the kubelet answers, so that any port will do.
+  const port = api === undefined ? config.port : 0;
+  const times = {
+    shutdownGracePeriodMs: shutdown.wholeMs,
+    shutdownGracePeriodCriticalPodsMs: shutdown.criticalMs,
+  };
+  return { ...loaded, config: { ...config, ...times, port, podLogsDir: home.podLogs } };
+}
+
+/** Without limits a fork bomb in one pod leaves the node no process ID to end that pod with. */
+async function pidFlags(podMaxPids: number | undefined): Promise<readonly string[]> {
+  const limits = await ownPidLimits();
+  const perPod = podMaxPids ?? limits?.perPod;
+  return [
+    ...(limits === undefined ? [] : [`--kube-reserved=pid=${limits.reserved}`]),
+    ...(perPod === undefined ? [] : [`--pod-max-pids=${perPod}`]),
+  ];
+}
+
+/** Only who lives on this machine reaches the kubelet, and the API sends everybody else through. */
+function joiningFlags(home: Home, api: ApiAccess): readonly string[] {
+  return [
+    `--kubeconfig=${api.nodeKubeconfig}`,
+    `--cert-dir=${join(home.rootDir, 'pki')}`,
+    `--client-ca-file=${api.clientCaFile}`,
+    '--anonymous-auth=false',
+    '--authentication-token-webhook=true',
+    '--authorization-mode=Webhook',
+    '--rotate-server-certificates=true',
+    '--address=127.0.0.1',
+    // Nobody is there to attach volumes for it.
+    '--enable-controller-attach-detach=false',
+  ];
+}
+
+async function settingsOf(
+  { home, endpoint, cri, logger, metrics, api, images, sandboxesDir }: UpKubeletOptions,
+  loaded: LoadedConfig,
+  { clock, signal }: CommandContext,
+): Promise<KubeletSettings> {
+  const settled = await settleWithRuntime(
+    await kubeletSettings(loaded),
+    loaded,
+    { clock, logger, cri, metrics },
+    signal,
+  );
+  return {
+    ...settled,
+    // Nobody else is there to run them.
+    underPressure: 'wait',
+    // Controllers of a driver may run here, too: volumes wait for whoever attaches them.
+    attaching: 'cluster',
+    startEvents: [...(await prepareRoot(home.rootDir, clock, signal)), ...(settled.startEvents ?? [])],
+    runtimeSocket: socketOf(endpoint),
+    podLogsDir: home.podLogs,
+    sandboxesDir,
+    logLinksDir: join(home.podLogs, 'containers'),
+    clusterDns: 'no-cluster',
+    imageGc: images === 'ours' ? imageGcOf(settled) : undefined,
+    ...(api === undefined ? {} : { manifestReferences: 'allowed' }),
+  };
+}
+
+/** No registry has what we brought ourselves. */
+function imageGcOf({ imageGc }: KubeletSettings): KubeletSettings['imageGc'] {
+  return imageGc && { ...imageGc, kept: [busyboxImageName] };
+}
+
+/** A node that stands alone need not load what ties others to an API. */
+async function joinApi(
+  loaded: LoadedConfig,
+  settings: KubeletSettings,
+  deps: Parameters<typeof import('../cluster/cluster.ts').openCluster>[2],
+  signal: AbortSignal,
+): Promise<Cluster> {
+  const { openCluster } = await import('../cluster/cluster.ts');
+  return await openCluster(loaded, settings, deps, signal);
+}

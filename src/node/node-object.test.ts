@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Node } from '../kinds/index.ts';
+import {
+  labelChanges,
+  labelMemory,
+  ownLabelsAnnotation,
+  rememberedLabels,
+  taintDrift,
+} from './node-object.ts';
+
+const settings = { hostname: 'n1', architecture: 'amd64', labels: {} };
+const defaults = {
+  'kubernetes.io/hostname': 'n1',
+  'kubernetes.io/os': 'linux',
+  'kubernetes.io/arch': 'amd64',
+  'beta.kubernetes.io/os': 'linux',
+  'beta.kubernetes.io/arch': 'amd64',
+};
+function node(labels: Record<string, string>, remembered?: string): Node {
+  const annotations = remembered === undefined ? {} : { [ownLabelsAnnotation]: remembered };
+  return { metadata: { name: 'n1', labels: { ...defaults, ...labels }, annotations } };
+}
+
+test('a Node that has all it should have is left alone', () => {
+  assert.deepEqual(labelChanges(node({ other: 'x' }), settings), {});
+});
+
+test('labels that are wished are set, and go before the usual ones', () => {
+  const wished = { ...settings, labels: { pool: 'a', 'kubernetes.io/hostname': 'other' } };
+  assert.deepEqual(labelChanges(node({ pool: 'b' }), wished), {
+    pool: 'a',
+    'kubernetes.io/hostname': 'other',
+  });
+});
+
+test('a label that is no longer wished goes if it is still as we set it', () => {
+  const memory = labelMemory({ ...settings, labels: { pool: 'a', zone: 'z' } });
+  assert.equal(memory, '{"pool":"a","zone":"z"}');
+  assert.deepEqual(labelChanges(node({ pool: 'a', zone: 'changed' }, memory), settings), { pool: null });
+  assert.deepEqual(labelChanges(node({ zone: 'z' }, memory), { ...settings, labels: { zone: 'z' } }), {});
+});
+
+test('a memory that makes no sense is none', () => {
+  for (const text of ['{', 'null', '7', '[1]']) assert.deepEqual(rememberedLabels(node({}, text)), {});
+  assert.deepEqual(rememberedLabels(node({}, '{"a":1,"b":"x"}')), { b: 'x' });
+  assert.equal(labelMemory(settings), undefined);
+});
+
+test('taints that an existing Node lacks, or has otherwise, are named', () => {
+  const existing: Node = {
+    spec: {
+      taints: [
+        { key: 'a', value: 'other', effect: 'NoSchedule' },
+        { key: 'c', effect: 'NoExecute' },
+      ],
+    },
+  };
+  const wished = [
+    { key: 'a', value: '1', effect: 'NoSchedule' },
+    { key: 'b', effect: 'NoExecute' },
+    { key: 'c', value: '', effect: 'NoExecute' },
+  ];
+  assert.deepEqual(taintDrift(existing, wished), [
+    'a=1:NoSchedule has the value "other"',
+    'b=:NoExecute is missing',
+  ]);
+});

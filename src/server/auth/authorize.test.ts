@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { nodeAccess } from './authorize.ts';
+
+function parts(path: string): string {
+  return nodeAccess('GET', path).subresources.join(' ');
+}
+
+test('each path needs a part of the node, with the general one beside it where that is allowed', () => {
+  const table: Readonly<Record<string, string>> = {
+    '/healthz': 'healthz proxy',
+    '/healthz/syncloop': 'healthz proxy',
+    '/pods': 'pods proxy',
+    '/runningpods/': 'pods proxy',
+    '/stats/summary': 'stats',
+    '/metrics': 'metrics',
+    '/metrics/cadvisor': 'metrics',
+    '/metrics/slis': 'metrics',
+    '/containerLogs/a/b/c': 'proxy',
+    '/exec/a/b/c': 'proxy',
+    '/attach/a/b/c': 'proxy',
+    '/portForward/a/b': 'proxy',
+    '/run/a/b/c': 'proxy',
+    '/logs/': 'log',
+    '/logs/syslog': 'log',
+    '/configz': 'configz proxy',
+    '/checkpoint/a/b/c': 'checkpoint',
+    '/debug/flags/v': 'proxy',
+    '/debug/pprof/heap': 'proxy',
+    '/statusz': 'statusz',
+    '/flagz': 'configz',
+    '/': 'proxy',
+    '': 'proxy',
+  };
+  for (const [path, expected] of Object.entries(table)) assert.equal(parts(path), expected, path);
+});
+
+test('prefixes are whole segments, to the letter', () => {
+  for (const path of [
+    '/podsx',
+    '/Pods',
+    '/metricsx/y',
+    '/logsx',
+    '/healthzz',
+    '//pods',
+    '/x/pods',
+    '/%70ods',
+  ]) {
+    assert.equal(parts(path), 'proxy', path);
+  }
+});
+
+test('methods are verbs, and unknown ones are none', () => {
+  const verb = (method: string) => nodeAccess(method, '/pods').verb;
+  assert.deepEqual(['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map(verb), [
+    'create',
+    'get',
+    'update',
+    'patch',
+    'delete',
+  ]);
+  assert.deepEqual(['HEAD', 'OPTIONS', 'CONNECT', 'get', 'toString', '__proto__'].map(verb), [
+    '',
+    '',
+    '',
+    '',
+    '',
+    '',
+  ]);
+});
+
+test('what runs something in a pod needs create, by whatever method', () => {
+  for (const path of ['/exec/a/b/c', '/attach/a/b/c', '/portForward/a/b', '/run/a/b/c']) {
+    for (const method of ['GET', 'POST', 'PUT']) assert.equal(nodeAccess(method, path).verb, 'create', path);
+    assert.equal(nodeAccess('GET', path, 'by-method').verb, 'get');
+  }
+  assert.equal(nodeAccess('GET', '/containerLogs/a/b/c').verb, 'get');
+  assert.equal(nodeAccess('GET', '/executive').verb, 'get');
+});

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, seededRandom } from '../../lib/index.ts';
+import { authenticate, type GateDeps, type GateSettings, makeGate } from './gate.ts';
+import type { Caller } from './identity.ts';
+import { type Authentication, withAuthenticatedGroup } from './identity.ts';
+
+const clock = new VirtualClock();
+const deps: GateDeps = {
+  clock,
+  random: seededRandom(1),
+  logger: collectLogs(clock).logger,
+  clientCa: undefined,
+  reviews: undefined,
+};
+const open: GateSettings = {
+  anonymous: 'allowed',
+  tokenWebhook: { kind: 'off' },
+  authorization: { mode: 'AlwaysAllow' },
+  nodeName: 'n1',
+};
+
+test('settings under which nobody could be known or judged are refused', () => {
+  const wrong = (change: Partial<GateSettings>, message: RegExp) =>
+    assert.throws(() => makeGate({ ...open, ...change }, deps), { code: 'AUTH_CONFIG', message });
+  wrong({ anonymous: 'refused' }, /no authentication method configured/);
+  wrong({ tokenWebhook: { kind: 'on', cacheMs: 0 } }, /webhook authentication needs an API server/);
+  wrong(
+    { authorization: { mode: 'Webhook', allowedMs: 0, deniedMs: 0 } },
+    /webhook authorization needs an API server/,
+  );
+});
+
+test('a gate that asks nobody lets everybody pass', async () => {
+  const caller: Caller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };
+  assert.equal(await makeGate(open, deps).admit(caller, new AbortController().signal), undefined);
+});
+
+const caller: Caller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };
+const { logger } = collectLogs(new VirtualClock());
+
+async function who(anonymous: 'allowed' | 'refused', ...outcomes: readonly Authentication[]) {
+  const methods = outcomes.map((outcome) => ({ authenticate: () => outcome }));
+  const user = await authenticate({ methods, anonymous, logger }, caller, new AbortController().signal);
+  return user?.name;
+}
+
+const none: Authentication = { kind: 'none' };
+const failed: Authentication = { kind: 'failed', error: new Error('bad') };
+const user = (name: string): Authentication => ({ kind: 'user', user: { name, groups: [] } });
+
+test('the first that knows the caller decides, whatever others say', async () => {
+  assert.equal(await who('refused', user('a'), user('b')), 'a');
+  assert.equal(await who('refused', none, user('b')), 'b');
+  assert.equal(await who('refused', failed, user('b')), 'b');
+});
+
+test('who shows nothing is anonymous where that is allowed, who shows something bad is refused', async () => {
+  assert.equal(await who('allowed', none, none), 'system:anonymous');
+  assert.equal(await who('allowed'), 'system:anonymous');
+  assert.equal(await who('refused', none), undefined);
+  assert.equal(await who('allowed', none, failed), undefined);
+  assert.equal(await who('allowed', failed, none), undefined);
+});
+
+test('known users are in the group of known users, once', () => {
+  const groups = (name: string, ...before: string[]) =>
+    withAuthenticatedGroup({ name, groups: before }).groups;
+  assert.deepEqual(groups('a', 'g'), ['g', 'system:authenticated']);
+  assert.deepEqual(groups('a', 'system:authenticated'), ['system:authenticated']);
+  assert.deepEqual(groups('system:anonymous', 'system:unauthenticated'), ['system:unauthenticated']);
+});
