@@ -10,7 +10,7 @@ import { diskBytes, hostNodeMachine, type NodeSettings } from '../../node/index.
 import { cpuCount, declaredFeatures } from '../../resources/index.ts';
 import { realRuntimeFiles } from '../../runtime/index.ts';
 import type { HealthCheck } from '../../server/index.ts';
-import { goArchitecture } from '../go-architecture.ts';
+import { goArchitecture } from '../kubelet/go-architecture.ts';
 import type { LiveConfig } from '../service/config-reload.ts';
 import { kubernetesVersion } from '../version.ts';
 import { type ClientAccess, openClientAccess } from './client-access.ts';

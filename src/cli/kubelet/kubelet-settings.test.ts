@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { tmpdir } from 'node:os';
 import { test } from 'node:test';
 import { hostFiles, loadConfig } from '../../config/index.ts';
-import { kubeletSettings } from './kubelet-settings.ts';
+import { cgroupEvents, kubeletSettings } from './kubelet-settings.ts';
 
 async function settingsWith(...flags: readonly string[]) {
   const argv = [`--root-dir=${tmpdir()}`, '--fail-swap-on=false', ...flags];
@@ -29,4 +29,12 @@ test('logs that may have no size at all are not rotated', async () => {
   assert.equal((await settingsWith('--container-log-max-size=1Mi')).containerLogs?.maxBytes, 2 ** 20);
   for (const size of ['0', '-1'])
     assert.equal((await settingsWith(`--container-log-max-size=${size}`)).containerLogs, undefined);
+});
+
+test('users of a node hear that it has the older version of cgroups', () => {
+  assert.deepEqual(
+    cgroupEvents('v1').map(({ type, reason }) => [type, reason]),
+    [['Warning', 'CgroupV1']],
+  );
+  assert.deepEqual(cgroupEvents('v2'), []);
 });
