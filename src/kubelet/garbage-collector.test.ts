@@ -71,20 +71,20 @@ test('whoever is short of room waits for the round under way, and is told what c
       story.push(`begin ${scope}`);
       await clock.sleep(1_000, signal);
       story.push(`end ${scope}`);
-      if (scope === 'ended-pods-too') throw new Error('something is left');
+      if (scope === 'terminated-pods-too') throw new Error('something is left');
     },
   });
   const end = new AbortController();
   const run = garbage.run(end.signal);
   garbage.collectSoon();
   await clock.advance(500);
-  const now = assert.rejects(garbage.collectNow('ended-pods-too', end.signal), /something is left/);
-  const then = garbage.collectNow('gone-pods', end.signal);
+  const now = assert.rejects(garbage.collectNow('terminated-pods-too', end.signal), /something is left/);
+  const then = garbage.collectNow('deleted-pods', end.signal);
   await clock.advance(4_000);
   await Promise.all([now, then]);
   assert.deepEqual(
     story,
-    ['gone-pods', 'ended-pods-too', 'gone-pods'].flatMap((scope) => [`begin ${scope}`, `end ${scope}`]),
+    ['deleted-pods', 'terminated-pods-too', 'deleted-pods'].flatMap((scope) => [`begin ${scope}`, `end ${scope}`]),
   );
   end.abort(cancelled('the test ends'));
   await run;

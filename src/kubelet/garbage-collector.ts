@@ -50,7 +50,7 @@ export class GarbageCollector {
   async #round(signal: AbortSignal): Promise<void> {
     const { node } = this.#deps;
     try {
-      await this.collectNow('gone-pods', signal);
+      await this.collectNow('deleted-pods', signal);
       node.mended(trouble, 'Dead containers are removed again');
     } catch (error) {
       if (signal.aborted) return;

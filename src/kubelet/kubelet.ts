@@ -267,10 +267,10 @@ export class Kubelet {
       activePods: () => this.#facts.active(({ metadata: { uid } }) => !this.#pendingAdmissions.has(uid)),
       statistics: this.statistics,
       reclaim: {
-        deleteAllUnusedContainers: (signal) => this.#garbage.collectNow('ended-pods-too', signal),
+        deleteAllUnusedContainers: (signal) => this.#garbage.collectNow('terminated-pods-too', signal),
         deleteUnusedImages: async (signal) => await this.imageGc?.deleteUnusedImages(signal),
       },
-      collectGarbage: (signal) => this.#garbage.collectNow('gone-pods', signal),
+      collectGarbage: (signal) => this.#garbage.collectNow('deleted-pods', signal),
       conditionsChanged: () => cluster?.pressuresChanged(),
     });
     this.#admission = new PodAdmission({

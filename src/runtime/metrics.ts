@@ -8,7 +8,7 @@ export interface StartObserver {
   sandboxStarting(): void;
   sandboxFailed(): void;
   /** The runtime was asked to make one, and answered after so long. */
-  sandboxAsked(runtimeHandler: string, ms: number, outcome: 'made' | 'refused'): void;
+  sandboxAsked(runtimeHandler: string, ms: number, outcome: 'created' | 'failed'): void;
   /** A container is made; not told while it waits for its back-off. */
   containerStarting(type: ContainerType): void;
   containerFailed(type: ContainerType, reason: string): void;
@@ -95,7 +95,7 @@ function sandboxMetrics(registry: MetricRegistry): StartObserver['sandboxAsked']
   });
   return (runtime_handler, ms, outcome) => {
     durations.with({ runtime_handler }).observe(ms / 1_000);
-    if (outcome === 'refused') errors.with({ runtime_handler }).inc();
+    if (outcome === 'failed') errors.with({ runtime_handler }).inc();
   };
 }
 

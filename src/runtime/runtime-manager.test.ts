@@ -74,7 +74,7 @@ async function end(rig: PodRuntimeRig, pod: Pod): Promise<void> {
       if (listed === undefined) return;
       const running = await rig.runtime.observe(listed, rig.signal);
       const { error } = await rig.runtime.killPod({ pod, running, graceSeconds: 2 }, rig.signal);
-      if (error === undefined) await rig.runtime.garbageCollect('gone-pods', rig.signal);
+      if (error === undefined) await rig.runtime.garbageCollect('deleted-pods', rig.signal);
     } catch {
       // As above.
     }

@@ -156,6 +156,8 @@ export class PodRuntime implements AsyncDisposable {
       startObserver,
       sandboxes: new SandboxStarter({ ...parts, startObserver, turns: deps.sandboxTurns ?? anybodysTurn }),
       postStart,
+      hookNotes,
+      images: this.#images,
       actuated,
       resizer: new PodResizer({
         ...parts,
@@ -260,7 +262,7 @@ export class PodRuntime implements AsyncDisposable {
   /** Stops everything of the pod and removes nothing. */
   async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
     this.#actedOn.add(request.running);
-    await this.#containers.giveUpPreparations(request.pod.metadata.uid);
+    await this.#containers.preparations.giveUp(request.pod.metadata.uid);
     return await this.#killer.killPod(request, signal);
   }
 
@@ -293,7 +295,7 @@ export class PodRuntime implements AsyncDisposable {
 
   /** The pod is gone for good: nothing is remembered of it. */
   forgetPod(uid: PodUid): void {
-    void this.#containers.giveUpPreparations(uid);
+    void this.#containers.preparations.giveUp(uid);
     this.reasons.forgetPod(uid);
     this.#killer.forgetPod(uid);
     this.#images.forgetPod(uid);
@@ -308,7 +310,7 @@ export class PodRuntime implements AsyncDisposable {
   held(): Readonly<Record<HeldKind, number>> {
     return {
       kills: this.#killer.size,
-      preparations: this.#containers.preparing,
+      preparations: this.#containers.preparations.size,
       deletions: this.#deletor.size,
       reasons: this.reasons.size,
       crashBackoffs: this.#deps.crashBackoff.size,

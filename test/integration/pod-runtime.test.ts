@@ -114,7 +114,7 @@ describe('the pods of a real containerd', () => {
       return error === undefined ? true : undefined;
     });
     gone.add(pod.metadata.uid);
-    await within(limitMs, 'collect garbage', (signal) => runtime.garbageCollect('gone-pods', signal));
+    await within(limitMs, 'collect garbage', (signal) => runtime.garbageCollect('deleted-pods', signal));
     const left = await observe(pod);
     assert.deepEqual([left.sandboxes, left.containers], [[], []]);
   };

@@ -84,15 +84,6 @@ export class ContainerMaker {
     }
   }
 
-  /** While the sandbox is made, the runtime is asked for the image the container will need. */
-  async lookAhead(
-    { pod, container, seenImages: seen }: Pick<ContainerStart, 'pod' | 'container' | 'seenImages'>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { name, image = '', imagePullPolicy: pullPolicy } = container;
-    await this.#deps.images.lookAhead({ pod, container: { name, image, pullPolicy }, seen }, signal);
-  }
-
   /** What was made and is not used must not start later, by a call that is still on its way. */
   async #removeUnstarted({ observed, container }: ContainerStart, signal: AbortSignal): Promise<void> {
     const unused = observed.containers.filter(

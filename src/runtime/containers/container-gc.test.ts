@@ -19,7 +19,7 @@ describe('garbage collection', () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: crash, b: crash });
     await runTimes(rig, pod, 4);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     const { containers } = await rig.observe(pod);
     assert.deepEqual(containers.map(({ name, restartCount }) => `${name} ${restartCount}`).toSorted(), [
       'a 3',
@@ -35,7 +35,7 @@ describe('garbage collection', () => {
     await rig.kill(pod, 1);
     rig.gone.add(pod.metadata.uid);
     rig.takeCalls();
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.deepEqual(rig.takeCalls().slice(-2), ['stopPodSandbox', 'removePodSandbox']);
     const held = rig.simulated.held();
     assert.deepEqual([held.sandboxes, held.containers, held.names, held.addresses], [0, 0, 0, 0]);
@@ -64,7 +64,7 @@ describe('garbage collection', () => {
     const pod = podOf({ a: {} });
     await rig.sync(pod);
     rig.gone.add(pod.metadata.uid);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     const observed = await rig.observe(pod);
     assert.deepEqual([observed.containers.length, observed.sandboxes.length], [1, 1]);
   });
@@ -82,7 +82,7 @@ describe('garbage collection', () => {
     const pod = podOf({ a: crash });
     await runTimes(rig, pod, 1);
     await rig.kill(pod, 1);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.equal((await rig.observe(pod)).containers.length, 1);
     assert.equal((await rig.machine.names('/logs/pods')).length, 1);
   });
@@ -95,7 +95,7 @@ describe('garbage collection', () => {
       await rig.kill(pod, 1);
       await rig.clock.advance(400_000);
     }
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     const { sandboxes } = await rig.observe(pod);
     assert.deepEqual(
       sandboxes.map(({ attempt }) => attempt),
@@ -117,7 +117,7 @@ describe('garbage collection', () => {
     });
     const pods = ['x', 'y'].map((name) => podOf({ a: crash }, {}, name));
     for (const pod of pods) await runTimes(rig, pod, 3);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     const kept = await Promise.all(pods.map((pod) => rig.observe(pod)));
     assert.deepEqual(
       kept.map(({ containers }) => containers.map(({ restartCount }) => restartCount)),
@@ -139,7 +139,7 @@ describe('garbage collection', () => {
     });
     const pod = podOf({ a: crash });
     await runTimes(rig, pod, 2);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.equal((await rig.observe(pod)).containers.length, 1);
   });
 
@@ -153,13 +153,13 @@ describe('garbage collection', () => {
     }
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'stuck' } as const;
     rig.simulated.setFaults(scriptedFaults({ calls: [{ method: 'removeContainer', fault, times: 1 }] }));
-    await assert.rejects(rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal)), {
+    await assert.rejects(rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal)), {
       code: 'CONTAINER_GC',
       message: /cannot remove the container \w+: stuck$/,
     });
     assert.equal(rig.simulated.containers().length, 1);
     rig.simulated.setFaults(undefined);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.equal(rig.simulated.sandboxes().length, 0);
   });
 
@@ -167,7 +167,7 @@ describe('garbage collection', () => {
     using rig = new PodRuntimeRig();
     const link = '/logs/containers/web_default_a-0123456789abcdef.log';
     await rig.machine.link('/logs/pods/nothing', link);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.equal(await rig.machine.readLink(link), undefined);
   });
 
@@ -183,7 +183,7 @@ describe('garbage collection', () => {
       '00.log',
     ])
       rig.files.write(`${logs}/${name}`, '');
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.deepEqual(await rig.machine.names(logs), ['00.log', '1.log', '1.log.20260101-000000']);
   });
 
@@ -193,7 +193,7 @@ describe('garbage collection', () => {
     await rig.machine.makeDirectory('/logs/pods/default_web_uid-web/a', 0o755);
     await rig.machine.link('/logs/pods/default_web_uid-web/a/0.log', name('r'));
     await rig.machine.link('/logs/pods/default_old_uid-old/a/0.log', name('g'));
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.deepEqual(
       [await rig.machine.readLink(name('r')), await rig.machine.readLink(name('g'))],
       ['/logs/pods/default_web_uid-web/a/0.log', undefined],
@@ -205,7 +205,7 @@ describe('garbage collection', () => {
     rig.gone.add(podUid('uid-gone'));
     for (const path of ['default_old_uid-gone/a/0.log', 'default_web_uid-web/a/0.log', 'audit/today.log'])
       rig.files.write(`/logs/pods/${path}`, 'text');
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.deepEqual(await rig.machine.names('/logs/pods'), ['audit', 'default_web_uid-web']);
   });
 
@@ -224,7 +224,7 @@ describe('garbage collection', () => {
     await rig.clock.advance(100);
     await rig.kill(pod, 1);
     rig.gone.add(pod.metadata.uid);
-    const collect = () => rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    const collect = () => rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     await assert.rejects(collect(), /read-only file system/);
     assert.equal(rig.simulated.containers().length, 1);
     stuck = false;
@@ -238,7 +238,7 @@ describe('garbage collection', () => {
     await runTimes(rig, pod, 3);
     const files = () => rig.files.paths().filter((path) => path.startsWith('/pods/')).length;
     assert.equal(files(), 3);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.equal(files(), 1);
   });
 
@@ -259,7 +259,7 @@ describe('garbage collection', () => {
     });
     rig.gone.add(pod.metadata.uid);
     rig.takeCalls();
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     const calls = rig.takeCalls();
     assert.ok(calls.indexOf('stopContainer') >= 0, calls.join());
     assert.ok(calls.indexOf('stopContainer') < calls.indexOf('removeContainer'), calls.join());

@@ -43,7 +43,7 @@ export interface ContainerGcDeps {
 }
 
 /** Ordinary garbage, or on a node short of disk also what ended pods have left. */
-export type GcScope = 'gone-pods' | 'ended-pods-too';
+export type GcScope = 'deleted-pods' | 'terminated-pods-too';
 
 interface DeadContainer extends RuntimeContainer {
   readonly pod: RuntimePod;
@@ -122,7 +122,7 @@ export class ContainerGc {
   #isGone(uid: PodUid, scope: GcScope): boolean {
     const { pods } = this.#deps;
     if (pods.shouldPodContentBeRemoved(uid)) return true;
-    return scope === 'ended-pods-too' && pods.shouldPodRuntimeBeRemoved(uid);
+    return scope === 'terminated-pods-too' && pods.shouldPodRuntimeBeRemoved(uid);
   }
 
   /** Newest first. One that is only made yet may be about to be started, unless its pod is gone. */

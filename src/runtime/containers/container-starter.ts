@@ -5,7 +5,6 @@ import {
   effectiveResources,
   newestInstance,
   type PodJournal,
-  type PodUid,
   sameResources,
 } from '../../pods/index.ts';
 import type { PostStart } from '../hooks/post-start.ts';
@@ -44,7 +43,8 @@ export class ContainerStarter {
   readonly #deps: ContainerStarterDeps;
   /** Containers whose start the runtime refused: to try those again is in vain. */
   readonly #refused = new LruMap<string, true>({ capacity: rememberedFailures });
-  readonly #preparations = new Preparations();
+  /** Containers that are created ahead of their start. */
+  readonly preparations = new Preparations();
   readonly #story: StartStory;
   readonly #maker: ContainerMaker;
 
@@ -52,11 +52,6 @@ export class ContainerStarter {
     this.#deps = deps;
     this.#story = new StartStory(deps.journal);
     this.#maker = new ContainerMaker({ ...deps, story: this.#story });
-  }
-
-  /** How many containers are made, or being made, ahead of their start. */
-  get preparing(): number {
-    return this.#preparations.size;
   }
 
   /**
@@ -67,20 +62,7 @@ export class ContainerStarter {
     const { uid } = start.pod.metadata;
     if (this.#madeBefore(start) !== undefined || this.#delay(start).kind === 'wait') return;
     const key = { uid, name: start.container.name, fits: fitOf(start) };
-    this.#preparations.begin(key, (inner) => this.#maker.make(start, mayMake, inner), signal);
-  }
-
-  /** What can be known of a container's start before its sandbox is there. Never rejects. */
-  async lookAhead(
-    start: Pick<ContainerStart, 'pod' | 'container' | 'seenImages'>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    await this.#maker.lookAhead(start, signal);
-  }
-
-  /** The pod ends: nothing of it is made ahead any more. */
-  async giveUpPreparations(uid: PodUid): Promise<void> {
-    await this.#preparations.giveUp(uid);
+    this.preparations.begin(key, (inner) => this.#maker.make(start, mayMake, inner), signal);
   }
 
   /** Answers why it does not run, or undefined when it does. Rejects only when the signal is aborted. */
@@ -152,7 +134,7 @@ export class ContainerStarter {
   /** What was made for just this start when the end of the instance before it was announced. */
   async #prepared(start: ContainerStart, signal: AbortSignal): Promise<Prepared> {
     const { uid } = start.pod.metadata;
-    const prepared = await this.#preparations.take(uid, start.container.name, fitOf(start), signal);
+    const prepared = await this.preparations.take(uid, start.container.name, fitOf(start), signal);
     signal.throwIfAborted();
     return prepared;
   }

@@ -33,16 +33,6 @@ export class PostStart {
     if (container.lifecycle?.postStart !== undefined) await this.#deps.hookNotes.postStartDue(pod, id);
   }
 
-  /** The containers of this pod of which nobody saw the hook end. */
-  dueOf({ metadata: { uid } }: Pod): readonly string[] {
-    return this.#deps.hookNotes.postStartsOf(uid);
-  }
-
-  /** The container has ended, and its hook is due no more. */
-  async forget(pod: Pod, containerId: string): Promise<void> {
-    await this.#deps.hookNotes.postStartOver(pod, containerId);
-  }
-
   /**
    * Runs the hook, if the container has one, and stops the container when it fails. Answers why it failed, or
    * undefined. Rejects only when the signal is aborted; the hook is then still due.

@@ -246,7 +246,7 @@ describe('killing a pod', () => {
     const running = await rig.observe(pod);
     await rig.kill(pod);
     rig.gone.add(pod.metadata.uid);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     const result = await rig.done(rig.runtime.killPod({ pod, running }, rig.signal));
     assert.equal(result.error, undefined);
   });

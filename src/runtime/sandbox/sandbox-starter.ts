@@ -100,25 +100,21 @@ export class SandboxStarter {
    * for stopped. Known to be there, it is stopped with the rest of the pod.
    */
   async #run(plan: SandboxPlan, signal: AbortSignal): Promise<RunPodSandboxResponse> {
-    const { clock } = this.#deps;
-    const answer = await letFinish(clock, (inner) => this.#ask(plan, inner), signal);
     signal.throwIfAborted();
-    return answer;
-  }
-
-  async #ask(plan: SandboxPlan, signal: AbortSignal): Promise<RunPodSandboxResponse> {
     const { cri, clock, startObserver } = this.#deps;
     const startMs = clock.monotonicMs();
-    const told = (outcome: 'made' | 'refused') =>
+    const record = (outcome: 'created' | 'failed') =>
       startObserver.sandboxAsked(plan.runtimeHandler, clock.monotonicMs() - startMs, outcome);
+    let response: RunPodSandboxResponse;
     try {
-      const answer = await cri.runPodSandbox(plan, signal);
-      told('made');
-      return answer;
+      response = await letFinish(clock, (inner) => cri.runPodSandbox(plan, inner), signal);
+      record('created');
     } catch (error) {
-      told('refused');
+      record('failed');
       throw error;
     }
+    signal.throwIfAborted();
+    return response;
   }
 
   /** The sandbox of that attempt, if it is there after all. */

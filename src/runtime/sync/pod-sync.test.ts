@@ -88,7 +88,7 @@ describe('syncing a pod', () => {
     assert.equal(await rig.machine.readLink(link), '/logs/pods/default_web_uid-web/a/0.log');
     await rig.kill(pod, 1);
     rig.gone.add(pod.metadata.uid);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.equal(await rig.machine.readLink(link), undefined);
   });
 
@@ -370,7 +370,7 @@ describe('the calls in the life of a pod', () => {
     await rig.kill(pod);
     rig.gone.add(pod.metadata.uid);
     rig.takeCalls();
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     assert.deepEqual(
       rig.takeCalls().filter((call) => !call.startsWith('list')),
       ['containerStatus', 'removeContainer', 'stopPodSandbox', 'removePodSandbox'],

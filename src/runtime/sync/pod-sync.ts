@@ -16,7 +16,9 @@ import type { ContainerStart } from '../containers/container-creator.ts';
 import type { ContainerRemover } from '../containers/container-deletor.ts';
 import type { ContainerStarter } from '../containers/container-starter.ts';
 import { restoreContainer } from '../containers/labels.ts';
+import type { HookNotes } from '../hooks/lifecycle-hooks.ts';
 import type { PostStart } from '../hooks/post-start.ts';
+import type { ImageManager } from '../images/image-manager.ts';
 import type { ContainerKill, PodKiller } from '../kill/pod-killer.ts';
 import { containerTypeOf, type StartObserver } from '../metrics.ts';
 import type { PlanContext, PodActions } from '../plan/pod-actions.ts';
@@ -53,8 +55,10 @@ export interface PodSyncDeps {
   readonly remover: ContainerRemover;
   readonly sandboxes: SandboxStarter;
   readonly containers: ContainerStarter;
+  readonly images: Pick<ImageManager, 'lookAhead'>;
   readonly startObserver: StartObserver;
   readonly postStart: PostStart;
+  readonly hookNotes: HookNotes;
   readonly actuated: ActuatedResources;
   readonly resizer: PodResizer;
 }
@@ -209,7 +213,7 @@ export class PodSync {
 
   /** What an earlier kubelet began with a container comes before what is begun now. */
   async #resumePostStarts(signal: AbortSignal): Promise<void> {
-    for (const due of this.#deps.postStart.dueOf(this.#request.pod)) {
+    for (const due of this.#deps.hookNotes.postStartsOf(this.#request.pod.metadata.uid)) {
       if (!this.#stopped.has(due)) await this.#resumePostStart(due, signal);
     }
   }
@@ -217,7 +221,7 @@ export class PodSync {
   async #resumePostStart(due: string, signal: AbortSignal): Promise<void> {
     const { pod, observed } = this.#request;
     const found = observed.containers.find(({ id }) => id === due);
-    if (found?.state === 'exited') return await this.#deps.postStart.forget(pod, due);
+    if (found?.state === 'exited') return await this.#deps.hookNotes.postStartOver(pod, due);
     const all = [...initContainersOf(pod), ...pod.spec.containers];
     const container = all.find(({ name }) => name === found?.name);
     if (container === undefined || found?.state !== 'running') return;
@@ -252,29 +256,22 @@ export class PodSync {
       const started = await this.#start(container, sandbox, signal);
       if (!started && !isSidecar(container)) return;
     }
-    await this.#startRegular(regular, sandbox, signal);
+    for (const [index, container] of regular.entries()) {
+      const next = regular[index + 1];
+      const created = next === undefined ? undefined : () => this.#prepare(next, sandbox, signal);
+      await this.#start(container, sandbox, signal, created);
+    }
   }
 
   async #lookAhead(container: Container | undefined, signal: AbortSignal): Promise<void> {
     if (container === undefined || !this.#plan.createSandbox) return;
-    const { pod } = this.#request;
-    await this.#deps.containers.lookAhead({ pod, container, seenImages: this.#seenImages }, signal);
+    const { name, image = '', imagePullPolicy: pullPolicy } = container;
+    const request = { pod: this.#request.pod, container: { name, image, pullPolicy }, seen: this.#seenImages };
+    await this.#deps.images.lookAhead(request, signal);
   }
 
-  /** They start one after the other, but while one starts the next is made. */
-  async #startRegular(
-    containers: readonly Container[],
-    sandbox: ReadySandbox,
-    signal: AbortSignal,
-  ): Promise<void> {
-    for (const [index, container] of containers.entries()) {
-      const next = containers[index + 1];
-      const made = next === undefined ? undefined : () => this.#makeAhead(next, sandbox, signal);
-      await this.#start(container, sandbox, signal, made);
-    }
-  }
-
-  #makeAhead(container: Container, sandbox: ReadySandbox, signal: AbortSignal): void {
+  /** Creates the next regular container while the runtime starts the one before it. */
+  #prepare(container: Container, sandbox: ReadySandbox, signal: AbortSignal): void {
     this.#deps.containers.prepare(this.#startOf(container, sandbox), () => !signal.aborted, signal);
   }
 

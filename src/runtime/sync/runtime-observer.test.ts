@@ -84,7 +84,7 @@ describe('looking at the runtime', () => {
     assert.ok(listed !== undefined);
     await rig.kill(pod);
     rig.gone.add(pod.metadata.uid);
-    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
     const observed = await rig.done(rig.runtime.observe(listed, rig.signal));
     assert.deepEqual([observed.sandboxes, observed.containers], [[], []]);
   });

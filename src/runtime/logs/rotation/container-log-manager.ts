@@ -236,10 +236,10 @@ export class ContainerLogManager {
 
   /** A log that is not there was taken away, or not begun anew after it was rotated: the runtime makes another. */
   async #sizeOf({ id, logPath }: LoggingContainer, signal: AbortSignal): Promise<number> {
-    const { files } = this.#deps;
+    const { cri, files } = this.#deps;
     const found = await files.size(logPath);
     if (found !== undefined) return found;
-    await this.#rotator.reopen(id, signal);
+    await cri.reopenContainerLog({ containerId: id }, signal);
     const made = await files.size(logPath);
     if (made !== undefined) return made;
     throw new KubelingError('FILE_READ', `Cannot find the log ${logPath} though the runtime has opened it`);

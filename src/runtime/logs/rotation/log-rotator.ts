@@ -39,21 +39,16 @@ export class LogRotator {
    * name. Rejects with what went wrong.
    */
   async rotate(containerId: string, path: string, owner: LogOwner, signal: AbortSignal): Promise<void> {
-    const { files } = this.#deps;
+    const { cri, files } = this.#deps;
     const rotated = await this.#rotatedName(path, owner);
     await this.#withRoom(path, owner, () => files.rename(path, rotated));
     try {
-      await this.#withRoom(path, owner, () => this.reopen(containerId, signal));
+      await this.#withRoom(path, owner, async () => void (await cri.reopenContainerLog({ containerId }, signal)));
     } catch (error) {
       // A runtime that did it though it does not say so has made another file by now; that one stays.
       await files.putBack(rotated, path);
       throw error;
     }
-  }
-
-  /** The runtime closes the file it writes to and opens the one that has the name of the log. */
-  async reopen(containerId: string, signal: AbortSignal): Promise<void> {
-    await this.#deps.cri.reopenContainerLog({ containerId }, signal);
   }
 
   /** Removes what is too much; answers what is to be compressed, as paths. */
