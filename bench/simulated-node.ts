@@ -6,7 +6,7 @@ import type { ClusterNode } from '../src/kubelet/cluster/index.ts';
 import { Kubelet } from '../src/kubelet/index.ts';
 import { type Logger, MetricRegistry, type Random, seededRandom } from '../src/lib/index.ts';
 import type { StoredObject } from '../src/local-api/api/stored-object.ts';
-import { memoryVolumeParts } from '../src/runtime/index.ts';
+import { memorySubPaths } from '../src/runtime/index.ts';
 import { memoryRuntimeFiles } from '../test/fakes/memory-runtime-files.ts';
 import { MemoryManifestFiles } from '../test/fakes/memory-source-files.ts';
 import { scriptedProber } from '../test/fakes/scripted-prober.ts';
@@ -96,7 +96,7 @@ export class SimulatedNode {
     const machine = {
       manifests,
       files: memoryRuntimeFiles(this.#files),
-      volumeParts: memoryVolumeParts((path) => this.#files.read(path)),
+      volumeParts: memorySubPaths((path) => this.#files.read(path)),
       cgroups: this.#cgroups,
       prober: scriptedProber({ clock }),
       httpGet: unreachable,

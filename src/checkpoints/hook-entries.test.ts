@@ -25,37 +25,37 @@ function aNode() {
 describe('the notes on hooks', () => {
   it('have the containers whose postStart hook has not ended, in the order they were started', async () => {
     const { hooks, notes } = aNode();
-    await hooks.postStartDue(pod, 'a');
-    assert.deepEqual(hooks.postStartsOf(podUid('other')), []);
-    await hooks.postStartDue(pod, 'b');
-    await hooks.postStartDue(pod, 'b');
-    assert.deepEqual(hooks.postStartsOf(uid), ['a', 'b']);
-    await hooks.postStartOver(pod, 'a');
-    assert.deepEqual(hooks.postStartsOf(uid), ['b']);
-    await hooks.postStartOver(pod, 'b');
+    await hooks.recordPostStart(pod, 'a');
+    assert.deepEqual(hooks.pendingPostStarts(podUid('other')), []);
+    await hooks.recordPostStart(pod, 'b');
+    await hooks.recordPostStart(pod, 'b');
+    assert.deepEqual(hooks.pendingPostStarts(uid), ['a', 'b']);
+    await hooks.clearPostStart(pod, 'a');
+    assert.deepEqual(hooks.pendingPostStarts(uid), ['b']);
+    await hooks.clearPostStart(pod, 'b');
     assert.equal('postStarts' in notes(), false);
   });
 
   it('have when a preStop hook was begun and how long its container has, until it has stopped', async () => {
     const { hooks, clock, notes } = aNode();
-    await hooks.preStopBegun(pod, 'a', 30);
+    await hooks.recordPreStop(pod, 'a', 30);
     await clock.advance(12_000);
-    assert.deepEqual(hooks.preStopOf(uid, 'a'), { usedMs: 12_000, msLeft: 18_000 });
-    assert.equal(hooks.preStopOf(uid, 'b'), undefined);
+    assert.deepEqual(hooks.startedPreStop(uid, 'a'), { usedMs: 12_000, msLeft: 18_000 });
+    assert.equal(hooks.startedPreStop(uid, 'b'), undefined);
     await clock.advance(60_000);
-    assert.equal(hooks.preStopOf(uid, 'a')?.msLeft, 1_000);
-    await hooks.stopped(pod, 'a');
+    assert.equal(hooks.startedPreStop(uid, 'a')?.msLeft, 1_000);
+    await hooks.containerStopped(pod, 'a');
     assert.equal('preStops' in notes(), false);
   });
 
   it('do not grow without end where containers end unseen', async () => {
     const { hooks, notes } = aNode();
     for (let index = 0; index < 100; index++) {
-      await hooks.preStopBegun(pod, `id-${index}`, 30);
-      await hooks.postStartDue(pod, `id-${index}`);
+      await hooks.recordPreStop(pod, `id-${index}`, 30);
+      await hooks.recordPostStart(pod, `id-${index}`);
     }
-    assert.deepEqual([hooks.postStartsOf(uid).length, hooks.postStartsOf(uid).at(-1)], [32, 'id-99']);
+    assert.deepEqual([hooks.pendingPostStarts(uid).length, hooks.pendingPostStarts(uid).at(-1)], [32, 'id-99']);
     assert.equal(Object.keys(notes().preStops ?? {}).length, 32);
-    assert.notEqual(hooks.preStopOf(uid, 'id-99'), undefined);
+    assert.notEqual(hooks.startedPreStop(uid, 'id-99'), undefined);
   });
 });

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
-import type { HookNotes } from '../runtime/index.ts';
+import type { HookCheckpoint } from '../runtime/index.ts';
 import { type NotedTermination, type PodNotes, terminationMsLeft } from './checkpoint-entry.ts';
 
 export interface NotedHooksDeps {
@@ -13,30 +13,30 @@ export interface NotedHooksDeps {
 const mostOfAKind = 32;
 
 /** How far the hooks of a pod's containers have come, among the other notes on the pod. */
-export function notedHooks({ clock, get, change }: NotedHooksDeps): HookNotes {
+export function notedHooks({ clock, get, change }: NotedHooksDeps): HookCheckpoint {
   return {
-    postStartDue: ({ metadata }, containerId) =>
+    recordPostStart: ({ metadata }, containerId) =>
       change(metadata.uid, (notes) => {
         const due = [...withoutPostStart(notes, containerId), containerId];
         return { ...notes, postStarts: due.slice(-mostOfAKind) };
       }),
-    postStartOver: ({ metadata }, containerId) =>
+    clearPostStart: ({ metadata }, containerId) =>
       change(metadata.uid, ({ postStarts = [], ...notes }) => {
         const left = withoutPostStart({ postStarts }, containerId);
         return left.length === 0 ? notes : { ...notes, postStarts: left };
       }),
-    postStartsOf: (uid) => get(uid)?.postStarts ?? [],
-    preStopBegun: ({ metadata }, containerId, graceSeconds) =>
+    pendingPostStarts: (uid) => get(uid)?.postStarts ?? [],
+    recordPreStop: ({ metadata }, containerId, graceSeconds) =>
       change(metadata.uid, (notes) =>
         withPreStop(notes, containerId, { sinceMs: clock.now(), graceSeconds }),
       ),
-    preStopOf: (uid, containerId) => {
+    startedPreStop: (uid, containerId) => {
       const begun = get(uid)?.preStops?.[containerId];
       if (begun === undefined) return undefined;
       const nowMs = clock.now();
       return { usedMs: Math.max(0, nowMs - begun.sinceMs), msLeft: terminationMsLeft(begun, nowMs) };
     },
-    stopped: ({ metadata }, containerId) =>
+    containerStopped: ({ metadata }, containerId) =>
       change(metadata.uid, (notes) => withoutPreStop(notes, containerId)),
   };
 }

@@ -10,7 +10,7 @@ import {
   sameJson,
   sourceOf,
 } from '../pods/index.ts';
-import type { HookNotes, RuntimeFiles, StartNotes } from '../runtime/index.ts';
+import type { HookCheckpoint, RuntimeFiles, StartCheckpoint } from '../runtime/index.ts';
 import type { BoundNotes } from '../volumes/index.ts';
 import {
   decodeNotes,
@@ -59,7 +59,7 @@ const writeOptions = { mode: 0o600, survives: 'crash' } as const;
  * settles when it is on disk, or cannot be for now. A note that is not written is lost to the next kubelet only.
  */
 export class PodNotebook {
-  readonly hooks: HookNotes;
+  readonly hooks: HookCheckpoint;
   readonly #deps: NotebookDeps;
   readonly #pages = new Map<PodUid, Page>();
   /** Empty while nobody knows. */
@@ -192,10 +192,10 @@ export class PodNotebook {
   }
 
   /** What is known of a start that an earlier kubelet has asked for, or this one. */
-  readonly starts: StartNotes = {
-    underWay: ({ metadata }, containerId) =>
+  readonly starts: StartCheckpoint = {
+    recordStart: ({ metadata }, containerId) =>
       this.#change(metadata.uid, (notes) => ({ ...notes, startUnderWay: containerId })),
-    answered: ({ metadata }, containerId) =>
+    clearStart: ({ metadata }, containerId) =>
       this.#change(metadata.uid, ({ startUnderWay, ...notes }) =>
         startUnderWay === undefined || startUnderWay === containerId ? notes : { ...notes, startUnderWay },
       ),

@@ -84,7 +84,10 @@ test('whoever is short of room waits for the round under way, and is told what c
   await Promise.all([now, then]);
   assert.deepEqual(
     story,
-    ['deleted-pods', 'terminated-pods-too', 'deleted-pods'].flatMap((scope) => [`begin ${scope}`, `end ${scope}`]),
+    ['deleted-pods', 'terminated-pods-too', 'deleted-pods'].flatMap((scope) => [
+      `begin ${scope}`,
+      `end ${scope}`,
+    ]),
   );
   end.abort(cancelled('the test ends'));
   await run;

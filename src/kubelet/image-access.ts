@@ -71,7 +71,7 @@ export class ImageAccess {
     if (records === undefined) return;
     try {
       const { images } = await this.#deps.cri.listImages({}, signal);
-      await records.settleLeftovers(images, signal);
+      await records.resolveInterrupted(images, signal);
     } catch (error) {
       if (signal.aborted) return;
       this.#deps.logger.warn('Cannot settle image pulls of an earlier kubelet', {

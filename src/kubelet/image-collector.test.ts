@@ -17,7 +17,7 @@ test('every five minutes, and told from the second failure in a row on', async (
     logger: collectLogs(clock).logger,
     node: { event: (event) => events.push(event) },
     manager: {
-      isOn: true,
+      isEnabled: true,
       detect: () => assert.fail('it is on'),
       collect: async () => {
         ranAtMs.push(clock.monotonicMs());

@@ -8,7 +8,7 @@ export interface ImageCollectorDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly node: Pick<NodeJournal, 'event'>;
-  readonly manager: Pick<ImageGcManager, 'detect' | 'collect' | 'isOn'>;
+  readonly manager: Pick<ImageGcManager, 'detect' | 'collect' | 'isEnabled'>;
 }
 
 /** Not in the way of pods that start with the node. */
@@ -36,7 +36,7 @@ export class ImageCollector {
   async #round(signal: AbortSignal): Promise<void> {
     const { manager, logger, node } = this.#deps;
     try {
-      await (manager.isOn ? manager.collect(signal) : manager.detect(signal));
+      await (manager.isEnabled ? manager.collect(signal) : manager.detect(signal));
       if (this.#failures > 0) logger.info('Images nobody uses can be removed again');
       this.#failures = 0;
     } catch (error) {

@@ -3,7 +3,7 @@ import { mountPoints, PodDirectories, PodNotebook, podsDirOf } from '../checkpoi
 import { type PluginHandler, PluginRegistry } from '../plugins/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import { matchesNodeSelector } from '../resources/index.ts';
-import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
+import { CrashBackoff, idsPerBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
 import {
   BlockVolumes,
   ClaimVolumes,
@@ -98,7 +98,7 @@ export class KeptPods {
       logger,
       files,
       podsDir,
-      idsPerPod: settings.idsPerPod ?? idsOfBlock,
+      idsPerPod: settings.idsPerPod ?? idsPerBlock,
       ids: settings.userIds,
     });
     this.notes = new PodNotebook({
@@ -134,13 +134,13 @@ export class KeptPods {
     this.crashBackoff = new CrashBackoff({
       random,
       maxMs: settings.maxRestartWaitMs,
-      keep: (uid, entries) => this.notes.restarted(uid, entries),
+      persist: (uid, entries) => this.notes.restarted(uid, entries),
     });
   }
 
   /** What earlier kubelets have noted; before anything is done to a pod. */
   async open(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.notes.open(), this.users.open(), this.#quotas.open(signal)]);
+    await Promise.all([this.notes.open(), this.users.restore(), this.#quotas.open(signal)]);
     this.crashBackoff.restore(this.notes.restarts(), this.#clock.now());
   }
 

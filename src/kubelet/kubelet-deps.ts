@@ -12,7 +12,7 @@ import type {
   SliceKeeper,
   WatchMemory,
 } from '../resources/index.ts';
-import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
+import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, SubPaths } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { StatsMachine } from '../stats/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
@@ -27,7 +27,7 @@ export interface NodeMachine {
   /** Asks pods how they are; over the machine's network unless given. */
   readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;
-  readonly volumeParts: VolumeParts;
+  readonly volumeParts: SubPaths;
   /** For container logs that are full; they grow on unless given. */
   readonly logFiles?: RotationFiles | undefined;
   /** For volumes that are filled from here; pods cannot have any unless given. */

@@ -27,7 +27,7 @@ import {
   type ImageGcManager,
   LogFollowers,
   type PodLimitsAccess,
-  type PodRuntime,
+  type RuntimeManager,
   type Surplus,
 } from '../runtime/index.ts';
 import type { StreamingHost } from '../server/index.ts';
@@ -104,7 +104,7 @@ export class Kubelet {
   readonly #deps: KubeletDeps;
   readonly #journal: PodJournal;
   readonly #queue: WorkQueue<PodUid>;
-  readonly #runtime: PodRuntime;
+  readonly #runtime: RuntimeManager;
   readonly #cgroups: CgroupUpkeep;
   readonly #podCgroups: PodCgroups;
   readonly #garbage: GarbageCollector;
@@ -488,7 +488,7 @@ export class Kubelet {
     return {
       ...named('workers', workers.remembered),
       ...named('pleg', pleg.remembered),
-      ...named('runtime', this.#runtime.held()),
+      ...named('runtime', this.#runtime.pending()),
       ...named('probes', this.probes.held()),
       ...named('resources', this.#allocation.held()),
       statuses: statuses.size,
@@ -544,7 +544,11 @@ export class Kubelet {
     this.#deps.cluster?.tokens.forgetPod(uid);
   }
 
-  #makeRuntime(cgroups: PodCgroups, podLimits: PodLimitsAccess | undefined, runtimeName: string): PodRuntime {
+  #makeRuntime(
+    cgroups: PodCgroups,
+    podLimits: PodLimitsAccess | undefined,
+    runtimeName: string,
+  ): RuntimeManager {
     return makePodRuntime(this.#settings, this.#deps, {
       runtimeName,
       journal: this.#journal,

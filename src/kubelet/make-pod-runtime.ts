@@ -1,12 +1,12 @@
 import type { PodJournal } from '../pods/index.ts';
 import type { PodCgroups } from '../resources/index.ts';
 import {
-  cpuTimesIn,
   type GcPods,
   type PodLimitsAccess,
-  PodRuntime,
+  parseCpuTimes,
+  RuntimeManager,
   resizeDurations,
-  SandboxTurns,
+  SandboxLimiter,
   startMetrics,
 } from '../runtime/index.ts';
 import type { ImageAccess } from './image-access.ts';
@@ -44,11 +44,11 @@ export function makePodRuntime(
   settings: KubeletSettings,
   deps: KubeletDeps,
   parts: PodRuntimeParts,
-): PodRuntime {
+): RuntimeManager {
   const { runtimeName, journal, kept, images, pods, podLimits, allocation } = parts;
   const { clock, random, logger, cri, machine, metrics } = deps;
   const { podLogsDir, logLinksDir, pulls, gc } = settings;
-  const runtime: PodRuntime = new PodRuntime({
+  const runtime: RuntimeManager = new RuntimeManager({
     cri,
     clock,
     random,
@@ -56,10 +56,10 @@ export function makePodRuntime(
     journal,
     files: machine.files,
     planner: plannerOf(settings, deps, parts),
-    sandboxTurns: new SandboxTurns({
+    sandboxLimiter: new SandboxLimiter({
       clock,
       processors: Math.ceil(settings.capacity.milliCpu / 1_000),
-      cpuTimes: async () => cpuTimesIn(await machine.readFile('/proc/stat')),
+      cpuTimes: async () => parseCpuTimes(await machine.readFile('/proc/stat')),
     }),
     crashBackoff: kept.crashBackoff,
     hooks: makeHooks(settings, {
@@ -68,15 +68,15 @@ export function makePodRuntime(
       nodeIps: parts.nodeIps,
       podIps: (uid, signal) => runtime.podIps(uid, signal),
     }),
-    hookNotes: kept.notes.hooks,
+    hookCheckpoint: kept.notes.hooks,
     credentials: images.credentials,
     pullRecords: images.records,
     imageLeases: images.leases,
     startObserver: startMetrics(metrics),
-    startNotes: kept.notes.starts,
-    aboutToStop: (uid) => kept.notes.keepDeadline(uid),
+    startCheckpoint: kept.notes.starts,
+    beforeStop: (uid) => kept.notes.keepDeadline(uid),
     actuated: allocation.actuated,
-    allocationKept: () => allocation.allocated.settled(),
+    allocationPersisted: () => allocation.allocated.settled(),
     podLimits,
     resizeObserver: resizeDurations(metrics),
     pods,

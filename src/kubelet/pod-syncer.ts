@@ -21,7 +21,7 @@ import {
   type SyncPodRequest,
   type SyncPodResult,
   type WaitingReason,
-  withUnansweredStart,
+  withInterruptedStart,
 } from '../runtime/index.ts';
 import { generatePodStatus, rejectedPodStatus, saysRestartingAll } from '../status/index.ts';
 import type { VolumeManager } from '../volumes/index.ts';
@@ -125,7 +125,7 @@ export class KubeletPodSyncer implements PodSyncer {
   async syncPod(context: SyncPodContext, signal: AbortSignal): Promise<'terminal' | 'not-terminal'> {
     const { pod } = context;
     const { startUnderWay } = this.#deps.notes.get(pod.metadata.uid) ?? {};
-    const observed = withUnansweredStart(context.observed, startUnderWay);
+    const observed = withInterruptedStart(context.observed, startUnderWay);
     this.#deps.resizes.see(pod, observed);
     const status = this.#publish(pod, observed, 'active');
     if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) {

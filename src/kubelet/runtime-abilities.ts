@@ -1,10 +1,10 @@
 import type { StatusResponse } from '../cri/index.ts';
-import type { HandlerAbilities } from '../runtime/index.ts';
+import type { HandlerFeatures } from '../runtime/index.ts';
 
 /** What the runtime says it can do. An old one says nothing, which counts as unable. */
 export interface RuntimeAbilities {
   /** By name; the runtime's own choice has the empty one. None when it does not tell. */
-  readonly handlers: ReadonlyMap<string, HandlerAbilities>;
+  readonly handlers: ReadonlyMap<string, HandlerFeatures>;
   /** Whether containers can have just the groups their pod names. */
   readonly strictGroups: boolean;
 }

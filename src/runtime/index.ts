@@ -56,19 +56,23 @@ export {
 } from './containers/security-context.ts';
 export { type KnownServices, serviceVariables } from './containers/service-variables.ts';
 export { specHash } from './containers/spec-hash.ts';
-export { noStartNotes, type StartNotes, withUnansweredStart } from './containers/start-checkpoint.ts';
-export { memoryVolumeParts, realVolumeParts, type VolumeParts } from './containers/subpaths.ts';
 export {
-  type BegunPreStop,
-  type HookNotes,
+  noStartCheckpoint,
+  type StartCheckpoint,
+  withInterruptedStart,
+} from './containers/start-checkpoint.ts';
+export { hostSubPaths, memorySubPaths, type SubPaths } from './containers/subpaths.ts';
+export {
+  type HookCheckpoint,
   type HookObserver,
   type HookRunner,
   type HookTarget,
   hookMetrics,
   LifecycleHooks,
   type LifecycleHooksDeps,
-  noHookNotes,
+  noHookCheckpoint,
   noHooks,
+  type StartedPreStop,
 } from './hooks/lifecycle-hooks.ts';
 export {
   type DockerConfig,
@@ -99,7 +103,7 @@ export {
   type PluginSpec,
   type PodTokenRequest,
   pluginMetrics,
-  type ServiceAccountFacts,
+  type ServiceAccountInfo,
   type ServiceAccounts,
 } from './images/credentials/plugin-provider.ts';
 export {
@@ -127,14 +131,14 @@ export { type PullEnd, PullRecords, type PullRecordsDeps } from './images/pull-r
 export { RecordFiles, type RecordFilesDeps } from './images/pull-records/record-files.ts';
 export { type ContainerKill, type KillablePod, type KillPodRequest, PodKiller } from './kill/pod-killer.ts';
 export {
-  type ChosenInstance,
   type ContainerLogRequest,
   ContainerLogs,
   type ContainerLogsDeps,
-  chooseLogInstance,
   LogFollowers,
+  type LogInstanceSelector,
   type OpenedLog,
-  type WantedInstance,
+  type SelectedLogInstance,
+  selectLogInstance,
 } from './logs/container-logs.ts';
 export type { LogView } from './logs/log-decoder.ts';
 export type { LogFiles, LogHandle, LogHint } from './logs/log-files.ts';
@@ -188,10 +192,10 @@ export type {
 export type { ActuatedResources } from './resize/actuated-resources.ts';
 export type { PodLimits, PodLimitsAccess } from './resize/pod-limits.ts';
 export {
-  PodRuntime,
-  type PodRuntimeDeps,
-  type PodRuntimeSettings,
   type RestartRequest,
+  RuntimeManager,
+  type RuntimeManagerDeps,
+  type RuntimeManagerSettings,
 } from './runtime-manager.ts';
 export {
   type ClusterDns,
@@ -212,17 +216,17 @@ export {
 } from './sandbox/hostname.ts';
 export {
   type FoundClass,
-  type HandlerAbilities,
+  type HandlerFeatures,
   handlersAsClasses,
   type RuntimeClasses,
   runtimeHandlerOf,
 } from './sandbox/runtime-classes.ts';
 export { decideSandbox, type SandboxDecision } from './sandbox/sandbox-changed.ts';
 export { type PlannedSandboxConfig, type SandboxInputs, sandboxConfig } from './sandbox/sandbox-config.ts';
-export { cpuTimesIn, SandboxTurns } from './sandbox/sandbox-limiter.ts';
+export { parseCpuTimes, SandboxLimiter } from './sandbox/sandbox-limiter.ts';
 export { type SysctlRules, sysctlProblem } from './sandbox/sysctls.ts';
 export {
-  idsOfBlock,
+  idsPerBlock,
   type PodUsersDeps,
   podUsers,
   UserNamespaces,

@@ -11,8 +11,8 @@ test('starts, failures and pulls are counted under the names dashboards know', a
   const observer = startMetrics(registry);
   observer.sandboxStarting();
   observer.sandboxFailed();
-  observer.sandboxAsked('', 20, 'created');
-  observer.sandboxAsked('gvisor', 20, 'failed');
+  observer.runPodSandbox('', 20, 'created');
+  observer.runPodSandbox('gvisor', 20, 'failed');
   observer.containerStarting('init_container');
   observer.containerFailed('init_container', 'ErrImagePull');
   for (const bytes of [undefined, 0n, 1n, 10n << 20n, (10n << 20n) + 1n, 101n << 30n])

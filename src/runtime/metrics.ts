@@ -8,7 +8,7 @@ export interface StartObserver {
   sandboxStarting(): void;
   sandboxFailed(): void;
   /** The runtime was asked to make one, and answered after so long. */
-  sandboxAsked(runtimeHandler: string, ms: number, outcome: 'created' | 'failed'): void;
+  runPodSandbox(runtimeHandler: string, ms: number, outcome: 'created' | 'failed'): void;
   /** A container is made; not told while it waits for its back-off. */
   containerStarting(type: ContainerType): void;
   containerFailed(type: ContainerType, reason: string): void;
@@ -19,7 +19,7 @@ export interface StartObserver {
 export const unobservedStarts: StartObserver = {
   sandboxStarting() {},
   sandboxFailed() {},
-  sandboxAsked() {},
+  runPodSandbox() {},
   containerStarting() {},
   containerFailed() {},
   imagePulled() {},
@@ -72,7 +72,7 @@ export function startMetrics(registry: MetricRegistry): StartObserver {
   return {
     sandboxStarting: () => pods.inc(),
     sandboxFailed: () => podErrors.inc(),
-    sandboxAsked: sandboxMetrics(registry),
+    runPodSandbox: sandboxMetrics(registry),
     containerStarting: (container_type) => containers.with({ container_type }).inc(),
     containerFailed: (container_type, code) => containerErrors.with({ container_type, code }).inc(),
     imagePulled: (ms, bytes) => pulls.with({ image_size_in_bytes: imageSize(bytes) }).observe(ms / 1_000),
@@ -80,7 +80,7 @@ export function startMetrics(registry: MetricRegistry): StartObserver {
 }
 
 /** By the class the runtime runs it in: empty for the runtime's own choice. */
-function sandboxMetrics(registry: MetricRegistry): StartObserver['sandboxAsked'] {
+function sandboxMetrics(registry: MetricRegistry): StartObserver['runPodSandbox'] {
   const labels = ['runtime_handler'] as const;
   const durations = registry.histogram({
     name: 'kubelet_run_podsandbox_duration_seconds',

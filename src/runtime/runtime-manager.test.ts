@@ -101,7 +101,7 @@ describe('pods on a runtime that fails in every way', () => {
       for (const pod of pods) rig.runtime.forgetPod(pod.metadata.uid);
       const { sandboxes, containers, names, addresses, calls } = rig.simulated.held();
       assert.deepEqual(
-        Object.entries({ sandboxes, containers, names, addresses, calls, ...rig.runtime.held() }).filter(
+        Object.entries({ sandboxes, containers, names, addresses, calls, ...rig.runtime.pending() }).filter(
           ([, count]) => count !== 0,
         ),
         [],

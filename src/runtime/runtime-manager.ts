@@ -7,10 +7,10 @@ import { ContainerStarter } from './containers/container-starter.ts';
 import { restorePod } from './containers/labels.ts';
 import { PodStreams } from './containers/pod-streams.ts';
 import type { RuntimeFiles } from './containers/runtime-files.ts';
-import { noStartNotes, type StartNotes } from './containers/start-checkpoint.ts';
+import { noStartCheckpoint, type StartCheckpoint } from './containers/start-checkpoint.ts';
 import type { HookRunner } from './hooks/lifecycle-hooks.ts';
-import { type HookNotes, noHookNotes } from './hooks/lifecycle-hooks.ts';
-import { PostStart } from './hooks/post-start.ts';
+import { type HookCheckpoint, noHookCheckpoint } from './hooks/lifecycle-hooks.ts';
+import { PostStartHooks } from './hooks/post-start.ts';
 import type { CredentialProvider } from './images/credentials/keyring.ts';
 import { ImageLeases } from './images/gc/image-leases.ts';
 import { ImageManager } from './images/image-manager.ts';
@@ -25,19 +25,19 @@ import {
   type ActuatedResources,
   actuatedOf,
   memoryActuated,
-  noteCreated,
+  recordPodCgroup,
 } from './resize/actuated-resources.ts';
 import { noPodLimits, type PodLimitsAccess } from './resize/pod-limits.ts';
 import { PodResizer, type PodResizerDeps } from './resize/pod-resizer.ts';
 import { isResizeInProgress } from './resize/resize-plan.ts';
-import { anybodysTurn, type Turns } from './sandbox/sandbox-limiter.ts';
+import { noSandboxLimit, type SandboxLimit } from './sandbox/sandbox-limiter.ts';
 import { SandboxStarter } from './sandbox/sandbox-starter.ts';
 import { PodSync, type PodSyncDeps, type SyncPodRequest } from './sync/pod-sync.ts';
 import { ReasonCache } from './sync/reason-cache.ts';
 import { RuntimeObserver } from './sync/runtime-observer.ts';
 import type { KillResult, SyncPodResult } from './sync/sync-result.ts';
 
-export interface PodRuntimeDeps {
+export interface RuntimeManagerDeps {
   readonly cri: CriClient;
   readonly clock: Clock;
   readonly random: Random;
@@ -46,7 +46,7 @@ export interface PodRuntimeDeps {
   readonly files: RuntimeFiles;
   readonly planner: PodPlanner;
   /** Left out, all sandboxes are made at once. */
-  readonly sandboxTurns?: Turns;
+  readonly sandboxLimiter?: SandboxLimit;
   readonly crashBackoff: CrashBackoff;
   readonly hooks: HookRunner;
   readonly credentials: CredentialProvider;
@@ -54,20 +54,20 @@ export interface PodRuntimeDeps {
   /** Against whoever removes images; nobody does unless given. */
   readonly imageLeases?: ImageLeases | undefined;
   readonly pods: GcPods;
-  readonly settings: PodRuntimeSettings;
+  readonly settings: RuntimeManagerSettings;
   readonly startObserver?: StartObserver | undefined;
-  readonly startNotes?: StartNotes | undefined;
-  readonly aboutToStop?: ((uid: PodUid) => Promise<void>) | undefined;
-  readonly hookNotes?: HookNotes | undefined;
+  readonly startCheckpoint?: StartCheckpoint | undefined;
+  readonly beforeStop?: ((uid: PodUid) => Promise<void>) | undefined;
+  readonly hookCheckpoint?: HookCheckpoint | undefined;
   /** What the runtime was told of resources outlives this process only where it is given. */
   readonly actuated?: ActuatedResources | undefined;
   /** Pods have no cgroups of their own unless given. */
   readonly podLimits?: PodLimitsAccess | undefined;
-  readonly allocationKept?: PodResizerDeps['allocationKept'] | undefined;
+  readonly allocationPersisted?: PodResizerDeps['allocationPersisted'] | undefined;
   readonly resizeObserver?: PodResizerDeps['observe'];
 }
 
-export interface PodRuntimeSettings {
+export interface RuntimeManagerSettings {
   /** The scheme of container ids in statuses, as the runtime calls itself. */
   readonly runtimeName: string;
   readonly podLogsDir: string;
@@ -92,7 +92,7 @@ export interface RestartRequest {
   readonly containerId: string;
 }
 
-type HeldKind =
+type PendingKind =
   | 'kills'
   | 'preparations'
   | 'deletions'
@@ -105,12 +105,12 @@ type HeldKind =
  * The pods of the container runtime: what is there, and making it what it should be. The only place that tells the
  * runtime anything about pods. One sync or kill of one pod at a time is the caller's duty.
  */
-export class PodRuntime implements AsyncDisposable {
+export class RuntimeManager implements AsyncDisposable {
   /** Why containers do not start; see their waiting state. */
   readonly reasons = new ReasonCache();
   /** Ways into what runs. */
   readonly streams: PodStreams;
-  readonly #deps: PodRuntimeDeps;
+  readonly #deps: RuntimeManagerDeps;
   readonly #observer: RuntimeObserver;
   readonly #killer: PodKiller;
   readonly #deletor: ContainerDeletor;
@@ -122,14 +122,14 @@ export class PodRuntime implements AsyncDisposable {
   /** Pods that are being synced. */
   readonly #syncing = new Set<PodUid>();
   /** What was seen of pods before something was done about them. */
-  readonly #actedOn = new WeakSet<object>();
+  readonly #usedObservations = new WeakSet<object>();
 
-  constructor(deps: PodRuntimeDeps) {
+  constructor(deps: RuntimeManagerDeps) {
     const { settings } = deps;
     this.#deps = deps;
     this.#observer = new RuntimeObserver({ ...deps, ...settings });
     this.streams = new PodStreams({ ...deps, observer: this.#observer });
-    this.#killer = new PodKiller({ ...deps, sandboxEnding: (id) => this.#observer.forget(id) });
+    this.#killer = new PodKiller({ ...deps, sandboxStopping: (id) => this.#observer.forget(id) });
     const remover = new ContainerRemover({
       ...deps,
       logLinksDir: settings.logLinksDir,
@@ -138,15 +138,19 @@ export class PodRuntime implements AsyncDisposable {
     const parts = { ...deps, ...settings, killer: this.#killer, remover, observer: this.#observer };
     this.#deletor = new ContainerDeletor(parts);
     this.#gc = new ContainerGc({ ...parts, policy: settings.gc });
-    const { startObserver = unobservedStarts, startNotes = noStartNotes, hookNotes = noHookNotes } = deps;
+    const {
+      startObserver = unobservedStarts,
+      startCheckpoint = noStartCheckpoint,
+      hookCheckpoint = noHookCheckpoint,
+    } = deps;
     const { imageLeases: leases = new ImageLeases() } = deps;
     this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls, leases });
     const { actuated = memoryActuated(), podLimits: limits = noPodLimits } = deps;
     this.#actuated = actuated;
-    const postStart = new PostStart({ ...parts, hookNotes });
+    const postStart = new PostStartHooks({ ...parts, hookCheckpoint });
     this.#containers = new ContainerStarter({
       ...parts,
-      startNotes,
+      startCheckpoint,
       postStart,
       actuated,
       images: this.#images,
@@ -154,16 +158,20 @@ export class PodRuntime implements AsyncDisposable {
     this.#sync = {
       ...parts,
       startObserver,
-      sandboxes: new SandboxStarter({ ...parts, startObserver, turns: deps.sandboxTurns ?? anybodysTurn }),
+      sandboxes: new SandboxStarter({
+        ...parts,
+        startObserver,
+        limit: deps.sandboxLimiter ?? noSandboxLimit,
+      }),
       postStart,
-      hookNotes,
+      hookCheckpoint,
       images: this.#images,
       actuated,
       resizer: new PodResizer({
         ...parts,
         limits,
         actuated,
-        allocationKept: deps.allocationKept ?? (async () => {}),
+        allocationPersisted: deps.allocationPersisted ?? (async () => {}),
         observe: deps.resizeObserver,
       }),
       containers: this.#containers,
@@ -209,11 +217,11 @@ export class PodRuntime implements AsyncDisposable {
   async syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult> {
     const { uid } = request.pod.metadata;
     const sync = new PodSync(this.#sync, request);
-    this.#actedOn.add(request.observed);
+    this.#usedObservations.add(request.observed);
     this.#syncing.add(uid);
     try {
-      const result = await sync.carryOut(signal);
-      if (result.actions.length === 0) this.#actedOn.delete(request.observed);
+      const result = await sync.run(signal);
+      if (result.actions.length === 0) this.#usedObservations.delete(request.observed);
       return result;
     } finally {
       this.#syncing.delete(uid);
@@ -233,36 +241,36 @@ export class PodRuntime implements AsyncDisposable {
 
   /** The cgroup of the pod was made, with what the pod was allocated. */
   cgroupMade(pod: Pod): void {
-    noteCreated(this.#actuated, pod);
+    recordPodCgroup(this.#actuated, pod);
   }
 
   /**
    * The runtime announces that a container has ended, but may not show it yet: if it is to run once more, its next
-   * instance is made meanwhile, as long as `mayMake` says so. The next sync starts it.
+   * instance is made meanwhile, as long as `mayCreate` says so. The next sync starts it.
    */
   async prepareRestart(
     { pod, observed, containerId }: RestartRequest,
-    mayMake: () => boolean,
+    mayCreate: () => boolean,
     signal: AbortSignal,
   ): Promise<void> {
     const exit = announcedExit(pod, observed, containerId, this.#deps.clock.now());
-    const mayPrepare = () => mayMake() && this.#isAsSeen(pod.metadata.uid, observed);
+    const mayPrepare = () => mayCreate() && this.#isUnchanged(pod.metadata.uid, observed);
     if (exit === undefined || !mayPrepare()) return;
     const { config } = await this.#deps.planner.sandboxPlan(pod, exit.sandbox.attempt, signal);
     const sandbox = { id: exit.sandbox.id, config, ips: observed.ips };
-    const start = { ...exit, pod, sandbox, seenImages: new Map(), stopped: new Set<string>() };
-    if (mayPrepare()) this.#containers.prepare(start, mayMake, signal);
+    const start = { ...exit, pod, sandbox, inspectedImages: new Map(), stopped: new Set<string>() };
+    if (mayPrepare()) this.#containers.prepare(start, mayCreate, signal);
   }
 
   /** Whether nobody has acted on the pod since it was looked at, or acts on it now. */
-  #isAsSeen(uid: PodUid, observed: ObservedPod): boolean {
-    return !this.#syncing.has(uid) && !this.#actedOn.has(observed);
+  #isUnchanged(uid: PodUid, observed: ObservedPod): boolean {
+    return !this.#syncing.has(uid) && !this.#usedObservations.has(observed);
   }
 
   /** Stops everything of the pod and removes nothing. */
   async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
-    this.#actedOn.add(request.running);
-    await this.#containers.preparations.giveUp(request.pod.metadata.uid);
+    this.#usedObservations.add(request.running);
+    await this.#containers.preparations.cancel(request.pod.metadata.uid);
     return await this.#killer.killPod(request, signal);
   }
 
@@ -295,7 +303,7 @@ export class PodRuntime implements AsyncDisposable {
 
   /** The pod is gone for good: nothing is remembered of it. */
   forgetPod(uid: PodUid): void {
-    void this.#containers.preparations.giveUp(uid);
+    void this.#containers.preparations.cancel(uid);
     this.reasons.forgetPod(uid);
     this.#killer.forgetPod(uid);
     this.#images.forgetPod(uid);
@@ -307,14 +315,14 @@ export class PodRuntime implements AsyncDisposable {
   }
 
   /** What is remembered of work under way: all zero when nothing is. */
-  held(): Readonly<Record<HeldKind, number>> {
+  pending(): Readonly<Record<PendingKind, number>> {
     return {
       kills: this.#killer.size,
       preparations: this.#containers.preparations.size,
       deletions: this.#deletor.size,
       reasons: this.reasons.size,
       crashBackoffs: this.#deps.crashBackoff.size,
-      ...this.#images.held(),
+      ...this.#images.pending(),
     };
   }
 

@@ -10,10 +10,10 @@ import {
   noServiceAccounts,
   PluginProvider,
   PodCredentials,
-  PodRuntime,
   PullRecords,
   processPlugins,
   RecordFiles,
+  RuntimeManager,
   realRuntimeFiles,
   type SyncPodResult,
   type VerificationPolicy,
@@ -44,7 +44,7 @@ export class ImageNode implements AsyncDisposable {
   /** The most pulls the runtime was asked for at the same time. */
   mostPulls = 0;
   readonly #secrets: Map<string, Secret>;
-  readonly #runtime: PodRuntime;
+  readonly #runtime: RuntimeManager;
 
   #counting(cri: CriClient): CriClient {
     let pulls = 0;
@@ -80,7 +80,7 @@ export class ImageNode implements AsyncDisposable {
       step: (_uid: unknown, step: PodStep) => void this.steps.push({ ...step, atMs: clock.monotonicMs() }),
     };
     this.#secrets = secrets;
-    this.#runtime = new PodRuntime({
+    this.#runtime = new RuntimeManager({
       cri: this.#counting(runtime.cri),
       clock,
       random,

@@ -62,7 +62,7 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
     forget(path);
   };
   return {
-    makeDirectory,
+    makeDirectory: makeDirectory,
     makeDirectoryBelow: (root, inside) => makeDirectory(`${root}/${inside}`),
     makeSharedDirectory: makeDirectory,
     names: async (directory) => names(directory),

@@ -14,7 +14,7 @@ import { type HookRunner, noHooks } from '../../src/runtime/hooks/lifecycle-hook
 import { noCredentials } from '../../src/runtime/images/credentials/keyring.ts';
 import { CrashBackoff } from '../../src/runtime/plan/crash-backoff.ts';
 import type { PlanContext } from '../../src/runtime/plan/pod-actions.ts';
-import { PodRuntime, type PodRuntimeDeps } from '../../src/runtime/runtime-manager.ts';
+import { RuntimeManager, type RuntimeManagerDeps } from '../../src/runtime/runtime-manager.ts';
 import type { SyncPodResult } from '../../src/runtime/sync/sync-result.ts';
 import {
   createSimulatedRuntime,
@@ -33,7 +33,7 @@ const limitMs = 24 * 3_600_000;
 export interface RigOptions extends Partial<Omit<SimulatedRuntimeOptions, 'clock' | 'random' | 'files'>> {
   readonly seed?: number;
   readonly hooks?: HookRunner;
-  readonly deps?: Partial<PodRuntimeDeps>;
+  readonly deps?: Partial<RuntimeManagerDeps>;
   readonly requestTimeoutMs?: number;
 }
 
@@ -43,7 +43,7 @@ export class PodRuntimeRig implements Disposable {
   readonly files: MemoryFiles = memoryFiles();
   readonly machine = memoryRuntimeFiles(this.files);
   readonly simulated: SimulatedRuntime;
-  readonly runtime: PodRuntime;
+  readonly runtime: RuntimeManager;
   readonly cri: CriClient;
   /** Every call to the runtime in the order it was made. */
   readonly calls: string[] = [];
@@ -71,7 +71,7 @@ export class PodRuntimeRig implements Disposable {
         ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
       }),
     );
-    this.runtime = new PodRuntime({
+    this.runtime = new RuntimeManager({
       cri: this.cri,
       clock: this.clock,
       random,

@@ -8,7 +8,7 @@ import type { Run } from '../../src/containerd/machine.ts';
 import { unmountBelow } from '../../src/containerd/mounts.ts';
 import { removeBridge } from '../../src/containerd/network-links.ts';
 import { absoluteArgument, realClock, umountArguments } from '../../src/lib/index.ts';
-import { realVolumeParts } from '../../src/runtime/containers/subpaths.ts';
+import { hostSubPaths } from '../../src/runtime/containers/subpaths.ts';
 import { journalArguments } from '../../src/server/system-logs/journal.ts';
 import {
   HostBlockDevices,
@@ -218,8 +218,8 @@ const attempts: Readonly<Record<string, Attempt>> = {
     walkAside(clock, path, { group: 1, bits: undefined }, () => {}),
   ),
   "src/runtime/containers/subpaths.ts 'mount'": (text) => [
-    () => realVolumeParts(clock, quiet).bind(folder, 'part', inPod(text), signal),
-    () => realVolumeParts(clock, quiet).bind(folder, text, inPod('target'), signal),
+    () => hostSubPaths(clock, quiet).bind(folder, 'part', inPod(text), signal),
+    () => hostSubPaths(clock, quiet).bind(folder, text, inPod('target'), signal),
   ],
   "src/runtime/containers/subpaths.ts 'umount'": both(unmounting),
   'src/server/system-logs/journal.ts program': (text) => [

@@ -8,7 +8,7 @@ import {
   CrashBackoff,
   noCredentials,
   noHooks,
-  PodRuntime,
+  RuntimeManager,
   realRuntimeFiles,
   type SyncPodResult,
 } from '../../src/runtime/index.ts';
@@ -23,7 +23,7 @@ const limitMs = 180_000;
 
 describe('the pods of a real containerd', () => {
   let containerd: PrivateRuntime;
-  let runtime: PodRuntime;
+  let runtime: RuntimeManager;
   let image: string;
   const files = realRuntimeFiles();
   const events: PodEvent[] = [];
@@ -35,9 +35,9 @@ describe('the pods of a real containerd', () => {
     runtime = runtimeOn(containerd.cri);
   });
 
-  const runtimeOn = (cri: CriClient): PodRuntime => {
+  const runtimeOn = (cri: CriClient): RuntimeManager => {
     const at = (name: string) => join(containerd.dataDir, name);
-    return new PodRuntime({
+    return new RuntimeManager({
       cri,
       clock,
       random,
@@ -80,7 +80,7 @@ describe('the pods of a real containerd', () => {
       return { uid, name, namespace, ips: [], sandboxes: [], containers: [] };
     });
 
-  const sync = async (pod: Pod, by: PodRuntime = runtime): Promise<SyncPodResult> => {
+  const sync = async (pod: Pod, by: RuntimeManager = runtime): Promise<SyncPodResult> => {
     const observed = await observe(pod);
     return await within(limitMs, 'sync a pod', (signal) =>
       by.syncPod({ pod, observed, context: noProbes }, signal),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { busyboxImageName } from '../../src/containerd/index.ts';
 import { hostSilentMounts, mountCalls, realClock, systemRandom } from '../../src/lib/index.ts';
-import { realRuntimeFiles, realVolumeParts } from '../../src/runtime/index.ts';
+import { realRuntimeFiles, hostSubPaths } from '../../src/runtime/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { HangingMount, noHangingMounts } from '../fakes/hanging-mount.ts';
 import { KubelingNode } from '../kubeling-node.ts';
@@ -16,7 +16,7 @@ const { signal } = new AbortController();
 describe('a file system that does not answer', { skip: noHangingMounts, timeout: 300_000 }, () => {
   const silent = hostSilentMounts(clock, systemRandom());
   const volumes = new HostVolumeFiles(clock, mountCalls(), silent);
-  const parts = realVolumeParts(clock, silent);
+  const parts = hostSubPaths(clock, silent);
   const files = realRuntimeFiles(silent);
   let root: string;
   let place: string;

@@ -18,9 +18,9 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
 import { isUnmade, whyUnusable } from '../../src/runtime/containers/subpaths.ts';
-import { realVolumeParts } from '../../src/runtime/index.ts';
+import { hostSubPaths } from '../../src/runtime/index.ts';
 
-const parts = realVolumeParts(realClock());
+const parts = hostSubPaths(realClock());
 const { signal } = new AbortController();
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 

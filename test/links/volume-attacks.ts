@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { walkTree } from '../../src/lib/disk-walk/walk.ts';
 import { realClock } from '../../src/lib/index.ts';
-import { realVolumeParts } from '../../src/runtime/index.ts';
+import { hostSubPaths } from '../../src/runtime/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { walkForGroup } from '../../src/volumes/ownership/group-walk.ts';
 import { makeFresh } from './fresh-directory.ts';
@@ -63,7 +63,7 @@ const reading: Place = {
   heldBy: 'each step is opened in the handle of the one before, without links',
   attack(arena): Attack {
     const { volume, swaps } = volumeOf(arena);
-    const parts = realVolumeParts(realClock());
+    const parts = hostSubPaths(realClock());
     return { swaps, act: () => parts.readText(volume, 'd/secret', 1_000) };
   },
 };

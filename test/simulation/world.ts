@@ -1,7 +1,7 @@
 import type { NodeMachine } from '../../src/kubelet/index.ts';
 import { collectLogs, type Logger, type Random, seededRandom } from '../../src/lib/index.ts';
 import type { StoreChange } from '../../src/local-api/storage/object-store.ts';
-import { memoryVolumeParts } from '../../src/runtime/index.ts';
+import { memorySubPaths } from '../../src/runtime/index.ts';
 import { memoryRuntimeFiles } from '../fakes/memory-runtime-files.ts';
 import { MemoryManifestFiles } from '../fakes/memory-source-files.ts';
 import { SimulatedCgroupHost } from '../fakes/simulated-cgroup-host.ts';
@@ -140,7 +140,7 @@ export class World {
       blockDevices: this.volumes?.blockDevices,
       plugins: this.volumes?.plugins,
       devices: this.devices?.host,
-      volumeParts: memoryVolumeParts((path) => this.files.read(path)),
+      volumeParts: memorySubPaths((path) => this.files.read(path)),
       ...this.scarceDisk?.machine,
       cgroups: this.cgroups,
       evictionStats: pressure,

@@ -50,11 +50,11 @@ import {
 } from '../../resources/index.ts';
 import {
   type DiskSpace,
-  idsOfBlock,
+  idsPerBlock,
   processPlugins,
   realRotationFiles,
   realRuntimeFiles,
-  realVolumeParts,
+  hostSubPaths,
   type VerificationPolicy,
 } from '../../runtime/index.ts';
 import { hostManifestFiles, httpGet } from '../../sources/index.ts';
@@ -85,7 +85,7 @@ export function realMachine(): NodeMachine {
     httpGet,
     dialHttp,
     files: realRuntimeFiles(silent),
-    volumeParts: realVolumeParts(realClock(), silent),
+    volumeParts: hostSubPaths(realClock(), silent),
     logFiles: realRotationFiles(),
     diskSpace: realDiskSpace,
     volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
@@ -354,7 +354,7 @@ export async function settleWithRuntime(
   signal: AbortSignal,
 ): Promise<KubeletSettings> {
   await new OwnOomScore({ score: config.oomScoreAdj, logger: deps.logger }).apply();
-  const { idsPerPod = idsOfBlock, maxPods } = settings;
+  const { idsPerPod = idsPerBlock, maxPods } = settings;
   return {
     ...settings,
     userIds: await ownedUserIds(realUserIdMachine(deps.clock, signal), { idsPerPod, maxPods }),

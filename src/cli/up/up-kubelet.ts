@@ -163,7 +163,7 @@ async function settingsOf(
 
 /** No registry has what we brought ourselves. */
 function imageGcOf({ imageGc }: KubeletSettings): KubeletSettings['imageGc'] {
-  return imageGc && { ...imageGc, kept: [busyboxImageName] };
+  return imageGc && { ...imageGc, preserved: [busyboxImageName] };
 }
 
 /** A node that stands alone need not load what ties others to an API. */

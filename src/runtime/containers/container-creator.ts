@@ -13,10 +13,10 @@ import {
   type PodJournal,
 } from '../../pods/index.ts';
 import type { ImageFacts, ImageManager, ImageRequest } from '../images/image-manager.ts';
-import { isNameTaken, lookAfter, mayHaveHappened } from '../kill/unknown-outcome.ts';
+import { isNameReserved, mayHaveTakenEffect, pollForResult } from '../kill/unknown-outcome.ts';
 import { restartCountFromLogs } from '../logs/log-paths.ts';
 import type { ContainerPlan, PodPlanner } from '../plan/pod-planner.ts';
-import type { MadeContainer } from '../plan/restart-preparation.ts';
+import type { CreatedContainer } from '../plan/restart-preparation.ts';
 import type { ReadySandbox } from '../sandbox/sandbox-starter.ts';
 import type { ActionFailure } from '../sync/sync-result.ts';
 import type { ContainerRemover } from './container-deletor.ts';
@@ -26,7 +26,7 @@ import { explainRefusal, imageVolumesOf } from './mounts.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import { specHash } from './spec-hash.ts';
 
-export interface ContainerMakerDeps {
+export interface ContainerCreatorDeps {
   readonly cri: Pick<CriClient, 'createContainer' | 'listContainers'>;
   readonly clock: Clock;
   readonly files: RuntimeFiles;
@@ -34,7 +34,7 @@ export interface ContainerMakerDeps {
   readonly planner: PodPlanner;
   readonly images: ImageManager;
   readonly remover: ContainerRemover;
-  readonly story: StartStory;
+  readonly recorder: StartRecorder;
 }
 
 /** The images a container is made of, once they are there. */
@@ -44,7 +44,7 @@ interface StartImages {
   readonly volumes: ReadonlyMap<string, MountableImage>;
 }
 
-interface WantedImage {
+interface RequiredImage {
   readonly image: string;
   readonly pullPolicy: string | undefined;
   readonly fieldPath: string | undefined;
@@ -52,34 +52,38 @@ interface WantedImage {
 }
 
 const logDirectoryMode = 0o755;
-const mostSkips = 2;
+const maxNameConflicts = 2;
 
 /** Makes containers, ready to be started: images, config, creation. */
-export class ContainerMaker {
-  readonly #deps: ContainerMakerDeps;
+export class ContainerCreator {
+  readonly #deps: ContainerCreatorDeps;
 
-  constructor(deps: ContainerMakerDeps) {
+  constructor(deps: ContainerCreatorDeps) {
     this.#deps = deps;
   }
 
-  /** Throws a StartFailure, or CANCELLED when `mayMake`, asked right before the runtime is told to, says no. */
-  async make(start: ContainerStart, mayMake: () => boolean, signal: AbortSignal): Promise<MadeContainer> {
+  /** Throws a StartFailure, or CANCELLED when `mayCreate`, asked right before the runtime is told to, says no. */
+  async create(
+    start: ContainerStart,
+    mayCreate: () => boolean,
+    signal: AbortSignal,
+  ): Promise<CreatedContainer> {
     using leases = new DisposableStack();
     const hold = (lease: Disposable) => void leases.use(lease);
-    const images = await this.#images(start, hold, signal);
+    const images = await this.#ensureImages(start, hold, signal);
     await this.#removeUnstarted(start, signal);
     const first = await this.#restartCount(start);
     for (let restartCount = first; ; restartCount++) {
       const plan = await this.#plan(start, images, restartCount, signal);
-      if (!mayMake()) throw new KubelingError('CANCELLED', 'The container is not wanted any more');
+      if (!mayCreate()) throw new KubelingError('CANCELLED', 'The container is not wanted any more');
       try {
-        const id = await this.#create(start, plan, restartCount, signal);
-        this.#deps.story.event(start, { type: 'Normal', reason: 'Created', text: 'Container created' });
+        const id = await this.#createContainer(start, plan, restartCount, signal);
+        this.#deps.recorder.event(start, { type: 'Normal', reason: 'Created', text: 'Container created' });
         return { id, logPath: logPathOf(start, plan) };
       } catch (error) {
         signal.throwIfAborted();
-        if (isNameTaken(error) && restartCount - first < mostSkips) continue;
-        throw this.#deps.story.failed(start, 'CreateContainerError', explainRefusal(error, plan.config));
+        if (isNameReserved(error) && restartCount - first < maxNameConflicts) continue;
+        throw this.#deps.recorder.failed(start, 'CreateContainerError', explainRefusal(error, plan.config));
       }
     }
   }
@@ -93,7 +97,7 @@ export class ContainerMaker {
   }
 
   /** Its own, and those it mounts: the failure of one is shown by the containers that want it and by no other. */
-  async #images(
+  async #ensureImages(
     start: ContainerStart,
     hold: ImageRequest['hold'],
     signal: AbortSignal,
@@ -110,8 +114,8 @@ export class ContainerMaker {
     return { own: await this.#ensure(start, wanted, signal), volumes };
   }
 
-  async #ensure(start: ContainerStart, wanted: WantedImage, signal: AbortSignal): Promise<ImageFacts> {
-    const { pod, container, sandbox, seenImages } = start;
+  async #ensure(start: ContainerStart, wanted: RequiredImage, signal: AbortSignal): Promise<ImageFacts> {
+    const { pod, container, sandbox, inspectedImages } = start;
     const { image, pullPolicy, fieldPath, hold } = wanted;
     const ensured = await this.#deps.images.ensureImageExists(
       {
@@ -119,14 +123,14 @@ export class ContainerMaker {
         container: { name: container.name, image, pullPolicy },
         fieldPath,
         sandboxConfig: sandbox.config,
-        seen: seenImages,
+        inspected: inspectedImages,
         hold,
       },
       signal,
     );
     if (ensured.ok) return ensured.image;
     const { reason, message, waitMs } = ensured;
-    this.#deps.story.event(start, { type: 'Warning', reason: 'Failed', text: `Error: ${reason}` });
+    this.#deps.recorder.event(start, { type: 'Warning', reason: 'Failed', text: `Error: ${reason}` });
     const retry = waitMs === undefined ? {} : { retryAtMs: this.#deps.clock.monotonicMs() + waitMs };
     throw new StartFailure({ reason, message, ...retry });
   }
@@ -166,11 +170,11 @@ export class ContainerMaker {
       return plan;
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#deps.story.failed(start, 'CreateContainerConfigError', error);
+      throw this.#deps.recorder.failed(start, 'CreateContainerConfigError', error);
     }
   }
 
-  async #create(
+  async #createContainer(
     start: ContainerStart,
     { config }: ContainerPlan,
     attempt: number,
@@ -182,9 +186,9 @@ export class ContainerMaker {
       return (await cri.createContainer({ podSandboxId, config, sandboxConfig }, signal)).containerId;
     } catch (error) {
       signal.throwIfAborted();
-      if (!mayHaveHappened(error)) throw error;
-      const look = (inner: AbortSignal) => this.#find(start, attempt, inner);
-      const found = await lookAfter(error, clock, look, signal).catch(() => undefined);
+      if (!mayHaveTakenEffect(error)) throw error;
+      const look = (inner: AbortSignal) => this.#findCreated(start, attempt, inner);
+      const found = await pollForResult(error, clock, look, signal).catch(() => undefined);
       signal.throwIfAborted();
       if (found === undefined) throw error;
       this.#deps.logger.info('Took over a container the runtime had made without saying so', {
@@ -197,7 +201,7 @@ export class ContainerMaker {
   }
 
   /** A container as we would have made it, not started yet. */
-  async #find(
+  async #findCreated(
     { pod, container, sandbox }: ContainerStart,
     attempt: number,
     signal: AbortSignal,
@@ -241,11 +245,11 @@ export interface ContainerStart {
   readonly observed: ObservedPod;
   readonly sandbox: ReadySandbox;
   /** Images this sync has looked at already. */
-  readonly seenImages: Map<string, Image>;
+  readonly inspectedImages: Map<string, Image>;
   /** Containers this sync has stopped: the observation still has them running. */
   readonly stopped: ReadonlySet<string>;
   /** Called when it is made and about to be started. */
-  readonly made?: (() => void) | undefined;
+  readonly created?: (() => void) | undefined;
 }
 
 /** Ends a start with the reason its status shows. */
@@ -267,7 +271,7 @@ interface StartEvent {
 }
 
 /** What is told of the starts of containers. */
-export class StartStory {
+export class StartRecorder {
   readonly #journal: PodJournal;
 
   constructor(journal: PodJournal) {

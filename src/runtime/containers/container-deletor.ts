@@ -4,7 +4,7 @@ import type { ObservedContainer, ObservedPod } from '../../pods/index.ts';
 import { containerLogLink } from '../logs/log-paths.ts';
 import { readOwner } from './labels.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
-import { lastWordsFile } from './termination-message.ts';
+import { terminationMessageFile } from './termination-message.ts';
 
 /** Which dead containers of a pod to remove: older ones of the container that died, or all of the pod. */
 export type Surplus =
@@ -109,7 +109,7 @@ export class ContainerRemover {
     const { status } = await cri.containerStatus({ containerId }, signal);
     if (status === undefined) return;
     const owner = readOwner(status.labels);
-    const lastWords = lastWordsFile(status);
+    const lastWords = terminationMessageFile(status);
     if (lastWords !== undefined) await files.remove(lastWords);
     if (owner !== undefined) await files.remove(containerLogLink(logLinksDir, { ...owner, containerId }));
     if (status.logPath !== '') await files.removeLogs(status.logPath);

@@ -42,7 +42,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await rig.machine.names('/logs/pods'), []);
     assert.deepEqual(await rig.machine.names('/logs/containers'), []);
     rig.runtime.forgetPod(pod.metadata.uid);
-    assert.deepEqual(Object.values(rig.runtime.held()), [0, 0, 0, 0, 0, 0, 0]);
+    assert.deepEqual(Object.values(rig.runtime.pending()), [0, 0, 0, 0, 0, 0, 0]);
   });
 
   it('leaves nothing of a stopped pod when asked for that one', async () => {
@@ -285,6 +285,6 @@ describe('removing surplus dead containers', () => {
     rig.runtime.deleteSurplus(await rig.observe(pod), { kind: 'all' });
     await rig.clock.advance(10_000);
     assert.equal(rig.simulated.containers().length, 0);
-    assert.equal(rig.runtime.held().deletions, 0);
+    assert.equal(rig.runtime.pending().deletions, 0);
   });
 });

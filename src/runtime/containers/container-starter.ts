@@ -7,34 +7,38 @@ import {
   type PodJournal,
   sameResources,
 } from '../../pods/index.ts';
-import type { PostStart } from '../hooks/post-start.ts';
-import { mayHaveHappened } from '../kill/unknown-outcome.ts';
+import type { PostStartHooks } from '../hooks/post-start.ts';
+import { mayHaveTakenEffect } from '../kill/unknown-outcome.ts';
 import { containerLogLink } from '../logs/log-paths.ts';
 import type { CrashBackoff, RestartDelay } from '../plan/crash-backoff.ts';
-import { type MadeContainer, Preparations, type Prepared } from '../plan/restart-preparation.ts';
-import { type ActuatedResources, noteStart, toldResources } from '../resize/actuated-resources.ts';
+import { type CreatedContainer, type Prepared, RestartPreparations } from '../plan/restart-preparation.ts';
+import {
+  type ActuatedResources,
+  recordActuatedStart,
+  reportedResources,
+} from '../resize/actuated-resources.ts';
 import type { ActionFailure } from '../sync/sync-result.ts';
 import {
-  ContainerMaker,
-  type ContainerMakerDeps,
+  ContainerCreator,
+  type ContainerCreatorDeps,
   type ContainerStart,
   StartFailure,
-  StartStory,
+  StartRecorder,
 } from './container-creator.ts';
 import { specHash } from './spec-hash.ts';
-import { isOnlyStart, type StartNotes } from './start-checkpoint.ts';
+import { isOnlyStart, type StartCheckpoint } from './start-checkpoint.ts';
 
-export interface ContainerStarterDeps extends Omit<ContainerMakerDeps, 'story'> {
-  readonly cri: ContainerMakerDeps['cri'] & Pick<CriClient, 'startContainer' | 'containerStatus'>;
+export interface ContainerStarterDeps extends Omit<ContainerCreatorDeps, 'recorder'> {
+  readonly cri: ContainerCreatorDeps['cri'] & Pick<CriClient, 'startContainer' | 'containerStatus'>;
   readonly journal: PodJournal;
   readonly crashBackoff: CrashBackoff;
-  readonly postStart: PostStart;
+  readonly postStart: PostStartHooks;
   readonly logLinksDir: string;
-  readonly startNotes: StartNotes;
+  readonly startCheckpoint: StartCheckpoint;
   readonly actuated: ActuatedResources;
 }
 
-const rememberedFailures = 1_000;
+const maxFailedStarts = 1_000;
 /** A start that is given up half way may come to run behind the back of whoever stops the pod: it is waited for a while. */
 const startOutlastsMs = 2_000;
 
@@ -42,27 +46,27 @@ const startOutlastsMs = 2_000;
 export class ContainerStarter {
   readonly #deps: ContainerStarterDeps;
   /** Containers whose start the runtime refused: to try those again is in vain. */
-  readonly #refused = new LruMap<string, true>({ capacity: rememberedFailures });
+  readonly #failedStarts = new LruMap<string, true>({ capacity: maxFailedStarts });
   /** Containers that are created ahead of their start. */
-  readonly preparations = new Preparations();
-  readonly #story: StartStory;
-  readonly #maker: ContainerMaker;
+  readonly preparations = new RestartPreparations();
+  readonly #recorder: StartRecorder;
+  readonly #creator: ContainerCreator;
 
   constructor(deps: ContainerStarterDeps) {
     this.#deps = deps;
-    this.#story = new StartStory(deps.journal);
-    this.#maker = new ContainerMaker({ ...deps, story: this.#story });
+    this.#recorder = new StartRecorder(deps.journal);
+    this.#creator = new ContainerCreator({ ...deps, recorder: this.#recorder });
   }
 
   /**
-   * Makes the container that a later `start` will need, unless it would have to wait for its back-off. `mayMake` is
+   * Makes the container that a later `start` will need, unless it would have to wait for its back-off. `mayCreate` is
    * asked right before. What goes wrong, that start will meet again and tell.
    */
-  prepare(start: ContainerStart, mayMake: () => boolean, signal: AbortSignal): void {
+  prepare(start: ContainerStart, mayCreate: () => boolean, signal: AbortSignal): void {
     const { uid } = start.pod.metadata;
-    if (this.#madeBefore(start) !== undefined || this.#delay(start).kind === 'wait') return;
-    const key = { uid, name: start.container.name, fits: fitOf(start) };
-    this.preparations.begin(key, (inner) => this.#maker.make(start, mayMake, inner), signal);
+    if (this.#reusableInstance(start) !== undefined || this.#delay(start).kind === 'wait') return;
+    const key = { uid, name: start.container.name, fits: preparationKey(start) };
+    this.preparations.begin(key, (inner) => this.#creator.create(start, mayCreate, inner), signal);
   }
 
   /** Answers why it does not run, or undefined when it does. Rejects only when the signal is aborted. */
@@ -70,20 +74,20 @@ export class ContainerStarter {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     try {
-      const prepared = await this.#prepared(start, signal);
-      if (await this.#runsAlready(start, signal)) {
+      const prepared = await this.#takePreparation(start, signal);
+      if (await this.#isAlreadyRunning(start, signal)) {
         await this.#discard(prepared, signal);
         return undefined;
       }
       this.#checkBackoff(start);
       const made =
-        (await this.#use(prepared, signal)) ??
-        this.#madeBefore(start) ??
-        (await this.#maker.make(start, () => true, signal));
-      start.made?.();
-      await this.#run(start, made, signal);
+        (await this.#usePrepared(prepared, signal)) ??
+        this.#reusableInstance(start) ??
+        (await this.#creator.create(start, () => true, signal));
+      start.created?.();
+      await this.#startContainer(start, made, signal);
       const message = `Started container ${start.container.name}`;
-      this.#story.step(start, 'done', message, clock.monotonicMs() - startMs);
+      this.#recorder.step(start, 'done', message, clock.monotonicMs() - startMs);
       const failure = await this.#deps.postStart.run({ ...start, id: made.id }, signal);
       if (failure !== undefined) throw new StartFailure(failure);
       return undefined;
@@ -91,7 +95,7 @@ export class ContainerStarter {
       signal.throwIfAborted();
       const failure = error instanceof StartFailure ? error.failure : this.#unexpected(start, error);
       const outcome = failure.retryAtMs === undefined ? 'failed' : 'waiting';
-      this.#story.step(start, outcome, `${failure.reason}: ${failure.message}`);
+      this.#recorder.step(start, outcome, `${failure.reason}: ${failure.message}`);
       return failure;
     }
   }
@@ -100,7 +104,7 @@ export class ContainerStarter {
    * An instance that runs while the plan sees a newer one that does not: the newer one was made by a call we had given
    * up on. It is in the way, and starting it would run the container twice.
    */
-  async #runsAlready(
+  async #isAlreadyRunning(
     { observed, container, stopped }: ContainerStart,
     signal: AbortSignal,
   ): Promise<boolean> {
@@ -123,7 +127,7 @@ export class ContainerStarter {
     const { clock } = this.#deps;
     const delay = this.#delay(start);
     if (delay.kind === 'go') return;
-    this.#story.event(start, { type: 'Warning', reason: 'BackOff', text: delay.eventMessage });
+    this.#recorder.event(start, { type: 'Warning', reason: 'BackOff', text: delay.eventMessage });
     throw new StartFailure({
       reason: 'CrashLoopBackOff',
       message: delay.message,
@@ -132,14 +136,14 @@ export class ContainerStarter {
   }
 
   /** What was made for just this start when the end of the instance before it was announced. */
-  async #prepared(start: ContainerStart, signal: AbortSignal): Promise<Prepared> {
+  async #takePreparation(start: ContainerStart, signal: AbortSignal): Promise<Prepared> {
     const { uid } = start.pod.metadata;
-    const prepared = await this.preparations.take(uid, start.container.name, fitOf(start), signal);
+    const prepared = await this.preparations.take(uid, start.container.name, preparationKey(start), signal);
     signal.throwIfAborted();
     return prepared;
   }
 
-  async #use(prepared: Prepared, signal: AbortSignal): Promise<MadeContainer | undefined> {
+  async #usePrepared(prepared: Prepared, signal: AbortSignal): Promise<CreatedContainer | undefined> {
     if (prepared.kind === 'failed') throw prepared.error;
     if (prepared.kind === 'use') return prepared.made;
     await this.#discard(prepared, signal);
@@ -151,7 +155,7 @@ export class ContainerStarter {
   }
 
   /** One that an earlier sync made and could not start any more, because kubeling ended or gave up in between. */
-  #madeBefore({ pod, observed, container, sandbox }: ContainerStart): MadeContainer | undefined {
+  #reusableInstance({ pod, observed, container, sandbox }: ContainerStart): CreatedContainer | undefined {
     const newest = newestInstance(observed, container.name);
     const usable =
       newest?.state === 'created' &&
@@ -159,36 +163,40 @@ export class ContainerStarter {
       newest.finishedAtNs <= 0n &&
       newest.sandboxId === sandbox.id &&
       newest.hash === specHash(container) &&
-      sameResources(toldResources(pod, container, newest), effectiveResources(pod, container)) &&
-      !this.#refused.has(newest.id);
+      sameResources(reportedResources(pod, container, newest), effectiveResources(pod, container)) &&
+      !this.#failedStarts.has(newest.id);
     return usable ? { id: newest.id, logPath: newest.logPath } : undefined;
   }
 
-  async #run(start: ContainerStart, { id, logPath }: MadeContainer, signal: AbortSignal): Promise<void> {
+  async #startContainer(
+    start: ContainerStart,
+    { id, logPath }: CreatedContainer,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { pod, container, observed } = start;
-    const { crashBackoff, clock, startNotes, postStart, cri } = this.#deps;
-    await crashBackoff.noteRestart(pod, container, observed, clock.now());
-    await postStart.announce({ pod, container, id });
-    await noteStart(this.#deps.actuated, pod, container);
+    const { crashBackoff, clock, startCheckpoint, postStart, cri } = this.#deps;
+    await crashBackoff.recordRestart(pod, container, observed, clock.now());
+    await postStart.record({ pod, container, id });
+    await recordActuatedStart(this.#deps.actuated, pod, container);
     const isNoted = isOnlyStart(pod, container);
-    if (isNoted) await startNotes.underWay(pod, id);
+    if (isNoted) await startCheckpoint.recordStart(pod, id);
     const begin = (inner: AbortSignal) => cri.startContainer({ containerId: id }, inner);
     signal.throwIfAborted();
     try {
       await outlasting({ clock, ms: () => startOutlastsMs }, begin, signal);
-      if (isNoted) await startNotes.answered(pod, id);
+      if (isNoted) await startCheckpoint.clearStart(pod, id);
     } catch (error) {
       signal.throwIfAborted();
       if (!(await this.#hasStarted(id, error, signal))) {
         // One that may yet start must stay the one to start: another beside it could come to run at the same time.
-        if (!mayHaveHappened(error)) {
-          this.#refused.set(id, true);
-          if (isNoted) await startNotes.answered(pod, id);
+        if (!mayHaveTakenEffect(error)) {
+          this.#failedStarts.set(id, true);
+          if (isNoted) await startCheckpoint.clearStart(pod, id);
         }
-        throw this.#story.failed(start, 'RunContainerError', error, id);
+        throw this.#recorder.failed(start, 'RunContainerError', error, id);
       }
     }
-    this.#story.event(start, { type: 'Normal', reason: 'Started', text: 'Container started' });
+    this.#recorder.event(start, { type: 'Normal', reason: 'Started', text: 'Container started' });
     await this.#linkLog(start, id, logPath);
   }
 
@@ -227,11 +235,15 @@ export class ContainerStarter {
       pod: describePod(pod),
       container: container.name,
     });
-    return this.#story.failed(start, 'CreateContainerError', error).failure;
+    return this.#recorder.failed(start, 'CreateContainerError', error).failure;
   }
 }
 
 /** What a container is made for: one that was made for anything else is of no use. */
-function fitOf({ pod, container, sandbox }: Pick<ContainerStart, 'pod' | 'container' | 'sandbox'>): string {
+function preparationKey({
+  pod,
+  container,
+  sandbox,
+}: Pick<ContainerStart, 'pod' | 'container' | 'sandbox'>): string {
   return `${sandbox.id} ${specHash(container)} ${JSON.stringify(effectiveResources(pod, container))}`;
 }

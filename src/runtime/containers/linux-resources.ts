@@ -79,7 +79,7 @@ export function containerResources(
 }
 
 /** The limits a container that runs has, and is to have no more. */
-export interface LiftedLimits {
+export interface RemovedLimits {
   readonly cpu: boolean;
   readonly memory: boolean;
 }
@@ -89,7 +89,7 @@ export function resizedResources(
   pod: Pod,
   container: Container,
   node: LinuxNode,
-  lifted: LiftedLimits,
+  lifted: RemovedLimits,
   grants: ResourceGrants = {},
 ): Resources {
   const all = containerResources(pod, container, node, grants);

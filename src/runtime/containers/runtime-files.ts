@@ -27,7 +27,7 @@ import {
   writeFileAtomic,
 } from '../../lib/index.ts';
 import { realLogFiles } from '../logs/log-files.ts';
-import { logDirectoryOf } from '../logs/rotation/rotation-files.ts';
+import { holdLogDirectory } from '../logs/rotation/rotation-files.ts';
 
 export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
 
@@ -88,21 +88,21 @@ export function realRuntimeFiles(
     makeDirectory: (path, mode) =>
       writing(path, async () => void (await mkdir(path, { recursive: true, mode }))),
     makeDirectoryBelow: (root, inside, mode) =>
-      writing(`${root}/${inside}`, () => makeBelow(root, inside, mode)),
+      writing(`${root}/${inside}`, () => createBelow(root, inside, mode)),
     async makeSharedDirectory(path, as) {
       await silent.check(path);
-      await writing(path, () => makeShared(path, as));
+      await writing(path, () => createShared(path, as));
     },
     names: (directory) => reading(directory, async () => (await namesIn(directory)).sort(), []),
     readEnd: (path, maxBytes) => reading(path, () => readEnd(path, maxBytes), undefined),
     readLogEnd,
     exists: (path) =>
-      reading(path, async () => (isQuick(path) ? statSync(path) : await stat(path)) !== undefined, false),
+      reading(path, async () => (isLocal(path) ? statSync(path) : await stat(path)) !== undefined, false),
     kindAt: (path) =>
       reading(
         path,
         async () => {
-          const facts = isQuick(path) ? lstatSync(path) : await lstat(path);
+          const facts = isLocal(path) ? lstatSync(path) : await lstat(path);
           return facts.isSymbolicLink() ? 'link' : kindOf(facts);
         },
         undefined,
@@ -112,12 +112,12 @@ export function realRuntimeFiles(
       return await reading(path, async () => kindOf(await stat(path)), undefined);
     },
     readLink: (path) =>
-      reading(path, async () => (isQuick(path) ? readlinkSync(path) : await readlink(path)), undefined),
+      reading(path, async () => (isLocal(path) ? readlinkSync(path) : await readlink(path)), undefined),
     link: (target, path) =>
       writing(path, async () => {
         await inDirectory(path, () => replaceLink(target, path));
       }),
-    write: (path, text, mode) => writing(path, () => writeWhole(path, text, mode)),
+    write: (path, text, mode) => writing(path, () => writeInPlace(path, text, mode)),
     makeFile: (path, mode) => writing(path, () => writeFile(path, '', { flag: 'a', mode })),
     replace: (path, text, options) =>
       writing(path, async () => {
@@ -133,12 +133,12 @@ export function realRuntimeFiles(
  * A call through the thread pool costs ten times what the kernel needs to look at a directory of our own. Those of
  * volumes may be served by others, who may never answer.
  */
-function isQuick(path: string): boolean {
+function isLocal(path: string): boolean {
   return !path.includes('/volume') || /\/pods\/[^/]+\/volume[^/]*$/.test(path);
 }
 
 async function namesIn(directory: string): Promise<string[]> {
-  return isQuick(directory) ? readdirSync(directory) : await readdir(directory);
+  return isLocal(directory) ? readdirSync(directory) : await readdir(directory);
 }
 
 /** Most are files, and for those one call will do. */
@@ -152,14 +152,14 @@ async function remove(path: string): Promise<void> {
   }
 }
 
-async function makeBelow(root: string, inside: string, mode: number): Promise<void> {
+async function createBelow(root: string, inside: string, mode: number): Promise<void> {
   await inDirectory(posix.join(root, 'any'), async () => {
     holdDirectory(root, inside.split('/'), mode)[Symbol.dispose]();
   });
 }
 
 async function removeLogs(path: string): Promise<void> {
-  using directory = logDirectoryOf(path);
+  using directory = holdLogDirectory(path);
   if (directory === undefined) return;
   const base = posix.basename(path);
   const names = readdirSync(directory.at()).filter((name) => name.startsWith(base));
@@ -175,7 +175,7 @@ function kindOf(facts: Stats): FileKind {
 }
 
 /** Made aside: whoever finds it finds it whole, also after we were killed in between. */
-async function makeShared(path: string, as: SharedDirectory): Promise<void> {
+async function createShared(path: string, as: SharedDirectory): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found !== undefined) {
     if (!found.isDirectory()) throw new Error('it is no directory');
@@ -223,7 +223,7 @@ async function readLogEnd(podLogsDir: string, path: string, maxBytes: number): P
 const inPlace = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
 /** In place, not by renaming: containers that have the file mounted see the same file. */
-async function writeWhole(path: string, text: string, mode: number): Promise<void> {
+async function writeInPlace(path: string, text: string, mode: number): Promise<void> {
   await inDirectory(path, async () => {
     await using file = await open(path, inPlace, mode);
     await file.writeFile(text);

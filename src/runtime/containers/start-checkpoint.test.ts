@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { anInstance, anObservedPod } from '../../../test/fakes/observed.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { isOnlyStart, withUnansweredStart } from './start-checkpoint.ts';
+import { isOnlyStart, withInterruptedStart } from './start-checkpoint.ts';
 
 const main = { name: 'main', image: 'example/web:1' };
 
@@ -19,7 +19,7 @@ test('a start is noted only where a failed one would be the last', () => {
 test('a container that never ran as its start was given up counts as made and not started', () => {
   const failed = anInstance(main, { state: 'exited', startedAtNs: 0n, exitCode: 128, reason: 'StartError' });
   const observed = anObservedPod({ containers: [failed] });
-  assert.equal(withUnansweredStart(observed, failed.id).containers[0]?.state, 'created');
+  assert.equal(withInterruptedStart(observed, failed.id).containers[0]?.state, 'created');
 });
 
 test('one that ran, or whose failed start was answered, is what it is', () => {
@@ -31,6 +31,6 @@ test('one that ran, or whose failed start was answered, is what it is', () => {
     [refused, 'another'],
   ] as const) {
     const observed = anObservedPod({ containers: [one] });
-    assert.equal(withUnansweredStart(observed, id), observed);
+    assert.equal(withInterruptedStart(observed, id), observed);
   }
 });

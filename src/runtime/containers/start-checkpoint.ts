@@ -11,14 +11,14 @@ import {
  * Keeps across kubelets which start of a container was under way. A runtime gives up a start when the one who asked
  * for it is gone, and shows the container as failed.
  */
-export interface StartNotes {
+export interface StartCheckpoint {
   /** Settles when it is kept. */
-  underWay(pod: Pod, containerId: string): Promise<void>;
+  recordStart(pod: Pod, containerId: string): Promise<void>;
   /** The runtime has said how it went. */
-  answered(pod: Pod, containerId: string): Promise<void>;
+  clearStart(pod: Pod, containerId: string): Promise<void>;
 }
 
-export const noStartNotes: StartNotes = { underWay: async () => {}, answered: async () => {} };
+export const noStartCheckpoint: StartCheckpoint = { recordStart: async () => {}, clearStart: async () => {} };
 
 /** What runtimes show as the exit code of a container that never came to run. */
 const startErrorCode = 128;
@@ -33,7 +33,7 @@ export function isOnlyStart(pod: Pod, container: Container): boolean {
  * The pod as it is without the failure nobody was told of: a container that never ran because its start was given up
  * with the kubelet that asked for it counts as made and not started.
  */
-export function withUnansweredStart(observed: ObservedPod, containerId: string | undefined): ObservedPod {
+export function withInterruptedStart(observed: ObservedPod, containerId: string | undefined): ObservedPod {
   const isUnanswered = ({ id, state, startedAtNs }: ObservedContainer) =>
     id === containerId && state === 'exited' && startedAtNs <= 0n;
   if (!observed.containers.some(isUnanswered)) return observed;

@@ -29,7 +29,7 @@ import {
  * Parts of volumes. Whoever writes to a volume may put links there at any moment, also while we look: no link ever leads
  * out of the volume. What fails is said without paths of the host: users read it.
  */
-export interface VolumeParts {
+export interface SubPaths {
   /** Shows a part of the volume at the target as well; a part that is missing becomes a directory like the volume itself. */
   bind(volume: string, part: string, target: string, signal: AbortSignal): Promise<void>;
   /** Undoes every bind below the directory and removes the targets; fine when there are none. */
@@ -48,19 +48,19 @@ const targetDepth = 3;
 const mountDeadlineMs = 30_000;
 
 /** The real ones, with the mounts of this machine. */
-export function realVolumeParts(
+export function hostSubPaths(
   clock: Clock,
   silent: Pick<SilentMounts, 'check'> = hostSilentMounts(clock, systemRandom()),
-): VolumeParts {
+): SubPaths {
   const run = (file: string, args: readonly string[], signal: AbortSignal) =>
     runChecked({ file, args, clock, deadlineMs: mountDeadlineMs }, signal);
   return {
     async bind(volume, part, target, signal) {
       await unbindOne(target, run, signal);
       await checkAnswers(silent, join(volume, part), signal);
-      await using place = await openPart(volume, part, 'make');
+      await using place = await openSubPath(volume, part, 'make');
       const isDirectory = (await place.stat()).isDirectory();
-      await makeTarget(target, isDirectory ? 'directory' : 'file');
+      await createTarget(target, isDirectory ? 'directory' : 'file');
       // The handle names the place itself; a name could have become a link by now.
       const source = `/proc/${process.pid}/fd/${place.fd}`;
       const flags = ['--no-canonicalize'];
@@ -74,7 +74,7 @@ export function realVolumeParts(
     },
     async readText(volume, part, maxBytes) {
       await checkAnswers(silent, join(volume, part));
-      await using place = await openPart(volume, part, 'find');
+      await using place = await openSubPath(volume, part, 'find');
       const facts = await place.stat();
       if (!facts.isFile()) throw unusable('it is no file');
       if (facts.size > maxBytes) throw unusable(`it has ${facts.size} bytes, at most ${maxBytes} are read`);
@@ -139,7 +139,7 @@ async function mountsBelow(path: string): Promise<readonly string[]> {
   return points.filter((point) => point === directory || point.startsWith(`${directory}/`));
 }
 
-async function makeTarget(target: string, kind: 'directory' | 'file'): Promise<void> {
+async function createTarget(target: string, kind: 'directory' | 'file'): Promise<void> {
   await mkdir(dirname(target), { recursive: true, mode: targetDirectoryMode });
   if (kind === 'directory') await mkdir(target, { mode: targetDirectoryMode });
   else await (await open(target, 'wx', targetFileMode)).close();
@@ -180,7 +180,7 @@ async function removeTarget(target: string): Promise<void> {
  * A handle to the part. Links that lead to another place of the volume are followed first; then each step is taken from
  * the handle of the one before, and what has become a link since ends the way.
  */
-async function openPart(volume: string, part: string, missing: 'make' | 'find'): Promise<FileHandle> {
+async function openSubPath(volume: string, part: string, missing: 'make' | 'find'): Promise<FileHandle> {
   const root = await realpath(volume);
   const steps = await stepsTo(root, part, missing);
   let at = await open(root, stepFlags | constants.O_DIRECTORY);
@@ -269,7 +269,7 @@ function unusable(why: string): KubelingError {
 }
 
 /** For machines that exist only in memory: volumes have files, and nothing is ever mounted. */
-export function memoryVolumeParts(read: (path: string) => string | undefined): VolumeParts {
+export function memorySubPaths(read: (path: string) => string | undefined): SubPaths {
   return {
     bind: async () => {},
     unbind: async () => {},

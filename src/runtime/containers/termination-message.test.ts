@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mapFileStore, memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts';
 import { ContainerStatus } from '../../cri/index.ts';
-import { lastWords, lastWordsFile } from './termination-message.ts';
+import { terminationMessage, terminationMessageFile } from './termination-message.ts';
 
-async function messageOf(...args: Parameters<typeof lastWords>): Promise<string> {
-  return (await lastWords(...args)).text;
+async function messageOf(...args: Parameters<typeof terminationMessage>): Promise<string> {
+  return (await terminationMessage(...args)).text;
 }
 
 const labels = {
@@ -30,7 +30,7 @@ function statusOf(hostPath: string, path = '/dev/termination-log'): ContainerSta
 const ours = '/var/lib/kubelet/pods/uid-1/containers/main/0123abcd';
 
 test('the file for last words is known by its place and name', () => {
-  assert.equal(lastWordsFile(statusOf(ours)), ours);
+  assert.equal(terminationMessageFile(statusOf(ours)), ours);
 });
 
 for (const path of [
@@ -41,12 +41,12 @@ for (const path of [
   '/var/lib/kubelet/pods/uid-1/volumes/main/0123abcd',
 ]) {
   test(`${path} was not made for the last words of the container`, () => {
-    assert.equal(lastWordsFile(statusOf(path)), undefined);
+    assert.equal(terminationMessageFile(statusOf(path)), undefined);
   });
 }
 
 test('a container without a place for last words has no file for them', () => {
-  assert.equal(lastWordsFile(statusOf(ours, '')), undefined);
+  assert.equal(terminationMessageFile(statusOf(ours, '')), undefined);
 });
 
 test('last words are found under a path that does not begin at the root', async () => {

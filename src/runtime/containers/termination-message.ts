@@ -19,20 +19,23 @@ export interface MessageSource {
 }
 
 /** What a container left to say. */
-export interface LastWords {
+export interface TerminationMessage {
   readonly text: string;
   /** `unread` when it could not be read, or was not there yet: another attempt may tell more. */
   readonly state: 'read' | 'unread';
 }
 
 /** What an exited container left to say, appended to what the runtime says of its end. */
-export async function lastWords(status: ContainerStatus, source: MessageSource): Promise<LastWords> {
+export async function terminationMessage(
+  status: ContainerStatus,
+  source: MessageSource,
+): Promise<TerminationMessage> {
   const own = await ownMessage(status, source);
   return { ...own, text: [status.message, own.text].filter((text) => text !== '').join(': ') };
 }
 
-async function ownMessage(status: ContainerStatus, source: MessageSource): Promise<LastWords> {
-  const path = lastWordsFile(status);
+async function ownMessage(status: ContainerStatus, source: MessageSource): Promise<TerminationMessage> {
+  const path = terminationMessageFile(status);
   try {
     const bytes = path === undefined ? undefined : await source.files.readEnd(path, maxFileBytes);
     if (bytes !== undefined && bytes.length > 0) return { text: bytes.toString(), state: 'read' };
@@ -54,7 +57,7 @@ function hostPathOfMessage({ annotations, mounts }: ContainerStatus): string | u
  * The file that was made for the last words of this container and goes with it. Undefined where the container has
  * something else mounted in that place: that is not ours.
  */
-export function lastWordsFile(status: ContainerStatus): string | undefined {
+export function terminationMessageFile(status: ContainerStatus): string | undefined {
   const owner = readOwner(status.labels);
   const path = hostPathOfMessage(status);
   if (owner === undefined || path === undefined) return undefined;
@@ -69,7 +72,10 @@ function mayUseLog({ annotations, exitCode, reason }: ContainerStatus): boolean 
   return policy === 'FallbackToLogsOnError' && exitCode !== 0 && reason !== 'ContainerCannotRun';
 }
 
-async function endOfLog(status: ContainerStatus, { files, podLogsDir }: MessageSource): Promise<LastWords> {
+async function endOfLog(
+  status: ContainerStatus,
+  { files, podLogsDir }: MessageSource,
+): Promise<TerminationMessage> {
   const read: ReadLog = (bytes) => files.readLogEnd(podLogsDir, status.logPath, bytes);
   try {
     checkOwnLog(status, podLogsDir);

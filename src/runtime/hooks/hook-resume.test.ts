@@ -4,43 +4,43 @@ import { PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
 import type { LifecycleHandler } from '../../kinds/index.ts';
 import { cancelled } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import type { BegunPreStop, HookNotes, HookRunner } from './lifecycle-hooks.ts';
+import type { HookCheckpoint, HookRunner, StartedPreStop } from './lifecycle-hooks.ts';
 
 const ignoring = { script: 'trap "" TERM; sleep 100000' };
 const exec = { exec: { command: ['hook'] } };
 
 /** Keeps what is told, and begins with what an earlier kubelet has left. */
-class KeptNotes implements HookNotes {
+class KeptNotes implements HookCheckpoint {
   readonly told: string[] = [];
   due: readonly string[] = [];
-  begun: BegunPreStop | undefined;
+  begun: StartedPreStop | undefined;
   /** Whose; of any container unless given. */
   begunId: string | undefined;
 
-  async postStartDue(_pod: unknown, id: string): Promise<void> {
+  async recordPostStart(_pod: unknown, id: string): Promise<void> {
     this.told.push('due');
     this.due = [...this.due, id];
   }
-  async postStartOver(_pod: unknown, id: string): Promise<void> {
+  async clearPostStart(_pod: unknown, id: string): Promise<void> {
     this.told.push('over');
     this.due = this.due.filter((one) => one !== id);
   }
-  postStartsOf(): readonly string[] {
+  pendingPostStarts(): readonly string[] {
     return this.due;
   }
-  async preStopBegun(_pod: unknown, _id: string, graceSeconds: number): Promise<void> {
+  async recordPreStop(_pod: unknown, _id: string, graceSeconds: number): Promise<void> {
     this.told.push(`preStop ${graceSeconds}`);
   }
-  preStopOf(_uid: unknown, id: string): BegunPreStop | undefined {
+  startedPreStop(_uid: unknown, id: string): StartedPreStop | undefined {
     return this.begunId === undefined || this.begunId === id ? this.begun : undefined;
   }
-  async stopped(): Promise<void> {
+  async containerStopped(): Promise<void> {
     this.told.push('stopped');
   }
 }
 
 function aNode(run: (hook: LifecycleHandler, rig: PodRuntimeRig, signal: AbortSignal) => Promise<void>) {
-  const hookNotes = new KeptNotes();
+  const checkpoint = new KeptNotes();
   const ran: LifecycleHandler[] = [];
   const hooks: HookRunner = {
     run: (hook, _target, signal) => {
@@ -48,8 +48,8 @@ function aNode(run: (hook: LifecycleHandler, rig: PodRuntimeRig, signal: AbortSi
       return run(hook, rig, signal);
     },
   };
-  const rig: PodRuntimeRig = new PodRuntimeRig({ hooks, deps: { hookNotes } });
-  return { rig, hookNotes, ran };
+  const rig: PodRuntimeRig = new PodRuntimeRig({ hooks, deps: { hookCheckpoint: checkpoint } });
+  return { rig, checkpoint, ran };
 }
 
 async function idsOf(rig: PodRuntimeRig, pod: Pod, ...names: readonly string[]): Promise<readonly string[]> {
@@ -61,94 +61,94 @@ describe('a postStart hook', () => {
   const pod = podOf({ a: { lifecycle: { postStart: exec } } });
 
   it('is noted before its container starts, and over when it has ended', async () => {
-    const { rig, hookNotes } = aNode(async () => {});
+    const { rig, checkpoint } = aNode(async () => {});
     using _rig = rig;
     await rig.sync(pod);
-    assert.deepEqual(hookNotes.told, ['due', 'over']);
+    assert.deepEqual(checkpoint.told, ['due', 'over']);
   });
 
   it('that nobody saw end runs again, before anything else is started', async () => {
-    const { rig, hookNotes, ran } = aNode(async () => {});
+    const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     await rig.sync(pod);
-    hookNotes.due = await idsOf(rig, pod, 'a');
+    checkpoint.due = await idsOf(rig, pod, 'a');
     rig.takeCalls();
     const result = await rig.sync(pod);
     assert.equal(result.error, undefined);
-    assert.deepEqual([ran.length, hookNotes.due], [2, []]);
+    assert.deepEqual([ran.length, checkpoint.due], [2, []]);
     assert.equal(rig.simulated.runningContainers().length, 1);
   });
 
   it('runs again in each container of which nobody saw it end', async () => {
-    const { rig, hookNotes, ran } = aNode(async () => {});
+    const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const two = podOf({ a: { lifecycle: { postStart: exec } }, b: { lifecycle: { postStart: exec } } });
     await rig.sync(two);
-    hookNotes.due = await idsOf(rig, two, 'a', 'b');
+    checkpoint.due = await idsOf(rig, two, 'a', 'b');
     await rig.sync(two);
-    assert.deepEqual([ran.length, hookNotes.due], [4, []]);
+    assert.deepEqual([ran.length, checkpoint.due], [4, []]);
   });
 
   it('that nobody saw end and that fails ends its container', async () => {
     let fails = false;
-    const { rig, hookNotes } = aNode(() => (fails ? Promise.reject(new Error('no')) : Promise.resolve()));
+    const { rig, checkpoint } = aNode(() => (fails ? Promise.reject(new Error('no')) : Promise.resolve()));
     using _rig = rig;
     await rig.sync(pod);
-    hookNotes.due = await idsOf(rig, pod, 'a');
+    checkpoint.due = await idsOf(rig, pod, 'a');
     fails = true;
     const result = await rig.sync(pod);
     assert.match(result.error?.message ?? '', /PostStartHookError/);
     assert.deepEqual(rig.eventsOf('FailedPostStartHook'), ['PostStartHook failed']);
-    assert.deepEqual([rig.simulated.runningContainers().length, hookNotes.due], [0, []]);
+    assert.deepEqual([rig.simulated.runningContainers().length, checkpoint.due], [0, []]);
   });
 
   it('of a container that has ended since is let be, and due no more', async () => {
-    const { rig, hookNotes, ran } = aNode(async () => {});
+    const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const brief = podOf(
       { a: { script: 'exit 0', lifecycle: { postStart: exec } }, b: {} },
       { restartPolicy: 'Never' },
     );
     await rig.sync(brief);
-    hookNotes.due = await idsOf(rig, brief, 'a');
+    checkpoint.due = await idsOf(rig, brief, 'a');
     await rig.clock.advance(1_000);
     await rig.sync(brief);
-    assert.deepEqual([ran.length, hookNotes.due], [1, []]);
+    assert.deepEqual([ran.length, checkpoint.due], [1, []]);
   });
 
   it('does not hold up an end: it is given up with the sync, and stays noted', async () => {
-    const { rig, hookNotes } = aNode((_hook, { clock }, signal) => clock.sleep(1e9, signal));
+    const { rig, checkpoint } = aNode((_hook, { clock }, signal) => clock.sleep(1e9, signal));
     using _rig = rig;
     const observed = await rig.observe(pod);
     const controller = new AbortController();
     const context = { liveness: () => undefined, startup: () => undefined };
     const syncing = rig.runtime.syncPod({ pod, observed, context }, controller.signal);
     syncing.catch(() => {});
-    await rig.clock.advanceUntil(() => hookNotes.due.length > 0, 60_000);
+    await rig.clock.advanceUntil(() => checkpoint.due.length > 0, 60_000);
     await rig.clock.advance(5_000);
     controller.abort(cancelled('it is deleted'));
     await assert.rejects(rig.done(syncing), /it is deleted/);
-    assert.equal(hookNotes.due.length, 1);
+    assert.equal(checkpoint.due.length, 1);
     assert.deepEqual(rig.eventsOf('FailedPostStartHook'), []);
   });
 });
 
 describe('a preStop hook', () => {
   it('is noted with the time there is when it begins, and forgotten when the container has stopped', async () => {
-    const { rig, hookNotes } = aNode(async () => {});
+    const { rig, checkpoint } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: exec } } });
     await rig.sync(pod);
     await rig.kill(pod, 20);
-    assert.deepEqual(hookNotes.told, ['preStop 20', 'stopped']);
+    assert.deepEqual(checkpoint.told, ['preStop 20', 'stopped']);
   });
 
   it('that an earlier kubelet has begun is not run again, and the time it used counts', async () => {
-    const { rig, hookNotes, ran } = aNode(async () => {});
+    const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { ...ignoring, lifecycle: { preStop: exec } } });
     await rig.sync(pod);
-    hookNotes.begun = { usedMs: 12_000, msLeft: 8_000 };
+    checkpoint.begun = { usedMs: 12_000, msLeft: 8_000 };
     const startMs = rig.clock.now();
     await rig.kill(pod, 20);
     assert.equal(ran.length, 0);
@@ -156,13 +156,13 @@ describe('a preStop hook', () => {
   });
 
   it('that was begun is the end of its container, whatever the plan says', async () => {
-    const { rig, hookNotes, ran } = aNode(async () => {});
+    const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: exec } }, b: {} });
     await rig.sync(pod);
     const { id } = (await rig.newest(pod, 'a')) ?? {};
-    hookNotes.begun = { usedMs: 12_000, msLeft: 8_000 };
-    hookNotes.begunId = id;
+    checkpoint.begun = { usedMs: 12_000, msLeft: 8_000 };
+    checkpoint.begunId = id;
     await rig.sync(pod);
     assert.deepEqual([(await rig.newest(pod, 'a'))?.state, ran.length], ['exited', 0]);
     await rig.sync(pod);
@@ -172,11 +172,11 @@ describe('a preStop hook', () => {
   });
 
   it('that sleeps goes on with what is left of its sleep', async () => {
-    const { rig, hookNotes, ran } = aNode(async () => {});
+    const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: { sleep: { seconds: 10 } } } } });
     await rig.sync(pod);
-    hookNotes.begun = { usedMs: 7_500, msLeft: 12_500 };
+    checkpoint.begun = { usedMs: 7_500, msLeft: 12_500 };
     await rig.kill(pod, 20);
     assert.deepEqual(ran, [{ sleep: { seconds: 2.5 } }]);
   });

@@ -32,7 +32,7 @@ const userAgent = 'kube-lifecycle/1.36';
 /** Nobody reads what a hook answers; so much of it is taken from the wire. */
 const bodyLimit = 10 * 1024;
 /** More of what a command says is of no use in a log. */
-const mostLogged = 4_096;
+const maxLoggedBytes = 4_096;
 
 /**
  * Runs hooks for real. A hook has no time limit of its own: it runs until it ends, the signal is aborted because its
@@ -50,12 +50,12 @@ export class LifecycleHooks implements HookRunner {
   async run(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void> {
     const { clock, limitMs: ms } = this.#deps;
     signal.throwIfAborted();
-    const work = (inner: AbortSignal) => this.#act(hook, target, inner);
+    const work = (inner: AbortSignal) => this.#runHandler(hook, target, inner);
     if (ms === undefined) await work(signal);
     else await withDeadline({ clock, ms, what: `run ${describeHook(hook)}` }, work, signal);
   }
 
-  async #act(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void> {
+  async #runHandler(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void> {
     const { exec, httpGet, sleep } = hook;
     if (exec !== undefined) await this.#exec(exec, target, signal);
     else if (httpGet !== undefined) await this.#httpGet(httpGet, target, signal);
@@ -67,7 +67,7 @@ export class LifecycleHooks implements HookRunner {
     try {
       await this.#deps.clock.sleep(ms, signal);
     } catch (error) {
-      this.#observer.sleepCut();
+      this.#observer.sleepTerminatedEarly();
       throw error;
     }
   }
@@ -81,7 +81,7 @@ export class LifecycleHooks implements HookRunner {
       pod: describePod(target.pod),
       container: target.container.name,
       exitCode,
-      output: Buffer.concat([stdout, stderr]).subarray(0, mostLogged).toString('utf8'),
+      output: Buffer.concat([stdout, stderr]).subarray(0, maxLoggedBytes).toString('utf8'),
     });
     throw new KubelingError('HOOK_FAILED', `${describeCommand(command)} exited with ${exitCode}`);
   }
@@ -91,24 +91,29 @@ export class LifecycleHooks implements HookRunner {
     const host = action.host || (await this.#podIp(target.pod, signal));
     const request = actionRequest(action, target.container, host, userAgent);
     try {
-      await this.#ask(request, signal);
+      await this.#request(request, signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (!isNotTls(error)) throw error;
-      await this.#askInPlain(request, target.pod, error, signal);
+      if (!isPlainHttpResponse(error)) throw error;
+      await this.#retryWithoutTls(request, target.pod, error, signal);
     }
   }
 
-  async #ask(request: HttpRequest, signal: AbortSignal): Promise<void> {
+  async #request(request: HttpRequest, signal: AbortSignal): Promise<void> {
     await followHttp(this.#deps.dial, request, bodyLimit, signal);
   }
 
   /** Credentials that were meant for an encrypted connection do not go over one that is not. */
-  async #askInPlain(request: HttpRequest, pod: Pod, refusal: unknown, signal: AbortSignal): Promise<void> {
+  async #retryWithoutTls(
+    request: HttpRequest,
+    pod: Pod,
+    refusal: unknown,
+    signal: AbortSignal,
+  ): Promise<void> {
     const headers = request.headers.filter(([name]) => name.toLowerCase() !== 'authorization');
     const place = hostPort(request.host, request.port);
     try {
-      await this.#ask({ ...request, scheme: 'http', headers }, signal);
+      await this.#request({ ...request, scheme: 'http', headers }, signal);
     } catch (error) {
       signal.throwIfAborted();
       this.#deps.logger.warn('A hook got no answer without TLS either', {
@@ -118,7 +123,7 @@ export class LifecycleHooks implements HookRunner {
       });
       throw refusal;
     }
-    this.#observer.fellBack();
+    this.#observer.httpFallback();
     const message = `request to HTTPS lifecycle hook ${place} got HTTP response, retry with HTTP succeeded`;
     this.#deps.journal.event(pod, { type: 'Warning', reason: 'LifecycleHTTPFallback', message });
   }
@@ -143,19 +148,19 @@ function describeCommand([program = '', ...words]: readonly string[]): string {
   return `command '${program}' with ${words.length} argument${words.length === 1 ? '' : 's'}`;
 }
 
-function isNotTls(error: unknown): boolean {
+function isPlainHttpResponse(error: unknown): boolean {
   return error instanceof KubelingError && error.code === 'HTTP_NOT_TLS';
 }
 
 /** Told what became of hooks, to be counted. Never throws. */
 export interface HookObserver {
   /** A hook that asked with TLS got its answer without. */
-  fellBack(): void;
+  httpFallback(): void;
   /** A sleep was given up before its time. */
-  sleepCut(): void;
+  sleepTerminatedEarly(): void;
 }
 
-export const unobservedHooks: HookObserver = { fellBack() {}, sleepCut() {} };
+export const unobservedHooks: HookObserver = { httpFallback() {}, sleepTerminatedEarly() {} };
 
 /** Make one for a registry; the names are those dashboards know. */
 export function hookMetrics(registry: MetricRegistry): HookObserver {
@@ -168,7 +173,7 @@ export function hookMetrics(registry: MetricRegistry): HookObserver {
     'kubelet_sleep_action_terminated_early_total',
     'Sleep hooks that were given up before their time.',
   );
-  return { fellBack: () => fallbacks.inc(), sleepCut: () => sleeps.inc() };
+  return { httpFallback: () => fallbacks.inc(), sleepTerminatedEarly: () => sleeps.inc() };
 }
 
 export interface HookTarget {
@@ -190,7 +195,7 @@ export interface HookRunner {
 export const noHooks: HookRunner = { run: async () => {} };
 
 /** A preStop hook that an earlier kubelet has begun. */
-export interface BegunPreStop {
+export interface StartedPreStop {
   /** Since it began. */
   readonly usedMs: number;
   /** Until the container must have ended; at least a second. */
@@ -201,28 +206,28 @@ export interface BegunPreStop {
  * Keeps across kubelets how far the hooks of containers have come. What is told holds at once; the answer settles when
  * it is kept, or cannot be for now.
  */
-export interface HookNotes {
+export interface HookCheckpoint {
   /** The container is about to start, and its postStart hook to run. */
-  postStartDue(pod: Pod, containerId: string): Promise<void>;
+  recordPostStart(pod: Pod, containerId: string): Promise<void>;
   /** The hook has ended, and what follows from that is done. */
-  postStartOver(pod: Pod, containerId: string): Promise<void>;
+  clearPostStart(pod: Pod, containerId: string): Promise<void>;
   /**
    * The containers whose postStart hook has not ended, in the order they were started. Containers start one at a time,
    * but of a start nobody knows the outcome of the hook stays due while the next one starts.
    */
-  postStartsOf(uid: PodUid): readonly string[];
-  preStopBegun(pod: Pod, containerId: string, graceSeconds: number): Promise<void>;
+  pendingPostStarts(uid: PodUid): readonly string[];
+  recordPreStop(pod: Pod, containerId: string, graceSeconds: number): Promise<void>;
   /** undefined when no preStop hook of the container was ever begun. */
-  preStopOf(uid: PodUid, containerId: string): BegunPreStop | undefined;
+  startedPreStop(uid: PodUid, containerId: string): StartedPreStop | undefined;
   /** The container has ended: nobody asks for its hooks any more. */
-  stopped(pod: Pod, containerId: string): Promise<void>;
+  containerStopped(pod: Pod, containerId: string): Promise<void>;
 }
 
-export const noHookNotes: HookNotes = {
-  postStartDue: async () => {},
-  postStartOver: async () => {},
-  postStartsOf: () => [],
-  preStopBegun: async () => {},
-  preStopOf: () => undefined,
-  stopped: async () => {},
+export const noHookCheckpoint: HookCheckpoint = {
+  recordPostStart: async () => {},
+  clearPostStart: async () => {},
+  pendingPostStarts: () => [],
+  recordPreStop: async () => {},
+  startedPreStop: () => undefined,
+  containerStopped: async () => {},
 };

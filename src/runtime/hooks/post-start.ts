@@ -3,14 +3,14 @@ import { type Clock, describeError, type Logger } from '../../lib/index.ts';
 import { containerFieldPath, describePod, type Pod, type PodJournal } from '../../pods/index.ts';
 import type { PodKiller } from '../kill/pod-killer.ts';
 import type { ActionFailure } from '../sync/sync-result.ts';
-import type { HookNotes, HookRunner } from './lifecycle-hooks.ts';
+import type { HookCheckpoint, HookRunner } from './lifecycle-hooks.ts';
 
 export interface PostStartDeps {
   readonly clock: Clock;
   readonly journal: PodJournal;
   readonly logger: Logger;
   readonly hooks: HookRunner;
-  readonly hookNotes: HookNotes;
+  readonly hookCheckpoint: HookCheckpoint;
   readonly killer: Pick<PodKiller, 'killContainer'>;
 }
 
@@ -21,7 +21,7 @@ export interface StartedContainer {
 }
 
 /** The postStart hooks of containers: noted before the container starts, and run until they have ended once. */
-export class PostStart {
+export class PostStartHooks {
   readonly #deps: PostStartDeps;
 
   constructor(deps: PostStartDeps) {
@@ -29,8 +29,9 @@ export class PostStart {
   }
 
   /** To be called before the container is started: from then on a later kubelet knows of the hook. */
-  async announce({ pod, container, id }: StartedContainer): Promise<void> {
-    if (container.lifecycle?.postStart !== undefined) await this.#deps.hookNotes.postStartDue(pod, id);
+  async record({ pod, container, id }: StartedContainer): Promise<void> {
+    if (container.lifecycle?.postStart !== undefined)
+      await this.#deps.hookCheckpoint.recordPostStart(pod, id);
   }
 
   /**
@@ -39,7 +40,7 @@ export class PostStart {
    */
   async run(started: StartedContainer, signal: AbortSignal): Promise<ActionFailure | undefined> {
     const { pod, container, id } = started;
-    const { clock, hooks, hookNotes } = this.#deps;
+    const { clock, hooks, hookCheckpoint } = this.#deps;
     const hook = container.lifecycle?.postStart;
     if (hook === undefined) return undefined;
     const startMs = clock.monotonicMs();
@@ -50,7 +51,7 @@ export class PostStart {
       await this.#stop(started, error, signal);
       return { reason: 'PostStartHookError', message: describeError(error) };
     }
-    await hookNotes.postStartOver(pod, id);
+    await hookCheckpoint.clearPostStart(pod, id);
     this.#deps.journal.step(pod.metadata.uid, {
       stage: 'container',
       outcome: 'done',
@@ -63,7 +64,7 @@ export class PostStart {
 
   async #stop({ pod, container, id }: StartedContainer, error: unknown, signal: AbortSignal): Promise<void> {
     const { name } = container;
-    const { logger, journal, killer, hookNotes } = this.#deps;
+    const { logger, journal, killer, hookCheckpoint } = this.#deps;
     // What it said stays in the log: it may hold secrets of the container.
     logger.error('PostStart hook failed', error, { pod: describePod(pod), container: name });
     const reason = 'FailedPostStartHook';
@@ -71,6 +72,6 @@ export class PostStart {
     journal.event(pod, { type: 'Warning', reason, message: 'PostStartHook failed', fieldPath });
     const { failure } = await killer.killContainer(pod, { id, name, reason, message: reason }, signal);
     // One that does not stop is not left running without what its hook should have done.
-    if (failure === undefined) await hookNotes.postStartOver(pod, id);
+    if (failure === undefined) await hookCheckpoint.clearPostStart(pod, id);
   }
 }

@@ -246,7 +246,7 @@ describe('images of containers', () => {
       syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
       await rig.clock.advance(1_000);
     }
-    assert.equal(rig.runtime.held().pulls, 3);
+    assert.equal(rig.runtime.pending().pulls, 3);
     await rig.done(Promise.all(syncs));
     assert.deepEqual(rig.eventsOf('PullProgress').slice(0, 6), [
       'Pulling image "localhost/slow:1": 0.4 of 1.9 MiB after 10s',
@@ -260,7 +260,7 @@ describe('images of containers', () => {
       rig.eventsOf('PullProgress').at(6),
       'Pulling image "localhost/next:1": 1.1 of 1.9 MiB after 1m10s',
     );
-    assert.equal(rig.runtime.held().pulls, 0);
+    assert.equal(rig.runtime.pending().pulls, 0);
     const told = rig.eventsOf('PullProgress').length;
     await rig.clock.advance(300_000);
     assert.equal(
@@ -278,7 +278,7 @@ describe('images of containers', () => {
     const { error } = await rig.sync(podOf({ a: { image: remote } }));
     assert.equal(error, undefined);
     assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
-    assert.equal(rig.runtime.held().pulls, 0);
+    assert.equal(rig.runtime.pending().pulls, 0);
   });
 
   it('that may have been there before are pulled once more when the answer never comes', async () => {
@@ -289,7 +289,7 @@ describe('images of containers', () => {
     const { error } = await rig.sync(podOf({ a: { image: remote, imagePullPolicy: 'Always' } }));
     assert.equal(error, undefined);
     assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2);
-    assert.equal(rig.runtime.held().pulls, 0);
+    assert.equal(rig.runtime.pending().pulls, 0);
   });
 
   it('are pulled with the annotations and the sandbox of the pod, by one credential after the other', async () => {
@@ -330,7 +330,7 @@ describe('images of containers', () => {
     const reason = async () => (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
     assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
     rig.runtime.forgetPod(pod.metadata.uid);
-    assert.equal(rig.runtime.held().pullBackoffs, 0);
+    assert.equal(rig.runtime.pending().pullBackoffs, 0);
     assert.equal(await reason(), 'ErrImagePull');
   });
 

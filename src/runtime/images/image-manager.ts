@@ -21,7 +21,7 @@ import type { StartObserver } from '../metrics.ts';
 import type { CredentialProvider, PullCredential } from './credentials/keyring.ts';
 import type { ImageLeases } from './gc/image-leases.ts';
 import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts';
-import { tellPull } from './pull-progress.ts';
+import { reportPull } from './pull-progress.ts';
 import type { PullEnd, PullRecords } from './pull-records/pull-records.ts';
 
 /** The waiting reasons of a container whose image is not to be had; part of the API. */
@@ -70,7 +70,7 @@ export interface ImageRequest {
   readonly fieldPath: string | undefined;
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
   /** What this sync has seen of images already, by name; filled by the call. */
-  readonly seen: Map<string, Image>;
+  readonly inspected: Map<string, Image>;
   /** Keeps the image from being removed until it is disposed of, once a container is made of it. */
   readonly hold: (lease: Disposable) => void;
 }
@@ -104,12 +104,12 @@ interface LastFailure {
 /** Credentials as they are first wanted, and the same ever after. */
 type GetCredentials = () => Promise<readonly PullCredential[]>;
 
-interface WantedPull {
+interface PendingPull {
   /** The image's name with its tag. */
   readonly reference: string;
   readonly credentials: GetCredentials;
   /** Whether the image was looked for and not found. */
-  readonly before: 'absent' | 'unknown';
+  readonly presence: 'absent' | 'unknown';
 }
 
 /** Sees to it that the image of a container is on the machine, as its pull policy wants it. */
@@ -127,7 +127,7 @@ export class ImageManager {
   }
 
   /** What is remembered of pulls: under way, and failed ones that wait. */
-  held(): Readonly<Record<'pulls' | 'pullBackoffs', number>> {
+  pending(): Readonly<Record<'pulls' | 'pullBackoffs', number>> {
     return { pulls: this.#pulls.size, pullBackoffs: this.#backoff.size };
   }
 
@@ -142,7 +142,7 @@ export class ImageManager {
   async ensureImageExists(request: ImageRequest, signal: AbortSignal): Promise<EnsuredImage> {
     const { leases } = this.#deps;
     const name = readImageName(request.container.image);
-    using _wanted = name.ok ? await leases.want(name.reference, signal) : undefined;
+    using _wanted = name.ok ? await leases.reserve(name.reference, signal) : undefined;
     for (;;) {
       const mark = leases.mark();
       const ensured = await this.#ensure(request, signal);
@@ -164,7 +164,7 @@ export class ImageManager {
   ): Promise<Disposable | undefined> {
     const { leases } = this.#deps;
     const mark = leases.mark();
-    const found = await this.#look(pod, id, signal).catch(() => undefined);
+    const found = await this.#inspect(pod, id, signal).catch(() => undefined);
     signal.throwIfAborted();
     return found === undefined ? undefined : await leases.hold(id, mark, signal);
   }
@@ -179,28 +179,28 @@ export class ImageManager {
     }
     const policy = pullPolicyOf(request.container.pullPolicy, image);
     const credentials = this.#credentialsOf(request, signal);
-    const pull = { reference: name.reference, credentials, before: 'unknown' } as const;
+    const pull = { reference: name.reference, credentials, presence: 'unknown' } as const;
     if (policy === 'Always') return await this.#pullUnlessBackingOff(request, pull, signal);
     const found = await this.#findPresent(request, pull, signal);
     if (typeof found !== 'string') return found;
     if (policy === 'Never') return this.#neverPulled(request);
-    const before = found === 'absent' ? 'absent' : 'unknown';
-    return await this.#pullUnlessBackingOff(request, { ...pull, before }, signal);
+    const presence = found === 'absent' ? 'absent' : 'unknown';
+    return await this.#pullUnlessBackingOff(request, { ...pull, presence }, signal);
   }
 
   /**
    * Looks for an image that will be wanted soon, so that nobody has to wait for the answer then. What is not found, or
    * cannot be asked, will be asked for again. Never rejects.
    */
-  async lookAhead(
-    { pod, container, seen }: Pick<ImageRequest, 'pod' | 'container' | 'seen'>,
+  async inspectAhead(
+    { pod, container, inspected }: Pick<ImageRequest, 'pod' | 'container' | 'inspected'>,
     signal: AbortSignal,
   ): Promise<void> {
     const name = readImageName(container.image);
-    if (!name.ok || seen.has(name.reference)) return;
+    if (!name.ok || inspected.has(name.reference)) return;
     if (pullPolicyOf(container.pullPolicy, container.image) === 'Always') return;
-    const image = await this.#look(pod, name.reference, signal).catch(() => undefined);
-    if (image !== undefined) seen.set(name.reference, image);
+    const image = await this.#inspect(pod, name.reference, signal).catch(() => undefined);
+    if (image !== undefined) inspected.set(name.reference, image);
   }
 
   #credentialsOf({ pod, container }: ImageRequest, signal: AbortSignal): GetCredentials {
@@ -214,13 +214,13 @@ export class ImageManager {
   /** The answer for an image that is here and may be used, or cannot be looked up; else why it has to be pulled. */
   async #findPresent(
     request: ImageRequest,
-    { reference, credentials }: WantedPull,
+    { reference, credentials }: PendingPull,
     signal: AbortSignal,
   ): Promise<Ensured | 'absent' | 'not-permitted'> {
     const { pod, container } = request;
     let image: Image | undefined;
     try {
-      image = this.#seen(request, reference) ?? (await this.#look(pod, reference, signal));
+      image = this.#inspectedImage(request, reference) ?? (await this.#inspect(pod, reference, signal));
     } catch (error) {
       signal.throwIfAborted();
       const message = `Failed to inspect image "${container.image}": ${describeError(error)}`;
@@ -229,15 +229,15 @@ export class ImageManager {
     }
     if (image === undefined) return 'absent';
     if (!(await this.#mayUse(container.image, image, credentials, signal))) return 'not-permitted';
-    request.seen.set(reference, image);
+    request.inspected.set(reference, image);
     const text = `Container image "${container.image}" already present on machine and can be accessed by the pod`;
     this.#event(request, 'Normal', 'Pulled', text);
     return { ok: true, image: factsOf(image.id, image), id: image.id };
   }
 
   /** What was seen of an image that was removed since says nothing any more. */
-  #seen({ seen }: ImageRequest, reference: string): Image | undefined {
-    const image = seen.get(reference);
+  #inspectedImage({ inspected }: ImageRequest, reference: string): Image | undefined {
+    const image = inspected.get(reference);
     return image === undefined || this.#deps.leases.wasRemoved(image.id) ? undefined : image;
   }
 
@@ -258,7 +258,7 @@ export class ImageManager {
     }
   }
 
-  async #look(pod: Pod, image: string, signal: AbortSignal): Promise<Image | undefined> {
+  async #inspect(pod: Pod, image: string, signal: AbortSignal): Promise<Image | undefined> {
     const annotations = pod.metadata.annotations ?? {};
     return (await this.#deps.cri.imageStatus({ image: { image, annotations } }, signal)).image;
   }
@@ -271,7 +271,7 @@ export class ImageManager {
 
   async #pullUnlessBackingOff(
     request: ImageRequest,
-    pull: WantedPull,
+    pull: PendingPull,
     signal: AbortSignal,
   ): Promise<Ensured> {
     const { image } = request.container;
@@ -286,9 +286,9 @@ export class ImageManager {
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${image}"`);
     const startMs = this.#deps.clock.monotonicMs();
     try {
-      const pulled = await this.#pullOnRecord(request, pull, signal);
-      this.#notePulled(request, pulled, this.#deps.clock.monotonicMs() - startMs);
-      if (pulled.image !== undefined) request.seen.set(pull.reference, pulled.image);
+      const pulled = await this.#pullWithRecord(request, pull, signal);
+      this.#recordPulled(request, pulled, this.#deps.clock.monotonicMs() - startMs);
+      if (pulled.image !== undefined) request.inspected.set(pull.reference, pulled.image);
       const id = pulled.image?.id ?? pulled.imageRef;
       return { ok: true, image: factsOf(pulled.imageRef, pulled.image), id };
     } catch (error) {
@@ -307,7 +307,11 @@ export class ImageManager {
   }
 
   /** Kept on record from before it begins until it is known how it ended. */
-  async #pullOnRecord(request: ImageRequest, wanted: WantedPull, signal: AbortSignal): Promise<PulledImage> {
+  async #pullWithRecord(
+    request: ImageRequest,
+    wanted: PendingPull,
+    signal: AbortSignal,
+  ): Promise<PulledImage> {
     const { image } = request.container;
     const { pullRecords } = this.#deps;
     const credentials = await wanted.credentials();
@@ -329,21 +333,21 @@ export class ImageManager {
 
   async #pull(
     request: ImageRequest,
-    { reference: image, before }: WantedPull,
+    { reference: image, presence }: PendingPull,
     credentials: readonly PullCredential[],
     signal: AbortSignal,
   ): Promise<PulledImage> {
     const { pod, container, sandboxConfig } = request;
     const annotations = pod.metadata.annotations ?? {};
-    const pull = { image, annotations, sandboxConfig, credentials, before } as const;
+    const pull = { image, annotations, sandboxConfig, credentials, presence } as const;
     const news = {
       uid: pod.metadata.uid,
       container: container.name,
       image: container.image,
-      standing: () => this.#pulls.standing(pull),
+      status: () => this.#pulls.status(pull),
       event: (type: PodEvent['type'], message: string) => this.#event(request, type, 'PullProgress', message),
     };
-    using _news = tellPull(news, this.#deps);
+    using _news = reportPull(news, this.#deps);
     return await this.#pulls.pull(pull, signal);
   }
 
@@ -355,7 +359,7 @@ export class ImageManager {
     return { ok: false, reason: 'ImagePullBackOff', message, waitMs };
   }
 
-  #notePulled(request: ImageRequest, pulled: PulledImage, allMs: number): void {
+  #recordPulled(request: ImageRequest, pulled: PulledImage, allMs: number): void {
     const { clock, journal } = this.#deps;
     const { name, image } = request.container;
     const took = formatDurationMs(Math.trunc(pulled.ms));

@@ -13,7 +13,7 @@ import {
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { PullCredential } from './credentials/keyring.ts';
 import { repositoryOf } from './image-name.ts';
-import { type Arrival, IngestWatch, type Look } from './ingest-watcher.ts';
+import { type DownloadProgress, type ImageDownload, IngestWatcher } from './ingest-watcher.ts';
 
 export interface PullLimits {
   /** How many pulls run at once; undefined for any number. */
@@ -30,7 +30,7 @@ export interface PullRequest {
   /** Tried in this order; none for an anonymous pull. */
   readonly credentials: readonly PullCredential[];
   /** Whether the image was looked for right before, and not found. */
-  readonly before: 'absent' | 'unknown';
+  readonly presence: 'absent' | 'unknown';
 }
 
 export interface PulledImage {
@@ -44,12 +44,12 @@ export interface PulledImage {
 }
 
 /** How far a pull is: waiting for its turn, or under way. */
-export type PullStanding =
+export type PullStatus =
   | { readonly kind: 'queued'; readonly place: number; readonly length: number }
   | {
       readonly kind: 'pulling';
       /** Undefined while nothing is known of it. */
-      readonly arrival: Arrival | undefined;
+      readonly arrival: DownloadProgress | undefined;
       /** How many pulls run at the moment. */
       readonly running: number;
     };
@@ -63,11 +63,11 @@ export interface PullDeps {
 /** One pull that runs. */
 interface RunningPull {
   readonly image: string;
-  readonly look: Look;
+  readonly download: ImageDownload;
   /** Whether the image may have come by another pull, with other credentials. */
   company: 'alone' | 'others';
   /** Which of the credentials is being tried. */
-  trying: number | undefined;
+  credentialIndex: number | undefined;
 }
 
 /** What came of waiting for one. */
@@ -81,7 +81,7 @@ type Outcome =
 /** How often a long pull is checked for having done its work without saying so. */
 const checkMs = 60_000;
 /** A pull without any sign of life for so long is asked for anew, the next time twice as late. */
-const firstPatienceMs = 120_000;
+const firstStallMs = 120_000;
 const rememberedImages = 1_000;
 
 /** Brings images from registries: each once however many pods want it, and not too many at a time. */
@@ -90,16 +90,16 @@ export class ImagePulls {
   readonly #flights = new SingleFlight<string, PulledImage>();
   readonly #running = new Map<string, RunningPull>();
   /** Images that pulls have brought. */
-  readonly #brought = new LruMap<string, true>({ capacity: rememberedImages });
+  readonly #pulledImages = new LruMap<string, true>({ capacity: rememberedImages });
   readonly #slots: Slots;
   readonly #rate: PullRate;
-  readonly #ingests: IngestWatch;
+  readonly #ingests: IngestWatcher;
 
   constructor(deps: PullDeps) {
     this.#deps = deps;
     this.#slots = new Slots(deps.limits.maxParallel ?? Number.POSITIVE_INFINITY);
     this.#rate = new PullRate(deps.limits, deps.clock);
-    this.#ingests = new IngestWatch(deps);
+    this.#ingests = new IngestWatcher(deps);
   }
 
   /** Pulls under way or waiting for their turn. */
@@ -109,42 +109,42 @@ export class ImagePulls {
 
   /** Rejects as the runtime refused, or with the signal's reason; the pull is dropped when nobody waits for it. */
   pull(request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
-    const key = keyOf(request);
-    return this.#flights.run(key, (inner) => this.#pullInTurn(key, request, inner), signal);
+    const key = pullKey(request);
+    return this.#flights.run(key, (inner) => this.#pullWithSlot(key, request, inner), signal);
   }
 
   /** How far a pull is that somebody waits for. */
-  standing(request: PullRequest): PullStanding {
-    const key = keyOf(request);
+  status(request: PullRequest): PullStatus {
+    const key = pullKey(request);
     const place = this.#slots.placeOf(key);
     if (place !== undefined) return { kind: 'queued', place, length: this.#slots.waiting };
-    const arrival = this.#running.get(key)?.look.arrival;
+    const arrival = this.#running.get(key)?.download.progress;
     return { kind: 'pulling', arrival, running: this.#running.size };
   }
 
-  async #pullInTurn(key: string, request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
+  async #pullWithSlot(key: string, request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
     using _slot = await this.#slots.take(key, signal);
     // Only what really begins counts: waiting for a turn is no load for a registry.
     if (!this.#rate.take()) throw new KubelingError('IMAGE_PULL_RATE', 'pull QPS exceeded');
-    using look = this.#ingests.look(repositoryOf(request.image));
-    const pull = this.#begin(request.image, look);
+    using download = this.#ingests.watch(repositoryOf(request.image));
+    const pull = this.#begin(request.image, download);
     this.#running.set(key, pull);
     try {
       const startMs = this.#deps.clock.monotonicMs();
       const imageRef = await this.#pullUntilThere(request, pull, signal);
       const ms = this.#deps.clock.monotonicMs() - startMs;
-      this.#brought.set(request.image, true);
-      return { imageRef, image: await this.#look(request, signal), ms, used: pull.trying };
+      this.#pulledImages.set(request.image, true);
+      return { imageRef, image: await this.#inspect(request, signal), ms, used: pull.credentialIndex };
     } finally {
       this.#running.delete(key);
     }
   }
 
-  #begin(image: string, look: Look): RunningPull {
+  #begin(image: string, download: ImageDownload): RunningPull {
     const others = [...this.#running.values()].filter((other) => other.image === image);
     for (const other of others) other.company = 'others';
-    const company = others.length > 0 || this.#brought.has(image) ? 'others' : 'alone';
-    return { image, look, company, trying: undefined };
+    const company = others.length > 0 || this.#pulledImages.has(image) ? 'others' : 'alone';
+    return { image, download, company, credentialIndex: undefined };
   }
 
   /**
@@ -152,7 +152,7 @@ export class ImagePulls {
    * An image that somebody else may have brought proves nothing about these credentials: it is pulled once more.
    */
   async #pullUntilThere(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<string> {
-    for (let patienceMs = firstPatienceMs; ; patienceMs *= 2) {
+    for (let patienceMs = firstStallMs; ; patienceMs *= 2) {
       const outcome = await this.#pullOrAppear(request, pull, patienceMs, signal);
       if (outcome.kind === 'answered') return outcome.imageRef;
       if (outcome.kind === 'appeared' && pull.company === 'alone') return outcome.imageRef;
@@ -167,7 +167,7 @@ export class ImagePulls {
   ): Promise<Outcome> {
     using controller = new LinkedController(signal);
     const answered = this.#pullWithAny(request, pull, controller.signal);
-    const seen = this.#appears(request, pull, patienceMs, controller.signal);
+    const seen = this.#waitForImage(request, pull, patienceMs, controller.signal);
     try {
       return await Promise.race([answered, seen]);
     } finally {
@@ -180,29 +180,29 @@ export class ImagePulls {
    * Settles with the image's id once one that was not there is. Of one that may have been there before nobody can tell
    * whether it has come: that settles when the pull has shown no sign of life for long enough.
    */
-  async #appears(
+  async #waitForImage(
     request: PullRequest,
     pull: RunningPull,
     patienceMs: number,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const startMs = this.#deps.clock.monotonicMs();
-    let before = request.before;
+    let before = request.presence;
     for (;;) {
       await this.#deps.clock.sleep(checkMs, signal);
-      const found = await this.#find(request, signal).catch(() => 'not-said' as const);
+      const found = await this.#imageStatus(request, signal).catch(() => 'not-said' as const);
       signal.throwIfAborted();
       if (found === undefined) before = 'absent';
       else if (found === 'not-said') continue;
       else if (before === 'absent') return { kind: 'appeared', imageRef: found.id };
-      else if (this.#silentMs(pull, startMs) >= patienceMs) return { kind: 'silent' };
+      else if (this.#idleMs(pull, startMs) >= patienceMs) return { kind: 'silent' };
     }
   }
 
-  #silentMs({ look }: RunningPull, startMs: number): number {
-    const { arrival } = look;
-    if (arrival?.state === 'arriving') return 0;
-    return this.#deps.clock.monotonicMs() - Math.max(startMs, arrival?.changedMs ?? startMs);
+  #idleMs({ download }: RunningPull, startMs: number): number {
+    const { progress } = download;
+    if (progress?.state === 'arriving') return 0;
+    return this.#deps.clock.monotonicMs() - Math.max(startMs, progress?.changedMs ?? startMs);
   }
 
   async #pullWithAny(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<Outcome> {
@@ -210,7 +210,7 @@ export class ImagePulls {
     const failures: unknown[] = [];
     const tries = credentials.length === 0 ? [undefined] : credentials;
     for (const [index, credential] of tries.entries()) {
-      pull.trying = credential === undefined ? undefined : index;
+      pull.credentialIndex = credential === undefined ? undefined : index;
       try {
         const { imageRef } = await this.#deps.cri.pullImage(
           { image: { image, annotations }, auth: credential?.auth, sandboxConfig },
@@ -226,22 +226,22 @@ export class ImagePulls {
   }
 
   /** Its size and user are wanted at once; not to know them is no reason to fail. */
-  async #look(request: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
+  async #inspect(request: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
     try {
-      return await this.#find(request, signal);
+      return await this.#imageStatus(request, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       return undefined;
     }
   }
 
-  async #find({ image, annotations }: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
+  async #imageStatus({ image, annotations }: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
     return (await this.#deps.cri.imageStatus({ image: { image, annotations } }, signal)).image;
   }
 }
 
 /** Who has other credentials may be refused where somebody else is not. */
-function keyOf({ image, credentials }: PullRequest): string {
+function pullKey({ image, credentials }: PullRequest): string {
   return JSON.stringify([image, credentials.map(({ hash }) => hash)]);
 }
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Ingest } from '../../cri/index.ts';
 import { KubelingError } from '../../lib/index.ts';
-import { IngestWatch } from './ingest-watcher.ts';
+import { IngestWatcher } from './ingest-watcher.ts';
 
 function rigOf() {
   const clock = new VirtualClock();
@@ -20,7 +20,7 @@ function rigOf() {
   const known: Record<string, readonly string[]> = { 'r.io/one': ['a', 'b'], 'r.io/two': ['c'] };
   const containerdContentOf = async (repository: string) => new Set(known[repository] ?? []);
   const cri = { containerdIngests, containerdContentOf };
-  return { clock, now, watch: new IngestWatch({ cri, clock }) };
+  return { clock, now, watch: new IngestWatcher({ cri, clock }) };
 }
 
 const part = (ref: string, bytes: number, totalBytes: number): Ingest => ({ ref, bytes, totalBytes });
@@ -28,8 +28,8 @@ const part = (ref: string, bytes: number, totalBytes: number): Ingest => ({ ref,
 describe('watching what the runtime brings in', () => {
   it('adds up what comes, and takes what is not on its way any more for come', async () => {
     const { clock, now, watch } = rigOf();
-    using look = watch.look('r.io/app');
-    const seen = () => look.arrival;
+    using look = watch.watch('r.io/app');
+    const seen = () => look.progress;
     assert.equal(seen(), undefined);
     now.ingests = [part('a', 10, 100), part('b', 0, 50)];
     await clock.advance(500);
@@ -47,37 +47,40 @@ describe('watching what the runtime brings in', () => {
 
   it('tells apart what comes for several images at once', async () => {
     const { clock, now, watch } = rigOf();
-    using one = watch.look('r.io/one');
+    using one = watch.watch('r.io/one');
     now.ingests = [part('layer-a', 10, 100), part('layer-x', 1, 1)];
     await clock.advance(500);
-    assert.deepEqual([one.arrival?.bytes, one.arrival?.of], [10, 'this-image'], 'x is nobody’s any more');
-    using two = watch.look('r.io/two');
-    using none = watch.look('r.io/none');
+    assert.deepEqual([one.progress?.bytes, one.progress?.of], [10, 'this-image'], 'x is nobody’s any more');
+    using two = watch.watch('r.io/two');
+    using none = watch.watch('r.io/none');
     now.ingests = [part('layer-a', 20, 100), part('layer-c', 5, 50)];
     await clock.advance(500);
-    assert.deepEqual([one.arrival?.bytes, one.arrival?.totalBytes, one.arrival?.of], [20, 100, 'this-image']);
-    assert.deepEqual([two.arrival?.bytes, two.arrival?.totalBytes], [5, 50]);
-    assert.equal(none.arrival, undefined, 'nothing is known of it yet, and all that comes is of others');
+    assert.deepEqual(
+      [one.progress?.bytes, one.progress?.totalBytes, one.progress?.of],
+      [20, 100, 'this-image'],
+    );
+    assert.deepEqual([two.progress?.bytes, two.progress?.totalBytes], [5, 50]);
+    assert.equal(none.progress, undefined, 'nothing is known of it yet, and all that comes is of others');
   });
 
   it('counts nothing for an image that may have been of another', async () => {
     const { clock, now, watch } = rigOf();
-    using app = watch.look('r.io/app');
-    const other = watch.look('r.io/other');
+    using app = watch.watch('r.io/app');
+    const other = watch.watch('r.io/other');
     now.ingests = [part('layer-p', 10, 100), part('layer-q', 20, 50)];
     await clock.advance(500);
-    assert.deepEqual([app.arrival?.bytes, app.arrival?.of], [30, 'all-images']);
+    assert.deepEqual([app.progress?.bytes, app.progress?.of], [30, 'all-images']);
     other[Symbol.dispose]();
-    assert.equal(app.arrival?.of, 'all-images', 'as it was seen last');
+    assert.equal(app.progress?.of, 'all-images', 'as it was seen last');
     now.ingests = [part('layer-p', 30, 100)];
     await clock.advance(500);
-    const { bytes, totalBytes, of } = app.arrival ?? {};
+    const { bytes, totalBytes, of } = app.progress ?? {};
     assert.deepEqual({ bytes, totalBytes, of }, { bytes: 30, totalBytes: 100, of: 'this-image' });
   });
 
   it('asks only while somebody looks, and no more at a runtime that cannot tell', async () => {
     const { clock, now, watch } = rigOf();
-    const look = watch.look('r.io/app');
+    const look = watch.watch('r.io/app');
     await clock.advance(1_000);
     look[Symbol.dispose]();
     const { asked } = now;
@@ -85,13 +88,13 @@ describe('watching what the runtime brings in', () => {
     await clock.advance(10_000);
     assert.equal(now.asked, asked);
     now.failure = new KubelingError('CRI_UNAVAILABLE', 'gone for a while');
-    using _again = watch.look('r.io/app');
+    using _again = watch.watch('r.io/app');
     await clock.advance(2_000);
     assert.ok(now.asked > asked + 1, 'a runtime that is away may come back');
     now.failure = new KubelingError('CRI_UNSUPPORTED', 'unknown service');
     await clock.advance(1_000);
     const last = now.asked;
-    using _third = watch.look('r.io/app');
+    using _third = watch.watch('r.io/app');
     await clock.advance(10_000);
     assert.equal(now.asked, last);
   });

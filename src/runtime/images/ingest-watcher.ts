@@ -1,13 +1,13 @@
 import type { CriClient, Ingest } from '../../cri/index.ts';
 import { type Clock, cancelled, isKind } from '../../lib/index.ts';
 
-export interface IngestWatchDeps {
+export interface IngestWatcherDeps {
   readonly cri: Pick<CriClient, 'containerdIngests' | 'containerdContentOf'>;
   readonly clock: Clock;
 }
 
 /** How much has come since somebody began to look. */
-export interface Arrival {
+export interface DownloadProgress {
   readonly bytes: number;
   /** As far as known now: more may turn out to be needed. */
   readonly totalBytes: number;
@@ -22,20 +22,20 @@ export interface Arrival {
 const pollMs = 500;
 
 /** Sees what the runtime is bringing in, while somebody looks. At runtimes that do not tell nothing is ever seen. */
-export class IngestWatch {
-  readonly #deps: IngestWatchDeps;
-  readonly #looks = new Set<Look>();
+export class IngestWatcher {
+  readonly #deps: IngestWatcherDeps;
+  readonly #downloads = new Set<ImageDownload>();
   #polling: AbortController | undefined;
   #support: 'unknown' | 'none' = 'unknown';
 
-  constructor(deps: IngestWatchDeps) {
+  constructor(deps: IngestWatcherDeps) {
     this.#deps = deps;
   }
 
   /** At what comes of a repository. Must be disposed of. */
-  look(repository: string): Look {
-    const look = new Look(repository, this.#deps.clock, () => this.#leave(look));
-    this.#looks.add(look);
+  watch(repository: string): ImageDownload {
+    const look = new ImageDownload(repository, this.#deps.clock, () => this.#leave(look));
+    this.#downloads.add(look);
     if (this.#polling === undefined && this.#support !== 'none') {
       this.#polling = new AbortController();
       void this.#poll(this.#polling.signal);
@@ -43,9 +43,9 @@ export class IngestWatch {
     return look;
   }
 
-  #leave(look: Look): void {
-    this.#looks.delete(look);
-    if (this.#looks.size > 0) return;
+  #leave(look: ImageDownload): void {
+    this.#downloads.delete(look);
+    if (this.#downloads.size > 0) return;
     this.#polling?.abort(cancelled('Nobody looks any more'));
     this.#polling = undefined;
   }
@@ -54,7 +54,7 @@ export class IngestWatch {
     try {
       while (this.#support !== 'none') {
         await this.#deps.clock.sleep(pollMs, signal);
-        await this.#ask(signal);
+        await this.#sample(signal);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -62,22 +62,23 @@ export class IngestWatch {
   }
 
   /** Asked only when something comes of which it is not known whose it is: the answer takes the runtime some work. */
-  async #tellApart(ingests: readonly Ingest[], signal: AbortSignal): Promise<void> {
-    const looks = [...this.#looks];
+  async #assignContent(ingests: readonly Ingest[], signal: AbortSignal): Promise<void> {
+    const looks = [...this.#downloads];
     const isKnown = ({ ref }: Ingest) => looks.some((look) => look.owns(ref));
     if (ingests.every(isKnown)) return;
-    for (const look of looks) look.own(await this.#deps.cri.containerdContentOf(look.repository, signal));
+    for (const look of looks)
+      look.setOwnDigests(await this.#deps.cri.containerdContentOf(look.repository, signal));
   }
 
-  #besides(look: Look): readonly Look[] {
-    return [...this.#looks].filter((other) => other !== look);
+  #besides(look: ImageDownload): readonly ImageDownload[] {
+    return [...this.#downloads].filter((other) => other !== look);
   }
 
-  async #ask(signal: AbortSignal): Promise<void> {
+  async #sample(signal: AbortSignal): Promise<void> {
     try {
       const ingests = await this.#deps.cri.containerdIngests(signal);
-      await this.#tellApart(ingests, signal);
-      for (const look of this.#looks) look.see(ingests, this.#besides(look));
+      await this.#assignContent(ingests, signal);
+      for (const look of this.#downloads) look.sample(ingests, this.#besides(look));
     } catch (error) {
       signal.throwIfAborted();
       // One that does not answer now may do so next time.
@@ -92,7 +93,7 @@ interface Part {
 }
 
 /** What came in since the look began. */
-export class Look implements Disposable {
+export class ImageDownload implements Disposable {
   readonly repository: string;
   readonly #clock: Clock;
   readonly #end: () => void;
@@ -114,7 +115,7 @@ export class Look implements Disposable {
   }
 
   /** Undefined as long as nothing was seen. */
-  get arrival(): Arrival | undefined {
+  get progress(): DownloadProgress | undefined {
     if (this.#parts.size === 0) return undefined;
     let bytes = 0;
     let totalBytes = 0;
@@ -127,7 +128,7 @@ export class Look implements Disposable {
     return { bytes, totalBytes, state, changedMs: this.#changedMs, of };
   }
 
-  own(digests: ReadonlySet<string>): void {
+  setOwnDigests(digests: ReadonlySet<string>): void {
     if (digests.size === 0) return;
     this.#own = digests;
     for (const ref of this.#parts.keys()) if (!this.owns(ref)) this.#parts.delete(ref);
@@ -137,7 +138,7 @@ export class Look implements Disposable {
     return this.#own?.has(digestOf(ref)) ?? false;
   }
 
-  see(all: readonly Ingest[], others: readonly Look[]): void {
+  sample(all: readonly Ingest[], others: readonly ImageDownload[]): void {
     this.#isShared = others.length > 0;
     this.#isMixed ||= this.#isShared;
     const ingests = all.filter(({ ref }) => this.#mayOwn(ref, others));
@@ -154,7 +155,7 @@ export class Look implements Disposable {
     this.#arriving = now.size;
   }
 
-  #mayOwn(ref: string, others: readonly Look[]): boolean {
+  #mayOwn(ref: string, others: readonly ImageDownload[]): boolean {
     return this.#own === undefined ? !others.some((other) => other.owns(ref)) : this.owns(ref);
   }
 

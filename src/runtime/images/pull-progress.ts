@@ -1,14 +1,14 @@
 import { type Clock, formatDurationMs } from '../../lib/index.ts';
 import type { PodJournal, PodUid } from '../../pods/index.ts';
-import type { PullStanding } from './image-pulls.ts';
+import type { PullStatus } from './image-pulls.ts';
 
 /** How a pull is told of while it goes on. */
-export interface PullNews {
+export interface PullReport {
   readonly uid: PodUid;
   readonly container: string;
   /** As the pod names it. */
   readonly image: string;
-  readonly standing: () => PullStanding;
+  readonly status: () => PullStatus;
   /** For the owner of the pod, now and then. */
   readonly event: (type: 'Normal' | 'Warning', message: string) => void;
 }
@@ -22,8 +22,8 @@ const eventMs = 30_000;
 const stalledMs = 60_000;
 
 /** Tells what a pull is about until disposed of: in the pod's story all the time, by events when it takes long. */
-export function tellPull(
-  news: PullNews,
+export function reportPull(
+  news: PullReport,
   { clock, journal }: { readonly clock: Clock; readonly journal: PodJournal },
 ): Disposable {
   const startMs = clock.monotonicMs();
@@ -32,7 +32,7 @@ export function tellPull(
   let timer = clock.timer(stepMs, () => tell());
   const tell = () => {
     const nowMs = clock.monotonicMs();
-    const standing = news.standing();
+    const standing = news.status();
     const state = isStalled(standing, nowMs) ? 'stalled' : 'moving';
     const message = `Pulling image "${news.image}": ${describeStanding(standing, startMs, nowMs)}`;
     const { uid, container } = news;
@@ -47,12 +47,12 @@ export function tellPull(
   return { [Symbol.dispose]: () => timer.cancel() };
 }
 
-function isStalled(standing: PullStanding, nowMs: number): boolean {
+function isStalled(standing: PullStatus, nowMs: number): boolean {
   if (standing.kind !== 'pulling' || standing.arrival?.state !== 'arriving') return false;
   return nowMs - standing.arrival.changedMs >= stalledMs;
 }
 
-function describeStanding(standing: PullStanding, startMs: number, nowMs: number): string {
+function describeStanding(standing: PullStatus, startMs: number, nowMs: number): string {
   const elapsed = seconds(nowMs - startMs);
   if (standing.kind === 'queued') {
     const { place, length } = standing;

@@ -1,7 +1,7 @@
 import type { Container } from '../../kinds/index.ts';
 import { type Clock, cancelled, type Timer } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import type { BegunPreStop } from '../hooks/lifecycle-hooks.ts';
+import type { StartedPreStop } from '../hooks/lifecycle-hooks.ts';
 import type { KillReason } from '../plan/pod-actions.ts';
 
 export interface HookRun {
@@ -25,7 +25,7 @@ export class KillRecord implements Disposable {
   /** How long ago an earlier kubelet began the hook, which is not begun again; undefined if none did. */
   readonly hookUsedMs: number | undefined;
 
-  constructor(podUid: PodUid, clock: Clock, graceSeconds: number, begun?: BegunPreStop) {
+  constructor(podUid: PodUid, clock: Clock, graceSeconds: number, begun?: StartedPreStop) {
     this.podUid = podUid;
     this.#clock = clock;
     this.hookUsedMs = begun?.usedMs;

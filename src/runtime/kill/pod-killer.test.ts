@@ -94,7 +94,7 @@ describe('killing a pod', () => {
     await rig.kill(pod, 5);
     assert.deepEqual(exits(rig, startMs), { a: 15 });
     assert.equal(rig.eventsOf('Killing').length, 1);
-    assert.equal(rig.runtime.held().kills, 0);
+    assert.equal(rig.runtime.pending().kills, 0);
   });
 
   it('never gives more time than was given before', async () => {

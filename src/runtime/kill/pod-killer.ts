@@ -16,7 +16,7 @@ import {
 } from '../../pods/index.ts';
 import { restoreContainer } from '../containers/labels.ts';
 import type { HookRunner } from '../hooks/lifecycle-hooks.ts';
-import { type HookNotes, noHookNotes } from '../hooks/lifecycle-hooks.ts';
+import { type HookCheckpoint, noHookCheckpoint } from '../hooks/lifecycle-hooks.ts';
 import type { KillReason } from '../plan/pod-actions.ts';
 import { type KillResult, killResult, type SyncAction } from '../sync/sync-result.ts';
 import { graceSecondsOf, KillRecord, minimumGraceSeconds } from './kill-record.ts';
@@ -63,14 +63,14 @@ export interface PodKillerDeps {
   readonly journal: PodJournal;
   readonly logger: Logger;
   readonly hooks: HookRunner;
-  readonly hookNotes?: HookNotes | undefined;
+  readonly hookCheckpoint?: HookCheckpoint | undefined;
   /** Settles when the end a container of the pod is about to be told is known to whoever comes after us. */
-  readonly aboutToStop?: ((uid: PodUid) => Promise<void>) | undefined;
+  readonly beforeStop?: ((uid: PodUid) => Promise<void>) | undefined;
   /** What was known of the sandbox is over. */
-  readonly sandboxEnding?: ((podSandboxId: string) => void) | undefined;
+  readonly sandboxStopping?: ((podSandboxId: string) => void) | undefined;
 }
 
-interface Victim {
+interface KillTarget {
   readonly id: string;
   readonly pod: Pod;
   readonly container: Container;
@@ -78,7 +78,7 @@ interface Victim {
   readonly record: KillRecord;
 }
 
-const rememberedKills = 1_000;
+const maxKillRecords = 1_000;
 
 /**
  * Stops containers and pods. A kill that was given up or failed can be ordered again: hooks are not run twice, and
@@ -86,16 +86,16 @@ const rememberedKills = 1_000;
  */
 export class PodKiller implements Disposable {
   readonly #deps: PodKillerDeps;
-  readonly #notes: HookNotes;
+  readonly #hookCheckpoint: HookCheckpoint;
   /** Containers on their way out, by id. */
   readonly #records = new LruMap<string, KillRecord>({
-    capacity: rememberedKills,
+    capacity: maxKillRecords,
     onEvict: (_id, record) => record[Symbol.dispose](),
   });
 
   constructor(deps: PodKillerDeps) {
     this.#deps = deps;
-    this.#notes = deps.hookNotes ?? noHookNotes;
+    this.#hookCheckpoint = deps.hookCheckpoint ?? noHookCheckpoint;
   }
 
   /** Containers ordered to stop that have not stopped yet, as far as known. */
@@ -135,8 +135,8 @@ export class PodKiller implements Disposable {
   }
 
   /** Whether the preStop hook of a container was begun, by whichever kubelet, and the container has not ended since. */
-  hasBegun({ metadata: { uid } }: Pod, containerId: string): boolean {
-    return this.#notes.preStopOf(uid, containerId) !== undefined;
+  hasStartedPreStop({ metadata: { uid } }: Pod, containerId: string): boolean {
+    return this.#hookCheckpoint.startedPreStop(uid, containerId) !== undefined;
   }
 
   /** The pod is gone for good, whoever ended its containers. */
@@ -164,7 +164,7 @@ export class PodKiller implements Disposable {
   ): Promise<SyncAction> {
     const action: SyncAction = { action: 'KillContainer', target: kill.name };
     try {
-      await this.#carryOut(this.#victim(pod, kill), order, signal);
+      await this.#stopGracefully(this.#targetOf(pod, kill), order, signal);
       order?.stopped(kill.name);
       return action;
     } catch (error) {
@@ -176,8 +176,8 @@ export class PodKiller implements Disposable {
     }
   }
 
-  #victim(pod: Pod, kill: ContainerKill): Victim {
-    const container = specOf(pod, kill);
+  #targetOf(pod: Pod, kill: ContainerKill): KillTarget {
+    const container = containerSpecOf(pod, kill);
     const graceSeconds = kill.graceSeconds ?? graceSecondsOf(pod, container, kill.reason);
     const message = kill.message || `Stopping container ${container.name}`;
     return { pod, container, id: kill.id, message, record: this.#record(pod, kill.id, graceSeconds) };
@@ -188,27 +188,37 @@ export class PodKiller implements Disposable {
     known?.allow(graceSeconds);
     if (known !== undefined) return known;
     const { uid } = pod.metadata;
-    const record = new KillRecord(uid, this.#deps.clock, graceSeconds, this.#notes.preStopOf(uid, id));
+    const record = new KillRecord(
+      uid,
+      this.#deps.clock,
+      graceSeconds,
+      this.#hookCheckpoint.startedPreStop(uid, id),
+    );
     this.#records.set(id, record);
     return record;
   }
 
-  async #carryOut(victim: Victim, order: TerminationOrder | undefined, signal: AbortSignal): Promise<void> {
+  async #stopGracefully(
+    victim: KillTarget,
+    order: TerminationOrder | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { record, container, id } = victim;
     if (!record.announced) this.#event(victim, 'Normal', 'Killing', victim.message);
     record.announced = true;
     const startMs = this.#deps.clock.monotonicMs();
-    await this.#waitForHook(victim, signal);
-    await order?.turn(container.name, record.msLeft, this.#deps.clock, signal);
-    await this.#deps.aboutToStop?.(victim.pod.metadata.uid);
+    await this.#waitForPreStop(victim, signal);
+    await order?.waitForPredecessors(container.name, record.msLeft, this.#deps.clock, signal);
+    await this.#deps.beforeStop?.(victim.pod.metadata.uid);
     await this.#stop(id, Math.max(record.secondsLeft, minimumGraceSeconds), signal);
     this.forget(id);
-    if (container.lifecycle?.preStop !== undefined) await this.#notes.stopped(victim.pod, id);
+    if (container.lifecycle?.preStop !== undefined)
+      await this.#hookCheckpoint.containerStopped(victim.pod, id);
     const ms = this.#deps.clock.monotonicMs() - startMs;
     this.#step(victim, 'done', `Stopped container ${container.name}`, ms);
   }
 
-  async #waitForHook(victim: Victim, signal: AbortSignal): Promise<void> {
+  async #waitForPreStop(victim: KillTarget, signal: AbortSignal): Promise<void> {
     const { record, container } = victim;
     const preStop = container.lifecycle?.preStop;
     if (preStop === undefined || (record.hook === undefined && record.secondsLeft <= 0)) return;
@@ -216,7 +226,7 @@ export class PodKiller implements Disposable {
     await settledWithin(run.ended, record.msLeft, this.#deps.clock, signal);
   }
 
-  async #runHook(victim: Victim, signal: AbortSignal): Promise<void> {
+  async #runHook(victim: KillTarget, signal: AbortSignal): Promise<void> {
     const { pod, container, id, record } = victim;
     const preStop = container.lifecycle?.preStop;
     if (preStop === undefined) return;
@@ -227,7 +237,8 @@ export class PodKiller implements Disposable {
       return;
     }
     try {
-      if (record.hookUsedMs === undefined) await this.#notes.preStopBegun(pod, id, record.secondsLeft);
+      if (record.hookUsedMs === undefined)
+        await this.#hookCheckpoint.recordPreStop(pod, id, record.secondsLeft);
       await this.#deps.hooks.run(left, { pod, container, containerId: id }, signal);
       const ms = this.#deps.clock.monotonicMs() - startMs;
       this.#step(victim, 'done', `Ran the preStop hook of container ${container.name}`, ms);
@@ -236,7 +247,7 @@ export class PodKiller implements Disposable {
     }
   }
 
-  #hookFailed(victim: Victim, error: unknown, ms: number, signal: AbortSignal): void {
+  #hookFailed(victim: KillTarget, error: unknown, ms: number, signal: AbortSignal): void {
     const { pod, container } = victim;
     // What it said stays in the log: it may hold secrets of the container.
     this.#deps.logger.error('PreStop hook failed', error, {
@@ -255,12 +266,12 @@ export class PodKiller implements Disposable {
     } catch (error) {
       if (isKind(error, 'NotFound')) return;
       signal.throwIfAborted();
-      if (!(await this.#hasEnded(containerId, signal))) throw error;
+      if (!(await this.#hasExited(containerId, signal))) throw error;
     }
   }
 
   /** A runtime may stumble over a container that ends in the very moment it is to be stopped. */
-  async #hasEnded(containerId: string, signal: AbortSignal): Promise<boolean> {
+  async #hasExited(containerId: string, signal: AbortSignal): Promise<boolean> {
     try {
       const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
       return status?.state === 'CONTAINER_EXITED';
@@ -271,7 +282,7 @@ export class PodKiller implements Disposable {
 
   async #stopSandbox(podSandboxId: string, signal: AbortSignal): Promise<SyncAction> {
     const action: SyncAction = { action: 'KillPodSandbox', target: podSandboxId };
-    this.#deps.sandboxEnding?.(podSandboxId);
+    this.#deps.sandboxStopping?.(podSandboxId);
     try {
       await this.#deps.cri.stopPodSandbox({ podSandboxId }, signal);
       return action;
@@ -282,12 +293,12 @@ export class PodKiller implements Disposable {
     }
   }
 
-  #step({ pod, container }: Victim, outcome: PodStep['outcome'], message: string, ms?: number): void {
+  #step({ pod, container }: KillTarget, outcome: PodStep['outcome'], message: string, ms?: number): void {
     const step: PodStep = { stage: 'termination', outcome, message, container: container.name, ms };
     this.#deps.journal.step(pod.metadata.uid, step);
   }
 
-  #event({ pod, container }: Victim, type: PodEvent['type'], reason: string, message: string): void {
+  #event({ pod, container }: KillTarget, type: PodEvent['type'], reason: string, message: string): void {
     const fieldPath = containerFieldPath(pod, container.name);
     this.#deps.journal.event(pod, { type, reason, message, fieldPath });
   }
@@ -304,7 +315,7 @@ function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): Life
 }
 
 /** One that the spec no longer has is stopped as the runtime remembers it, with the time its pod has. */
-function specOf(pod: Pod, { name, container = { name } }: ContainerKill): Container {
+function containerSpecOf(pod: Pod, { name, container = { name } }: ContainerKill): Container {
   const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
   return all.find((each) => each.name === name) ?? container;
 }

@@ -24,7 +24,7 @@ export class TerminationOrder {
   }
 
   /** Resolves when it is the container's turn or `ms` are over; rejects with the signal's reason. */
-  async turn(name: string, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  async waitForPredecessors(name: string, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
     const before = this.#predecessors.get(name) ?? [];
     const waits = before.flatMap((other) => this.#stopped.get(other)?.promise ?? []);
     if (waits.length > 0) await settledWithin(Promise.all(waits), ms, clock, signal);

@@ -1,7 +1,7 @@
 import { type Clock, isKind, KubelingError, onAbort, type Timer } from '../../lib/index.ts';
 
 /** The runtime keeps a name for a call that never ended as far as we know, or for something we do not see yet. */
-export function isNameTaken(error: unknown): boolean {
+export function isNameReserved(error: unknown): boolean {
   if (isKind(error, 'Conflict')) return true;
   if (!(error instanceof KubelingError)) return false;
   const name = error.message.search(/\bname /);
@@ -9,39 +9,39 @@ export function isNameTaken(error: unknown): boolean {
 }
 
 /** Whether what failed may have happened all the same, or may have happened before. */
-export function mayHaveHappened(error: unknown): boolean {
-  return isKind(error, 'Unavailable', 'DeadlineExceeded') || isNameTaken(error);
+export function mayHaveTakenEffect(error: unknown): boolean {
+  return isKind(error, 'Unavailable', 'DeadlineExceeded') || isNameReserved(error);
 }
 
 const pollMs = 500;
-const patienceMs = 5_000;
+const nameReservedWaitMs = 5_000;
 
 /**
  * Looks for what a call of unknown outcome may have made. A taken name says that it is there or about to be, so that
  * is worth a little patience; otherwise one look must do.
  */
-export async function lookAfter<T>(
+export async function pollForResult<T>(
   error: unknown,
   clock: Clock,
-  look: (signal: AbortSignal) => Promise<T | undefined>,
+  find: (signal: AbortSignal) => Promise<T | undefined>,
   signal: AbortSignal,
 ): Promise<T | undefined> {
-  const endMs = clock.monotonicMs() + (isNameTaken(error) ? patienceMs : 0);
+  const endMs = clock.monotonicMs() + (isNameReserved(error) ? nameReservedWaitMs : 0);
   for (;;) {
-    const found = await look(signal);
+    const found = await find(signal);
     if (found !== undefined || clock.monotonicMs() >= endMs) return found;
     await clock.sleep(pollMs, signal);
   }
 }
 
 /** Less than a process that is told to end has for that. */
-const finishMs = 3_000;
+const finishGraceMs = 3_000;
 
 /**
  * Makes a call that leaves something half-made behind when it is cut off: once the signal is aborted it still gets a
  * moment to come to its own end. Settles like the call; that the signal is aborted is for the caller to see to.
  */
-export async function letFinish<T>(
+export async function withFinishGrace<T>(
   clock: Clock,
   call: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
@@ -50,7 +50,7 @@ export async function letFinish<T>(
   const controller = new AbortController();
   let patience: Timer | undefined;
   using _link = onAbort(signal, (reason) => {
-    patience = clock.timer(finishMs, () => controller.abort(reason));
+    patience = clock.timer(finishGraceMs, () => controller.abort(reason));
   });
   try {
     return await call(controller.signal);

@@ -9,8 +9,8 @@ import { type Pod, podUid } from '../../pods/index.ts';
 import {
   type ContainerLogRequest,
   ContainerLogs,
-  chooseLogInstance,
-  type WantedInstance,
+  type LogInstanceSelector,
+  selectLogInstance,
 } from './container-logs.ts';
 
 const path = '/logs/ns_p_u/c/0.log';
@@ -177,9 +177,12 @@ const runningState: ContainerState = { running: {} };
 const ended = (containerID: string): ContainerState => ({ terminated: { exitCode: 1, containerID } });
 const waiting = (reason: string): ContainerState => ({ waiting: { reason } });
 
-function choose(status: Partial<ContainerStatus> | undefined, wanted: WantedInstance = { which: 'newest' }) {
+function choose(
+  status: Partial<ContainerStatus> | undefined,
+  wanted: LogInstanceSelector = { which: 'newest' },
+) {
   const whole = { name: 'c', ready: false, restartCount: 0, image: '', imageID: '', ...status };
-  const chosen = chooseLogInstance(
+  const chosen = selectLogInstance(
     'p',
     status === undefined ? {} : { containerStatuses: [whole] },
     'c',

@@ -7,8 +7,8 @@ import { readOwner } from '../containers/labels.ts';
 import type { LogView } from './log-decoder.ts';
 import type { LogFiles } from './log-files.ts';
 import { podLogDirectory } from './log-paths.ts';
-import { LogReader, type LogReading } from './log-reader.ts';
-import { LogTrail } from './log-trail.ts';
+import { LogReader, type LogReadRequest } from './log-reader.ts';
+import { LogFileSequence } from './log-trail.ts';
 
 export interface ContainerLogsDeps {
   readonly cri: Pick<CriClient, 'containerStatus'>;
@@ -23,7 +23,7 @@ export interface ContainerLogRequest {
   /** With its status. */
   readonly pod: Pod;
   readonly container: string;
-  readonly instance: WantedInstance;
+  readonly instance: LogInstanceSelector;
   readonly view: LogView;
   readonly tailLines?: number | undefined;
   /** To go on until the instance has ended. */
@@ -45,7 +45,7 @@ export class ContainerLogs {
 
   async open(request: ContainerLogRequest, signal: AbortSignal): Promise<OpenedLog> {
     const { pod, container, instance } = request;
-    const chosen = chooseLogInstance(pod.metadata.name, pod.status, container, instance);
+    const chosen = selectLogInstance(pod.metadata.name, pod.status, container, instance);
     if (chosen.kind === 'refused') return chosen;
     const status = await this.#status(chosen.containerId, signal);
     if (status === undefined) return unreadable(chosen.containerId);
@@ -57,9 +57,9 @@ export class ContainerLogs {
     return await this.#read(reading, signal);
   }
 
-  async #read(reading: LogReading, signal: AbortSignal): Promise<OpenedLog> {
+  async #read(reading: LogReadRequest, signal: AbortSignal): Promise<OpenedLog> {
     try {
-      const trail = await LogTrail.open(this.#deps, reading.path);
+      const trail = await LogFileSequence.open(this.#deps, reading.path);
       if (reading.follow !== undefined || trail.upcoming !== undefined) {
         const followed = this.#deps.followers?.add(reading.path, trail);
         const close = async () => {
@@ -143,51 +143,51 @@ function readOnce(
 
 /** Those who read logs while they are written: they have hold of a file before it is removed. */
 export class LogFollowers {
-  readonly #trails = new Map<string, Set<LogTrail>>();
+  readonly #sequences = new Map<string, Set<LogFileSequence>>();
 
   get size(): number {
-    return this.#trails.size;
+    return this.#sequences.size;
   }
 
   /** Until it is disposed of. */
-  add(path: string, trail: LogTrail): Disposable {
+  add(path: string, trail: LogFileSequence): Disposable {
     const directory = posix.dirname(path);
-    const trails = this.#trails.get(directory) ?? new Set();
-    this.#trails.set(directory, trails.add(trail));
+    const trails = this.#sequences.get(directory) ?? new Set();
+    this.#sequences.set(directory, trails.add(trail));
     return {
       [Symbol.dispose]: () => {
         trails.delete(trail);
-        if (trails.size === 0 && this.#trails.get(directory) === trails) this.#trails.delete(directory);
+        if (trails.size === 0 && this.#sequences.get(directory) === trails) this.#sequences.delete(directory);
       },
     };
   }
 
   /** Settles when each of them has opened what there is in the directory, or has failed to. */
-  async catchUp(directory: string): Promise<void> {
-    const trails = this.#trails.get(directory);
-    if (trails !== undefined) await Promise.allSettled([...trails].map((trail) => trail.catchUp()));
+  async openRemaining(directory: string): Promise<void> {
+    const trails = this.#sequences.get(directory);
+    if (trails !== undefined) await Promise.allSettled([...trails].map((trail) => trail.openRemaining()));
   }
 }
 
 /** Which instance of a container a log is asked of. */
-export type WantedInstance =
+export type LogInstanceSelector =
   | { readonly which: 'newest' }
   /** The one before the newest. */
   | { readonly which: 'previous' }
   /** By the id its status gives it, scheme and all. */
   | { readonly which: 'id'; readonly id: string };
 
-export type ChosenInstance =
+export type SelectedLogInstance =
   | { readonly kind: 'found'; readonly containerId: string }
   | { readonly kind: 'refused'; readonly message: string };
 
 /** Decides by the pod's status whose log is read; what is refused is told in the words clients know. */
-export function chooseLogInstance(
+export function selectLogInstance(
   podName: string,
   status: PodStatus,
   containerName: string,
-  wanted: WantedInstance,
-): ChosenInstance {
+  wanted: LogInstanceSelector,
+): SelectedLogInstance {
   const about = `container ${JSON.stringify(containerName)} in pod ${JSON.stringify(podName)}`;
   const container = statusOf(status, containerName);
   if (container === undefined) return refused(`${about} is not available`);
@@ -197,7 +197,7 @@ export function chooseLogInstance(
   return newest(container, about);
 }
 
-function newest({ containerID, state, lastState }: ContainerStatus, about: string): ChosenInstance {
+function newest({ containerID, state, lastState }: ContainerStatus, about: string): SelectedLogInstance {
   const last = lastState?.terminated?.containerID;
   const terminated = refused(`${about} is terminated`);
   if (state?.running !== undefined) return found(containerID) ?? terminated;
@@ -214,7 +214,11 @@ function waitingWords(reason: string): string {
 }
 
 /** Only an instance the status speaks of: an id leads to no other container. */
-function byId({ containerID, state, lastState }: ContainerStatus, id: string, about: string): ChosenInstance {
+function byId(
+  { containerID, state, lastState }: ContainerStatus,
+  id: string,
+  about: string,
+): SelectedLogInstance {
   const known = [containerID, state?.terminated?.containerID, lastState?.terminated?.containerID];
   return known.includes(id) ? (found(id) ?? refused('')) : refused(`${about} has no instance ${id}`);
 }
@@ -227,10 +231,10 @@ function statusOf(status: PodStatus, name: string): ContainerStatus | undefined 
   ].find((container) => container.name === name);
 }
 
-function found(containerId: string | undefined): ChosenInstance | undefined {
+function found(containerId: string | undefined): SelectedLogInstance | undefined {
   return containerId === undefined || containerId === '' ? undefined : { kind: 'found', containerId };
 }
 
-function refused(message: string): ChosenInstance {
+function refused(message: string): SelectedLogInstance {
   return { kind: 'refused', message };
 }

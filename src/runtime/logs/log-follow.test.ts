@@ -6,8 +6,8 @@ import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { cancelled } from '../../lib/index.ts';
 import { LogFollowers } from './container-logs.ts';
-import { LogReader, type LogReading } from './log-reader.ts';
-import { LogTrail } from './log-trail.ts';
+import { LogReader, type LogReadRequest } from './log-reader.ts';
+import { LogFileSequence } from './log-trail.ts';
 
 const path = '/logs/ns_pod_uid/main/0.log';
 const stemOf = (rotation: number) => `${path}.20260101-${String(rotation).padStart(6, '0')}`;
@@ -29,8 +29,8 @@ class Rig {
   out = '';
   end: 'open' | 'ended' | unknown = 'open';
 
-  async follow(reading: Partial<LogReading> = {}): Promise<void> {
-    const trail = await LogTrail.open(this, path);
+  async follow(reading: Partial<LogReadRequest> = {}): Promise<void> {
+    const trail = await LogFileSequence.open(this, path);
     const follow = { isRunning: async () => this.#running };
     const reader = new LogReader(this, { path, view: {}, follow, ...reading }, trail);
     void this.#consume(reader, trail).then(
@@ -44,7 +44,7 @@ class Rig {
     await this.clock.advance(0);
   }
 
-  async #consume(reader: LogReader, trail: LogTrail): Promise<void> {
+  async #consume(reader: LogReader, trail: LogFileSequence): Promise<void> {
     await using _trail = trail;
     using _follower = this.followers.add(path, trail);
     for await (const chunk of reader.chunks(this.#controller.signal)) {
@@ -245,7 +245,7 @@ test('whoever is told before files go reads them all the same', async () => {
   await rig.follow();
   rig.rotate();
   rig.lines();
-  await rig.followers.catchUp('/logs/ns_pod_uid/main');
+  await rig.followers.openRemaining('/logs/ns_pod_uid/main');
   for (let rotation = 1; rotation <= 5; rotation++) rig.files.remove(stemOf(rotation));
   rig.takeAgain();
   await rig.passUntil(() => rig.out === rig.wanted);

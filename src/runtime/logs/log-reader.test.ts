@@ -6,8 +6,8 @@ import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
 import { naiveLog } from '../../../test/fakes/naive-log.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { parseLogTime } from './log-line.ts';
-import { LogReader, type LogReading } from './log-reader.ts';
-import { LogTrail } from './log-trail.ts';
+import { LogReader, type LogReadRequest } from './log-reader.ts';
+import { LogFileSequence } from './log-trail.ts';
 
 const path = '/logs/ns_pod_uid/main/0.log';
 const never = new AbortController().signal;
@@ -19,10 +19,10 @@ const linesOf = (from: number, to: number) =>
 const textOf = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => `line ${from + index}\n`).join('');
 
-async function read(files: MemoryLogFiles, reading: Partial<LogReading> = {}): Promise<Buffer> {
+async function read(files: MemoryLogFiles, reading: Partial<LogReadRequest> = {}): Promise<Buffer> {
   const deps = { files, clock: new VirtualClock() };
-  await using trail = await LogTrail.open(deps, path);
-  const whole: LogReading = { path, view: {}, ...reading };
+  await using trail = await LogFileSequence.open(deps, path);
+  const whole: LogReadRequest = { path, view: {}, ...reading };
   const chunks: Uint8Array[] = [];
   for await (const chunk of new LogReader(deps, whole, trail).chunks(never)) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks);

@@ -3,10 +3,10 @@ import { type Clock, HintLatch } from '../../lib/index.ts';
 import { LogDecoder, type LogView } from './log-decoder.ts';
 import type { LogFiles } from './log-files.ts';
 import { TailSearch } from './log-tail.ts';
-import type { LogTrail, TrailFile } from './log-trail.ts';
+import type { LogFileSequence, OpenLogFile } from './log-trail.ts';
 import { type ChunkRange, chunksOf } from './log-trail.ts';
 
-export interface LogReading {
+export interface LogReadRequest {
   readonly path: string;
   readonly view: LogView;
   /** Only so many lines from the end; all unless given. */
@@ -28,7 +28,7 @@ const pollMs = 1_000;
  */
 const settleMs = 100;
 /** The same for a line that has begun, or on a machine that has much to do. */
-const longestSettleMs = 2_000;
+const maxSettleMs = 2_000;
 
 /** Where to begin: at a place in one of the older files, or, past all of these, in the one that is written now. */
 interface Start {
@@ -39,36 +39,36 @@ interface Start {
 /** Reads one log once. Keeps a piece of it at a time, and reads on when that was taken. */
 export class LogReader {
   readonly #deps: LogReaderDeps;
-  readonly #reading: LogReading;
-  readonly #trail: LogTrail;
+  readonly #request: LogReadRequest;
+  readonly #sequence: LogFileSequence;
   readonly #decoder: LogDecoder;
   readonly #hints: HintLatch;
-  #lookDue = true;
+  #refreshDue = true;
   /** When a file was last seen to grow after another took its place. */
   #grewAtMs = Number.NEGATIVE_INFINITY;
 
   /** The trail is the caller's to close. */
-  constructor(deps: LogReaderDeps, reading: LogReading, trail: LogTrail) {
+  constructor(deps: LogReaderDeps, reading: LogReadRequest, trail: LogFileSequence) {
     this.#deps = deps;
-    this.#reading = reading;
-    this.#trail = trail;
+    this.#request = reading;
+    this.#sequence = trail;
     this.#decoder = new LogDecoder(reading.view);
     this.#hints = new HintLatch(deps.clock);
   }
 
   async *chunks(signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const { follow } = this.#reading;
-    const size = (await this.#trail.upcoming?.handle.size()) ?? 0;
+    const { follow } = this.#request;
+    const size = (await this.#sequence.upcoming?.handle.size()) ?? 0;
     const start = await this.#start(size);
     yield* this.#readOlder(start, signal);
-    const offset = start.older < this.#trail.olderCount ? 0 : start.offset;
+    const offset = start.older < this.#sequence.olderCount ? 0 : start.offset;
     if (follow === undefined) yield* this.#readLast({ from: offset, to: size }, signal);
     else yield* this.#follow(follow, offset, signal);
   }
 
   async #start(size: number): Promise<Start> {
-    const { tailLines } = this.#reading;
-    const { olderCount, upcoming } = this.#trail;
+    const { tailLines } = this.#request;
+    const { olderCount, upcoming } = this.#sequence;
     if (tailLines === undefined) return { older: 0, offset: 0 };
     if (tailLines === 0) return { older: olderCount, offset: size };
     const search = new TailSearch(tailLines);
@@ -78,35 +78,39 @@ export class LogReader {
   }
 
   async #startInOlder(search: TailSearch): Promise<Start> {
-    for (let older = this.#trail.olderCount - 1; older >= 0; older--) {
-      const file = await this.#trail.openOlder(older);
+    for (let older = this.#sequence.olderCount - 1; older >= 0; older--) {
+      const file = await this.#sequence.openOlder(older);
       if (file === undefined) continue;
       const offset = await search.search(file, await file.handle.size());
-      await this.#trail.release(file);
+      await this.#sequence.release(file);
       if (offset !== undefined) return { older, offset };
     }
     return { older: 0, offset: 0 };
   }
 
   async *#readOlder({ older, offset }: Start, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    for (let index = older; index < this.#trail.olderCount && !this.#decoder.isDone; index++) {
-      const file = await this.#trail.takeOlder(index);
+    for (let index = older; index < this.#sequence.olderCount && !this.#decoder.isDone; index++) {
+      const file = await this.#sequence.takeOlder(index);
       if (file === undefined) continue;
       yield* this.#read(file, { from: index === older ? offset : 0 }, signal);
       yield* this.#endFile();
-      await this.#trail.release(file);
+      await this.#sequence.release(file);
     }
   }
 
   async *#readLast(range: ChunkRange, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const file = this.#trail.next();
+    const file = this.#sequence.next();
     if (file === undefined || this.#decoder.isDone) return;
     yield* this.#read(file, range, signal);
     yield* this.#endFile();
   }
 
   /** Answers how far it came. */
-  async *#read(file: TrailFile, range: ChunkRange, signal: AbortSignal): AsyncGenerator<Uint8Array, number> {
+  async *#read(
+    file: OpenLogFile,
+    range: ChunkRange,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array, number> {
     let at = range.from;
     for await (const chunk of chunksOf(file, range)) {
       signal.throwIfAborted();
@@ -124,13 +128,13 @@ export class LogReader {
   }
 
   async *#follow(
-    { isRunning }: NonNullable<LogReading['follow']>,
+    { isRunning }: NonNullable<LogReadRequest['follow']>,
     offset: number,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array> {
     const { clock } = this.#deps;
     using _watch = this.#watch();
-    let file = this.#trail.next();
+    let file = this.#sequence.next();
     let at = offset;
     let pollAt = clock.monotonicMs();
     let state: 'running' | 'ended' = 'running';
@@ -147,15 +151,15 @@ export class LogReader {
       if (await this.#hasNext()) {
         if (file !== undefined && (await this.#grows(file, at, signal))) continue;
         yield* this.#endFile();
-        if (file !== undefined) await this.#trail.release(file);
-        file = this.#trail.next();
+        if (file !== undefined) await this.#sequence.release(file);
+        file = this.#sequence.next();
         at = 0;
         continue;
       }
       if (state === 'ended') return yield* this.#endFile();
       if (clock.monotonicMs() >= pollAt) {
         pollAt = clock.monotonicMs() + pollMs;
-        this.#lookDue = true;
+        this.#refreshDue = true;
         if (await isRunning(signal)) continue;
         state = 'ended';
         await clock.sleep(settleMs, signal);
@@ -167,21 +171,21 @@ export class LogReader {
 
   /** Whether another file took the place of the one that is read. */
   async #hasNext(): Promise<boolean> {
-    if (this.#lookDue) {
-      this.#lookDue = false;
-      await this.#trail.look();
+    if (this.#refreshDue) {
+      this.#refreshDue = false;
+      await this.#sequence.refresh();
     }
-    return this.#trail.upcoming !== undefined;
+    return this.#sequence.upcoming !== undefined;
   }
 
   /**
    * Whether more comes to a file though another has taken its place; the longer ago that was, the sooner it is told. A
    * line that has not ended will, and on a machine that lets even us wait the runtime has more time.
    */
-  async #grows(file: TrailFile, at: number, signal: AbortSignal): Promise<boolean> {
+  async #grows(file: OpenLogFile, at: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#deps;
     const beganMs = clock.monotonicMs();
-    const restingMs = Math.min(this.#trail.upcomingForMs, beganMs - this.#grewAtMs);
+    const restingMs = Math.min(this.#sequence.upcomingForMs, beganMs - this.#grewAtMs);
     let dueMs = settleMs - restingMs;
     while (dueMs > 0 || (this.#decoder.isInLine && this.#mayWait(file, beganMs))) {
       const startMs = clock.monotonicMs();
@@ -196,8 +200,8 @@ export class LogReader {
   }
 
   /** What is compressed has got all it will. */
-  #mayWait({ format }: TrailFile, sinceMs: number): boolean {
-    return format === 'plain' && this.#deps.clock.monotonicMs() - sinceMs < longestSettleMs;
+  #mayWait({ format }: OpenLogFile, sinceMs: number): boolean {
+    return format === 'plain' && this.#deps.clock.monotonicMs() - sinceMs < maxSettleMs;
   }
 
   /**
@@ -207,10 +211,10 @@ export class LogReader {
   #watch(): Disposable {
     const { files, clock } = this.#deps;
     // What fails here fails again when the reader itself looks, and is told then.
-    const look = () => void this.#trail.look().catch(() => {});
-    const watch = files.watch(posix.dirname(this.#reading.path), (what) => {
+    const look = () => void this.#sequence.refresh().catch(() => {});
+    const watch = files.watch(posix.dirname(this.#request.path), (what) => {
       if (what === 'renamed') {
-        this.#lookDue = true;
+        this.#refreshDue = true;
         look();
       }
       this.#hints.raise();
@@ -230,6 +234,6 @@ export class LogReader {
 }
 
 /** What is compressed does not change any more: it is as long as it was read. */
-async function sizeOf({ handle, format }: TrailFile, read: number): Promise<number> {
+async function sizeOf({ handle, format }: OpenLogFile, read: number): Promise<number> {
   return format === 'gzip' ? read : await handle.size();
 }

@@ -1,6 +1,6 @@
 import type { LogHandle } from './log-files.ts';
 import { HeadParser, LineSplitter, maxHeadBytes, maxJsonLineBytes, parseJsonLine } from './log-line.ts';
-import type { TrailFile } from './log-trail.ts';
+import type { OpenLogFile } from './log-trail.ts';
 import { chunksOf } from './log-trail.ts';
 
 const blockBytes = 64 << 10;
@@ -22,7 +22,7 @@ export class TailSearch {
   }
 
   /** Where the lines begin if they begin in this file, whose first `size` bytes count; undefined when in an earlier one. */
-  async search(file: TrailFile, size: number): Promise<number | undefined> {
+  async search(file: OpenLogFile, size: number): Promise<number | undefined> {
     return file.format === 'gzip' ? await this.#forwards(file) : await this.#backwards(file.handle, size);
   }
 
@@ -79,7 +79,7 @@ export class TailSearch {
   }
 
   /** What is compressed can be read from its beginning only: once to count, once more to the place. */
-  async #forwards(file: TrailFile): Promise<number | undefined> {
+  async #forwards(file: OpenLogFile): Promise<number | undefined> {
     let last: 'end' | 'part' | undefined;
     let ends = 0;
     await eachLine(file, (is) => {
@@ -99,7 +99,7 @@ export class TailSearch {
 }
 
 /** Where the line after so many ended lines begins. */
-async function afterEnds(file: TrailFile, count: number): Promise<number> {
+async function afterEnds(file: OpenLogFile, count: number): Promise<number> {
   let left = count;
   let place = 0;
   await eachLine(file, (is, position) => {
@@ -111,7 +111,7 @@ async function afterEnds(file: TrailFile, count: number): Promise<number> {
 }
 
 async function eachLine(
-  file: TrailFile,
+  file: OpenLogFile,
   visit: (is: 'end' | 'part', position: number) => 'go-on' | 'stop',
 ): Promise<void> {
   let is: 'end' | 'part' = 'end';

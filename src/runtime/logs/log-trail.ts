@@ -5,19 +5,19 @@ import type { Clock } from '../../lib/index.ts';
 import type { LogFiles, LogHandle } from './log-files.ts';
 
 /** One file of a log, open. */
-export interface TrailFile {
+export interface OpenLogFile {
   readonly handle: LogHandle;
   readonly format: 'plain' | 'gzip';
 }
 
 /** One that queues up to be read. */
-interface WaitingFile {
-  readonly file: TrailFile;
+interface QueuedFile {
+  readonly file: OpenLogFile;
   /** When it was seen that it took the place of the one before it. */
   readonly sinceMs: number;
 }
 
-export interface LogTrailDeps {
+export interface LogFileSequenceDeps {
   readonly files: LogFiles;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
@@ -26,9 +26,9 @@ export interface LogTrailDeps {
  * A file that took the place of another while its log is followed is opened at once. Of so many we keep hold, and of more
  * while they are small: what is open takes room on the disk after it was removed.
  */
-const freelyWaiting = 16;
-const maxWaiting = 128;
-const maxWaitingBytes = 256 << 20;
+const freelyQueued = 16;
+const maxQueued = 128;
+const maxQueuedBytes = 256 << 20;
 const compressed = '.gz';
 
 /**
@@ -37,31 +37,31 @@ const compressed = '.gz';
  * log anew there is no last one. Who follows looks again and again: files that came since are opened and queue up, so
  * that a slow reader loses none of them to the next rotation.
  */
-export class LogTrail implements AsyncDisposable {
+export class LogFileSequence implements AsyncDisposable {
   readonly #files: LogFiles;
   readonly #path: string;
   /** Names without `.gz` of the rotated ones, in order; those still to be read. */
   #older: readonly string[] = [];
   /** By their place among those: the ones that were opened before their turn. */
-  readonly #olderKept = new Map<number, TrailFile>();
+  readonly #openedOlder = new Map<number, OpenLogFile>();
   #olderTaken = 0;
   #known: ReadonlySet<string> = new Set();
   #newest: string | undefined;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
-  readonly #waiting: WaitingFile[] = [];
-  readonly #held = new Set<LogHandle>();
-  #looking: Promise<void> | undefined;
-  #isLookDue = false;
+  readonly #queue: QueuedFile[] = [];
+  readonly #openHandles = new Set<LogHandle>();
+  #refreshing: Promise<void> | undefined;
+  #isRefreshDue = false;
   #state: 'open' | 'closed' = 'open';
 
-  private constructor({ files, clock }: LogTrailDeps, path: string) {
+  private constructor({ files, clock }: LogFileSequenceDeps, path: string) {
     this.#files = files;
     this.#clock = clock;
     this.#path = path;
   }
 
-  static async open(deps: LogTrailDeps, path: string): Promise<LogTrail> {
-    const trail = new LogTrail(deps, path);
+  static async open(deps: LogFileSequenceDeps, path: string): Promise<LogFileSequence> {
+    const trail = new LogFileSequence(deps, path);
     try {
       await trail.#openFirst();
       return trail;
@@ -77,7 +77,7 @@ export class LogTrail implements AsyncDisposable {
   }
 
   /** One of those, 0 for the oldest; undefined when it is gone by now, or is the one that was written last. */
-  async openOlder(index: number): Promise<TrailFile | undefined> {
+  async openOlder(index: number): Promise<OpenLogFile | undefined> {
     const stem = this.#older[index];
     const file = stem === undefined ? undefined : await this.#openRotated(stem);
     if (file?.handle.identity !== this.#newest) return file;
@@ -86,67 +86,67 @@ export class LogTrail implements AsyncDisposable {
   }
 
   /** The same to read it, in this order; each once. */
-  async takeOlder(index: number): Promise<TrailFile | undefined> {
+  async takeOlder(index: number): Promise<OpenLogFile | undefined> {
     this.#olderTaken = index + 1;
-    const kept = this.#olderKept.get(index);
-    this.#olderKept.delete(index);
+    const kept = this.#openedOlder.get(index);
+    this.#openedOlder.delete(index);
     return kept ?? (await this.openOlder(index));
   }
 
   /** Takes hold of all that is still to be read, before some of it goes. */
-  async catchUp(): Promise<void> {
+  async openRemaining(): Promise<void> {
     for (let index = this.#olderTaken; index < this.#older.length; index++) {
-      if (this.#olderKept.has(index)) continue;
+      if (this.#openedOlder.has(index)) continue;
       const file = await this.openOlder(index);
       if (file === undefined) continue;
       if (index < this.#olderTaken || this.#isClosed()) await this.release(file);
-      else this.#olderKept.set(index, file);
+      else this.#openedOlder.set(index, file);
     }
-    await this.look();
+    await this.refresh();
   }
 
   /** The file that is to be read after the older ones, and then whatever took its place; undefined for none yet. */
-  next(): TrailFile | undefined {
-    return this.#waiting.shift()?.file;
+  next(): OpenLogFile | undefined {
+    return this.#queue.shift()?.file;
   }
 
   /** The one `next` would answer. */
-  get upcoming(): TrailFile | undefined {
-    return this.#waiting[0]?.file;
+  get upcoming(): OpenLogFile | undefined {
+    return this.#queue[0]?.file;
   }
 
   /** For how long it has been known that there is another one to read. */
   get upcomingForMs(): number {
-    const [first] = this.#waiting;
+    const [first] = this.#queue;
     return first === undefined ? 0 : this.#clock.monotonicMs() - first.sinceMs;
   }
 
   /** Looks whether another file has taken the place of the last one. One look at a time: who comes meanwhile has it repeated. */
-  look(): Promise<void> {
-    this.#isLookDue = true;
-    this.#looking ??= this.#lookWhileDue().finally(() => {
-      this.#looking = undefined;
+  refresh(): Promise<void> {
+    this.#isRefreshDue = true;
+    this.#refreshing ??= this.#refreshWhileDue().finally(() => {
+      this.#refreshing = undefined;
     });
-    return this.#looking;
+    return this.#refreshing;
   }
 
-  async #lookWhileDue(): Promise<void> {
-    while (this.#isLookDue) {
-      this.#isLookDue = false;
-      await this.#look();
+  async #refreshWhileDue(): Promise<void> {
+    while (this.#isRefreshDue) {
+      this.#isRefreshDue = false;
+      await this.#refreshOnce();
     }
   }
 
-  async release({ handle }: TrailFile): Promise<void> {
-    this.#held.delete(handle);
+  async release({ handle }: OpenLogFile): Promise<void> {
+    this.#openHandles.delete(handle);
     await handle[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#state = 'closed';
-    await this.#looking?.catch(() => {});
-    const held = [...this.#held];
-    this.#held.clear();
+    await this.#refreshing?.catch(() => {});
+    const held = [...this.#openHandles];
+    this.#openHandles.clear();
     await Promise.all(held.map((handle) => handle[Symbol.asyncDispose]()));
   }
 
@@ -166,13 +166,13 @@ export class LogTrail implements AsyncDisposable {
   }
 
   /** Those that were rotated before the file; all when it was not rotated itself since it was opened. */
-  async #writtenBefore(stems: readonly string[], file: TrailFile | undefined): Promise<readonly string[]> {
+  async #writtenBefore(stems: readonly string[], file: OpenLogFile | undefined): Promise<readonly string[]> {
     for (const [index, stem] of stems.entries())
       if (await this.#isAt(stem, file?.handle.identity)) return stems.slice(0, index);
     return stems;
   }
 
-  async #look(): Promise<void> {
+  async #refreshOnce(): Promise<void> {
     if (this.#state === 'closed' || (await this.#holdsEnough())) return;
     const identity = await this.#files.identityAt(this.#path);
     if (identity === undefined || identity === this.#newest) return;
@@ -186,7 +186,7 @@ export class LogTrail implements AsyncDisposable {
         await this.release(between);
         // It was rotated meanwhile: whatever came after it is for another look.
         this.#known = new Set(stems.slice(0, stems.indexOf(stem) + 1));
-        this.#isLookDue = true;
+        this.#isRefreshDue = true;
         return this.#enqueue(current);
       }
       if (between !== undefined) this.#enqueue(between);
@@ -196,10 +196,10 @@ export class LogTrail implements AsyncDisposable {
   }
 
   async #holdsEnough(): Promise<boolean> {
-    if (this.#waiting.length < freelyWaiting) return false;
-    if (this.#waiting.length >= maxWaiting) return true;
-    const sizes = await Promise.all(this.#waiting.map(({ file }) => file.handle.size()));
-    return sizes.reduce((sum, bytes) => sum + bytes, 0) >= maxWaitingBytes;
+    if (this.#queue.length < freelyQueued) return false;
+    if (this.#queue.length >= maxQueued) return true;
+    const sizes = await Promise.all(this.#queue.map(({ file }) => file.handle.size()));
+    return sizes.reduce((sum, bytes) => sum + bytes, 0) >= maxQueuedBytes;
   }
 
   #isClosed(): boolean {
@@ -229,21 +229,21 @@ export class LogTrail implements AsyncDisposable {
     return identity !== undefined && (await this.#identityOf(stem)) === identity;
   }
 
-  #enqueue(file: TrailFile): void {
+  #enqueue(file: OpenLogFile): void {
     this.#newest = file.handle.identity;
-    this.#waiting.push({ file, sinceMs: this.#clock.monotonicMs() });
+    this.#queue.push({ file, sinceMs: this.#clock.monotonicMs() });
   }
 
   /** Compressing puts the compressed one beside the plain one before that goes, so one of them is always there. */
-  async #openRotated(stem: string): Promise<TrailFile | undefined> {
+  async #openRotated(stem: string): Promise<OpenLogFile | undefined> {
     const path = this.#beside(stem);
     return (await this.#open(path, 'plain')) ?? (await this.#open(`${path}${compressed}`, 'gzip'));
   }
 
-  async #open(path: string, format: TrailFile['format']): Promise<TrailFile | undefined> {
+  async #open(path: string, format: OpenLogFile['format']): Promise<OpenLogFile | undefined> {
     const handle = await this.#files.open(path);
     if (handle === undefined) return undefined;
-    this.#held.add(handle);
+    this.#openHandles.add(handle);
     return { handle, format };
   }
 
@@ -276,14 +276,14 @@ export interface ChunkRange {
 
 /** The log in pieces, from a place in it; each is good until the next is asked for. Reads no faster than it is asked. */
 export async function* chunksOf(
-  { handle, format }: TrailFile,
+  { handle, format }: OpenLogFile,
   range: ChunkRange,
 ): AsyncGenerator<Uint8Array> {
   if (format === 'gzip') yield* unpacked({ handle, format: 'plain' }, range);
   else yield* plain({ handle, format }, range);
 }
 
-async function* plain({ handle }: TrailFile, { from, to = Number.POSITIVE_INFINITY }: ChunkRange) {
+async function* plain({ handle }: OpenLogFile, { from, to = Number.POSITIVE_INFINITY }: ChunkRange) {
   const buffer = new Uint8Array(chunkBytes);
   for (let at = from; at < to; ) {
     const length = await handle.read(buffer.subarray(0, Math.min(chunkBytes, to - at)), at);
@@ -294,7 +294,7 @@ async function* plain({ handle }: TrailFile, { from, to = Number.POSITIVE_INFINI
 }
 
 /** What is damaged ends where the damage begins: the rest of the log is worth more than an error. */
-async function* unpacked(file: TrailFile, { from }: ChunkRange) {
+async function* unpacked(file: OpenLogFile, { from }: ChunkRange) {
   const packed = Readable.from(copies(file));
   const gunzip = createGunzip();
   packed.on('error', (error) => gunzip.destroy(error));
@@ -313,7 +313,7 @@ async function* unpacked(file: TrailFile, { from }: ChunkRange) {
   }
 }
 
-async function* copies(file: TrailFile) {
+async function* copies(file: OpenLogFile) {
   for await (const chunk of plain(file, { from: 0 })) yield Uint8Array.from(chunk);
 }
 

@@ -20,7 +20,7 @@ const at = (ms: number) => ({ nowMs: ms, monotonicMs: ms });
 
 /** What is noted holds at once; the promise only says that it is kept. */
 function note(backoff: CrashBackoff, observed: ObservedPod, nowMs: number): void {
-  void backoff.noteRestart(pod, main, observed, nowMs);
+  void backoff.recordRestart(pod, main, observed, nowMs);
 }
 
 /** Lets the container end at once after each start and tells how long each restart had to wait. */
@@ -115,7 +115,7 @@ function keeping() {
   const kept = new Map<string, BackoffState>();
   const backoff = new CrashBackoff({
     random,
-    keep: async (uid, entries) => {
+    persist: async (uid, entries) => {
       assert.equal(uid, pod.metadata.uid);
       for (const [key, state] of entries) kept.set(key, state);
     },
@@ -204,7 +204,7 @@ test('no run of ends makes a wait shorter than the one before, short of a long q
 test('a pod that was removed and came back under the same uid begins anew, others go on waiting', () => {
   const backoff = new CrashBackoff({ random });
   const other = aPod({ metadata: { uid: podUid('uid-2') } });
-  for (const each of [pod, other]) void backoff.noteRestart(each, main, ended(0), 0);
+  for (const each of [pod, other]) void backoff.recordRestart(each, main, ended(0), 0);
   backoff.forgetPod(pod.metadata.uid);
   assert.equal(backoff.restartDelay(pod, main, ended(10), at(10)).kind, 'go');
   assert.equal(backoff.restartDelay(other, main, ended(10), at(10)).kind, 'wait');

@@ -19,10 +19,10 @@ export interface CrashBackoffOptions {
   /** Whether a container that ended with 0 waits as well; it does unless told otherwise. */
   readonly cleanExits?: 'wait' | 'restart-at-once';
   /** Told all there is on a pod when that changes; a container starts again only when the answer has settled. */
-  readonly keep?: (uid: PodUid, entries: readonly (readonly [string, BackoffState])[]) => Promise<void>;
+  readonly persist?: (uid: PodUid, entries: readonly (readonly [string, BackoffState])[]) => Promise<void>;
 }
 
-const rememberedEnds = 1_000;
+const maxCachedExits = 1_000;
 
 /** The same moment on both clocks. */
 export interface Moment {
@@ -55,10 +55,10 @@ export class CrashBackoff {
   readonly #backoff: KeyedBackoff;
   readonly #maxMs: number;
   readonly #cleanExits: 'wait' | 'restart-at-once';
-  readonly #keep: CrashBackoffOptions['keep'];
+  readonly #persist: CrashBackoffOptions['persist'];
   /** When each container that waits has ended, by the monotonic clock; `finishedAtNs` tells its ends apart. */
-  readonly #ends = new LruMap<string, { readonly finishedAtNs: bigint; readonly atMs: number }>({
-    capacity: rememberedEnds,
+  readonly #exits = new LruMap<string, { readonly finishedAtNs: bigint; readonly atMs: number }>({
+    capacity: maxCachedExits,
   });
 
   constructor(options: CrashBackoffOptions) {
@@ -73,7 +73,7 @@ export class CrashBackoff {
     });
     this.#maxMs = maxMs;
     this.#cleanExits = options.cleanExits ?? 'wait';
-    this.#keep = options.keep;
+    this.#persist = options.persist;
   }
 
   get size(): number {
@@ -82,12 +82,12 @@ export class CrashBackoff {
 
   /** Whether the container may start now. Changes nothing: say `noteRestart` when it is really started. */
   restartDelay(pod: Pod, container: Container, observed: ObservedPod, at: Moment): RestartDelay {
-    const ended = this.#lastEnd(container, observed);
+    const ended = this.#lastExit(container, observed);
     if (ended === undefined) return { kind: 'go' };
     const key = crashBackoffKey(pod, container);
-    const eventMs = endMs(ended, at.nowMs);
+    const eventMs = exitMs(ended, at.nowMs);
     const delayMs = this.#backoff.waitMs(key, { nowMs: eventMs, eventMs });
-    const waitMs = delayMs - (at.monotonicMs - this.#endedAt(key, ended, at));
+    const waitMs = delayMs - (at.monotonicMs - this.#exitedAt(key, ended, at));
     if (waitMs <= 0) return { kind: 'go' };
     const whom = describePod(pod);
     return {
@@ -101,13 +101,13 @@ export class CrashBackoff {
   }
 
   /** Notes that the container is started once more: the next end of it waits longer. Settles when that is kept. */
-  async noteRestart(pod: Pod, container: Container, observed: ObservedPod, nowMs: number): Promise<void> {
-    const ended = this.#lastEnd(container, observed);
+  async recordRestart(pod: Pod, container: Container, observed: ObservedPod, nowMs: number): Promise<void> {
+    const ended = this.#lastExit(container, observed);
     if (ended === undefined) return;
     const key = crashBackoffKey(pod, container);
-    this.#backoff.fail(key, { nowMs, eventMs: endMs(ended, nowMs) });
-    this.#ends.delete(key);
-    await this.#keep?.(pod.metadata.uid, this.#entriesOf(pod));
+    this.#backoff.fail(key, { nowMs, eventMs: exitMs(ended, nowMs) });
+    this.#exits.delete(key);
+    await this.#persist?.(pod.metadata.uid, this.#entriesOf(pod));
   }
 
   /**
@@ -133,42 +133,42 @@ export class CrashBackoff {
   /** A pod that comes back under the same uid is another one: it begins anew. */
   forgetPod(uid: PodUid): void {
     for (const [key] of this.#backoff.entries()) if (uidOfKey(key) === uid) this.#backoff.forget(key);
-    for (const [key] of [...this.#ends]) if (uidOfKey(key) === uid) this.#ends.delete(key);
+    for (const [key] of [...this.#exits]) if (uidOfKey(key) === uid) this.#exits.delete(key);
   }
 
   #entriesOf(pod: Pod): readonly (readonly [string, BackoffState])[] {
-    const start = keyStart(pod);
+    const start = keyPrefix(pod);
     return this.#backoff.entries().filter(([key]) => key.startsWith(start));
   }
 
-  #endedAt(key: string, ended: ObservedContainer, { nowMs, monotonicMs }: Moment): number {
+  #exitedAt(key: string, ended: ObservedContainer, { nowMs, monotonicMs }: Moment): number {
     const { finishedAtNs } = ended;
-    const known = this.#ends.get(key);
+    const known = this.#exits.get(key);
     if (known?.finishedAtNs === finishedAtNs) return known.atMs;
-    const atMs = monotonicMs - (nowMs - endMs(ended, nowMs));
-    this.#ends.set(key, { finishedAtNs, atMs });
+    const atMs = monotonicMs - (nowMs - exitMs(ended, nowMs));
+    this.#exits.set(key, { finishedAtNs, atMs });
     return atMs;
   }
 
-  #lastEnd({ name }: Container, observed: ObservedPod): ObservedContainer | undefined {
+  #lastExit({ name }: Container, observed: ObservedPod): ObservedContainer | undefined {
     const ended = observed.containers.find((seen) => seen.name === name && seen.state === 'exited');
     return ended?.exitCode === 0 && this.#cleanExits === 'restart-at-once' ? undefined : ended;
   }
 }
 
 /** No later than now: the clock may have been set back behind it. */
-function endMs({ finishedAtNs }: ObservedContainer, nowMs: number): number {
+function exitMs({ finishedAtNs }: ObservedContainer, nowMs: number): number {
   return Math.min(Number(finishedAtNs / 1_000_000n), nowMs);
 }
 
 /** A change of image or resources may be the cure, so it makes another key that has not failed yet. */
 export function crashBackoffKey(pod: Pod, { name, image = '', resources }: Container): string {
   const amounts = [resources?.requests, resources?.limits].map((list) => Object.entries(list ?? {}).sort());
-  return `${keyStart(pod)}${JSON.stringify([name, image, amounts])}`;
+  return `${keyPrefix(pod)}${JSON.stringify([name, image, amounts])}`;
 }
 
 /** Of all containers of the pod. */
-function keyStart({ metadata: { namespace, name, uid } }: Pod): string {
+function keyPrefix({ metadata: { namespace, name, uid } }: Pod): string {
   return JSON.stringify([namespace, name, uid]);
 }
 

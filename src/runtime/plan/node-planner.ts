@@ -7,9 +7,9 @@ import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import { type ContainerInputs, containerConfig } from '../containers/container-config.ts';
 import type { ObjectLookup } from '../containers/environment.ts';
 import {
-  type LiftedLimits,
   type LinuxNode,
   overheadResources,
+  type RemovedLimits,
   type ResourceGrants,
   resizedResources,
 } from '../containers/linux-resources.ts';
@@ -162,7 +162,7 @@ export class NodePlanner implements PodPlanner {
   updatedResources(
     pod: Pod,
     container: Container,
-    lifted: LiftedLimits,
+    lifted: RemovedLimits,
   ): MessageInit<LinuxContainerResources> {
     return resizedResources(pod, container, this.#settings.node, lifted);
   }

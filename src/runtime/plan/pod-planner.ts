@@ -2,7 +2,7 @@ import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig } from 
 import type { Container } from '../../kinds/index.ts';
 import type { ObservedPod, Pod } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
-import type { LiftedLimits } from '../containers/linux-resources.ts';
+import type { RemovedLimits } from '../containers/linux-resources.ts';
 import type { MountableImage } from '../containers/mounts.ts';
 import type { ImageFacts } from '../images/image-manager.ts';
 import type { PlanContext, PodActions } from './pod-actions.ts';
@@ -46,7 +46,7 @@ export interface PodPlanner {
   updatedResources(
     pod: Pod,
     container: Container,
-    lifted: LiftedLimits,
+    lifted: RemovedLimits,
   ): MessageInit<LinuxContainerResources>;
   /** What the pod's runtime class costs by itself. */
   overheadResources(pod: Pod): MessageInit<LinuxContainerResources>;

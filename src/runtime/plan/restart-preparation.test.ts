@@ -82,7 +82,7 @@ describe('a restart made ready', () => {
       ({ state, restartCount }) => `${state} ${restartCount}`,
     );
     assert.deepEqual(states, ['running 1', 'exited 0']);
-    assert.equal(rig.runtime.held().preparations, 0);
+    assert.equal(rig.runtime.pending().preparations, 0);
   });
 
   it('is thrown away when the container runs on', async () => {
@@ -93,7 +93,7 @@ describe('a restart made ready', () => {
     assert.equal((await rig.sync(pod)).error, undefined);
     const states = (await rig.observe(pod)).containers.map(({ state }) => state);
     assert.deepEqual(states, ['running']);
-    assert.equal(rig.runtime.held().preparations, 0);
+    assert.equal(rig.runtime.pending().preparations, 0);
   });
 
   it('is not made for a container that must wait for its back-off', async () => {
@@ -116,6 +116,6 @@ describe('a restart made ready', () => {
     await settled(rig);
     assert.equal(count(rig, 'createContainer'), 0);
     assert.equal((await rig.kill(pod, 1)).error, undefined);
-    assert.equal(rig.runtime.held().preparations, 0);
+    assert.equal(rig.runtime.pending().preparations, 0);
   });
 });

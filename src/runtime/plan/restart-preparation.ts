@@ -11,7 +11,7 @@ import {
 import { specHash } from '../containers/spec-hash.ts';
 
 /** A container that is made but does not run yet. */
-export interface MadeContainer {
+export interface CreatedContainer {
   readonly id: string;
   /** Where its log will be. */
   readonly logPath: string;
@@ -45,17 +45,17 @@ export function announcedExit(
     ending.state === 'running' &&
     ending.hash === specHash(container) &&
     newestInstance(observed, container.name) === ending;
-  if (!isCurrent || !restartsWhateverHappens(pod, container)) return undefined;
-  return { container, sandbox, observed: withEnded(observed, ending, nowMs) };
+  if (!isCurrent || !alwaysRestarts(pod, container)) return undefined;
+  return { container, sandbox, observed: withExited(observed, ending, nowMs) };
 }
 
-function restartsWhateverHappens(pod: Pod, container: Container): boolean {
+function alwaysRestarts(pod: Pod, container: Container): boolean {
   if (pod.metadata.deletionTimestamp !== undefined || container.restartPolicyRules !== undefined)
     return false;
   return restartsAfterExit(pod, container, 0);
 }
 
-function withEnded(observed: ObservedPod, ending: ObservedContainer, nowMs: number): ObservedPod {
+function withExited(observed: ObservedPod, ending: ObservedContainer, nowMs: number): ObservedPod {
   const ended = { ...ending, state: 'exited', finishedAtNs: BigInt(Math.round(nowMs)) * 1_000_000n } as const;
   return { ...observed, containers: observed.containers.map((one) => (one === ending ? ended : one)) };
 }
@@ -66,19 +66,19 @@ interface Preparation {
   readonly fits: string;
   readonly controller: LinkedController;
   /** Never rejects. */
-  readonly made: Promise<Outcome>;
+  readonly outcome: Promise<Outcome>;
 }
 
-type Outcome = { readonly made: MadeContainer } | { readonly error: unknown };
+type Outcome = { readonly made: CreatedContainer } | { readonly error: unknown };
 
 /** What became of a container that was made ahead. */
 export type Prepared =
-  | { readonly kind: 'use' | 'discard'; readonly made: MadeContainer }
+  | { readonly kind: 'use' | 'discard'; readonly made: CreatedContainer }
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'none' };
 
 /** Containers that are made before it is certain that they are needed, by pod and name; at most one each. */
-export class Preparations {
+export class RestartPreparations {
   readonly #byName = new Map<string, Preparation>();
 
   get size(): number {
@@ -87,7 +87,7 @@ export class Preparations {
 
   begin(
     key: { readonly uid: PodUid; readonly name: string; readonly fits: string },
-    make: (signal: AbortSignal) => Promise<MadeContainer>,
+    make: (signal: AbortSignal) => Promise<CreatedContainer>,
     signal: AbortSignal,
   ): void {
     const { uid, name, fits } = key;
@@ -97,7 +97,7 @@ export class Preparations {
       (one) => ({ made: one }),
       (error: unknown) => ({ error }),
     );
-    this.#byName.set(nameOf(uid, name), { uid, fits, controller, made });
+    this.#byName.set(nameOf(uid, name), { uid, fits, controller, outcome: made });
   }
 
   /** What was made for just this, if anything was; what was made for anything else is to be thrown away. */
@@ -113,23 +113,23 @@ export class Preparations {
   }
 
   /** Who gives up waiting for it gives it up. */
-  async #outcome({ made, controller }: Preparation, signal: AbortSignal): Promise<Outcome> {
+  async #outcome({ outcome, controller }: Preparation, signal: AbortSignal): Promise<Outcome> {
     using _link = onAbort(signal, (reason) => controller.abort(reason));
     try {
-      return await made;
+      return await outcome;
     } finally {
       controller[Symbol.dispose]();
     }
   }
 
   /** The pod ends: nothing is made for it any more. What was made goes with its sandbox. */
-  async giveUp(uid: PodUid): Promise<void> {
+  async cancel(uid: PodUid): Promise<void> {
     const ofPod = [...this.#byName].filter(([, one]) => one.uid === uid);
     for (const [key, { controller }] of ofPod) {
       this.#byName.delete(key);
       controller.abort(cancelled('The pod ends'));
     }
-    await Promise.all(ofPod.map(([, { made }]) => made));
+    await Promise.all(ofPod.map(([, { outcome }]) => outcome));
     for (const [, { controller }] of ofPod) controller[Symbol.dispose]();
   }
 }

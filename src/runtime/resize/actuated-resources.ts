@@ -50,7 +50,7 @@ export function actuatedOf(
   const found = all.flatMap((container) => {
     const instance = newestInstance(observed, container.name);
     const isLost = record?.containers[container.name] === undefined && instance?.state === 'running';
-    return isLost ? [[container.name, toldResources(pod, container, instance)] as const] : [];
+    return isLost ? [[container.name, reportedResources(pod, container, instance)] as const] : [];
   });
   if (found.length === 0) return record;
   return {
@@ -60,13 +60,17 @@ export function actuatedOf(
 }
 
 /** The pod has its cgroup, and nothing of it runs yet: what it is resized to before it starts is told from this. */
-export function noteCreated(actuated: ActuatedResources, pod: Pod): void {
+export function recordPodCgroup(actuated: ActuatedResources, pod: Pod): void {
   const { uid } = pod.metadata;
   if (actuated.get(uid) === undefined) void actuated.set(uid, effectiveAllocation(pod));
 }
 
 /** The container is about to run with what it was allocated. What is known otherwise is on the disk before it does. */
-export async function noteStart(actuated: ActuatedResources, pod: Pod, container: Container): Promise<void> {
+export async function recordActuatedStart(
+  actuated: ActuatedResources,
+  pod: Pod,
+  container: Container,
+): Promise<void> {
   const { uid } = pod.metadata;
   if (ephemeralContainersOf(pod).some(({ name }) => name === container.name)) return;
   const record = actuated.get(uid);
@@ -79,7 +83,7 @@ export async function noteStart(actuated: ActuatedResources, pod: Pod, container
 }
 
 /** What the runtime tells put over what was allocated, where it is not just that. */
-export function toldResources(
+export function reportedResources(
   pod: Pod,
   container: Container,
   { resources: told }: ObservedContainer,

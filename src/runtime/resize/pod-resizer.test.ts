@@ -93,7 +93,7 @@ async function resized(
     clock,
     logger: collectLogs(clock).logger,
     actuated,
-    allocationKept: async () => void calls.push('kept'),
+    allocationPersisted: async () => void calls.push('kept'),
     planner: {
       updatedResources: (pod, container, lifted) => resizedResources(pod, container, node, lifted),
       overheadResources: (pod) => overheadResources(pod, node),
@@ -117,7 +117,7 @@ async function resized(
       },
     },
     limits: {
-      wanted,
+      wanted: wanted,
       current: async () => limits,
       async set(_pod, part) {
         seen(
@@ -149,7 +149,7 @@ async function resized(
   const confirmed = async (ms: number, pod = after) => {
     await clock.advance(ms);
     calls.length = 0;
-    await resizer.confirm(pod, observed, signal);
+    await resizer.reapplyUnconfirmed(pod, observed, signal);
     return [...calls];
   };
   return { calls, failure: action.failure?.message, limits: () => limits, isOver, confirmed };

@@ -8,7 +8,7 @@ import {
   type PodAllocation,
   sameResources,
 } from '../../pods/index.ts';
-import { mayHaveHappened } from '../kill/unknown-outcome.ts';
+import { mayHaveTakenEffect } from '../kill/unknown-outcome.ts';
 import type { PodPlanner } from '../plan/pod-planner.ts';
 import type { SyncAction } from '../sync/sync-result.ts';
 import type { ActuatedResources } from './actuated-resources.ts';
@@ -23,7 +23,7 @@ export interface PodResizerDeps {
   readonly limits: PodLimitsAccess;
   readonly actuated: ActuatedResources;
   /** What is about to be done outlives this process: it was allocated, and the next kubelet has to know. */
-  readonly allocationKept: () => Promise<void>;
+  readonly allocationPersisted: () => Promise<void>;
   readonly observe?: ((outcome: { readonly ms: number; readonly success: boolean }) => void) | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface ResizeRequest {
 
 /** An update that was not answered may still take effect for as long as a call may last. */
 const settledAfterMs = 120_000;
-const mostDoubts = 1_000;
+const maxUnconfirmed = 1_000;
 
 /**
  * Gives a pod that runs other resources. Memory goes before processors. The pod as a whole gets more before its
@@ -47,9 +47,9 @@ const mostDoubts = 1_000;
 export class PodResizer {
   readonly #deps: PodResizerDeps;
   /** When an update of a container, by its id, was last given up that may yet come, and undo a later one. */
-  readonly #doubts = new LruMap<string, number>({ capacity: mostDoubts });
+  readonly #unconfirmed = new LruMap<string, number>({ capacity: maxUnconfirmed });
   /** Containers of edited pods that were met in this process: what an earlier one has given up nobody knows. */
-  readonly #met = new LruMap<string, true>({ capacity: mostDoubts });
+  readonly #checked = new LruMap<string, true>({ capacity: maxUnconfirmed });
   /** Wall time, as runtimes tell when they made a container. */
   readonly #beganMs: number;
 
@@ -62,20 +62,24 @@ export class PodResizer {
    * Sets again what may have been undone; undefined where there is nothing of the kind. What fails is tried the next
    * time; rejects only when the signal is aborted.
    */
-  async confirm(pod: Pod, observed: ObservedPod, signal: AbortSignal): Promise<SyncAction | undefined> {
-    this.#meet(pod, observed);
-    if (this.#doubts.size === 0) return undefined;
+  async reapplyUnconfirmed(
+    pod: Pod,
+    observed: ObservedPod,
+    signal: AbortSignal,
+  ): Promise<SyncAction | undefined> {
+    this.#markUnconfirmed(pod, observed);
+    if (this.#unconfirmed.size === 0) return undefined;
     let isDone = false;
     const { clock, logger } = this.#deps;
     for (const { id, name } of observed.containers.filter(
       ({ id, state }) => state === 'running' && this.#isDue(id),
     )) {
-      this.#doubts.delete(id);
+      this.#unconfirmed.delete(id);
       try {
-        await this.#setAgain(pod, id, name, signal);
+        await this.#reapply(pod, id, name, signal);
         isDone = true;
       } catch (error) {
-        this.#doubts.set(id, clock.monotonicMs());
+        this.#unconfirmed.set(id, clock.monotonicMs());
         signal.throwIfAborted();
         const because = describeError(error);
         const fields = { pod: describePod(pod), container: name, because };
@@ -85,17 +89,17 @@ export class PodResizer {
     return isDone ? { action: 'ResizePodInPlace', target: describePod(pod) } : undefined;
   }
 
-  #meet({ metadata: { generation = 1 } }: Pod, { containers }: ObservedPod): void {
+  #markUnconfirmed({ metadata: { generation = 1 } }: Pod, { containers }: ObservedPod): void {
     if (generation <= 1) return;
     for (const { id, state, createdAtNs } of containers) {
       const isOurs = Number(createdAtNs / 1_000_000n) > this.#beganMs;
-      if (state !== 'running' || isOurs || this.#met.has(id)) continue;
-      this.#met.set(id, true);
-      this.#doubts.set(id, this.#deps.clock.monotonicMs());
+      if (state !== 'running' || isOurs || this.#checked.has(id)) continue;
+      this.#checked.set(id, true);
+      this.#unconfirmed.set(id, this.#deps.clock.monotonicMs());
     }
   }
 
-  async #setAgain(pod: Pod, containerId: string, name: string, signal: AbortSignal): Promise<void> {
+  async #reapply(pod: Pod, containerId: string, name: string, signal: AbortSignal): Promise<void> {
     const { planner, actuated, cri } = this.#deps;
     const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
     const container = all.find((each) => each.name === name);
@@ -109,7 +113,7 @@ export class PodResizer {
   }
 
   #isDue(containerId: string): boolean {
-    const sinceMs = this.#doubts.peek(containerId);
+    const sinceMs = this.#unconfirmed.peek(containerId);
     return sinceMs !== undefined && this.#deps.clock.monotonicMs() - sinceMs >= settledAfterMs;
   }
 
@@ -137,27 +141,29 @@ export class PodResizer {
   }
 
   async #resize(request: ResizeRequest, signal: AbortSignal): Promise<void> {
-    const { limits, allocationKept } = this.#deps;
+    const { limits, allocationPersisted } = this.#deps;
     const { pod, plan } = request;
-    await allocationKept();
+    await allocationPersisted();
     const wanted = limits.wanted(pod);
     const whole =
-      wanted === undefined ? undefined : new WholePod(this.#deps, request, wanted, await limits.current(pod));
-    await this.#refuseBelowUsage(pod, plan, whole, signal);
+      wanted === undefined
+        ? undefined
+        : new PodCgroupResize(this.#deps, request, wanted, await limits.current(pod));
+    await this.#checkMemoryUsage(pod, plan, whole, signal);
     await whole?.raise('memory', signal);
     for (const update of plan.memory) await this.#update(request, update, 'memory', signal);
     await whole?.lower('memory', signal);
     await whole?.raise('cpu', signal);
     for (const update of plan.cpu) await this.#update(request, update, 'cpu', signal);
     await whole?.lower('cpu', signal);
-    await this.#noteWhole(request);
+    await this.#recordPodResources(request);
   }
 
   /** The kernel would kill something in the pod. */
-  async #refuseBelowUsage(
+  async #checkMemoryUsage(
     pod: Pod,
     { memory }: ResizePlan,
-    whole: WholePod | undefined,
+    whole: PodCgroupResize | undefined,
     signal: AbortSignal,
   ): Promise<void> {
     const shrinking = memory.flatMap(({ id, container: { name }, before, after }) => {
@@ -207,15 +213,15 @@ export class PodResizer {
     try {
       await this.#deps.cri.updateContainerResources({ containerId, linux }, signal);
     } catch (error) {
-      if (signal.aborted || mayHaveHappened(error))
-        this.#doubts.set(containerId, this.#deps.clock.monotonicMs());
+      if (signal.aborted || mayHaveTakenEffect(error))
+        this.#unconfirmed.set(containerId, this.#deps.clock.monotonicMs());
       throw error;
     }
     const containers = { ...record.containers, [container.name]: resources };
     await this.#deps.actuated.set(uid, { ...record, containers });
   }
 
-  async #noteWhole({ pod, actuated }: ResizeRequest): Promise<void> {
+  async #recordPodResources({ pod, actuated }: ResizeRequest): Promise<void> {
     const { uid } = pod.metadata;
     const { resources } = pod.spec;
     const record = this.#deps.actuated.get(uid) ?? actuated;
@@ -248,28 +254,28 @@ function isUnknownMethod(error: unknown): boolean {
 }
 
 /** The cgroup of the pod on its way from what it holds the pod to now to what it is to. */
-class WholePod {
+class PodCgroupResize {
   readonly #deps: PodResizerDeps;
   readonly #request: ResizeRequest;
-  readonly #wanted: PodLimits;
+  readonly #desired: PodLimits;
   #current: PodLimits;
 
   constructor(deps: PodResizerDeps, request: ResizeRequest, wanted: PodLimits, current: PodLimits) {
     this.#deps = deps;
     this.#request = request;
-    this.#wanted = wanted;
+    this.#desired = wanted;
     this.#current = current;
   }
 
   /** The limit of memory if it becomes less. */
   get lowerMemory(): number | undefined {
-    const { memoryBytes } = this.#wanted;
+    const { memoryBytes } = this.#desired;
     return isMore(this.#current.memoryBytes, memoryBytes) ? memoryBytes : undefined;
   }
 
   /** Limits before what is asked for, which is never more than they are. */
   async raise(resource: ResizedResource, signal: AbortSignal): Promise<void> {
-    const [wanted, current] = [this.#wanted, this.#current];
+    const [wanted, current] = [this.#desired, this.#current];
     if (resource === 'memory') {
       if (isMore(wanted.memoryBytes, current.memoryBytes)) await this.#setMemory(signal);
       return;
@@ -279,7 +285,7 @@ class WholePod {
   }
 
   async lower(resource: ResizedResource, signal: AbortSignal): Promise<void> {
-    const [wanted, current] = [this.#wanted, this.#current];
+    const [wanted, current] = [this.#desired, this.#current];
     if (resource === 'memory') {
       if (isMore(current.memoryBytes, wanted.memoryBytes)) await this.#setMemory(signal);
       return;
@@ -289,16 +295,16 @@ class WholePod {
   }
 
   async #setMemory(signal: AbortSignal): Promise<void> {
-    await this.#set({ memoryBytes: this.#wanted.memoryBytes }, signal);
+    await this.#set({ memoryBytes: this.#desired.memoryBytes }, signal);
   }
 
   async #setQuota(signal: AbortSignal): Promise<void> {
-    const { cpuQuotaUs, cpuPeriodUs } = this.#wanted;
+    const { cpuQuotaUs, cpuPeriodUs } = this.#desired;
     await this.#set({ cpuQuotaUs, cpuPeriodUs }, signal);
   }
 
   async #setShares(signal: AbortSignal): Promise<void> {
-    await this.#set({ cpuShares: this.#wanted.cpuShares }, signal);
+    await this.#set({ cpuShares: this.#desired.cpuShares }, signal);
     await this.#deps.limits.changed(signal);
   }
 
@@ -306,18 +312,18 @@ class WholePod {
   async #set(part: Partial<PodLimits>, signal: AbortSignal): Promise<void> {
     const before = this.#current;
     const next = { ...before, ...part };
-    await this.#tell(next, signal);
+    await this.#updateSandbox(next, signal);
     try {
       await this.#deps.limits.set(this.#request.pod, part, signal);
     } catch (error) {
-      await this.#tell(before, signal).catch(() => {});
+      await this.#updateSandbox(before, signal).catch(() => {});
       throw error;
     }
     this.#current = next;
   }
 
   /** Not every runtime wants to know. */
-  async #tell(limits: PodLimits, signal: AbortSignal): Promise<void> {
+  async #updateSandbox(limits: PodLimits, signal: AbortSignal): Promise<void> {
     const { cri, planner } = this.#deps;
     const { pod, sandboxId: podSandboxId } = this.#request;
     if (podSandboxId === '') return;

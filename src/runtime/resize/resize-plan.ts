@@ -48,10 +48,10 @@ export function planResize(
   if (actuated === undefined) return undefined;
   const updates = updatesOf(pod, observed, actuated).filter(({ id }) => !stopping.has(id));
   // One that starts anew gets what it is to have; but the pod as a whole has to make room for it.
-  const isStartingResized = everyContainer(pod).some(
+  const isStartingResized = allContainers(pod).some(
     (container) => starting.has(container.name) && isResized(pod, container, actuated),
   );
-  if (updates.length === 0 && !isStartingResized && !isResizedAsWhole(pod, actuated)) return undefined;
+  if (updates.length === 0 && !isStartingResized && !isPodResized(pod, actuated)) return undefined;
   const of = (resource: ResizedResource) =>
     updates
       .filter(({ before, after }) => isOther(before, after, resource))
@@ -66,7 +66,7 @@ export function isResizeInProgress(
   actuated: PodAllocation | undefined,
 ): boolean {
   if (actuated === undefined) return false;
-  return isResizedAsWhole(pod, actuated) || updatesOf(pod, observed, actuated).length > 0;
+  return isPodResized(pod, actuated) || updatesOf(pod, observed, actuated).length > 0;
 }
 
 /** Whether the container is to be started anew to have the resources it was allocated. */
@@ -87,7 +87,7 @@ export function restartsForResize(
 }
 
 function updatesOf(pod: Pod, observed: ObservedPod, actuated: PodAllocation): readonly ContainerUpdate[] {
-  return everyContainer(pod).flatMap((container) => {
+  return allContainers(pod).flatMap((container) => {
     const newest = newestInstance(observed, container.name);
     const before = actuated.containers[container.name];
     if (newest?.state !== 'running' || before === undefined) return [];
@@ -104,7 +104,7 @@ function isResized(pod: Pod, container: Container, { containers }: PodAllocation
 }
 
 /** Also one that was only given resources as a whole while it ran, or had them taken. */
-function isResizedAsWhole({ spec: { resources = {} } }: Pod, { pod: before = {} }: PodAllocation): boolean {
+function isPodResized({ spec: { resources = {} } }: Pod, { pod: before = {} }: PodAllocation): boolean {
   return resized.some((resource) => isOther(before, resources, resource));
 }
 
@@ -132,6 +132,6 @@ function growth({ before, after }: ContainerUpdate, resource: ResizedResource): 
   return 0;
 }
 
-function everyContainer(pod: Pod): readonly Container[] {
+function allContainers(pod: Pod): readonly Container[] {
   return [...initContainersOf(pod), ...pod.spec.containers];
 }

@@ -50,10 +50,10 @@ function warning(reason: string, message: string): PodEvent {
   return { type: 'Warning', reason, message };
 }
 
-type Wanted = 'nothing' | 'cluster' | 'host';
+type DnsMode = 'nothing' | 'cluster' | 'host';
 
 /** A policy nobody knows counts as the usual one. */
-function wanted({ spec }: Pod): Wanted {
+function dnsMode({ spec }: Pod): DnsMode {
   switch (spec.dnsPolicy) {
     case 'None':
       return 'nothing';
@@ -67,7 +67,7 @@ function wanted({ spec }: Pod): Wanted {
 }
 
 function baseConfig(pod: Pod, settings: DnsSettings): { base: ResolverConfig; missing: string[] } {
-  const want = wanted(pod);
+  const want = dnsMode(pod);
   if (want === 'nothing') return { base: { servers: [], searches: [], options: [] }, missing: [] };
   const host = hostConfig(settings);
   const { clusterDns } = settings;

@@ -3,7 +3,7 @@ import { KubelingError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
 /** What a handler of the runtime can do for a pod. */
-export interface HandlerAbilities {
+export interface HandlerFeatures {
   readonly userNamespaces: boolean;
   readonly recursiveReadOnly: boolean;
 }

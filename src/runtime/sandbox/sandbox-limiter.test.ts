@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { type CpuTimes, cpuTimesIn, SandboxTurns } from './sandbox-limiter.ts';
+import { type CpuTimes, parseCpuTimes, SandboxLimiter } from './sandbox-limiter.ts';
 
 const signal = new AbortController().signal;
 
@@ -18,7 +18,7 @@ function rigOf() {
     times = { idle: times.idle + machine.idle * passed, total: times.total + 2 * passed };
     return times;
   };
-  const turns = new SandboxTurns({ clock, processors: 2, cpuTimes });
+  const turns = new SandboxLimiter({ clock, processors: 2, cpuTimes });
   const begun: number[] = [];
   const take = async (who: number, until = signal) => {
     const turn = await turns.take(until);
@@ -87,7 +87,7 @@ describe('turns to make sandboxes', () => {
 
   it('read what the kernel tells of processors', () => {
     const text = 'cpu  10 1 5 70 4 1 2 3 6 1\ncpu0 10 1 5 70 4 1 2 3 6 1\nintr 9\n';
-    assert.deepEqual(cpuTimesIn(text), { idle: 74, total: 96 });
-    assert.throws(() => cpuTimesIn('nothing of the kind'), /does not tell/);
+    assert.deepEqual(parseCpuTimes(text), { idle: 74, total: 96 });
+    assert.throws(() => parseCpuTimes('nothing of the kind'), /does not tell/);
   });
 });

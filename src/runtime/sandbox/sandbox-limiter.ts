@@ -7,16 +7,16 @@ export interface CpuTimes {
 }
 
 /** Who may make a sandbox now. */
-export interface Turns {
+export interface SandboxLimit {
   /** Whether one that comes now has to wait. */
   readonly isFull: boolean;
   /** To be disposed of when the sandbox is made, or cannot be. */
   take(signal: AbortSignal): Promise<Disposable>;
 }
 
-export const anybodysTurn: Turns = { isFull: false, take: async () => ({ [Symbol.dispose]() {} }) };
+export const noSandboxLimit: SandboxLimit = { isFull: false, take: async () => ({ [Symbol.dispose]() {} }) };
 
-export interface SandboxTurnsDeps {
+export interface SandboxLimiterDeps {
   readonly clock: Clock;
   /** How many of them the machine has. */
   readonly processors: number;
@@ -24,32 +24,32 @@ export interface SandboxTurnsDeps {
   readonly cpuTimes: () => Promise<CpuTimes>;
 }
 
-const lookMs = 100;
+const sampleMs = 100;
 /** From this share on, what is under way leaves the processors room for more. */
 const idleShare = 0.25;
 /** Who takes longer does not work, but waits for something, and keeps nobody waiting. */
-const longestMs = 2_000;
+const maxHoldMs = 2_000;
 
 /**
  * Lets the sandboxes of many pods be made a few at a time, in the order they were asked for: all at once they would
  * take longer together, and all of them as long as the last. Where that leaves processors idle, as with a network that
  * is slow, more are let in.
  */
-export class SandboxTurns implements Turns {
-  readonly #deps: SandboxTurnsDeps;
-  readonly #places: number;
-  readonly #line = new Set<() => void>();
+export class SandboxLimiter implements SandboxLimit {
+  readonly #deps: SandboxLimiterDeps;
+  readonly #limit: number;
+  readonly #waiters = new Set<() => void>();
   #held = 0;
-  #look: Timer | undefined;
-  #before: CpuTimes | undefined;
+  #sampleTimer: Timer | undefined;
+  #lastSample: CpuTimes | undefined;
 
-  constructor(deps: SandboxTurnsDeps) {
+  constructor(deps: SandboxLimiterDeps) {
     this.#deps = deps;
-    this.#places = Math.max(4, 2 * deps.processors);
+    this.#limit = Math.max(4, 2 * deps.processors);
   }
 
   get isFull(): boolean {
-    return this.#held >= this.#places || this.#line.size > 0;
+    return this.#held >= this.#limit || this.#waiters.size > 0;
   }
 
   async take(signal: AbortSignal): Promise<Disposable> {
@@ -62,9 +62,9 @@ export class SandboxTurns implements Turns {
       isHeld = false;
       timer.cancel();
       this.#held--;
-      this.#admit(this.#places);
+      this.#admit(this.#limit);
     };
-    const timer = this.#deps.clock.timer(longestMs, giveBack);
+    const timer = this.#deps.clock.timer(maxHoldMs, giveBack);
     return { [Symbol.dispose]: giveBack };
   }
 
@@ -74,45 +74,45 @@ export class SandboxTurns implements Turns {
         link[Symbol.dispose]();
         resolve();
       };
-      this.#line.add(go);
+      this.#waiters.add(go);
       const link = onAbort(signal, (reason) => {
-        this.#line.delete(go);
+        this.#waiters.delete(go);
         reject(reason);
       });
-      this.#look ??= this.#lookSoon();
+      this.#sampleTimer ??= this.#scheduleSample();
     });
   }
 
   #admit(places: number): void {
-    for (const go of this.#line) {
+    for (const go of this.#waiters) {
       if (this.#held >= places) return;
-      this.#line.delete(go);
+      this.#waiters.delete(go);
       this.#held++;
       go();
     }
   }
 
-  #lookSoon(): Timer {
-    return this.#deps.clock.timer(lookMs, () => void this.#lookNow());
+  #scheduleSample(): Timer {
+    return this.#deps.clock.timer(sampleMs, () => void this.#sample());
   }
 
-  async #lookNow(): Promise<void> {
+  async #sample(): Promise<void> {
     const now = await this.#deps.cpuTimes().catch(() => undefined);
-    if (this.#isIdle(now)) this.#admit(Math.max(this.#held, this.#places) + this.#deps.processors);
-    this.#before = this.#line.size > 0 ? now : undefined;
-    this.#look = this.#line.size > 0 ? this.#lookSoon() : undefined;
+    if (this.#isIdle(now)) this.#admit(Math.max(this.#held, this.#limit) + this.#deps.processors);
+    this.#lastSample = this.#waiters.size > 0 ? now : undefined;
+    this.#sampleTimer = this.#waiters.size > 0 ? this.#scheduleSample() : undefined;
   }
 
   /** Since the last look; nobody can tell from the first. */
   #isIdle(now: CpuTimes | undefined): boolean {
     if (now === undefined) return true;
-    const before = this.#before;
+    const before = this.#lastSample;
     return before !== undefined && now.idle - before.idle >= idleShare * (now.total - before.total);
   }
 }
 
 /** From the text of /proc/stat. */
-export function cpuTimesIn(text: string): CpuTimes {
+export function parseCpuTimes(text: string): CpuTimes {
   const [, ...times] = (/^cpu .*$/m.exec(text)?.[0] ?? '').split(/\s+/).map(Number);
   if (times.length < 5 || times.some(Number.isNaN))
     throw new Error('/proc/stat does not tell what the processors do');

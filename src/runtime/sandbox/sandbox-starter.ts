@@ -5,12 +5,17 @@ import { describePod, type ObservedSandbox, type Pod, type PodJournal } from '..
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import { labels } from '../containers/labels.ts';
 import type { RuntimeFiles } from '../containers/runtime-files.ts';
-import { isNameTaken, letFinish, lookAfter, mayHaveHappened } from '../kill/unknown-outcome.ts';
+import {
+  isNameReserved,
+  mayHaveTakenEffect,
+  pollForResult,
+  withFinishGrace,
+} from '../kill/unknown-outcome.ts';
 import type { StartObserver } from '../metrics.ts';
 import type { PodPlanner, SandboxPlan } from '../plan/pod-planner.ts';
 import type { RuntimeObserver } from '../sync/runtime-observer.ts';
 import type { ActionFailure } from '../sync/sync-result.ts';
-import type { Turns } from './sandbox-limiter.ts';
+import type { SandboxLimit } from './sandbox-limiter.ts';
 
 export interface SandboxStarterDeps {
   readonly cri: Pick<CriClient, 'runPodSandbox' | 'listPodSandbox'>;
@@ -20,8 +25,8 @@ export interface SandboxStarterDeps {
   readonly journal: PodJournal;
   readonly logger: Logger;
   readonly planner: PodPlanner;
-  readonly turns: Turns;
-  readonly startObserver: Pick<StartObserver, 'sandboxAsked'>;
+  readonly limit: SandboxLimit;
+  readonly startObserver: Pick<StartObserver, 'runPodSandbox'>;
 }
 
 /** A sandbox containers can be put into. */
@@ -35,14 +40,14 @@ export type SandboxStart =
   | { readonly ok: true; readonly sandbox: ReadySandbox; readonly seen: ObservedSandbox }
   | { readonly ok: false; readonly failure: ActionFailure };
 
-interface MadeSandbox {
+interface CreatedSandbox {
   readonly id: string;
   readonly config: MessageInit<PodSandboxConfig>;
 }
 
 const logDirectoryMode = 0o755;
 /** How often a name that stays taken is given up for the next one within one sync. */
-const mostSkips = 2;
+const maxNameConflicts = 2;
 
 /** Makes the sandbox of a pod, and finds it again when the runtime made it without saying so. */
 export class SandboxStarter {
@@ -57,8 +62,8 @@ export class SandboxStarter {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     try {
-      const made = await this.#make(pod, attempt, signal);
-      const started = await this.#look(pod, made, signal);
+      const made = await this.#create(pod, attempt, signal);
+      const started = await this.#observe(pod, made, signal);
       const ms = clock.monotonicMs() - startMs;
       if (started.ok) this.#step(pod, 'done', readiness(pod, started.sandbox.ips), ms);
       return started;
@@ -68,31 +73,33 @@ export class SandboxStarter {
     }
   }
 
-  async #make(pod: Pod, firstAttempt: number, signal: AbortSignal): Promise<MadeSandbox> {
+  async #create(pod: Pod, firstAttempt: number, signal: AbortSignal): Promise<CreatedSandbox> {
     for (let attempt = firstAttempt; ; attempt++) {
       const { config, runtimeHandler } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
       const { dir: root, base: name } = posix.parse(config.logDirectory ?? '');
       await this.#deps.files.makeDirectoryBelow(root, name, logDirectoryMode);
       try {
-        using _turn = await this.#turn(pod, signal);
+        using _turn = await this.#acquireSlot(pod, signal);
         const { podSandboxId } = await this.#run({ config, runtimeHandler }, signal);
         return { id: podSandboxId, config };
       } catch (error) {
         signal.throwIfAborted();
-        const found = mayHaveHappened(error) ? await this.#find(pod, attempt, error, signal) : undefined;
+        const found = mayHaveTakenEffect(error)
+          ? await this.#findExisting(pod, attempt, error, signal)
+          : undefined;
         if (found !== undefined) return { id: found.id, config };
-        if (!isNameTaken(error) || attempt - firstAttempt >= mostSkips) throw error;
+        if (!isNameReserved(error) || attempt - firstAttempt >= maxNameConflicts) throw error;
       }
     }
   }
 
-  async #turn(pod: Pod, signal: AbortSignal): Promise<Disposable> {
-    const { turns, journal } = this.#deps;
-    if (turns.isFull) {
+  async #acquireSlot(pod: Pod, signal: AbortSignal): Promise<Disposable> {
+    const { limit, journal } = this.#deps;
+    if (limit.isFull) {
       const message = 'waits for its turn while sandboxes of other pods are made';
       journal.step(pod.metadata.uid, { stage: 'sandbox', outcome: 'waiting', message, keep: 'last' });
     }
-    return await turns.take(signal);
+    return await limit.take(signal);
   }
 
   /**
@@ -104,10 +111,10 @@ export class SandboxStarter {
     const { cri, clock, startObserver } = this.#deps;
     const startMs = clock.monotonicMs();
     const record = (outcome: 'created' | 'failed') =>
-      startObserver.sandboxAsked(plan.runtimeHandler, clock.monotonicMs() - startMs, outcome);
+      startObserver.runPodSandbox(plan.runtimeHandler, clock.monotonicMs() - startMs, outcome);
     let response: RunPodSandboxResponse;
     try {
-      response = await letFinish(clock, (inner) => cri.runPodSandbox(plan, inner), signal);
+      response = await withFinishGrace(clock, (inner) => cri.runPodSandbox(plan, inner), signal);
       record('created');
     } catch (error) {
       record('failed');
@@ -118,7 +125,7 @@ export class SandboxStarter {
   }
 
   /** The sandbox of that attempt, if it is there after all. */
-  async #find(
+  async #findExisting(
     pod: Pod,
     attempt: number,
     error: unknown,
@@ -130,7 +137,7 @@ export class SandboxStarter {
       const { items } = await cri.listPodSandbox({ filter }, inner);
       return items.find(({ state, metadata }) => state === 'SANDBOX_READY' && metadata?.attempt === attempt);
     };
-    const found = await lookAfter(error, clock, look, signal).catch(() => undefined);
+    const found = await pollForResult(error, clock, look, signal).catch(() => undefined);
     signal.throwIfAborted();
     if (found !== undefined) {
       logger.info('Took over a sandbox the runtime had made without saying so', {
@@ -141,7 +148,7 @@ export class SandboxStarter {
     return found;
   }
 
-  async #look(pod: Pod, { id, config }: MadeSandbox, signal: AbortSignal): Promise<SandboxStart> {
+  async #observe(pod: Pod, { id, config }: CreatedSandbox, signal: AbortSignal): Promise<SandboxStart> {
     try {
       const seen = await this.#deps.observer.sandbox(id, signal);
       if (seen === undefined) throw new KubelingError('CRI_BAD_ANSWER', 'pod sandbox status is nil');

@@ -45,7 +45,7 @@ test('the next kubelet finds them again and gives no part of them to others', as
   await users.release(one);
   assert.equal(store.read(`/pods/${one}/userns`), undefined);
   const { users: next } = rig(65_536, store);
-  await next.open();
+  await next.restore();
   assert.equal(await firstOf(next, two), 131_072);
   assert.equal(await firstOf(next, three), 65_536);
   assert.equal(await firstOf(next, one), 196_608);
@@ -54,7 +54,7 @@ test('the next kubelet finds them again and gives no part of them to others', as
 test('blocks of another size than is given now stay, and larger ones go around them', async () => {
   const { users, store } = rig(131_072);
   store.write(`/pods/${one}/userns`, file(196_608));
-  await users.open();
+  await users.restore();
   assert.equal(await firstOf(users, one), 196_608);
   assert.equal(await firstOf(users, two), 262_144);
 });
@@ -71,7 +71,7 @@ test('a file that says nothing usable keeps its pod from running, and no other',
   ] as const) {
     const { users, store, logs } = rig();
     store.write(`/pods/${one}/userns`, text);
-    await users.open();
+    await users.restore();
     await assert.rejects(users.of(one), (error) => {
       assert.ok(error instanceof KubelingError && error.code === 'SANDBOX_CONFIG');
       return says.test(error.message);
@@ -85,7 +85,7 @@ test('of two pods that claim the same block the second is refused', async () => 
   const { users, store } = rig();
   store.write(`/pods/${one}/userns`, file(65_536));
   store.write(`/pods/${two}/userns`, file(65_536));
-  await users.open();
+  await users.restore();
   assert.equal(await firstOf(users, one), 65_536);
   await assert.rejects(users.of(two), /belong to another pod/);
 });

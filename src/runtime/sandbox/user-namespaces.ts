@@ -5,10 +5,10 @@ import type { Pod } from '../../pods/index.ts';
 import { mayBePodUid, type PodUid } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { RuntimeFiles } from '../containers/runtime-files.ts';
-import type { HandlerAbilities } from './runtime-classes.ts';
+import type { HandlerFeatures } from './runtime-classes.ts';
 
 /** The smallest block, and what all blocks are a multiple of: what a pod expects to find of users. */
-export const idsOfBlock = 65_536;
+export const idsPerBlock = 65_536;
 const endOfIds = 2 ** 32;
 /** As the Go kubelet names it, so that either takes over from the other. */
 const fileName = 'userns';
@@ -26,7 +26,7 @@ export interface UserNamespacesDeps {
 }
 
 /** Users and groups of the machine that stand for those of one pod, of which the first is its root. */
-interface Block {
+interface IdBlock {
   readonly first: number;
   readonly length: number;
 }
@@ -37,7 +37,7 @@ interface Block {
  */
 export class UserNamespaces {
   readonly #deps: UserNamespacesDeps;
-  readonly #blocks = new Map<PodUid, Block>();
+  readonly #blocks = new Map<PodUid, IdBlock>();
   /** Whose file says nothing usable; they get no other block, as files may belong to the one they had. */
   readonly #broken = new Map<PodUid, string>();
 
@@ -51,9 +51,9 @@ export class UserNamespaces {
   }
 
   /** Reads what earlier kubelets have given away; to be called before anything is asked for. */
-  async open(): Promise<void> {
+  async restore(): Promise<void> {
     const { files, podsDir } = this.#deps;
-    for (const uid of (await files.names(podsDir)).filter(mayBePodUid)) await this.#recall(uid);
+    for (const uid of (await files.names(podsDir)).filter(mayBePodUid)) await this.#restoreBlock(uid);
   }
 
   /** Those the pod has, or from now on has. Rejects with SANDBOX_CONFIG when it can have none. */
@@ -61,7 +61,7 @@ export class UserNamespaces {
     const problem = this.#broken.get(uid);
     if (problem !== undefined) throw failed(`user namespace: ${problem}`);
     const known = this.#blocks.get(uid);
-    return asMessage(known ?? (await this.#give(uid)));
+    return asMessage(known ?? (await this.#allocateBlock(uid)));
   }
 
   /** To be called once nothing of the pod runs any more; fine when it has none. */
@@ -75,8 +75,8 @@ export class UserNamespaces {
     for (const uid of [...this.#blocks.keys(), ...this.#broken.keys()]) if (!isKept(uid)) this.#forget(uid);
   }
 
-  async #give(uid: PodUid): Promise<Block> {
-    const block = this.#free();
+  async #allocateBlock(uid: PodUid): Promise<IdBlock> {
+    const block = this.#findFreeBlock();
     // Taken before it is written, so that nobody else is given it meanwhile.
     this.#blocks.set(uid, block);
     try {
@@ -90,7 +90,7 @@ export class UserNamespaces {
   }
 
   /** The lowest that touches nobody's; never the first, which is the machine's own users. */
-  #free(): Block {
+  #findFreeBlock(): IdBlock {
     const { idsPerPod: length, ids = { first: length, length: endOfIds - length } } = this.#deps;
     const taken = [...this.#blocks.values()].toSorted((one, other) => one.first - other.first);
     let { first } = ids;
@@ -102,7 +102,7 @@ export class UserNamespaces {
     throw failed('create user namespace: could not find an empty slot to allocate a user namespace');
   }
 
-  async #recall(uid: PodUid): Promise<void> {
+  async #restoreBlock(uid: PodUid): Promise<void> {
     const { files, logger } = this.#deps;
     try {
       const bytes = await files.readEnd(this.#file(uid), longestFile);
@@ -127,7 +127,7 @@ export class UserNamespaces {
   }
 }
 
-function overlap(one: Block, other: Block): boolean {
+function overlap(one: IdBlock, other: IdBlock): boolean {
   return one.first < other.first + other.length && other.first < one.first + one.length;
 }
 
@@ -137,13 +137,13 @@ interface FileMapping {
   readonly length: number;
 }
 
-function asFile({ first, length }: Block) {
+function asFile({ first, length }: IdBlock) {
   const mapping: FileMapping = { hostId: first, containerId: 0, length };
   return { uidMappings: [mapping], gidMappings: [mapping] };
 }
 
 /** Throws what is wrong with the file. */
-function readBlock(text: string): Block {
+function readBlock(text: string): IdBlock {
   const read: Partial<ReturnType<typeof asFile>> = JSON.parse(text);
   const [uids, more] = read.uidMappings ?? [];
   const [gids, others] = read.gidMappings ?? [];
@@ -153,13 +153,13 @@ function readBlock(text: string): Block {
   if (gids.hostId !== hostId || gids.containerId !== containerId || gids.length !== length)
     throw new Error('users and groups must be mapped alike');
   if (containerId !== 0) throw new Error(`root must be mapped: the first id is ${containerId}`);
-  const isWhole = [hostId, length].every((id) => Number.isInteger(id) && id > 0 && id % idsOfBlock === 0);
+  const isWhole = [hostId, length].every((id) => Number.isInteger(id) && id > 0 && id % idsPerBlock === 0);
   if (!isWhole || hostId + length > endOfIds)
-    throw new Error(`ids must come in whole blocks of ${idsOfBlock}: ${length} from ${hostId} on`);
+    throw new Error(`ids must come in whole blocks of ${idsPerBlock}: ${length} from ${hostId} on`);
   return { first: hostId, length };
 }
 
-function asMessage({ first: hostId, length }: Block): MessageInit<UserNamespace> {
+function asMessage({ first: hostId, length }: IdBlock): MessageInit<UserNamespace> {
   const mapping = { hostId, containerId: 0, length };
   return { mode: 'POD', uids: [mapping], gids: [mapping] };
 }
@@ -170,7 +170,7 @@ function failed(message: string): KubelingError {
 
 export interface PodUsersDeps {
   /** Those the runtime tells of, by name; none for a runtime that does not tell. */
-  readonly handlers: () => ReadonlyMap<string, HandlerAbilities>;
+  readonly handlers: () => ReadonlyMap<string, HandlerFeatures>;
   readonly namespaces: { of(uid: PodUid): Promise<MessageInit<UserNamespace>> };
 }
 

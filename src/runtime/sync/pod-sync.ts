@@ -16,8 +16,8 @@ import type { ContainerStart } from '../containers/container-creator.ts';
 import type { ContainerRemover } from '../containers/container-deletor.ts';
 import type { ContainerStarter } from '../containers/container-starter.ts';
 import { restoreContainer } from '../containers/labels.ts';
-import type { HookNotes } from '../hooks/lifecycle-hooks.ts';
-import type { PostStart } from '../hooks/post-start.ts';
+import type { HookCheckpoint } from '../hooks/lifecycle-hooks.ts';
+import type { PostStartHooks } from '../hooks/post-start.ts';
 import type { ImageManager } from '../images/image-manager.ts';
 import type { ContainerKill, PodKiller } from '../kill/pod-killer.ts';
 import { containerTypeOf, type StartObserver } from '../metrics.ts';
@@ -55,10 +55,10 @@ export interface PodSyncDeps {
   readonly remover: ContainerRemover;
   readonly sandboxes: SandboxStarter;
   readonly containers: ContainerStarter;
-  readonly images: Pick<ImageManager, 'lookAhead'>;
+  readonly images: Pick<ImageManager, 'inspectAhead'>;
   readonly startObserver: StartObserver;
-  readonly postStart: PostStart;
-  readonly hookNotes: HookNotes;
+  readonly postStart: PostStartHooks;
+  readonly hookCheckpoint: HookCheckpoint;
   readonly actuated: ActuatedResources;
   readonly resizer: PodResizer;
 }
@@ -71,7 +71,7 @@ export class PodSync {
   readonly #plan: PodActions;
   readonly #actions: SyncAction[] = [];
   readonly #starts: StartOutcome[] = [];
-  readonly #seenImages = new Map<string, Image>();
+  readonly #inspectedImages = new Map<string, Image>();
   readonly #stopped = new Set<string>();
   readonly #removed = new Set<string>();
 
@@ -93,8 +93,8 @@ export class PodSync {
    * Stops what must go, makes the sandbox if there is none to use, and starts containers one after the other. Failures
    * are part of the result; it rejects only when the signal is aborted.
    */
-  async carryOut(signal: AbortSignal): Promise<SyncPodResult> {
-    const mayStart = this.#plan.killPod ? await this.#killPod(signal) : await this.#killUnwanted(signal);
+  async run(signal: AbortSignal): Promise<SyncPodResult> {
+    const mayStart = this.#plan.killPod ? await this.#killPod(signal) : await this.#killContainers(signal);
     if (mayStart) {
       await this.#pruneInitContainers(signal);
       await this.#resumePostStarts(signal);
@@ -120,9 +120,9 @@ export class PodSync {
     return true;
   }
 
-  async #killUnwanted(signal: AbortSignal): Promise<boolean> {
+  async #killContainers(signal: AbortSignal): Promise<boolean> {
     const { pod } = this.#request;
-    for (const kill of [...this.#plan.containersToKill.values(), ...this.#halfStopped()]) {
+    for (const kill of [...this.#plan.containersToKill.values(), ...this.#partlyStopped()]) {
       const { id } = kill;
       const action = await this.#deps.killer.killContainer(pod, kill, signal);
       this.#actions.push(action);
@@ -135,12 +135,13 @@ export class PodSync {
   }
 
   /** Whatever an earlier kubelet had against them: after its preStop hook a container is not what it was. */
-  #halfStopped(): readonly ContainerKill[] {
+  #partlyStopped(): readonly ContainerKill[] {
     const { pod, observed } = this.#request;
     const { containersToKill: planned } = this.#plan;
     return observed.containers
       .filter(
-        ({ id, state }) => state === 'running' && !planned.has(id) && this.#deps.killer.hasBegun(pod, id),
+        ({ id, state }) =>
+          state === 'running' && !planned.has(id) && this.#deps.killer.hasStartedPreStop(pod, id),
       )
       .map((one) => ({ id: one.id, name: one.name, container: restoreContainer(one), reason: 'Unknown' }));
   }
@@ -213,7 +214,7 @@ export class PodSync {
 
   /** What an earlier kubelet began with a container comes before what is begun now. */
   async #resumePostStarts(signal: AbortSignal): Promise<void> {
-    for (const due of this.#deps.hookNotes.postStartsOf(this.#request.pod.metadata.uid)) {
+    for (const due of this.#deps.hookCheckpoint.pendingPostStarts(this.#request.pod.metadata.uid)) {
       if (!this.#stopped.has(due)) await this.#resumePostStart(due, signal);
     }
   }
@@ -221,20 +222,20 @@ export class PodSync {
   async #resumePostStart(due: string, signal: AbortSignal): Promise<void> {
     const { pod, observed } = this.#request;
     const found = observed.containers.find(({ id }) => id === due);
-    if (found?.state === 'exited') return await this.#deps.hookNotes.postStartOver(pod, due);
+    if (found?.state === 'exited') return await this.#deps.hookCheckpoint.clearPostStart(pod, due);
     const all = [...initContainersOf(pod), ...pod.spec.containers];
     const container = all.find(({ name }) => name === found?.name);
     if (container === undefined || found?.state !== 'running') return;
     const failure = await this.#deps.postStart.run({ pod, container, id: due }, signal);
     if (failure !== undefined) this.#stopped.add(due);
-    this.#tell(container.name, failure);
+    this.#recordStart(container.name, failure);
   }
 
   /** What starts now does so whether or not the others could be given what they are to have. */
   async #resize(signal: AbortSignal): Promise<void> {
     const { resize: plan, createSandbox, sandboxId } = this.#plan;
     const { pod, observed } = this.#request;
-    const confirmed = await this.#deps.resizer.confirm(pod, observed, signal);
+    const confirmed = await this.#deps.resizer.reapplyUnconfirmed(pod, observed, signal);
     if (confirmed !== undefined) this.#actions.push(confirmed);
     if (plan === undefined || this.#actuated === undefined) return;
     const request = { pod, plan, sandboxId: createSandbox ? '' : sandboxId, actuated: this.#actuated };
@@ -247,7 +248,7 @@ export class PodSync {
     const init = pick(initContainersOf(pod), this.#plan.initContainersToStart);
     const regular = pick(pod.spec.containers, this.#plan.containersToStart);
     if (!this.#plan.createSandbox && ephemeral.length + init.length + regular.length === 0) return;
-    const ahead = this.#lookAhead(init[0] ?? regular[0], signal);
+    const ahead = this.#inspectImageAhead(init[0] ?? regular[0], signal);
     const sandbox = await this.#sandbox(signal);
     await ahead;
     if (sandbox === undefined) return;
@@ -263,11 +264,15 @@ export class PodSync {
     }
   }
 
-  async #lookAhead(container: Container | undefined, signal: AbortSignal): Promise<void> {
+  async #inspectImageAhead(container: Container | undefined, signal: AbortSignal): Promise<void> {
     if (container === undefined || !this.#plan.createSandbox) return;
     const { name, image = '', imagePullPolicy: pullPolicy } = container;
-    const request = { pod: this.#request.pod, container: { name, image, pullPolicy }, seen: this.#seenImages };
-    await this.#deps.images.lookAhead(request, signal);
+    const request = {
+      pod: this.#request.pod,
+      container: { name, image, pullPolicy },
+      inspected: this.#inspectedImages,
+    };
+    await this.#deps.images.inspectAhead(request, signal);
   }
 
   /** Creates the next regular container while the runtime starts the one before it. */
@@ -277,14 +282,21 @@ export class PodSync {
 
   #startOf(container: Container | EphemeralContainer, sandbox: ReadySandbox): ContainerStart {
     const { pod, observed } = this.#request;
-    return { pod, container, observed, sandbox, seenImages: this.#seenImages, stopped: this.#stopped };
+    return {
+      pod,
+      container,
+      observed,
+      sandbox,
+      inspectedImages: this.#inspectedImages,
+      stopped: this.#stopped,
+    };
   }
 
   /** The one that is there, or a new one; undefined when there is none to be had. */
   async #sandbox(signal: AbortSignal): Promise<ReadySandbox | undefined> {
     const { pod, observed, sandboxReady } = this.#request;
     const { createSandbox, sandboxId, attempt } = this.#plan;
-    if (!createSandbox) return await this.#sandboxInUse(sandboxId, attempt, signal);
+    if (!createSandbox) return await this.#existingSandbox(sandboxId, attempt, signal);
     this.#deps.startObserver.sandboxStarting();
     const started = await this.#deps.sandboxes.start(pod, attempt, signal);
     if (!started.ok) this.#deps.startObserver.sandboxFailed();
@@ -297,7 +309,11 @@ export class PodSync {
     return sandbox;
   }
 
-  async #sandboxInUse(id: string, attempt: number, signal: AbortSignal): Promise<ReadySandbox | undefined> {
+  async #existingSandbox(
+    id: string,
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<ReadySandbox | undefined> {
     const { pod, observed } = this.#request;
     try {
       const { config } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
@@ -314,17 +330,17 @@ export class PodSync {
     container: Container | EphemeralContainer,
     sandbox: ReadySandbox,
     signal: AbortSignal,
-    made?: () => void,
+    created?: () => void,
   ): Promise<boolean> {
     const { name } = container;
-    const start = { ...this.#startOf(container, sandbox), made };
+    const start = { ...this.#startOf(container, sandbox), created };
     const failure = await this.#deps.containers.start(start, signal);
-    this.#count(name, failure?.reason);
-    this.#tell(name, failure);
+    this.#countStart(name, failure?.reason);
+    this.#recordStart(name, failure);
     return failure === undefined;
   }
 
-  #tell(name: string, failure: ActionFailure | undefined): void {
+  #recordStart(name: string, failure: ActionFailure | undefined): void {
     const action: SyncAction = { action: 'StartContainer', target: name };
     this.#actions.push(failure === undefined ? action : { ...action, failure });
     this.#starts.push(
@@ -335,7 +351,7 @@ export class PodSync {
   }
 
   /** A container that waits for its back-off was not tried. */
-  #count(name: string, failure: string | undefined): void {
+  #countStart(name: string, failure: string | undefined): void {
     if (failure === 'CrashLoopBackOff') return;
     const { startObserver } = this.#deps;
     const type = containerTypeOf(this.#request.pod, name);

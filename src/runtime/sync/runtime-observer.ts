@@ -21,7 +21,7 @@ import {
 } from '../../pods/index.ts';
 import { labels as ours, readContainerAnnotations, readOwner } from '../containers/labels.ts';
 import type { RuntimeFiles } from '../containers/runtime-files.ts';
-import { lastWords } from '../containers/termination-message.ts';
+import { terminationMessage } from '../containers/termination-message.ts';
 
 export interface ObserverDeps {
   readonly cri: Pick<CriClient, 'listPodSandbox' | 'listContainers' | 'podSandboxStatus' | 'containerStatus'>;
@@ -32,9 +32,9 @@ export interface ObserverDeps {
 }
 
 /** More than a node has pods. */
-const mostSandboxes = 1_024;
+const maxCachedSandboxes = 1_024;
 /** Containers that ended lately, which are looked at again and again. */
-const mostLastWords = 256;
+const maxCachedMessages = 256;
 
 /**
  * Asks the runtime what is there: each answer is what the runtime says at that moment. Only what never changes while a
@@ -43,9 +43,9 @@ const mostLastWords = 256;
  */
 export class RuntimeObserver {
   readonly #deps: ObserverDeps;
-  readonly #known = new LruMap<string, ObservedSandbox>({ capacity: mostSandboxes });
+  readonly #cachedSandboxes = new LruMap<string, ObservedSandbox>({ capacity: maxCachedSandboxes });
   /** What ended containers said last, by id: after its end none says more. */
-  readonly #lastWords = new LruMap<string, KeptWords>({ capacity: mostLastWords });
+  readonly #terminationMessages = new LruMap<string, CachedMessage>({ capacity: maxCachedMessages });
 
   constructor(deps: ObserverDeps) {
     this.#deps = deps;
@@ -106,24 +106,24 @@ export class RuntimeObserver {
     if (status === undefined) return undefined;
     const seen = observedSandbox(status);
     const isComplete = seen.state === 'not-ready' || seen.network === 'node' || seen.ips.length > 0;
-    if (isComplete) this.#known.set(podSandboxId, seen);
+    if (isComplete) this.#cachedSandboxes.set(podSandboxId, seen);
     return seen;
   }
 
   /** The sandbox is about to end. */
   forget(podSandboxId: string): void {
-    this.#known.delete(podSandboxId);
+    this.#cachedSandboxes.delete(podSandboxId);
   }
 
   async #listed({ id, state }: RuntimeItem, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
-    const known = this.#known.get(id);
+    const known = this.#cachedSandboxes.get(id);
     const isAsListed = known?.state === (state === 'running' ? 'ready' : 'not-ready');
-    return isAsListed ? known : await unlessGone(this.sandbox(id, signal));
+    return isAsListed ? known : await unlessNotFound(this.sandbox(id, signal));
   }
 
   async #container(listed: RuntimeContainer, signal: AbortSignal): Promise<ObservedContainer | undefined> {
     const { cri, runtimeName } = this.#deps;
-    const answer = await unlessGone(cri.containerStatus({ containerId: listed.id }, signal));
+    const answer = await unlessNotFound(cri.containerStatus({ containerId: listed.id }, signal));
     const status = answer?.status;
     if (status === undefined) return undefined;
     const exited = status.state === 'CONTAINER_EXITED';
@@ -135,21 +135,21 @@ export class RuntimeObserver {
   async #messageOf(status: ContainerStatus): Promise<string> {
     const { id, reason, message, exitCode } = status;
     const end = [status.finishedAt, exitCode, reason, message].join();
-    const known = this.#lastWords.get(id);
+    const known = this.#terminationMessages.get(id);
     if (known?.end === end) return known.text;
-    const { text, state } = await lastWords(status, this.#deps);
-    if (state === 'read') this.#lastWords.set(id, { end, text });
+    const { text, state } = await terminationMessage(status, this.#deps);
+    if (state === 'read') this.#terminationMessages.set(id, { end, text });
     return text;
   }
 }
 
-interface KeptWords {
+interface CachedMessage {
   /** What the runtime said of the end. */
   readonly end: string;
   readonly text: string;
 }
 
-async function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {
+async function unlessNotFound<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
@@ -289,18 +289,18 @@ function userOf({ user }: ContainerStatus): ObservedContainer['user'] {
   return { uid: Number(uid), gid: Number(gid), supplementalGroups: supplementalGroups.map(Number) };
 }
 
-interface Made {
+interface Created {
   readonly id: string;
   readonly createdAtNs: bigint;
 }
 
 /** Ids decide between equals, so that the same answers always give the same order. */
-function newestFirst(a: Made, b: Made): number {
+function newestFirst(a: Created, b: Created): number {
   return compare(b.createdAtNs, a.createdAtNs) || compare(a.id, b.id);
 }
 
 /** Of one container the later attempt is the newer one, whatever the clock was set to when it was made. */
-function newestInstancesFirst<T extends Made & { readonly name: string }>(
+function newestInstancesFirst<T extends Created & { readonly name: string }>(
   all: readonly T[],
   attemptOf: (one: T) => number,
 ): readonly T[] {

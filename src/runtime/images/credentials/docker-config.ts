@@ -87,7 +87,7 @@ export interface NodeDockerConfigDeps {
   readonly homeDir: string | undefined;
 }
 
-interface ConfigPlace {
+interface ConfigLocation {
   readonly path: string;
   readonly parse: (text: string, what: string) => DockerConfig;
 }
@@ -97,7 +97,7 @@ const lifetimeMs = 5 * 60_000;
 /** The logins the machine itself has, good for all its pods. The files are read again when five minutes have passed. */
 export class NodeDockerConfig {
   readonly #deps: NodeDockerConfigDeps;
-  #known: { readonly config: DockerConfig; readonly untilMs: number } | undefined;
+  #cached: { readonly config: DockerConfig; readonly untilMs: number } | undefined;
 
   constructor(deps: NodeDockerConfigDeps) {
     this.#deps = deps;
@@ -105,22 +105,22 @@ export class NodeDockerConfig {
 
   async get(): Promise<DockerConfig> {
     const nowMs = this.#deps.clock.monotonicMs();
-    if (this.#known !== undefined && nowMs < this.#known.untilMs) return this.#known.config;
+    if (this.#cached !== undefined && nowMs < this.#cached.untilMs) return this.#cached.config;
     const config = await this.#read();
-    this.#known = { config, untilMs: nowMs + lifetimeMs };
+    this.#cached = { config, untilMs: nowMs + lifetimeMs };
     return config;
   }
 
   /** The first file that can be used, the newer form before the older one. */
   async #read(): Promise<DockerConfig> {
-    for (const place of placesOf(this.#deps)) {
+    for (const place of configLocations(this.#deps)) {
       const config = await this.#readOne(place);
       if (config !== undefined) return config;
     }
     return new Map();
   }
 
-  async #readOne({ path, parse }: ConfigPlace): Promise<DockerConfig | undefined> {
+  async #readOne({ path, parse }: ConfigLocation): Promise<DockerConfig | undefined> {
     try {
       const text = await this.#deps.readFile(path);
       return text === undefined ? undefined : parse(text, path);
@@ -131,7 +131,7 @@ export class NodeDockerConfig {
   }
 }
 
-function placesOf({ rootDir, workingDir, homeDir }: NodeDockerConfigDeps): readonly ConfigPlace[] {
+function configLocations({ rootDir, workingDir, homeDir }: NodeDockerConfigDeps): readonly ConfigLocation[] {
   const home = homeDir === undefined ? [] : [homeDir];
   const newer = [rootDir, workingDir, ...home.map((dir) => posix.join(dir, '.docker')), '/.docker'];
   const older = [rootDir, workingDir, ...home, '/'];

@@ -40,7 +40,7 @@ export interface PluginRequest {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-export interface PluginAnswer {
+export interface PluginResponse {
   readonly cacheKeyType: 'Image' | 'Registry' | 'Global';
   /** Undefined for the plugin's default. */
   readonly cacheMs: number | undefined;
@@ -58,17 +58,18 @@ export function encodeRequest({ apiVersion, image, token, annotations }: PluginR
 }
 
 /** Throws IMAGE_CREDENTIALS; what the plugin said never shows in it, as it may be a password. */
-export function decodeAnswer(text: string, apiVersion: string): PluginAnswer {
+export function decodeResponse(text: string, apiVersion: string): PluginResponse {
   const answer = recordOf(parse(text), 'it must be an object');
   const { kind, apiVersion: version, cacheKeyType, cacheDuration, auth } = answer;
   if (version !== apiVersion) {
     const said = typeof version === 'string' ? JSON.stringify(version) : 'missing';
-    throw refused(`its apiVersion must be ${apiVersion}: it is ${said}`);
+    throw invalidResponse(`its apiVersion must be ${apiVersion}: it is ${said}`);
   }
-  if (kind !== 'CredentialProviderResponse') throw refused('its kind must be CredentialProviderResponse');
+  if (kind !== 'CredentialProviderResponse')
+    throw invalidResponse('its kind must be CredentialProviderResponse');
   checkFields(answer);
   if (cacheKeyType !== 'Image' && cacheKeyType !== 'Registry' && cacheKeyType !== 'Global') {
-    throw refused('its cacheKeyType must be Image, Registry or Global');
+    throw invalidResponse('its cacheKeyType must be Image, Registry or Global');
   }
   return { cacheKeyType, cacheMs: readDuration(cacheDuration), logins: readLogins(auth) };
 }
@@ -77,21 +78,21 @@ const knownFields = new Set(['kind', 'apiVersion', 'cacheKeyType', 'cacheDuratio
 
 function checkFields(answer: Readonly<Record<string, unknown>>): void {
   const unknown = Object.keys(answer).filter((name) => !knownFields.has(name));
-  if (unknown.length > 0) throw refused('it must have no other fields than those of its version');
+  if (unknown.length > 0) throw invalidResponse('it must have no other fields than those of its version');
 }
 
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw refused('it must be JSON');
+    throw invalidResponse('it must be JSON');
   }
 }
 
 function readDuration(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   const ms = typeof value === 'string' ? tryParseDurationMs(value) : undefined;
-  if (ms === undefined) throw refused('its cacheDuration must be a duration such as 10m');
+  if (ms === undefined) throw invalidResponse('its cacheDuration must be a duration such as 10m');
   return ms;
 }
 
@@ -100,7 +101,7 @@ function readLogins(value: unknown): DockerConfig {
   const entries = Object.entries(recordOf(value, 'its auth must be an object')).map(([registry, login]) => {
     const { username = '', password = '' } = recordOf(login, 'each login must be an object');
     if (typeof username !== 'string' || typeof password !== 'string') {
-      throw refused('username and password must be text');
+      throw invalidResponse('username and password must be text');
     }
     return [registry, { username, password, email: '' } satisfies RegistryLogin] as const;
   });
@@ -108,10 +109,10 @@ function readLogins(value: unknown): DockerConfig {
 }
 
 function recordOf(value: unknown, why: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refused(why);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidResponse(why);
   return value as Readonly<Record<string, unknown>>;
 }
 
-function refused(why: string): KubelingError {
+function invalidResponse(why: string): KubelingError {
   return new KubelingError('IMAGE_CREDENTIALS', `Cannot use the answer of the credential plugin as ${why}`);
 }

@@ -12,7 +12,7 @@ import {
 import type { Pod } from '../../../pods/index.ts';
 import { matchesRegistry } from '../image-name.ts';
 import type { DockerConfig } from './docker-config.ts';
-import { decodeAnswer, encodeRequest, type PluginAnswer, type RunPlugin } from './exec-plugin.ts';
+import { decodeResponse, encodeRequest, type PluginResponse, type RunPlugin } from './exec-plugin.ts';
 import type { CredentialSource } from './keyring.ts';
 
 /** A program that knows credentials, as the configuration describes it. */
@@ -66,15 +66,15 @@ interface CachedLogins {
   readonly untilMs: number;
 }
 
-const rememberedAnswers = 1_000;
+const maxCachedResponses = 1_000;
 const noAccount: Account = { uid: '', name: '', namespace: '', token: '', annotations: {} };
 
 /** Asks one plugin for credentials and keeps its answers as long as it says they are good. */
 export class PluginProvider {
   readonly #spec: PluginSpec;
   readonly #deps: PluginProviderDeps;
-  readonly #cache = new LruMap<string, CachedLogins>({ capacity: rememberedAnswers });
-  readonly #flights = new SingleFlight<string, PluginAnswer>();
+  readonly #cache = new LruMap<string, CachedLogins>({ capacity: maxCachedResponses });
+  readonly #flights = new SingleFlight<string, PluginResponse>();
 
   constructor(spec: PluginSpec, deps: PluginProviderDeps) {
     this.#spec = spec;
@@ -127,7 +127,7 @@ export class PluginProvider {
     const cached = this.#cached(repository, owner);
     if (cached !== undefined) return cached;
     const key = JSON.stringify([repository, hashOf(account.token), account.annotations, account.name]);
-    const answer = await this.#flights.run(key, (inner) => this.#ask(repository, account, inner), signal);
+    const answer = await this.#flights.run(key, (inner) => this.#request(repository, account, inner), signal);
     const keepMs = answer.cacheMs ?? this.#spec.defaultCacheDurationMs;
     if (keepMs > 0) {
       const untilMs = this.#deps.clock.monotonicMs() + keepMs;
@@ -154,13 +154,20 @@ export class PluginProvider {
     return JSON.stringify([namespace, name, uid, annotations, perToken]);
   }
 
-  async #ask(image: string, { token, annotations }: Account, signal: AbortSignal): Promise<PluginAnswer> {
+  async #request(
+    image: string,
+    { token, annotations }: Account,
+    signal: AbortSignal,
+  ): Promise<PluginResponse> {
     const { clock, observer } = this.#deps;
     const startMs = clock.monotonicMs();
     let outcome: 'worked' | 'failed' = 'failed';
     try {
-      const answer = decodeAnswer(await this.#run(image, token, annotations, signal), this.#spec.apiVersion);
-      this.#refuseEchoedToken(answer, token);
+      const answer = decodeResponse(
+        await this.#run(image, token, annotations, signal),
+        this.#spec.apiVersion,
+      );
+      this.#rejectEchoedToken(answer, token);
       outcome = 'worked';
       return answer;
     } finally {
@@ -184,11 +191,14 @@ export class PluginProvider {
     const { exitCode, stdout, stderr } = await this.#deps.run(command, signal);
     if (exitCode === 0) return stdout;
     const ended = exitCode === undefined ? 'it was killed' : `it ended with ${exitCode}`;
-    throw new KubelingError('IMAGE_CREDENTIALS', `Cannot use the plugin ${name} as ${ended}${said(stderr)}`);
+    throw new KubelingError(
+      'IMAGE_CREDENTIALS',
+      `Cannot use the plugin ${name} as ${ended}${stderrTail(stderr)}`,
+    );
   }
 
   /** A token kept for the whole account would be used by pods it was not made for. */
-  #refuseEchoedToken({ logins }: PluginAnswer, token: string): void {
+  #rejectEchoedToken({ logins }: PluginResponse, token: string): void {
     if (token === '' || this.#spec.tokenAttributes?.cacheType === 'Token') return;
     if (![...logins.values()].some(({ password }) => password === token)) return;
     throw new KubelingError(
@@ -200,7 +210,7 @@ export class PluginProvider {
 
 const longestWords = 300;
 
-function said(stderr: string): string {
+function stderrTail(stderr: string): string {
   const text = stderr.trim().slice(-longestWords);
   return text === '' ? '' : `: ${text}`;
 }
@@ -247,7 +257,7 @@ export function pluginMetrics(registry: MetricRegistry, fingerprint: string): Pl
   };
 }
 
-export interface ServiceAccountFacts {
+export interface ServiceAccountInfo {
   readonly uid: string;
   readonly annotations: Readonly<Record<string, string>>;
 }
@@ -261,7 +271,7 @@ export interface PodTokenRequest {
 
 /** The service accounts of pods, and tokens of theirs that are good as long as the pod is. Both may reject. */
 export interface ServiceAccounts {
-  get(namespace: string, name: string, signal: AbortSignal): Promise<ServiceAccountFacts>;
+  get(namespace: string, name: string, signal: AbortSignal): Promise<ServiceAccountInfo>;
   token(request: PodTokenRequest, signal: AbortSignal): Promise<string>;
 }
 

@@ -117,7 +117,7 @@ test('a full disk has those removed that were not used for longest, down to the 
 });
 
 test('what has just come, is pinned, mounted or the sandbox image stays', async () => {
-  const rig = new Rig({ kept: ['docker.io/library/kept:1'] });
+  const rig = new Rig({ preserved: ['docker.io/library/kept:1'] });
   rig.have('old', 'pinned', 'mounted', 'pause', 'kept');
   rig.images = rig.images.map((image) => (image.id === 'pinned' ? { ...image, pinned: true } : image));
   rig.containers.set('c', { image: 'gone', mounts: 'mounted' });
@@ -198,6 +198,6 @@ test('who is about to use an image keeps it, and one that came to be used stays'
 });
 
 test('off where neither space nor age removes anything', () => {
-  assert.equal(new Rig({ highPercent: 100 }).manager.isOn, false);
-  assert.equal(new Rig({ highPercent: 100, maxAgeMs: 1 }).manager.isOn, true);
+  assert.equal(new Rig({ highPercent: 100 }).manager.isEnabled, false);
+  assert.equal(new Rig({ highPercent: 100, maxAgeMs: 1 }).manager.isEnabled, true);
 });

@@ -20,7 +20,7 @@ export interface ImageGcPolicy {
   /** For how long an image may have been unused; 0 for ever. */
   readonly maxAgeMs: number;
   /** Names of images that stay in any case; none unless given. */
-  readonly kept?: readonly string[] | undefined;
+  readonly preserved?: readonly string[] | undefined;
 }
 
 export interface DiskSpace {
@@ -29,7 +29,7 @@ export interface DiskSpace {
 }
 
 export interface ImageGcDeps {
-  readonly cri: UseCri & Pick<CriClient, 'listImages' | 'removeImage' | 'imageFsInfo'>;
+  readonly cri: ImageUseCri & Pick<CriClient, 'listImages' | 'removeImage' | 'imageFsInfo'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly leases: ImageLeases;
@@ -69,19 +69,19 @@ export class ImageGcManager {
   }
 
   /** Whether `collect` would ever remove anything. */
-  get isOn(): boolean {
+  get isEnabled(): boolean {
     const { highPercent, maxAgeMs } = this.#deps.policy;
     return highPercent < 100 || maxAgeMs > 0;
   }
 
   /** Looks which images there are and which are used. */
   detect(signal: AbortSignal): Promise<void> {
-    return this.#inTurn(async () => void (await this.#unused(signal)));
+    return this.#serialize(async () => void (await this.#unused(signal)));
   }
 
   /** Removes what is too old and, when the disk is too full, what is needed to have room. Throws IMAGE_GC. */
   collect(signal: AbortSignal): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#serialize(async () => {
       const unused = await this.#unused(signal);
       const left = await this.#freeOld(unused, signal);
       await this.#freeForSpace(left, signal);
@@ -90,13 +90,13 @@ export class ImageGcManager {
 
   /** Removes all images nobody uses, for whoever is short of disk. Throws IMAGE_GC. */
   deleteUnusedImages(signal: AbortSignal): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#serialize(async () => {
       this.#deps.logger.info('Removing all images nobody uses');
       await this.#free(await this.#unused(signal), Number.POSITIVE_INFINITY, signal);
     });
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
+  #serialize(work: () => Promise<void>): Promise<void> {
     const mine = this.#working.then(work);
     this.#working = mine.catch(() => {});
     return mine;
@@ -107,7 +107,7 @@ export class ImageGcManager {
     const { cri, clock } = this.#deps;
     const { images } = await cri.listImages({}, signal);
     const used = await this.#uses.find(signal);
-    const kept = [...(this.#deps.policy.kept ?? []), ...(await this.#uses.sandboxImages(signal))];
+    const kept = [...(this.#deps.policy.preserved ?? []), ...(await this.#uses.sandboxImages(signal))];
     const nowMs = clock.monotonicMs();
     const unused: ImageRecord[] = [];
     const records = new Map<string, ImageRecord>();
@@ -246,15 +246,15 @@ function sizeText(bytes: number): string {
   return `${(bytes / 1_024 ** power).toFixed(1)} ${units[power - 1]}`;
 }
 
-export type UseCri = Pick<CriClient, 'listContainers' | 'containerStatus' | 'status'>;
+export type ImageUseCri = Pick<CriClient, 'listContainers' | 'containerStatus' | 'status'>;
 
 /** Which images containers are made of or mount: all containers the runtime lists, dead ones too. */
 export class ImagesInUse {
-  readonly #cri: UseCri;
+  readonly #cri: ImageUseCri;
   /** By container: what it mounts never changes. */
   readonly #mounted = new Map<string, readonly string[]>();
 
-  constructor(cri: UseCri) {
+  constructor(cri: ImageUseCri) {
     this.#cri = cri;
   }
 

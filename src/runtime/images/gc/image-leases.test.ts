@@ -55,17 +55,17 @@ test('what somebody looks for by its name is not removed, and who looks for what
   const leases = new ImageLeases();
   const isNamed = (reference: string) => reference === 'one:1';
   const remove = (act = async () => 'removed') => leases.remove('a', act, isNamed);
-  const wanted = await leases.want('one:1', never);
-  await leases.want('two:1', never);
+  const wanted = await leases.reserve('one:1', never);
+  await leases.reserve('two:1', never);
   assert.equal(await remove(), 'held');
   wanted[Symbol.dispose]();
   const { open, opened } = latch();
   const removal = remove(() => opened.then(() => 'removed'));
   let state = 'waits';
-  const again = leases.want('one:1', never).then(() => {
+  const again = leases.reserve('one:1', never).then(() => {
     state = 'wanted';
   });
-  await leases.want('two:1', never);
+  await leases.reserve('two:1', never);
   assert.equal(state, 'waits');
   open();
   assert.equal(await removal, 'removed');
@@ -82,7 +82,7 @@ test('who gives up waiting wants nothing any more', async () => {
     () => true,
   );
   const controller = new AbortController();
-  const waiting = leases.want('one:1', controller.signal);
+  const waiting = leases.reserve('one:1', controller.signal);
   controller.abort(new Error('enough'));
   await assert.rejects(waiting, /enough/);
   open();

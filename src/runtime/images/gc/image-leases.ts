@@ -19,7 +19,7 @@ interface Removal {
 export class ImageLeases {
   readonly #held = new Map<string, number>();
   /** Names that somebody looks for or pulls now; one for each. */
-  readonly #wanted = new Set<{ readonly reference: string }>();
+  readonly #reserved = new Set<{ readonly reference: string }>();
   readonly #removing = new Map<string, Removal>();
   /** When each was removed last, as a number of removals. */
   readonly #removed = new LruMap<string, number>({ capacity: rememberedRemovals });
@@ -36,17 +36,17 @@ export class ImageLeases {
   }
 
   /** Until it is disposed of nothing of that name is removed, and nothing is being removed when it answers. */
-  async want(reference: string, signal: AbortSignal): Promise<Disposable> {
+  async reserve(reference: string, signal: AbortSignal): Promise<Disposable> {
     const one = { reference };
-    this.#wanted.add(one);
+    this.#reserved.add(one);
     try {
       for (const { settled, isNamed } of [...this.#removing.values()])
         if (isNamed(reference)) await abortable(settled, signal);
     } catch (error) {
-      this.#wanted.delete(one);
+      this.#reserved.delete(one);
       throw error;
     }
-    return { [Symbol.dispose]: () => void this.#wanted.delete(one) };
+    return { [Symbol.dispose]: () => void this.#reserved.delete(one) };
   }
 
   /** Undefined when the image was removed since the mark, or is so now: then that has ended, and it is to be asked for again. */
@@ -83,7 +83,7 @@ export class ImageLeases {
     isNamed: (reference: string) => boolean = () => false,
   ): Promise<T | 'held'> {
     if (this.#held.has(id) || this.#removing.has(id)) return 'held';
-    for (const { reference } of this.#wanted) if (isNamed(reference)) return 'held';
+    for (const { reference } of this.#reserved) if (isNamed(reference)) return 'held';
     const work = act();
     const settled = work.catch(() => {});
     this.#removing.set(id, { settled, isNamed });

@@ -118,7 +118,7 @@ describe('records of pulls', () => {
     await first.records.begin('r.io/absent:1', signal);
     const { records, mayUse } = rigOf(undefined, store);
     await records.open();
-    await records.settleLeftovers([listed(ref, 'docker.io/team/app:latest')], signal);
+    await records.resolveInterrupted([listed(ref, 'docker.io/team/app:latest')], signal);
     assert.deepEqual(
       store.paths().filter((path) => path.includes('image_manager')),
       ['r.io/absent:1', ref].map(

@@ -21,7 +21,7 @@ export type PullEnd =
   | { readonly kind: 'unknown' };
 
 /** More secrets than this are not noted for one image while merely looking. */
-const mostSecretsNoted = 100;
+const maxMatchedSecrets = 100;
 
 /**
  * Remembers with what each image was pulled, so that an image which needed a secret is not to be had without one just
@@ -30,11 +30,11 @@ const mostSecretsNoted = 100;
 export class PullRecords {
   readonly #deps: PullRecordsDeps;
   /** Pulls under way, by image. */
-  readonly #underWay = new Map<string, number>();
+  readonly #inFlight = new Map<string, number>();
   /** Intents that had neither an image nor a pull when we last looked. */
   #idle = new Set<string>();
   /** One change of one file at a time. */
-  readonly #turns = new KeyedMutex<string>();
+  readonly #mutex = new KeyedMutex<string>();
 
   constructor(deps: PullRecordsDeps) {
     this.#deps = deps;
@@ -47,12 +47,12 @@ export class PullRecords {
 
   /** To be written before the pull begins: from then on the image counts as pulled by us. */
   async begin(image: string, signal: AbortSignal): Promise<void> {
-    await this.#turns.run(
+    await this.#mutex.run(
       `intent ${image}`,
       async () => {
         await this.#deps.files.writeIntent(image);
         this.#idle.delete(image);
-        this.#underWay.set(image, (this.#underWay.get(image) ?? 0) + 1);
+        this.#inFlight.set(image, (this.#inFlight.get(image) ?? 0) + 1);
       },
       signal,
     );
@@ -61,20 +61,20 @@ export class PullRecords {
   /** Once for each `begin`. Never rejects: what cannot be noted leaves the intent, and the image is verified again. */
   async end(image: string, end: PullEnd): Promise<void> {
     const { signal } = new AbortController();
-    const noted = end.kind === 'pulled' ? await this.#notePulled(image, end, signal) : end.kind;
-    await this.#turns.run(`intent ${image}`, () => this.#finish(image, noted), signal);
+    const noted = end.kind === 'pulled' ? await this.#recordPulled(image, end, signal) : end.kind;
+    await this.#mutex.run(`intent ${image}`, () => this.#finish(image, noted), signal);
   }
 
-  async #notePulled(
+  async #recordPulled(
     image: string,
     { imageRef, used }: Extract<PullEnd, { kind: 'pulled' }>,
     signal: AbortSignal,
   ): Promise<PullEnd['kind']> {
     try {
-      await this.#note(image, imageRef, recordedOf(used), signal);
+      await this.#updateRecord(image, imageRef, recordedOf(used), signal);
       return 'pulled';
     } catch (error) {
-      this.#complain('Cannot note an image pull', error, image);
+      this.#logError('Cannot note an image pull', error, image);
       return 'unknown';
     }
   }
@@ -83,13 +83,13 @@ export class PullRecords {
     if (this.#countDown(image) > 0 || end === 'unknown') return;
     await this.#deps.files
       .removeIntent(image)
-      .catch((error) => this.#complain('Cannot forget that an image was to be pulled', error, image));
+      .catch((error) => this.#logError('Cannot forget that an image was to be pulled', error, image));
   }
 
   #countDown(image: string): number {
-    const left = (this.#underWay.get(image) ?? 1) - 1;
-    if (left > 0) this.#underWay.set(image, left);
-    else this.#underWay.delete(image);
+    const left = (this.#inFlight.get(image) ?? 1) - 1;
+    if (left > 0) this.#inFlight.set(image, left);
+    else this.#inFlight.delete(image);
     return Math.max(0, left);
   }
 
@@ -103,7 +103,7 @@ export class PullRecords {
     credentials: () => Promise<readonly PullCredential[]>,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const found = await this.#look(image, imageRef);
+    const found = await this.#readRecord(image, imageRef);
     if (found === undefined) return false;
     if (!mustVerify(this.#deps.policy, image, found.origin)) return true;
     const recorded = found.record?.credentialMapping.get(bareImageName(image));
@@ -113,28 +113,28 @@ export class PullRecords {
     const held = await credentials();
     const fitting = held.find((credential) => fits(recorded, credential));
     if (fitting === undefined) return false;
-    await this.#noteFitting(image, imageRef, recorded, fitting, signal);
+    await this.#recordMatch(image, imageRef, recorded, fitting, signal);
     return true;
   }
 
   /** Undefined when the records cannot be read. */
-  async #look(
+  async #readRecord(
     image: string,
     imageRef: string,
   ): Promise<{ readonly record: PulledRecord | undefined; readonly origin: ImageOrigin } | undefined> {
     try {
       const record = await this.#deps.files.record(imageRef);
       const isOurs =
-        record !== undefined || this.#underWay.has(image) || (await this.#deps.files.hasIntent(image));
+        record !== undefined || this.#inFlight.has(image) || (await this.#deps.files.hasIntent(image));
       return { record, origin: isOurs ? 'pulled-here' : 'preloaded' };
     } catch (error) {
-      this.#complain('Cannot read the records of an image', error, image);
+      this.#logError('Cannot read the records of an image', error, image);
       return undefined;
     }
   }
 
   /** The same login under another name, or another login under the same name, is good from now on as it is. */
-  async #noteFitting(
+  async #recordMatch(
     image: string,
     imageRef: string,
     recorded: RecordedCredentials,
@@ -142,23 +142,23 @@ export class PullRecords {
     signal: AbortSignal,
   ): Promise<void> {
     if (credential.source.kind !== 'secret') return;
-    if (recorded.kubernetesSecrets.length >= mostSecretsNoted) return;
+    if (recorded.kubernetesSecrets.length >= maxMatchedSecrets) return;
     try {
-      await this.#note(image, imageRef, recordedOf(credential), signal);
+      await this.#updateRecord(image, imageRef, recordedOf(credential), signal);
     } catch (error) {
       signal.throwIfAborted();
-      this.#complain('Cannot note who uses an image', error, image);
+      this.#logError('Cannot note who uses an image', error, image);
     }
   }
 
-  async #note(
+  async #updateRecord(
     image: string,
     imageRef: string,
     added: RecordedCredentials | undefined,
     signal: AbortSignal,
   ): Promise<void> {
     const { files, clock } = this.#deps;
-    await this.#turns.run(
+    await this.#mutex.run(
       `record ${imageRef}`,
       async () => {
         // One that cannot be read is replaced: it proves nothing any more.
@@ -177,12 +177,12 @@ export class PullRecords {
    * Pulls of an earlier kubelet whose end nobody noted: where the image is there, it becomes a record that proves
    * nothing, so that everybody has to show credentials for it.
    */
-  async settleLeftovers(images: readonly Image[], signal: AbortSignal): Promise<void> {
+  async resolveInterrupted(images: readonly Image[], signal: AbortSignal): Promise<void> {
     const refs = refsByName(images);
     for (const image of await this.#deps.files.intents()) {
       const imageRef = refs.get(fullImageName(image));
-      if (imageRef === undefined || this.#underWay.has(image)) continue;
-      await this.#note(image, imageRef, undefined, signal);
+      if (imageRef === undefined || this.#inFlight.has(image)) continue;
+      await this.#updateRecord(image, imageRef, undefined, signal);
       await this.#deps.files.removeIntent(image);
     }
   }
@@ -194,19 +194,19 @@ export class PullRecords {
   async prune(images: readonly Image[], changedBeforeMs: number, signal: AbortSignal): Promise<void> {
     const there = new Set(images.flatMap(({ id, repoDigests }) => [id, ...repoDigests]));
     for (const { imageRef } of await this.#deps.files.records()) {
-      if (!there.has(imageRef)) await this.#forgetRecord(imageRef, changedBeforeMs, signal);
+      if (!there.has(imageRef)) await this.#removeRecord(imageRef, changedBeforeMs, signal);
     }
     const names = refsByName(images);
     const intents = await this.#deps.files.intents();
-    const idle = intents.filter((image) => !names.has(fullImageName(image)) && !this.#underWay.has(image));
+    const idle = intents.filter((image) => !names.has(fullImageName(image)) && !this.#inFlight.has(image));
     const wereIdle = idle.filter((image) => this.#idle.has(image));
     this.#idle = new Set(idle);
-    for (const image of wereIdle) await this.#forgetIntent(image, signal);
+    for (const image of wereIdle) await this.#removeIntent(image, signal);
   }
 
-  async #forgetRecord(imageRef: string, changedBeforeMs: number, signal: AbortSignal): Promise<void> {
+  async #removeRecord(imageRef: string, changedBeforeMs: number, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
-    await this.#turns.run(
+    await this.#mutex.run(
       `record ${imageRef}`,
       async () => {
         const record = await files.record(imageRef).catch(() => undefined);
@@ -217,19 +217,19 @@ export class PullRecords {
     );
   }
 
-  async #forgetIntent(image: string, signal: AbortSignal): Promise<void> {
-    await this.#turns.run(
+  async #removeIntent(image: string, signal: AbortSignal): Promise<void> {
+    await this.#mutex.run(
       `intent ${image}`,
       async () => {
         // A pull may have begun since, and may even have ended.
-        if (!this.#idle.delete(image) || this.#underWay.has(image)) return;
+        if (!this.#idle.delete(image) || this.#inFlight.has(image)) return;
         await this.#deps.files.removeIntent(image);
       },
       signal,
     );
   }
 
-  #complain(what: string, error: unknown, image: string): void {
+  #logError(what: string, error: unknown, image: string): void {
     this.#deps.logger.error(what, undefined, { image, because: describeError(error) });
   }
 }

@@ -38,34 +38,34 @@ export interface ContainerLogManagerDeps {
   readonly policy: ContainerLogPolicy;
   readonly podLogsDir: string;
   /** Those who read these logs; nobody does unless given. */
-  readonly followers?: Pick<LogFollowers, 'catchUp'> | undefined;
+  readonly followers?: Pick<LogFollowers, 'openRemaining'> | undefined;
   /** Those that run, and those that have ended and are still there. */
   readonly containers: () => Iterable<LoggingContainer>;
 }
 
-interface Watched {
+interface WatchedLog {
   readonly container: LoggingContainer;
   readonly growth: LogGrowth;
   dueMs: number;
   /** Undefined for not in this kubelet's life. */
   rotatedMs: number | undefined;
   /** Whether files of its directory wait for being looked through. */
-  tidy: 'due' | 'done';
+  cleanup: 'due' | 'done';
   /** In a row. */
   failures: number;
   isBusy: boolean;
 }
 
 /** Between two looks at the containers there are and at what is left on the disk. */
-const aroundMs = 1_000;
+const refreshMs = 1_000;
 /** A container that has just ended or gone cannot have another log; that it has is known a moment later. */
-const toldFailures = 3;
+const failuresBeforeLog = 3;
 /** What is written faster than this between two rotations is gone before it would be compressed. */
-const calmMs = 2_000;
+const quietMs = 2_000;
 /** A disk with less than this left takes no more lines, or will not in a moment. */
-const fullBytes = 1 << 20;
+const minFreeBytes = 1 << 20;
 /** A runtime that does not answer for one container keeps no other from being rotated. */
-const rotationsAtOnce = 8;
+const maxRotations = 8;
 
 /**
  * Rotates the logs of running containers when they are full, compresses what was rotated, and keeps the files of each
@@ -75,8 +75,8 @@ const rotationsAtOnce = 8;
 export class ContainerLogManager {
   readonly #deps: ContainerLogManagerDeps;
   readonly #rotator: LogRotator;
-  readonly #watched = new Map<string, Watched>();
-  readonly #rotations = new Slots(rotationsAtOnce);
+  readonly #watched = new Map<string, WatchedLog>();
+  readonly #rotations = new Slots(maxRotations);
   readonly #compressions: Slots;
   /** Paths that are compressed, or wait for it. */
   readonly #compressing = new Set<string>();
@@ -103,11 +103,11 @@ export class ContainerLogManager {
     try {
       while (!signal.aborted) {
         if (clock.monotonicMs() >= aroundAtMs) {
-          aroundAtMs = clock.monotonicMs() + aroundMs;
-          await this.#lookAround();
+          aroundAtMs = clock.monotonicMs() + refreshMs;
+          await this.#refresh();
         }
         this.#hints.clear();
-        this.#lookAtDue(signal);
+        this.#checkDue(signal);
         const next = Math.min(aroundAtMs, ...[...this.#idle()].map(({ dueMs }) => dueMs));
         await this.#hints.wait(Math.max(1, next - clock.monotonicMs()), signal).catch(() => {});
       }
@@ -117,14 +117,14 @@ export class ContainerLogManager {
   }
 
   /** Who came, who went, and whether somebody fills the disk. */
-  async #lookAround(): Promise<void> {
+  async #refresh(): Promise<void> {
     const { clock, files, policy, podLogsDir } = this.#deps;
     const nowMs = clock.monotonicMs();
     const there = new Set<string>();
     for (const container of this.#deps.containers()) {
       if (container.logPath === '') continue;
       there.add(container.id);
-      this.#meet(container, nowMs);
+      this.#track(container, nowMs);
     }
     for (const id of this.#watched.keys()) if (!there.has(id)) this.#watched.delete(id);
     const freeBytes = await files.freeBytes(podLogsDir).catch(() => undefined);
@@ -132,49 +132,50 @@ export class ContainerLogManager {
     if (freeBytes !== undefined && used >= policy.maxBytes)
       for (const watched of this.#watched.values()) watched.dueMs = Math.min(watched.dueMs, nowMs);
     this.#freeBytes = freeBytes;
-    if (freeBytes !== undefined && freeBytes < fullBytes) await this.#makeRoomOnDisk();
+    if (freeBytes !== undefined && freeBytes < minFreeBytes) await this.#freeDiskSpace();
   }
 
   /** Nothing more can be logged: whoever has most of what was rotated gives its oldest file. */
-  async #makeRoomOnDisk(): Promise<void> {
+  async #freeDiskSpace(): Promise<void> {
     const directories = new Map<string, LoggingContainer>();
     for (const { container } of this.#watched.values())
       directories.set(posix.dirname(container.logPath), container);
     let most: { readonly directory: string; readonly owner: LogOwner; readonly bytes: number } | undefined;
     for (const [directory, container] of directories) {
       const owner = this.#ownerOf(container);
-      const bytes = await this.#rotator.expendableBytes(directory, owner).catch(() => 0);
+      const bytes = await this.#rotator.removableBytes(directory, owner).catch(() => 0);
       if (bytes > (most?.bytes ?? 0)) most = { directory, owner, bytes };
     }
     if (most === undefined) return;
-    await this.#rotator.makeRoom(most.directory, most.owner).catch((error) => {
+    await this.#rotator.removeOldest(most.directory, most.owner).catch((error) => {
       this.#deps.logger.error('Cannot remove the oldest log of a container', error);
     });
   }
 
-  #meet(container: LoggingContainer, nowMs: number): void {
+  #track(container: LoggingContainer, nowMs: number): void {
     const { maxBytes, intervalMs: mostMs } = this.#deps.policy;
     const known = this.#watched.get(container.id);
     // What is being done about it comes first; it is met again in a moment.
     if (known?.container.state === container.state || known?.isBusy === true) return;
     this.#watched.set(container.id, {
       container,
-      growth: known?.growth ?? new LogGrowth({ maxBytes, mostMs }, nowMs),
+      growth: known?.growth ?? new LogGrowth({ maxBytes, maxMs: mostMs }, nowMs),
       dueMs: nowMs,
       rotatedMs: known?.rotatedMs,
-      tidy: 'due',
+      cleanup: 'due',
       failures: 0,
       isBusy: false,
     });
   }
 
-  *#idle(): Iterable<Watched> {
+  *#idle(): Iterable<WatchedLog> {
     for (const watched of this.#watched.values()) if (!watched.isBusy) yield watched;
   }
 
-  #lookAtDue(signal: AbortSignal): void {
+  #checkDue(signal: AbortSignal): void {
     const nowMs = this.#deps.clock.monotonicMs();
-    for (const watched of this.#idle()) if (watched.dueMs <= nowMs) this.#begin(this.#visit(watched, signal));
+    for (const watched of this.#idle())
+      if (watched.dueMs <= nowMs) this.#begin(this.#process(watched, signal));
   }
 
   #begin(work: Promise<void>): void {
@@ -183,17 +184,17 @@ export class ContainerLogManager {
   }
 
   /** Never rejects. */
-  async #visit(watched: Watched, signal: AbortSignal): Promise<void> {
+  async #process(watched: WatchedLog, signal: AbortSignal): Promise<void> {
     const { clock, policy, logger } = this.#deps;
     watched.isBusy = true;
     try {
-      const waitMs = await this.#look(watched, signal);
+      const waitMs = await this.#check(watched, signal);
       watched.dueMs = clock.monotonicMs() + waitMs;
       watched.failures = 0;
     } catch (error) {
-      watched.dueMs = clock.monotonicMs() + Math.min(aroundMs, policy.intervalMs);
+      watched.dueMs = clock.monotonicMs() + Math.min(refreshMs, policy.intervalMs);
       watched.failures++;
-      if (signal.aborted || watched.failures !== toldFailures || !this.#isCurrent(watched)) return;
+      if (signal.aborted || watched.failures !== failuresBeforeLog || !this.#isCurrent(watched)) return;
       logger.error('Cannot rotate the log of a container', error, { path: watched.container.logPath });
     } finally {
       watched.isBusy = false;
@@ -201,37 +202,37 @@ export class ContainerLogManager {
     }
   }
 
-  #isCurrent(watched: Watched): boolean {
+  #isCurrent(watched: WatchedLog): boolean {
     return this.#watched.get(watched.container.id) === watched;
   }
 
   /** Answers how long to wait until the next look. */
-  async #look(watched: Watched, signal: AbortSignal): Promise<number> {
+  async #check(watched: WatchedLog, signal: AbortSignal): Promise<number> {
     const { clock, policy } = this.#deps;
     const { container, growth } = watched;
-    if (container.state === 'ended') return await this.#settle(watched, signal);
+    if (container.state === 'ended') return await this.#finish(watched, signal);
     const bytes = await this.#sizeOf(container, signal);
     if (bytes < policy.maxBytes) {
-      if (watched.tidy === 'due' && this.#isCalm(watched)) await this.#tidy(watched, signal);
-      return growth.looked(bytes, clock.monotonicMs());
+      if (watched.cleanup === 'due' && this.#isQuiet(watched)) await this.#cleanUp(watched, signal);
+      return growth.sampled(bytes, clock.monotonicMs());
     }
     using _slot = await this.#rotations.take(container.id, signal);
-    const isCalm = this.#isCalm(watched);
+    const isCalm = this.#isQuiet(watched);
     await this.#rotator.rotate(container.id, container.logPath, this.#ownerOf(container), signal);
     watched.rotatedMs = clock.monotonicMs();
-    watched.tidy = 'due';
-    await this.#tidy(watched, signal, isCalm ? 'compress' : 'remove-only');
+    watched.cleanup = 'due';
+    await this.#cleanUp(watched, signal, isCalm ? 'compress' : 'remove-only');
     return growth.rotated(bytes, clock.monotonicMs());
   }
 
   /** Of one that has ended nothing grows any more: once is enough. */
-  async #settle(watched: Watched, signal: AbortSignal): Promise<number> {
-    await this.#tidy(watched, signal);
+  async #finish(watched: WatchedLog, signal: AbortSignal): Promise<number> {
+    await this.#cleanUp(watched, signal);
     return Number.POSITIVE_INFINITY;
   }
 
-  #isCalm({ rotatedMs }: Watched): boolean {
-    return rotatedMs === undefined || this.#deps.clock.monotonicMs() - rotatedMs >= calmMs;
+  #isQuiet({ rotatedMs }: WatchedLog): boolean {
+    return rotatedMs === undefined || this.#deps.clock.monotonicMs() - rotatedMs >= quietMs;
   }
 
   /** A log that is not there was taken away, or not begun anew after it was rotated: the runtime makes another. */
@@ -245,31 +246,31 @@ export class ContainerLogManager {
     throw new KubelingError('FILE_READ', `Cannot find the log ${logPath} though the runtime has opened it`);
   }
 
-  async #tidy(
-    watched: Watched,
+  async #cleanUp(
+    watched: WatchedLog,
     signal: AbortSignal,
     mode: 'compress' | 'remove-only' = 'compress',
   ): Promise<void> {
     const { container } = watched;
     const directory = posix.dirname(container.logPath);
     const isOurs = (path: string) => this.#compressing.has(path.replace(/\.tmp$/, ''));
-    const plain = await this.#rotator.tidy(directory, this.#ownerOf(container), isOurs);
+    const plain = await this.#rotator.cleanUp(directory, this.#ownerOf(container), isOurs);
     if (mode === 'remove-only') return;
-    watched.tidy = 'done';
+    watched.cleanup = 'done';
     for (const path of plain)
       if (!this.#compressing.has(path)) this.#begin(this.#compress(watched, path, signal));
   }
 
   /** Never rejects: what cannot be compressed now stays as it is until the next time. */
-  async #compress(watched: Watched, path: string, signal: AbortSignal): Promise<void> {
+  async #compress(watched: WatchedLog, path: string, signal: AbortSignal): Promise<void> {
     const { clock, logger, policy } = this.#deps;
     this.#compressing.add(path);
     try {
       using _slot = await this.#compressions.take(path, signal);
-      await this.#compressWithRoom(watched.container, path, signal);
+      await this.#compressFreeingSpace(watched.container, path, signal);
     } catch (error) {
       if (signal.aborted) return;
-      watched.tidy = 'due';
+      watched.cleanup = 'due';
       watched.dueMs = Math.min(watched.dueMs, clock.monotonicMs() + policy.intervalMs);
       logger.warn('Cannot compress the log of a container', { path, because: describeError(error) });
     } finally {
@@ -278,13 +279,13 @@ export class ContainerLogManager {
   }
 
   /** Where the disk has no room for what would take less of it, the oldest log makes some; that may be this very one. */
-  async #compressWithRoom(container: LoggingContainer, path: string, signal: AbortSignal): Promise<void> {
+  async #compressFreeingSpace(container: LoggingContainer, path: string, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
     try {
       await files.compress(path, signal);
     } catch (error) {
       if (!isNoSpace(error)) throw error;
-      await this.#rotator.makeRoom(posix.dirname(path), this.#ownerOf(container));
+      await this.#rotator.removeOldest(posix.dirname(path), this.#ownerOf(container));
       await files.compress(path, signal);
     }
   }

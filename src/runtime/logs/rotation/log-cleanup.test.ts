@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type NamedLog, nextStamp, oldestFirst, readLogName, tidyPlan } from './log-cleanup.ts';
+import { type NamedLog, nextStamp, oldestFirst, planLogCleanup, readLogName } from './log-cleanup.ts';
 
 const policy = { maxBytes: 10, maxFiles: 3 };
 const stamp = (at: number) => `20260101-${String(at).padStart(6, '0')}`;
@@ -17,7 +17,7 @@ test('the newest rotated log stays as it is, older ones are compressed, the olde
     [`0.log.${stamp(2)}.gz`]: 1,
     [`0.log.${stamp(1)}.gz`]: 1,
   };
-  assert.deepEqual(tidyPlan(logsOf(files), running, policy), {
+  assert.deepEqual(planLogCleanup(logsOf(files), running, policy), {
     remove: [`0.log.${stamp(1)}.gz`, `0.log.${stamp(2)}.gz`],
     compress: [`0.log.${stamp(3)}`],
   });
@@ -30,7 +30,7 @@ test('what a compression left half done goes, and what was compressed', () => {
     [`0.log.${stamp(1)}.gz`]: 1,
     [`0.log.${stamp(2)}.tmp`]: 3,
   };
-  assert.deepEqual(tidyPlan(logsOf(files), running, policy), {
+  assert.deepEqual(planLogCleanup(logsOf(files), running, policy), {
     remove: [`0.log.${stamp(1)}`, `0.log.${stamp(2)}.tmp`],
     compress: [],
   });
@@ -46,7 +46,7 @@ test('instances that restart again and again share what one may have', () => {
     '3.log': 2,
   };
   const owner = { running: 3, known: new Set([2, 3]) };
-  assert.deepEqual(tidyPlan(logsOf(files), owner, policy), {
+  assert.deepEqual(planLogCleanup(logsOf(files), owner, policy), {
     remove: ['0.log', '1.log', `2.log.${stamp(1)}`],
     compress: [],
   });
@@ -54,7 +54,7 @@ test('instances that restart again and again share what one may have', () => {
 
 test('of a container that has ended all that was rotated is compressed and its last log stays', () => {
   const files = { '4.log': 9, [`4.log.${stamp(1)}`]: 9 };
-  const plan = tidyPlan(logsOf(files), { running: undefined, known: new Set() }, policy);
+  const plan = planLogCleanup(logsOf(files), { running: undefined, known: new Set() }, policy);
   assert.deepEqual(plan, { remove: [], compress: [`4.log.${stamp(1)}`] });
 });
 
@@ -78,7 +78,7 @@ test('whatever is there, bounds hold and what is needed stays', () => {
           const name = at === undefined ? `${instance}.log` : `${instance}.log.${stamp(at)}${form}`;
           return readLogName({ name, bytes }) ?? [];
         });
-        const { remove, compress } = tidyPlan(logs, { running: runs, known: new Set(known) }, policy);
+        const { remove, compress } = planLogCleanup(logs, { running: runs, known: new Set(known) }, policy);
         const left = logs.filter(({ name }) => !remove.includes(name));
         const isNeeded = ({ instance, stamp: at }: NamedLog) =>
           at === '' && (instance === runs || known.includes(instance));

@@ -15,7 +15,7 @@ export interface LogOwner {
   readonly known: ReadonlySet<number>;
 }
 
-export interface TidyPlan {
+export interface LogCleanupPlan {
   /** Names, oldest first. */
   readonly remove: readonly string[];
   readonly compress: readonly string[];
@@ -27,7 +27,11 @@ export interface TidyPlan {
  * runtime knows. What a running container wrote before its current log stays readable as it is: whoever reads may be
  * at its end, and the runtime may have a last line for it.
  */
-export function tidyPlan(all: readonly NamedLog[], owner: LogOwner, policy: RotationPolicy): TidyPlan {
+export function planLogCleanup(
+  all: readonly NamedLog[],
+  owner: LogOwner,
+  policy: RotationPolicy,
+): LogCleanupPlan {
   const compressed = new Set(all.filter(({ form }) => form === 'gzip').map(({ name }) => name));
   const isWaste = ({ form, name }: NamedLog) => form === 'unfinished' || compressed.has(`${name}.gz`);
   const logs = all.filter((log) => !isWaste(log)).sort(oldestFirst);
@@ -42,7 +46,7 @@ export function tidyPlan(all: readonly NamedLog[], owner: LogOwner, policy: Rota
 }
 
 /** Those that may go when there is no room, oldest first. */
-export function expendable(logs: readonly NamedLog[], owner: LogOwner): readonly NamedLog[] {
+export function removableLogs(logs: readonly NamedLog[], owner: LogOwner): readonly NamedLog[] {
   const sorted = logs.toSorted(oldestFirst);
   // Its number tells how often the container was restarted when nobody else knows any more.
   const last = sorted.at(-1)?.instance;
@@ -57,7 +61,7 @@ function surplusOf(
   owner: LogOwner,
   { maxBytes, maxFiles }: RotationPolicy,
 ): readonly NamedLog[] {
-  const candidates = expendable(logs, owner);
+  const candidates = removableLogs(logs, owner);
   const written = logs.find(({ instance, stamp }) => instance === owner.running && stamp === '');
   const kept = logs.filter((log) => log !== written && !candidates.includes(log));
   let files = candidates.length;

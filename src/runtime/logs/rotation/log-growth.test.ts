@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LogGrowth } from './log-growth.ts';
 
-const limits = { maxBytes: 10_000_000, mostMs: 10_000 };
+const limits = { maxBytes: 10_000_000, maxMs: 10_000 };
 
 test('a log that rests is looked at less and less often, up to the interval', () => {
   const growth = new LogGrowth(limits, 0);
   const waits: number[] = [];
   for (let at = 0, look = 0; look < 6; look++) {
-    waits.push(growth.looked(100, at));
+    waits.push(growth.sampled(100, at));
     at += waits.at(-1) ?? 0;
   }
   assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
@@ -16,22 +16,22 @@ test('a log that rests is looked at less and less often, up to the interval', ()
 
 test('one that grows is looked at when it will be full', () => {
   const growth = new LogGrowth(limits, 0);
-  growth.looked(0, 0);
-  assert.equal(growth.looked(5_000_000, 10_000), 2_000);
-  growth.looked(5_000_000, 12_000);
-  growth.looked(5_000_000, 16_000);
-  assert.equal(growth.looked(9_000_000, 20_000), 1_000);
+  growth.sampled(0, 0);
+  assert.equal(growth.sampled(5_000_000, 10_000), 2_000);
+  growth.sampled(5_000_000, 12_000);
+  growth.sampled(5_000_000, 16_000);
+  assert.equal(growth.sampled(9_000_000, 20_000), 1_000);
 });
 
 test('however fast it grows, there is a little time between two looks', () => {
   const growth = new LogGrowth(limits, 0);
-  assert.equal(growth.looked(9_999_999, 10), 100);
+  assert.equal(growth.sampled(9_999_999, 10), 100);
   assert.equal(growth.rotated(60_000_000, 110), 100);
 });
 
 test('after a rotation it is expected to grow on at its pace', () => {
   const growth = new LogGrowth(limits, 0);
-  growth.looked(0, 0);
-  growth.looked(0, 1_000);
+  growth.sampled(0, 0);
+  growth.sampled(0, 1_000);
   assert.equal(growth.rotated(10_000_000, 3_000), 2_000);
 });

@@ -1,5 +1,5 @@
 /** Between two looks at a log that grows fast. */
-const leastMs = 100;
+const minMs = 100;
 /** Until the second look at a log. */
 const firstMs = 1_000;
 
@@ -7,24 +7,24 @@ export interface GrowthLimits {
   /** Until the log is full. */
   readonly maxBytes: number;
   /** Between two looks at most. */
-  readonly mostMs: number;
+  readonly maxMs: number;
 }
 
 /** When to look at a log again: as soon as it may be full at the pace it grows, and less and less often while it rests. */
 export class LogGrowth {
   readonly #limits: GrowthLimits;
-  #seen: { readonly bytes: number; readonly atMs: number };
+  #last: { readonly bytes: number; readonly atMs: number };
   #waitMs: number;
   #bytesPerMs = 0;
 
   constructor(limits: GrowthLimits, atMs: number) {
     this.#limits = limits;
-    this.#seen = { bytes: 0, atMs };
-    this.#waitMs = Math.min(firstMs, limits.mostMs) / 2;
+    this.#last = { bytes: 0, atMs };
+    this.#waitMs = Math.min(firstMs, limits.maxMs) / 2;
   }
 
   /** Answers how long to wait. */
-  looked(bytes: number, atMs: number): number {
+  sampled(bytes: number, atMs: number): number {
     this.#measure(bytes, atMs);
     return this.#wait(this.#limits.maxBytes - bytes);
   }
@@ -32,22 +32,22 @@ export class LogGrowth {
   /** The log begins anew, and grows on as before unless it turns out otherwise. */
   rotated(bytes: number, atMs: number): number {
     this.#measure(bytes, atMs);
-    this.#seen = { bytes: 0, atMs };
+    this.#last = { bytes: 0, atMs };
     return this.#wait(this.#limits.maxBytes);
   }
 
   #measure(bytes: number, atMs: number): void {
-    const tookMs = Math.max(1, atMs - this.#seen.atMs);
+    const tookMs = Math.max(1, atMs - this.#last.atMs);
     // What is shorter than it was has begun anew.
-    const grown = bytes < this.#seen.bytes ? bytes : bytes - this.#seen.bytes;
+    const grown = bytes < this.#last.bytes ? bytes : bytes - this.#last.bytes;
     this.#bytesPerMs = grown / tookMs;
-    this.#seen = { bytes, atMs };
+    this.#last = { bytes, atMs };
   }
 
   #wait(leftBytes: number): number {
     const untilFullMs = this.#bytesPerMs > 0 ? leftBytes / this.#bytesPerMs : Number.POSITIVE_INFINITY;
-    const restMs = Math.min(2 * this.#waitMs, this.#limits.mostMs);
-    this.#waitMs = Math.max(leastMs, Math.min(untilFullMs, restMs));
+    const restMs = Math.min(2 * this.#waitMs, this.#limits.maxMs);
+    this.#waitMs = Math.max(minMs, Math.min(untilFullMs, restMs));
     return this.#waitMs;
   }
 }

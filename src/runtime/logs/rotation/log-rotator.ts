@@ -3,14 +3,14 @@ import type { CriClient } from '../../../cri/index.ts';
 import { type Clock, errnoOf, type Logger, withDeadline } from '../../../lib/index.ts';
 import type { LogFollowers } from '../container-logs.ts';
 import {
-  expendable,
+  type LogCleanupPlan,
   type LogOwner,
   type NamedLog,
   nextStamp,
+  planLogCleanup,
   type RotationPolicy,
   readLogName,
-  type TidyPlan,
-  tidyPlan,
+  removableLogs,
 } from './log-cleanup.ts';
 import type { RotationFiles } from './rotation-files.ts';
 
@@ -21,7 +21,7 @@ export interface LogRotatorDeps {
   readonly files: RotationFiles;
   readonly policy: RotationPolicy;
   /** Those who read these logs; nobody does unless given. */
-  readonly followers?: Pick<LogFollowers, 'catchUp'> | undefined;
+  readonly followers?: Pick<LogFollowers, 'openRemaining'> | undefined;
 }
 
 const catchUpMs = 3_000;
@@ -41,9 +41,13 @@ export class LogRotator {
   async rotate(containerId: string, path: string, owner: LogOwner, signal: AbortSignal): Promise<void> {
     const { cri, files } = this.#deps;
     const rotated = await this.#rotatedName(path, owner);
-    await this.#withRoom(path, owner, () => files.rename(path, rotated));
+    await this.#withFreeSpace(path, owner, () => files.rename(path, rotated));
     try {
-      await this.#withRoom(path, owner, async () => void (await cri.reopenContainerLog({ containerId }, signal)));
+      await this.#withFreeSpace(
+        path,
+        owner,
+        async () => void (await cri.reopenContainerLog({ containerId }, signal)),
+      );
     } catch (error) {
       // A runtime that did it though it does not say so has made another file by now; that one stays.
       await files.putBack(rotated, path);
@@ -52,15 +56,15 @@ export class LogRotator {
   }
 
   /** Removes what is too much; answers what is to be compressed, as paths. */
-  async tidy(
+  async cleanUp(
     directory: string,
     owner: LogOwner,
     isBeingWritten: (path: string) => boolean,
-  ): Promise<TidyPlan['compress']> {
+  ): Promise<LogCleanupPlan['compress']> {
     const { files, policy } = this.#deps;
     const logs = await this.#logs(directory);
-    const plan = tidyPlan(logs, owner, policy);
-    if (plan.remove.length > 0) await this.#catchUp(directory);
+    const plan = planLogCleanup(logs, owner, policy);
+    if (plan.remove.length > 0) await this.#notifyFollowers(directory);
     for (const name of plan.remove) {
       const path = posix.join(directory, name);
       if (!isBeingWritten(path)) await files.remove(path);
@@ -69,36 +73,36 @@ export class LogRotator {
   }
 
   /** What could be given back by removing all that may go. */
-  async expendableBytes(directory: string, owner: LogOwner): Promise<number> {
-    return expendable(await this.#logs(directory), owner).reduce((sum, { bytes }) => sum + bytes, 0);
+  async removableBytes(directory: string, owner: LogOwner): Promise<number> {
+    return removableLogs(await this.#logs(directory), owner).reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   /** Removes the oldest log that may go, for room on a full disk; answers whether there was one. */
-  async makeRoom(directory: string, owner: LogOwner): Promise<boolean> {
-    const [oldest] = expendable(await this.#logs(directory), owner);
+  async removeOldest(directory: string, owner: LogOwner): Promise<boolean> {
+    const [oldest] = removableLogs(await this.#logs(directory), owner);
     if (oldest === undefined) return false;
     const path = posix.join(directory, oldest.name);
-    await this.#catchUp(directory);
+    await this.#notifyFollowers(directory);
     await this.#deps.files.remove(path);
     this.#deps.logger.warn('Removed the oldest log of a container as the disk is full', { path });
     return true;
   }
 
   /** Whoever follows has hold of a file before it goes; somebody who takes too long for that will miss it. */
-  async #catchUp(directory: string): Promise<void> {
+  async #notifyFollowers(directory: string): Promise<void> {
     const { clock, followers } = this.#deps;
     if (followers === undefined) return;
     const limit = { clock, ms: catchUpMs, what: `let readers of ${directory} catch up` };
-    await withDeadline(limit, () => followers.catchUp(directory), new AbortController().signal).catch(
+    await withDeadline(limit, () => followers.openRemaining(directory), new AbortController().signal).catch(
       () => {},
     );
   }
 
-  async #withRoom(path: string, owner: LogOwner, act: () => Promise<void>): Promise<void> {
+  async #withFreeSpace(path: string, owner: LogOwner, act: () => Promise<void>): Promise<void> {
     try {
       await act();
     } catch (error) {
-      if (!isNoSpace(error) || !(await this.makeRoom(posix.dirname(path), owner))) throw error;
+      if (!isNoSpace(error) || !(await this.removeOldest(posix.dirname(path), owner))) throw error;
       await act();
     }
   }

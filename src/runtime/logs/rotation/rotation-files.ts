@@ -72,7 +72,7 @@ async function held<T>(
   without: 'fine' | 'fails' = 'fails',
 ): Promise<T | undefined> {
   return await writing(path, async () => {
-    using directory = logDirectoryOf(path);
+    using directory = holdLogDirectory(path);
     if (directory !== undefined) return await act((each) => directory.at(posix.basename(each)));
     if (without === 'fine') return undefined;
     throw new Error('it is in no directory of logs');
@@ -80,14 +80,14 @@ async function held<T>(
 }
 
 function sizeAt(path: string): number | undefined {
-  using directory = logDirectoryOf(path);
+  using directory = holdLogDirectory(path);
   if (directory === undefined) return undefined;
   const facts = lstatSync(directory.at(posix.basename(path)));
   return facts.isFile() ? facts.size : undefined;
 }
 
 function filesIn(path: string): readonly LogFile[] {
-  using directory = logDirectoryOf(posix.join(path, 'any'));
+  using directory = holdLogDirectory(posix.join(path, 'any'));
   if (directory === undefined) return [];
   return readdirSync(directory.at()).flatMap((name) => {
     const facts = lstatSync(directory.at(name), { throwIfNoEntry: false });
@@ -168,7 +168,7 @@ async function writing<T>(path: string, act: () => Promise<T>): Promise<T> {
  * Holds the directory of a log, which is `<root>/<pod>/<container>/<log>`. Undefined when there is none. Pods may have the
  * root mounted and put links there: the directories of the pod and of the container must be none.
  */
-export function logDirectoryOf(path: string): HeldDirectory | undefined {
+export function holdLogDirectory(path: string): HeldDirectory | undefined {
   const [container, pod] = [posix.dirname(path), posix.dirname(posix.dirname(path))];
   try {
     return holdDirectory(posix.dirname(pod), [posix.basename(pod), posix.basename(container)]);
