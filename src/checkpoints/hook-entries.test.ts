@@ -54,7 +54,10 @@ describe('the notes on hooks', () => {
       await hooks.recordPreStop(pod, `id-${index}`, 30);
       await hooks.recordPostStart(pod, `id-${index}`);
     }
-    assert.deepEqual([hooks.pendingPostStarts(uid).length, hooks.pendingPostStarts(uid).at(-1)], [32, 'id-99']);
+    assert.deepEqual(
+      [hooks.pendingPostStarts(uid).length, hooks.pendingPostStarts(uid).at(-1)],
+      [32, 'id-99'],
+    );
     assert.equal(Object.keys(notes().preStops ?? {}).length, 32);
     assert.notEqual(hooks.startedPreStop(uid, 'id-99'), undefined);
   });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { busyboxImageName } from '../../src/containerd/index.ts';
 import { hostSilentMounts, mountCalls, realClock, systemRandom } from '../../src/lib/index.ts';
-import { realRuntimeFiles, hostSubPaths } from '../../src/runtime/index.ts';
+import { hostSubPaths, realRuntimeFiles } from '../../src/runtime/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { HangingMount, noHangingMounts } from '../fakes/hanging-mount.ts';
 import { KubelingNode } from '../kubeling-node.ts';

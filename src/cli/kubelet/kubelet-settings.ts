@@ -50,11 +50,11 @@ import {
 } from '../../resources/index.ts';
 import {
   type DiskSpace,
+  hostSubPaths,
   idsPerBlock,
   processPlugins,
   realRotationFiles,
   realRuntimeFiles,
-  hostSubPaths,
   type VerificationPolicy,
 } from '../../runtime/index.ts';
 import { hostManifestFiles, httpGet } from '../../sources/index.ts';

@@ -48,7 +48,13 @@ class ScriptedBus implements SystemdBus {
 
   removed(job: string, unit: string, result: string): void {
     const from = { interface: 'org.freedesktop.systemd1.Manager', member: 'JobRemoved' };
-    const message = { type: 'signal' as const, serial: 1, ...from, signature: 'uoss', body: [7, job, unit, result] };
+    const message = {
+      type: 'signal' as const,
+      serial: 1,
+      ...from,
+      signature: 'uoss',
+      body: [7, job, unit, result],
+    };
     for (const listener of this.#listeners) listener(message);
   }
 
