@@ -33,7 +33,7 @@ export async function followFlood(
 ): Promise<Followed> {
   const podLogsDir = node.podLogs;
   const { cri } = node.runtime;
-  const followers = node.kubelet.logFollowers;
+  const followers = node.kubelet.runtime.logFollowers;
   const deps = { clock: realClock(), cri, podLogsDir, files: realLogFiles(podLogsDir), followers };
   const pod = await node.podIs(name, 'running', ({ phase }) => phase === 'Running');
   const controller = new AbortController();

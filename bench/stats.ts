@@ -67,13 +67,14 @@ await node.put(Object.fromEntries(names.map((name) => [name, { containers: { mai
 await eventually(
   'all pods to run',
   async () =>
-    node.kubelet.podsWithStatus().filter(({ status }) => status.phase === 'Running').length === count
+    node.kubelet.endpoints.podsWithStatus().filter(({ status }) => status.phase === 'Running').length ===
+    count
       ? true
       : undefined,
   900_000,
 );
-const provider = await node.kubelet.statistics.provider();
-const pages = await node.kubelet.statistics.pages();
+const provider = await node.kubelet.runtime.statistics.provider();
+const pages = await node.kubelet.runtime.statistics.pages();
 if (provider === undefined || pages === undefined) throw new Error('nothing is told of this machine');
 // What the start has left to do is done by then.
 await new Promise((resolve) => setTimeout(resolve, 10_000));

@@ -111,7 +111,9 @@ export class InProcessNode implements AsyncDisposable {
 
   /** By the name its manifest gives it. */
   pod(name: string): Pod | undefined {
-    return this.kubelet.podsWithStatus().find(({ metadata }) => metadata.name.startsWith(`${name}-`));
+    return this.kubelet.endpoints
+      .podsWithStatus()
+      .find(({ metadata }) => metadata.name.startsWith(`${name}-`));
   }
 
   async podIs(name: string, what: string, wanted: (status: PodStatus, pod: Pod) => boolean): Promise<Pod> {
@@ -166,7 +168,9 @@ export class InProcessNode implements AsyncDisposable {
   }
 
   events(name: string): readonly PodEvent[] {
-    const stories = this.kubelet.flights.all().filter(({ fullName }) => fullName?.startsWith(`${name}-`));
+    const stories = this.kubelet.state.flights
+      .all()
+      .filter(({ fullName }) => fullName?.startsWith(`${name}-`));
     return stories.flatMap(({ entries }) =>
       entries.flatMap((entry) => (entry.is === 'event' ? [entry] : [])),
     );
@@ -184,7 +188,7 @@ export class InProcessNode implements AsyncDisposable {
 
   told(name: string): string {
     const events = this.events(name).map(({ reason, message }) => `${reason}: ${message}`);
-    const problems = this.kubelet.sourceProblems().map((problem) => JSON.stringify(problem));
+    const problems = this.kubelet.endpoints.sourceProblems().map((problem) => JSON.stringify(problem));
     return [JSON.stringify(this.pod(name)?.status, undefined, 1), ...events, ...problems].join('\n');
   }
 

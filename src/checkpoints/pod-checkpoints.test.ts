@@ -41,7 +41,7 @@ function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => fil
       clock,
       logger: logs.logger,
       files: machine,
-      directories,
+      podsDir: directories.podsDir,
       readBoot: async () => boot,
     });
     await book.open();

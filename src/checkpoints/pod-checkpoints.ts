@@ -21,7 +21,7 @@ import {
 } from './checkpoint-entry.ts';
 import { notedContainers } from './container-entry.ts';
 import { notedHooks } from './hook-entries.ts';
-import type { PodDirectories } from './pod-directories.ts';
+import { listPodUids } from './pod-directories.ts';
 import { notedEnd } from './pod-end.ts';
 import { isShutDown } from './shutdown-status.ts';
 import { type NotedStatus, notedStatus, probedFlags } from './status-entry.ts';
@@ -30,7 +30,8 @@ export interface NotebookDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly files: RuntimeFiles;
-  readonly directories: Pick<PodDirectories, 'podsDir' | 'of' | 'list'>;
+  /** The directory with one subdirectory for each pod. */
+  readonly podsDir: string;
   /** Tells this run of the machine from every other. */
   readonly readBoot: () => Promise<string>;
 }
@@ -80,10 +81,10 @@ export class PodNotebook {
 
   /** Reads what earlier kubelets have noted; to be called once, before anything else. */
   async open(): Promise<void> {
-    const { directories, logger, readBoot } = this.#deps;
+    const { files, podsDir, logger, readBoot } = this.#deps;
     this.#boot = (await readBoot().catch(() => '')).trim();
     try {
-      await Promise.all((await directories.list()).map((uid) => this.#read(uid)));
+      await Promise.all((await listPodUids(files, podsDir)).map((uid) => this.#read(uid)));
     } catch (error) {
       logger.error('Cannot read the notes on pods; what runs is taken up without them', error);
     }
@@ -263,7 +264,7 @@ export class PodNotebook {
   /** Everything noted so far is on disk, or cannot be for now: a later kubelet knows it, too. */
   async settled(): Promise<void> {
     const pages = [...this.#pages.values()];
-    await this.#soon(this.#deps.directories.podsDir, Promise.all(pages.map(({ writing }) => writing)));
+    await this.#soon(this.#deps.podsDir, Promise.all(pages.map(({ writing }) => writing)));
   }
 
   /** Forgets the pods that have no directory any more; to be asked of those that nobody works on. */
@@ -341,7 +342,7 @@ export class PodNotebook {
   }
 
   #path(uid: PodUid): string {
-    return posix.join(this.#deps.directories.of(uid), fileName);
+    return posix.join(this.#deps.podsDir, uid, fileName);
   }
 }
 

@@ -79,11 +79,8 @@ export class PodDirectories {
     await Promise.all(['plugins', 'containers'].map(make));
   }
 
-  /** What else lies there is not ours: files, links, and names that no pod can have. */
-  async list(): Promise<readonly PodUid[]> {
-    const uids = (await this.#files.names(this.podsDir)).filter(mayBePodUid);
-    const kinds = await Promise.all(uids.map((uid) => this.#files.kindAt(this.of(uid))));
-    return uids.filter((_uid, index) => kinds[index] === 'directory');
+  list(): Promise<readonly PodUid[]> {
+    return listPodUids(this.#files, this.podsDir);
   }
 
   /** Where a pod has those of its volumes whose content ends with it. */
@@ -204,6 +201,16 @@ export class PodDirectories {
     }
     return (await this.#files.removeEmptyDirectory(directory)) === 'gone' ? undefined : directory;
   }
+}
+
+/** The UIDs that have a directory. Files, links and names that are not valid UIDs do not belong to the kubelet. */
+export async function listPodUids(
+  files: Pick<RuntimeFiles, 'names' | 'kindAt'>,
+  podsDir: string,
+): Promise<readonly PodUid[]> {
+  const uids = (await files.names(podsDir)).filter(mayBePodUid);
+  const kinds = await Promise.all(uids.map((uid) => files.kindAt(posix.join(podsDir, uid))));
+  return uids.filter((_uid, index) => kinds[index] === 'directory');
 }
 
 export function podsDirOf(rootDir: string): string {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { observedOf, podOf } from '../../test/fakes/pod-sketch.ts';
 import type { PodSource } from '../pods/index.ts';
 import { podUid } from '../pods/index.ts';
-import { EarlierPods } from './restored-pods.ts';
+import { RestoredPods } from './restored-pods.ts';
 
 const uid = podUid('uid-1');
 
@@ -35,7 +35,7 @@ function earlier({
   end,
 }: Known) {
   const notes = source && { source, name: 'web', namespace: 'default', boot, ...(end && { end }) };
-  return new EarlierPods({
+  return new RestoredPods({
     notes: {
       get: () => notes,
       see: (_pod, life) => lives.push(life),

@@ -16,7 +16,7 @@ import { withNotedEnd } from './pod-end.ts';
  */
 export type PodStanding = 'new' | 'restored';
 
-export interface EarlierPodsDeps {
+export interface RestoredPodsDeps {
   readonly notes: Pick<
     PodNotebook,
     'get' | 'see' | 'statusOf' | 'closed' | 'unwanted' | 'ranInThisBoot' | 'secondsLeft'
@@ -31,10 +31,10 @@ export interface EarlierPodsDeps {
 }
 
 /** What follows for a pod from what earlier kubelets have noted of it. */
-export class EarlierPods {
-  readonly #deps: EarlierPodsDeps;
+export class RestoredPods {
+  readonly #deps: RestoredPodsDeps;
 
-  constructor(deps: EarlierPodsDeps) {
+  constructor(deps: RestoredPodsDeps) {
     this.#deps = deps;
   }
 

@@ -2,54 +2,37 @@ import { join } from 'node:path';
 import { shutDownStatus } from '../checkpoints/index.ts';
 import type { MetricRegistry } from '../lib/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
-import type { Pod, PodJournal } from '../pods/index.ts';
-import { killPodNow, type PodWorkers } from '../workers/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
-import type { NodeJournal } from './node-journal.ts';
-import type { KubeletSettings } from './settings.ts';
+import type { KubeletState } from './stages/state.ts';
 
-export interface ShutdownParts {
-  readonly node: Pick<NodeJournal, 'event'>;
-  readonly journal: PodJournal;
-  readonly workers: () => Pick<PodWorkers, 'updatePod' | 'queries'>;
-  readonly active: () => readonly Pod[];
-  /** Everything noted of pods is on disk. */
-  readonly settled: () => Promise<void>;
-}
-
-export type MakeShutdown = (deps: KubeletDeps, parts: ShutdownParts) => NodeShutdown;
-
-/** Undefined for a node that lets its pods go down with the machine, which need not load what ends them in order. */
-export async function loadShutdown({
-  shutdownGroups: groups = [],
-  rootDir,
-}: Pick<KubeletSettings, 'shutdownGroups' | 'rootDir'>): Promise<MakeShutdown | undefined> {
+/** Undefined for a node that does not delay its shutdown, which loads no code for it. */
+export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdown | undefined> {
+  const { settings, deps, node, control, queries, facts, checkpoints } = state;
+  const { shutdownGroups: groups = [], rootDir } = settings;
   if (groups.length === 0) return undefined;
   const { NodeShutdown } = await import('../node/shutdown/index.ts');
-  return (deps, { node, journal, workers, active, settled }) => {
-    const { clock, random, logger, machine, cluster } = deps;
-    return new NodeShutdown({
-      clock,
-      random,
-      logger,
-      groups,
-      announcer: machine.shutdowns,
-      event: (event) => node.event(event),
-      changed: () => cluster?.nodeChanged?.(),
-      activePods: active,
-      async endPod(pod, graceOverrideSeconds, signal) {
-        const kill = { why: 'other' as const, graceOverrideSeconds, statusFn: shutDownStatus };
-        await killPodNow({ clock, journal, workers: workers() }, pod, kill, signal);
-        // What others still run may be needed for what is mounted.
-        while (!workers().queries.shouldPodBeFinished(pod.metadata.uid)) await clock.sleep(lookMs, signal);
-      },
-      async told(pods, signal) {
-        const uids = pods.map(({ metadata }) => metadata.uid);
-        await Promise.all([settled(), cluster?.statusesWritten?.(uids, signal)]);
-      },
-      observe: shutdownTimes(join(rootDir, 'graceful_node_shutdown_state'), deps),
-    });
-  };
+  const { clock, random, logger, machine, cluster } = deps;
+  return new NodeShutdown({
+    clock,
+    random,
+    logger,
+    groups,
+    announcer: machine.shutdowns,
+    event: (event) => node.event(event),
+    changed: () => cluster?.nodeChanged?.(),
+    activePods: () => facts.active(),
+    async endPod(pod, graceOverrideSeconds, signal) {
+      const kill = { why: 'other' as const, graceOverrideSeconds, statusFn: shutDownStatus };
+      await control.killPodNow(pod, kill, signal);
+      // Pods that still run may be needed to unmount the volumes of this one.
+      while (!queries.shouldPodBeFinished(pod.metadata.uid)) await clock.sleep(lookMs, signal);
+    },
+    async told(pods, signal) {
+      const uids = pods.map(({ metadata }) => metadata.uid);
+      await Promise.all([checkpoints.settled(), cluster?.statusesWritten?.(uids, signal)]);
+    },
+    observe: shutdownTimes(join(rootDir, 'graceful_node_shutdown_state'), deps),
+  });
 }
 
 const lookMs = 50;

@@ -48,6 +48,7 @@ function aMachine(pod = aPod({})) {
         journal,
         pods: { getPodByUid: (asked: PodUid) => (asked === uid ? pod : undefined) },
         observed: () => observed,
+        bootFile: '/proc/sys/kernel/random/boot_id',
       },
     );
     const stop = new AbortController();

@@ -16,7 +16,6 @@ import {
   type PositionNote,
 } from '../resources/index.ts';
 import type { BackgroundLoops } from './background.ts';
-import { bootFile } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
 import type { KubeletSettings } from './settings.ts';
@@ -26,13 +25,14 @@ export interface OomParts {
   readonly journal: PodJournal;
   readonly pods: Pick<PodManager, 'getPodByUid'>;
   readonly observed: (uid: PodUid) => ObservedPod | undefined;
+  readonly bootFile: string;
 }
 
 /** The loop that tells who ran out of memory; none on a machine whose kernel does not show its log. */
 export function oomLoop(
   { rootDir }: Pick<KubeletSettings, 'rootDir'>,
   { machine, clock, logger }: Pick<KubeletDeps, 'machine' | 'clock' | 'logger'>,
-  { node, journal, pods, observed }: OomParts,
+  { node, journal, pods, observed, bootFile }: OomParts,
 ): BackgroundLoops['again'] {
   const { kernelLog: log, files } = machine;
   if (log === undefined) return {};

@@ -21,11 +21,10 @@ function factsOf({ wanted, worked, phase, worker = 'working' }: Known): PodFacts
     statuses: { getPodStatus: () => (phase === undefined ? undefined : { phase }) },
     workers: {
       activePod: () => worked && { pod: worked },
-      queries: {
-        isPodKnownTerminated: () => worker === 'done',
-        isPodTerminationRequested: () => worker !== 'working',
-      },
+      isTerminated: () => worker === 'done',
+      isTerminationRequested: () => worker !== 'working',
     },
+    allocated: { withAllocation: (pod) => pod },
   });
 }
 

@@ -1,78 +1,64 @@
 import type { PodStatus } from '../kinds/index.ts';
-import { isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
+import { isTerminalPhase, type Pod, type PodManager, type PodUid } from '../pods/index.ts';
+import type { AllocatedPods } from '../resources/index.ts';
+import type { WorkerState } from '../workers/index.ts';
 
-/** Those who know of pods. They ask about pods themselves and may come to be later: each is read when it is needed. */
-export interface PodKnowers {
-  readonly pods: {
-    getPods(): readonly Pod[];
-    getPodByUid(uid: PodUid): Pod | undefined;
-    translatePodUid(uid: PodUid): PodUid;
-  };
+export interface PodFactsDeps {
+  readonly pods: Pick<PodManager, 'getPods' | 'getPodByUid'>;
   readonly statuses: { getPodStatus(uid: PodUid): PodStatus | undefined };
-  readonly workers: {
+  readonly workers: Pick<WorkerState, 'isTerminated' | 'isTerminationRequested'> & {
     activePod(uid: PodUid): { readonly pod: Pod } | undefined;
-    readonly queries: {
-      isPodKnownTerminated(uid: PodUid): boolean;
-      isPodTerminationRequested(uid: PodUid): boolean;
-    };
   };
+  readonly allocated: Pick<AllocatedPods, 'withAllocation'>;
 }
 
-/** What several parts of the kubelet ask about pods, answered from what is wanted, worked on and published. */
+/** Answers what several parts of the kubelet ask about pods, from the desired pods, the workers and the statuses. */
 export class PodFacts {
-  readonly #knowers: PodKnowers;
-  readonly #withAllocation: (pod: Pod) => Pod;
+  readonly #deps: PodFactsDeps;
 
-  /** `withAllocation` answers a pod with what it was allocated in place of what it asks for. */
-  constructor(knowers: PodKnowers, withAllocation: (pod: Pod) => Pod = (pod) => pod) {
-    this.#knowers = knowers;
-    this.#withAllocation = withAllocation;
+  constructor(deps: PodFactsDeps) {
+    this.#deps = deps;
   }
 
   /** As a source wants it. */
   wanted(uid: PodUid): Pod | undefined {
-    return this.#knowers.pods.getPodByUid(uid);
-  }
-
-  /** Also by the UID of its mirror. */
-  wantedOrMirrored(uid: PodUid): Pod | undefined {
-    return this.wanted(this.#knowers.pods.translatePodUid(uid));
+    return this.#deps.pods.getPodByUid(uid);
   }
 
   /** As its worker has it; undefined once no source wants it. */
   workedOn(uid: PodUid): Pod | undefined {
-    return this.wanted(uid) === undefined ? undefined : this.#knowers.workers.activePod(uid)?.pod;
+    return this.wanted(uid) === undefined ? undefined : this.#deps.workers.activePod(uid)?.pod;
   }
 
   /** As its worker has it, or else a source. */
   known(uid: PodUid): Pod | undefined {
-    return this.#knowers.workers.activePod(uid)?.pod ?? this.wanted(uid);
+    return this.#deps.workers.activePod(uid)?.pod ?? this.wanted(uid);
   }
 
   /** The same, with the status it has here. */
   knownWithStatus(uid: PodUid): Pod | undefined {
     const pod = this.known(uid);
-    return pod && { ...pod, status: this.#knowers.statuses.getPodStatus(uid) ?? pod.status };
+    return pod && { ...pod, status: this.#deps.statuses.getPodStatus(uid) ?? pod.status };
   }
 
   isTerminationRequested(uid: PodUid): boolean {
-    return this.#knowers.workers.queries.isPodTerminationRequested(uid);
+    return this.#deps.workers.isTerminationRequested(uid);
   }
 
   /** Whether the pod uses, or will use, anything of the node. */
   isActive(pod: Pod): boolean {
     const { uid } = pod.metadata;
-    if (this.#knowers.workers.queries.isPodKnownTerminated(uid)) return false;
+    if (this.#deps.workers.isTerminated(uid)) return false;
     const isOver = isTerminalPhase(pod.status.phase) || this.#isOver(uid);
     return !isOver || this.isTerminationRequested(uid);
   }
 
   /** Of those that are meant, or of all unless given, with what they were allocated. */
   active(isMeant: (pod: Pod) => boolean = () => true): readonly Pod[] {
-    return this.#knowers.pods
+    return this.#deps.pods
       .getPods()
       .filter((pod) => isMeant(pod) && this.isActive(pod))
-      .map(this.#withAllocation);
+      .map((pod) => this.#deps.allocated.withAllocation(pod));
   }
 
   /** Whether the pod is over, or has been told to end. */
@@ -82,13 +68,13 @@ export class PodFacts {
 
   /** The wanted pods with the status they have here. */
   withStatus(): readonly Pod[] {
-    const { pods, statuses } = this.#knowers;
+    const { pods, statuses } = this.#deps;
     return pods
       .getPods()
       .map((pod) => ({ ...pod, status: statuses.getPodStatus(pod.metadata.uid) ?? pod.status }));
   }
 
   #isOver(uid: PodUid): boolean {
-    return isTerminalPhase(this.#knowers.statuses.getPodStatus(uid)?.phase);
+    return isTerminalPhase(this.#deps.statuses.getPodStatus(uid)?.phase);
   }
 }

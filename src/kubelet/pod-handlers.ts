@@ -11,7 +11,13 @@ import {
   type PodJournal,
   type PodUid,
 } from '../pods/index.ts';
-import type { Admission, AllocationManager, PendingAdmissions, PodAdmission } from '../resources/index.ts';
+import type {
+  Admission,
+  AllocatedPods,
+  AllocationManager,
+  PendingAdmissions,
+  PodAdmission,
+} from '../resources/index.ts';
 import { rejectedPodStatus } from '../status/index.ts';
 import type { UpdatePodOptions } from '../workers/index.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';
@@ -70,10 +76,8 @@ export interface HandlerDeps {
   readonly admission: Pick<PodAdmission, 'admit'>;
   readonly pending: Pick<PendingAdmissions, 'has' | 'cancel'>;
   /** What the node has set aside for pods. */
-  readonly allocation: Pick<
-    AllocationManager,
-    'withAllocation' | 'admitted' | 'added' | 'updated' | 'removed'
-  >;
+  readonly allocation: Pick<AllocationManager, 'admitted' | 'added' | 'updated' | 'removed'>;
+  readonly allocated: Pick<AllocatedPods, 'withAllocation'>;
   /** Removes dead containers beyond those that are kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
   readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
@@ -157,7 +161,7 @@ export class PodHandlers implements SyncHandler {
     const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
     if (isOver) this.#update(pod, 'create');
     else {
-      const judged = this.#deps.allocation.withAllocation(pod);
+      const judged = this.#deps.allocated.withAllocation(pod);
       this.#deps.admission.admit(judged, (admission) => this.#decided(judged, admission));
     }
   }

@@ -35,6 +35,8 @@ export interface PlegOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly runtime: RuntimeLister;
+  /** The cache to fill; an own one unless given. */
+  readonly cache?: PodCache | undefined;
   /** Without it, pods are looked at every second. */
   readonly events?: EventSource | undefined;
   readonly metrics?: PlegObserver | undefined;
@@ -82,7 +84,8 @@ export class Pleg {
     this.#options = options;
     this.#looks = new WorkQueue(clock);
     this.#relists = new WorkQueue(clock);
-    this.cache = new PodCache((uid, stamp) => this.#ask(uid, stamp, 0));
+    this.cache = options.cache ?? new PodCache();
+    this.cache.onAwaited((uid, stamp) => this.#ask(uid, stamp, 0));
     this.#trust = new EventTrust({
       clock,
       random,

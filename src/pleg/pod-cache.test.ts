@@ -32,7 +32,8 @@ test('a pod that was never seen has nothing, and is no error', () => {
 
 test('before the first look at all pods, news of an unseen pod is waited for', async () => {
   const wanted: string[] = [];
-  const cache = new PodCache((id) => wanted.push(id));
+  const cache = new PodCache();
+  cache.onAwaited((id) => wanted.push(id));
   const news = watch(cache.getNewerThan(uid, Number.NEGATIVE_INFINITY, never));
   await settle();
   assert.deepEqual([news.state, wanted, cache.globalStamp], ['waiting', [uid], undefined]);

@@ -29,12 +29,12 @@ const never = Number.NEGATIVE_INFINITY;
 export class PodCache {
   readonly #entries = new Map<PodUid, Entry>();
   readonly #waiters = new Map<PodUid, Set<Waiter>>();
-  readonly #wanted: (uid: PodUid, stamp: number) => void;
+  #awaited: (uid: PodUid, stamp: number) => void = () => {};
   #global = never;
 
-  /** `wanted` is told whenever somebody begins to wait for news of a pod that are newer than the stamp. */
-  constructor(wanted: (uid: PodUid, stamp: number) => void = () => {}) {
-    this.#wanted = wanted;
+  /** `listener` is called whenever a caller begins to wait for an observation of a pod newer than the stamp. */
+  onAwaited(listener: (uid: PodUid, stamp: number) => void): void {
+    this.#awaited = listener;
   }
 
   /** Everything in here is newer than this; undefined before all pods were looked at for the first time. */
@@ -137,7 +137,7 @@ export class PodCache {
       const waiter: Waiter = { stamp, release };
       waiters.add(waiter);
       this.#waiters.set(uid, waiters);
-      this.#wanted(uid, stamp);
+      this.#awaited(uid, stamp);
     });
   }
 

@@ -19,7 +19,7 @@ function swallowed() {
     clock,
     log: collectLogs(clock).logger,
     runtime,
-    cache: new PodCache(() => {}),
+    cache: new PodCache(),
     deliver: () => true,
     changed: () => {},
     failed: () => {},

@@ -2,6 +2,11 @@ export { type ContainerInputs, containerConfig, type DeviceGrants } from './cont
 export { ContainerDeletor, type Surplus, surplusContainers } from './containers/container-deletor.ts';
 export { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './containers/container-gc.ts';
 export {
+  type ReportedResources,
+  readContainerResources,
+  updateContainerCpuset,
+} from './containers/container-resources.ts';
+export {
   type DownwardAddresses,
   formatMap,
   orderPodIps,

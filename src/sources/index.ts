@@ -21,3 +21,4 @@ export type { ManifestPlace } from './manifest-place.ts';
 export type { PodListChanges, PodOperation } from './merge.ts';
 export { PodConfig, type PodConfigOptions, type PodUpdate } from './pod-config.ts';
 export { describeProblem, type SourceProblem } from './problems.ts';
+export { problemsOfPod } from './problems-of-pod.ts';

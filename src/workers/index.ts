@@ -1,9 +1,9 @@
-export { type KillNowDeps, type KillNowOptions, killPodNow } from './kill-pod-now.ts';
 export type { Lifecycle, LifecycleState, Transition } from './lifecycle.ts';
 export { type WorkerObserver, workerMetrics } from './metrics.ts';
 export type { KnownWorker } from './orphans.ts';
+export { type KillNowOptions, PodControl, type PodControlDeps } from './pod-control.ts';
 export { type BusyWorker, PodWorkers, type PodWorkersDeps } from './pod-workers.ts';
-export type { PodWorkerQueries } from './queries.ts';
+export { PodWorkerQueries } from './queries.ts';
 export { earliestRetryMs } from './requeue.ts';
 export type {
   ObservedPods,
@@ -14,3 +14,4 @@ export type {
   SyncTerminatingContext,
 } from './syncer.ts';
 export type { KillOptions, StatusFn, UpdatePodOptions, UpdateType } from './updates.ts';
+export { WorkerState, type WorkerStateDeps } from './worker-state.ts';

@@ -5,7 +5,7 @@ import { settle } from '../../test/fakes/virtual-clock.ts';
 import { WorkerFixture } from '../../test/fakes/worker-fixture.ts';
 import { abortable, isKind, KubelingError } from '../lib/index.ts';
 import { fullNameOf, podUid } from '../pods/index.ts';
-import { killPodNow } from './kill-pod-now.ts';
+import { PodControl, type PodControlDeps } from './pod-control.ts';
 
 const uid = podUid('uid-1');
 
@@ -671,32 +671,30 @@ test('1000 pods in one SET: creation order, no starvation', async () => {
   );
 });
 
-test('killPodNow waits until nothing runs', async () => {
+function controlOf({ clock, logs, workers }: WorkerFixture, journal: PodControlDeps['journal']): PodControl {
+  const control = new PodControl({ clock, logger: logs.logger, journal });
+  control.onUpdate((options) => workers.updatePod(options));
+  return control;
+}
+
+test('killPodNow resolves when no container of the pod runs', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
-  const deps = { clock: node.clock, journal: { event: () => {}, step: () => {} }, workers: node.workers };
-  const killed = killPodNow(
-    deps,
-    pod,
-    { why: 'eviction', graceOverrideSeconds: 3 },
-    new AbortController().signal,
-  );
+  const control = controlOf(node, { event: () => {} });
+  const options = { why: 'eviction', graceOverrideSeconds: 3 } as const;
+  const killed = control.killPodNow(pod, options, new AbortController().signal);
   assert.equal((await node.next('terminating')).graceSeconds, 3);
   await node.answer('terminating');
   await killed;
   assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), true);
 });
 
-test('killPodNow gives up after one and a half times the grace period, and the kill goes on', async () => {
+test('killPodNow rejects after 1.5 times the grace period, and the kill goes on', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const reasons: string[] = [];
-  const journal = {
-    event: (_pod: unknown, event: { reason: string }) => reasons.push(event.reason),
-    step: () => {},
-  };
-  const deps = { clock: node.clock, journal, workers: node.workers };
-  const killed = killPodNow(deps, pod, { why: 'other' }, new AbortController().signal);
+  const control = controlOf(node, { event: (_pod, event) => reasons.push(event.reason) });
+  const killed = control.killPodNow(pod, { why: 'other' }, new AbortController().signal);
   const failed = assert.rejects(
     killed,
     (error) => error instanceof KubelingError && error.code === 'POD_KILL_TIMEOUT',

@@ -2,27 +2,27 @@ import { isStaticPod, isTerminalPhase, type Pod, type PodUid } from '../pods/ind
 import { acceptUpdate, type OfferedUpdate } from './accept-update.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { adoptOrphan, type KnownWorker, knownWorker } from './orphans.ts';
-import { PodWorkerQueries } from './queries.ts';
+import type { PodWorkerQueries } from './queries.ts';
 import { couldRun } from './syncer.ts';
 import {
   type KillOptions,
-  podOf,
   replacing,
   subjectOf,
   type UpdatePodOptions,
   uidOf,
   type WorkSubject,
 } from './updates.ts';
-import { type BookDeps, WorkerBook } from './worker-book.ts';
 import { type LoopDeps, WorkerLoops } from './worker-loops.ts';
 import type { WorkerRecord } from './worker-record.ts';
+import type { WorkerState } from './worker-state.ts';
 
-export interface PodWorkersDeps extends LoopDeps, BookDeps {
-  readonly queue: LoopDeps['queue'] & BookDeps['queue'];
+export interface PodWorkersDeps extends LoopDeps {
+  readonly state: WorkerState;
+  readonly queries: PodWorkerQueries;
+  /** Whether all sources that could have the pod have reported their pods; true unless given. */
+  readonly mayJudge?: ((uid: PodUid) => boolean) | undefined;
   /** The pod with the resources it was allocated instead of those it asks for. */
   readonly withAllocation?: ((pod: Pod) => Pod) | undefined;
-  /** Whether all who could want the pod have told which pods they want; true unless given. */
-  readonly mayJudge?: ((uid: PodUid) => boolean) | undefined;
 }
 
 /** A worker that has been at one sync for long. */
@@ -40,40 +40,33 @@ export interface BusyWorker {
 export class PodWorkers implements AsyncDisposable {
   readonly queries: PodWorkerQueries;
   readonly #deps: PodWorkersDeps;
-  readonly #book: WorkerBook;
+  readonly #state: WorkerState;
   readonly #loops: WorkerLoops;
-  #allKnown = false;
 
   constructor(deps: PodWorkersDeps) {
     this.#deps = deps;
-    this.#book = new WorkerBook(deps, (record) => this.#loops.wake(record));
-    this.#loops = new WorkerLoops(deps, this.#book);
-    this.queries = new PodWorkerQueries({
-      find: (uid) => this.#book.find(uid),
-      holderOf: (name) => this.#book.holderOf(name),
-      allKnown: (uid) => this.#allKnown && this.#mayJudge(uid),
-    });
+    this.#state = deps.state;
+    this.queries = deps.queries;
+    this.#loops = new WorkerLoops(deps, deps.state);
   }
 
   /** How many pods and names of static pods are remembered, and how many pods are at work: all zero on an empty node. */
   get remembered(): Readonly<Record<'pods' | 'names' | 'loops', number>> {
-    return { pods: this.#book.size, names: this.#book.names, loops: this.#loops.running };
+    return { pods: this.#state.size, names: this.#state.names, loops: this.#loops.running };
   }
 
   knows(uid: PodUid): boolean {
-    return this.#book.find(uid) !== undefined;
+    return this.#state.find(uid) !== undefined;
   }
 
   /** All pods there are workers of. */
   uids(): ReadonlySet<PodUid> {
-    return new Set([...this.#book].map(({ uid }) => uid));
+    return new Set([...this.#state].map(({ uid }) => uid));
   }
 
   /** What was last handed to a syncer of the pod: what it is to be, for all who act on it. */
   activePod(uid: PodUid): { readonly pod: Pod; readonly mirrorPod: Pod | undefined } | undefined {
-    const active = this.#book.find(uid)?.active;
-    const pod = podOf(active);
-    return pod === undefined ? undefined : { pod, mirrorPod: active?.mirrorPod };
+    return this.#state.activePod(uid);
   }
 
   /** Tells the worker of a pod what the pod should be, or that it should go. */
@@ -86,7 +79,7 @@ export class PodWorkers implements AsyncDisposable {
       );
       return;
     }
-    const known = this.#book.find(uidOf(given));
+    const known = this.#state.find(uidOf(given));
     const record = known ?? this.#meet(given);
     this.#offer(record, options, given, known === undefined ? 'first' : 'again');
   }
@@ -96,7 +89,7 @@ export class PodWorkers implements AsyncDisposable {
    * is then stopped. Only what the pod may have left behind is still cleaned up.
    */
   rejectPod(pod: Pod): void {
-    if (this.#book.find(pod.metadata.uid) === undefined && !this.#loops.stopped) this.#endAtOnce(pod, {});
+    if (this.#state.find(pod.metadata.uid) === undefined && !this.#loops.stopped) this.#endAtOnce(pod, {});
   }
 
   /**
@@ -105,7 +98,7 @@ export class PodWorkers implements AsyncDisposable {
    */
   resumeTermination(pod: Pod, graceSeconds: number): void {
     const { uid } = pod.metadata;
-    if (this.#book.find(uid) !== undefined || this.#loops.stopped) return;
+    if (this.#state.find(uid) !== undefined || this.#loops.stopped) return;
     const record = this.#endAtOnce(pod, { graceOverrideSeconds: graceSeconds });
     // The API brings nothing back that was told to end: that came to its end or was evicted, and its end must be known.
     record.restartRequested = isStaticPod(pod);
@@ -120,11 +113,11 @@ export class PodWorkers implements AsyncDisposable {
   syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, KnownWorker> {
     const wanted = new Set<PodUid>();
     for (const pod of desired) wanted.add(pod.metadata.uid);
-    this.#allKnown = true;
+    this.#state.setAllKnown();
     const left = new Map<PodUid, KnownWorker>();
-    for (const record of this.#book) {
+    for (const record of this.#state) {
       const orphan = !wanted.has(record.uid) && this.#mayJudge(record.uid);
-      if (this.#mayForget(record, orphan)) this.#book.forget(record);
+      if (this.#mayForget(record, orphan)) this.#loops.wake(this.#state.forget(record));
       else left.set(record.uid, knownWorker(record, orphan));
     }
     return left;
@@ -133,7 +126,7 @@ export class PodWorkers implements AsyncDisposable {
   /** For a watchdog: workers that have been at one sync for longer than they should. */
   busyWorkers(longerThanMs = 5 * 60_000): readonly BusyWorker[] {
     const nowMs = this.#deps.clock.monotonicMs();
-    return [...this.#book].flatMap(({ uid, fullName, lifecycle, run }) => {
+    return [...this.#state].flatMap(({ uid, fullName, lifecycle, run }) => {
       const busyMs = run.state === 'busy' ? nowMs - run.sinceMs : 0;
       return busyMs > longerThanMs ? [{ uid, name: fullName, state: lifecycle.state, busyMs }] : [];
     });
@@ -145,7 +138,7 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   #meet(given: WorkSubject): WorkerRecord {
-    const record = this.#book.meet(given, this.#firstState(given));
+    const record = this.#state.meet(given, this.#firstState(given));
     // One that has ended before was started once, so there may be something to give back even if nothing runs.
     record.observedRuntime = given.kind === 'pod' && isTerminalPhase(given.pod.status.phase);
     return record;
@@ -155,7 +148,7 @@ export class PodWorkers implements AsyncDisposable {
   #endAtOnce(pod: Pod, kill: KillOptions): WorkerRecord {
     const given: WorkSubject = { kind: 'pod', pod };
     const alive = this.#couldRun(pod.metadata.uid);
-    const record = this.#book.meet(given, alive ? { state: 'syncing' } : this.#terminatedNow());
+    const record = this.#state.meet(given, alive ? { state: 'syncing' } : this.#terminatedNow());
     record.observedRuntime = alive;
     this.#offer(record, { updateType: 'kill', pod, kill }, given, 'first');
     return record;
@@ -177,8 +170,9 @@ export class PodWorkers implements AsyncDisposable {
       this.#ignore(options, accepted.why);
       return;
     }
-    if (accepted.waits === 'no') this.#book.tell(options.kill?.done);
-    if (record.started !== 'yes' && record.lifecycle.terminationRequested) this.#book.leaveGate(record);
+    if (accepted.waits === 'no') this.#state.tell(options.kill?.done);
+    if (record.started !== 'yes' && record.lifecycle.terminationRequested)
+      this.#loops.wake(this.#state.leaveGate(record));
     const { updateType, mirrorPod, startStamp } = options;
     const subject = this.#allocated(accepted.subject);
     record.pending = replacing(record.pending, { updateType, subject, mirrorPod, startStamp });
@@ -194,7 +188,7 @@ export class PodWorkers implements AsyncDisposable {
       updateType,
       why,
     });
-    this.#book.tell(kill?.done);
+    this.#state.tell(kill?.done);
   }
 
   /**

@@ -1,64 +1,50 @@
 import type { PodFullName, PodUid } from '../pods/index.ts';
-import type { PodLifecycle } from './lifecycle.ts';
-
-/** What the queries need to know of a worker. */
-export interface QueriedWorker {
-  readonly lifecycle: PodLifecycle;
-  readonly deleted: boolean;
-  /** The same UID begins anew once this one is done. */
-  readonly restartRequested: boolean;
-  readonly evicted: boolean;
-}
-
-export interface QuerySource {
-  find(uid: PodUid): QueriedWorker | undefined;
-  /** The pod that was let run under the name. */
-  holderOf(name: PodFullName): PodUid | undefined;
-  /** Whether all who could want the pod have told the workers their pods, so that an unknown one is known to be gone. */
-  readonly allKnown: (uid: PodUid) => boolean;
-}
+import type { WorkerState } from './worker-state.ts';
 
 /**
- * What other rooms ask before they touch what belongs to a pod. Of a pod the workers do not know most answers depend
- * on whether they have been told of all pods yet: before that nothing may be taken away.
+ * What other packages must check before they act on what belongs to a pod. For a pod without a worker most answers
+ * depend on whether all sources have reported their pods: before that nothing may be removed.
  */
 export class PodWorkerQueries {
-  readonly #source: QuerySource;
+  readonly #state: WorkerState;
+  readonly #mayJudge: (uid: PodUid) => boolean;
 
-  constructor(source: QuerySource) {
-    this.#source = source;
+  /** `mayJudge` tells whether all sources that could have the pod have reported their pods. */
+  constructor(state: WorkerState, mayJudge: (uid: PodUid) => boolean = () => true) {
+    this.#state = state;
+    this.#mayJudge = mayJudge;
   }
 
   /** For admission: a pod that holds nothing of the node any more. */
   isPodKnownTerminated(uid: PodUid): boolean {
-    return this.#source.find(uid)?.lifecycle.ended ?? false;
+    return this.#state.isTerminated(uid);
   }
 
   /** For the status manager: whether a terminal phase must still be held back. */
   couldHaveRunningContainers(uid: PodUid): boolean {
-    const worker = this.#source.find(uid);
-    return worker === undefined ? !this.#source.allKnown(uid) : !worker.lifecycle.ended;
+    const worker = this.#state.find(uid);
+    return worker === undefined ? !this.#isKnownGone(uid) : !worker.lifecycle.ended;
   }
 
   /** For the status manager: whether the pod's API object may go. */
   shouldPodBeFinished(uid: PodUid): boolean {
-    const worker = this.#source.find(uid);
-    return worker === undefined ? this.#source.allKnown(uid) : worker.lifecycle.state === 'finished';
+    const worker = this.#state.find(uid);
+    return worker === undefined ? this.#isKnownGone(uid) : worker.lifecycle.state === 'finished';
   }
 
   /** For syncs: whether to stop bringing the pod up. */
   isPodTerminationRequested(uid: PodUid): boolean {
-    return this.#source.find(uid)?.lifecycle.terminationRequested ?? false;
+    return this.#state.isTerminationRequested(uid);
   }
 
   /** For the volume manager: no container will be started any more, so no volume is needed for one. */
   shouldPodContainersBeTerminating(uid: PodUid): boolean {
-    return this.#source.find(uid)?.lifecycle.terminationSeen ?? this.#source.allKnown(uid);
+    return this.#state.find(uid)?.lifecycle.terminationSeen ?? this.#isKnownGone(uid);
   }
 
   /** For the volume manager: nothing runs any more, so volumes may be unmounted. */
   shouldPodRuntimeBeRemoved(uid: PodUid): boolean {
-    return this.#source.find(uid)?.lifecycle.ended ?? this.#source.allKnown(uid);
+    return this.#state.find(uid)?.lifecycle.ended ?? this.#isKnownGone(uid);
   }
 
   /**
@@ -66,14 +52,19 @@ export class PodWorkerQueries {
    * containers tell how often each was started.
    */
   shouldPodContentBeRemoved(uid: PodUid): boolean {
-    const worker = this.#source.find(uid);
-    if (worker === undefined) return this.#source.allKnown(uid);
+    const worker = this.#state.find(uid);
+    if (worker === undefined) return this.#isKnownGone(uid);
     return worker.evicted || (worker.deleted && worker.lifecycle.ended && !worker.restartRequested);
   }
 
   /** For mirror pods: the static pod of that name is on its way out, so its shadow must stay for now. */
   isPodForMirrorPodTerminatingByFullName(name: PodFullName): boolean {
-    const uid = this.#source.holderOf(name);
-    return uid !== undefined && this.#source.find(uid)?.lifecycle.state === 'terminating';
+    const uid = this.#state.holderOf(name);
+    return uid !== undefined && this.#state.find(uid)?.lifecycle.state === 'terminating';
+  }
+
+  /** Of a pod without a worker: whether no source has it. */
+  #isKnownGone(uid: PodUid): boolean {
+    return this.#state.allKnown && this.#mayJudge(uid);
   }
 }

@@ -4,8 +4,8 @@ import { type IterationDeps, type IterationEnd, iterate } from './iteration.ts';
 import type { WorkerObserver } from './metrics.ts';
 import { blockedDelayMs, requeueDelayMs, type SyncEnd } from './requeue.ts';
 import { merged, type PodWork } from './updates.ts';
-import { fieldsOf, type WorkerBook } from './worker-book.ts';
 import type { WorkerRecord } from './worker-record.ts';
+import { fieldsOf, type WorkerState } from './worker-state.ts';
 
 export interface LoopDeps extends IterationDeps {
   readonly random: Random;
@@ -26,13 +26,13 @@ export interface LoopDeps extends IterationDeps {
  */
 export class WorkerLoops {
   readonly #deps: LoopDeps;
-  readonly #book: WorkerBook;
+  readonly #state: WorkerState;
   readonly #running = new Set<Promise<void>>();
   #stopped = false;
 
-  constructor(deps: LoopDeps, book: WorkerBook) {
+  constructor(deps: LoopDeps, state: WorkerState) {
     this.#deps = deps;
-    this.#book = book;
+    this.#state = state;
   }
 
   get running(): number {
@@ -43,8 +43,8 @@ export class WorkerLoops {
     return this.#stopped;
   }
 
-  wake(record: WorkerRecord): void {
-    if (record.run.state !== 'idle' || this.#stopped) return;
+  wake(record: WorkerRecord | undefined): void {
+    if (record === undefined || record.run.state !== 'idle' || this.#stopped) return;
     record.run = { state: 'awake' };
     const loop = this.#loop(record).finally(() => this.#running.delete(loop));
     this.#running.add(loop);
@@ -64,7 +64,7 @@ export class WorkerLoops {
   /** Starts nothing any more, gives up what is under way and waits for it to end. */
   async stop(why: string): Promise<void> {
     this.#stopped = true;
-    for (const record of this.#book) this.cancel(record, why);
+    for (const record of this.#state) this.cancel(record, why);
     await Promise.allSettled(this.#running);
   }
 
@@ -84,7 +84,7 @@ export class WorkerLoops {
   /** The work to do now, if there is some and the pod may be worked on. */
   #take(record: WorkerRecord): PodWork | undefined {
     const work = record.pending;
-    if (work === undefined || this.#stopped || !this.#book.holds(record)) return undefined;
+    if (work === undefined || this.#stopped || !this.#state.holds(record)) return undefined;
     if (record.started !== 'yes' && work.subject.kind === 'pod') {
       const verdict = this.#mayStart(record, work.subject.pod);
       if (verdict === 'never') this.#finish(record, work, 'it was never started');
@@ -102,7 +102,7 @@ export class WorkerLoops {
     if (!isStaticPod(pod)) return 'now';
     // Nothing is started any more, so the name does not matter; but what the runtime has must be stopped.
     if (record.lifecycle.terminationRequested) return record.observedRuntime ? 'now' : 'never';
-    return this.#book.tryPass(record) ? 'now' : 'later';
+    return this.#state.tryPass(record) ? 'now' : 'later';
   }
 
   #start(record: WorkerRecord, work: PodWork, pod: Pod): void {
@@ -116,7 +116,7 @@ export class WorkerLoops {
     this.#deps.queue.enqueue(record.uid, blockedDelayMs(this.#deps.random));
     if (record.started === 'waiting') return;
     record.started = 'waiting';
-    const holder = this.#book.holderOf(record.fullName) ?? 'before it';
+    const holder = this.#state.holderOf(record.fullName) ?? 'before it';
     const message = `waits until the pod ${holder} of the same name has ended`;
     this.#deps.journal.step(record.uid, { stage: 'seen', outcome: 'waiting', message });
   }
@@ -127,8 +127,8 @@ export class WorkerLoops {
       return;
     }
     if (end.kind === 'runtime-pod-stopped') {
-      this.#book.finish(record, 'nothing of it runs any more');
-      this.#book.forget(record);
+      this.wake(this.#state.finish(record, 'nothing of it runs any more'));
+      this.wake(this.#state.forget(record));
     } else {
       this.#requeue(record, this.#advance(record, end));
     }
@@ -136,7 +136,7 @@ export class WorkerLoops {
   }
 
   #finish(record: WorkerRecord, work: PodWork, why: string): void {
-    this.#book.finish(record, why);
+    this.wake(this.#state.finish(record, why));
     this.#measure(work, 'terminated');
   }
 
@@ -174,7 +174,7 @@ export class WorkerLoops {
   #stoppedRunning(record: WorkerRecord): SyncEnd {
     const sinceMs = this.#deps.clock.monotonicMs();
     record.lifecycle.enter({ state: 'terminated', sinceMs }, 'nothing of it runs any more');
-    this.#book.tellStopped(record);
+    this.#state.tellStopped(record);
     record.pending ??= record.active;
     return { kind: 'transition' };
   }

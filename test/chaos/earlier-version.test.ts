@@ -14,7 +14,7 @@ it('a static pod edited while no kubelet ran starts when its earlier version has
   const [started] = node.of(second, 'sandbox-started');
   assert.ok(ended !== undefined && started !== undefined);
   assert.ok(started.atMs >= ended.atMs, `started at ${started.atMs}, the earlier one ended at ${ended.atMs}`);
-  const told = node.kubelet.flights
+  const told = node.kubelet.state.flights
     .find(second)
     .flatMap(({ entries }) => entries.map(({ message }) => message));
   assert.ok(told.includes(`waits until the pod ${first} of the same name has ended`), told.join('\n'));

@@ -2,7 +2,13 @@ import { abortable, type CollectedLogs, collectLogs, seededRandom, WorkQueue } f
 import type { ObservedPod, Pod, PodEvent, PodStep, PodUid, RuntimePod } from '../../src/pods/index.ts';
 import { podUid } from '../../src/pods/index.ts';
 import type { ObservedPods, PodSyncer, StatusFn, Transition, UpdateType } from '../../src/workers/index.ts';
-import { PodWorkers, type PodWorkersDeps } from '../../src/workers/index.ts';
+import {
+  PodWorkerQueries,
+  PodWorkers,
+  type PodWorkersDeps,
+  WorkerState,
+  type WorkerStateDeps,
+} from '../../src/workers/index.ts';
 import { observedOf, podOf } from './pod-sketch.ts';
 import { settle, VirtualClock } from './virtual-clock.ts';
 
@@ -53,24 +59,13 @@ export class WorkerFixture {
   listens = true;
 
   constructor({ mayJudge }: Pick<PodWorkersDeps, 'mayJudge'> = {}) {
-    this.workers = new PodWorkers({
-      mayJudge,
+    const shared = {
       clock: this.clock,
       log: this.logs.logger,
-      random: seededRandom(7),
       journal: {
         event: (pod, event) => this.events.push({ ...event, uid: pod.metadata.uid }),
         step: (uid, step) => this.steps.push({ ...step, uid }),
       },
-      syncer: this.#syncer(),
-      observed: {
-        get: (uid) => this.observed.get(uid),
-        getNewerThan: (uid, stamp, signal) => {
-          this.asked.push({ uid, stamp });
-          return this.observed.getNewerThan(uid, stamp, signal);
-        },
-      },
-      requestRelist: (uid) => this.relists.push({ uid, stamp: this.clock.stamp() }),
       queue: {
         enqueue: (uid, delayMs) => {
           this.delays.set(uid, delayMs);
@@ -86,13 +81,30 @@ export class WorkerFixture {
           this.queue.forget(uid);
         },
       },
-      syncFrequencyMs: 60_000,
       metrics: {
         worked: (operation) => this.worked.push(operation),
         started: () => {},
         entered: (transition) => this.transitions.push(transition),
         refused: (transition) => this.refused.push(transition),
       },
+    } satisfies Partial<PodWorkersDeps & WorkerStateDeps>;
+    const state = new WorkerState(shared);
+    this.workers = new PodWorkers({
+      ...shared,
+      state,
+      queries: new PodWorkerQueries(state, mayJudge),
+      mayJudge,
+      random: seededRandom(7),
+      syncer: this.#syncer(),
+      observed: {
+        get: (uid) => this.observed.get(uid),
+        getNewerThan: (uid, stamp, signal) => {
+          this.asked.push({ uid, stamp });
+          return this.observed.getNewerThan(uid, stamp, signal);
+        },
+      },
+      requestRelist: (uid) => this.relists.push({ uid, stamp: this.clock.stamp() }),
+      syncFrequencyMs: 60_000,
     });
   }
 

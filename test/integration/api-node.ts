@@ -119,7 +119,7 @@ export class ApiNode implements AsyncDisposable {
 
   status(name: string): PodStatus {
     const { uid } = this.#wanted(name).metadata;
-    return this.inner.kubelet.statuses.getPodStatus(uid) ?? {};
+    return this.inner.kubelet.state.statuses.getPodStatus(uid) ?? {};
   }
 
   container(name: string, container = 'main'): ContainerStatus | undefined {
@@ -183,14 +183,14 @@ export class ApiNode implements AsyncDisposable {
   async gone(name: string): Promise<void> {
     const { uid } = this.#wanted(name).metadata;
     await this.until(`${name} to be gone`, name, () =>
-      this.inner.kubelet.workers.queries.isPodKnownTerminated(uid) ? true : undefined,
+      this.inner.kubelet.control.workers.queries.isPodKnownTerminated(uid) ? true : undefined,
     );
   }
 
   /** What happened, each as its reason and message. */
   events(name: string): readonly string[] {
     const { uid } = this.#wanted(name).metadata;
-    const stories = this.inner.kubelet.flights.all().filter((story) => story.uid === uid);
+    const stories = this.inner.kubelet.state.flights.all().filter((story) => story.uid === uid);
     return stories.flatMap(({ entries }) =>
       entries.flatMap((entry) => ('reason' in entry ? [`${entry.reason}: ${entry.message}`] : [])),
     );
@@ -211,7 +211,7 @@ export class ApiNode implements AsyncDisposable {
   }
 
   #tell(): void {
-    this.inner.kubelet.config.set('api', [...this.#pods.values()]);
+    this.inner.kubelet.state.config.set('api', [...this.#pods.values()]);
   }
 
   #wanted(name: string): Pod {

@@ -45,7 +45,7 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
     const pod = await node.podIs(name, 'running', ({ phase }) => phase === 'Running');
     const id = (pod.status.containerStatuses?.[0]?.containerID ?? '').replace(/^.*:\/\//, '');
     const root = layout.version === 1 ? layout.controllers.get(controller) : layout.root;
-    return (await readFile(join(root ?? '', node.kubelet.cgroupOf(pod), id, file), 'utf8')).trim();
+    return (await readFile(join(root ?? '', node.kubelet.endpoints.cgroupOf(pod), id, file), 'utf8')).trim();
   }
 
   const cpusOf = (name: string) => held(name, 'cpuset', 'cpuset.cpus');

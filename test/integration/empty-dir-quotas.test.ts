@@ -85,7 +85,7 @@ test('a pod runs without a quota where there are none, and the node says so once
   });
   await node.put(pods);
   await node.podIs('held', 'running', isRunning);
-  const told = node.kubelet.node
+  const told = node.kubelet.state.node
     .story()
     .entries.filter((entry) => entry.is === 'event' && entry.reason === 'EmptyDirQuotaUnavailable');
   assert.deepEqual(

@@ -48,21 +48,21 @@ export const filling = (path: string, mebibytes: number) =>
 
 /** The node comes to be short of this alone; what is told of the pod helps when it does not. */
 export async function getsShort(node: ApiNode, condition: PressureCondition, pod: string): Promise<void> {
-  await node.until(condition, pod, () => node.inner.kubelet.pressures().length > 0 || undefined);
-  assert.deepEqual(node.inner.kubelet.pressures(), [condition]);
+  await node.until(condition, pod, () => node.inner.kubelet.control.pressures().length > 0 || undefined);
+  assert.deepEqual(node.inner.kubelet.control.pressures(), [condition]);
 }
 
 export async function recovers(node: ApiNode, pod: string): Promise<void> {
   await node.until(
     'nothing to be short',
     pod,
-    () => node.inner.kubelet.pressures().length === 0 || undefined,
+    () => node.inner.kubelet.control.pressures().length === 0 || undefined,
   );
 }
 
 /** What happened to the node itself, each as its reason and message. */
 export function nodeEvents(node: ApiNode): readonly string[] {
-  const { entries } = node.inner.kubelet.node.story();
+  const { entries } = node.inner.kubelet.state.node.story();
   return entries.flatMap((entry) => ('reason' in entry ? [`${entry.reason}: ${entry.message}`] : []));
 }
 

@@ -126,7 +126,7 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
         ({ type, reason }) => type === 'DisruptionTarget' && reason === 'TerminationByKubelet',
       ),
     );
-    assert.deepEqual(node.inner.kubelet.pressures(), ['DiskPressure']);
+    assert.deepEqual(node.inner.kubelet.control.pressures(), ['DiskPressure']);
     await recovers(node, 'large');
     assert.ok(isRunning(node.status('small')));
 
@@ -216,7 +216,7 @@ while true; do ${time} >>/shared/alive; sleep 0.05; done`,
             String.raw`Container main was using \d+\w*, request is 5Mi, has larger consumption of memory\. $`,
         ),
       );
-      assert.deepEqual(node.inner.kubelet.pressures(), ['MemoryPressure']);
+      assert.deepEqual(node.inner.kubelet.control.pressures(), ['MemoryPressure']);
       await recovers(node, 'greedy');
       for (const name of ['guaranteed', 'modest']) assert.ok(isRunning(node.status(name)), name);
     });

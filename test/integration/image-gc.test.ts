@@ -44,7 +44,7 @@ describe('images nobody uses', { timeout: 600_000, skip: skipReason() }, () => {
   });
 
   const gc = () => {
-    const { imageGc } = node.kubelet;
+    const { imageGc } = node.kubelet.runtime;
     assert.ok(imageGc);
     return imageGc;
   };
@@ -69,7 +69,7 @@ describe('images nobody uses', { timeout: 600_000, skip: skipReason() }, () => {
       true,
     ]);
     assert.ok(
-      node.kubelet.node
+      node.kubelet.state.node
         .story()
         .entries.some((entry) => 'reason' in entry && entry.reason === 'FreeDiskSpaceFailed'),
     );

@@ -313,7 +313,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       };
       const runs = (restarts: number) =>
         eventually('the static pod to run', async () => {
-          const [main] = kubelet.statuses.getPodStatus(podUid(uid))?.containerStatuses ?? [];
+          const [main] = kubelet.state.statuses.getPodStatus(podUid(uid))?.containerStatuses ?? [];
           return main?.restartCount === restarts && main.state?.running !== undefined ? true : undefined;
         });
       await write(runtime.image);

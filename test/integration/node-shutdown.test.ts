@@ -59,12 +59,12 @@ describe('a machine that shuts down', { skip: skipReason() || busSkipReason(), t
     const { reason } = await node.is('late', 'refused', ({ phase }) => phase === 'Failed');
     assert.equal(reason, 'NodeShutdown');
     const { kubelet } = node.inner;
-    assert.equal(kubelet.shutdown?.problem(), 'node is shutting down');
-    const told = kubelet.node.story().entries.map((entry) => ('reason' in entry ? entry.reason : ''));
+    assert.equal(kubelet.control.shutdown?.problem(), 'node is shutting down');
+    const told = kubelet.state.node.story().entries.map((entry) => ('reason' in entry ? entry.reason : ''));
     assert.equal(told.filter((each) => each === 'Shutdown').length, 1);
     logind.prepareForShutdown(false);
     await locks(1);
-    assert.equal(kubelet.shutdown?.problem(), undefined);
+    assert.equal(kubelet.control.shutdown?.problem(), undefined);
     node.add('after', { containers: { main: {} } });
     await node.running('after');
   });

@@ -179,7 +179,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     const lateMs: number[] = [];
     for (const ready of [false, true, false, true]) {
       let changedMs: number | undefined;
-      using _listener = node.kubelet.statuses.onChange(({ pod, after: now }) => {
+      using _listener = node.kubelet.state.statuses.onChange(({ pod, after: now }) => {
         if (pod.metadata.name.startsWith('flip-') && isReady(now) === ready) changedMs ??= performance.now();
       });
       const from = answers.length;
@@ -209,7 +209,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     });
     await node.podIs('web', 'ready', isReady);
     const uid = node.pod('web')?.metadata.uid ?? '';
-    const page = () => node.kubelet.probes.metrics.expose(signal);
+    const page = () => node.kubelet.runtime.probes.metrics.expose(signal);
     await node.podIs('web', 'asked by both', () =>
       ['http', 'tcp'].every((kind) =>
         answers.some(({ question }) => question.podUid === uid && question.action.kind === kind),
@@ -245,7 +245,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
       /^Readiness probe failed: command timed out: .* timed out after 1s/,
     );
     assert.match(told()[1]?.message ?? '', /of an earlier probe still runs \(2\/3\)$/);
-    assert.equal(node.kubelet.held()['probes.commands'], 1);
+    assert.equal(node.kubelet.endpoints.held()['probes.commands'], 1);
     assert.equal(main(node.pod('held')?.status ?? {})?.ready, false);
     await node.take('held');
   });
@@ -297,7 +297,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.stop();
     await node.start();
     const seen = new Set<string>();
-    using _listener = node.kubelet.statuses.onChange(({ pod, after: now }) => {
+    using _listener = node.kubelet.state.statuses.onChange(({ pod, after: now }) => {
       if (main(now)?.state?.running !== undefined)
         seen.add(`${pod.metadata.name.split('-')[0]} ${main(now)?.started} ${isReady(now)}`);
     });
@@ -313,7 +313,9 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
   it('remembers nothing of pods that are gone', async () => {
     await node.clear();
     const probesHeld = () =>
-      Object.entries(node.kubelet.held()).filter(([room, count]) => room.startsWith('probes') && count !== 0);
+      Object.entries(node.kubelet.endpoints.held()).filter(
+        ([room, count]) => room.startsWith('probes') && count !== 0,
+      );
     const end = performance.now() + 120_000;
     while (probesHeld().length > 0 && performance.now() < end)
       await new Promise((resolve) => setTimeout(resolve, 50));

@@ -270,7 +270,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
   it('groups of the image, unless the pod wants none of them', async () => {
     assert.ok(readFacts(await node.printed('merged')).groups.includes('5555'));
     const { status } = await node.podIs('strict', 'decided', ({ phase = 'Pending' }) => phase !== 'Pending');
-    if (node.kubelet.runtimeState.abilities.strictGroups) {
+    if (node.kubelet.state.runtimeState.abilities.strictGroups) {
       assert.deepEqual(readFacts(await node.printed('strict')).groups, ['1235']);
       return;
     }
@@ -306,7 +306,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
       },
     });
     await eventually('both manifests to be refused', async () => {
-      const fields = node.kubelet.sourceProblems().map(({ field }) => field);
+      const fields = node.kubelet.endpoints.sourceProblems().map(({ field }) => field);
       const refused = fields.filter((field) => field.endsWith('seccompProfile.localhostProfile'));
       return refused.length === 2 ? true : undefined;
     });

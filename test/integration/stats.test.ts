@@ -68,7 +68,10 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
         ),
       );
     await node.podIs('still', 'running', ({ phase }) => phase === 'Running');
-    const [opened, shown] = [await node.kubelet.statistics.provider(), await node.kubelet.statistics.pages()];
+    const [opened, shown] = [
+      await node.kubelet.runtime.statistics.provider(),
+      await node.kubelet.runtime.statistics.pages(),
+    ];
     assert.ok(opened && shown);
     [provider, pages] = [opened, shown];
     // Rates come from two looks, and layers are counted by the runtime now and then.
@@ -209,7 +212,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     const layout = await detectCgroupLayout(host);
     const pod = node.pod('still');
     assert.ok(pod);
-    const path = node.kubelet.cgroupOf(pod);
+    const path = node.kubelet.endpoints.cgroupOf(pod);
     const [file, scale] =
       layout.version === 2
         ? [join(layout.root, path, 'cpu.stat'), 1_000]
@@ -365,7 +368,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
   async function everyPage(): Promise<readonly (readonly [string, string])[]> {
     return [
       ['kubelet_running_pods', await metrics.expose(signal)],
-      ['prober_probe_total', await node.kubelet.probes.metrics.expose(signal)],
+      ['prober_probe_total', await node.kubelet.runtime.probes.metrics.expose(signal)],
       ['container_cpu_usage_seconds_total', await pages.resourceMetrics(signal)],
       ['container_memory_working_set_bytes', await pages.cadvisorMetrics(signal)],
     ];

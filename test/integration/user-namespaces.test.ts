@@ -34,7 +34,7 @@ describe('pods with users of their own', { skip: skipReason() }, () => {
     await chmod(node.path(), 0o711);
     await node.put({ one: podWith(), two: podWith('Unmasked') });
     await node.podIs('one', 'seen', () => true);
-    const can = node.kubelet.runtimeState.abilities.handlers.get('')?.userNamespaces === true;
+    const can = node.kubelet.state.runtimeState.abilities.handlers.get('')?.userNamespaces === true;
     if (!can) unable = 'the runtime has no user namespaces';
   });
 
@@ -98,13 +98,13 @@ describe('pods with users of their own', { skip: skipReason() }, () => {
     await node.take('one');
     await eventually('the pod to be gone', async () => (node.pod('one') === undefined ? true : undefined));
     await eventually('its users to be free', async () =>
-      node.kubelet.held()['users'] === 2 ? true : undefined,
+      node.kubelet.endpoints.held()['users'] === 2 ? true : undefined,
     );
     await node.put({ four: podWith() });
     await log('four', 'main');
     assert.equal(await firstOf('four'), before[0]);
     await node.clear();
-    assert.equal(node.kubelet.held()['users'], 0);
+    assert.equal(node.kubelet.endpoints.held()['users'], 0);
   });
 
   /** As the machine sees the first process of the pod's container. */

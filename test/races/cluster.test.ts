@@ -69,9 +69,9 @@ it('pods of an API that does not answer at the start are started from their copi
   await using _node = node;
   assert.deepEqual(node.running(uid), []);
   await node.runs(uid, 60_000);
-  assert.equal(node.kubelet.config.isReady('api'), false);
+  assert.equal(node.kubelet.state.config.isReady('api'), false);
   node.cluster.api.comeBack();
-  await node.until('the API is heard', () => node.kubelet.config.isReady('api'));
+  await node.until('the API is heard', () => node.kubelet.state.config.isReady('api'));
   await node.pass(30_000);
   assert.deepEqual(node.running(uid), ['app']);
   node.cluster.delete('web', undefined);

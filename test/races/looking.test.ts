@@ -86,9 +86,9 @@ it('relist that started before sync end: must not release the worker', async () 
   assert.ok(held > 0, 'no relist began during the sync');
   early.resolve();
   const pod = node.podOf('web');
-  node.kubelet.workers.updatePod({ updateType: 'sync', pod });
+  node.kubelet.control.workers.updatePod({ updateType: 'sync', pod });
   await node.pass(5_000);
-  assert.equal(node.kubelet.pleg.cache.isAwaited(uid), true);
+  assert.equal(node.kubelet.runtime.pleg.cache.isAwaited(uid), true);
   assert.equal(node.calls.filter(({ method }) => method === 'createContainer').length, 1);
   late.resolve();
   await node.pass(20_000);
@@ -102,14 +102,14 @@ it('PLEG queue full: state converges', async () => {
   const quiet = await node.runsStatic('quiet', manifest('quiet'));
   // The loop does not come to take events, and they pile up.
   const stuck = Promise.withResolvers<void>();
-  const next = node.kubelet.pleg.nextEvent.bind(node.kubelet.pleg);
-  node.kubelet.pleg.nextEvent = async (signal) => {
+  const next = node.kubelet.runtime.pleg.nextEvent.bind(node.kubelet.runtime.pleg);
+  node.kubelet.runtime.pleg.nextEvent = async (signal) => {
     await stuck.promise;
     return await next(signal);
   };
   for (let event = 0; event < 1_100; event++) {
-    node.kubelet.pleg.requestReinspect(noisy);
-    await node.until('it was looked at', () => node.kubelet.pleg.remembered.looks === 0);
+    node.kubelet.runtime.pleg.requestReinspect(noisy);
+    await node.until('it was looked at', () => node.kubelet.runtime.pleg.remembered.looks === 0);
     await node.pass(15);
   }
   crash(node, quiet);
@@ -128,7 +128,7 @@ it('PLEG queue full: state converges', async () => {
 it('on-demand relist of a vanished pod: logged; global relist deletes it', async () => {
   await using node = await RaceNode.start();
   const uid = await node.runsStatic('web', manifest('web'));
-  await node.until('events are relied on', () => node.kubelet.pleg.eventTrust === 'trusted');
+  await node.until('events are relied on', () => node.kubelet.runtime.pleg.eventTrust === 'trusted');
   node.world.setFaults(deaf, 'no event arrives');
   const [sandbox] = node.world.runtime.sandboxes();
   const thief = node.behindTheBack();
@@ -136,11 +136,11 @@ it('on-demand relist of a vanished pod: logged; global relist deletes it', async
   await node.settled(thief.stopPodSandbox({ podSandboxId: sandbox?.id ?? '' }, signal));
   await node.settled(thief.removePodSandbox({ podSandboxId: sandbox?.id ?? '' }, signal));
   thief.close();
-  assert.equal(node.kubelet.pleg.cache.get(uid).containers[0]?.state, 'running');
-  node.kubelet.pleg.requestRelist(uid);
+  assert.equal(node.kubelet.runtime.pleg.cache.get(uid).containers[0]?.state, 'running');
+  node.kubelet.runtime.pleg.requestRelist(uid);
   await node.until(
     'it is gone from the cache',
-    () => node.kubelet.pleg.cache.get(uid).sandboxes.length === 0,
+    () => node.kubelet.runtime.pleg.cache.get(uid).sandboxes.length === 0,
     1_000,
   );
   assert.equal(node.logged('not in the runtime any more'), 1);
@@ -165,7 +165,7 @@ it('inspect fails for one pod repeatedly: others advance; its worker gets `Faile
   await node.until('its worker is told', () => node.events(sick).includes('FailedSync'), 95_000);
   await node.pass(30_000);
   assert.deepEqual(node.running(sick), []);
-  assert.equal(node.kubelet.pleg.problem(), undefined);
+  assert.equal(node.kubelet.runtime.pleg.problem(), undefined);
   node.world.setFaults(undefined, 'none');
   await startedAgain(node, sick, 16_000);
 });
@@ -174,7 +174,7 @@ it('wall clock jumps +-1h: no stuck or skipped sync', async () => {
   await using node = await RaceNode.start();
   const steady = await node.runsStatic('steady', manifest('steady'));
   const looping = await node.runsStatic('looping', manifest('looping', { runMs: 2_000, exitCode: 1 }));
-  const { workers } = node.kubelet;
+  const { workers } = node.kubelet.control;
   const synced = new Set<PodUid>();
   const update = workers.updatePod.bind(workers);
   workers.updatePod = (options) => {
@@ -194,10 +194,10 @@ it('wall clock jumps +-1h: no stuck or skipped sync', async () => {
     synced.clear();
     await node.until(
       'all are synced again',
-      () => node.kubelet.pods.getPods().every(({ metadata }) => synced.has(metadata.uid)),
+      () => node.kubelet.state.pods.getPods().every(({ metadata }) => synced.has(metadata.uid)),
       92_000,
     );
     assert.equal(node.phase(steady), 'Running');
-    assert.equal(node.kubelet.problems().length, 0);
+    assert.equal(node.kubelet.control.problems().length, 0);
   }
 });

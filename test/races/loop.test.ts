@@ -38,7 +38,7 @@ it('pod arrives after cgroup snapshot: its cgroup survives', async () => {
   snapshot = Promise.withResolvers();
   await node.until('a snapshot is on its way', () => held > 0, 2_500);
   node.write('new', manifest('new'));
-  const { queries } = node.kubelet.workers;
+  const { queries } = node.kubelet.control.workers;
   await node.until('the old one has ended', () => queries.shouldPodBeFinished(uid), 5_000);
   const begun = await node.uidOf('new');
   await node.until('the new one has a cgroup', () => cgroupOf(begun).length === 1, 5_000);
@@ -62,7 +62,7 @@ it('pod arrives after cgroup snapshot: its cgroup survives', async () => {
 
 it('worker throws: retried, others unaffected', async () => {
   await using node = await RaceNode.start();
-  const { statuses } = node.kubelet;
+  const { statuses } = node.kubelet.state;
   const set = statuses.setPodStatus.bind(statuses);
   let thrown = 0;
   statuses.setPodStatus = (pod, status) => {
@@ -86,7 +86,7 @@ it('1000 pods in one SET: creation order, no starvation', async () => {
     settings: { apiPods: 'expected', maxPods: 2_000 },
     rules: 'unchecked',
   });
-  const { workers } = node.kubelet;
+  const { workers } = node.kubelet.control;
   const created: string[] = [];
   const update = workers.updatePod.bind(workers);
   workers.updatePod = (options) => {
@@ -142,7 +142,7 @@ it('runtime list fails mid-housekeeping: nothing deleted', async () => {
   });
   // Once the kubelet works at all, lists begin to fail: nobody wants the pod, but nobody knows what is left of it either.
   failing = false;
-  await node.until('it works', () => node.kubelet.problems().length === 0, 10_000);
+  await node.until('it works', () => node.kubelet.control.problems().length === 0, 10_000);
   failing = true;
   const before = node.calls.length;
   await node.pass(20_000);

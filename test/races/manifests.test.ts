@@ -129,7 +129,9 @@ it('empty, binary, 11 MiB, wrong kind, no name, long name, BOM, CRLF: logged, ot
   await node.until('the unusual ones run', () => running(node) === 'dos marked well', 5_000);
   await node.pass(65_000);
   const told = (name: string) => node.logged(`${manifestDirectory}/${name}.yaml`);
-  const problems = node.kubelet.sourceProblems().map(({ path }) => path.replace(`${manifestDirectory}/`, ''));
+  const problems = node.kubelet.endpoints
+    .sourceProblems()
+    .map(({ path }) => path.replace(`${manifestDirectory}/`, ''));
   for (const name of Object.keys(bad)) {
     assert.equal(told(name), 1, `${name} was told ${told(name)} times`);
     assert.ok(problems.includes(`${name}.yaml`), `${name} is no problem`);
@@ -146,6 +148,6 @@ it('empty, binary, 11 MiB, wrong kind, no name, long name, BOM, CRLF: logged, ot
   for (const name of Object.keys(bad)) node.remove(name);
   node.write('well', manifest('well'));
   await node.pass(25_000);
-  assert.deepEqual(node.kubelet.sourceProblems(), []);
+  assert.deepEqual(node.kubelet.endpoints.sourceProblems(), []);
   assert.equal(node.of(well, 'container-started', 'container-exited').length, 1);
 });

@@ -17,7 +17,7 @@ async function withStatic(): Promise<{ readonly node: RaceNode; readonly pod: Po
 }
 
 function translations(node: RaceNode): readonly [mirror: string, pod: string][] {
-  return [...node.kubelet.pods.getUidTranslations().mirrorToPod];
+  return [...node.kubelet.state.pods.getUidTranslations().mirrorToPod];
 }
 
 it('mirror deleted, grace 30 and 0; stale mirror event: new UID once, no ping-pong, containers untouched', async () => {
@@ -26,7 +26,10 @@ it('mirror deleted, grace 30 and 0; stale mirror event: new UID once, no ping-po
     await using node = started;
     const before = node.of(uid).length;
     const updates: string[] = [];
-    const { workers, pods } = node.kubelet;
+    const {
+      control: { workers },
+      state: { pods },
+    } = node.kubelet;
     const update = workers.updatePod.bind(workers);
     workers.updatePod = (options) => {
       if (options.updateType === 'update') updates.push(options.mirrorPod?.metadata.uid ?? 'none');
@@ -52,20 +55,20 @@ it('mirror deleted, grace 30 and 0; stale mirror event: new UID once, no ping-po
     assert.equal(node.of(uid).length, before, 'the pod was touched');
     assert.deepEqual(node.running(uid), ['app']);
     assert.equal(workers.remembered.pods, 1);
-    assert.equal(node.kubelet.statuses.size, 1);
+    assert.equal(node.kubelet.state.statuses.size, 1);
   }
 });
 
 it('mirror before/after its static pod: translated both ways', async () => {
   const { node: after, pod, uid } = await withStatic();
   await using node = after;
-  const { pods } = node.kubelet;
+  const { pods } = node.kubelet.state;
   assert.equal(pods.getUidTranslations().podToMirror.get(uid), '');
   await node.api(mirrorOf(pod, 'mirror-1'));
   await node.pass(500);
   assert.equal(pods.translatePodUid(podUid('mirror-1')), uid);
   assert.equal(pods.getUidTranslations().podToMirror.get(uid), 'mirror-1');
-  assert.equal(node.kubelet.workers.activePod(uid)?.mirrorPod?.metadata.uid, 'mirror-1');
+  assert.equal(node.kubelet.control.workers.activePod(uid)?.mirrorPod?.metadata.uid, 'mirror-1');
   assert.equal(node.phase(podUid('mirror-1')), 'Running');
 
   // A kubelet that starts anew may hear of the mirror first.
@@ -73,15 +76,15 @@ it('mirror before/after its static pod: translated both ways', async () => {
   await node.restartKubelet();
   await node.api(mirrorOf(pod, 'mirror-1'));
   await node.pass(5_000);
-  const again = node.kubelet.pods;
+  const again = node.kubelet.state.pods;
   assert.equal(again.translatePodUid(podUid('mirror-1')), 'mirror-1');
-  assert.deepEqual(node.kubelet.workers.remembered.pods, 0);
+  assert.deepEqual(node.kubelet.control.workers.remembered.pods, 0);
   node.world.manifests.fail('/etc/kubeling/manifests', undefined);
   await node.until('the static pod is there', () => again.getPodByUid(uid) !== undefined);
   await node.pass(2_000);
   assert.equal(again.translatePodUid(podUid('mirror-1')), uid);
   assert.equal(again.getUidTranslations().podToMirror.get(uid), 'mirror-1');
-  assert.equal(node.kubelet.workers.activePod(uid)?.mirrorPod?.metadata.uid, 'mirror-1');
+  assert.equal(node.kubelet.control.workers.activePod(uid)?.mirrorPod?.metadata.uid, 'mirror-1');
   assert.equal(node.of(uid, 'container-started', 'container-exited').length, 1);
 
   // What a static pod that is gone still has to say belongs to its mirror; that ends with the mirror.
@@ -105,7 +108,10 @@ it('two API pods, one name, old force-deleted: tracked by UID; exec/logs hit the
   await node.api(apiPod('db', 'uid-new', stubborn));
   await node.runs('uid-new', 2_000);
   assert.deepEqual([node.running('uid-old'), node.running('uid-new')], [['app'], ['app']]);
-  const { pods, workers, statuses } = node.kubelet;
+  const {
+    control: { workers },
+    state: { pods, statuses },
+  } = node.kubelet;
   assert.equal(pods.getPodByName('default', 'db')?.metadata.uid, 'uid-new');
   assert.ok(workers.queries.isPodTerminationRequested(podUid('uid-old')));
   assert.ok(!workers.queries.isPodTerminationRequested(podUid('uid-new')));

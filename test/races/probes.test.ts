@@ -33,11 +33,11 @@ function probed(fields: Partial<Container>, name = 'web'): string {
 }
 
 function containerOf(node: RaceNode, uid: PodUid): ContainerStatus | undefined {
-  return node.kubelet.statuses.getPodStatus(uid)?.containerStatuses?.[0];
+  return node.kubelet.state.statuses.getPodStatus(uid)?.containerStatuses?.[0];
 }
 
 function readyOf(node: RaceNode, uid: PodUid): string | undefined {
-  const { conditions = [] } = node.kubelet.statuses.getPodStatus(uid) ?? {};
+  const { conditions = [] } = node.kubelet.state.statuses.getPodStatus(uid) ?? {};
   return conditions.find(({ type }) => type === 'Ready')?.status;
 }
 
@@ -150,7 +150,7 @@ it('a restart of the kubelet changes no readiness until a probe says otherwise',
     const begun = node.kubeletStarted.bind(node);
     node.kubeletStarted = (life) => {
       begun(life);
-      life.kubelet.statuses.onChange(({ uid, after }) => {
+      life.kubelet.state.statuses.onChange(({ uid, after }) => {
         const [status] = after.containerStatuses ?? [];
         if (status?.state?.running !== undefined)
           seen.add(`${uid === well ? 'well' : 'ill'} ${status.started} ${status.ready}`);
@@ -198,7 +198,9 @@ it('a pod that ends is not killed by its probes, and nothing of them is left', a
   await node.becomesClean(30_000);
   await node.pass(10_000);
   assert.deepEqual(
-    Object.entries(node.kubelet.held()).filter(([room, count]) => room.startsWith('probes') && count !== 0),
+    Object.entries(node.kubelet.endpoints.held()).filter(
+      ([room, count]) => room.startsWith('probes') && count !== 0,
+    ),
     [],
   );
 });
@@ -236,12 +238,12 @@ it('a restart of the kubelet takes readiness of API pods from what they were pub
   const web = apiPod('web', uid, { spec: { containers: [{ ...container, startupProbe: probe }] } });
   node.api(web);
   await node.until('it is ready', () => readyOf(node, uid) === 'True');
-  const status = node.kubelet.statuses.getPodStatus(uid) ?? {};
+  const status = node.kubelet.state.statuses.getPodStatus(uid) ?? {};
   state.answer = () => ({ is: 'error' });
   await node.restartKubelet();
   node.api({ ...web, status });
   const seen = new Set<string | undefined>();
-  node.kubelet.statuses.onChange(({ after }) => seen.add(`${after.containerStatuses?.[0]?.ready}`));
+  node.kubelet.state.statuses.onChange(({ after }) => seen.add(`${after.containerStatuses?.[0]?.ready}`));
   await node.pass(30_000);
   assert.deepEqual([...seen], ['true']);
   assert.equal(containerOf(node, uid)?.restartCount, 0);

@@ -128,7 +128,7 @@ export class RaceNode implements Witness, AsyncDisposable {
 
   /** What the API has now. */
   api(...pods: readonly Pod[]): void {
-    this.kubelet.config.set('api', pods);
+    this.kubelet.state.config.set('api', pods);
   }
 
   async pass(ms: number): Promise<void> {
@@ -156,7 +156,7 @@ export class RaceNode implements Witness, AsyncDisposable {
 
   /** The pod of that name that is wanted now. */
   podOf(name: string): Pod | undefined {
-    const { pods } = this.kubelet;
+    const { pods } = this.kubelet.state;
     return pods.getPodByFullName(`${name}-${nodeName}_default` as PodFullName);
   }
 
@@ -208,17 +208,17 @@ export class RaceNode implements Witness, AsyncDisposable {
 
   /** The reasons of the pod's events, each time one is told. */
   events(uid: string): readonly string[] {
-    return this.kubelet.flights
+    return this.kubelet.state.flights
       .find(uid)
       .flatMap(({ entries }) => entries.flatMap((entry) => (entry.is === 'event' ? [entry.reason] : [])));
   }
 
   phase(uid: PodUid): string | undefined {
-    return this.kubelet.statuses.getPodStatus(uid)?.phase;
+    return this.kubelet.state.statuses.getPodStatus(uid)?.phase;
   }
 
   restartCount(uid: PodUid): number | undefined {
-    return this.kubelet.statuses.getPodStatus(uid)?.containerStatuses?.[0]?.restartCount;
+    return this.kubelet.state.statuses.getPodStatus(uid)?.containerStatuses?.[0]?.restartCount;
   }
 
   /** What was logged, as text. */

@@ -16,7 +16,7 @@ it('a pod that asks for a forbidden sysctl is refused before anything of it is m
   node.write('good', manifest('good', withSysctl('kernel.msgmax')));
   const [bad, good] = [await node.uidOf('bad'), await node.uidOf('good')];
   await node.runs(good);
-  const status = node.kubelet.statuses.getPodStatus(bad);
+  const status = node.kubelet.state.statuses.getPodStatus(bad);
   assert.deepEqual(
     [status?.phase, status?.reason, status?.message],
     ['Failed', 'SysctlForbidden', 'Pod was rejected: forbidden sysctl: "kernel.sem" not allowlisted'],
@@ -37,7 +37,7 @@ it('a pod that wants users or a runtime class of its own waits, and says why', a
     await node.until(`${name} is refused`, () => node.events(uid).includes('FailedCreatePodSandBox'));
     assert.equal(node.phase(uid), 'Pending');
     assert.deepEqual(node.of(uid), []);
-    assert.match(JSON.stringify(node.kubelet.flights.find(uid)), why);
+    assert.match(JSON.stringify(node.kubelet.state.flights.find(uid)), why);
   }
 });
 
@@ -79,7 +79,7 @@ it('a pod that ends for another one while it waits itself is over', async () => 
   node.api(ended, waiting, asking('vital', { priority: 2_000_000_000 }));
   await node.runs('uid-vital');
   await node.pass(60_000);
-  const status = node.kubelet.statuses.getPodStatus(podUid('uid-waiting'));
+  const status = node.kubelet.state.statuses.getPodStatus(podUid('uid-waiting'));
   assert.deepEqual([status?.phase, status?.reason], ['Failed', 'Preempting']);
   assert.deepEqual(node.events('uid-waiting'), ['Preempting']);
 });

@@ -58,7 +58,7 @@ it('restart: terminal + deletionTimestamp; inadmissible + deleted: API object go
     metadata: { creationTimestamp: '2025-12-31T04:00:00Z' },
   });
   await node.api(keeper, ended, second, refused, refusedFirst);
-  const { statuses } = node.kubelet;
+  const { statuses } = node.kubelet.state;
   // What is finished here is what a writer of statuses removes from the API.
   const isOver = (uid: string) => statuses.isFinished(uid as PodUid);
   await node.until('both may go', () => isOver('uid-job') && isOver('uid-late'), 10_000);
@@ -96,7 +96,7 @@ it('force-deleted while kubelet down: containers and mirror gone', async () => {
   await node.api(stays, mirror);
   await node.becomesClean(30_000, 'uid-stays');
   assert.deepEqual([node.running('uid-gone'), node.running(uid)], [[], []]);
-  const { pods } = node.kubelet;
+  const { pods } = node.kubelet.state;
   assert.deepEqual(pods.getPodsAndMirrorPods().orphanedMirrors, ['etcd-node_default']);
   await node.api(stays);
   await node.pass(2_000);

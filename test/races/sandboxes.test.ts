@@ -23,7 +23,7 @@ it('kill while RunPodSandbox is under way: no sandbox is left, whatever the runt
     const uid = await node.uidOf('web');
     await node.pass(300);
     node.remove('web');
-    await node.until('the pod is over', () => !node.kubelet.workers.knows(uid), 30_000);
+    await node.until('the pod is over', () => !node.kubelet.control.workers.knows(uid), 30_000);
     await node.pass(90_000);
     const { sandboxes, containers, names, addresses } = node.world.runtime.held();
     assert.deepEqual([sandboxes, containers, names, addresses], [0, 0, 0, 0], fault.kind);
@@ -39,7 +39,7 @@ it('a pod is told its address, and that its containers may start, before the fir
   const uid = await node.uidOf('web');
   await node.until('it has a sandbox', () => node.of(uid, 'sandbox-started').length > 0);
   await node.pass(1_000);
-  const status = node.kubelet.statuses.getPodStatus(uid);
+  const status = node.kubelet.state.statuses.getPodStatus(uid);
   const ready = status?.conditions?.find(({ type }) => type === 'PodReadyToStartContainers');
   assert.equal(ready?.status, 'True');
   assert.match(status?.podIP ?? '', /^\d+\.\d+\.\d+\.\d+$/);

@@ -30,7 +30,7 @@ it('300 edits in 30s during a 20s grace: only the last starts, no overlap, other
   const { first, last, started } = await editOften(slow, 100);
   assert.deepEqual([started.at(0), started.at(-1), started.length], [first, last, 3]);
   await slow.pass(5_000);
-  assert.deepEqual(slow.kubelet.workers.remembered, { pods: 1, names: 1, loops: 0 });
+  assert.deepEqual(slow.kubelet.control.workers.remembered, { pods: 1, names: 1, loops: 0 });
   assert.ok(await slow.isClean(last));
 });
 
@@ -40,7 +40,7 @@ it('rm + identical recreate in grace: same UID reruns, restartCount 1', async ()
   const uid = await node.runsStatic('web', text);
   node.remove('web');
   await node.pass(2_000);
-  assert.ok(node.kubelet.workers.queries.isPodTerminationRequested(uid));
+  assert.ok(node.kubelet.control.workers.queries.isPodTerminationRequested(uid));
   node.write('web', text);
   await node.until('it has ended', () => node.running(uid).length === 0, 6_000);
   await node.runs(uid, 5_000);
@@ -58,9 +58,9 @@ it('fixed `metadata.uid`, image edited: in-place UPDATE', async () => {
   await node.pass(1_000);
   assert.equal(node.of(uid, 'sandbox-started').length, 1);
   assert.equal(node.restartCount(uid), 1);
-  const [status] = node.kubelet.statuses.getPodStatus(uid)?.containerStatuses ?? [];
+  const [status] = node.kubelet.state.statuses.getPodStatus(uid)?.containerStatuses ?? [];
   assert.equal(status?.image, images.pulled);
-  assert.equal(node.kubelet.workers.remembered.pods, 1);
+  assert.equal(node.kubelet.control.workers.remembered.pods, 1);
 });
 
 it('static pod killed while waiting for its name: finished, no runtime call', async () => {
@@ -71,13 +71,13 @@ it('static pod killed while waiting for its name: finished, no runtime call', as
   const second = await node.uidOf('web');
   assert.notEqual(second, first);
   assert.ok(
-    node.kubelet.flights
+    node.kubelet.state.flights
       .find(second)
       .some(({ entries }) => entries.some((one) => 'outcome' in one && one.outcome === 'waiting')),
   );
   node.remove('web');
   await node.pass(200);
-  assert.ok(node.kubelet.workers.queries.shouldPodBeFinished(second));
+  assert.ok(node.kubelet.control.workers.queries.shouldPodBeFinished(second));
   assert.deepEqual(node.running(first), ['app']);
   await node.becomesClean(30_000);
   assert.deepEqual(node.of(second), []);
@@ -95,9 +95,9 @@ it('same full name from file and http: second waits, then starts', async () => {
   const fromUrl = await node.uidOf('web');
   await node.runs(fromUrl);
   node.write('web', manifest('web', { revision: 7 }));
-  await node.until('both are wanted', () => node.kubelet.pods.getPods().length === 2);
+  await node.until('both are wanted', () => node.kubelet.state.pods.getPods().length === 2);
   const fromFile =
-    node.kubelet.pods
+    node.kubelet.state.pods
       .getPods()
       .map(({ metadata }) => metadata.uid)
       .find((uid) => uid !== fromUrl) ?? '';

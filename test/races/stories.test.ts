@@ -5,7 +5,7 @@ import { manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 
 function story(node: RaceNode, key: string): readonly string[] {
-  return node.kubelet.flights.find(key).flatMap(({ entries }) => entries.map(({ message }) => message));
+  return node.kubelet.state.flights.find(key).flatMap(({ entries }) => entries.map(({ message }) => message));
 }
 
 it('the story of a pod says no more than was checked, and where its sandbox is', async () => {
@@ -46,7 +46,7 @@ it('the directory of manifests being gone is an event of the node, and a note wh
   await node.becomesClean(60_000);
   node.world.manifests.makeDirectory(manifestDirectory);
   await node.pass(5_000);
-  const told = node.kubelet.node
+  const told = node.kubelet.state.node
     .story()
     .entries.map(({ message }) => message)
     .filter((message) => message.startsWith(manifestDirectory));
@@ -64,8 +64,8 @@ it('who asks for a pod hears of the problems of its own manifest', async () => {
   node.write('nonsense', '[');
   await node.pass(5_000);
   const files = (key: string) =>
-    node.kubelet.sourceProblemsOf(key).map(({ path }) => path.split('/').at(-1)?.split('.')[0]);
-  assert.equal(new Set(node.kubelet.sourceProblems().map(({ path }) => path)).size, 3);
+    node.kubelet.endpoints.sourceProblemsOf(key).map(({ path }) => path.split('/').at(-1)?.split('.')[0]);
+  assert.equal(new Set(node.kubelet.endpoints.sourceProblems().map(({ path }) => path)).size, 3);
   assert.deepEqual([...new Set(files('web'))], ['web']);
   assert.deepEqual([...new Set(files('bad'))].sort(), ['bad', 'nonsense']);
 });

@@ -39,7 +39,7 @@ it('kill then sync before the worker wakes: kill not forgotten', async () => {
   await node.api(pod);
   await node.runs('uid-web');
   await node.pass(1_000);
-  const { workers } = node.kubelet;
+  const { workers } = node.kubelet.control;
   workers.updatePod({ updateType: 'kill', pod });
   workers.updatePod({ updateType: 'sync', pod });
   assert.ok(workers.queries.isPodTerminationRequested(pod.metadata.uid));
@@ -56,7 +56,10 @@ it('evict, shorter delete, longer override: grace only shrinks, last statusFn wi
   await node.api(pod);
   await node.runs('uid-web');
   await node.pass(1_000);
-  const { workers, statuses } = node.kubelet;
+  const {
+    control: { workers },
+    state: { statuses },
+  } = node.kubelet;
   const startMs = node.nowMs;
   workers.updatePod({ updateType: 'kill', pod, kill: { evict: true, statusFn: failedAs('Evicted') } });
   await node.pass(2_000);
@@ -83,8 +86,8 @@ it('create for a terminating UID: no second worker', async () => {
   await node.pass(1_000);
   await node.api(pod);
   await node.pass(1_000);
-  assert.equal(node.kubelet.workers.remembered.pods, 1);
-  assert.ok(node.kubelet.workers.queries.isPodTerminationRequested(pod.metadata.uid));
+  assert.equal(node.kubelet.control.workers.remembered.pods, 1);
+  assert.ok(node.kubelet.control.workers.queries.isPodTerminationRequested(pod.metadata.uid));
   assert.equal(node.of('uid-web', 'container-started').length, 1);
   await node.until('it runs anew', () => node.of('uid-web', 'container-started').length === 2);
   const [ended, begun] = [
@@ -92,7 +95,7 @@ it('create for a terminating UID: no second worker', async () => {
     node.of('uid-web', 'container-started')[1],
   ];
   assert.ok((ended?.atMs ?? 0) < (begun?.atMs ?? 0));
-  assert.equal(node.kubelet.workers.remembered.pods, 1);
+  assert.equal(node.kubelet.control.workers.remembered.pods, 1);
 });
 
 it('evict races natural completion: a published terminal phase never flips', async () => {
@@ -101,16 +104,16 @@ it('evict races natural completion: a published terminal phase never flips', asy
     await using node = await RaceNode.start(apiPods);
     const pod = apiPod('job', 'uid-job', { restartPolicy: 'Never', runMs: 3_000 });
     const published: (string | undefined)[] = [];
-    node.kubelet.statuses.onChange(({ after }) => published.push(after.phase));
+    node.kubelet.state.statuses.onChange(({ after }) => published.push(after.phase));
     await node.api(pod);
     const startedMs = await node.runs('uid-job').then(() => node.nowMs);
     await node.pass(startedMs + 3_000 + offsetMs - node.nowMs);
-    node.kubelet.workers.updatePod({
+    node.kubelet.control.workers.updatePod({
       updateType: 'kill',
       pod,
       kill: { evict: true, statusFn: failedAs('Evicted') },
     });
-    await node.until('it is over', () => node.kubelet.statuses.isFinished(pod.metadata.uid));
+    await node.until('it is over', () => node.kubelet.state.statuses.isFinished(pod.metadata.uid));
     const ends = new Set(published.filter((phase) => phase === 'Failed' || phase === 'Succeeded'));
     assert.equal(ends.size, 1, `${offsetMs} ms: ${published.join(', ')}`);
     for (const end of ends) phases.add(end ?? '');
@@ -136,7 +139,7 @@ it('activeDeadline passes while the worker is busy: Failed/DeadlineExceeded, kil
   await node.until('it has stopped', () => node.running(uid).length === 0);
   assert.ok(node.nowMs - failedMs > 6_000 && node.nowMs - failedMs < 12_000);
   busy.resolve();
-  const { reason, message } = node.kubelet.statuses.getPodStatus(uid) ?? {};
+  const { reason, message } = node.kubelet.state.statuses.getPodStatus(uid) ?? {};
   assert.equal(reason, 'DeadlineExceeded');
   assert.equal(message, 'Pod was active on the node longer than the specified deadline');
   assert.ok(graces(node).every((seconds) => seconds === 7) && graces(node).length > 0);
@@ -168,7 +171,7 @@ it('stale runtime-only kill after terminated: ignored', async () => {
     },
   };
   await node.api(pod);
-  const { workers } = node.kubelet;
+  const { workers } = node.kubelet.control;
   await node.until('it is terminated', () => workers.queries.isPodKnownTerminated(uid));
   await node.until('it cleans up', () => cleanups > 0);
   const before = { calls: node.calls.length, status: statusOf(node, uid) };
@@ -189,5 +192,5 @@ it('stale runtime-only kill after terminated: ignored', async () => {
 });
 
 function statusOf(node: RaceNode, uid: PodUid): PodStatus | undefined {
-  return node.kubelet.statuses.getPodStatus(uid);
+  return node.kubelet.state.statuses.getPodStatus(uid);
 }

@@ -42,7 +42,7 @@ it('kill during volume wait: cancelled, nothing starts', async () => {
   node.write('web', manifest('web', withVolume));
   await node.until('it waits for its volume', () => waiting > 0);
   node.remove('web');
-  await node.until('nobody waits any more', () => node.kubelet.workers.remembered.pods === 0, 10_000);
+  await node.until('nobody waits any more', () => node.kubelet.control.workers.remembered.pods === 0, 10_000);
   mounted.resolve();
   node.toll = {};
   await node.pass(60_000);
@@ -64,7 +64,9 @@ it('a volume that is waited for in vain is named in an event, and comes in the e
   node.write('web', manifest('web', { spec }));
   await node.uidOf('web');
   const events = () =>
-    node.kubelet.flights.find('web').flatMap(({ entries }) => entries.filter(({ is }) => is === 'event'));
+    node.kubelet.state.flights
+      .find('web')
+      .flatMap(({ entries }) => entries.filter(({ is }) => is === 'event'));
   const told = () =>
     events().some(
       (entry) =>
@@ -85,7 +87,7 @@ it('a mount that is read-only to its last submount says so in the status', async
   const able = { recursiveReadOnly: true, userNamespaces: false };
   const abilities = { handlers: new Map([['', able]]), strictGroups: false };
   // As a newer runtime tells.
-  Object.defineProperty(node.kubelet.runtimeState, 'abilities', { get: () => abilities });
+  Object.defineProperty(node.kubelet.state.runtimeState, 'abilities', { get: () => abilities });
   const mounts = ['Enabled', 'IfPossible', 'Disabled'].map((recursiveReadOnly) => ({
     name: 'scratch',
     mountPath: `/${recursiveReadOnly}`,
@@ -95,7 +97,7 @@ it('a mount that is read-only to its last submount says so in the status', async
   const { spec } = JSON.parse(manifest('web', withVolume));
   const containers = [{ ...spec.containers[0], volumeMounts: mounts }];
   const uid = await node.runsStatic('web', manifest('web', { spec: { ...withVolume.spec, containers } }));
-  const status = node.kubelet.statuses.getPodStatus(uid);
+  const status = node.kubelet.state.statuses.getPodStatus(uid);
   assert.deepEqual(
     status?.containerStatuses?.[0]?.volumeMounts?.map(({ recursiveReadOnly }) => recursiveReadOnly),
     ['Enabled', 'Enabled', 'Disabled'],

@@ -42,7 +42,7 @@ after(async () => {
 
 function toldOf(file: string): readonly string[] {
   const path = `${manifestDirectory}/${file}`;
-  const entries = world.life?.kubelet.node.story().entries ?? [];
+  const entries = world.life?.kubelet.state.node.story().entries ?? [];
   return entries.flatMap(({ message }) => (message.startsWith(path) ? [message.slice(path.length)] : []));
 }
 

@@ -17,7 +17,7 @@ export function unsettled(
 ): readonly string[] {
   const kubelet = world.life?.kubelet;
   const outcome = outcomeOf(sketch);
-  const status = kubelet?.statuses.getPodStatus(uid as PodUid);
+  const status = kubelet?.state.statuses.getPodStatus(uid as PodUid);
   if (status?.reason === 'Evicted')
     return stillThere(world, uid).map((what) => `${uid} was evicted and ${what}`);
   const seen: Seen = {
@@ -31,7 +31,7 @@ export function unsettled(
   if (status?.reason === 'UnexpectedAdmissionError' && everyContainer(sketch).some(hasDevices))
     return told(unsound(seen));
   if (outcome === 'never-settles')
-    return kubelet?.workers.activePod(uid as PodUid) === undefined ? [`${uid} has no worker`] : [];
+    return kubelet?.control.workers.activePod(uid as PodUid) === undefined ? [`${uid} has no worker`] : [];
   if (isFarFromDeadline(world, uid, sketch)) return [];
   const volumeProblems = world.cluster?.hadVolumes(uid) === true ? unlikeItsVolumes(world, uid, seen) : [];
   if (sketch.mayBeRefused === true && seen.phase === 'Failed') return [];
@@ -61,7 +61,7 @@ function withFate(sketch: PodSketch, fate: 'left-alone' | 'disturbed'): PodSketc
 
 /** After the clock was set back a pod may have far more time than its manifest says. */
 export function isFarFromDeadline(world: World, uid: string, { deadlineSeconds }: PodSketch): boolean {
-  const startTime = world.life?.kubelet.statuses.getPodStatus(uid as PodUid)?.startTime;
+  const startTime = world.life?.kubelet.state.statuses.getPodStatus(uid as PodUid)?.startTime;
   if (deadlineSeconds === undefined || startTime === undefined) return false;
   return Date.parse(startTime) + deadlineSeconds * 1_000 - world.clock.now() > farMs;
 }
@@ -134,7 +134,7 @@ export async function leftovers(world: World, wanted: ReadonlySet<string>): Prom
 export function remembered(world: World): readonly string[] {
   const kubelet = world.life?.kubelet;
   if (kubelet === undefined) return ['no kubelet runs'];
-  return Object.entries(kubelet.held()).flatMap(([what, count]) =>
+  return Object.entries(kubelet.endpoints.held()).flatMap(([what, count]) =>
     count === 0 ? [] : [`${what}: ${count}`],
   );
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pick, type Random, randomInt, seededRandom } from '../../src/lib/index.ts';
 import type { Pod } from '../../src/pods/index.ts';
-import { parseCpuSet } from '../../src/resources/exclusive/index.ts';
+import { parseCpuSet } from '../../src/resources/cpu/cpu-set.ts';
 import { type SketchedMachine, sysTree, treeFiles } from '../fakes/sketched-machine.ts';
 import { apiPod } from '../races/pods.ts';
 import { RaceNode } from '../races/race-node.ts';

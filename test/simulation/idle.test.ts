@@ -11,7 +11,7 @@ test('a node on which nothing happens hardly asks the runtime, and still notices
   await using node = await RaceNode.start();
   for (const name of ['one', 'two']) await node.runsStatic(name, manifest(name));
   await node.pass(60_000);
-  assert.equal(node.kubelet.pleg.eventTrust, 'trusted');
+  assert.equal(node.kubelet.runtime.pleg.eventTrust, 'trusted');
   let listings = 0;
   node.toll = {
     before: ({ method }) => {
@@ -22,5 +22,9 @@ test('a node on which nothing happens hardly asks the runtime, and still notices
   await node.pass(minutes * 60_000);
   assert.ok(listings <= mostListings, `${listings} listings in ${minutes} minutes`);
   node.remove('one');
-  await node.until('all of it is forgotten', () => node.kubelet.held()['workers.pods'] === 1, 5_000);
+  await node.until(
+    'all of it is forgotten',
+    () => node.kubelet.endpoints.held()['workers.pods'] === 1,
+    5_000,
+  );
 });

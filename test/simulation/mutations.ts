@@ -19,14 +19,14 @@ export interface KnownBug extends Mutation {
 export const mutations: Readonly<Record<string, KnownBug>> = {
   /** A worker goes by what was seen before its last sync ended, and does again what is done. */
   'an old observation is taken for the truth': {
-    kubelet: ({ pleg: { cache } }) => {
+    kubelet: ({ state: { cache } }) => {
       cache.getNewerThan = async (uid) => cache.get(uid);
     },
   },
 
   /** Of an edited static pod only the new one is told, and the old one stays. */
   'REMOVE is forgotten when ADD follows': {
-    kubelet: ({ config }) => {
+    kubelet: ({ state: { config } }) => {
       const take = config.takeUpdate.bind(config);
       let held: ReturnType<typeof take>;
       config.takeUpdate = () => {
@@ -41,7 +41,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
 
   /** A pod that ran its time runs it again with each kubelet. */
   'how a pod has ended is forgotten with the kubelet': {
-    kubelet: ({ workers }) => {
+    kubelet: ({ control: { workers } }) => {
       const update = workers.updatePod.bind(workers);
       workers.updatePod = ({ pod, ...rest }) =>
         update(pod === undefined ? rest : { ...rest, pod: { ...pod, status: { phase: 'Pending' } } });
@@ -59,7 +59,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
 
   'a sidecar ends like any other container': {
     breaks: 'sidecars stop last, in reverse order',
-    kubelet: ({ workers }) => {
+    kubelet: ({ control: { workers } }) => {
       const update = workers.updatePod.bind(workers);
       workers.updatePod = ({ pod, ...rest }) =>
         update(
@@ -70,7 +70,11 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
 
   'what a probe found out holds for the next instance, too': {
     breaks: 'a probe tells of the instance it asked',
-    kubelet: ({ probes: { results } }) => {
+    kubelet: ({
+      runtime: {
+        probes: { results },
+      },
+    }) => {
       const ask = results.readiness;
       let last: ReturnType<typeof ask>;
       results.readiness = (containerId) => {
@@ -87,7 +91,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
 
   'a pod that was ready stays so until it ends': {
     breaks: 'a pod is ready only while its containers run',
-    kubelet: ({ statuses }) => {
+    kubelet: ({ state: { statuses } }) => {
       const set = statuses.setPodStatus.bind(statuses);
       const ready = new Set<string>();
       statuses.setPodStatus = (pod, { conditions = [], ...status }) => {
@@ -124,7 +128,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
 /** Shows workers another container than there is, or none. */
 function seeing(change: (pod: Pod, one: ObservedContainer) => ObservedContainer | undefined): Mutation {
   return {
-    kubelet: ({ pleg: { cache }, pods }) => {
+    kubelet: ({ state: { cache, pods } }) => {
       const look = cache.getNewerThan.bind(cache);
       cache.getNewerThan = async (...args) => {
         const observed: ObservedPod = await look(...args);

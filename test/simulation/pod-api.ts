@@ -36,7 +36,7 @@ export class PodApi {
   /** A kubelet that has just started lists its pods. */
   serve(kubelet: Kubelet): void {
     if (!this.#isUsed) return;
-    kubelet.statuses.onChange(({ uid, after }) => this.#statuses.set(uid, after));
+    kubelet.state.statuses.onChange(({ uid, after }) => this.#statuses.set(uid, after));
     this.#tell(kubelet);
   }
 
@@ -44,6 +44,6 @@ export class PodApi {
     const pods = [...this.#sketches.values()].map((sketch) =>
       apiPodOf(sketch, this.#statuses.get(uidOf(sketch)) ?? { phase: 'Pending' }),
     );
-    kubelet?.config.set('api', pods);
+    kubelet?.state.config.set('api', pods);
   }
 }

@@ -9,7 +9,7 @@ it('a pod that is refused says why, what class it is and that it is not ready', 
   const at = (minute: number) => ({ metadata: { creationTimestamp: `2025-12-31T01:0${minute}:00Z` } });
   await node.api(apiPod('first', 'uid-first', at(1)), apiPod('second', 'uid-second', at(2)));
   await node.runs('uid-first');
-  const status = node.kubelet.statuses.getPodStatus('uid-second' as PodUid);
+  const status = node.kubelet.state.statuses.getPodStatus('uid-second' as PodUid);
   assert.deepEqual(
     [status?.phase, status?.reason, status?.message, status?.qosClass],
     [

@@ -112,7 +112,7 @@ describe('a kubelet of which one source never answers', () => {
     await node.becomesClean(20_000, stays);
     assert.deepEqual(node.running(gone), []);
     assert.deepEqual(node.running(stays), ['app']);
-    assert.deepEqual(node.kubelet.config.readiness(), [
+    assert.deepEqual(node.kubelet.state.config.readiness(), [
       { source: 'file', ready: true },
       { source: 'http', ready: false },
     ]);
@@ -160,7 +160,7 @@ it('a manifest that is broken when the kubelet starts keeps its pod', async () =
   await node.pass(30_000);
   assert.equal(node.of(uid, 'container-started', 'container-exited').length, 1);
   assert.equal(node.phase(uid), 'Running');
-  assert.ok(node.kubelet.sourceProblems().some(({ path }) => path === manifestPath('web')));
+  assert.ok(node.kubelet.endpoints.sourceProblems().some(({ path }) => path === manifestPath('web')));
   node.remove('web');
   await node.becomesClean(20_000);
   assert.deepEqual(
@@ -186,12 +186,12 @@ describe('how a static pod has ended', () => {
     const uid = await node.runsStatic('web', manifest('web', deadline));
     await node.until('its time is over', () => node.of(uid, 'container-exited').length === 1);
     await node.pass(5_000);
-    const before = node.kubelet.statuses.getPodStatus(uid);
+    const before = node.kubelet.state.statuses.getPodStatus(uid);
     assert.deepEqual([before?.phase, before?.reason], ['Failed', 'DeadlineExceeded']);
     for (const times of [1, 2]) {
       await node.restartKubelet(() => (times === 2 ? forget(node, uid) : undefined));
       await node.pass(60_000);
-      const after = node.kubelet.statuses.getPodStatus(uid);
+      const after = node.kubelet.state.statuses.getPodStatus(uid);
       const { startTime, phase, reason, message } = after ?? {};
       assert.deepEqual({ ...before, startTime, phase, reason, message }, before);
       const since = (status: typeof before, type: string) =>
@@ -219,10 +219,10 @@ describe('how a static pod has ended', () => {
   it('comes when its deadline is over, whichever kubelet sees that', async () => {
     await using node = await RaceNode.start();
     const uid = await node.runsStatic('web', manifest('web', { spec: { activeDeadlineSeconds: 30 } }));
-    const startTime = node.kubelet.statuses.getPodStatus(uid)?.startTime;
+    const startTime = node.kubelet.state.statuses.getPodStatus(uid)?.startTime;
     await node.pass(20_000);
     await node.restartKubelet();
-    assert.equal(node.kubelet.statuses.getPodStatus(uid)?.startTime, startTime);
+    assert.equal(node.kubelet.state.statuses.getPodStatus(uid)?.startTime, startTime);
     await node.until('its time is over', () => node.of(uid, 'container-exited').length === 1, 12_000);
     assert.equal(node.of(uid, 'container-started').length, 1);
   });
@@ -251,7 +251,7 @@ describe('how a static pod has ended', () => {
     await node.restartKubelet();
     await node.pass(30_000);
     assert.deepEqual([node.phase(uid), node.running(uid)], ['Failed', []]);
-    assert.equal(node.kubelet.statuses.getPodStatus(uid)?.reason, 'UnexpectedAdmissionError');
+    assert.equal(node.kubelet.state.statuses.getPodStatus(uid)?.reason, 'UnexpectedAdmissionError');
     node.remove('b');
     await node.pass(1_000);
     node.write('b', manifest('b'));
@@ -315,5 +315,5 @@ it('a start that was given up with the kubelet that asked for it is no failure o
   assert.equal(node.of(uid, 'container-start-failed').length, 1);
   await node.until('both run', () => node.running(uid).length === 2);
   await node.pass(60_000);
-  assert.equal(node.kubelet.statuses.getPodStatus(uid)?.phase, 'Running');
+  assert.equal(node.kubelet.state.statuses.getPodStatus(uid)?.phase, 'Running');
 });

@@ -36,7 +36,7 @@ it('an exit that restarts all containers does so in the same sandbox, init conta
   assert.equal(started('prepare'), 2);
   assert.equal(node.of('uid-all', 'sandbox-started').length, 1);
   await node.pass(1_000);
-  const pod = node.world.life?.kubelet.podsWithStatus()[0];
+  const pod = node.world.life?.kubelet.endpoints.podsWithStatus()[0];
   assert.equal(pod?.status.phase, 'Running');
   assert.deepEqual(
     pod?.status.containerStatuses?.map(({ name, restartCount }) => [name, restartCount]),

@@ -4,7 +4,7 @@ import { type ApiConnections, callMetrics, createApiClients } from '../../api/in
 import { evictionThresholds, type LoadedConfig } from '../../config/index.ts';
 import type { CriClient } from '../../cri/index.ts';
 import { type ClusterCopies, ClusterNode, clusterCopies } from '../../kubelet/cluster/index.ts';
-import type { BackgroundLoops, Kubelet, KubeletSettings } from '../../kubelet/index.ts';
+import type { BackgroundLoops, KubeletEndpoints, KubeletSettings } from '../../kubelet/index.ts';
 import type { Clock, Logger, MetricRegistry, Random } from '../../lib/index.ts';
 import { diskBytes, hostNodeMachine, type NodeSettings } from '../../node/index.ts';
 import { cpuCount, declaredFeatures } from '../../resources/index.ts';
@@ -40,7 +40,7 @@ export interface Cluster extends AsyncDisposable {
 type ServeOptions = Omit<
   ClusterServersOptions,
   'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'stats' | 'images'
-> & { readonly kubelet: Kubelet };
+> & { readonly kubelet: KubeletEndpoints };
 
 /** Events that are still to be told when the kubelet ends get this long. */
 const lastWordsMs = 1_000;

@@ -92,13 +92,13 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     options.runtimeName,
   );
   cluster?.attach(kubelet);
-  const { live, ready } = kubelet.health;
+  const { live, ready } = kubelet.endpoints.health;
   const { vitalChecks = [], readyChecks = [] } = options;
   const health = healthRoutes([...live, ...vitalChecks], [...ready, ...readyChecks]);
   const token = await newToken(settings.rootDir);
   const { routes, upgrades } = nodeRoutes({
     clock,
-    kubelet,
+    kubelet: kubelet.endpoints,
     metrics,
     cri,
     podLogsDir: settings.podLogsDir,

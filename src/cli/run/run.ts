@@ -11,7 +11,7 @@ import {
   renderConfig,
 } from '../../config/index.ts';
 import { type CriClient, createCriClient, criMetrics, wireTransport } from '../../cri/index.ts';
-import type { Kubelet, KubeletSettings } from '../../kubelet/index.ts';
+import type { KubeletEndpoints, KubeletSettings } from '../../kubelet/index.ts';
 import {
   type Clock,
   descriptorOutput,
@@ -165,7 +165,7 @@ async function runNode(
       readyChecks,
     });
     const { kubelet } = node;
-    const shown = { ...deps, loaded, kubelet, verbosity, vitalChecks, readyChecks };
+    const shown = { ...deps, loaded, kubelet: kubelet.endpoints, verbosity, vitalChecks, readyChecks };
     const isRead = isServed || config.readOnlyPort !== 0;
     await using servers = isRead
       ? await (cluster?.serve(shown) ?? serveAlone({ ...shown, settings: alone }))
@@ -173,7 +173,8 @@ async function runNode(
     if (servers !== undefined) served.problem = () => servers.problem();
     const port = servers?.port ?? node.port;
     logger.info('The kubelet answers', { port, healthzPort: config.healthzPort });
-    const { health, shutdown } = kubelet;
+    const { shutdown } = kubelet.control;
+    const { health } = kubelet.endpoints;
     const isOrdered = loaded.flags.shutdownOnSigterm && shutdown !== undefined;
     using podsFirst = isOrdered ? new PodsFirst(signal, (inner) => shutdown.endPods(inner)) : undefined;
     const end = podsFirst?.signal ?? signal;
@@ -275,7 +276,7 @@ export function canServeAlone({
 type ServeAloneOptions = Omit<
   ClusterServersOptions,
   'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'loaded' | 'stats'
-> & { readonly loaded: LoadedConfig; readonly kubelet: Kubelet; readonly settings: KubeletSettings };
+> & { readonly loaded: LoadedConfig; readonly kubelet: KubeletEndpoints; readonly settings: KubeletSettings };
 
 /**
  * Opens the servers others reach a node by that belongs to no cluster, or what they may read where there can be no more;

@@ -69,7 +69,13 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
     streamingIdleMs: loaded.config.streamingConnectionIdleTimeoutMs,
   });
   const { kubelet } = node;
-  const servers = await cluster?.serve({ ...deps, loaded, kubelet, verbosity, addressesSettleMs: 0 });
+  const servers = await cluster?.serve({
+    ...deps,
+    loaded,
+    kubelet: kubelet.endpoints,
+    verbosity,
+    addressesSettleMs: 0,
+  });
   if (servers !== undefined) opened.use(servers);
   if (servers?.port !== undefined) api?.kubeletAnswersAt(servers.port);
   const kept = opened.move();

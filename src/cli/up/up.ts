@@ -203,7 +203,7 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
 
 /** Undefined where pods live on. */
 function endingPodsFirst({ node }: UpKubelet, context: CommandContext): PodsFirst | undefined {
-  const { shutdown } = node.kubelet;
+  const { shutdown } = node.kubelet.control;
   if (shutdown === undefined) return undefined;
   return new PodsFirst(context.signal, async (signal) => {
     sayTo(context)('ending', 'the pods first, as asked by --shutdown-grace-period');

@@ -120,7 +120,7 @@ export class ClusterNode {
     this.#options = options;
     const { clients, clock, random, logger, metrics, node, syncFrequencyMs } = options;
     const api = clients.main;
-    this.#looks = new Paced(clock, lookPauseMs, (uid) => this.#attached?.kubelet.syncSoon(uid));
+    this.#looks = new Paced(clock, lookPauseMs, (uid) => this.#attached?.kubelet.state.requestSync(uid));
     const shared = { api, clock, random, logger };
     this.#recorder = new EventRecorder({
       client: clients.events,
@@ -177,22 +177,22 @@ export class ClusterNode {
       setPods: (pods) => {
         this.#starts.listed(pods);
         this.#kept?.listed(pods);
-        kubelet.config.set('api', pods);
+        kubelet.state.config.set('api', pods);
         this.#reconnected();
       },
       changePods: (changes) => {
         this.#kept?.changed(changes);
         for (const uid of changes.gone) this.#starts.gone(uid);
         for (const pod of changes.there) this.#starts.seen(pod);
-        kubelet.config.change('api', changes);
+        kubelet.state.config.change('api', changes);
         this.#reconnected();
       },
     });
     const writer = new StatusWriter({
       ...shared,
-      statuses: kubelet.statuses,
+      statuses: kubelet.state.statuses,
       podOf: (uid) => apiCopy(kubelet, source, uid),
-      mayRun: (uid) => kubelet.workers.queries.couldHaveRunningContainers(uid),
+      mayRun: (uid) => kubelet.state.queries.couldHaveRunningContainers(uid),
       schema: this.#schema,
       observer: statusWriterMetrics(metrics),
       outlived: (mirror) => this.#attached?.mirrors.replace(mirror),
@@ -200,12 +200,12 @@ export class ClusterNode {
     const mirrors = new MirrorPods({
       ...shared,
       node: () => this.#node(),
-      pairOf: (name) => kubelet.pods.getStaticPair(name),
-      isEnding: (name) => kubelet.workers.queries.isPodForMirrorPodTerminatingByFullName(name),
+      pairOf: (name) => kubelet.state.pods.getStaticPair(name),
+      isEnding: (name) => kubelet.state.queries.isPodForMirrorPodTerminatingByFullName(name),
     });
     this.#attached = { source, writer, mirrors, kubelet, keeper: this.#makeKeeper(kubelet) };
     clients.main.onReturn?.(() => this.#reconnected());
-    this.#tokens.events.on('renew-pod', ({ uid }) => kubelet.syncSoon(uid));
+    this.#tokens.events.on('renew-pod', ({ uid }) => kubelet.state.requestSync(uid));
   }
 
   /** Told whenever the Node object has changed in the API. */
@@ -280,7 +280,7 @@ export class ClusterNode {
 
   #lookAtUsers({ namespace, name }: ObjectName, namesOf: (pod: Pod) => ReadonlySet<string>): void {
     const { kubelet } = this.#attached ?? {};
-    for (const pod of kubelet?.pods.getPods() ?? []) {
+    for (const pod of kubelet?.state.pods.getPods() ?? []) {
       const isShown = pod.metadata.namespace === namespace && namesOf(pod).has(name);
       if (isShown) this.#looks.ask(pod.metadata.uid);
     }
@@ -297,12 +297,12 @@ export class ClusterNode {
       connections: { redial: () => clients.closeSilent() },
       watched: { current: () => this.#watchedNode.current },
       schema: this.#schema,
-      recorder: { event: (event) => kubelet.node.event(event) },
+      recorder: { event: (event) => kubelet.state.node.event(event) },
       machine,
       resources: inputs,
       runtime: inputs,
       health: inputs,
-      volumes: { inUse: () => kubelet.volumesInUse(), reported: () => {} },
+      volumes: { inUse: () => kubelet.volumes.csi?.inUse(), reported: () => {} },
     });
   }
 
@@ -328,7 +328,7 @@ export class ClusterNode {
     };
   }
 
-  #keepingLoops({ config }: Kubelet): BackgroundLoops['again'] {
+  #keepingLoops({ state: { config } }: Kubelet): BackgroundLoops['again'] {
     const { clock, logger } = this.#options;
     const [kept, objects] = [this.#kept, this.#objects];
     if (kept === undefined || !(objects instanceof CheckpointedObjects)) return {};
@@ -361,15 +361,15 @@ export class ClusterNode {
   /** Before all manifests are read a mirror without a static pod proves nothing. */
   #lookAtMirror(name: PodFullName): void {
     const { mirrors, kubelet } = this.#attached ?? {};
-    if (kubelet?.config.allReady() === true) mirrors?.look(name);
+    if (kubelet?.state.config.allReady() === true) mirrors?.look(name);
     this.#showInMirror(name);
   }
 
   #showInMirror(name: PodFullName): void {
     const { kubelet, writer } = this.#attached ?? {};
-    const { uid } = kubelet?.pods.getStaticPair(name).pod?.metadata ?? {};
+    const { uid } = kubelet?.state.pods.getStaticPair(name).pod?.metadata ?? {};
     // One that ends and is wanted again has a new mirror for its next life, of which this one tells nothing.
-    if (uid === undefined || kubelet?.workers.queries.isPodTerminationRequested(uid) === true) return;
+    if (uid === undefined || kubelet?.state.queries.isPodTerminationRequested(uid) === true) return;
     writer?.mirrored(uid);
   }
 
@@ -381,7 +381,7 @@ export class ClusterNode {
 
 /** The object of the API that the status of a pod belongs to. */
 function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefined {
-  const known = kubelet.pods.getApiPod(uid);
+  const known = kubelet.state.pods.getApiPod(uid);
   if (known === undefined) return undefined;
   const copy = source.get(known.metadata.name, known.metadata.namespace);
   return copy?.metadata.uid === known.metadata.uid ? copy : undefined;

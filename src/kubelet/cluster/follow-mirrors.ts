@@ -8,7 +8,7 @@ const passMs = 10_000;
 /** Looks at every mirror and static pod once all sources have told theirs, and now and then after that. */
 export async function followMirrors(
   clock: Clock,
-  { config, pods }: Pick<Kubelet, 'config' | 'pods'>,
+  { state: { config, pods } }: Pick<Kubelet, 'state'>,
   mirrors: Pick<MirrorPods, 'look'>,
   signal: AbortSignal,
 ): Promise<void> {

@@ -38,19 +38,19 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   }
 
   devices(): DeviceAmounts {
-    return this.#kubelet.hardware.amounts;
+    return this.#kubelet.resources.amounts();
   }
 
   areDevicesForgotten(): boolean {
-    return this.#kubelet.hardware.devices?.areForgotten === true;
+    return this.#kubelet.resources.devices?.areForgotten === true;
   }
 
   async check(signal: AbortSignal): Promise<void> {
-    await this.#kubelet.checkRuntime(signal);
+    await this.#kubelet.runtime.checkRuntime(signal);
   }
 
   facts(): RuntimeFacts {
-    const { handlers, strictGroups } = this.#kubelet.runtimeState.abilities;
+    const { handlers, strictGroups } = this.#kubelet.state.runtimeState.abilities;
     return {
       ...this.#options.runtime,
       handlers: [...handlers].map(([name, can]) => ({
@@ -78,16 +78,16 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
 
   problems(): readonly string[] {
     const uninitialized = this.#csiNode.problem();
-    const shutdown = this.#kubelet.shutdown?.problem();
+    const shutdown = this.#kubelet.control.shutdown?.problem();
     return [
-      ...this.#kubelet.problems(),
-      ...this.#kubelet.runtimeState.problems().network,
+      ...this.#kubelet.control.problems(),
+      ...this.#kubelet.state.runtimeState.problems().network,
       ...(uninitialized === undefined ? [] : [uninitialized]),
       ...(shutdown === undefined ? [] : [shutdown]),
     ];
   }
 
   pressures(): ReadonlySet<Pressure> {
-    return new Set(this.#kubelet.pressures().map((condition) => shortOf[condition]));
+    return new Set(this.#kubelet.control.pressures().map((condition) => shortOf[condition]));
   }
 }

@@ -14,6 +14,7 @@ import {
   podUid,
   qosClass,
 } from '../../pods/index.ts';
+import { AllocatedPods } from './allocated-pods.ts';
 import { AllocationManager, type AllocationManagerDeps } from './allocation-manager.ts';
 import type { ResizeTrigger } from './metrics.ts';
 import { PodResourceFile } from './pod-resource-file.ts';
@@ -61,9 +62,9 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
   let ready = true;
   const begin = async () => {
     const [allocated, actuated] = [file('allocated'), file('actuated')];
-    await allocated.open();
-    await actuated.open();
     const conditions = new ResizeConditions(clock);
+    const allocatedPods = new AllocatedPods({ allocated, actuated }, conditions);
+    await allocatedPods.open();
     const manager: AllocationManager = new AllocationManager({
       clock,
       logger,
@@ -71,15 +72,16 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
         event: (_pod, event: PodEvent) => void events.push(`${event.reason} ${event.message}`),
         step() {},
       },
-      conditions,
-      allocated,
-      actuated,
+      allocatedPods,
       findPod: (uid) => pods.get(uid),
       areSourcesReady: () => ready,
       infeasibility: () => undefined,
       judge: (pod) => {
         const others = [...pods.values()].filter((other) => other.metadata.uid !== pod.metadata.uid);
-        const used = others.reduce((sum, one) => sum + milliCpuOf(podRequests(manager.counted(one))), 0n);
+        const used = others.reduce(
+          (sum, one) => sum + milliCpuOf(podRequests(allocatedPods.counted(one))),
+          0n,
+        );
         const isFitting = used + milliCpuOf(podRequests(pod)) <= BigInt(capacity);
         return isFitting ? undefined : { reason: 'OutOfcpu', message: `used: ${used}` };
       },
@@ -89,10 +91,11 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
     });
     const node = {
       manager,
+      allocatedPods,
       allocated,
       actuated,
       conditions,
-      take(pod: Pod, judged = manager.withAllocation(pod)) {
+      take(pod: Pod, judged = allocatedPods.withAllocation(pod)) {
         pods.set(pod.metadata.uid, pod);
         manager.admitted(pod, judged);
       },
@@ -107,7 +110,7 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
       },
       has: (name: string) => {
         const pod = pods.get(podUid(name));
-        return pod && milliCpuOf(podRequests(manager.withAllocation(pod)));
+        return pod && milliCpuOf(podRequests(allocatedPods.withAllocation(pod)));
       },
       state: (name: string) =>
         conditions
@@ -336,7 +339,7 @@ test('what a pod still has counts until it is given back', async () => {
   const less = asking({ cpu: '100m', generation: 2 });
   node.edit(less);
   assert.equal(node.has('a'), 100n);
-  assert.equal(memoryOf(podRequests(node.manager.counted(less))), 5n);
+  assert.equal(memoryOf(podRequests(node.allocatedPods.counted(less))), 5n);
   node.edit(asking({ name: 'b', cpu: '200m', generation: 2 }));
   assert.deepEqual(node.state('b'), ['PodResizePending Deferred']);
 });

@@ -3,17 +3,14 @@ import {
   allocationOf,
   describePod,
   type Pod,
-  type PodAllocation,
   type PodJournal,
   type PodUid,
   sameAllocation,
-  withAllocation,
 } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
+import type { AllocatedPods } from './allocated-pods.ts';
 import type { ResizeObserver, ResizeTrigger } from './metrics.ts';
-import { largerOf, publishedAllocation } from './pod-allocation.ts';
-import type { PodResourceFile } from './pod-resource-file.ts';
-import type { PendingReason, ResizeConditions } from './resize-conditions.ts';
+import type { PendingReason } from './resize-conditions.ts';
 import type { Infeasible } from './resize-feasibility.ts';
 import { requestedResizes, resizeMessage } from './resize-feasibility.ts';
 import { inResizeOrder } from './resize-order.ts';
@@ -22,9 +19,7 @@ export interface AllocationManagerDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'event' | 'step'>;
-  readonly conditions: ResizeConditions;
-  readonly allocated: PodResourceFile;
-  readonly actuated: Pick<PodResourceFile, 'get'>;
+  readonly allocatedPods: AllocatedPods;
   /** As it is wanted; undefined for one that is not, or that is to end. */
   readonly findPod: (uid: PodUid) => Pod | undefined;
   /** Whether all sources have told which pods they want: before that nobody knows what room there is. */
@@ -51,11 +46,11 @@ export class AllocationManager {
   readonly #pending = new Set<PodUid>();
   readonly #hint: HintLatch;
   #trigger: ResizeTrigger = 'periodic_retry';
-  /** A pod is asked for by many, and who compares specs looks whether they are the very same. */
-  readonly #applied = new WeakMap<Pod, { readonly allocation: PodAllocation; readonly pod: Pod }>();
+  readonly #pods: AllocatedPods;
 
   constructor(deps: AllocationManagerDeps) {
     this.#deps = deps;
+    this.#pods = deps.allocatedPods;
     this.#hint = new HintLatch(deps.clock);
   }
 
@@ -63,35 +58,16 @@ export class AllocationManager {
     return this.#pending.size;
   }
 
-  /** The pod with what it was allocated in place of what it asks for; the very same pod where that is no other. */
-  withAllocation(pod: Pod): Pod {
-    const allocation = this.#deps.allocated.get(pod.metadata.uid) ?? publishedAllocation(pod);
-    if (allocation === undefined) return pod;
-    const known = this.#applied.get(pod);
-    if (known?.allocation === allocation) return known.pod;
-    const applied = withAllocation(pod, allocation);
-    this.#applied.set(pod, { allocation, pod: applied });
-    return applied;
-  }
-
-  /** What the pod takes of the node: what it was allocated, and what it still has while that is more. */
-  counted(pod: Pod): Pod {
-    const allocated = this.withAllocation(pod);
-    const { uid } = pod.metadata;
-    const actuated = this.#deps.conditions.isInProgress(uid) ? this.#deps.actuated.get(uid) : undefined;
-    return actuated === undefined ? allocated : largerOf(allocated, actuated);
-  }
-
   /**
    * The node takes the pod as it was judged, which is with what it had or else asked for then. What it asks for since is
    * a resize.
    */
   admitted(pod: Pod, judged: Pod): void {
-    const { allocated, conditions } = this.#deps;
+    const { allocated, conditions } = this.#pods;
     const { uid } = pod.metadata;
     conditions.restore(pod);
     void allocated.set(uid, allocationOf(judged));
-    if (this.withAllocation(pod) === pod) return;
+    if (this.#pods.withAllocation(pod) === pod) return;
     this.#pending.add(uid);
     this.retrySoon('pods_added');
   }
@@ -104,13 +80,13 @@ export class AllocationManager {
   /** The pod was edited. What it may have at once it is allocated before this returns. */
   updated(before: Pod | undefined, pod: Pod): void {
     const { uid } = pod.metadata;
-    if (this.#deps.allocated.get(uid) === undefined) return;
+    if (this.#pods.allocated.get(uid) === undefined) return;
     if (before !== undefined && sameAllocation(allocationOf(before), allocationOf(pod))) return;
     if (before !== undefined)
       for (const one of requestedResizes(before, pod)) this.#deps.observer?.requested(one);
-    if (this.withAllocation(pod) === pod) {
+    if (this.#pods.withAllocation(pod) === pod) {
       this.#pending.delete(uid);
-      this.#deps.conditions.clearPending(uid);
+      this.#pods.conditions.clearPending(uid);
       return;
     }
     this.#pending.add(uid);
@@ -120,7 +96,7 @@ export class AllocationManager {
 
   removed(uid: PodUid): void {
     this.#pending.delete(uid);
-    this.#deps.conditions.forget(uid);
+    this.#pods.conditions.forget(uid);
     if (this.#pending.size > 0) this.retrySoon('pods_removed');
   }
 
@@ -147,7 +123,8 @@ export class AllocationManager {
 
   /** The pod is worked on: whether it has what it was allocated. */
   seen(pod: Pod, resize: 'in-progress' | 'none'): void {
-    const { conditions, journal } = this.#deps;
+    const { journal } = this.#deps;
+    const { conditions } = this.#pods;
     if (resize === 'in-progress') {
       conditions.goOn(pod);
       return;
@@ -160,7 +137,8 @@ export class AllocationManager {
   }
 
   failed(pod: Pod, why: string): void {
-    const { conditions, journal } = this.#deps;
+    const { journal } = this.#deps;
+    const { conditions } = this.#pods;
     const news = conditions.fail(pod, why);
     if (news === undefined) return;
     const message = resizeMessage('Pod resize error', pod, news.generation, why);
@@ -170,19 +148,19 @@ export class AllocationManager {
   /** The pod has ended: it is not resized any more. */
   ended(uid: PodUid): void {
     this.#pending.delete(uid);
-    this.#deps.conditions.forget(uid);
+    this.#pods.conditions.forget(uid);
     this.released('pod_terminated');
   }
 
   retain(isKept: (uid: PodUid) => boolean): void {
-    this.#deps.allocated.retain(isKept);
-    this.#deps.conditions.retain(isKept);
+    this.#pods.retain(isKept);
     for (const uid of this.#pending) if (!isKept(uid)) this.#pending.delete(uid);
   }
 
   #retry(trigger: ResizeTrigger, edited?: PodUid): void {
     if (this.#pending.size === 0 || !this.#deps.areSourcesReady()) return;
-    const { conditions, syncPod } = this.#deps;
+    const { syncPod } = this.#deps;
+    const { conditions } = this.#pods;
     for (const pod of this.#inOrder()) {
       const { uid } = pod.metadata;
       const before = JSON.stringify(conditions.of(uid));
@@ -196,20 +174,22 @@ export class AllocationManager {
   }
 
   #inOrder(): readonly Pod[] {
-    const { findPod, conditions } = this.#deps;
+    const { findPod } = this.#deps;
+    const { conditions } = this.#pods;
     const waiting = [...this.#pending].flatMap((uid) => {
       const pod = findPod(uid);
       if (pod === undefined) this.#pending.delete(uid);
       const sinceMs = conditions.pendingSinceMs(uid);
-      return pod === undefined ? [] : [{ pod, allocated: this.withAllocation(pod), sinceMs }];
+      return pod === undefined ? [] : [{ pod, allocated: this.#pods.withAllocation(pod), sinceMs }];
     });
     return inResizeOrder(waiting).map(({ pod }) => pod);
   }
 
   #try(pod: Pod): 'allocated' | 'as-it-is' | 'deferred' | 'infeasible' {
-    const { conditions, judge, infeasibility, observer } = this.#deps;
+    const { judge, infeasibility, observer } = this.#deps;
+    const { conditions } = this.#pods;
     const { uid } = pod.metadata;
-    const allocated = this.withAllocation(pod);
+    const allocated = this.#pods.withAllocation(pod);
     if (allocated === pod) {
       conditions.clearPending(uid);
       return 'as-it-is';
@@ -230,7 +210,8 @@ export class AllocationManager {
   }
 
   #allocate(pod: Pod): void {
-    const { allocated, conditions, journal, logger } = this.#deps;
+    const { journal, logger } = this.#deps;
+    const { allocated, conditions } = this.#pods;
     const { uid, generation } = pod.metadata;
     void allocated.set(uid, allocationOf(pod));
     conditions.clearPending(uid);
@@ -241,7 +222,8 @@ export class AllocationManager {
   }
 
   #wait(pod: Pod, pending: PendingReason, { reason, message }: Refusal): void {
-    const { conditions, journal } = this.#deps;
+    const { journal } = this.#deps;
+    const { conditions } = this.#pods;
     if (!conditions.setPending(pod, pending, message)) return;
     const text = resizeMessage(`Pod resize ${reason}`, pod, pod.metadata.generation, message);
     journal.event(pod, { type: 'Warning', reason: `Resize${pending}`, message: text });

@@ -1,3 +1,4 @@
+export { AllocatedPods } from './allocated-pods.ts';
 export { AllocationManager, type AllocationManagerDeps } from './allocation-manager.ts';
 export { type RequestedResize, type ResizeObserver, type ResizeTrigger, resizeMetrics } from './metrics.ts';
 export { type AllocationFiles, PodResourceFile, type PodResourceFileDeps } from './pod-resource-file.ts';

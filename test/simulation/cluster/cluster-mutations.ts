@@ -63,7 +63,7 @@ export const clusterMutations: Readonly<Record<string, KnownBug>> = {
         try {
           yield* client.watch(query, signal);
         } catch (error) {
-          if (query.resource === apiResources.pods) kubelet()?.config.set('api', []);
+          if (query.resource === apiResources.pods) kubelet()?.state.config.set('api', []);
           throw error;
         }
       },
@@ -79,7 +79,7 @@ export const clusterMutations: Readonly<Record<string, KnownBug>> = {
 
 function speakingDifferently(): NonNullable<KnownBug['kubelet']> {
   let kubelets = 0;
-  return ({ statuses }) => {
+  return ({ state: { statuses } }) => {
     const message = `as of kubelet ${++kubelets}`;
     const set = statuses.setPodStatus.bind(statuses);
     statuses.setPodStatus = (pod, status) => set(pod, { ...status, message });

@@ -51,7 +51,7 @@ function strange(object: StoredObject, wanted: ReadonlySet<string>): readonly st
 
 function untrue(object: StoredObject, kubelet: Kubelet): readonly string[] {
   const uid = ownUidOf(object);
-  const own = kubelet.statuses.getPodStatus(uid as PodUid);
+  const own = kubelet.state.statuses.getPodStatus(uid as PodUid);
   const told = (object.status ?? {}) as PodStatus;
   if (own !== undefined && sameStatus(plainStatus(told), plainStatus(own))) return [];
   const where = differences(plainStatus(told), own && plainStatus(own)).join(' ');
@@ -92,7 +92,7 @@ function nodeProblems({ cluster, kubelet, now }: RestScene): readonly string[] {
   const ready = conditions.find(({ type }) => type === 'Ready')?.status;
   const pressures = conditions.filter(({ type, status }) => type.endsWith('Pressure') && status === 'True');
   const said = pressures.map(({ type }) => type).toSorted();
-  const found = [...(kubelet?.pressures() ?? [])].toSorted();
+  const found = [...(kubelet?.control.pressures() ?? [])].toSorted();
   const renewed = Date.parse(String(cluster.lease()?.spec?.['renewTime'] ?? ''));
   return [
     ...(ready === 'True' ? [] : [`the Node is ${ready === undefined ? 'not there' : 'not ready'}`]),

@@ -41,7 +41,7 @@ export class ScarceDisk {
     while (!signal.aborted) {
       const waitMs = randomInt(this.#random, this.#random.next() < 0.5 ? 500 : 10_000);
       await clock.sleep(waitMs, signal).catch(() => {});
-      if (!signal.aborted) await kubelet.imageGc?.deleteUnusedImages(signal).catch(() => {});
+      if (!signal.aborted) await kubelet.runtime.imageGc?.deleteUnusedImages(signal).catch(() => {});
     }
   }
 }

@@ -17,7 +17,7 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
   let turn = 0;
   return {
     kubeletStarted({ kubelet }) {
-      kubelet.statuses.onChange(({ uid, after }) => {
+      kubelet.state.statuses.onChange(({ uid, after }) => {
         const texts = said.get(uid) ?? new Map<string, number[]>();
         const text = containersText(after);
         texts.set(text, [...(texts.get(text) ?? []), ++turn]);

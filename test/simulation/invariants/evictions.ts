@@ -14,7 +14,7 @@ const evicted = ({ phase, reason }: PodStatus) => phase === 'Failed' && reason =
  */
 export function evictedStaysEvicted({ runtime, report, desk, kubelet }: ClusterScene): Rule {
   const gone = new Set<string>();
-  const isEvictedNow = (uid: string) => evicted(kubelet()?.statuses.getPodStatus(uid as PodUid) ?? {});
+  const isEvictedNow = (uid: string) => evicted(kubelet()?.state.statuses.getPodStatus(uid as PodUid) ?? {});
   const meet = (uid: string) => {
     const sketch = desk.known(uid);
     if (sketch === undefined) return;
@@ -25,7 +25,7 @@ export function evictedStaysEvicted({ runtime, report, desk, kubelet }: ClusterS
   };
   return {
     kubeletStarted({ kubelet: next }) {
-      next.statuses.onChange(({ uid, after }) => {
+      next.state.statuses.onChange(({ uid, after }) => {
         if (evicted(after)) meet(uid);
         else if (gone.has(uid) && after.phase !== undefined)
           report('an evicted pod ends as Failed', `${uid} is ${after.phase} ${after.reason ?? ''}`);

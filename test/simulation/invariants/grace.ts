@@ -53,7 +53,7 @@ export function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scen
       const firstDueMs = isWhole ? deadlineMs : deadlineMs - roundingMs;
       const isExact = before === undefined || before.deadlineMs !== unknownSince.deadlineMs;
       const by = kubelet();
-      const isOfPod = by?.workers.queries.isPodTerminationRequested(uid as PodUid) ?? false;
+      const isOfPod = by?.control.workers.queries.isPodTerminationRequested(uid as PodUid) ?? false;
       orders.set(containerId, {
         deadlineMs: Math.min(before?.deadlineMs ?? Number.POSITIVE_INFINITY, deadlineMs),
         dueMs: isExact ? Math.min(before?.dueMs ?? firstDueMs, deadlineMs) : deadlineMs - roundingMs,

@@ -26,8 +26,9 @@ export function oneOfEachName({ runtime, report, kubelet, isUncertain, desk }: S
     },
     entry(entry) {
       const now = kubelet();
-      for (const { metadata } of now?.pods.getPods() ?? [])
-        if (now?.workers.queries.isPodTerminationRequested(metadata.uid) === false) known.add(metadata.uid);
+      for (const { metadata } of now?.state.pods.getPods() ?? [])
+        if (now?.control.workers.queries.isPodTerminationRequested(metadata.uid) === false)
+          known.add(metadata.uid);
       if (entry.kind !== 'container-started' || isUncertain()) return;
       // Of the API one may be made while the last, which was deleted by force, is still on its way out.
       if (desk.known(entry.podUid)?.source === 'api') return;

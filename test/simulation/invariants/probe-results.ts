@@ -21,7 +21,7 @@ export function probeResultsStay({ report, desk, ledger }: RuleScene): Rule {
   };
   return {
     kubeletStarted({ kubelet }) {
-      kubelet.statuses.onChange(({ uid, after }) => check(uid, after));
+      kubelet.state.statuses.onChange(({ uid, after }) => check(uid, after));
     },
   };
 }

@@ -18,7 +18,7 @@ export function readyMeansRunning(scene: RuleScene): Rule {
   const onChange = (uid: string, status: PodStatus) => {
     const sketch = desk.known(uid);
     if (sketch === undefined || !isReady(status)) return;
-    const looked = kubelet()?.pleg.cache.get(uid as PodUid);
+    const looked = kubelet()?.runtime.pleg.cache.get(uid as PodUid);
     for (const { name } of servingOf(sketch)) {
       const said = statusOf(status, name);
       if (said?.state?.running === undefined) report(rule, `${name} of ${uid} is not even said to run`);
@@ -31,7 +31,7 @@ export function readyMeansRunning(scene: RuleScene): Rule {
     const now = kubelet();
     if (now === undefined || !runtime.isUp) return;
     for (const { uid, sketch } of desk.all()) {
-      const status = now.statuses.getPodStatus(uid as PodUid);
+      const status = now.state.statuses.getPodStatus(uid as PodUid);
       if (status === undefined || !isReady(status)) continue;
       for (const what of longEnded(uid, sketch)) report(rule, what);
     }
@@ -45,7 +45,7 @@ export function readyMeansRunning(scene: RuleScene): Rule {
   return {
     kubeletStarted({ kubelet: next }) {
       clearMs = nowMs();
-      next.statuses.onChange(({ uid, after }) => onChange(uid, after));
+      next.state.statuses.onChange(({ uid, after }) => onChange(uid, after));
     },
     entry({ kind }) {
       if (kind === 'call-fault' || kind === 'event-fault' || kind === 'disconnected') clearMs = nowMs();

@@ -19,7 +19,7 @@ export function sidecarOrder(scene: RuleScene): Rule {
   /** When each pod was first seen to be on its way out. */
   const ending = new Map<string, number>();
   const isEnding = (uid: string) =>
-    kubelet()?.workers.queries.isPodTerminationRequested(uid as PodUid) === true;
+    kubelet()?.control.workers.queries.isPodTerminationRequested(uid as PodUid) === true;
   const watch = () => {
     for (const { uid, sketch } of desk.all()) {
       if (sidecarsOf(sketch).length === 0) continue;
@@ -27,7 +27,7 @@ export function sidecarOrder(scene: RuleScene): Rule {
     }
   };
   /** Hooks that only sleep say nothing to anybody: the workers are watched while they are told. */
-  const watchClosely = ({ workers, statuses }: Kubelet) => {
+  const watchClosely = ({ control: { workers }, state: { statuses } }: Kubelet) => {
     const update = workers.updatePod.bind(workers);
     workers.updatePod = (options) => {
       update(options);
@@ -60,7 +60,7 @@ export function sidecarOrder(scene: RuleScene): Rule {
       const place = sketch.init.findIndex((one) => one.name === name);
       if (place < 0 || sketch.init[place]?.restartPolicy !== 'Always') return;
       // Of a pod that only the runtime knows nobody can tell what is a sidecar.
-      if (kubelet()?.workers.activePod(podUid as PodUid) === undefined) return;
+      if (kubelet()?.control.workers.activePod(podUid as PodUid) === undefined) return;
       if (isDamaged(podUid) || hasFailed(sketch, instance)) return;
       if (startsAllAnew(sketch, instance, ledger)) return;
       const usedMs = nowMs() - (ending.get(podUid) ?? nowMs());

@@ -28,9 +28,9 @@ export function startsOnlyWhatIsWanted({ runtime, report, kubelet }: Scene): Rul
       const uid = podOfCall(runtime, method, request) as PodUid | undefined;
       const now = kubelet();
       if (uid === undefined || now === undefined) return;
-      if (now.workers.queries.isPodTerminationRequested(uid))
+      if (now.control.workers.queries.isPodTerminationRequested(uid))
         report('nothing starts after termination was requested', `${method} of ${uid}`);
-      if (now.pods.getPodByUid(uid) === undefined)
+      if (now.state.pods.getPodByUid(uid) === undefined)
         report('nothing starts after its manifest was seen to be gone', `${method} of ${uid}`);
     },
   };

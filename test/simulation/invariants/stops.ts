@@ -8,7 +8,7 @@ export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
   const over = new Set<string>();
   return {
     kubeletStarted({ kubelet }) {
-      kubelet.statuses.onChange(({ uid, after }) => {
+      kubelet.state.statuses.onChange(({ uid, after }) => {
         const hasDeadline = desk.known(uid)?.deadlineSeconds !== undefined;
         const isEvicted = after.reason === 'Evicted';
         if ((hasDeadline || isEvicted) && after.phase === 'Failed') over.add(uid);

@@ -32,7 +32,7 @@ export function terminalPhaseStays({ report, desk, nowMs, isDamaged }: Scene): R
     kubeletStarted({ kubelet: next }) {
       for (const [uid, one] of ended)
         ended.set(uid, { ...one, isNoted: one.isNoted || aliveMs - one.atMs > notedMs });
-      next.statuses.onChange(({ uid, after }) => {
+      next.state.statuses.onChange(({ uid, after }) => {
         const phase = after.phase ?? '';
         const before = lasting(uid);
         if (before !== undefined) {

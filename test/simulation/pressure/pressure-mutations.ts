@@ -19,7 +19,7 @@ export const pressureMutations: Readonly<Record<string, KnownBug>> = {
   'a critical pod is evicted like any other': {
     breaks: 'a critical pod is never evicted',
     shows: short,
-    kubelet: ({ pods }) => {
+    kubelet: ({ state: { pods } }) => {
       const getPods = pods.getPods.bind(pods);
       pods.getPods = () => getPods().map((pod) => ({ ...pod, spec: { ...pod.spec, priority: 0 } }));
     },

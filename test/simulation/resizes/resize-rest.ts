@@ -9,7 +9,7 @@ const mebibyte = 2 ** 20;
 
 /** What of a pod at rest is not as it was resized: it has what it asks for, or waits because there is no room. */
 export function unlikeItsSize(world: World, uid: string, sketch: PodSketch): readonly string[] {
-  const status = world.life?.kubelet.statuses.getPodStatus(uid as PodUid);
+  const status = world.life?.kubelet.state.statuses.getPodStatus(uid as PodUid);
   if (status === undefined || status.phase === 'Failed') return [];
   const resizes = (status.conditions ?? []).filter(({ type }) => type.startsWith('PodResize'));
   const pending = resizes.find(({ type }) => type === 'PodResizePending');

@@ -72,10 +72,12 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
     breaks: 'no volume is detached that the node still has',
     shows: { ...mounting, trouble: 'kubelet' },
     kubelet: (kubelet) => {
-      const { pods } = kubelet;
-      const inUse = kubelet.volumesInUse.bind(kubelet);
+      const { pods } = kubelet.state;
+      const { csi } = kubelet.volumes;
+      if (csi === undefined) return;
+      const inUse = csi.inUse.bind(csi);
       const isKnown = (name: string) => pods.getPods().some(({ metadata }) => name.includes(metadata.uid));
-      kubelet.volumesInUse = () => inUse()?.filter(isKnown) ?? [];
+      csi.inUse = () => inUse()?.filter(isKnown) ?? [];
     },
   },
 
@@ -120,7 +122,7 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
   'what a container mounts that is added to a running pod is not looked at': {
     breaks: starts,
     shows: mounting,
-    kubelet: ({ workers }) => {
+    kubelet: ({ control: { workers } }) => {
       const update = workers.updatePod.bind(workers);
       workers.updatePod = ({ pod, ...rest }) =>
         update(pod === undefined ? rest : { ...rest, pod: withBareVisitors(pod) });
@@ -145,7 +147,7 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
     breaks: 'an update comes soon to the pods that run',
     shows: mounting,
     kubelet: (kubelet) => {
-      kubelet.syncSoon = () => {};
+      kubelet.state.requestSync = () => {};
     },
   },
 };
@@ -227,7 +229,7 @@ export function atTheEnd(
       own = machine;
       return machine;
     },
-    kubelet: ({ workers }) => {
+    kubelet: ({ control: { workers } }) => {
       const update = workers.updatePod.bind(workers);
       const { signal } = new AbortController();
       workers.updatePod = (options) => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Container, ContainerStatusResponse, type CriClient } from '../cri/index.ts';
-import { KubelingError } from '../lib/index.ts';
-import { labels } from '../runtime/index.ts';
-import { placementsIn } from './open-allotments.ts';
+import { Container, ContainerStatusResponse, type CriClient } from '../../cri/index.ts';
+import { KubelingError } from '../../lib/index.ts';
+import { readContainerResources } from './container-resources.ts';
+import { labels } from './labels.ts';
 
 const { signal } = new AbortController();
 
@@ -28,21 +28,21 @@ function aRuntime(answers: Readonly<Record<string, string | Error>>): CriClient 
   } as Partial<CriClient> as CriClient;
 }
 
-describe('placementsIn', () => {
-  it('leaves out a container that goes while it is asked for', async () => {
+describe('readContainerResources', () => {
+  it('leaves out a container that is removed after it was listed', async () => {
     const gone = new KubelingError('CRI_NOT_FOUND', 'no such container');
-    const found = await placementsIn(aRuntime({ a: '1', b: gone, c: '2-3' }), signal);
+    const found = await readContainerResources(aRuntime({ a: '1', b: gone, c: '2-3' }), signal);
     assert.deepEqual(
-      found.map(({ id, cpus }) => [id, [...cpus]]),
+      found.map(({ id, linux }) => [id, linux?.cpusetCpus]),
       [
-        ['a', [1]],
-        ['c', [2, 3]],
+        ['a', '1'],
+        ['c', '2-3'],
       ],
     );
   });
 
-  it('fails where the runtime does not answer', async () => {
+  it('fails where the runtime does not respond', async () => {
     const silent = new KubelingError('CRI_UNAVAILABLE', 'nobody there');
-    await assert.rejects(placementsIn(aRuntime({ a: '1', b: silent }), signal), /nobody there/);
+    await assert.rejects(readContainerResources(aRuntime({ a: '1', b: silent }), signal), /nobody there/);
   });
 });

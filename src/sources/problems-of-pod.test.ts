@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SourceProblem } from '../sources/index.ts';
+import type { SourceProblem } from './problems.ts';
 import { problemsOfPod } from './problems-of-pod.ts';
 
 const place = {

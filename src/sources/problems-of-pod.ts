@@ -1,4 +1,4 @@
-import type { SourceProblem } from '../sources/index.ts';
+import type { SourceProblem } from './problems.ts';
 
 export interface AskedPod {
   /** Whether a pod of this full name is meant. */

@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
-import { mountPoints, PodDirectories, PodNotebook, podsDirOf } from '../checkpoints/index.ts';
-import { type PluginHandler, PluginRegistry } from '../plugins/index.ts';
-import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
-import { matchesNodeSelector } from '../resources/index.ts';
-import { CrashBackoff, idsPerBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
+import { mountPoints, PodDirectories, type PodNotebook, podsDirOf } from '../../checkpoints/index.ts';
+import { type PluginHandler, PluginRegistry } from '../../plugins/index.ts';
+import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
+import { matchesNodeSelector } from '../../resources/index.ts';
+import { podField, resourceField } from '../../runtime/index.ts';
 import {
   BlockVolumes,
   ClaimVolumes,
@@ -28,133 +28,108 @@ import {
   storageMetrics,
   timed,
   VolumeManager,
-} from '../volumes/index.ts';
-import { allocatableOf } from './allocatable.ts';
-import { csiApi } from './csi-link.ts';
-import type { KubeletDeps } from './kubelet-deps.ts';
-import type { NodeJournal } from './node-journal.ts';
-import type { KubeletSettings } from './settings.ts';
+  VolumeMetrics,
+  volumeSpace,
+} from '../../volumes/index.ts';
+import { allocatableOf } from '../allocatable.ts';
+import type { BackgroundLoops } from '../background.ts';
+import { csiApi } from '../csi-link.ts';
+import type { KubeletDeps } from '../kubelet-deps.ts';
+import type { NodeJournal } from '../node-journal.ts';
+import type { KubeletSettings } from '../settings.ts';
+import type { KubeletResources } from './resources.ts';
+import { bootFile, type KubeletState } from './state.ts';
 
-export const bootFile = '/proc/sys/kernel/random/boot_id';
+export type KubeletVolumes = ReturnType<typeof createVolumes>;
 
-export interface KeptPodsDeps
-  extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {
-  readonly journal: Pick<PodJournal, 'event'>;
-  readonly node: Pick<NodeJournal, 'event' | 'trouble' | 'mended'>;
-  /** Who knows the drivers of resource claims; there are none unless given. */
-  readonly claimDrivers?: PluginHandler | undefined;
-  /** Those who register with their sockets like drivers do. */
-  readonly devices?: PluginHandler | undefined;
-  /** Something the pod waits for has come, or may have come after this long. */
-  readonly lookAgain: (uid: PodUid, delayMs?: number) => void;
+/** The directories of pods with their volumes, and the plugins that register with the kubelet. */
+export function createVolumes(state: KubeletState, { claims, devices }: KubeletResources) {
+  const { settings, deps, journal, node, pods, checkpoints } = state;
+  const { clock, random, logger, machine, metrics, cluster } = deps;
+  const { rootDir, nodeName } = settings;
+  const { files, volumeParts, volumeFiles } = machine;
+  const podsDir = podsDirOf(rootDir);
+  const observe = storageMetrics(metrics);
+  const parts = {
+    ...deps,
+    journal,
+    node,
+    claimDrivers: claims?.drivers,
+    devices,
+    lookAgain: (uid: PodUid, delayMs?: number) => state.requestSync(uid, delayMs),
+  };
+  const quotas = new EmptyDirQuotas({
+    quotas: machine.directoryQuotas,
+    wish: settings.emptyDirQuota ?? 'off',
+    rootDir,
+    node,
+    logger,
+  });
+  const filled = filledVolumes(settings, podsDir, parts, observe);
+  const inMemory = memoryEmptyDirs(settings, podsDir, parts, observe);
+  const block = blockVolumes(rootDir, parts, observe);
+  const api = cluster && csiApi(cluster);
+  const expansions = new Expansions({ nodeName, api, clock, journal, observe });
+  const groupNews: GroupTeller = (pod, volume) => new GroupNews({ clock, journal, logger }, pod, volume);
+  const shared = { notes: checkpoints, observe, api, expansions, block, groupNews };
+  const { csi, plugins, updates } = driverVolumes(settings, podsDir, parts, shared) ?? {};
+  const nfs = nfsVolumes(settings, podsDir, parts);
+  const others = { csi, csiBlock: csi?.devices, nfs, block, expansions, groupNews, observe };
+  const claimed = claimVolumes(rootDir, parts, checkpoints, others);
+  const directories = new PodDirectories(rootDir, files, () => mountPoints(machine), {
+    unbind: (directory, inner) => volumeParts.unbind(directory, inner),
+    unfill: async (uid, inner) => {
+      await filled?.remove(uid, inner);
+      await inMemory?.remove(uid, inner);
+      await csi?.remove(uid, inner);
+      await nfs?.remove(uid, inner);
+      await claimed.remove(uid, inner);
+    },
+    removeTree: volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
+    unmountInside: volumeFiles && ((directory, inner) => volumeFiles.unmountInside(directory, inner)),
+    release: (names, inner) => quotas.release(names, inner),
+  });
+  const volumes = new VolumeManager(directories, files, journal, {
+    filled,
+    inMemory,
+    claimed,
+    csi,
+    nfs,
+    times: { clock, random, observe },
+    renewals: new Renewals({ clock, random, lookAgain: parts.lookAgain }),
+    limit: quotas.limit,
+  });
+  const space = volumeSpace(machine, csi);
+  new VolumeMetrics({ clock, volumes, space, pods: () => pods.getPods() }).register(metrics);
+  return {
+    directories,
+    volumes,
+    /** Undefined on a machine without plugins. */
+    csi,
+    space,
+    loops: {
+      ...(plugins && { plugins }),
+      ...(csi && { 'CSI volumes': csi }),
+      ...(updates && { 'limits of CSI drivers': updates }),
+    } satisfies BackgroundLoops['again'],
+    open: (signal: AbortSignal): Promise<void> => quotas.open(signal),
+  };
 }
 
-/** What of pods outlives the kubelet: their directories, and all that is in there. */
-export class KeptPods {
-  readonly directories: PodDirectories;
-  readonly users: UserNamespaces;
-  readonly volumes: VolumeManager;
-  readonly notes: PodNotebook;
-  /** Undefined on a machine without plugins. */
-  readonly csi: CsiVolumes | undefined;
-  readonly plugins: PluginRegistry | undefined;
-  /** Undefined also on a node without an API server. */
-  readonly csiUpdates: CsiNodeUpdates | undefined;
-  /** Noted with the pod, so that it goes on where it was. */
-  readonly crashBackoff: CrashBackoff;
-  readonly #clock: KeptPodsDeps['clock'];
-  readonly #quotas: EmptyDirQuotas;
-
-  constructor(settings: KubeletSettings, deps: KeptPodsDeps) {
-    const { clock, random, logger, machine, journal } = deps;
-    const { files, volumeParts, volumeFiles } = machine;
-    const podsDir = podsDirOf(settings.rootDir);
-    const observe = storageMetrics(deps.metrics);
-    const filled = filledVolumes(settings, podsDir, deps, observe);
-    const inMemory = memoryEmptyDirs(settings, podsDir, deps, observe);
-    this.#clock = clock;
-    this.#quotas = new EmptyDirQuotas({
-      quotas: machine.directoryQuotas,
-      wish: settings.emptyDirQuota ?? 'off',
-      rootDir: settings.rootDir,
-      node: deps.node,
-      logger,
-    });
-    const directories = new PodDirectories(settings.rootDir, files, () => mountPoints(machine), {
-      unbind: (directory, inner) => volumeParts.unbind(directory, inner),
-      unfill: async (uid, inner) => {
-        await filled?.remove(uid, inner);
-        await inMemory?.remove(uid, inner);
-        await this.csi?.remove(uid, inner);
-        await nfs?.remove(uid, inner);
-        await claimed.remove(uid, inner);
-      },
-      removeTree: volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
-      unmountInside: volumeFiles && ((directory, inner) => volumeFiles.unmountInside(directory, inner)),
-      release: (names, inner) => this.#quotas.release(names, inner),
-    });
-    this.directories = directories;
-    this.users = new UserNamespaces({
-      logger,
-      files,
-      podsDir,
-      idsPerPod: settings.idsPerPod ?? idsPerBlock,
-      ids: settings.userIds,
-    });
-    this.notes = new PodNotebook({
-      clock,
-      logger,
-      files,
-      directories,
-      readBoot: () => machine.readFile(bootFile),
-    });
-    const block = blockVolumes(settings.rootDir, deps, observe);
-    const api = deps.cluster && csiApi(deps.cluster);
-    const { nodeName } = settings;
-    const expansions = new Expansions({ nodeName, api, clock, journal, observe });
-    const groupNews: GroupTeller = (pod, volume) => new GroupNews({ clock, journal, logger }, pod, volume);
-    const shared = { notes: this.notes, observe, api, expansions, block, groupNews };
-    const { csi, plugins, updates } = driverVolumes(settings, podsDir, deps, shared) ?? {};
-    this.csi = csi;
-    this.csiUpdates = updates;
-    this.plugins = plugins;
-    const nfs = nfsVolumes(settings, podsDir, deps);
-    const others = { csi, csiBlock: csi?.devices, nfs, block, expansions, groupNews, observe };
-    const claimed = claimVolumes(settings.rootDir, deps, this.notes, others);
-    this.volumes = new VolumeManager(directories, files, journal, {
-      filled,
-      inMemory,
-      claimed,
-      csi,
-      nfs,
-      times: { clock, random, observe },
-      renewals: new Renewals({ clock, random, lookAgain: deps.lookAgain }),
-      limit: this.#quotas.limit,
-    });
-    this.crashBackoff = new CrashBackoff({
-      random,
-      maxMs: settings.maxRestartWaitMs,
-      persist: (uid, entries) => this.notes.restarted(uid, entries),
-    });
-  }
-
-  /** What earlier kubelets have noted; before anything is done to a pod. */
-  async open(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.notes.open(), this.users.restore(), this.#quotas.open(signal)]);
-    this.crashBackoff.restore(this.notes.restarts(), this.#clock.now());
-  }
-
-  /** Back-offs that are over need not be remembered. */
-  collectBackoffs(): void {
-    this.crashBackoff.collect(this.#clock.now());
-  }
+interface VolumeParts extends KubeletDeps {
+  readonly journal: PodJournal;
+  readonly node: Pick<NodeJournal, 'event'>;
+  readonly claimDrivers: PluginHandler | undefined;
+  readonly devices: PluginHandler | undefined;
+  /** Syncs the pod after the delay. */
+  readonly lookAgain: (uid: PodUid, delayMs?: number) => void;
 }
 
 /** Undefined on a machine that gives no access to the files of volumes. */
 function filledVolumes(
   settings: KubeletSettings,
   podsDir: string,
-  { clock, random, machine: { volumeFiles: files }, cluster: api }: KeptPodsDeps,
+  { clock, random, machine: { volumeFiles: files }, cluster: api }: VolumeParts,
   observe: StorageObserver,
 ): PayloadVolumes | undefined {
   if (files === undefined) return undefined;
@@ -179,7 +154,7 @@ function filledVolumes(
 function memoryEmptyDirs(
   settings: KubeletSettings,
   podsDir: string,
-  { clock, machine: { volumeFiles: files }, cluster }: KeptPodsDeps,
+  { clock, machine: { volumeFiles: files }, cluster }: VolumeParts,
   observe: StorageObserver,
 ): MemoryEmptyDirs | undefined {
   if (files === undefined) return undefined;
@@ -191,7 +166,7 @@ function memoryEmptyDirs(
 function nfsVolumes(
   { deadVolumes }: KubeletSettings,
   podsDir: string,
-  { clock, random, node, machine: { volumeFiles: files, networkMounts: mounts } }: KeptPodsDeps,
+  { clock, random, node, machine: { volumeFiles: files, networkMounts: mounts } }: VolumeParts,
 ): NfsVolumes | undefined {
   if (files === undefined || mounts === undefined) return undefined;
   const detached = (place: string, why: string) => {
@@ -205,7 +180,7 @@ function nfsVolumes(
 /** Undefined on a machine that gives no access to its devices. */
 function blockVolumes(
   rootDir: string,
-  { clock, machine: { volumeFiles: files, blockDevices: devices } }: KeptPodsDeps,
+  { clock, machine: { volumeFiles: files, blockDevices: devices } }: VolumeParts,
   observe: StorageObserver,
 ): BlockVolumes | undefined {
   if (files === undefined || devices === undefined) return undefined;
@@ -214,7 +189,7 @@ function blockVolumes(
 
 function claimVolumes(
   rootDir: string,
-  { clock, machine, cluster, journal }: KeptPodsDeps,
+  { clock, machine, cluster, journal }: VolumeParts,
   notes: PodNotebook,
   { groupNews, observe, ...others }: OthersOfClaims,
 ): ClaimVolumes {
@@ -267,7 +242,7 @@ interface DriverVolumes {
 function driverVolumes(
   { rootDir, nodeName, selinux, attaching }: KubeletSettings,
   podsDir: string,
-  deps: KeptPodsDeps,
+  deps: VolumeParts,
   { notes, observe, api, expansions, block, groupNews }: SharedByVolumes,
 ): DriverVolumes | undefined {
   const { clock, random, logger, machine, cluster, journal, lookAgain } = deps;

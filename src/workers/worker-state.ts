@@ -1,13 +1,13 @@
 import { type Clock, KubelingError, type Logger, LruMap } from '../lib/index.ts';
-import { isStaticPod, type PodFullName, type PodJournal, type PodUid } from '../pods/index.ts';
+import { isStaticPod, type Pod, type PodFullName, type PodJournal, type PodUid } from '../pods/index.ts';
 import { type Lifecycle, PodLifecycle, type Transition } from './lifecycle.ts';
 import type { WorkerObserver } from './metrics.ts';
 import { StartGate } from './start-gate.ts';
 import { transitionStep } from './story.ts';
-import { uidOf, type WorkSubject } from './updates.ts';
+import { podOf, uidOf, type WorkSubject } from './updates.ts';
 import { isStaticRecord, newRecord, type WorkerRecord } from './worker-record.ts';
 
-export interface BookDeps {
+export interface WorkerStateDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly journal: PodJournal;
@@ -17,19 +17,25 @@ export interface BookDeps {
 
 const rememberedEnds = 1_000;
 
-/** All pods the workers know, and who may run under which name. Whoever is let go here leaves nothing behind. */
-export class WorkerBook implements Iterable<WorkerRecord> {
-  readonly #deps: BookDeps;
+/**
+ * The records of all pods that have a worker, and the static pod that holds each full name. It runs no syncs, so the
+ * parts of the kubelet that only read it can be built before the workers.
+ */
+export class WorkerState implements Iterable<WorkerRecord> {
+  readonly #deps: WorkerStateDeps;
   readonly #records = new Map<PodUid, WorkerRecord>();
   readonly #gate = new StartGate();
   /** When the last sync of a pod ended that was forgotten since: one that comes again under its UID is looked at anew. */
   readonly #ends = new LruMap<PodUid, number>({ capacity: rememberedEnds });
-  /** Makes the worker of a pod look whether it may go on. */
-  readonly #wake: (record: WorkerRecord) => void;
+  /** Whether housekeeping has passed the desired pods of all sources to the workers. */
+  #allKnown = false;
 
-  constructor(deps: BookDeps, wake: (record: WorkerRecord) => void) {
+  constructor(deps: WorkerStateDeps) {
     this.#deps = deps;
-    this.#wake = wake;
+  }
+
+  get allKnown(): boolean {
+    return this.#allKnown;
   }
 
   get size(): number {
@@ -47,6 +53,26 @@ export class WorkerBook implements Iterable<WorkerRecord> {
 
   find(uid: PodUid): WorkerRecord | undefined {
     return this.#records.get(uid);
+  }
+
+  /** The pod and mirror pod last passed to a syncer: the spec that everything acting on the pod must use. */
+  activePod(uid: PodUid): { readonly pod: Pod; readonly mirrorPod: Pod | undefined } | undefined {
+    const active = this.#records.get(uid)?.active;
+    const pod = podOf(active);
+    return pod === undefined ? undefined : { pod, mirrorPod: active?.mirrorPod };
+  }
+
+  /** Whether no container of the pod runs any more, or can be started. */
+  isTerminated(uid: PodUid): boolean {
+    return this.#records.get(uid)?.lifecycle.ended ?? false;
+  }
+
+  isTerminationRequested(uid: PodUid): boolean {
+    return this.#records.get(uid)?.lifecycle.terminationRequested ?? false;
+  }
+
+  setAllKnown(): void {
+    this.#allKnown = true;
   }
 
   /** Whether it is this very record that is kept under its UID, not one that was forgotten. */
@@ -76,24 +102,26 @@ export class WorkerBook implements Iterable<WorkerRecord> {
     return record;
   }
 
-  finish(record: WorkerRecord, why: string): void {
+  /** Returns the record that waited for the pod's full name, which the caller must wake. */
+  finish(record: WorkerRecord, why: string): WorkerRecord | undefined {
     record.lifecycle.enter({ state: 'finished', sinceMs: this.#deps.clock.monotonicMs() }, why);
     record.pending = undefined;
-    this.#letGo(record);
+    return this.#release(record);
   }
 
-  forget(record: WorkerRecord): void {
+  /** Returns the record that waited for the pod's full name, which the caller must wake. */
+  forget(record: WorkerRecord): WorkerRecord | undefined {
     this.#records.delete(record.uid);
     this.#ends.set(record.uid, record.lastSyncEnd);
-    this.#letGo(record);
+    const waiter = this.#release(record);
     this.#deps.log.v(4)?.info('Forgot a pod', fieldsOf(record));
+    return waiter;
   }
 
-  /** Whoever waited for the name starts now, not when it next happens to be looked at. */
-  leaveGate(record: WorkerRecord): void {
+  /** Returns the record that waited for the pod's full name, which the caller must wake. */
+  leaveGate(record: WorkerRecord): WorkerRecord | undefined {
     const next = this.#gate.leave(record.fullName, record.uid);
-    const waiter = next === undefined ? undefined : this.#records.get(next);
-    if (waiter !== undefined) this.#wake(waiter);
+    return next === undefined ? undefined : this.#records.get(next);
   }
 
   /** Nothing of the pod runs any more. */
@@ -110,10 +138,10 @@ export class WorkerBook implements Iterable<WorkerRecord> {
     }
   }
 
-  #letGo(record: WorkerRecord): void {
+  #release(record: WorkerRecord): WorkerRecord | undefined {
     this.tellStopped(record);
     this.#deps.queue.forget(record.uid);
-    this.leaveGate(record);
+    return this.leaveGate(record);
   }
 
   #entered(uid: PodUid, transition: Transition): void {

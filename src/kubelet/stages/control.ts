@@ -1,0 +1,394 @@
+import type { Container } from '../../kinds/index.ts';
+import { Backoff } from '../../lib/index.ts';
+import { isTerminalPhase, type Pod } from '../../pods/index.ts';
+import {
+  AllocationManager,
+  admissionMetrics,
+  EvictionManager,
+  type EvictionStats,
+  evictedStatus,
+  evictionMetrics,
+  infeasibility,
+  kubepodsPath,
+  PodAdmission,
+  preemptedEvent,
+  preemptedStatus,
+  resizeMetrics,
+} from '../../resources/index.ts';
+import { decideSandbox, mayUseSwap, type Surplus } from '../../runtime/index.ts';
+import { PodWorkers } from '../../workers/index.ts';
+import { isPastDeadline } from '../active-deadline.ts';
+import { admissionFacts, describedNode } from '../admission-facts.ts';
+import type { BackgroundLoops } from '../background.ts';
+import { endedContainers } from '../ended-containers.ts';
+import { KernelMemoryAlarm } from '../eviction/kernel-memory-alarm.ts';
+import { ProvidedStats } from '../eviction/provided-stats.ts';
+import { Housekeeping } from '../housekeeping.ts';
+import { startedAfterMs } from '../metrics.ts';
+import { openNodeShutdown } from '../node-shutdown.ts';
+import { PodHandlers } from '../pod-handlers.ts';
+import { PodResizes } from '../pod-resizes.ts';
+import { KubeletPodSyncer } from '../pod-syncer.ts';
+import { SyncLoop } from '../sync-loop.ts';
+import { ticker } from '../ticker.ts';
+import { Watchdog } from '../watchdog.ts';
+import type { KubeletResources } from './resources.ts';
+import type { KubeletRuntime } from './runtime.ts';
+import type { KubeletState } from './state.ts';
+import type { KubeletVolumes } from './volumes.ts';
+
+/** The stages that decision-making is built on. */
+export interface KubeletParts {
+  readonly state: KubeletState;
+  readonly resources: KubeletResources;
+  readonly volumes: KubeletVolumes;
+  readonly runtime: KubeletRuntime;
+}
+
+export type KubeletControl = Awaited<ReturnType<typeof createControl>>;
+
+/** What decides about pods: the sync loop with its handlers, the pod workers, and what admits and kills pods. */
+export async function createControl(parts: KubeletParts) {
+  const { state, resources, runtime } = parts;
+  const { deps, journal, pods, control, observer, pendingAdmissions } = state;
+  const { clock, logger } = deps;
+  const eviction = createEviction(parts);
+  const pressures = () => eviction?.conditions ?? [];
+  const shutdown = await openNodeShutdown(state);
+  const admission = createAdmission(parts, { pressures, isShuttingDown: () => shutdown?.isNow ?? false });
+  const allocation = createAllocation(state, admission);
+  const workers = createWorkers(parts, allocation);
+  control.onUpdate((options) => workers.updatePod(options));
+  const housekeeping = createHousekeeping(parts, workers, allocation);
+  const loop = createSyncLoop(parts, { admission, allocation, workers, housekeeping });
+  followStatuses(state, { admission, allocation });
+  const watchdog = new Watchdog({
+    clock,
+    logger,
+    journal,
+    desiredPods: () => pods.getPods(),
+    workers,
+    observe: (counts) => observer.stuck(counts),
+  });
+  return {
+    workers,
+    loop,
+    shutdown,
+    pressures,
+    problems: () => runtimeProblems(parts),
+    loops: {
+      watchdog,
+      ...(shutdown && { 'node shutdown': shutdown }),
+      resizes: allocation,
+      ...(eviction && { 'eviction manager': eviction }),
+    } satisfies BackgroundLoops['again'],
+    held: () => ({
+      pendingResizes: allocation.size,
+      orphanDirectories: housekeeping.orphanDirectories,
+    }),
+    /** Aborts pending admissions and syncs, in this order; pods run on. */
+    async dispose(): Promise<void> {
+      await pendingAdmissions[Symbol.asyncDispose]();
+      await runtime.probes[Symbol.asyncDispose]();
+      await workers[Symbol.asyncDispose]();
+      await resources.dispose();
+      await housekeeping[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Why no pod can be synced now. */
+function runtimeProblems({ state: { runtimeState }, runtime: { pleg } }: KubeletParts): readonly string[] {
+  const problem = pleg.problem();
+  return [...runtimeState.problems().runtime, ...(problem === undefined ? [] : [problem])];
+}
+
+/** Undefined where the configuration has no thresholds, or the machine reports no usage. */
+function createEviction({
+  state,
+  runtime: { garbage, imageGc, statistics },
+}: KubeletParts): EvictionManager | undefined {
+  const { settings, deps, journal, node, control, queries, facts, pendingAdmissions } = state;
+  const { clock, logger, metrics, machine, cluster } = deps;
+  const provided = machine.stats && new ProvidedStats({ clock, provider: () => statistics.provider() });
+  const stats: EvictionStats | undefined = machine.evictionStats ?? provided;
+  if (settings.eviction === undefined || stats === undefined) return undefined;
+  return new EvictionManager({
+    clock,
+    logger,
+    settings: settings.eviction,
+    stats,
+    memoryAlarm: memoryAlarmOf(state),
+    // A pod that is not admitted yet uses nothing, and may wait for resources that other pods use.
+    activePods: () => facts.active(({ metadata: { uid } }) => !pendingAdmissions.has(uid)),
+    kill: async (pod, { graceSeconds, verdict }, signal) => {
+      const statusFn = (status: typeof pod.status) => evictedStatus(status, verdict, pod);
+      const options = { why: 'eviction', graceOverrideSeconds: graceSeconds, statusFn } as const;
+      await control.killPodNow(pod, options, signal);
+    },
+    isCleanedUp: (uid) => queries.shouldPodBeFinished(uid),
+    reclaim: {
+      deleteAllUnusedContainers: (signal) => garbage.collectNow('terminated-pods-too', signal),
+      deleteUnusedImages: async (signal) => await imageGc?.deleteUnusedImages(signal),
+    },
+    collectGarbage: (signal) => garbage.collectNow('deleted-pods', signal),
+    podEvent: (pod, event) => journal.event(pod, event),
+    nodeEvent: (event) => node.event(event),
+    observer: evictionMetrics(metrics),
+    conditionsChanged: () => cluster?.pressuresChanged(),
+  });
+}
+
+/** Undefined unless kernel notifications are configured, on a machine that has them. */
+function memoryAlarmOf({ settings, deps }: KubeletState): KernelMemoryAlarm | undefined {
+  const { eviction, cgroupRoot, cgroupDriver } = settings;
+  const { cgroups, watchMemory } = deps.machine;
+  if (eviction?.memoryNotification !== 'kernel' || watchMemory === undefined) return undefined;
+  const podsCgroup = kubepodsPath(cgroupRoot, cgroupDriver);
+  return new KernelMemoryAlarm({ logger: deps.logger, cgroups, watch: watchMemory, podsCgroup });
+}
+
+function createAdmission(
+  { state, resources: { devices, exclusive, allotter } }: KubeletParts,
+  node: { readonly pressures: () => readonly string[]; readonly isShuttingDown: () => boolean },
+): PodAdmission {
+  const { settings, deps, journal, control, checkpoints, facts, allocated, restored, runtimeState } = state;
+  const { clock, logger, metrics, cluster } = deps;
+  const pending = state.pendingAdmissions;
+  return new PodAdmission({
+    clock,
+    logger,
+    journal,
+    pending,
+    facts: admissionFacts(settings, {
+      ...node,
+      pending,
+      standing: (pod) => restored.standing(pod),
+      active: () => facts.active().map((pod) => allocated.counted(pod)),
+      isTerminating: (uid) => facts.isTerminationRequested(uid),
+      node: () => cluster?.node(),
+      nodeFor: (pod, own) => devices?.nodeFor(pod, own) ?? own,
+      abilities: () => runtimeState.abilities,
+    }),
+    fetchNode: cluster?.fetchNode ?? (async () => describedNode(settings)),
+    preempt: async (victim, signal) => {
+      journal.event(victim, preemptedEvent);
+      await control.killPodNow(victim, { why: 'eviction', statusFn: preemptedStatus }, signal);
+    },
+    wasAdmitted: (uid) => checkpoints.wasLetRun(uid),
+    allotter,
+    adopt: (pod) => exclusive.adopt(pod),
+    underPressure: settings.underPressure,
+    observer: admissionMetrics(metrics),
+  });
+}
+
+function createAllocation(state: KubeletState, admission: PodAdmission): AllocationManager {
+  const { settings, deps, journal, pods, config, facts, allocated, control } = state;
+  const { node, isGateEnabled, exclusive } = settings;
+  const { clock, logger, metrics } = deps;
+  const limits = {
+    mayUseSwap: (pod: Pod, container: Container) => mayUseSwap(pod, container, node),
+    exclusive: {
+      cpu: exclusive?.cpu === true && !isGateEnabled('InPlacePodVerticalScalingExclusiveCPUs'),
+      memory: exclusive?.memory === true && !isGateEnabled('InPlacePodVerticalScalingExclusiveMemory'),
+    },
+    podLevel: isGateEnabled('InPlacePodLevelResourcesVerticalScaling'),
+  };
+  return new AllocationManager({
+    clock,
+    logger,
+    journal,
+    allocatedPods: allocated,
+    findPod: (uid) => (facts.hasEnded(uid) ? undefined : facts.wanted(uid)),
+    areSourcesReady: () => config.allReady(),
+    judge: (pod) => admission.resizeRefusal(pod),
+    syncPod: (pod) => {
+      const { mirrorPod } = pods.getPodAndMirrorPod(pod);
+      control.updatePod({ updateType: 'update', pod, mirrorPod, startStamp: clock.stamp() });
+    },
+    infeasibility: (pod, current) => infeasibility(pod, current, limits),
+    observer: resizeMetrics(metrics, () => allocated.conditions.counts()),
+  });
+}
+
+function createWorkers(
+  { state, resources, volumes: { directories, volumes }, runtime }: KubeletParts,
+  allocation: AllocationManager,
+): PodWorkers {
+  const { settings, deps, journal, statuses, checkpoints, facts, allocated, runtimeState, cache } = state;
+  const { pleg } = runtime;
+  const syncer = new KubeletPodSyncer({
+    ...deps,
+    journal,
+    runtime: runtime.runtime,
+    statuses,
+    cgroups: resources.podCgroups,
+    directories,
+    volumes,
+    users: runtime.users,
+    notes: checkpoints,
+    probes: runtime.probes,
+    isTerminationRequested: (uid) => facts.isTerminationRequested(uid),
+    isWanted: (uid) => facts.wanted(uid) !== undefined,
+    unwantedUnderNameOf: ({ metadata: { uid, name, namespace } }) =>
+      pleg.runningUnder(name, namespace).find((other) => other !== uid && facts.wanted(other) === undefined),
+    networkProblems: () => runtimeState.problems().network,
+    nodeIps: state.nodeIps,
+    rejected: (reason) => state.observer.rejected(reason),
+    claims: resources.claims?.manager,
+    deviceStatus: resources.deviceStatus,
+    cluster: deps.cluster,
+    lastSeen: (uid) => cache.lastSeen(uid),
+    resizes: new PodResizes({
+      manager: allocation,
+      conditions: allocated.conditions,
+      runtime: runtime.runtime,
+      reinspect: (uid) => pleg.requestReinspect(uid),
+    }),
+    supportsRecursiveReadOnly: (handler) =>
+      runtimeState.abilities.handlers.get(handler)?.recursiveReadOnly === true,
+    hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',
+  });
+  return new PodWorkers({
+    ...deps,
+    log: deps.logger,
+    journal,
+    syncer,
+    state: state.workers,
+    queries: state.queries,
+    observed: cache,
+    requestRelist: (uid) => pleg.requestRelist(uid),
+    withAllocation: (pod) => allocated.withAllocation(pod),
+    queue: state.queue,
+    mayJudge: (uid) => state.restored.mayJudge(uid),
+    syncFrequencyMs: settings.syncFrequencyMs,
+    metrics: state.workerObserver,
+  });
+}
+
+function createHousekeeping(
+  { state, resources: { podCgroups, devices }, volumes: { directories }, runtime }: KubeletParts,
+  workers: PodWorkers,
+  allocation: AllocationManager,
+): Housekeeping {
+  const { deps, journal, node, observer, pods, statuses, checkpoints, restored, facts } = state;
+  const { cluster, clock } = deps;
+  const { pleg, running, users, probes, garbage, crashBackoff } = runtime;
+  return new Housekeeping({
+    ...deps,
+    node,
+    observer,
+    journal,
+    pods,
+    workers,
+    statuses,
+    cgroups: podCgroups,
+    podDirectories: directories,
+    runningPods: (signal) => running.refresh(signal),
+    hearsOfChanges: () => pleg.eventTrust === 'trusted',
+    isActive: (pod) => facts.isActive(pod),
+    isSettling: (uid) => state.pendingAdmissions.has(uid),
+    earlier: restored,
+    notes: checkpoints,
+    users,
+    allocation,
+    probes,
+    forgetPod: (uid) => {
+      runtime.runtime.forgetPod(uid);
+      cluster?.objects.unregister(uid);
+      cluster?.tokens.forgetPod(uid);
+    },
+    collectBackoffs: () => {
+      crashBackoff.collect(clock.now());
+      devices?.free();
+    },
+    collectGarbage: () => garbage.collectSoon(),
+  });
+}
+
+const tickMs = 1_000;
+/** The pauses of the loop while the runtime is not ready. */
+const pause = { baseMs: 100, maxMs: 5_000 };
+const silent = { next: () => new Promise<undefined>(() => {}) };
+
+interface LoopParts {
+  readonly admission: PodAdmission;
+  readonly allocation: AllocationManager;
+  readonly workers: PodWorkers;
+  readonly housekeeping: Housekeeping;
+}
+
+function createSyncLoop(
+  parts: KubeletParts,
+  { admission, allocation, workers, housekeeping }: LoopParts,
+): SyncLoop {
+  const { state, resources, runtime } = parts;
+  const { settings, deps, config, statuses, observer, queries, cache } = state;
+  const { clock, random, logger, cluster } = deps;
+  const { pleg, probes } = runtime;
+  /** The dead containers to remove when a container has exited: all of an unwanted pod, else older instances. */
+  const surplus = (uid: Parameters<typeof cache.get>[0], containerId: string): Surplus =>
+    queries.shouldPodContentBeRemoved(uid)
+      ? { kind: 'all' }
+      : { kind: 'instances-of', containerId, keep: Math.max(settings.gc.maxPerContainer, 1) };
+  const handler = new PodHandlers({
+    clock,
+    logger,
+    journal: state.journal,
+    pods: state.pods,
+    workers,
+    sources: config,
+    statuses,
+    nodeIps: state.nodeIps,
+    staticChanged: (name) => cluster?.staticChanged(name),
+    queue: state.queue,
+    rejected: (reason) => observer.rejected(reason),
+    earlier: state.restored,
+    admission,
+    pending: state.pendingAdmissions,
+    allocation,
+    allocated: state.allocated,
+    deleteSurplus: (uid, containerId) =>
+      runtime.runtime.deleteSurplus(cache.get(uid), surplus(uid, containerId)),
+    cleanUp: (found, signal) => housekeeping.cleanUp(found, signal),
+    changed: () => housekeeping.changed(),
+    isPastDeadline: (pod) => isPastDeadline(pod, statuses.getPodStatus(pod.metadata.uid), clock.now()),
+  });
+  const nextConfig = async (signal: AbortSignal) => {
+    await config.someChanged(signal);
+    return () => config.takeUpdate();
+  };
+  return new SyncLoop({
+    clock,
+    logger,
+    pause: new Backoff(pause, random),
+    handler,
+    problems: () => runtimeProblems(parts),
+    inputs: {
+      config: { next: nextConfig },
+      pleg: { next: (signal) => pleg.nextEvent(signal) },
+      sync: ticker(clock, tickMs),
+      housekeeping,
+      probes,
+      devices: resources.devices ?? silent,
+    },
+  });
+}
+
+/** Persists published statuses, counts them, and releases the resources of pods that have terminated. */
+function followStatuses(
+  { deps, statuses, observer, checkpoints }: KubeletState,
+  { admission, allocation }: Pick<LoopParts, 'admission' | 'allocation'>,
+): void {
+  const countEnds = endedContainers(deps.metrics);
+  statuses.onChange((change) => {
+    countEnds(change);
+    const ms = startedAfterMs(change, deps.clock.now());
+    if (ms !== undefined) observer.startedToRun(ms);
+    void checkpoints.published(change.pod, change.after);
+    if (!change.isFinished && !isTerminalPhase(change.after.phase)) return;
+    allocation.ended(change.uid);
+    admission.released();
+  });
+}

@@ -1,0 +1,114 @@
+import { posix } from 'node:path';
+import type { Allotments, HintProvider } from '../../resources/index.ts';
+import { readContainerResources, updateContainerCpuset } from '../../runtime/index.ts';
+import type { KubeletDeps } from '../kubelet-deps.ts';
+import type { KubeletSettings } from '../settings.ts';
+import type { KubeletState } from './state.ts';
+
+/** For a node whose pods share all CPUs and NUMA nodes, which loads no code for exclusive ones. */
+const noExclusiveResources: Allotments = {
+  numaNodes: undefined,
+  open: async () => {},
+  isAskedBy: () => false,
+  allot: async () => undefined,
+  adopt() {},
+  grantsFor: () => ({}),
+  hasExclusiveCpus: () => false,
+  given: () => ({}),
+  loops: () => ({}),
+};
+
+const stateFileMode = 0o600;
+/** The state of thousands of containers takes less than a hundredth of this. */
+const mostStateBytes = 1 << 24;
+
+/** Exclusive CPUs and memory, allocated together with what the `providers` allocate. */
+export async function openExclusiveResources(
+  { settings, deps, config, facts, queries, workers, cache }: KubeletState,
+  providers: readonly HintProvider[],
+): Promise<Allotments> {
+  const { allotment } = settings;
+  const { cri } = deps;
+  const leave = await leaveFormerPolicies(settings, deps);
+  if (allotment === undefined)
+    return leave === undefined ? noExclusiveResources : { ...noExclusiveResources, open: leave };
+  const { openAllotter, runtimePlacement } = await import('../../resources/exclusive/index.ts');
+  return await openAllotter(allotment, {
+    ...deps,
+    ...filesOf(settings, deps),
+    leave,
+    providers: () => providers,
+    activePods: () => (config.allReady() ? facts.active() : undefined),
+    runningContainers: (uid) => {
+      const { containers = [] } = cache.lastSeen(uid) ?? {};
+      // The newest instance of each container, where that one runs.
+      const newest = new Map(containers.toReversed().map((container) => [container.name, container]));
+      return [...newest.values()].filter(({ state }) => state === 'running');
+    },
+    mayRun: (uid) => queries.couldHaveRunningContainers(uid),
+    isAnyEnding: ({ metadata }) =>
+      [...workers].some(
+        ({ uid, lifecycle }) =>
+          uid !== metadata.uid && lifecycle.terminationRequested && queries.couldHaveRunningContainers(uid),
+      ),
+    fromRuntime: async (signal) => {
+      const containers = await readContainerResources(cri, signal);
+      return containers.map((container) => runtimePlacement(container, container.linux));
+    },
+    update: (containerId, cpusetCpus, signal) =>
+      updateContainerCpuset(cri, containerId, { cpusetCpus }, signal),
+  });
+}
+
+/** Releases what static policies bound that this configuration no longer has; undefined where there were none. */
+async function leaveFormerPolicies(settings: KubeletSettings, deps: KubeletDeps) {
+  const former = await formerPolicies(settings, deps);
+  if (former.length === 0) return undefined;
+  const { leaveStatic, runtimePlacement } = await import('../../resources/exclusive/index.ts');
+  const { logger, cri } = deps;
+  const parts = {
+    logger,
+    ...filesOf(settings, deps),
+    update: (
+      containerId: string,
+      cpuset: { readonly cpusetCpus?: string; readonly cpusetMems?: string },
+      signal: AbortSignal,
+    ) => updateContainerCpuset(cri, containerId, cpuset, signal),
+    placed: async (signal: AbortSignal) => {
+      const running = (await readContainerResources(cri, signal)).filter(({ isRunning }) => isRunning);
+      return running.map(({ id, ...container }) => ({ id, ...runtimePlacement(container, container.linux) }));
+    },
+  };
+  return (signal: AbortSignal) => leaveStatic(former, parts, signal);
+}
+
+/** The static policies of a previous kubelet process that are not configured any more. */
+async function formerPolicies(
+  settings: KubeletSettings,
+  deps: KubeletDeps,
+): Promise<readonly ('cpu' | 'memory')[]> {
+  const { stateFile } = filesOf(settings, deps);
+  const former: ('cpu' | 'memory')[] = [];
+  for (const manager of ['cpu', 'memory'] as const) {
+    if (settings.allotment?.[manager] !== undefined) continue;
+    const text = await stateFile(`${manager}_manager_state`).read();
+    if (text !== undefined && /"policyName":"static"/i.test(text)) former.push(manager);
+  }
+  return former;
+}
+
+function filesOf({ rootDir }: KubeletSettings, { machine }: KubeletDeps) {
+  return {
+    files: machine.facts ?? {
+      read: (path: string) => machine.readFile(path),
+      list: (path: string) => machine.files.names(path),
+    },
+    stateFile: (name: string) => {
+      const path = posix.join(rootDir, name);
+      return {
+        read: async () => (await machine.files.readEnd(path, mostStateBytes))?.toString('utf8'),
+        write: (text: string) => machine.files.replace(path, text, { mode: stateFileMode }),
+      };
+    },
+  };
+}

@@ -1,0 +1,191 @@
+import { join } from 'node:path';
+import type { Container } from '../../kinds/index.ts';
+import type { DeviceAmounts } from '../../node/index.ts';
+import {
+  initContainersOf,
+  newestInstance,
+  type ObservedPod,
+  type Pod,
+  type PodUid,
+  podUid,
+  qosClass,
+} from '../../pods/index.ts';
+import {
+  type Allotter,
+  DraDrivers,
+  DraManager,
+  draMetrics,
+  type HintProvider,
+} from '../../resources/index.ts';
+import type { ContainerInputs } from '../../runtime/index.ts';
+import type { BackgroundLoops } from '../background.ts';
+import { nodeCgroups, openCgroups } from '../node-cgroups.ts';
+import { NodeDevices } from '../node-devices.ts';
+import { oomLoop } from '../oom-loop.ts';
+import { PodResourcesServer } from '../pod-resources-server.ts';
+import { openExclusiveResources } from './exclusive-resources.ts';
+import { bootFile, type KubeletState } from './state.ts';
+
+export type KubeletResources = Awaited<ReturnType<typeof createResources>>;
+
+/** Cgroups, devices, resource claims, and exclusive CPUs and memory. Throws CGROUPS_UNUSABLE, ALLOCATION_CONFIG or MACHINE_TOPOLOGY. */
+export async function createResources(state: KubeletState) {
+  const { settings, deps, journal, node, facts, pods, cache } = state;
+  const { clock, logger, machine } = deps;
+  const cgroupManager = await openCgroups(settings, deps);
+  const providers: HintProvider[] = [];
+  const exclusive = await openExclusiveResources(state, providers);
+  const {
+    upkeep,
+    pods: podCgroups,
+    limits: podLimits,
+  } = nodeCgroups(settings, cgroupManager, {
+    clock,
+    logger,
+    journal,
+    node,
+    processes: machine.processes,
+    activePods: (quality) => facts.active((pod) => qosClass(pod) === quality),
+    hasExclusiveCpus: (pod) => exclusive.hasExclusiveCpus(pod),
+  });
+  const claims = createClaims(state);
+  const devices = createDevices(state, exclusive.numaNodes);
+  if (devices !== undefined) providers.push(devices);
+  /** Devices are allocated with exclusive CPUs and memory where the node has these. */
+  const allotter: Allotter | undefined = settings.allotment === undefined ? devices : exclusive;
+  const deviceStatus = (uid: PodUid, container: string) => devices?.statusOf(uid, container) ?? [];
+  const given = () => ({ devices: devices?.given(), claims: claims?.manager.given(), ...exclusive.given() });
+  return {
+    podCgroups,
+    podLimits,
+    exclusive,
+    claims,
+    devices,
+    allotter,
+    deviceStatus: settings.isGateEnabled('ResourceHealthStatus') ? deviceStatus : undefined,
+    /** The devices plugins offer. */
+    amounts: (): DeviceAmounts => devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] },
+    /** The devices, claims, CPUs and memory allocated to a container. */
+    async grants(
+      pod: Pod,
+      container: Container,
+      signal: AbortSignal,
+    ): Promise<NonNullable<ContainerInputs['grants']>> {
+      const ofDevices = await devices?.grants(pod, container, signal);
+      const claimed = claims?.manager.cdiDevices(pod, container) ?? [];
+      return {
+        ...ofDevices,
+        cdiDevices: [...(ofDevices?.cdiDevices ?? []), ...claimed],
+        ...exclusive.grantsFor(pod, container.name),
+      };
+    },
+    loops: {
+      cgroups: upkeep,
+      ...oomLoop(settings, deps, {
+        node,
+        journal,
+        pods,
+        bootFile,
+        observed: (uid) => cache.lastSeen(uid),
+      }),
+      ...(claims && { 'resource claims': claims.manager }),
+      ...(devices && { 'plugins for devices': devices }),
+      ...podResourcesLoop(state, given),
+      ...exclusive.loops(),
+    } satisfies BackgroundLoops['again'],
+    /** Creates the cgroups above those of pods and reads the checkpoints of allocations. */
+    async open(signal: AbortSignal): Promise<void> {
+      await Promise.all([
+        upkeep.start(signal),
+        claims?.manager.open(),
+        exclusive.open(signal),
+        devices?.open(),
+      ]);
+    },
+    /** The number of pods with claims and devices. */
+    held: () => ({ resourceClaims: claims?.manager.size ?? 0, devices: devices?.size ?? 0 }),
+    async dispose(): Promise<void> {
+      await devices?.[Symbol.asyncDispose]();
+    },
+    /** After everything else, also when the kubelet did not start: removing a pod needs its cgroup. */
+    disposeCgroups: () => upkeep[Symbol.dispose](),
+  };
+}
+
+const mostClaimBytes = 16 * 2 ** 20;
+
+/** Undefined on a node without plugins or an API server with resource claims. */
+function createClaims({ settings: { rootDir }, deps, queries }: KubeletState) {
+  const { clock, logger, metrics, machine, cluster } = deps;
+  const { plugins: host, files } = machine;
+  const fetchClaim = cluster?.resourceClaim;
+  if (host === undefined || fetchClaim === undefined) return undefined;
+  const path = join(rootDir, 'dra_manager_state');
+  const observer = draMetrics(metrics, () => manager.inUse);
+  const drivers = new DraDrivers({ open: (socket) => host.open(socket), clock, observer });
+  const manager: DraManager = new DraManager({
+    drivers,
+    fetchClaim,
+    file: {
+      read: async () => (await files.readEnd(path, mostClaimBytes))?.toString('utf8'),
+      write: (text) => files.replace(path, text, { mode: 0o600 }),
+    },
+    mayRun: (uid) => queries.couldHaveRunningContainers(podUid(uid)),
+    clock,
+    logger,
+    observer,
+  });
+  return { drivers, manager };
+}
+
+/** Undefined on a machine without device plugins. */
+function createDevices(
+  { settings: { rootDir }, deps, facts, config, queries, cache }: KubeletState,
+  numaNodes: readonly number[] | undefined,
+): NodeDevices | undefined {
+  const { machine, cluster } = deps;
+  if (machine.devices === undefined) return undefined;
+  const runs = (uid: PodUid) =>
+    cache.lastSeen(uid)?.containers.some(({ state }) => state === 'running') === true;
+  return new NodeDevices({
+    ...deps,
+    rootDir,
+    numaNodes,
+    host: machine.devices,
+    files: machine.files,
+    mayUse: (uid) => {
+      const pod = facts.wanted(uid);
+      if (pod !== undefined && facts.isActive(pod)) return true;
+      // A pod that no source has may still have containers.
+      const isOrphan = pod === undefined && queries.couldHaveRunningContainers(uid);
+      return !config.allReady() || runs(uid) || isOrphan;
+    },
+    isEnding: (uid) =>
+      facts.isTerminationRequested(uid) || (config.allReady() && facts.wanted(uid) === undefined),
+    isServed: (pod, { name }) => isServed(pod, name, cache.lastSeen(pod.metadata.uid)),
+    changed: () => cluster?.devicesChanged?.(),
+  });
+}
+
+/** An init container that has succeeded does not run again while the sandbox is ready. */
+function isServed(pod: Pod, container: string, observed: ObservedPod | undefined): boolean {
+  if (observed?.sandboxes.some(({ state }) => state === 'ready') !== true) return false;
+  const instance = newestInstance(observed, container);
+  if (instance?.state === 'running') return true;
+  const isInit = initContainersOf(pod).some(({ name }) => name === container);
+  return isInit && instance?.state === 'exited' && instance.exitCode === 0;
+}
+
+function podResourcesLoop(
+  { settings: { rootDir }, deps, facts, pods }: KubeletState,
+  given: () => ReturnType<ConstructorParameters<typeof PodResourcesServer>[0]['given']>,
+): BackgroundLoops['again'] {
+  const { devices: host } = deps.machine;
+  if (host === undefined) return {};
+  const known = {
+    active: () => facts.active(),
+    all: () => pods.getPods(),
+    find: (namespace: string, name: string) => pods.getPodByName(namespace, name),
+  };
+  return { 'resources of pods': new PodResourcesServer({ ...deps, rootDir, host, pods: known, given }) };
+}

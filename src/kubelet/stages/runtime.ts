@@ -1,0 +1,317 @@
+import { posix } from 'node:path';
+import { podsDirOf } from '../../checkpoints/index.ts';
+import { describeError, randomHex } from '../../lib/index.ts';
+import {
+  Pleg,
+  type PodCache,
+  plegMetrics,
+  proofContainerId,
+  RunningPods,
+  runtimeEvents,
+} from '../../pleg/index.ts';
+import { networkProber } from '../../probes/index.ts';
+import {
+  ContainerLogManager,
+  CrashBackoff,
+  handlersAsClasses,
+  hookMetrics,
+  idsPerBlock,
+  LifecycleHooks,
+  LogFollowers,
+  type LoggingContainer,
+  NodePlanner,
+  parseCpuTimes,
+  podUsers,
+  RuntimeManager,
+  resizeDurations,
+  runtimeHandlerOf,
+  SandboxLimiter,
+  type SubPath,
+  startMetrics,
+  UserNamespaces,
+} from '../../runtime/index.ts';
+import type { StreamingHost } from '../../server/index.ts';
+import { allocatableOf } from '../allocatable.ts';
+import type { BackgroundLoops } from '../background.ts';
+import { GarbageCollector } from '../garbage-collector.ts';
+import { ImageAccess } from '../image-access.ts';
+import { ImageCollector, makeImageGc } from '../image-collector.ts';
+import { PodProbes } from '../pod-probes.ts';
+import { RestartAhead } from '../restart-ahead.ts';
+import { checkRuntime, watchRuntime, withHints } from '../runtime-state.ts';
+import { Statistics } from '../statistics.ts';
+import type { KubeletResources } from './resources.ts';
+import type { KubeletState } from './state.ts';
+import type { KubeletVolumes } from './volumes.ts';
+
+export type KubeletRuntime = ReturnType<typeof createRuntime>;
+
+/**
+ * The pods of the container runtime: what starts, stops, observes and probes them, and what collects garbage.
+ * `runtimeName` is the name the runtime reports, the scheme of container IDs.
+ */
+export function createRuntime(
+  state: KubeletState,
+  resources: KubeletResources,
+  volumes: KubeletVolumes,
+  runtimeName: string,
+) {
+  const { settings, deps, journal, node, pods, statuses, cache, checkpoints, workers, facts } = state;
+  const { runtimeState, runtimeHints } = state;
+  const { clock, random, logger, cri, machine, metrics } = deps;
+  const { podCgroups } = resources;
+
+  const images = new ImageAccess(settings, { ...deps, journal });
+  const imageGc = makeImageGc(settings, deps, { node, leases: images.leases });
+  const users = new UserNamespaces({
+    logger,
+    files: machine.files,
+    podsDir: podsDirOf(settings.rootDir),
+    idsPerPod: settings.idsPerPod ?? idsPerBlock,
+    ids: settings.userIds,
+  });
+  const crashBackoff = new CrashBackoff({
+    random,
+    maxMs: settings.maxRestartWaitMs,
+    persist: (uid, entries) => checkpoints.restarted(uid, entries),
+  });
+  const runtime = createPodRuntime(state, resources, { volumes, images, users, crashBackoff, runtimeName });
+
+  const restarts = new RestartAhead({
+    logger,
+    observed: (uid) => cache.get(uid),
+    findPod: (uid) => facts.workedOn(uid),
+    isTerminationRequested: (uid) => facts.isTerminationRequested(uid),
+    prepare: (request, mayMake, signal) => runtime.prepareRestart(request, mayMake, signal),
+  });
+  // An event the kubelet publishes itself proves that the runtime delivers events.
+  const prove = (signal: AbortSignal) =>
+    cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal);
+  const pleg = new Pleg({
+    clock,
+    random,
+    log: logger,
+    cache,
+    runtime,
+    events: runtimeEvents(cri, prove),
+    metrics: withHints(plegMetrics(metrics), () => runtimeHints.raise()),
+    exitAnnounced: (uid, containerId) => restarts.announced(uid, containerId),
+    isBeingEnded: (uid) => workers.isTerminationRequested(uid),
+  });
+  const running = new RunningPods(clock, runtime);
+  const probes = new PodProbes({
+    ...deps,
+    journal,
+    prober: machine.prober ?? networkProber({ clock, random, dialHttp: machine.dialHttp }),
+    runner: runtime,
+    statuses,
+    isTerminating: (uid) => workers.isTerminationRequested(uid),
+  });
+  const garbage = new GarbageCollector({
+    clock,
+    node,
+    collect: async (scope, signal) => {
+      await images.prune(signal);
+      await runtime.garbageCollect(scope, signal);
+    },
+  });
+  const statistics = new Statistics(settings, deps, {
+    space: volumes.space,
+    observed: () => cache.all(),
+    known: (uid) => facts.knownWithStatus(uid),
+    cgroupOf: (pod) => podCgroups.cgroupParent(pod),
+    placesOf: (pod) => volumes.volumes.placesOf(pod),
+  });
+
+  const checked = (error: unknown) => {
+    if (error === undefined) node.mended('runtime', 'The container runtime answers again');
+    else node.noteTrouble('runtime', `The container runtime does not answer: ${describeError(error)}`);
+    deps.runtimeLooked?.(error);
+  };
+  const watch = { cri, clock, state: runtimeState, looked: checked };
+  const logFollowers = new LogFollowers();
+  return {
+    runtime,
+    pleg,
+    running,
+    restarts,
+    probes,
+    images,
+    imageGc,
+    users,
+    crashBackoff,
+    garbage,
+    statistics,
+    logFollowers,
+    streams: {
+      getPodByName: (namespace, name) => pods.getPodByName(namespace, name),
+      translatePodUid: (uid) => pods.translatePodUid(uid),
+      exec: (...request) => runtime.streams.exec(...request),
+      attach: (...request) => runtime.streams.attach(...request),
+      portForward: (...request) => runtime.streams.portForward(...request),
+      run: (...request) => runtime.streams.run(...request),
+    } satisfies StreamingHost,
+    checkRuntime: (signal: AbortSignal): Promise<void> => checkRuntime(watch, signal),
+    loops: {
+      'runtime watch': {
+        run: (signal: AbortSignal) => watchRuntime({ ...watch, hints: runtimeHints }, signal),
+      },
+      'garbage collector': garbage,
+      ...(imageGc && { 'image garbage': new ImageCollector({ ...deps, node, manager: imageGc }) }),
+      ...logLoops(state, logFollowers),
+    } satisfies BackgroundLoops['again'],
+    async open(): Promise<void> {
+      await Promise.all([users.restore(), images.open()]);
+    },
+    /** Continues what the checkpoints contain, once they are read. */
+    restore: () => crashBackoff.restore(checkpoints.restarts(), clock.now()),
+    /** After the workers: they start and stop containers until then. */
+    async dispose(): Promise<void> {
+      restarts[Symbol.dispose]();
+      statistics[Symbol.dispose]();
+      await runtime[Symbol.asyncDispose]();
+    },
+  };
+}
+
+interface PodRuntimeParts {
+  readonly volumes: KubeletVolumes;
+  readonly images: ImageAccess;
+  readonly users: UserNamespaces;
+  readonly crashBackoff: CrashBackoff;
+  readonly runtimeName: string;
+}
+
+function createPodRuntime(
+  state: KubeletState,
+  resources: KubeletResources,
+  parts: PodRuntimeParts,
+): RuntimeManager {
+  const { settings, deps, journal, checkpoints, allocated, queries, restored, nodeIps } = state;
+  const { clock, machine, metrics } = deps;
+  const { images, crashBackoff, runtimeName } = parts;
+  const { podLogsDir, logLinksDir, pulls, gc } = settings;
+  const runtime: RuntimeManager = new RuntimeManager({
+    ...deps,
+    journal,
+    files: machine.files,
+    planner: createPlanner(state, resources, parts),
+    sandboxLimiter: new SandboxLimiter({
+      clock,
+      processors: Math.ceil(settings.capacity.milliCpu / 1_000),
+      cpuTimes: async () => parseCpuTimes(await machine.readFile('/proc/stat')),
+    }),
+    crashBackoff,
+    hooks: new LifecycleHooks({
+      ...deps,
+      journal,
+      dial: machine.dialHttp,
+      limitMs: settings.hookLimitMs,
+      observer: hookMetrics(metrics),
+      podIps: async ({ metadata, spec }, signal) =>
+        spec.hostNetwork === true ? nodeIps() : await runtime.podIps(metadata.uid, signal),
+    }),
+    hookCheckpoint: checkpoints.hooks,
+    credentials: images.credentials,
+    pullRecords: images.records,
+    imageLeases: images.leases,
+    startObserver: startMetrics(metrics),
+    startCheckpoint: checkpoints.starts,
+    beforeStop: (uid) => checkpoints.keepDeadline(uid),
+    actuated: allocated.actuated,
+    allocationPersisted: () => allocated.allocated.settled(),
+    podLimits: resources.podLimits,
+    resizeObserver: resizeDurations(metrics),
+    pods: {
+      shouldPodContentBeRemoved: (uid) => queries.shouldPodContentBeRemoved(uid),
+      shouldPodRuntimeBeRemoved: (uid) => queries.shouldPodRuntimeBeRemoved(uid),
+      secondsLeft: (uid) => restored.secondsLeft(uid),
+    },
+    settings: { runtimeName, podLogsDir, logLinksDir, pulls, gc },
+  });
+  return runtime;
+}
+
+/** A file of variables is read into memory. */
+const longestVolumeFile = 1 << 20;
+
+/** Plans sandboxes and containers from what pods request and what this node has. */
+function createPlanner(
+  { settings, deps, journal, node, nodeIps, facts, runtimeState }: KubeletState,
+  { podCgroups, exclusive, grants }: KubeletResources,
+  { volumes: { volumes, directories }, users }: PodRuntimeParts,
+): NodePlanner {
+  const { random, machine, cluster, cri } = deps;
+  const { volumeParts } = machine;
+  const { podLogsDir, clusterDns, clusterDomain, resolvConf } = settings;
+  const classes = cluster?.runtimeClasses ?? handlersAsClasses(cri);
+  const handlers = () => runtimeState.abilities.handlers;
+  return new NodePlanner(
+    {
+      node: settings.node,
+      podLogsDir,
+      podsDir: directories.podsDir,
+      seccomp: { profileRoot: posix.join(settings.rootDir, 'seccomp'), fallback: settings.seccompFallback },
+      selinux: settings.selinux === undefined ? 'disabled' : 'enabled',
+      thermalThrottlePaths: settings.thermalThrottlePaths ?? [],
+      clusterDns,
+      clusterDomain,
+      resolvConf,
+      stopSignals: settings.isGateEnabled('ContainerStopSignals') ? 'honoured' : 'ignored',
+    },
+    {
+      random,
+      journal,
+      nodeEvent: (event) => node.trouble(event.reason, event),
+      readNodeFile: (path) => machine.readFile(path),
+      nodeIps,
+      allocatable: () => allocatableOf(settings, cluster?.node()),
+      cgroupParent: (pod) => podCgroups.cgroupParent(pod),
+      runtimeHandler: (pod, signal) => runtimeHandlerOf(pod, classes, signal),
+      supportsRecursiveReadOnly: (handler) => handlers().get(handler)?.recursiveReadOnly ?? false,
+      users: (pod, handler) => podUsers(pod, handler, { handlers, namespaces: users }),
+      objects: cluster?.objects,
+      services: cluster?.services ?? (() => ({ state: 'none' })),
+      volumes: (uid) => {
+        const pod = facts.known(uid);
+        return pod === undefined ? new Map() : volumes.of(pod);
+      },
+      volumeGroups: (uid) => volumes.groupsOf(uid),
+      grants,
+      podGrants: (pod) => ({ exclusiveCpus: exclusive.hasExclusiveCpus(pod) }),
+      subPath: async (podDir, part, signal) => {
+        const target = subPathTarget(podDir, part);
+        await volumeParts.bind(part.volumePath, part.path, target, signal);
+        return target;
+      },
+      volumeFile: (volume, path) => volumeParts.readText(volume, path, longestVolumeFile),
+    },
+  );
+}
+
+/** The path the Go kubelet uses too, so that each kubelet cleans up after the other. */
+function subPathTarget(podDir: string, { specName, containerName, index }: SubPath): string {
+  return posix.join(podDir, 'volume-subpaths', specName, containerName, `${index}`);
+}
+
+/** Rotates container logs; nothing where they may grow. */
+function logLoops(
+  { settings: { containerLogs: policy, podLogsDir }, deps, cache }: KubeletState,
+  followers: LogFollowers,
+): BackgroundLoops['again'] {
+  const { clock, logger, cri, machine } = deps;
+  const { logFiles: files } = machine;
+  if (policy === undefined || files === undefined) return {};
+  const containers = () => loggingContainers(cache);
+  const parts = { cri, clock, logger, files, policy, podLogsDir, containers, followers };
+  return { 'container logs': new ContainerLogManager(parts) };
+}
+
+function* loggingContainers(cache: PodCache): Iterable<LoggingContainer> {
+  for (const pod of cache.all()) {
+    for (const { id, state, logPath } of pod.containers) {
+      if (state === 'running') yield { id, logPath, state };
+      else if (state === 'exited') yield { id, logPath, state: 'ended' };
+    }
+  }
+}

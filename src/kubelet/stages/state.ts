@@ -1,0 +1,134 @@
+import { posix } from 'node:path';
+import { PodNotebook, podsDirOf, RestoredPods } from '../../checkpoints/index.ts';
+import { HintLatch, WorkQueue } from '../../lib/index.ts';
+import { PodCache } from '../../pleg/index.ts';
+import { PodManager, type PodUid } from '../../pods/index.ts';
+import {
+  AllocatedPods,
+  PendingAdmissions,
+  PodResourceFile,
+  ResizeConditions,
+} from '../../resources/index.ts';
+import { PodConfig } from '../../sources/index.ts';
+import { StatusManager } from '../../status/index.ts';
+import { PodControl, PodWorkerQueries, WorkerState, workerMetrics } from '../../workers/index.ts';
+import { FlightRecorder } from '../flight-recorder.ts';
+import type { KubeletDeps } from '../kubelet-deps.ts';
+import { collectPodMetrics, kubeletMetrics } from '../metrics.ts';
+import { NodeJournal } from '../node-journal.ts';
+import { PodFacts } from '../pod-facts.ts';
+import { manifestSources, sourceNames } from '../pod-sources.ts';
+import { RuntimeState } from '../runtime-state.ts';
+import type { KubeletSettings } from '../settings.ts';
+
+export const bootFile = '/proc/sys/kernel/random/boot_id';
+
+/** Everything the kubelet remembers. It does nothing to pods, the runtime or the machine but read its checkpoints. */
+export type KubeletState = ReturnType<typeof createState>;
+
+export function createState(settings: KubeletSettings, deps: KubeletDeps) {
+  const { clock, logger, machine, metrics, cluster } = deps;
+  const { nodeName } = settings;
+  const flights = new FlightRecorder({ clock, nodeName });
+  const journal = cluster?.journal(flights) ?? flights;
+  const node = new NodeJournal({ clock, logger, nodeName, tell: cluster?.nodeEvent });
+  const observer = kubeletMetrics(metrics);
+  const workerObserver = workerMetrics(metrics);
+
+  /** Pods whose next sync is due, or will be. */
+  const queue = new WorkQueue<PodUid>(clock);
+  const pods = new PodManager();
+  collectPodMetrics(metrics, () => pods.getPods());
+  const findPod = (uid: PodUid) => pods.getPodByUid(pods.translatePodUid(uid));
+  const statuses = new StatusManager({ clock, logger, findPod });
+  const cache = new PodCache();
+  const checkpoints = new PodNotebook({
+    clock,
+    logger,
+    files: machine.files,
+    podsDir: podsDirOf(settings.rootDir),
+    readBoot: () => machine.readFile(bootFile),
+  });
+  const allocated = allocatedPods(settings, deps, node);
+  const workers = new WorkerState({ clock, log: logger, journal, metrics: workerObserver, queue });
+  const facts = new PodFacts({ pods, statuses, workers, allocated });
+  const config = new PodConfig({
+    sources: sourceNames(settings),
+    clock,
+    logger,
+    journal,
+    hasEnded: (uid) => facts.hasEnded(uid),
+  });
+  const restored = new RestoredPods({
+    notes: checkpoints,
+    observed: (uid) => cache.get(uid),
+    sources: config,
+  });
+  const queries = new PodWorkerQueries(workers, (uid) => restored.mayJudge(uid));
+  const sources = manifestSources(settings, {
+    ...deps,
+    config,
+    node,
+    ranHere: (uid) => checkpoints.ranInThisBoot(uid),
+  });
+  return {
+    settings,
+    deps,
+    flights,
+    journal,
+    node,
+    observer,
+    workerObserver,
+    queue,
+    pods,
+    statuses,
+    cache,
+    checkpoints,
+    allocated,
+    workers,
+    queries,
+    facts,
+    config,
+    restored,
+    sources,
+    pendingAdmissions: new PendingAdmissions(),
+    control: new PodControl({ clock, logger, journal }),
+    runtimeState: new RuntimeState(clock),
+    /** Raised when the runtime may have stopped or started to respond. */
+    runtimeHints: new HintLatch(clock),
+    /** The addresses of the Node object, or of the machine while the Node object has none. */
+    nodeIps(): readonly string[] {
+      const published = cluster?.nodeIps() ?? [];
+      return published.length > 0 ? published : settings.nodeIps;
+    },
+    /** Syncs the pod with the next tick, or after the delay at the latest. */
+    requestSync(uid: PodUid, delayMs = 0): void {
+      queue.add(uid, delayMs);
+    },
+    loops: Object.fromEntries(sources),
+    /** Reads the checkpoints of previous kubelet processes. */
+    async open(): Promise<void> {
+      await Promise.all([checkpoints.open(), allocated.open()]);
+    },
+  };
+}
+
+function allocatedPods(
+  { rootDir }: KubeletSettings,
+  { clock, logger, machine: { files } }: KubeletDeps,
+  node: Pick<NodeJournal, 'event'>,
+): AllocatedPods {
+  const file = (name: string) => {
+    const path = posix.join(rootDir, name);
+    const spoilt = (what: string) => {
+      const message = `${what}. What pods have is taken from their statuses and from the runtime instead`;
+      logger.warn(message, { path });
+      node.event({ type: 'Warning', reason: 'CheckpointCorrupt', message });
+    };
+    return new PodResourceFile({ path, files, logger, spoilt });
+  };
+  return new AllocatedPods(
+    { allocated: file('allocated_pods_state'), actuated: file('actuated_pods_state') },
+    new ResizeConditions(clock),
+  );
+}
