@@ -55,7 +55,7 @@ class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
   turn(fault: Fault): void {
     this.fault = fault;
     this.#interruptions++;
-    this.#more.serveAll();
+    this.#more.resolveAll();
   }
 
   async list<T extends ApiObject>(_query: ListQuery): Promise<ApiList<T>> {
@@ -105,7 +105,7 @@ class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
 
   #tell(event: WatchEvent<ApiObject>): void {
     this.#log.push({ version: this.#version, event });
-    this.#more.serveAll();
+    this.#more.resolveAll();
   }
 }
 

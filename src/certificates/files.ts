@@ -1,7 +1,7 @@
 import { watch } from 'node:fs';
 import { lstat, mkdir, open, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { errnoOf, KubelingError, readFileWithin, writeFileAtomic } from '../lib/index.ts';
+import { errnoOf, KubelingError, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 
 export type CertificateFileKind = 'file' | 'link' | 'directory' | 'other';
 
@@ -39,7 +39,7 @@ const largestFile = 4 * 2 ** 20;
 
 export function realCertificateFiles(): CertificateFiles {
   return {
-    read: (path) => reading(path, () => readFileWithin(path, largestFile), undefined),
+    read: (path) => reading(path, () => readBoundedFile(path, largestFile), undefined),
     kindAt: (path) => reading(path, () => kindAt(path), undefined),
     readLink: (path) => reading(path, () => readlink(path), undefined),
     names: (directory) => reading(directory, async () => (await readdir(directory)).sort(), []),

@@ -1,7 +1,7 @@
 import {
   apiTime,
   type Clock,
-  cancelled,
+  cancelledError,
   KubelingError,
   LinkedController,
   type Logger,
@@ -126,7 +126,8 @@ export class CertificateRequester {
   async #wait(asking: Asking, { ref, requestedMs }: PendingRequest, signal: AbortSignal): Promise<string> {
     const { api, clock, random, log } = this.#deps;
     using controller = new LinkedController(signal);
-    const giveUp = () => controller.abort(cancelled(`Something else than ${ref.name} asks for is wanted`));
+    const giveUp = () =>
+      controller.abort(cancelledError(`Something else than ${ref.name} asks for is wanted`));
     const tell = (state: CsrState['kind']) => asking.seen({ csr: ref.name, sinceMs: requestedMs, state });
     tell('pending');
     const outgrown = asking.outgrown(controller.signal).then(giveUp, () => {});
@@ -135,7 +136,7 @@ export class CertificateRequester {
       const deps = { api: api(asking.current), clock, random, log, seen };
       return await waitForCertificate(deps, ref, controller.signal);
     } finally {
-      controller.abort(cancelled('The wait for the certificate is over'));
+      controller.abort(cancelledError('The wait for the certificate is over'));
       await outgrown;
     }
   }

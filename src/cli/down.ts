@@ -104,9 +104,9 @@ async function endUp(home: Home, { clock, signal, stdout }: CommandContext): Pro
   const owner = await readLockOwner(home.lockFile);
   if (owner === undefined || !(await processes.isAlive(owner))) return;
   await processes.signal(owner, 'SIGTERM');
-  const left = await processes.waitGone([owner], { clock, ms: upEndsWithinMs }, signal);
+  const left = await processes.waitForExit([owner], { clock, ms: upEndsWithinMs }, signal);
   if (left.length > 0) await processes.signal(owner, 'SIGKILL');
-  if ((await processes.waitGone([owner], { clock, ms: upEndsWithinMs }, signal)).length > 0) {
+  if ((await processes.waitForExit([owner], { clock, ms: upEndsWithinMs }, signal)).length > 0) {
     throw new KubelingError('HOME_BUSY', `Cannot end kubeling: process ${owner.pid} does not go away`);
   }
   stdout.write(`kubeling   process ${owner.pid} ended\n`);

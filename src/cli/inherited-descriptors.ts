@@ -1,5 +1,5 @@
 import { closeSync, readdirSync, readFileSync } from 'node:fs';
-import { libraryCalls } from '../lib/index.ts';
+import { libcFunctions } from '../lib/index.ts';
 
 type SetDescriptorFlags = (fd: number, command: number, flags: number) => number;
 
@@ -29,7 +29,7 @@ export function sealInheritedDescriptors(
 
 function systemFcntl(): SetDescriptorFlags | undefined {
   const fcntl = { arguments: ['int32', 'int32', 'int32'], return: 'int32' } as const;
-  return libraryCalls({ fcntl }).fcntl;
+  return libcFunctions({ fcntl }).fcntl;
 }
 
 function descriptorsPassedOn(): readonly number[] {

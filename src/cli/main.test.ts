@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { cancelled, KubelingError, realClock, seededRandom } from '../lib/index.ts';
+import { cancelledError, KubelingError, realClock, seededRandom } from '../lib/index.ts';
 import type { Command, CommandContext } from './command.ts';
 import { type CommandEntry, commandTable } from './command-table.ts';
 import { runCli } from './main.ts';
@@ -100,7 +100,7 @@ describe('the command line', () => {
   it('exits with 130 when it was interrupted', async () => {
     const controller = new AbortController();
     const table = tableOf(async ({ signal }) => {
-      controller.abort(cancelled('SIGINT received'));
+      controller.abort(cancelledError('SIGINT received'));
       signal.throwIfAborted();
       return 0;
     });

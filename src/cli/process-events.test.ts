@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 import { describe, it, test } from 'node:test';
-import { cancelled } from '../lib/index.ts';
+import { cancelledError } from '../lib/index.ts';
 import { flushOutput, PodsFirst, watchProcess } from './process-events.ts';
 
 function watched() {
@@ -67,7 +67,7 @@ function begun() {
 
 test('SIGTERM ends the pods, and then everything else', async () => {
   const { parent, done, first, isAsked } = begun();
-  parent.abort(cancelled('SIGTERM received'));
+  parent.abort(cancelledError('SIGTERM received'));
   assert.deepEqual([isAsked(), first.signal.aborted], [true, false]);
   done();
   await new Promise((resolve) => setImmediate(resolve));
@@ -77,7 +77,7 @@ test('SIGTERM ends the pods, and then everything else', async () => {
 test('Ctrl-C, and any other end, leaves the pods alone', () => {
   for (const why of ['SIGINT received', 'another reason']) {
     const { parent, first, isAsked } = begun();
-    parent.abort(cancelled(why));
+    parent.abort(cancelledError(why));
     assert.deepEqual([isAsked(), first.signal.aborted], [false, true]);
   }
 });

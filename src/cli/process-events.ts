@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import { cancelled, KubelingError, onAbort } from '../lib/index.ts';
+import { cancelledError, KubelingError, onAbort } from '../lib/index.ts';
 import { exitCodes, type TextWriter } from './command.ts';
 
 /** The part of the process that is listened to. */
@@ -30,7 +30,7 @@ export function watchProcess(events: ProcessEvents, root: AbortController): void
   for (const name of ['SIGINT', 'SIGTERM']) {
     events.on(name, () => {
       if (root.signal.aborted) events.exit(exitCodes.failed);
-      else root.abort(cancelled(`${name} received`));
+      else root.abort(cancelledError(`${name} received`));
     });
   }
   events.on('unhandledRejection', (cause) => report('nobody handled a rejection', cause));

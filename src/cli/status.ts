@@ -1,11 +1,11 @@
 import type { CriClient } from '../cri/index.ts';
 import {
   describeError,
-  dialHttp,
   type FlagTable,
   formatFlagHelp,
   ProcessTable,
   readLockOwner,
+  sendHttp,
   withDeadline,
 } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes, outputFlag, readFlags } from './command.ts';
@@ -90,7 +90,7 @@ async function askApi(
   try {
     const answer = await withDeadline(
       { clock, ms: apiAnswersWithinMs, what: 'hear from the API' },
-      (inner) => dialHttp(request, 1_024, inner),
+      (inner) => sendHttp(request, 1_024, inner),
       signal,
     );
     const problem = answer.status === 200 ? undefined : failedIn(answer.body.toString());

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readJsonIfSound } from '../lib/index.ts';
+import { readJsonIfValid } from '../lib/index.ts';
 import { cgroupOf } from './cgroups.ts';
 import type { Layout } from './layout.ts';
 
@@ -19,7 +19,7 @@ export async function listBundles(layout: Layout): Promise<readonly Bundle[]> {
   const tasks = join(layout.state, 'io.containerd.runtime.v2.task');
   for (const namespace of await names(tasks)) {
     for (const id of await names(join(tasks, namespace))) {
-      const spec = await readJsonIfSound(join(tasks, namespace, id, 'config.json'));
+      const spec = await readJsonIfValid(join(tasks, namespace, id, 'config.json'));
       bundles.push({ namespace, id, cgroup: safeCgroup(spec, namespace, id) });
     }
   }

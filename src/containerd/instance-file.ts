@@ -1,4 +1,4 @@
-import { readJsonIfSound, writeJsonAtomic } from '../lib/index.ts';
+import { readJsonIfValid, writeJsonAtomic } from '../lib/index.ts';
 import type { Snapshotter } from './config.ts';
 import { isSubnet } from './subnet.ts';
 
@@ -11,7 +11,7 @@ export interface Instance {
 
 /** What is on disk, as far as it can be read: a damaged file is chosen anew, part by part. */
 export async function readInstance(path: string): Promise<Partial<Instance>> {
-  const found = await readJsonIfSound(path);
+  const found = await readJsonIfValid(path);
   if (typeof found !== 'object' || found === null) return {};
   const { subnet, snapshotter, bootId } = found as Record<string, unknown>;
   return {

@@ -3,7 +3,7 @@ import {
   type ProcessIdentity,
   type ProcessInfo,
   type ProcessTable,
-  readJsonIfSound,
+  readJsonIfValid,
   writeJsonAtomic,
 } from '../lib/index.ts';
 import type { Layout } from './layout.ts';
@@ -57,7 +57,7 @@ async function isOurs(info: ProcessInfo, layout: Layout, processes: ProcessTable
 }
 
 async function readPidFile(layout: Layout): Promise<OwnProcess | undefined> {
-  const found = await readJsonIfSound(layout.pidFile);
+  const found = await readJsonIfValid(layout.pidFile);
   if (typeof found !== 'object' || found === null) return undefined;
   const { pid, startTime, bootId, version } = found as Record<string, unknown>;
   const isSound = typeof pid === 'number' && typeof startTime === 'number' && typeof bootId === 'string';

@@ -316,9 +316,9 @@ export class PrivateContainerd {
     await this.#processes.signal(own, 'SIGTERM');
     // One that is stopped would not get to hear of it.
     await this.#processes.signal(own, 'SIGCONT');
-    if ((await this.#processes.waitGone([own], { clock, ms: stopDeadlineMs }, signal)).length > 0) {
+    if ((await this.#processes.waitForExit([own], { clock, ms: stopDeadlineMs }, signal)).length > 0) {
       await this.#processes.signal(own, 'SIGKILL');
-      const left = await this.#processes.waitGone([own], { clock, ms: killDeadlineMs }, signal);
+      const left = await this.#processes.waitForExit([own], { clock, ms: killDeadlineMs }, signal);
       if (left.length > 0) {
         throw new KubelingError('CONTAINERD_STOP', `Cannot stop containerd: process ${own.pid} does not end`);
       }

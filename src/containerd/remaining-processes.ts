@@ -42,7 +42,7 @@ export async function killRemaining(
     for (const victim of victims) {
       if (await deps.processes.signal(victim, 'SIGKILL')) killed.set(victim.pid, describe(victim));
     }
-    await deps.processes.waitGone(victims, { clock: deps.clock, ms: roundMs }, signal);
+    await deps.processes.waitForExit(victims, { clock: deps.clock, ms: roundMs }, signal);
   }
   const { contained, shims } = await findVictims(cgroups, deps);
   const problems = [...contained, ...shims].map((left) => `Cannot kill ${describe(left)}: it does not end`);

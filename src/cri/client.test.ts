@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { describe, test } from 'node:test';
 import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
-import { cancelled, isKind, KubelingError } from '../lib/index.ts';
+import { cancelledError, isKind, KubelingError } from '../lib/index.ts';
 import { type CallOptions, GrpcError } from '../protocols/grpc/index.ts';
 import { type CriClient, createCriClient } from './client.ts';
 import { ImageService, RuntimeService, VersionResponse } from './gen/runtime.ts';
@@ -86,7 +86,7 @@ describe('commands that are given up', () => {
     const caller = new AbortController();
     const call = client.execSync({ containerId: 'c', cmd: ['sleep', '1000'] }, caller.signal);
     await clock.advance(ms);
-    caller.abort(cancelled('the pod is to end'));
+    caller.abort(cancelledError('the pod is to end'));
     await assert.rejects(call, withCode('CANCELLED'));
     return { clock, wire };
   }
@@ -182,7 +182,7 @@ describe('deadlines', () => {
       assert.deepEqual(observed, []);
       assert.deepEqual(told, [limitMs]);
       await clock.advance(1);
-      if (limitMs === undefined) controller.abort(cancelled('enough'));
+      if (limitMs === undefined) controller.abort(cancelledError('enough'));
       const late = operation === 'execSync' ? 'CRI_EXEC_TIMEOUT' : 'CRI_DEADLINE';
       assert.equal(await outcome, limitMs === undefined ? 'CANCELLED' : late);
       assert.equal(observed.length, 1);
@@ -211,7 +211,7 @@ describe('deadlines', () => {
 
 describe('giving up', () => {
   for (const [what, reason] of [
-    ['an error of ours', cancelled('the pod is gone')],
+    ['an error of ours', cancelledError('the pod is gone')],
     ['any error', new Error('shutting down')],
     ['no reason', undefined],
   ] as const) {

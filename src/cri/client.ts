@@ -1,4 +1,4 @@
-import { abortable, type Clock, KubelingError, outlasting, withDeadline } from '../lib/index.ts';
+import { abortable, type Clock, KubelingError, withAbortGrace, withDeadline } from '../lib/index.ts';
 import type { CallOptions, ServerStream, Unary } from '../protocols/grpc/index.ts';
 import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { checkAnswer } from './answers.ts';
@@ -142,7 +142,11 @@ function grownUp(clock: Clock, raw: RawUnary): RawUnary {
   return (request, { signal, ...options }) => {
     const startMs = clock.monotonicMs();
     const ms = () => startMs + youngExecMs - clock.monotonicMs();
-    const call = outlasting({ clock, ms }, (inner) => raw(request, { ...options, signal: inner }), signal);
+    const call = withAbortGrace(
+      { clock, ms },
+      (inner) => raw(request, { ...options, signal: inner }),
+      signal,
+    );
     return abortable(call, signal);
   };
 }

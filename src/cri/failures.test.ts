@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cancelled, type ErrorCode, type ErrorKind, KubelingError } from '../lib/index.ts';
+import { cancelledError, type ErrorCode, type ErrorKind, KubelingError } from '../lib/index.ts';
 import { type GrpcCode, GrpcError } from '../protocols/grpc/index.ts';
 import { translateFailure } from './failures.ts';
 
@@ -82,7 +82,7 @@ test('errors of our own pass as they are', () => {
   for (const error of [
     new KubelingError('CRI_BAD_ANSWER', 'x'),
     new KubelingError('BUG', 'y'),
-    cancelled('z'),
+    cancelledError('z'),
   ]) {
     assert.equal(translateFailure('version', error, open), error);
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cancelled, KubelingError, MetricRegistry } from '../lib/index.ts';
+import { cancelledError, KubelingError, MetricRegistry } from '../lib/index.ts';
 import { criMetrics } from './metrics.ts';
 
 const fail = (error: unknown) => assert.fail(String(error));
@@ -41,7 +41,7 @@ test('the buckets grow from 5 ms by 2.5, fourteen of them and the endless one', 
 
 test('a call given up on purpose is no error', async () => {
   const registry = new MetricRegistry({ onError: fail });
-  criMetrics(registry).called('version', 1, cancelled('the pod is gone'));
+  criMetrics(registry).called('version', 1, cancelledError('the pod is gone'));
   assert.deepEqual(await lines(registry, /operations_errors_total/), []);
   assert.equal((await lines(registry, /operations_total/)).length, 1);
 });

@@ -1,4 +1,4 @@
-import { didYouMean, type Place, type YamlEntry, type YamlTree } from '../lib/index.ts';
+import { didYouMean, type TextPosition, type YamlEntry, type YamlTree } from '../lib/index.ts';
 import { FieldPath } from './field-path.ts';
 import { readScalar, zeroOf } from './scalars.ts';
 import { isScalarType, type KindField, type KindFields, type KindTable, type ScalarType } from './table.ts';
@@ -8,7 +8,7 @@ export interface KindFinding {
   readonly severity: 'error' | 'warning';
   readonly field: FieldPath;
   /** Undefined when the object came from no text. */
-  readonly at: Place | undefined;
+  readonly at: TextPosition | undefined;
   readonly message: string;
   /** What is strict about it: a field nobody knows, one written twice, or a value that does not fit. */
   readonly problem: 'unknown' | 'twice' | 'value';
@@ -33,7 +33,7 @@ export function decodeJson<T>(table: KindTable, kind: string, json: unknown): De
   return { value, findings: findings.map((finding) => ({ ...finding, at: undefined })) };
 }
 
-const nowhere: Place = { line: 1, column: 1 };
+const nowhere: TextPosition = { line: 1, column: 1 };
 /** A guess costs more than the finding it is for; so many mistakes are no slips of the pen. */
 const mostAdvice = 100;
 
@@ -144,11 +144,16 @@ class Decoder {
     this.#warn(entry, path, `is not a known field and has no effect${advice}`, 'unknown');
   }
 
-  #error(part: { readonly at: Place }, field: FieldPath, message: string): void {
+  #error(part: { readonly at: TextPosition }, field: FieldPath, message: string): void {
     this.findings.push({ severity: 'error', field, at: part.at, message, problem: 'value' });
   }
 
-  #warn(part: { readonly at: Place }, field: FieldPath, message: string, problem: 'unknown' | 'twice'): void {
+  #warn(
+    part: { readonly at: TextPosition },
+    field: FieldPath,
+    message: string,
+    problem: 'unknown' | 'twice',
+  ): void {
     this.findings.push({ severity: 'warning', field, at: part.at, message, problem });
   }
 }

@@ -1,4 +1,4 @@
-import type { Place, YamlTree } from '../lib/index.ts';
+import type { TextPosition, YamlTree } from '../lib/index.ts';
 
 type Segment =
   | { readonly kind: 'field' | 'key'; readonly name: string }
@@ -48,7 +48,7 @@ export class FieldPath {
   }
 
   /** The place of the value in the text it was read from, or of the nearest part above it that was written. */
-  placeIn(tree: YamlTree): Place {
+  placeIn(tree: YamlTree): TextPosition {
     return this.#find(tree).at;
   }
 
@@ -63,7 +63,7 @@ export class FieldPath {
 interface Found {
   /** Undefined when the part was not written; its place is then that of what should hold it. */
   readonly tree: YamlTree | undefined;
-  readonly at: Place;
+  readonly at: TextPosition;
 }
 
 function step(tree: YamlTree, segment: Segment): Found | undefined {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
-import { abortable, cancelled, collectLogs, seededRandom } from '../lib/index.ts';
+import { abortable, cancelledError, collectLogs, seededRandom } from '../lib/index.ts';
 import { Background, type BackgroundLoop } from './background.ts';
 
 function rig() {
@@ -50,7 +50,7 @@ test('a loop that ends or fails is told, shown while it is down, and begun again
   const [ended, again] = ['A background loop has ended', 'A background loop is begun again'];
   assert.deepEqual(messages(), [ended, again, ended, again]);
   assert.deepEqual([loop.begun, other.begun], [3, 1]);
-  end.abort(cancelled('enough'));
+  end.abort(cancelledError('enough'));
   await running;
   assert.equal(clock.pendingTimers, 0);
   assert.equal(messages().length, 4, 'an end that was asked for is not told');

@@ -1,7 +1,7 @@
 import {
   Backoff,
   type Clock,
-  cancelled,
+  cancelledError,
   describeError,
   KubelingError,
   LinkedController,
@@ -68,7 +68,7 @@ export class Background {
     try {
       await work(end.signal);
     } finally {
-      end.abort(cancelled('What ran beside these loops has ended'));
+      end.abort(cancelledError('What ran beside these loops has ended'));
       await Promise.all(running);
     }
     if (failures.length > 0) throw failures[0];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
-import { cancelled, collectLogs } from '../lib/index.ts';
+import { cancelledError, collectLogs } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { CleanupSnapshots, type SnapshotDeps } from './cleanup-snapshots.ts';
 import { ticker } from './ticker.ts';
@@ -90,7 +90,7 @@ test('a disk that hangs is not asked twice at a time, and is left out in the end
   }
   assert.equal(looks, 1);
   const last = snapshots.next(end.signal);
-  end.abort(cancelled('the test ends'));
+  end.abort(cancelledError('the test ends'));
   await assert.rejects(last, /the test ends/);
   assert.equal(clock.pendingTimers, 0);
 });

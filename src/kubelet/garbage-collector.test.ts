@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
-import { cancelled, collectLogs } from '../lib/index.ts';
+import { cancelledError, collectLogs } from '../lib/index.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { NodeJournal } from './node-journal.ts';
 
@@ -32,7 +32,7 @@ test('garbage is collected every minute, and at once when there is some', async 
   garbage.collectSoon();
   await clock.advance(50_000);
   await clock.advance(10_000);
-  end.abort(cancelled('the test ends'));
+  end.abort(cancelledError('the test ends'));
   await run;
   assert.deepEqual(times, [60_000, 70_000, 130_000]);
   assert.equal(clock.pendingTimers, 0);
@@ -56,7 +56,7 @@ test('what is asked for during a round is another round; a failure ends nothing,
       .entries.map((entry) => (entry.is === 'event' ? `${entry.reason}: ${entry.message}` : entry.message)),
     ['ContainerGCFailed: busy', 'Dead containers are removed again'],
   );
-  end.abort(cancelled('the test ends'));
+  end.abort(cancelledError('the test ends'));
   await run;
 });
 
@@ -89,6 +89,6 @@ test('whoever is short of room waits for the round under way, and is told what c
       `end ${scope}`,
     ]),
   );
-  end.abort(cancelled('the test ends'));
+  end.abort(cancelledError('the test ends'));
   await run;
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
-import { cancelled, Subscription } from '../lib/index.ts';
+import { cancelledError, Subscription } from '../lib/index.ts';
 import { InputMux } from './input-mux.ts';
 import { ticker } from './ticker.ts';
 
@@ -23,7 +23,7 @@ test('items of one input keep their order, and no input starves', async () => {
     ['a', 'b', 'c', 'd'],
   );
   assert.ok(seen.indexOf('once') <= 1, `the quiet input came at once: ${seen.join()}`);
-  controller.abort(cancelled('done'));
+  controller.abort(cancelledError('done'));
 });
 
 test('an input is held back while its last item was not taken', async () => {
@@ -35,7 +35,7 @@ test('an input is held back while its last item was not taken', async () => {
   await mux.take(controller.signal);
   await settle();
   assert.equal(asked, 2);
-  controller.abort(cancelled('done'));
+  controller.abort(cancelledError('done'));
 });
 
 test('the end of an input ends the loop, and a failure is told', async () => {
@@ -52,7 +52,7 @@ test('waiting ends with the signal and leaves nothing behind', async () => {
   const mux = new InputMux({ tick: ticker(clock, 1_000) }, controller.signal);
   const waiting = mux.take(controller.signal);
   await settle();
-  controller.abort(cancelled('enough'));
+  controller.abort(cancelledError('enough'));
   await assert.rejects(waiting, /enough/);
   await settle();
   assert.equal(clock.pendingTimers, 0);
@@ -73,5 +73,5 @@ test('ticks that nobody took become one', async () => {
   assert.equal(third, false);
   await clock.advance(1_000);
   await taken;
-  controller.abort(cancelled('done'));
+  controller.abort(cancelledError('done'));
 });

@@ -1,5 +1,5 @@
 import type { CriClient } from '../cri/index.ts';
-import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
+import type { CgroupHost, Clock, Logger, MetricRegistry, Random, SendHttp } from '../lib/index.ts';
 import type { ShutdownAnnouncer } from '../node/shutdown/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
@@ -23,7 +23,7 @@ export interface NodeMachine {
   readonly manifests: ManifestFiles;
   readonly httpGet: HttpGet;
   /** To the pods, for hooks and probes. */
-  readonly dialHttp: HttpDial;
+  readonly dialHttp: SendHttp;
   /** Asks pods how they are; over the machine's network unless given. */
   readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;

@@ -183,7 +183,7 @@ export class NodeDevices
       observer: deviceMetrics(this.#deps.metrics),
       healthChanged: (uid) => {
         this.#unwell.add(uid);
-        this.#news.serveAll();
+        this.#news.resolveAll();
       },
     });
     await manager.open();

@@ -53,7 +53,7 @@ export class OrphanDirectories {
   removeSoon(orphans: ReadonlySet<PodUid>, signal: AbortSignal): void {
     for (const uid of this.#blocked.keys()) if (!orphans.has(uid)) this.#gone(uid);
     for (const uid of orphans) {
-      const waitMs = this.#backoff.waitMs(uid, { nowMs: this.#deps.clock.monotonicMs() });
+      const waitMs = this.#backoff.remainingMs(uid, { nowMs: this.#deps.clock.monotonicMs() });
       if (waitMs > 0 || this.#removing.has(uid)) continue;
       const work = this.#remove(uid, signal).finally(() => this.#removing.delete(uid));
       this.#removing.set(uid, work);
@@ -97,7 +97,7 @@ export class OrphanDirectories {
   }
 
   #gone(uid: PodUid): void {
-    this.#backoff.forget(uid);
+    this.#backoff.delete(uid);
     if (!this.#blocked.delete(uid)) return;
     const { logger, node, directories } = this.#deps;
     logger.info('The directory of a pod that is gone is out of the way', { podUid: uid });

@@ -1,4 +1,4 @@
-import { cancelled, describeError, type Logger } from '../lib/index.ts';
+import { cancelledError, describeError, type Logger } from '../lib/index.ts';
 import type { ObservedPod, Pod, PodUid } from '../pods/index.ts';
 import type { RestartRequest } from '../runtime/index.ts';
 
@@ -37,7 +37,7 @@ export class RestartAhead implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#controller.abort(cancelled('The kubelet ends'));
+    this.#controller.abort(cancelledError('The kubelet ends'));
   }
 
   #observed(uid: PodUid): ObservedPod | undefined {

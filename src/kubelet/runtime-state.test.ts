@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { StatusResponse } from '../cri/index.ts';
-import { cancelled, HintLatch } from '../lib/index.ts';
+import { cancelledError, HintLatch } from '../lib/index.ts';
 import { RuntimeState, watchRuntime } from './runtime-state.ts';
 
 const good = StatusResponse.create({
@@ -76,7 +76,7 @@ test('the watch looks every five seconds, through failures, until it is told to 
   );
   await clock.advance(10_000);
   assert.deepEqual(looks, ['good', 'bad', 'good']);
-  controller.abort(cancelled('enough'));
+  controller.abort(cancelledError('enough'));
   await watching;
   assert.equal(clock.pendingTimers, 0);
 });
@@ -96,7 +96,7 @@ test('a hint makes the watch look at once', async () => {
   await clock.advance(1);
   assert.deepEqual(state.readiness().runtime, ['container runtime does not answer: gone']);
   assert.deepEqual(state.problems().runtime, [], 'pods are worked on for a while yet');
-  controller.abort(cancelled('enough'));
+  controller.abort(cancelledError('enough'));
   await watching;
   assert.equal(clock.pendingTimers, 0);
 });
@@ -133,7 +133,7 @@ test('a runtime that hangs is told like one that is away, after ten seconds', as
   answer = Promise.resolve(good);
   await clock.advance(5_000);
   assert.equal(looks.at(-1), undefined);
-  controller.abort(cancelled('enough'));
+  controller.abort(cancelledError('enough'));
   await watching;
   assert.equal(clock.pendingTimers, 0);
 });

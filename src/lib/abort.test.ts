@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import {
   abortable,
-  cancelled,
+  allOrAbort,
+  cancelledError,
   LinkedController,
   onAbort,
-  outlasting,
-  together,
+  withAbortGrace,
   withDeadline,
 } from './abort.ts';
 import { isKind } from './errors.ts';
@@ -85,14 +85,14 @@ test('abortable settles as the promise does and leaves no listener', async () =>
 test('abortable rejects with the reason when the abort comes first', async () => {
   const controller = new AbortController();
   const waiting = abortable(never(), controller.signal);
-  const reason = cancelled('stopping');
+  const reason = cancelledError('stopping');
   controller.abort(reason);
   await assert.rejects(waiting, (error) => error === reason);
 });
 
 test('abortable rejects on a signal already aborted and swallows what the promise does later', async () => {
   const { promise, reject } = Promise.withResolvers<void>();
-  await assert.rejects(abortable(promise, AbortSignal.abort(cancelled('early'))), /early/);
+  await assert.rejects(abortable(promise, AbortSignal.abort(cancelledError('early'))), /early/);
   reject(new Error('late'));
   await settle();
 });
@@ -130,7 +130,7 @@ test('work sees the abort of its parent, with its reason', async () => {
     return never();
   };
   const failed = assert.rejects(withDeadline({ clock, ms: 10, what: 'x' }, work, parent.signal), /stopping/);
-  parent.abort(cancelled('stopping'));
+  parent.abort(cancelledError('stopping'));
   await failed;
   assert.equal(seen?.aborted, true);
   assert.equal(clock.pendingTimers, 0);
@@ -140,7 +140,7 @@ test('work is not started under a parent already aborted', async () => {
   const clock = new VirtualClock();
   const work = () => assert.fail('started');
   await assert.rejects(
-    withDeadline({ clock, ms: 10, what: 'x' }, work, AbortSignal.abort(cancelled('gone'))),
+    withDeadline({ clock, ms: 10, what: 'x' }, work, AbortSignal.abort(cancelledError('gone'))),
     /gone/,
   );
   assert.equal(clock.pendingTimers, 0);
@@ -178,7 +178,7 @@ test('when one of several things done together fails, the others are given up, a
     Promise.all([Promise.reject(new Error('one of two')), abortable(never(), signal)]).finally(() => {
       onAbort(signal, () => seen.push(true));
     });
-  await assert.rejects(together(both, parent.signal), /one of two/);
+  await assert.rejects(allOrAbort(both, parent.signal), /one of two/);
   assert.deepEqual(seen, [true]);
   assert.equal(listeners(parent.signal), 0);
 });
@@ -192,8 +192,8 @@ test('work that outlasts its parent ends by itself within its time and leaves no
     seen = signal;
     return promise;
   };
-  const running = outlasting({ clock, ms: () => 2000 }, work, parent.signal);
-  parent.abort(cancelled('stopping'));
+  const running = withAbortGrace({ clock, ms: () => 2000 }, work, parent.signal);
+  parent.abort(cancelledError('stopping'));
   await clock.advance(1999);
   assert.equal(seen?.aborted, false);
   resolve('done');
@@ -205,8 +205,8 @@ test('work that outlasts its parent too long is told so, with the reason', async
   const clock = new VirtualClock();
   const parent = new AbortController();
   const work = (signal: AbortSignal) => abortable(never(), signal);
-  const failed = assert.rejects(outlasting({ clock, ms: () => 2000 }, work, parent.signal), /stopping/);
-  parent.abort(cancelled('stopping'));
+  const failed = assert.rejects(withAbortGrace({ clock, ms: () => 2000 }, work, parent.signal), /stopping/);
+  parent.abort(cancelledError('stopping'));
   await clock.advance(2000);
   await failed;
   assert.equal(clock.pendingTimers, 0);
@@ -217,7 +217,7 @@ test('work that may outlast its parent is not started under one already aborted'
   const clock = new VirtualClock();
   const work = () => assert.fail('started');
   await assert.rejects(
-    outlasting({ clock, ms: () => 1 }, work, AbortSignal.abort(cancelled('gone'))),
+    withAbortGrace({ clock, ms: () => 1 }, work, AbortSignal.abort(cancelledError('gone'))),
     /gone/,
   );
   assert.equal(clock.pendingTimers, 0);

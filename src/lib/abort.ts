@@ -70,7 +70,7 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<
 }
 
 /** For work that begins several things at once: when one of them fails the others are given up, not left to themselves. */
-export async function together<T>(
+export async function allOrAbort<T>(
   work: (signal: AbortSignal) => Promise<T>,
   parent: AbortSignal,
 ): Promise<T> {
@@ -78,7 +78,7 @@ export async function together<T>(
   try {
     return await work(controller.signal);
   } catch (error) {
-    controller.abort(cancelled('Another part of it failed'));
+    controller.abort(cancelledError('Another part of it failed'));
     throw error;
   }
 }
@@ -119,12 +119,12 @@ export async function withDeadline<T>(
       work(controller.signal).then(resolve, reject);
     });
   } catch (error) {
-    controller.abort(cancelled(`Part of it failed: ${options.what}`));
+    controller.abort(cancelledError(`Part of it failed: ${options.what}`));
     throw error;
   }
 }
 
-export interface OutlastingOptions {
+export interface AbortGraceOptions {
   readonly clock: Clock;
   /** How long, asked when the parent is aborted. */
   readonly ms: () => number;
@@ -134,8 +134,8 @@ export interface OutlastingOptions {
  * Runs work that is better waited for than broken off: its signal is aborted only `ms` after the parent is. With a
  * parent already aborted the work is not started.
  */
-export async function outlasting<T>(
-  { clock, ms }: OutlastingOptions,
+export async function withAbortGrace<T>(
+  { clock, ms }: AbortGraceOptions,
   work: (signal: AbortSignal) => Promise<T>,
   parent: AbortSignal,
 ): Promise<T> {
@@ -151,6 +151,6 @@ export async function outlasting<T>(
 }
 
 /** The reason to give when a task is abandoned on purpose. */
-export function cancelled(why: string): KubelingError {
+export function cancelledError(why: string): KubelingError {
   return new KubelingError('CANCELLED', why);
 }

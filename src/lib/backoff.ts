@@ -131,7 +131,7 @@ export class KeyedBackoff<K extends string = string> {
   }
 
   /** How long the key must still wait, counted from the event; 0 when it may go on. */
-  waitMs(key: K, times: BackoffTimes): number {
+  remainingMs(key: K, times: BackoffTimes): number {
     const state = this.#states.peek(key);
     if (state === undefined) return 0;
     if (isQuiet(this.#policy, state, times.eventMs ?? times.nowMs)) return 0;
@@ -146,7 +146,7 @@ export class KeyedBackoff<K extends string = string> {
     return state.delayMs;
   }
 
-  forget(key: K): void {
+  delete(key: K): void {
     this.#states.delete(key);
   }
 

@@ -68,7 +68,7 @@ export function checkedDelayMs(ms: number): number {
 }
 
 /** Longer delays overflow the timer of Node.js and would fire at once. */
-const longestTimeoutMs = 2 ** 31 - 1;
+const maxTimeoutMs = 2 ** 31 - 1;
 
 /** The machine's own time. */
 export function realClock(): Clock {
@@ -87,7 +87,7 @@ function realTimer(ms: number, run: () => void): Timer {
   const dueMs = performance.now() + checkedDelayMs(ms);
   let handle: NodeJS.Timeout;
   const arm = () => {
-    const leftMs = Math.max(0, Math.min(Math.ceil(dueMs - performance.now()), longestTimeoutMs));
+    const leftMs = Math.max(0, Math.min(Math.ceil(dueMs - performance.now()), maxTimeoutMs));
     handle = setTimeout(() => (performance.now() < dueMs ? arm() : run()), leftMs);
   };
   arm();

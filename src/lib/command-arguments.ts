@@ -10,7 +10,7 @@ export interface MountArguments {
   readonly target: string;
 }
 
-const longestShown = 100;
+const maxShownLength = 100;
 
 /**
  * What mount(8) is called with. Nothing after `--` is an option to mount(8), but it calls `mount.<type>` with the source
@@ -40,14 +40,14 @@ export function umountArguments(flags: readonly string[], target: string): reado
  */
 export function absoluteArgument(program: string, path: string): string {
   if (path.startsWith('/')) return path;
-  throw refused(program, 'a path must be absolute', path);
+  throw rejectedArgument(program, 'a path must be absolute', path);
 }
 
 /** Throws COMMAND_FAILED for what may be taken for an option, or for more than one line. */
 export function plainArgument(program: string, text: string): string {
-  if (text.startsWith('-')) throw refused(program, 'an argument must not start with a hyphen', text);
+  if (text.startsWith('-')) throw rejectedArgument(program, 'an argument must not start with a hyphen', text);
   if (hasControlCharacters(text))
-    throw refused(program, 'an argument must not contain control characters', text);
+    throw rejectedArgument(program, 'an argument must not contain control characters', text);
   return text;
 }
 
@@ -60,15 +60,15 @@ export function hasControlCharacters(text: string): boolean {
 }
 
 /** A value from outside for a message: quoted, on one line, and cut where it is long. */
-export function shownValue(text: string): string {
-  const cut = text.length > longestShown ? `${text.slice(0, longestShown)}...` : text;
+export function printableValue(text: string): string {
+  const cut = text.length > maxShownLength ? `${text.slice(0, maxShownLength)}...` : text;
   return JSON.stringify(cut);
 }
 
-function refused(program: string, rule: string, value: string): KubelingError {
+function rejectedArgument(program: string, rule: string, value: string): KubelingError {
   return new KubelingError(
     'COMMAND_FAILED',
-    `Cannot run ${program} as ${rule}: current value is ${shownValue(value)}`,
+    `Cannot run ${program} as ${rule}: current value is ${printableValue(value)}`,
   );
 }
 

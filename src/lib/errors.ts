@@ -35,12 +35,12 @@ export function isKind(error: unknown, ...kinds: readonly ErrorKind[]): boolean 
 }
 
 /** Causes deeper than this are left out: a chain may be endless. */
-const deepestCause = 8;
+const maxCauseDepth = 8;
 
 /** One line for a person: the message, followed by the causes that add something. Never throws. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
-  for (let at = error, depth = 0; at !== undefined && depth < deepestCause; depth++) {
+  for (let at = error, depth = 0; at !== undefined && depth < maxCauseDepth; depth++) {
     const text = messageOf(at);
     if (text !== '' && !parts.some((part) => part.includes(text))) parts.push(text);
     at = causeOf(at);
@@ -67,7 +67,7 @@ function messageOf(thrown: unknown): string {
 
 /** Failed connections to several addresses come as one error that has no message of its own. */
 function messageOfMany(thrown: AggregateError): string {
-  const each = thrown.errors.slice(0, deepestCause).map(messageOf);
+  const each = thrown.errors.slice(0, maxCauseDepth).map(messageOf);
   return [thrown.message, each.join('; ')].filter((text) => text !== '').join(': ');
 }
 

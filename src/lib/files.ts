@@ -134,12 +134,12 @@ function parseJson(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw corrupt(path, `it must hold JSON: ${whereWrong(String(error))}`);
+    throw corrupt(path, `it must hold JSON: ${errorPosition(String(error))}`);
   }
 }
 
 /** The parser's own message quotes the content, so only the place is taken from it, where it names one. */
-function whereWrong(message: string): string {
+function errorPosition(message: string): string {
   const place = /at position (\d+)/.exec(message)?.[1];
   if (place !== undefined) return `it is wrong at position ${place}`;
   return message.includes('end of JSON') ? 'it ends early' : 'it is something else';
@@ -161,7 +161,7 @@ export async function readFileIfExists(path: string): Promise<string | undefined
 }
 
 /** The JSON of a file, or nothing when the file is not there or holds something else. */
-export async function readJsonIfSound(path: string): Promise<unknown> {
+export async function readJsonIfValid(path: string): Promise<unknown> {
   const text = await readFileIfExists(path);
   try {
     return text === undefined ? undefined : JSON.parse(text);
@@ -171,7 +171,7 @@ export async function readJsonIfSound(path: string): Promise<unknown> {
 }
 
 /** The text of a file that is not larger than it may be: somebody may have put anything there. */
-export async function readFileWithin(path: string, mostBytes: number): Promise<string> {
+export async function readBoundedFile(path: string, mostBytes: number): Promise<string> {
   await using file = await open(path, 'r');
   const { size } = await file.stat();
   if (size > mostBytes) throw new Error(`it must have at most ${mostBytes} bytes: current size is ${size}`);

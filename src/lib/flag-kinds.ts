@@ -17,14 +17,14 @@ export function flagError(must: string, text: string): KubelingError {
   return new KubelingError('FLAG_INVALID', `must be ${must}: current value is ${JSON.stringify(text)}`);
 }
 
-const truths: ReadonlyMap<string, boolean> = new Map([
+const boolWords: ReadonlyMap<string, boolean> = new Map([
   ...['1', 't', 'T', 'true', 'TRUE', 'True'].map((word) => [word, true] as const),
   ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((word) => [word, false] as const),
 ]);
 
 /** The words Kubernetes takes for yes and no on a command line, or undefined. */
 export function tryParseBool(text: string): boolean | undefined {
-  return truths.get(text);
+  return boolWords.get(text);
 }
 
 function readBool(text: string): boolean {

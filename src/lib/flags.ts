@@ -53,8 +53,8 @@ export function parseFlags<F extends FlagTable>(table: F, argv: readonly string[
 }
 
 /** `--flag_name` and `--flag-name` are the same flag. */
-export function flagName(written: string): string {
-  return written.replaceAll('_', '-');
+export function flagName(given: string): string {
+  return given.replaceAll('_', '-');
 }
 
 class FlagParser {
@@ -90,7 +90,7 @@ class FlagParser {
     const written = equals < 0 ? word : word.slice(0, equals);
     const name = flagName(written.slice(2));
     if (Object.hasOwn(this.#table, name)) {
-      this.#take(name, written, equals < 0 ? undefined : word.slice(equals + 1), rest);
+      this.#readValue(name, written, equals < 0 ? undefined : word.slice(equals + 1), rest);
     } else {
       this.#unknown(written, name);
     }
@@ -109,13 +109,13 @@ class FlagParser {
       const tail = letters.slice(1);
       const runsOn = this.#table[name]?.kind.bare !== undefined && !tail.startsWith('=');
       const attached = tail === '' || runsOn ? undefined : tail.replace(/^=/, '');
-      this.#take(name, `-${letter}`, attached, rest);
+      this.#readValue(name, `-${letter}`, attached, rest);
       letters = runsOn ? tail : '';
     }
   }
 
   /** Stores the value of one flag, which is the next word when none was attached and the kind needs one. */
-  #take(name: string, written: string, attached: string | undefined, rest: string[]): void {
+  #readValue(name: string, written: string, attached: string | undefined, rest: string[]): void {
     const kind = this.#table[name]?.kind;
     const text = attached ?? kind?.bare ?? rest.shift();
     if (kind === undefined || text === undefined) {

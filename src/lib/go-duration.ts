@@ -19,18 +19,18 @@ const nanosPer: Readonly<Record<string, bigint>> = {
 const wholeText = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
 const eachPart = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g;
 /** No duration needs more digits than this; longer texts are mistakes or attacks. */
-const longestText = 128;
-const largest = 2n ** 63n - 1n;
-const smallest = -(2n ** 63n);
+const maxTextLength = 128;
+const maxNanos = 2n ** 63n - 1n;
+const minNanos = -(2n ** 63n);
 
 /** Nanoseconds, or undefined when the text is no duration or does not fit 64 bits. */
 export function tryParseDuration(text: string): bigint | undefined {
   if (/^[-+]?0$/.test(text)) return 0n;
-  if (text.length > longestText || !wholeText.test(text)) return undefined;
+  if (text.length > maxTextLength || !wholeText.test(text)) return undefined;
   let total = 0n;
   for (const part of text.matchAll(eachPart)) total += partNanos(part[1] ?? '', part[2] ?? '', part[3] ?? '');
   if (text.startsWith('-')) total = -total;
-  return total > largest || total < smallest ? undefined : total;
+  return total > maxNanos || total < minNanos ? undefined : total;
 }
 
 function partNanos(whole: string, fraction: string, unit: string): bigint {
@@ -50,7 +50,7 @@ export function parseDurationMs(text: string): number {
   if (ms !== undefined) return ms;
   throw new KubelingError(
     'DURATION_INVALID',
-    `Cannot read a duration as it must be a number with a unit such as 300ms, 10s or 1h30m: current value is ${JSON.stringify(text.slice(0, longestText))}`,
+    `Cannot read a duration as it must be a number with a unit such as 300ms, 10s or 1h30m: current value is ${JSON.stringify(text.slice(0, maxTextLength))}`,
   );
 }
 

@@ -64,7 +64,7 @@ test('pushes, removals and moves in any order leave a heap that drains sorted', 
           assert.equal(heap.delete(chosen), true);
         } else {
           chosen.rank = rank;
-          heap.moved(chosen);
+          heap.update(chosen);
         }
       }
       assert.deepEqual(

@@ -10,10 +10,10 @@ export interface HeapItem {
  */
 export class Heap<T extends HeapItem> {
   readonly #items: T[] = [];
-  readonly #before: (a: T, b: T) => boolean;
+  readonly #isBefore: (a: T, b: T) => boolean;
 
   constructor(before: (a: T, b: T) => boolean) {
-    this.#before = before;
+    this.#isBefore = before;
   }
 
   get size(): number {
@@ -48,13 +48,13 @@ export class Heap<T extends HeapItem> {
     item.heapIndex = -1;
     if (last !== undefined && last !== item) {
       this.#put(last, hole);
-      this.moved(last);
+      this.update(last);
     }
     return true;
   }
 
   /** To be called after something that decides the item's rank has changed. */
-  moved(item: T): void {
+  update(item: T): void {
     this.#rise(item);
     this.#sink(item);
   }
@@ -68,7 +68,7 @@ export class Heap<T extends HeapItem> {
     for (;;) {
       const parentIndex = (item.heapIndex - 1) >> 1;
       const parent = this.#items[parentIndex];
-      if (item.heapIndex === 0 || parent === undefined || !this.#before(item, parent)) return;
+      if (item.heapIndex === 0 || parent === undefined || !this.#isBefore(item, parent)) return;
       this.#swap(item, parent);
     }
   }
@@ -76,7 +76,7 @@ export class Heap<T extends HeapItem> {
   #sink(item: T): void {
     for (;;) {
       const child = this.#firstChild(item.heapIndex);
-      if (child === undefined || !this.#before(child, item)) return;
+      if (child === undefined || !this.#isBefore(child, item)) return;
       this.#swap(child, item);
     }
   }
@@ -84,7 +84,7 @@ export class Heap<T extends HeapItem> {
   #firstChild(index: number): T | undefined {
     const left = this.#items[2 * index + 1];
     const right = this.#items[2 * index + 2];
-    return left !== undefined && right !== undefined && this.#before(right, left) ? right : left;
+    return left !== undefined && right !== undefined && this.#isBefore(right, left) ? right : left;
   }
 
   #swap(a: T, b: T): void {

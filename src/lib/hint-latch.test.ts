@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
-import { cancelled } from './abort.ts';
+import { cancelledError } from './abort.ts';
 import { HintLatch } from './hint-latch.ts';
 
 const { signal } = new AbortController();
@@ -30,7 +30,7 @@ test('a wait that is given up leaves nothing behind', async () => {
   const clock = new VirtualClock();
   const controller = new AbortController();
   const waiting = new HintLatch(clock).wait(1_000, controller.signal);
-  controller.abort(cancelled('enough'));
+  controller.abort(cancelledError('enough'));
   await assert.rejects(waiting, /enough/);
   assert.equal(clock.pendingTimers, 0);
 });

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { followHttp, type HttpReply, type HttpRequest, hostPort, requestTarget } from './http-request.ts';
+import {
+  followRedirects,
+  type HttpRequest,
+  type HttpResponse,
+  joinHostPort,
+  requestTarget,
+} from './http-request.ts';
 
 const open = new AbortController().signal;
 const request: HttpRequest = {
@@ -14,12 +20,12 @@ const request: HttpRequest = {
   ],
 };
 
-function reply(status: number, location?: string): HttpReply {
+function reply(status: number, location?: string): HttpResponse {
   return { status, headers: { location }, body: Buffer.alloc(0) };
 }
 
 /** Answers one reply after the other, and tells what it was asked. */
-function dialer(...replies: readonly HttpReply[]) {
+function dialer(...replies: readonly HttpResponse[]) {
   const asked: HttpRequest[] = [];
   const dial = async (one: HttpRequest) => {
     asked.push(one);
@@ -31,13 +37,13 @@ function dialer(...replies: readonly HttpReply[]) {
 describe('following redirects', () => {
   it('goes where it is sent on the same host, with its headers', async () => {
     const { asked, dial } = dialer(reply(302, '/b?c=d'), reply(200));
-    assert.equal((await followHttp(dial, request, 10, open)).kind, 'answered');
+    assert.equal((await followRedirects(dial, request, 10, open)).kind, 'answered');
     assert.deepEqual(asked[1], { ...request, target: '/b?c=d' });
   });
 
   it('keeps a host of its own only until another is named', async () => {
     const { asked, dial } = dialer(reply(301, 'https://10.0.0.7/b'), reply(500));
-    const { reply: last } = await followHttp(dial, request, 10, open);
+    const { reply: last } = await followRedirects(dial, request, 10, open);
     assert.equal(last.status, 500);
     assert.deepEqual(asked[1], {
       ...request,
@@ -50,13 +56,13 @@ describe('following redirects', () => {
 
   it('does not go to another host', async () => {
     const { asked, dial } = dialer(reply(307, 'http://elsewhere/b'));
-    assert.equal((await followHttp(dial, request, 10, open)).kind, 'leads-away');
+    assert.equal((await followRedirects(dial, request, 10, open)).kind, 'leads-away');
     assert.equal(asked.length, 1);
   });
 
   it('ends after ten', async () => {
     const { asked, dial } = dialer(reply(308, '/a'));
-    await assert.rejects(followHttp(dial, request, 10, open), { message: 'stopped after 10 redirects' });
+    await assert.rejects(followRedirects(dial, request, 10, open), { message: 'stopped after 10 redirects' });
     assert.equal(asked.length, 10);
   });
 });
@@ -76,6 +82,6 @@ it('the target of a request is made of any path', () => {
 });
 
 it('an address of IPv6 stands in brackets before its port', () => {
-  assert.equal(hostPort('fd00::1', 80), '[fd00::1]:80');
-  assert.equal(hostPort('10.0.0.1', 80), '10.0.0.1:80');
+  assert.equal(joinHostPort('fd00::1', 80), '[fd00::1]:80');
+  assert.equal(joinHostPort('10.0.0.1', 80), '10.0.0.1:80');
 });

@@ -17,7 +17,7 @@ export interface HttpRequest {
   readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
-export interface HttpReply {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** At most as much as was asked for. */
@@ -29,10 +29,14 @@ export interface HttpReply {
  * is checked. Rejects when there is no answer: with HTTP_NOT_TLS when whoever was to speak TLS speaks something else,
  * with HTTP_CUT_OFF when the answer ends in its middle.
  */
-export type HttpDial = (request: HttpRequest, bodyLimit: number, signal: AbortSignal) => Promise<HttpReply>;
+export type SendHttp = (
+  request: HttpRequest,
+  bodyLimit: number,
+  signal: AbortSignal,
+) => Promise<HttpResponse>;
 
 /** Over the machine's network. */
-export const dialHttp: HttpDial = (request, bodyLimit, signal) =>
+export const sendHttp: SendHttp = (request, bodyLimit, signal) =>
   new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const asked = open(request);
@@ -56,7 +60,7 @@ export const dialHttp: HttpDial = (request, bodyLimit, signal) =>
     asked.end();
   });
 
-const longestHeader = 1 << 20;
+const maxHeaderBytes = 1 << 20;
 
 function open({ scheme, host, port, target, headers }: HttpRequest) {
   const options = {
@@ -69,7 +73,7 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
     // Much in containers that answers probes is a line of shell: bare line feeds and the like are no failure. Nothing
     // else comes over this connection, so nothing can be smuggled past it.
     insecureHTTPParser: true,
-    maxHeaderSize: longestHeader,
+    maxHeaderSize: maxHeaderBytes,
   } as const;
   if (scheme === 'http') return nodeHttp.request(options);
   return tlsRequest({ ...options, rejectUnauthorized: false, servername: isIP(host) === 0 ? host : '' });
@@ -105,17 +109,17 @@ function isNotTls(error: unknown): boolean {
 }
 
 function notTls({ host, port }: HttpRequest, cause: unknown): KubelingError {
-  return new KubelingError('HTTP_NOT_TLS', `The server at ${hostPort(host, port)} does not speak TLS`, {
+  return new KubelingError('HTTP_NOT_TLS', `The server at ${joinHostPort(host, port)} does not speak TLS`, {
     cause,
   });
 }
 
 function cutOff({ host, port }: HttpRequest, cause: unknown): KubelingError {
-  const message = `The server at ${hostPort(host, port)} ended its answer in the middle: ${describeError(cause)}`;
+  const message = `The server at ${joinHostPort(host, port)} ended its answer in the middle: ${describeError(cause)}`;
   return new KubelingError('HTTP_CUT_OFF', message, { cause });
 }
 
-export function hostPort(host: string, port: number): string {
+export function joinHostPort(host: string, port: number): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
@@ -131,23 +135,23 @@ export function requestTarget(path: string): string {
   return literal.replace(/[^\x21-\x7e]/gu, encodeURIComponent);
 }
 
-export type FollowedReply =
-  | { readonly kind: 'answered'; readonly reply: HttpReply }
+export type FollowedResponse =
+  | { readonly kind: 'answered'; readonly reply: HttpResponse }
   /** The answer leads to another host, where nobody was told to ask. */
-  | { readonly kind: 'leads-away'; readonly reply: HttpReply };
+  | { readonly kind: 'leads-away'; readonly reply: HttpResponse };
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-const mostRequests = 10;
+const maxRequests = 10;
 
 /** Follows redirects as long as they stay with the host that was asked. */
-export async function followHttp(
-  dial: HttpDial,
+export async function followRedirects(
+  dial: SendHttp,
   first: HttpRequest,
   bodyLimit: number,
   signal: AbortSignal,
-): Promise<FollowedReply> {
+): Promise<FollowedResponse> {
   let request = first;
-  for (let requests = 1; requests <= mostRequests; requests++) {
+  for (let requests = 1; requests <= maxRequests; requests++) {
     const reply = await dial(request, bodyLimit, signal);
     const location = reply.headers['location'];
     if (!redirects.has(reply.status) || typeof location !== 'string') return { kind: 'answered', reply };
@@ -155,12 +159,12 @@ export async function followHttp(
     if (next.host.toLowerCase() !== first.host.toLowerCase()) return { kind: 'leads-away', reply };
     request = next;
   }
-  throw new KubelingError('HTTP_REDIRECTS', `stopped after ${mostRequests} redirects`);
+  throw new KubelingError('HTTP_REDIRECTS', `stopped after ${maxRequests} redirects`);
 }
 
 function redirected(request: HttpRequest, location: string): HttpRequest {
   const { scheme, host, port, target, headers } = request;
-  const at = new URL(location, `${scheme}://${hostPort(host, port)}${target}`);
+  const at = new URL(location, `${scheme}://${joinHostPort(host, port)}${target}`);
   const next = at.protocol === 'https:' ? 'https' : 'http';
   return {
     ...request,

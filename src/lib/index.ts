@@ -1,12 +1,12 @@
 export {
   abortable,
-  cancelled,
+  allOrAbort,
+  cancelledError,
   type DeadlineOptions,
   LinkedController,
   onAbort,
-  outlasting,
-  together,
   untilAborted,
+  withAbortGrace,
   withDeadline,
 } from './abort.ts';
 export {
@@ -48,7 +48,7 @@ export {
   type MountArguments,
   mountArguments,
   plainArgument,
-  shownValue,
+  printableValue,
   stripControls,
   umountArguments,
 } from './command-arguments.ts';
@@ -60,17 +60,17 @@ export {
   spaceAt,
   spaceOf,
   type Tree,
-  type TreeAnswer,
+  type TreeResult,
   type TreeUsage,
 } from './disk-walk/index.ts';
 export { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
 export { asError, describeError, errnoOf, isKind, KubelingError, kindOf } from './errors.ts';
 export {
   type ReadJsonOptions,
+  readBoundedFile,
   readFileIfExists,
-  readFileWithin,
   readJsonFile,
-  readJsonIfSound,
+  readJsonIfValid,
   removeLeftoverTemps,
   type WriteOptions,
   writeFileAtomic,
@@ -113,18 +113,18 @@ export {
 export { Heap, type HeapItem } from './heap.ts';
 export { HintLatch } from './hint-latch.ts';
 export {
-  dialHttp,
-  type FollowedReply,
-  followHttp,
-  type HttpDial,
-  type HttpReply,
+  type FollowedResponse,
+  followRedirects,
   type HttpRequest,
-  hostPort,
+  type HttpResponse,
+  joinHostPort,
   nodeHttp,
   requestTarget,
+  type SendHttp,
+  sendHttp,
 } from './http-request.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
-export { libraryCalls, type MountCalls, mountCalls } from './libc.ts';
+export { libcFunctions, type MountSyscalls, mountSyscalls } from './libc.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
 export { LogOnce } from './log-once.ts';
 export * from './logging/index.ts';
@@ -133,14 +133,14 @@ export * from './metrics/index.ts';
 export { loopDevicesOf, type Mount, mountOf, parseMountinfo, readMountTable } from './mountinfo.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
 export {
-  type CallTime,
+  type CallMode,
   chmodSocket,
-  type HeldDirectory,
-  holdDirectory,
+  type DirectoryHandle,
+  directoryFlags,
+  directoryNoFollowFlags,
   mountIdOf,
-  openPlace,
-  placeFlags,
-  wayFlags,
+  openDirectoryHandle,
+  openHandle,
 } from './open-path.ts';
 export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {
@@ -158,24 +158,30 @@ export {
   tryParseQuantity,
 } from './quantity.ts';
 export { jitter, pick, type Random, randomHex, randomInt, seededRandom, systemRandom } from './random.ts';
-export { isMountPoint, removeTree, type TreeCalls, unlessGone, unlessMissing } from './remove-tree.ts';
+export {
+  ignoreMissing,
+  mountPointError,
+  removeTree,
+  rethrowUnlessMissing,
+  type TreeCalls,
+} from './remove-tree.ts';
 export { Ring } from './ring.ts';
 export { type Command, type CommandEnd, type CommandResult, runChecked, runCommand } from './run-command.ts';
-export { Slots } from './semaphore.ts';
+export { Semaphore } from './semaphore.ts';
 export { SingleFlight } from './single-flight.ts';
 export { type Buffering, Subscription } from './subscription.ts';
 export { isWritableByOthers, untrustedDirectory } from './trusted-directory.ts';
 export { type SubscriberFailed, TypedEvents } from './typed-events.ts';
-export { hostSilentMounts, SilentMounts } from './unresponsive-mounts.ts';
+export { hostUnresponsiveMounts, UnresponsiveMounts } from './unresponsive-mounts.ts';
 export { Waiters } from './waiters.ts';
 export { WorkQueue } from './work-queue.ts';
 export { writeAll } from './write-all.ts';
 export {
   isPlainYamlText,
-  type Place,
   readYaml,
   readYamlDocuments,
-  resolveYamlWord,
+  resolvePlainScalar,
+  type TextPosition,
   type YamlDocument,
   type YamlEntry,
   type YamlProblem,
@@ -184,4 +190,4 @@ export {
   type YamlTree,
   yamlToJs,
 } from './yaml-tree.ts';
-export { Slices } from './yielding-counter.ts';
+export { YieldingCounter } from './yielding-counter.ts';

@@ -9,23 +9,23 @@ const second = 1000;
 const make = (capacity = 100) => new KeyedBackoff({ policy: crash, random: seededRandom(1), capacity });
 
 test('a key never seen may go on at once', () => {
-  assert.equal(make().waitMs('a', { nowMs: 0 }), 0);
+  assert.equal(make().remainingMs('a', { nowMs: 0 }), 0);
 });
 
 test('the first restart is immediate, the second waits ten seconds from the exit', () => {
   const backoff = make();
-  assert.equal(backoff.waitMs('a', { nowMs: 5 * second, eventMs: 4 * second }), 0);
+  assert.equal(backoff.remainingMs('a', { nowMs: 5 * second, eventMs: 4 * second }), 0);
   assert.equal(backoff.fail('a', { nowMs: 5 * second, eventMs: 4 * second }), 10 * second);
-  assert.equal(backoff.waitMs('a', { nowMs: 8 * second, eventMs: 7 * second }), 9 * second);
-  assert.equal(backoff.waitMs('a', { nowMs: 17 * second, eventMs: 7 * second }), 0);
+  assert.equal(backoff.remainingMs('a', { nowMs: 8 * second, eventMs: 7 * second }), 9 * second);
+  assert.equal(backoff.remainingMs('a', { nowMs: 17 * second, eventMs: 7 * second }), 0);
   assert.equal(backoff.fail('a', { nowMs: 17 * second, eventMs: 7 * second }), 20 * second);
 });
 
 test('without an event the wait counts from the last failure', () => {
   const backoff = make();
   backoff.fail('image', { nowMs: 100 * second });
-  assert.equal(backoff.waitMs('image', { nowMs: 103 * second }), 7 * second);
-  assert.equal(backoff.waitMs('image', { nowMs: 110 * second }), 0);
+  assert.equal(backoff.remainingMs('image', { nowMs: 103 * second }), 7 * second);
+  assert.equal(backoff.remainingMs('image', { nowMs: 110 * second }), 0);
 });
 
 test('what ran for more than twice the maximum before it ended starts anew', () => {
@@ -33,7 +33,7 @@ test('what ran for more than twice the maximum before it ended starts anew', () 
   backoff.fail('a', { nowMs: 0 });
   backoff.fail('a', { nowMs: 20 * second });
   const exit = 20 * second + 600 * second + 1;
-  assert.equal(backoff.waitMs('a', { nowMs: exit, eventMs: exit }), 0);
+  assert.equal(backoff.remainingMs('a', { nowMs: exit, eventMs: exit }), 0);
   assert.equal(backoff.fail('a', { nowMs: exit, eventMs: exit }), 10 * second);
 });
 
@@ -43,7 +43,7 @@ test('keys are apart, and a forgotten one starts anew', () => {
   backoff.fail('a', { nowMs: 0 });
   assert.equal(backoff.fail('b', { nowMs: 0 }), 10 * second);
   assert.equal(backoff.state('a')?.delayMs, 20 * second);
-  backoff.forget('a');
+  backoff.delete('a');
   assert.equal(backoff.fail('a', { nowMs: 0 }), 10 * second);
 });
 
@@ -74,7 +74,7 @@ test('any history stays within the capacity and no wait is longer than the maxim
       for (const { key, gap } of history) {
         nowMs += gap;
         backoff.fail(String(key), { nowMs });
-        const waitMs = backoff.waitMs(String(key), { nowMs });
+        const waitMs = backoff.remainingMs(String(key), { nowMs });
         assert.ok(waitMs >= crash.baseMs && waitMs <= crash.maxMs);
         assert.ok(backoff.size <= 5);
       }

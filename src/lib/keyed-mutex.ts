@@ -54,6 +54,6 @@ export class KeyedMutex<K> {
   }
 
   #release(key: K): void {
-    if (this.#held.get(key)?.serve() === false) this.#held.delete(key);
+    if (this.#held.get(key)?.resolveFirst() === false) this.#held.delete(key);
   }
 }

@@ -3,9 +3,9 @@ import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { mountCalls, mountWatch } from './libc.ts';
+import { mountSyscalls, mountWatch } from './libc.ts';
 
-const calls = mountCalls();
+const calls = mountSyscalls();
 const skip =
   process.getuid?.() !== 0
     ? 'needs root'

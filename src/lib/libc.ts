@@ -1,7 +1,7 @@
 import { openSync } from 'node:fs';
 
 /** How a function of the C library is called. */
-export interface LibraryCall {
+export interface LibcFunction {
   readonly arguments: readonly string[];
   readonly return: string;
 }
@@ -14,13 +14,13 @@ type LibraryFunctions<Name extends string> = {
 interface ForeignFunctions {
   dlopen<Name extends string>(
     library: string,
-    calls: Readonly<Record<Name, LibraryCall>>,
+    calls: Readonly<Record<Name, LibcFunction>>,
   ): { readonly functions: LibraryFunctions<Name> };
 }
 
 /** Functions of the C library, as far as this Node can call them and this library has them: all, or none. */
-export function libraryCalls<Name extends string>(
-  calls: Readonly<Record<Name, LibraryCall>>,
+export function libcFunctions<Name extends string>(
+  calls: Readonly<Record<Name, LibcFunction>>,
 ): LibraryFunctions<Name> {
   try {
     const foreign = process.getBuiltinModule('node:ffi') as ForeignFunctions | undefined;
@@ -36,36 +36,39 @@ export function libraryCalls<Name extends string>(
  *
  * They stop this process until they are done, so never to be used where something that may hang is mounted.
  */
-export interface MountCalls {
-  mount(kind: { readonly type: string; readonly device: string; readonly options: string }, at: string): Done;
-  unmount(at: string): Done;
+export interface MountSyscalls {
+  mount(
+    kind: { readonly type: string; readonly device: string; readonly options: string },
+    at: string,
+  ): SyscallResult;
+  unmount(at: string): SyscallResult;
 }
 
-type Done = 'done' | 'failed';
+type SyscallResult = 'done' | 'failed';
 
 /** The last step of the way is not followed if it has become a link. */
 const unmountNoFollow = 8;
 
 /** Undefined where Node cannot call them. */
-export function mountCalls(): MountCalls | undefined {
-  const { mount, umount2 } = libraryCalls({
+export function mountSyscalls(): MountSyscalls | undefined {
+  const { mount, umount2 } = libcFunctions({
     mount: { arguments: ['string', 'string', 'string', 'uint64', 'string'], return: 'int32' },
     umount2: { arguments: ['string', 'int32'], return: 'int32' },
   });
   if (mount === undefined || umount2 === undefined) return undefined;
   return {
     mount: ({ type, device, options }, at) =>
-      isWhole(device, at, type, options) ? done(mount(device, at, type, 0n, options)) : 'failed',
-    unmount: (at) => (isWhole(at) ? done(umount2(at, unmountNoFollow)) : 'failed'),
+      haveNoNul(device, at, type, options) ? resultOf(mount(device, at, type, 0n, options)) : 'failed',
+    unmount: (at) => (haveNoNul(at) ? resultOf(umount2(at, unmountNoFollow)) : 'failed'),
   };
 }
 
 /** The kernel takes a text only as far as its first NUL. */
-function isWhole(...texts: readonly string[]): boolean {
+function haveNoNul(...texts: readonly string[]): boolean {
   return texts.every((text) => !text.includes('\0'));
 }
 
-function done(answer: number): Done {
+function resultOf(answer: number): SyscallResult {
   return answer === 0 ? 'done' : 'failed';
 }
 
@@ -74,13 +77,13 @@ export type MountWatch = () => 'changed' | 'same';
 
 /** The numbers of one file, what to look for, and what was found. */
 const entryBytes = 8;
-const wantedAt = 4;
-const foundAt = 6;
+const eventsOffset = 4;
+const returnedEventsOffset = 6;
 const priority = 2;
 
 /** The kernel's word on the mounts this process sees; undefined where Node cannot ask for it. */
 export function mountWatch(): MountWatch | undefined {
-  const { poll } = libraryCalls({ poll: { arguments: ['pointer', 'uint64', 'int32'], return: 'int32' } });
+  const { poll } = libcFunctions({ poll: { arguments: ['pointer', 'uint64', 'int32'], return: 'int32' } });
   if (poll === undefined) return undefined;
   const entry = Buffer.alloc(entryBytes);
   try {
@@ -89,9 +92,9 @@ export function mountWatch(): MountWatch | undefined {
   } catch {
     return undefined;
   }
-  entry.writeInt16LE(priority, wantedAt);
+  entry.writeInt16LE(priority, eventsOffset);
   return () => {
-    entry.writeInt16LE(0, foundAt);
+    entry.writeInt16LE(0, returnedEventsOffset);
     return poll(entry, 1n, 0) === 0 ? 'same' : 'changed';
   };
 }

@@ -72,17 +72,17 @@ async function tryLock(path: string, owner: Owner, processes: ProcessTable): Pro
   // Released in between: the next attempt will tell.
   if (holder === undefined) return owner;
   if (await processes.isAlive(holder)) return holder;
-  return await takeOver(path, { dead: holder, owner }, processes);
+  return await replaceDeadOwner(path, { dead: holder, owner }, processes);
 }
 
-interface TakeOver {
+interface DeadOwner {
   readonly dead: Owner;
   readonly owner: Owner;
 }
 
-async function takeOver(
+async function replaceDeadOwner(
   path: string,
-  { dead, owner }: TakeOver,
+  { dead, owner }: DeadOwner,
   processes: ProcessTable,
 ): Promise<Owner | undefined> {
   const right = `${path}.${dead.token}`;

@@ -16,11 +16,11 @@ export interface Mount {
 }
 
 /** Of those before the hyphen: id, parent, device, root, mount point, options; then any number of others. */
-const leastBefore = 6;
+const minFieldsBefore = 6;
 /** Type, source, options of the file system. */
-const leastAfter = 3;
+const minFieldsAfter = 3;
 const deletedMark = ' (deleted)';
-const mostReads = 10;
+const maxReads = 10;
 const mountinfoPath = '/proc/self/mountinfo';
 
 /** Reads the text of /proc/self/mountinfo; spaces and the like in paths stand there as octal escapes. Lines cut short are left out. */
@@ -32,13 +32,13 @@ function parseLine(line: string): Mount | undefined {
   const [before = '', after = ''] = line.split(' - ');
   const fields = before.split(' ');
   const described = after.split(' ');
-  if (fields.length < leastBefore || described.length < leastAfter) return undefined;
+  if (fields.length < minFieldsBefore || described.length < minFieldsAfter) return undefined;
   const [fsType = '', , superOptions = ''] = described;
   return {
     device: fields[2] ?? '',
     root: unescapePath(fields[3] ?? ''),
     mountPoint: withoutMark(unescapePath(fields[4] ?? '')),
-    isShared: fields.slice(leastBefore).some((field) => field.startsWith('shared:')),
+    isShared: fields.slice(minFieldsBefore).some((field) => field.startsWith('shared:')),
     fsType,
     superOptions: optionsIn(superOptions),
   };
@@ -73,7 +73,7 @@ export async function readMountTable(
   kernel = release(),
 ): Promise<readonly Mount[]> {
   let text = await read(mountinfoPath);
-  for (let left = mostReads - 1; left > 0 && mayTear(kernel); left--) {
+  for (let left = maxReads - 1; left > 0 && mayTear(kernel); left--) {
     const again = await read(mountinfoPath);
     if (again === text) break;
     text = again;
@@ -113,16 +113,20 @@ function optionsIn(text: string): readonly string[] {
 /** The loop devices whose content is what is at the path, which is as the kernel has it, without links. */
 export async function loopDevicesOf(path: string, sysDir = '/sys'): Promise<readonly string[]> {
   const block = join(sysDir, 'block');
-  const names = ((await readdir(block).catch(unlessMissing)) ?? []).filter((name) => name.startsWith('loop'));
+  const names = ((await readdir(block).catch(rethrowUnlessDeviceGone)) ?? []).filter((name) =>
+    name.startsWith('loop'),
+  );
   const found: string[] = [];
   for (const name of names) {
-    const held = await readFile(join(block, name, 'loop/backing_file'), 'utf8').catch(unlessMissing);
+    const held = await readFile(join(block, name, 'loop/backing_file'), 'utf8').catch(
+      rethrowUnlessDeviceGone,
+    );
     if (held?.trimEnd() === path) found.push(`/dev/${name}`);
   }
   return found;
 }
 
 /** A device may also go while it is looked at. */
-function unlessMissing(error: unknown): undefined {
+function rethrowUnlessDeviceGone(error: unknown): undefined {
   if (!['ENOENT', 'ENXIO', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
 }

@@ -2,8 +2,8 @@
  * The known name a person most likely meant, or undefined when nothing is near enough to be worth
  * suggesting. Case and separators weigh nothing: `max_pods` is `maxPods`.
  */
-export function nearestName(written: string, known: Iterable<string>): string | undefined {
-  const plain = plainName(written.slice(0, longestName));
+export function nearestName(given: string, known: Iterable<string>): string | undefined {
+  const plain = plainName(given.slice(0, maxNameLength));
   let best: { readonly name: string; readonly distance: number } | undefined;
   // A third of the letters may be wrong, though never fewer than one nor more than four.
   const tolerance = Math.min(4, Math.max(1, Math.floor(plain.length / 3)));
@@ -18,12 +18,12 @@ export function nearestName(written: string, known: Iterable<string>): string | 
 }
 
 /** ` (did you mean X?)`, or nothing: to be put behind a message. */
-export function didYouMean(written: string, known: Iterable<string>): string {
-  const name = nearestName(written, known);
+export function didYouMean(given: string, known: Iterable<string>): string {
+  const name = nearestName(given, known);
   return name === undefined ? '' : ` (did you mean ${name}?)`;
 }
 
-const longestName = 128;
+const maxNameLength = 128;
 
 function plainName(name: string): string {
   return name.toLowerCase().replace(/[-_.\s]/g, '');

@@ -93,7 +93,7 @@ export class ProcessTable {
   }
 
   /** Waits until none of the processes lives; answers those that do when the time is over. */
-  async waitGone(
+  async waitForExit(
     identities: readonly ProcessIdentity[],
     { clock, ms }: { readonly clock: Clock; readonly ms: number },
     signal: AbortSignal,

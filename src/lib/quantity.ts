@@ -46,14 +46,14 @@ const suffixes: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
 ]);
 const shape = /^([-+]?)(\d+(?:\.\d*)?|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][-+]?\d{1,5})$/;
 /** Bounds on what is read, so that no text can ask for a number of a million digits. */
-const longestText = 256;
-const largestExponent = 64;
+const maxTextLength = 256;
+const maxExponent = 64;
 /** Binary amounts are capped here: the largest 64-bit integer. */
 const largestBinary = (2n ** 63n - 1n) * one;
 
 /** Undefined when the text is no quantity. */
 export function tryParseQuantity(text: string): Quantity | undefined {
-  const parts = text.length > longestText ? null : shape.exec(text);
+  const parts = text.length > maxTextLength ? null : shape.exec(text);
   const suffix = parts === null ? undefined : readSuffix(parts[3] ?? '');
   if (parts === null || suffix === undefined) return undefined;
   const size = scaled(parts[2] ?? '0', suffix);
@@ -69,7 +69,7 @@ export function parseQuantity(text: string): Quantity {
   if (quantity !== undefined) return quantity;
   throw new KubelingError(
     'QUANTITY_INVALID',
-    `Cannot read a quantity as it must be a number with an optional suffix such as 500m, 1.5, 64Mi or 2G: current value is ${JSON.stringify(text.slice(0, longestText))}`,
+    `Cannot read a quantity as it must be a number with an optional suffix such as 500m, 1.5, 64Mi or 2G: current value is ${JSON.stringify(text.slice(0, maxTextLength))}`,
   );
 }
 
@@ -77,7 +77,7 @@ function readSuffix(text: string): Suffix | undefined {
   const known = suffixes.get(text);
   if (known !== undefined) return known;
   const exponent = Number(text.slice(1));
-  return exponent > largestExponent ? undefined : { base: 10, exponent, format: 'DecimalExponent' };
+  return exponent > maxExponent ? undefined : { base: 10, exponent, format: 'DecimalExponent' };
 }
 
 /** The number times its suffix in billionths, rounded up. */
@@ -89,7 +89,7 @@ function scaled(number: string, suffix: Suffix): bigint {
   const amount = suffix.base === 2 ? digits * 2n ** BigInt(suffix.exponent) : digits;
   if (tens >= 0) return amount * 10n ** BigInt(tens);
   // Beyond this the result is one billionth whatever the digits are.
-  return -tens > longestText * 2 ? 1n : divideUp(amount, 10n ** BigInt(-tens));
+  return -tens > maxTextLength * 2 ? 1n : divideUp(amount, 10n ** BigInt(-tens));
 }
 
 /** Away from zero: whoever asks for a little gets a little. */

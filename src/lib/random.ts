@@ -6,19 +6,19 @@ export interface Random {
   next(): number;
 }
 
-const bytesAtOnce = 1_536;
-const bytesOfOne = 6;
+const poolBytes = 1_536;
+const bytesPerNumber = 6;
 
 /** Unpredictable; for real life. The system is asked for many numbers at a time, as asking costs more than they do. */
 export function systemRandom(): Random {
   let [pool, at] = [Buffer.alloc(0), 0];
   return {
     next() {
-      if (at === pool.length) [pool, at] = [randomBytes(bytesAtOnce), 0];
-      const value = pool.readUIntBE(at, bytesOfOne) / 2 ** 48;
+      if (at === pool.length) [pool, at] = [randomBytes(poolBytes), 0];
+      const value = pool.readUIntBE(at, bytesPerNumber) / 2 ** 48;
       // What was given out must not be found in memory later.
-      pool.fill(0, at, at + bytesOfOne);
-      at += bytesOfOne;
+      pool.fill(0, at, at + bytesPerNumber);
+      at += bytesPerNumber;
       return value;
     },
   };

@@ -2,35 +2,42 @@ import { type Dir, type Dirent, opendirSync } from 'node:fs';
 import { opendir, rename, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { describeError, errnoOf, KubelingError } from './errors.ts';
-import { type CallTime, mountIdOf, openPlace, type Place, placeFlags, wayFlags } from './open-path.ts';
+import {
+  type CallMode,
+  directoryFlags,
+  directoryNoFollowFlags,
+  mountIdOf,
+  openHandle,
+  type PathHandle,
+} from './open-path.ts';
 
 /** Names are bytes: whoever may write to a volume may choose some that are no text. */
 type Entry = Dirent<Buffer>;
 
 /** Each step down holds a handle, of which the process has not as many as a tree may have steps. */
-const mostSteps = 64;
-const entriesAtOnce = 128;
+const maxHandles = 64;
+const entriesPerRead = 128;
 /** Each takes away as many steps; a tree that needs more is being filled by somebody. */
-const mostPasses = 100_000;
+const maxPasses = 100_000;
 
-type Now<T> = T | Promise<T>;
+type MaybePromise<T> = T | Promise<T>;
 
 /** The calls that a tree is removed with, by the path that is meant. */
 export interface TreeCalls {
-  lookAt(path: string): CallTime;
-  change(path: string): {
-    rename(from: Buffer, to: Buffer): Now<void>;
-    unlink(path: Buffer): Now<void>;
-    rmdir(path: Buffer): Now<void>;
+  readMode(path: string): CallMode;
+  mutations(path: string): {
+    rename(from: Buffer, to: Buffer): MaybePromise<void>;
+    unlink(path: Buffer): MaybePromise<void>;
+    rmdir(path: Buffer): MaybePromise<void>;
   };
 }
 
-const byThePool: TreeCalls = { lookAt: () => 'later', change: () => ({ rename, unlink, rmdir }) };
+const threadPoolCalls: TreeCalls = { readMode: () => 'later', mutations: () => ({ rename, unlink, rmdir }) };
 
 /** A directory with all that is in it, but nothing that is mounted there. Of any depth and width, with few handles and little memory. */
-export async function removeTree(directory: string, calls: TreeCalls = byThePool): Promise<void> {
+export async function removeTree(directory: string, calls: TreeCalls = threadPoolCalls): Promise<void> {
   const above = dirname(directory);
-  const parent = await unlessGone(() => openPlace(above, wayFlags, calls.lookAt(above)));
+  const parent = await ignoreMissing(() => openHandle(above, directoryFlags, calls.readMode(above)));
   if (parent === undefined) return;
   await using held = parent;
   await new TreeRemoval(calls).directory(held, Buffer.from(basename(directory)), directory, 0);
@@ -39,7 +46,7 @@ export async function removeTree(directory: string, calls: TreeCalls = byThePool
 /** Each step is taken from the handle of the one before, so that nothing that becomes a link meanwhile leads elsewhere. */
 class TreeRemoval {
   /** The directory that is to go itself. */
-  #top: Place | undefined;
+  #top: PathHandle | undefined;
   /** How many entries were unlinked, removed or brought up. */
   #done = 0;
   readonly #calls: TreeCalls;
@@ -48,18 +55,18 @@ class TreeRemoval {
     this.#calls = calls;
   }
 
-  async directory(above: Place, name: Buffer, shown: string, steps: number): Promise<void> {
+  async directory(above: PathHandle, name: Buffer, shown: string, steps: number): Promise<void> {
     const path = pathOf(above, name);
-    const opened = await unlessGone(() => openPlace(path, placeFlags, this.#calls.lookAt(shown))).catch(
-      (error: unknown) => {
-        throw undeletable(`directory ${shown}`, error);
-      },
-    );
+    const opened = await ignoreMissing(() =>
+      openHandle(path, directoryNoFollowFlags, this.#calls.readMode(shown)),
+    ).catch((error: unknown) => {
+      throw undeletable(`directory ${shown}`, error);
+    });
     if (opened === undefined) return;
     await using place = opened;
-    if (mountIdOf(place) !== mountIdOf(above)) throw isMountPoint(`directory ${shown}`);
+    if (mountIdOf(place) !== mountIdOf(above)) throw mountPointError(`directory ${shown}`);
     this.#top ??= place;
-    for (let left = mostPasses; ; left--) {
+    for (let left = maxPasses; ; left--) {
       const before = this.#done;
       await this.#content(place, shown, steps + 1);
       const isLast = left === 0 || this.#done === before;
@@ -71,7 +78,7 @@ class TreeRemoval {
   /** Something may have been brought up meanwhile; unless it is the last attempt, that is no failure. */
   async #isRemoved(path: Buffer, shown: string, isLast: boolean): Promise<boolean> {
     try {
-      await unlessGone(() => this.#calls.change(shown).rmdir(path));
+      await ignoreMissing(() => this.#calls.mutations(shown).rmdir(path));
       return true;
     } catch (error) {
       if (isLast || errnoOf(error) !== 'ENOTEMPTY') throw undeletable(`directory ${shown}`, error);
@@ -79,31 +86,31 @@ class TreeRemoval {
     }
   }
 
-  async #content(place: Place, shown: string, steps: number): Promise<void> {
-    for await (const entry of entriesOf(place, this.#calls.lookAt(shown))) {
+  async #content(place: PathHandle, shown: string, steps: number): Promise<void> {
+    for await (const entry of entriesOf(place, this.#calls.readMode(shown))) {
       const inside = join(shown, entry.name.toString());
       if (!entry.isDirectory()) await this.#file(pathOf(place, entry.name), inside);
-      else if (steps < mostSteps) await this.directory(place, entry.name, inside, steps);
-      else await this.#bringUp(pathOf(place, entry.name), inside);
+      else if (steps < maxHandles) await this.directory(place, entry.name, inside, steps);
+      else await this.#moveUp(pathOf(place, entry.name), inside);
     }
   }
 
   /** What is mounted on a file keeps it, as the kernel sees to. */
   async #file(path: Buffer, shown: string): Promise<void> {
-    await unlessGone(() => this.#calls.change(shown).unlink(path)).catch((error: unknown) => {
+    await ignoreMissing(() => this.#calls.mutations(shown).unlink(path)).catch((error: unknown) => {
       throw undeletable(shown, error);
     });
     this.#done++;
   }
 
   /** It goes with the next pass through the top. */
-  async #bringUp(path: Buffer, shown: string): Promise<void> {
+  async #moveUp(path: Buffer, shown: string): Promise<void> {
     const top = this.#top;
     if (top === undefined) return;
     for (let number = 0; ; number++) {
       try {
         const target = pathOf(top, Buffer.from(`.removing-${number}`));
-        await unlessGone(() => this.#calls.change(shown).rename(path, target));
+        await ignoreMissing(() => this.#calls.mutations(shown).rename(path, target));
         this.#done++;
         return;
       } catch (error) {
@@ -114,14 +121,14 @@ class TreeRemoval {
   }
 }
 
-function pathOf(place: Place, name: Buffer): Buffer {
+function pathOf(place: PathHandle, name: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`/proc/self/fd/${place.fd}/`), name]);
 }
 
 /** One after the other: there may be more than fit into memory. */
-async function* entriesOf(place: Place, when: CallTime): AsyncGenerator<Entry> {
+async function* entriesOf(place: PathHandle, when: CallMode): AsyncGenerator<Entry> {
   const path = `/proc/self/fd/${place.fd}`;
-  const options = { encoding: 'buffer' as BufferEncoding, bufferSize: entriesAtOnce };
+  const options = { encoding: 'buffer' as BufferEncoding, bufferSize: entriesPerRead };
   const isQuick = when === 'at-once';
   await using directory: Dir = isQuick ? opendirSync(path, options) : await opendir(path, options);
   for (;;) {
@@ -135,24 +142,24 @@ async function* entriesOf(place: Place, when: CallTime): AsyncGenerator<Entry> {
 /** By the name it has, not by that of the handle it was reached through. */
 function undeletable(shown: string, cause: unknown): KubelingError {
   const errno = errnoOf(cause);
-  if (errno === 'EBUSY') return isMountPoint(shown);
+  if (errno === 'EBUSY') return mountPointError(shown);
   return new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: ${errno ?? describeError(cause)}`, {
     cause,
   });
 }
 
-export function isMountPoint(shown: string): KubelingError {
+export function mountPointError(shown: string): KubelingError {
   return new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: it is a mount point`);
 }
 
-export async function unlessGone<T>(act: () => T | Promise<T>): Promise<T | undefined> {
+export async function ignoreMissing<T>(act: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await act();
   } catch (error) {
-    return unlessMissing(error);
+    return rethrowUnlessMissing(error);
   }
 }
 
-export function unlessMissing(error: unknown): undefined {
+export function rethrowUnlessMissing(error: unknown): undefined {
   if (errnoOf(error) !== 'ENOENT') throw error;
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { onAbort } from './abort.ts';
 import type { Clock, Timer } from './clock.ts';
-import { shownValue } from './command-arguments.ts';
+import { printableValue } from './command-arguments.ts';
 import { KubelingError } from './errors.ts';
 
 /** A program to run: never through a shell, so no argument needs quoting. */
@@ -16,11 +16,11 @@ export interface Command {
   /** Written to standard input, which is empty when absent. */
   readonly input?: string | Uint8Array;
   /** Told what it writes to stdout, as it does. */
-  readonly heard?: (text: string) => void;
+  readonly onOutput?: (text: string) => void;
   /** What is kept of each of stdout and stderr; the rest is read and dropped. 1 MiB unless given. */
   readonly maxOutputBytes?: number;
   /** Told of a process that not even the final kill has ended, as one that waits for a dead disk: settles once it is gone. */
-  readonly abandoned?: (gone: Promise<void>) => void;
+  readonly onAbandoned?: (gone: Promise<void>) => void;
 }
 
 export type CommandEnd =
@@ -49,7 +49,7 @@ const pipeGraceMs = 500;
 export function runCommand(command: Command, signal: AbortSignal): Promise<CommandResult> {
   if (signal.aborted) return Promise.reject(signal.reason);
   if ([command.file, ...command.args].some((text) => text.includes('\0')))
-    return Promise.reject(nulIn(command));
+    return Promise.reject(argumentWithNul(command));
   return new Promise((resolve, reject) => {
     const run = new CommandRun(command, { resolve, reject });
     run.watch(signal);
@@ -57,11 +57,11 @@ export function runCommand(command: Command, signal: AbortSignal): Promise<Comma
 }
 
 /** The kernel ends a text at its first NUL, and Node.js refuses it with a raw error. */
-function nulIn({ file, args }: Command): KubelingError {
+function argumentWithNul({ file, args }: Command): KubelingError {
   const found = [file, ...args].find((text) => text.includes('\0')) ?? '';
   return new KubelingError(
     'COMMAND_FAILED',
-    `Cannot run ${shownValue(file)} as an argument must not contain NUL: current value is ${shownValue(found)}`,
+    `Cannot run ${printableValue(file)} as an argument must not contain NUL: current value is ${printableValue(found)}`,
   );
 }
 
@@ -114,7 +114,7 @@ class CommandRun {
   readonly #timers: Timer[] = [];
   #link: Disposable | undefined;
   /** Why we are killing it, once we are. */
-  #doom: { readonly reason: unknown } | undefined;
+  #killReason: { readonly reason: unknown } | undefined;
   #end: CommandEnd | undefined;
   #settled = false;
 
@@ -140,7 +140,7 @@ class CommandRun {
     child.once('close', () => this.#finish());
     child.stdout?.on('data', (chunk: Buffer) => {
       this.#stdout.add(chunk);
-      this.#command.heard?.(chunk.toString('utf8'));
+      this.#command.onOutput?.(chunk.toString('utf8'));
     });
     child.stderr?.on('data', (chunk: Buffer) => this.#stderr.add(chunk));
     this.#feed();
@@ -181,8 +181,8 @@ class CommandRun {
   }
 
   #kill(reason: unknown): void {
-    if (this.#settled || this.#doom !== undefined) return;
-    this.#doom = { reason };
+    if (this.#settled || this.#killReason !== undefined) return;
+    this.#killReason = { reason };
     this.#signalGroup('SIGTERM');
     this.#after(killGraceMs, () => this.#signalGroup('SIGKILL'));
     this.#after(2 * killGraceMs, () => this.#finish());
@@ -200,8 +200,8 @@ class CommandRun {
 
   #finish(): void {
     if (this.#settled) return;
-    if (this.#doom !== undefined) {
-      this.#fail(this.#doom.reason);
+    if (this.#killReason !== undefined) {
+      this.#fail(this.#killReason.reason);
       return;
     }
     this.#release();
@@ -216,15 +216,15 @@ class CommandRun {
   #fail(error: unknown): void {
     if (this.#settled) return;
     // Whatever the command left in its group must not outlive the answer.
-    if (this.#doom !== undefined) this.#signalGroup('SIGKILL');
+    if (this.#killReason !== undefined) this.#signalGroup('SIGKILL');
     this.#release();
-    if (this.#doom !== undefined && this.#end === undefined) this.#abandon();
+    if (this.#killReason !== undefined && this.#end === undefined) this.#abandon();
     this.#settle.reject(error);
   }
 
   #abandon(): void {
     const child = this.#child;
-    this.#command.abandoned?.(new Promise((resolve) => child.once('exit', () => resolve())));
+    this.#command.onAbandoned?.(new Promise((resolve) => child.once('exit', () => resolve())));
   }
 
   #after(ms: number, run: () => void): void {

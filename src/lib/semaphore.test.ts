@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Slots } from './semaphore.ts';
+import { Semaphore } from './semaphore.ts';
 
 const never = new AbortController().signal;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('places are handed on in the order they were asked for, and by who gives up to nobody', async () => {
-  const slots = new Slots(1);
+  const slots = new Semaphore(1);
   const taken: string[] = [];
-  const first = await slots.take('first', never);
+  const first = await slots.acquire('first', never);
   const given = new AbortController();
   const take = (who: string, signal: AbortSignal) =>
-    slots.take(who, signal).then(
+    slots.acquire(who, signal).then(
       (slot) => {
         taken.push(who);
         return slot;
@@ -21,7 +21,7 @@ test('places are handed on in the order they were asked for, and by who gives up
   const lost = take('lost', given.signal);
   const second = take('second', never);
   const third = take('third', never);
-  assert.deepEqual([slots.waiting, slots.placeOf('second'), slots.placeOf('first')], [3, 2, undefined]);
+  assert.deepEqual([slots.waiting, slots.positionOf('second'), slots.positionOf('first')], [3, 2, undefined]);
   given.abort(new Error('enough'));
   await lost;
   first[Symbol.dispose]();

@@ -1,30 +1,30 @@
 import { onAbort } from './abort.ts';
 
 /** A number of places, handed on in the order they were asked for. */
-export class Slots {
+export class Semaphore {
   #free: number;
-  readonly #line = new Map<string, () => void>();
+  readonly #queue = new Map<string, () => void>();
 
   constructor(count: number) {
     this.#free = count;
   }
 
   get waiting(): number {
-    return this.#line.size;
+    return this.#queue.size;
   }
 
   /** Counted from 1; undefined for who does not wait. */
-  placeOf(who: string): number | undefined {
-    const at = [...this.#line.keys()].indexOf(who);
+  positionOf(who: string): number | undefined {
+    const at = [...this.#queue.keys()].indexOf(who);
     return at < 0 ? undefined : at + 1;
   }
 
   /** `who` has at most one place in the line. */
-  async take(who: string, signal: AbortSignal): Promise<Disposable> {
+  async acquire(who: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free--;
     else await this.#wait(who, signal);
-    return { [Symbol.dispose]: () => this.#giveBack() };
+    return { [Symbol.dispose]: () => this.#release() };
   }
 
   #wait(who: string, signal: AbortSignal): Promise<void> {
@@ -33,22 +33,22 @@ export class Slots {
         link[Symbol.dispose]();
         resolve();
       };
-      this.#line.set(who, go);
+      this.#queue.set(who, go);
       const link = onAbort(signal, (reason) => {
-        this.#line.delete(who);
+        this.#queue.delete(who);
         reject(reason);
       });
     });
   }
 
-  #giveBack(): void {
-    const [next] = this.#line;
+  #release(): void {
+    const [next] = this.#queue;
     if (next === undefined) {
       this.#free++;
       return;
     }
     const [who, go] = next;
-    this.#line.delete(who);
+    this.#queue.delete(who);
     go();
   }
 }

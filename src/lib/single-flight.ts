@@ -1,4 +1,4 @@
-import { abortable, cancelled } from './abort.ts';
+import { abortable, cancelledError } from './abort.ts';
 
 interface Flight<T> {
   readonly result: Promise<T>;
@@ -36,7 +36,7 @@ export class SingleFlight<K, T> {
     const flight: Flight<T> = { result, controller, callers: 0 };
     this.#flights.set(key, flight);
     result.then(
-      () => this.#forget(key, flight),
+      () => this.#remove(key, flight),
       () => this.#crash(key, flight),
     );
     return flight;
@@ -44,19 +44,19 @@ export class SingleFlight<K, T> {
 
   /** A run that has landed is left alone: its result may still use the signal. */
   #end(key: K, flight: Flight<T>): void {
-    if (this.#forget(key, flight)) {
-      flight.controller.abort(cancelled('Nobody waits for the result any more'));
+    if (this.#remove(key, flight)) {
+      flight.controller.abort(cancelledError('Nobody waits for the result any more'));
     }
   }
 
   /** Of several things the work began at once none goes on when one has failed: nobody could abort it any more. */
   #crash(key: K, flight: Flight<T>): void {
-    this.#forget(key, flight);
-    flight.controller.abort(cancelled('Part of the work failed'));
+    this.#remove(key, flight);
+    flight.controller.abort(cancelledError('Part of the work failed'));
   }
 
   /** Answers whether the flight was still under way. */
-  #forget(key: K, flight: Flight<T>): boolean {
+  #remove(key: K, flight: Flight<T>): boolean {
     return this.#flights.get(key) === flight && this.#flights.delete(key);
   }
 }

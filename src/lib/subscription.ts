@@ -21,7 +21,8 @@ export class Subscription<T> implements Disposable {
 
   /** `onClose` tells the sender, once, that nothing more is wanted. */
   constructor(buffering: Buffering<T>, onClose: () => void = () => {}) {
-    this.#backlog = buffering.keep === 'each' ? eachItem(buffering.capacity) : newestOfKey(buffering);
+    this.#backlog =
+      buffering.keep === 'each' ? eachItemBacklog(buffering.capacity) : newestPerKeyBacklog(buffering);
     this.#onClose = onClose;
   }
 
@@ -40,7 +41,7 @@ export class Subscription<T> implements Disposable {
   }
 
   push(item: T): void {
-    if (this.#closed || this.#readers.serve(item)) return;
+    if (this.#closed || this.#readers.resolveFirst(item)) return;
     this.#backlog.push(item);
   }
 
@@ -63,7 +64,7 @@ export class Subscription<T> implements Disposable {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#readers.serveAll(undefined);
+    this.#readers.resolveAll(undefined);
     this.#onClose();
   }
 
@@ -79,7 +80,7 @@ interface Backlog<T> {
   shift(): T | undefined;
 }
 
-function eachItem<T>(capacity: number): Backlog<T> {
+function eachItemBacklog<T>(capacity: number): Backlog<T> {
   const ring = new Ring<T>(capacity);
   return {
     size: () => ring.size,
@@ -89,7 +90,7 @@ function eachItem<T>(capacity: number): Backlog<T> {
   };
 }
 
-function newestOfKey<T>(options: { capacity: number; keyOf: (item: T) => string }): Backlog<T> {
+function newestPerKeyBacklog<T>(options: { capacity: number; keyOf: (item: T) => string }): Backlog<T> {
   const capacity = checkedCapacity('subscription', options.capacity);
   const items = new Map<string, T>();
   let dropped = 0;

@@ -31,7 +31,7 @@ export class TypedEvents<Payloads extends object> {
     // A function of our own for each subscription: the same one may subscribe twice and leave once.
     const own: Subscriber<Payloads[N]> = (payload) => subscriber(payload);
     this.#subscribers.set(name, [...(this.#subscribers.get(name) ?? []), own]);
-    return { [Symbol.dispose]: () => this.#leave(name, own) };
+    return { [Symbol.dispose]: () => this.#unsubscribe(name, own) };
   }
 
   /** A bounded line of the events of one name, for a reader with a pace of its own. Closing it unsubscribes. */
@@ -71,7 +71,7 @@ export class TypedEvents<Payloads extends object> {
     }
   }
 
-  #leave(name: keyof Payloads, subscriber: Subscriber<never>): void {
+  #unsubscribe(name: keyof Payloads, subscriber: Subscriber<never>): void {
     const left = (this.#subscribers.get(name) ?? []).filter((other) => other !== subscriber);
     if (left.length === 0) this.#subscribers.delete(name);
     else this.#subscribers.set(name, left);

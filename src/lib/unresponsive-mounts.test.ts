@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { Mount } from './mountinfo.ts';
 import { seededRandom } from './random.ts';
-import { SilentMounts } from './unresponsive-mounts.ts';
+import { UnresponsiveMounts } from './unresponsive-mounts.ts';
 
 const mount = (mountPoint: string, fsType: string): Mount => ({
   mountPoint,
@@ -26,7 +26,7 @@ function rig() {
     mount('/mnt/far', 'nfs4'),
     mount('/fuse', 'fuse'),
   ];
-  const mounts = new SilentMounts({
+  const mounts = new UnresponsiveMounts({
     clock,
     random: seededRandom(1),
     mounts: async () => table,
@@ -34,7 +34,7 @@ function rig() {
       touched.push(path);
       return links.get(path);
     },
-    ask: (point, signal) => {
+    probe: (point, signal) => {
       asked.push(point);
       if (!dead.has(point)) return Promise.resolve();
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
@@ -170,7 +170,7 @@ it('what is mounted below a directory is found without a look at it', async () =
 it('the table of mounts is read anew when something was mounted, and now and then', async () => {
   const clock = new VirtualClock();
   let [reads, links, change] = [0, 0, 'same' as 'changed' | 'same'];
-  const mounts = new SilentMounts({
+  const mounts = new UnresponsiveMounts({
     clock,
     random: seededRandom(1),
     mounts: async () => {
@@ -186,7 +186,7 @@ it('the table of mounts is read anew when something was mounted, and now and the
       links++;
       return undefined;
     },
-    ask: async () => {},
+    probe: async () => {},
   });
   const readsAfter = async (ms: number) => {
     await clock.advance(ms);

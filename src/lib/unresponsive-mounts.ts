@@ -11,7 +11,7 @@ import { type Mount, mountOf, readMountTable } from './mountinfo.ts';
 import type { Random } from './random.ts';
 import { runCommand } from './run-command.ts';
 
-export interface SilentMountsDeps {
+export interface UnresponsiveMountsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly mounts: () => Promise<readonly Mount[]>;
@@ -20,11 +20,11 @@ export interface SilentMountsDeps {
   /** Undefined for what is no link. Asked only of places whose file system answers. */
   readonly readLink: (path: string) => Promise<string | undefined>;
   /** Settles as soon as the file system there has answered, whatever it said. Nothing of this process may wait for it. */
-  readonly ask: (mountPoint: string, signal: AbortSignal) => Promise<void>;
+  readonly probe: (mountPoint: string, signal: AbortSignal) => Promise<void>;
 }
 
 /** What is known of a mount. */
-type Known =
+type MountState =
   | { readonly is: 'asked'; readonly answer: Promise<void> }
   | { readonly is: 'alive'; readonly atMs: number }
   | { readonly is: 'silent'; readonly backoff: BackoffState };
@@ -47,7 +47,7 @@ interface TableRead {
 }
 
 /** The kernel answers for these by itself, from memory or a disk of the machine. */
-const own: ReadonlySet<string> = new Set(
+const localTypes: ReadonlySet<string> = new Set(
   [
     'bcachefs btrfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs nilfs2 ntfs3 overlay ramfs reiserfs squashfs',
     'tmpfs udf vfat xfs zfs binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl mqueue',
@@ -60,44 +60,44 @@ const watchedTableMs = 30_000;
 const aliveMs = 1_000;
 const answerWithinMs = 5_000;
 const retry = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 3_600_000 };
-const mostLinks = 40;
+const maxLinks = 40;
 const never = new AbortController().signal;
-const fine = Promise.resolve();
+const responsive = Promise.resolve();
 
 /**
  * File systems whose answers come from elsewhere, such as a server or a process. Whoever touches one that is dead waits in
  * the kernel where nothing reaches him, and a few such waits stop all work on files of this process. So a path that may
  * lead to one is checked before it is touched: by the table of mounts, which always answers, and by a process of its own.
  */
-export class SilentMounts {
-  readonly #deps: SilentMountsDeps;
-  readonly #known = new Map<string, Known>();
+export class UnresponsiveMounts {
+  readonly #deps: UnresponsiveMountsDeps;
+  readonly #states = new Map<string, MountState>();
   #read: TableRead | undefined;
 
-  constructor(deps: SilentMountsDeps) {
+  constructor(deps: UnresponsiveMountsDeps) {
     this.#deps = deps;
   }
 
   /** How many do not answer now. */
   get size(): number {
-    return [...this.#known.values()].filter(({ is }) => is === 'silent').length;
+    return [...this.#states.values()].filter(({ is }) => is === 'silent').length;
   }
 
   /** Resolves once all file systems on the way to the path have answered; rejects with MOUNT_SILENT for one that does not. */
   check(path: string, signal: AbortSignal = never): Promise<void> {
     // Many are checked at once, and most machines have nothing that comes from elsewhere.
     const read = this.#recent();
-    return read?.known?.foreign.length === 0 ? fine : this.whose(path, signal).then(() => {});
+    return read?.known?.foreign.length === 0 ? responsive : this.mountsOf(path, signal).then(() => {});
   }
 
   /** As above, and who answers for the path: the kernel alone, or somebody elsewhere, who may stop to at any moment. */
-  async whose(path: string, signal: AbortSignal = never): Promise<'own' | 'elsewhere'> {
+  async mountsOf(path: string, signal: AbortSignal = never): Promise<'own' | 'elsewhere'> {
     const { mounts, foreign, plain } = await this.#mounts();
     if (foreign.length === 0) return 'own';
     let whose: 'own' | 'elsewhere' = 'own';
     const steps = path.split('/');
     let [at, links] = ['', 0];
-    for (let step = steps.shift(); step !== undefined && links <= mostLinks; step = steps.shift()) {
+    for (let step = steps.shift(); step !== undefined && links <= maxLinks; step = steps.shift()) {
       if (step === '' || step === '.') continue;
       const next = step === '..' ? posix.dirname(`${at}/`) : `${at}/${step}`;
       if (plain.has(next)) {
@@ -108,7 +108,7 @@ export class SilentMounts {
       const isOwn = mount === undefined || !isFromElsewhere(mount);
       if (!isOwn) {
         whose = 'elsewhere';
-        await this.#answers(mount, signal);
+        await this.#isResponsive(mount, signal);
       }
       const target = await this.#deps.readLink(next);
       if (target === undefined) {
@@ -166,56 +166,57 @@ export class SilentMounts {
     // Of what comes from now on.
     this.#deps.watch?.();
     const mounts = await this.#deps.mounts();
-    this.#forgetGone(mounts);
+    this.#removeUnmounted(mounts);
     return { mounts, foreign: mounts.filter(isFromElsewhere), plain: new Set() };
   }
 
-  #forgetGone(mounts: readonly Mount[]): void {
+  #removeUnmounted(mounts: readonly Mount[]): void {
     const there = new Set(mounts.map(({ mountPoint }) => mountPoint));
-    for (const [point, { is }] of this.#known)
-      if (is !== 'asked' && !there.has(point)) this.#known.delete(point);
+    for (const [point, { is }] of this.#states)
+      if (is !== 'asked' && !there.has(point)) this.#states.delete(point);
   }
 
-  async #answers(mount: Mount, signal: AbortSignal): Promise<void> {
+  async #isResponsive(mount: Mount, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
-    const known = this.#known.get(mount.mountPoint);
+    const known = this.#states.get(mount.mountPoint);
     const nowMs = clock.monotonicMs();
     if (known?.is === 'alive' && nowMs - known.atMs < aliveMs) return;
-    if (known?.is === 'silent' && nowMs - known.backoff.lastMs < known.backoff.delayMs) throw silent(mount);
-    const answer = known?.is === 'asked' ? known.answer : this.#ask(mount, known);
+    if (known?.is === 'silent' && nowMs - known.backoff.lastMs < known.backoff.delayMs)
+      throw unresponsiveError(mount);
+    const answer = known?.is === 'asked' ? known.answer : this.#probe(mount, known);
     await abortable(answer, signal);
   }
 
-  #ask(mount: Mount, before: Known | undefined): Promise<void> {
-    const { clock, random, ask } = this.#deps;
+  #probe(mount: Mount, before: MountState | undefined): Promise<void> {
+    const { clock, random, probe } = this.#deps;
     const { mountPoint } = mount;
     const limit = { clock, ms: answerWithinMs, what: `ask the file system at ${mountPoint}` };
-    const answer = withDeadline(limit, (inner) => ask(mountPoint, inner), never).then(
-      () => void this.#known.set(mountPoint, { is: 'alive', atMs: clock.monotonicMs() }),
+    const answer = withDeadline(limit, (inner) => probe(mountPoint, inner), never).then(
+      () => void this.#states.set(mountPoint, { is: 'alive', atMs: clock.monotonicMs() }),
       () => {
         const earlier = before?.is === 'silent' ? before.backoff : undefined;
         const backoff = nextBackoff(retry, earlier, { nowMs: clock.monotonicMs(), random });
-        this.#known.set(mountPoint, { is: 'silent', backoff });
-        throw silent(mount);
+        this.#states.set(mountPoint, { is: 'silent', backoff });
+        throw unresponsiveError(mount);
       },
     );
     // Whoever asked first may have gone by then.
     answer.catch(() => {});
-    this.#known.set(mountPoint, { is: 'asked', answer });
+    this.#states.set(mountPoint, { is: 'asked', answer });
     return answer;
   }
 }
 
 /** Those of this machine. */
-export function hostSilentMounts(clock: Clock, random: Random): SilentMounts {
-  return new SilentMounts({
+export function hostUnresponsiveMounts(clock: Clock, random: Random): UnresponsiveMounts {
+  return new UnresponsiveMounts({
     clock,
     random,
     mounts: () => readMountTable((path) => readFile(path, 'utf8')),
     watch: mountWatch(),
     readLink: async (path) =>
-      served.test(path) ? await readlink(path).catch(() => undefined) : targetOf(path),
-    async ask(mountPoint, signal) {
+      remoteBlockTypes.test(path) ? await readlink(path).catch(() => undefined) : targetOf(path),
+    async probe(mountPoint, signal) {
       const args = ['-f', '-c', '%T', '--', absoluteArgument('stat', mountPoint)];
       await runCommand({ file: 'stat', args, clock, deadlineMs: answerWithinMs }, signal);
     },
@@ -223,7 +224,7 @@ export function hostSilentMounts(clock: Clock, random: Random): SilentMounts {
 }
 
 /** Where others mount something while the table of mounts may be a moment old. */
-const served = /\/kubernetes\.io[~/](?!configmap|secret|downward-api|projected|empty-dir)/;
+const remoteBlockTypes = /\/kubernetes\.io[~/](?!configmap|secret|downward-api|projected|empty-dir)/;
 
 /** At once: what is asked for is known to answer, and most of it is no link. */
 function targetOf(path: string): string | undefined {
@@ -237,10 +238,10 @@ function targetOf(path: string): string | undefined {
 
 /** The one that holds `/` has to answer for anything to work at all. */
 function isFromElsewhere({ fsType, mountPoint }: Mount): boolean {
-  return mountPoint !== '/' && !own.has(fsType);
+  return mountPoint !== '/' && !localTypes.has(fsType);
 }
 
-function silent({ mountPoint, fsType }: Mount): KubelingError {
+function unresponsiveError({ mountPoint, fsType }: Mount): KubelingError {
   return new KubelingError('MOUNT_SILENT', `the file system at ${mountPoint} (${fsType}) does not answer`, {
     details: { mountPoint },
   });

@@ -7,9 +7,9 @@ test('those who wait are served in the order they came', async () => {
   const waiters = new Waiters<number>();
   const signal = new AbortController().signal;
   const both = Promise.all([waiters.wait(signal), waiters.wait(signal)]);
-  assert.equal(waiters.serve(1), true);
-  assert.equal(waiters.serve(2), true);
-  assert.equal(waiters.serve(3), false);
+  assert.equal(waiters.resolveFirst(1), true);
+  assert.equal(waiters.resolveFirst(2), true);
+  assert.equal(waiters.resolveFirst(3), false);
   assert.deepEqual(await both, [1, 2]);
   assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
@@ -22,7 +22,7 @@ test('one who gives up is passed over', async () => {
   leaving.abort(new Error('left'));
   await assert.rejects(first, /left/);
   assert.equal(waiters.size, 1);
-  waiters.serveAll(5);
+  waiters.resolveAll(5);
   assert.equal(await second, 5);
 });
 

@@ -6,10 +6,10 @@ import type { Clock } from './clock.ts';
  * the line at once, and nothing is handed to nobody.
  */
 export class Waiters<T> {
-  readonly #line = new Set<(value: T) => void>();
+  readonly #queue = new Set<(value: T) => void>();
 
   get size(): number {
-    return this.#line.size;
+    return this.#queue.size;
   }
 
   /** Rejects with the signal's reason as soon as it is aborted; leaves no listener behind. */
@@ -20,9 +20,9 @@ export class Waiters<T> {
         link[Symbol.dispose]();
         resolve(value);
       };
-      this.#line.add(take);
+      this.#queue.add(take);
       const link = onAbort(signal, (reason) => {
-        this.#line.delete(take);
+        this.#queue.delete(take);
         reject(reason);
       });
     });
@@ -35,13 +35,13 @@ export class Waiters<T> {
       const end = () => {
         timer.cancel();
         link[Symbol.dispose]();
-        this.#line.delete(take);
+        this.#queue.delete(take);
       };
       const take = (value: T) => {
         end();
         resolve(value);
       };
-      this.#line.add(take);
+      this.#queue.add(take);
       const timer = clock.timer(ms, () => {
         end();
         resolve('time');
@@ -54,15 +54,15 @@ export class Waiters<T> {
   }
 
   /** Hands the value to the first in line; answers whether there was one. */
-  serve(value: T): boolean {
-    const [first] = this.#line;
+  resolveFirst(value: T): boolean {
+    const [first] = this.#queue;
     if (first === undefined) return false;
-    this.#line.delete(first);
+    this.#queue.delete(first);
     first(value);
     return true;
   }
 
-  serveAll(value: T): void {
-    while (this.serve(value));
+  resolveAll(value: T): void {
+    while (this.resolveFirst(value));
   }
 }

@@ -26,9 +26,9 @@ test('a key is handed out at once when it is due', async () => {
   const { queue } = setUp();
   queue.add('a');
   assert.equal(await queue.next(open()), 'a');
-  assert.equal(queue.inWork, 1);
+  assert.equal(queue.inFlight, 1);
   queue.done('a');
-  assert.equal(queue.inWork, 0);
+  assert.equal(queue.inFlight, 0);
 });
 
 test('a taker gets a delayed key when it falls due, not before', async () => {

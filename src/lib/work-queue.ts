@@ -31,8 +31,8 @@ export class WorkQueue<K extends string = string> implements Disposable {
     (a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order),
   );
   /** Keys in work, with the time to do them again if that was asked for meanwhile. */
-  readonly #inWork = new Map<K, number | undefined>();
-  readonly #takers = new Waiters<K | undefined>();
+  readonly #inFlight = new Map<K, number | undefined>();
+  readonly #consumers = new Waiters<K | undefined>();
   #timer: Timer | undefined;
   #armedForMs: number | undefined;
   #sequence = 0;
@@ -46,13 +46,13 @@ export class WorkQueue<K extends string = string> implements Disposable {
     return this.#waiting.size;
   }
 
-  get inWork(): number {
-    return this.#inWork.size;
+  get inFlight(): number {
+    return this.#inFlight.size;
   }
 
   /** Whether the key waits, or is to be done again. */
   has(key: K): boolean {
-    return this.#waiting.has(key) || this.#inWork.get(key) !== undefined;
+    return this.#waiting.has(key) || this.#inFlight.get(key) !== undefined;
   }
 
   /** Asks for the key within `delayMs`; an earlier time already asked for stays. */
@@ -74,7 +74,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
   forget(key: K): void {
     const entry = this.#waiting.get(key);
     if (entry !== undefined) this.#remove(entry);
-    if (this.#inWork.has(key)) this.#inWork.set(key, undefined);
+    if (this.#inFlight.has(key)) this.#inFlight.set(key, undefined);
     this.#arm();
   }
 
@@ -85,8 +85,8 @@ export class WorkQueue<K extends string = string> implements Disposable {
   async next(signal: AbortSignal): Promise<K | undefined> {
     signal.throwIfAborted();
     if (this.#closed) return undefined;
-    const taken = this.#takers.wait(signal);
-    this.#serve();
+    const taken = this.#consumers.wait(signal);
+    this.#deliver();
     try {
       return await taken;
     } finally {
@@ -96,10 +96,10 @@ export class WorkQueue<K extends string = string> implements Disposable {
 
   /** Ends the work on a key handed out by `next`; if it was asked for meanwhile it waits again. */
   done(key: K): void {
-    const againMs = this.#inWork.get(key);
-    if (!this.#inWork.delete(key) || againMs === undefined || this.#closed) return;
+    const againMs = this.#inFlight.get(key);
+    if (!this.#inFlight.delete(key) || againMs === undefined || this.#closed) return;
     this.#wait(key, againMs);
-    this.#serve();
+    this.#deliver();
   }
 
   /** Takes and forgets all keys that are due, the one due first in front. */
@@ -116,7 +116,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
     this.#waiting.clear();
     this.#byDue.clear();
     this.#arm();
-    this.#takers.serveAll(undefined);
+    this.#consumers.resolveAll(undefined);
   }
 
   [Symbol.dispose](): void {
@@ -129,12 +129,12 @@ export class WorkQueue<K extends string = string> implements Disposable {
 
   #schedule(key: K, dueMs: number, choose: (before: number, dueMs: number) => number): void {
     if (this.#closed) return;
-    if (this.#inWork.has(key)) {
-      this.#inWork.set(key, choose(this.#inWork.get(key) ?? dueMs, dueMs));
+    if (this.#inFlight.has(key)) {
+      this.#inFlight.set(key, choose(this.#inFlight.get(key) ?? dueMs, dueMs));
       return;
     }
     this.#wait(key, choose(this.#waiting.get(key)?.dueMs ?? dueMs, dueMs));
-    this.#serve();
+    this.#deliver();
   }
 
   #wait(key: K, dueMs: number): void {
@@ -146,7 +146,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
     } else if (entry.dueMs !== dueMs) {
       entry.dueMs = dueMs;
       entry.order = this.#sequence++;
-      this.#byDue.moved(entry);
+      this.#byDue.update(entry);
     }
   }
 
@@ -163,19 +163,19 @@ export class WorkQueue<K extends string = string> implements Disposable {
   }
 
   /** Hands out what is due while somebody wants it, then waits for the next to fall due. */
-  #serve(): void {
-    while (this.#takers.size > 0) {
+  #deliver(): void {
+    while (this.#consumers.size > 0) {
       const key = this.#shiftDue();
       if (key === undefined) break;
-      this.#inWork.set(key, undefined);
-      this.#takers.serve(key);
+      this.#inFlight.set(key, undefined);
+      this.#consumers.resolveFirst(key);
     }
     this.#arm();
   }
 
   /** One timer, only while somebody waits. It may fire early by a fraction; serving then simply arms it again. */
   #arm(): void {
-    const dueMs = this.#takers.size > 0 ? this.#byDue.peek()?.dueMs : undefined;
+    const dueMs = this.#consumers.size > 0 ? this.#byDue.peek()?.dueMs : undefined;
     if (dueMs === this.#armedForMs) return;
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -183,7 +183,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
     if (dueMs === undefined) return;
     this.#timer = this.#clock.timer(dueMs - this.#clock.monotonicMs(), () => {
       this.#armedForMs = undefined;
-      this.#serve();
+      this.#deliver();
     });
   }
 }

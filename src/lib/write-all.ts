@@ -5,10 +5,10 @@ import { KubelingError } from './errors.ts';
 
 /** Writes, and waits until more may be written. Rejects when the stream is closed or the signal aborted first. */
 export async function writeAll(to: Writable, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
-  if (!to.writable) throw gone();
+  if (!to.writable) throw brokenStream();
   if (to.write(bytes)) return;
   using waiting = new LinkedController(signal);
-  const closed = () => waiting.abort(gone());
+  const closed = () => waiting.abort(brokenStream());
   to.once('close', closed);
   try {
     await once(to, 'drain', { signal: waiting.signal });
@@ -19,6 +19,6 @@ export async function writeAll(to: Writable, bytes: Uint8Array, signal: AbortSig
   }
 }
 
-function gone(): KubelingError {
+function brokenStream(): KubelingError {
   return new KubelingError('STREAM_BROKEN', 'Nobody reads at the other end any more');
 }

@@ -2,34 +2,46 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import * as yaml from 'yaml';
-import { deepest, findExcess, longestDocument, mostLines, mostParts, mostQuoted } from './yaml-bounds.ts';
+import {
+  findExceededLimit,
+  maxDepth,
+  maxDocumentCharacters,
+  maxLexemes,
+  maxLines,
+  maxQuotedCharacters,
+} from './yaml-bounds.ts';
 import { readYaml, readYamlDocuments } from './yaml-tree.ts';
-import { Slices } from './yielding-counter.ts';
+import { YieldingCounter } from './yielding-counter.ts';
 
 const heavy: readonly (readonly [string, string, RegExp, readonly [number, number] | undefined])[] = [
   ['a list of a million lines', '- a: b\n'.repeat(400_000), /words and marks/, undefined],
   ['a long map', 'key: value\n'.repeat(40_000), /words and marks/, undefined],
-  ['a long list on one line', `[${'a,'.repeat(mostParts)}]`, /words and marks/, [1, mostParts]],
-  ['a large JSON object', JSON.stringify(Array(mostParts).fill({})), /words and marks/, undefined],
+  ['a long list on one line', `[${'a,'.repeat(maxLexemes)}]`, /words and marks/, [1, maxLexemes]],
+  ['a large JSON object', JSON.stringify(Array(maxLexemes).fill({})), /words and marks/, undefined],
   ['many documents', '---\na: b\n'.repeat(20_000), /words and marks/, undefined],
   ['many empty documents', '---\n'.repeat(20_000), /words and marks/, undefined],
   ['many anchors', '- &a x\n- *a\n'.repeat(20_000), /words and marks/, undefined],
-  ['brackets in brackets', '['.repeat(200_000), /100 levels deep/, [1, deepest + 1]],
-  ['objects in objects', '{"a":'.repeat(1_000), /100 levels deep/, [1, deepest * 5 + 1]],
+  ['brackets in brackets', '['.repeat(200_000), /100 levels deep/, [1, maxDepth + 1]],
+  ['objects in objects', '{"a":'.repeat(1_000), /100 levels deep/, [1, maxDepth * 5 + 1]],
   [
     'indentation',
     Array.from({ length: 1_000 }, (_, n) => `${' '.repeat(n)}a:`).join('\n'),
     /deep/,
     undefined,
   ],
-  ['lists in lists on one line', '- '.repeat(1_000), /100 levels deep/, [1, deepest * 2 + 1]],
+  ['lists in lists on one line', '- '.repeat(1_000), /100 levels deep/, [1, maxDepth * 2 + 1]],
   ['keys of keys', '? '.repeat(1_000), /100 levels deep/, undefined],
   ['maps in maps on one line', 'a: '.repeat(1_000), /100 levels deep/, undefined],
-  ['brackets below indentation', `a:\n  b: ${'['.repeat(deepest)}`, /100 levels deep/, undefined],
-  ['much text in quotes', `a: "${'x'.repeat(mostQuoted)}"`, /1048576 characters in quotes/, [1, 4]],
-  ['a long document', `a: ${'x '.repeat(longestDocument / 2)}`, /3145728 characters/, [1, 1]],
-  ['a long document behind others', `a: b\n---\n${'x '.repeat(longestDocument / 2)}`, /3145728/, [2, 1]],
-  ['a text of many lines', `a: |\n${'  x\n'.repeat(mostLines)}`, /50000 lines/, [mostLines + 1, 1]],
+  ['brackets below indentation', `a:\n  b: ${'['.repeat(maxDepth)}`, /100 levels deep/, undefined],
+  ['much text in quotes', `a: "${'x'.repeat(maxQuotedCharacters)}"`, /1048576 characters in quotes/, [1, 4]],
+  ['a long document', `a: ${'x '.repeat(maxDocumentCharacters / 2)}`, /3145728 characters/, [1, 1]],
+  [
+    'a long document behind others',
+    `a: b\n---\n${'x '.repeat(maxDocumentCharacters / 2)}`,
+    /3145728/,
+    [2, 1],
+  ],
+  ['a text of many lines', `a: |\n${'  x\n'.repeat(maxLines)}`, /50000 lines/, [maxLines + 1, 1]],
 ];
 
 function watchParser(t: TestContext) {
@@ -56,12 +68,12 @@ test('what is too much to parse is refused with its place, and the parser never 
 test('what is large but cheap is read', async (t) => {
   const parser = watchParser(t);
   const texts = [
-    `a: |\n${'  {[- a: b, "c": []]}\n'.repeat(mostLines - 100)}`,
+    `a: |\n${'  {[- a: b, "c": []]}\n'.repeat(maxLines - 100)}`,
     `a: x${'[{" '.repeat(500_000)}`,
-    `a: '${'['.repeat(mostQuoted - 10)}'`,
+    `a: '${'['.repeat(maxQuotedCharacters - 10)}'`,
     `${'#[['.repeat(10_000)}\na: b\n`,
     'metadata:\n  name: a\nspec:\n  containers:\n  - name: b\n    args: [a, b]\n'.repeat(2_000),
-    `${'['.repeat(deepest - 1)}${']'.repeat(deepest - 1)}`,
+    `${'['.repeat(maxDepth - 1)}${']'.repeat(maxDepth - 1)}`,
     `${'[a, {b: [c]}]\n---\n'.repeat(1_000)}`,
   ];
   for (const text of texts) {
@@ -72,33 +84,36 @@ test('what is large but cheap is read', async (t) => {
 });
 
 test('what a key in the middle of a line holds counts, wherever it stands', async () => {
-  const levels = Array.from({ length: deepest / 2 + 1 }, (_, level) => `${' '.repeat(3 * level)}- a:\n`);
+  const levels = Array.from({ length: maxDepth / 2 + 1 }, (_, level) => `${' '.repeat(3 * level)}- a:\n`);
   const text = `${levels.join('')}${' '.repeat(3 * levels.length)}b`;
-  assert.ok(readDepth(text) > deepest);
+  assert.ok(readDepth(text) > maxDepth);
   assert.notEqual(await excessOf(text), undefined);
 });
 
 test('the depth that is measured is never less than the depth that is read', async () => {
   const level = fc.constantFrom('- ', '? ', 'a:\n', '-\n', '[', '{a: ', '&x ', '!t ');
   await fc.assert(
-    fc.asyncProperty(fc.array(level, { minLength: 3 * deepest, maxLength: 4 * deepest }), async (levels) => {
-      let text = '';
-      let indent = 0;
-      let flow = 0;
-      for (const one of levels) {
-        if (one.startsWith('[') || one.startsWith('{')) flow++;
-        else if (flow > 0) continue;
-        if (text.endsWith('\n')) text += ' '.repeat(indent);
-        text += one;
-        indent += 2;
-      }
-      if (readDepth(text) > deepest) assert.notEqual(await excessOf(text), undefined, text);
-    }),
+    fc.asyncProperty(
+      fc.array(level, { minLength: 3 * maxDepth, maxLength: 4 * maxDepth }),
+      async (levels) => {
+        let text = '';
+        let indent = 0;
+        let flow = 0;
+        for (const one of levels) {
+          if (one.startsWith('[') || one.startsWith('{')) flow++;
+          else if (flow > 0) continue;
+          if (text.endsWith('\n')) text += ' '.repeat(indent);
+          text += one;
+          indent += 2;
+        }
+        if (readDepth(text) > maxDepth) assert.notEqual(await excessOf(text), undefined, text);
+      },
+    ),
   );
 });
 
 function excessOf(text: string) {
-  return findExcess(yaml, text, new Slices(2_000));
+  return findExceededLimit(yaml, text, new YieldingCounter(2_000));
 }
 
 function readDepth(text: string): number {

@@ -1,5 +1,5 @@
-import type { Place, YamlProblem } from './yaml-tree.ts';
-import type { Slices } from './yielding-counter.ts';
+import type { TextPosition, YamlProblem } from './yaml-tree.ts';
+import type { YieldingCounter } from './yielding-counter.ts';
 
 /**
  * Parsing YAML takes a thousand times the memory of the text. So what a text would cost is measured first, on its words
@@ -7,35 +7,35 @@ import type { Slices } from './yielding-counter.ts';
  */
 
 /** A large pod takes a thousand words and marks, so there is room for a full node in one text. */
-export const mostParts = 100_000;
+export const maxLexemes = 100_000;
 /** What even an empty document costs. */
 const partsOfDocument = 10;
-export const mostLines = 50_000;
+export const maxLines = 50_000;
 /** The parser goes through quoted text letter by letter, at forty bytes each. */
-export const mostQuoted: number = 1024 * 1024;
+export const maxQuotedCharacters: number = 1024 * 1024;
 /** The lexer reads a text without marks in one piece; no object of an API is longer. */
-export const longestDocument: number = 3 * 1024 * 1024;
-export const deepest = 100;
+export const maxDocumentCharacters: number = 3 * 1024 * 1024;
+export const maxDepth = 100;
 
 type YamlLibrary = Pick<typeof import('yaml'), 'Lexer' | 'CST'>;
 
 /** The first thing in the text that is too much for the parser. */
-export async function findExcess(
+export async function findExceededLimit(
   { Lexer, CST }: YamlLibrary,
   text: string,
-  slices: Slices,
+  slices: YieldingCounter,
 ): Promise<YamlProblem | undefined> {
   const tooLong = findLongDocument(text);
   if (tooLong !== undefined) return tooLong;
-  const meter = new Meter();
+  const meter = new LimitMeter();
   let ahead: 'scalar' | 'anything' = 'anything';
   for (const lexeme of new Lexer().lex(text)) {
     const type: string | null = ahead === 'scalar' ? 'text' : CST.tokenType(lexeme);
     // This one only announces what the next one is; it is no part of the text.
     ahead = type === 'scalar' ? 'scalar' : 'anything';
-    const excess = type === 'scalar' ? undefined : meter.take(type, lexeme);
+    const excess = type === 'scalar' ? undefined : meter.add(type, lexeme);
     if (excess !== undefined) return excess;
-    if (slices.count()) await slices.pause();
+    if (slices.count()) await slices.yield();
   }
   return undefined;
 }
@@ -47,30 +47,30 @@ function findLongDocument(text: string): YamlProblem | undefined {
   for (let start = 0, end = 0; end < text.length; start = end + 1) {
     const mark = text.indexOf(documentMark, start);
     end = mark === -1 ? text.length : mark;
-    if (end - start > longestDocument)
+    if (end - start > maxDocumentCharacters)
       return {
-        message: `must have at most ${longestDocument} characters in one document: it has more`,
+        message: `must have at most ${maxDocumentCharacters} characters in one document: it has more`,
         line,
         column: 1,
       };
-    if (text.length > longestDocument) line += linesIn(text, start, end + 1);
+    if (text.length > maxDocumentCharacters) line += linesIn(text, start, end + 1);
   }
   return undefined;
 }
 
 /** Whether the text may be gone through line by line before it is measured. */
 export function hasFewLines(text: string): boolean {
-  return linesIn(text, 0, text.length) <= mostLines;
+  return linesIn(text, 0, text.length) <= maxLines;
 }
 
 function linesIn(text: string, from: number, to: number): number {
   let count = 0;
   for (let at = text.indexOf('\n', from); at !== -1 && at < to; at = text.indexOf('\n', at + 1))
-    if (++count > mostLines) break;
+    if (++count > maxLines) break;
   return count;
 }
 
-class Meter {
+class LimitMeter {
   #parts = 0;
   #quoted = 0;
   #offset = 0;
@@ -84,25 +84,28 @@ class Meter {
   /** The columns at which something began that is not over yet. */
   readonly #indents: number[] = [];
 
-  take(type: string | null, lexeme: string): YamlProblem | undefined {
+  add(type: string | null, lexeme: string): YamlProblem | undefined {
     const at = { line: this.#line, column: this.#offset - this.#lineStart + 1 };
     this.#parts += type === 'doc-start' ? partsOfDocument : 1;
     if (isQuoted(type)) this.#quoted += lexeme.length;
     this.#nest(type, at.column);
     if (type !== 'doc-mode' && type !== 'flow-error-end') this.#move(type, lexeme);
-    return this.#judge(at);
+    return this.#check(at);
   }
 
-  #judge(at: Place): YamlProblem | undefined {
-    if (this.#line > mostLines)
-      return { message: `must have at most ${mostLines} lines: it has more`, line: mostLines + 1, column: 1 };
+  #check(at: TextPosition): YamlProblem | undefined {
+    if (this.#line > maxLines)
+      return { message: `must have at most ${maxLines} lines: it has more`, line: maxLines + 1, column: 1 };
     const depth = this.#brackets + this.#indents.length;
-    if (depth > deepest)
-      return { message: `must be nested at most ${deepest} levels deep: this is deeper`, ...at };
-    if (this.#quoted > mostQuoted)
-      return { message: `must have at most ${mostQuoted} characters in quotes: here it gets more`, ...at };
-    if (this.#parts > mostParts)
-      return { message: `must have at most ${mostParts} words and marks: here it gets more`, ...at };
+    if (depth > maxDepth)
+      return { message: `must be nested at most ${maxDepth} levels deep: this is deeper`, ...at };
+    if (this.#quoted > maxQuotedCharacters)
+      return {
+        message: `must have at most ${maxQuotedCharacters} characters in quotes: here it gets more`,
+        ...at,
+      };
+    if (this.#parts > maxLexemes)
+      return { message: `must have at most ${maxLexemes} words and marks: here it gets more`, ...at };
     return undefined;
   }
 

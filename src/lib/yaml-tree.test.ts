@@ -5,7 +5,7 @@ import {
   isPlainYamlText,
   readYaml,
   readYamlDocuments,
-  resolveYamlWord,
+  resolvePlainScalar,
   type YamlTree,
   yamlToJs,
 } from './yaml-tree.ts';
@@ -59,8 +59,8 @@ test('unquoted words mean what they mean to Kubernetes', () => {
     ['.', '.'],
     ['=', '='],
   ];
-  for (const [text, value] of cases) assert.equal(resolveYamlWord(text), value, text);
-  assert.ok(Number.isNaN(resolveYamlWord('.nan')));
+  for (const [text, value] of cases) assert.equal(resolvePlainScalar(text), value, text);
+  assert.ok(Number.isNaN(resolvePlainScalar('.nan')));
   assert.equal(isPlainYamlText('10Mi'), true);
   assert.equal(isPlainYamlText('no'), false);
 });

@@ -10,32 +10,32 @@ import type {
   YAMLParseError,
   YAMLSeq,
 } from 'yaml';
-import { deepest, findExcess, hasFewLines } from './yaml-bounds.ts';
-import { Slices } from './yielding-counter.ts';
+import { findExceededLimit, hasFewLines, maxDepth } from './yaml-bounds.ts';
+import { YieldingCounter } from './yielding-counter.ts';
 
 /**
  * YAML or JSON as a tree in which every part knows its line and column, with scalars as Kubernetes reads
  * them, aliases replaced and `<<` merged. The library behind it costs 8 MB and is loaded on first use.
  */
 
-export interface Place {
+export interface TextPosition {
   readonly line: number;
   readonly column: number;
 }
 
 export type YamlTree =
-  | { readonly kind: 'scalar'; readonly value: YamlScalar; readonly at: Place }
-  | { readonly kind: 'list'; readonly items: readonly YamlTree[]; readonly at: Place }
+  | { readonly kind: 'scalar'; readonly value: YamlScalar; readonly at: TextPosition }
+  | { readonly kind: 'list'; readonly items: readonly YamlTree[]; readonly at: TextPosition }
   /** A key that was written twice stands here twice. */
-  | { readonly kind: 'map'; readonly entries: readonly YamlEntry[]; readonly at: Place };
+  | { readonly kind: 'map'; readonly entries: readonly YamlEntry[]; readonly at: TextPosition };
 
 export interface YamlEntry {
   readonly key: string;
-  readonly at: Place;
+  readonly at: TextPosition;
   readonly value: YamlTree;
 }
 
-export interface YamlProblem extends Place {
+export interface YamlProblem extends TextPosition {
   readonly message: string;
 }
 
@@ -43,14 +43,14 @@ export interface YamlText {
   /** The first document; undefined when it is empty or cannot be read. */
   readonly tree: YamlTree | undefined;
   /** Where a second document starts that is not empty either. */
-  readonly second: Place | undefined;
+  readonly second: TextPosition | undefined;
   readonly problems: readonly YamlProblem[];
 }
 
 /** Aliases can make a small text a huge tree; this bounds what it may grow to. */
-const mostNodes = 100_000;
+const maxNodes = 100_000;
 /** A message may quote the text, of which one word can be megabytes. */
-const longestMessage = 300;
+const maxMessageLength = 300;
 
 /** Reading so many lexemes takes a few milliseconds. */
 const lexemesPerSlice = 2_000;
@@ -74,7 +74,7 @@ export interface YamlDocument {
   /** Undefined when the document cannot be read. */
   readonly tree: YamlTree | undefined;
   /** Where it starts. */
-  readonly at: Place;
+  readonly at: TextPosition;
   readonly problems: readonly YamlProblem[];
 }
 
@@ -90,7 +90,7 @@ export async function readYamlDocuments(text: string): Promise<readonly YamlDocu
 
 interface ParsedDocument {
   readonly isEmpty: boolean;
-  readonly at: Place;
+  readonly at: TextPosition;
   readonly problems: readonly YamlProblem[];
   readonly build: () => Pick<YamlDocument, 'tree' | 'problems'>;
 }
@@ -99,14 +99,14 @@ interface ParsedDocument {
 async function parseDocuments(written: string) {
   const yaml = await import('yaml');
   const text = indentWithSpaces(written);
-  const slices = new Slices(lexemesPerSlice);
-  const excess = await findExcess(yaml, text, slices);
+  const slices = new YieldingCounter(lexemesPerSlice);
+  const excess = await findExceededLimit(yaml, text, slices);
   const documents = excess === undefined ? await parseAll(yaml, text, slices) : [unparsed(excess)];
   return { documents, problems: documents.flatMap((document) => document.problems) };
 }
 
 /** Each mistake in a text is an error, and the stacks of a hundred thousand of them take more than all the rest. */
-function withoutStacks<T>(work: () => T): T {
+function withoutStackTraces<T>(work: () => T): T {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
   try {
@@ -123,11 +123,15 @@ function unparsed(problem: YamlProblem): ParsedDocument {
 }
 
 /** Composing takes a quarter of the time of all and cannot be divided; the bounds keep it far below 100 ms. */
-async function parseAll(yaml: YamlLibrary, text: string, slices: Slices): Promise<readonly ParsedDocument[]> {
+async function parseAll(
+  yaml: YamlLibrary,
+  text: string,
+  slices: YieldingCounter,
+): Promise<readonly ParsedDocument[]> {
   const lines = new yaml.LineCounter();
   const tokens = await parseTokens(yaml, text, lines, slices);
-  if (slices.count(lexemesPerSlice / 2)) await slices.pause();
-  return withoutStacks(() => {
+  if (slices.count(lexemesPerSlice / 2)) await slices.yield();
+  return withoutStackTraces(() => {
     const composer = new yaml.Composer({
       schema: 'failsafe',
       version: '1.1',
@@ -144,29 +148,29 @@ async function parseTokens(
   { Lexer, Parser }: YamlLibrary,
   text: string,
   lines: LineCounter,
-  slices: Slices,
+  slices: YieldingCounter,
 ): Promise<readonly CST.Token[]> {
   const parser = new Parser(lines.addNewLine);
   const tokens: CST.Token[] = [];
   lines.addNewLine(0);
   for (const lexeme of new Lexer().lex(text)) {
     for (const token of parser.next(lexeme)) tokens.push(token);
-    if (slices.count()) await slices.pause();
+    if (slices.count()) await slices.yield();
   }
   for (const token of parser.end()) tokens.push(token);
   return tokens;
 }
 
 function describe(yaml: YamlLibrary, lines: LineCounter, document: Document): ParsedDocument {
-  const at = place(lines, document.contents?.range?.[0] ?? document.range?.[0] ?? 0);
+  const at = positionOf(lines, document.contents?.range?.[0] ?? document.range?.[0] ?? 0);
   const build = () => {
     const builder = new TreeBuilder(yaml, lines, document);
     const tree = document.contents ? builder.build(document.contents, 0) : undefined;
     return { tree: builder.problems.length === 0 ? tree : undefined, problems: builder.problems };
   };
   const problems = causes(document.errors).map((error) => ({
-    message: error.message.slice(0, longestMessage),
-    ...place(lines, error.pos[0]),
+    message: error.message.slice(0, maxMessageLength),
+    ...positionOf(lines, error.pos[0]),
   }));
   return { isEmpty: isEmpty(yaml, document), at, problems, build };
 }
@@ -188,7 +192,7 @@ function isEmpty(yaml: YamlLibrary, document: Document): boolean {
   return contents === null || (yaml.isScalar(contents) && contents.value === '' && contents.type === 'PLAIN');
 }
 
-function place(lines: LineCounter, offset: number): Place {
+function positionOf(lines: LineCounter, offset: number): TextPosition {
   const { line, col } = lines.linePos(offset);
   return { line: Math.max(1, line), column: Math.max(1, col) };
 }
@@ -209,25 +213,25 @@ class TreeBuilder {
 
   build(node: unknown, depth: number): YamlTree {
     const at = this.#at(node);
-    if (++this.#nodes > mostNodes || depth > deepest)
-      return this.#refuse(at, 'is too large or nested too deeply');
+    if (++this.#nodes > maxNodes || depth > maxDepth)
+      return this.#reject(at, 'is too large or nested too deeply');
     if (this.#yaml.isAlias(node)) return this.#follow(node, depth, at);
     if (this.#yaml.isMap(node)) return { kind: 'map', entries: this.#entries(node, depth), at };
     if (this.#yaml.isSeq(node)) return this.#list(node, depth, at);
     return { kind: 'scalar', value: this.#yaml.isScalar(node) ? scalarValue(node) : null, at };
   }
 
-  #list(node: YAMLSeq, depth: number, at: Place): YamlTree {
+  #list(node: YAMLSeq, depth: number, at: TextPosition): YamlTree {
     return { kind: 'list', items: node.items.map((item) => this.build(item, depth + 1)), at };
   }
 
   /** The place of an alias is where it is used; what is below it keeps the place where it was written. */
-  #follow(alias: Alias, depth: number, at: Place): YamlTree {
+  #follow(alias: Alias, depth: number, at: TextPosition): YamlTree {
     this.#targets ??= aliasTargets(this.#yaml, this.#document);
     const target = this.#targets.get(alias);
     if (target === undefined) {
       const message = `uses an anchor that is not defined: ${alias.source}`;
-      return this.#refuse(at, message.slice(0, longestMessage));
+      return this.#reject(at, message.slice(0, maxMessageLength));
     }
     return { ...this.build(target, depth + 1), at };
   }
@@ -250,7 +254,7 @@ class TreeBuilder {
 
   #entry(pair: Pair, depth: number): YamlEntry {
     const key = this.build(pair.key, depth + 1);
-    if (key.kind !== 'scalar') this.#refuse(key.at, 'has a key that is not text');
+    if (key.kind !== 'scalar') this.#reject(key.at, 'has a key that is not text');
     const text = key.kind === 'scalar' ? String(key.value) : '';
     const value = pair.value === null ? emptyAt(key.at) : this.build(pair.value, depth + 1);
     return { key: text, at: key.at, value };
@@ -259,18 +263,18 @@ class TreeBuilder {
   #merged(value: YamlTree): readonly YamlEntry[] {
     if (value.kind === 'map') return value.entries;
     if (value.kind === 'list') return value.items.flatMap((item) => this.#merged(item));
-    this.#refuse(value.at, 'merges something that is not a map');
+    this.#reject(value.at, 'merges something that is not a map');
     return [];
   }
 
-  #refuse(at: Place, message: string): YamlTree {
+  #reject(at: TextPosition, message: string): YamlTree {
     if (this.problems.length === 0) this.problems.push({ message, ...at });
     return emptyAt(at);
   }
 
-  #at(node: unknown): Place {
+  #at(node: unknown): TextPosition {
     const range = this.#yaml.isNode(node) ? (node as Node).range : undefined;
-    return range ? place(this.#lines, range[0]) : { line: 1, column: 1 };
+    return range ? positionOf(this.#lines, range[0]) : { line: 1, column: 1 };
   }
 }
 
@@ -290,7 +294,7 @@ function aliasTargets(yaml: YamlLibrary, document: Document): ReadonlyMap<Alias,
   return targets;
 }
 
-function emptyAt(at: Place): YamlTree {
+function emptyAt(at: TextPosition): YamlTree {
   return { kind: 'scalar', value: null, at };
 }
 
@@ -302,8 +306,8 @@ function isUnquoted(key: unknown): boolean {
 function scalarValue(scalar: Scalar): YamlScalar {
   const text = typeof scalar.value === 'string' ? scalar.value : '';
   const tag = scalar.tag?.replace('tag:yaml.org,2002:', '!!');
-  if (tag !== undefined) return tag === '!!str' || tag === '!!binary' ? text : resolveYamlWord(text);
-  return scalar.type === 'PLAIN' ? resolveYamlWord(text) : text;
+  if (tag !== undefined) return tag === '!!str' || tag === '!!binary' ? text : resolvePlainScalar(text);
+  return scalar.type === 'PLAIN' ? resolvePlainScalar(text) : text;
 }
 
 /** The plain value, all numbers as doubles; of a key written twice the last one counts. */
@@ -334,7 +338,7 @@ const infinities: ReadonlyMap<string, number> = new Map([
 const integer = /^([-+]?)(0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/;
 const float = /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/;
 
-export function resolveYamlWord(text: string): YamlScalar {
+export function resolvePlainScalar(text: string): YamlScalar {
   const word = words.get(text);
   if (word !== undefined) return word;
   const infinity = infinities.get(text);
@@ -348,7 +352,7 @@ export function resolveYamlWord(text: string): YamlScalar {
 
 /** Whether an unquoted word would be read as anything but itself. */
 export function isPlainYamlText(text: string): boolean {
-  return resolveYamlWord(text) === text;
+  return resolvePlainScalar(text) === text;
 }
 
 /** Undefined beyond 64 bits, where the number is no longer an integer to its readers. */

@@ -4,7 +4,7 @@ import { KindTable } from '../kinds/index.ts';
 import {
   abortable,
   type Clock,
-  hostPort,
+  joinHostPort,
   KubelingError,
   type Logger,
   metricsContentType,
@@ -256,7 +256,7 @@ function versionOf({ version }: LocalApiOptions) {
 /** Tells those who are to come where. */
 async function publish(port: number, authorities: Authorities, options: LocalApiOptions) {
   const { listen, directory, adminKubeconfig: path } = options;
-  const url = `https://${hostPort(isAnywhere(listen.host) ? '127.0.0.1' : listen.host, port)}`;
+  const url = `https://${joinHostPort(isAnywhere(listen.host) ? '127.0.0.1' : listen.host, port)}`;
   const nodeKubeconfig = join(directory, 'pki', 'node.kubeconfig');
   await authorities.keepKubeconfig({ path, server: url, who: 'admin', holds: 'certificate' });
   await authorities.keepKubeconfig({ path: nodeKubeconfig, server: url, who: 'node', holds: 'file' });

@@ -4,7 +4,7 @@ import { plainSettings } from '../../test/fakes/node-world.ts';
 import { instant } from '../lib/index.ts';
 import { computeNode } from './compute-node.ts';
 import type { NodeFacts } from './node-facts.ts';
-import { isNodeChanged } from './status-writer.ts';
+import { isNodeChanged } from './node-status-writer.ts';
 
 const now = instant(Date.UTC(2026, 0, 1, 0, 0, 0, 999));
 const facts: NodeFacts = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
-import { cancelled, collectLogs } from '../lib/index.ts';
+import { cancelledError, collectLogs } from '../lib/index.ts';
 import {
   clusterLoopbackRules,
   HostFirewall,
@@ -43,7 +43,7 @@ function rig(rules = clusterLoopbackRules) {
   const stop = new AbortController();
   const running = new HostFirewall({ filter, rules, clock, logger }).run(stop.signal).catch(() => {});
   const end = async () => {
-    stop.abort(cancelled('the test is over'));
+    stop.abort(cancelledError('the test is over'));
     await running;
   };
   return { clock, filter, records, end };

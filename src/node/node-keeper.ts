@@ -1,6 +1,6 @@
 import type { ApiClient, PatchSchema } from '../api/index.ts';
 import type { ContainerImage } from '../kinds/index.ts';
-import { type Clock, type Logger, type LogOnce, type Random, together } from '../lib/index.ts';
+import { allOrAbort, type Clock, type Logger, type LogOnce, type Random } from '../lib/index.ts';
 import { NodeImages } from './images.ts';
 import type {
   AddressProvider,
@@ -15,13 +15,13 @@ import type {
 import { NodeLease } from './lease.ts';
 import { FactReader } from './node-facts.ts';
 import { NodeLog } from './node-log.ts';
+import { NodeStatusWriter } from './node-status-writer.ts';
 import { type NodeSource, NodeView } from './node-view.ts';
 import { PodCidrs } from './pod-cidrs.ts';
 import { PolledAddresses } from './polled-addresses.ts';
 import { Registration } from './registration.ts';
 import { checkNodeSettings, type NodeSettings } from './settings.ts';
 import { StatusLoop } from './status-loop.ts';
-import { StatusWriter } from './status-writer.ts';
 
 export interface NodeKeeperDeps {
   readonly settings: NodeSettings;
@@ -64,7 +64,7 @@ export class NodeKeeper {
     this.#polled = polled(deps, logger, () => this.hint());
     const learned = (about: string, error: unknown) => log.outcome(`learn about ${about}`, error);
     const facts = new FactReader({ ...deps, images: this.#images, provider: this.#polled, learned });
-    const writer = new StatusWriter({ ...shared, facts, cidrs: new PodCidrs(shared) });
+    const writer = new NodeStatusWriter({ ...shared, facts, cidrs: new PodCidrs(shared) });
     const registration = new Registration({ ...shared, facts, writer });
     this.#loop = new StatusLoop({ ...shared, writer, registration });
     this.#lease = new NodeLease({ ...shared, node: this.#view });
@@ -87,7 +87,7 @@ export class NodeKeeper {
 
   /** Registers the node and keeps it true until the signal; rejects with its reason, or with NODE_GONE. Run it once. */
   async run(signal: AbortSignal): Promise<never> {
-    return await together(async (inner) => {
+    return await allOrAbort(async (inner) => {
       const [ended] = await Promise.all([
         this.#loop.run(inner),
         this.#lease.run(inner),

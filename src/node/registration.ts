@@ -7,9 +7,9 @@ import type { NodeResources } from './inputs.ts';
 import type { FactReader, NodeFacts } from './node-facts.ts';
 import type { NodeLog } from './node-log.ts';
 import { adoptedMetadata, initialNode, labelChanges, requiredMetadata, taintDrift } from './node-object.ts';
+import type { NodeStatusWriter } from './node-status-writer.ts';
 import type { NodeView } from './node-view.ts';
 import type { NodeSettings } from './settings.ts';
-import type { StatusWriter } from './status-writer.ts';
 
 export interface RegistrationDeps {
   readonly api: Pick<ApiClient, 'get' | 'create'>;
@@ -18,7 +18,7 @@ export interface RegistrationDeps {
   readonly random: Random;
   readonly view: NodeView;
   readonly facts: FactReader;
-  readonly writer: StatusWriter;
+  readonly writer: NodeStatusWriter;
   readonly resources: NodeResources;
   readonly log: NodeLog;
 }

@@ -1,17 +1,17 @@
 import { type Clock, HintLatch, jitter, KubelingError, type Random } from '../lib/index.ts';
 import { isReady } from './conditions.ts';
 import type { NodeLog } from './node-log.ts';
+import type { NodeStatusWriter } from './node-status-writer.ts';
 import type { NodeView } from './node-view.ts';
 import type { Registration } from './registration.ts';
 import type { NodeSettings } from './settings.ts';
-import type { StatusWriter } from './status-writer.ts';
 
 export interface StatusLoopDeps {
   readonly settings: NodeSettings;
   readonly clock: Clock;
   readonly random: Random;
   readonly view: NodeView;
-  readonly writer: StatusWriter;
+  readonly writer: NodeStatusWriter;
   readonly registration: Registration;
   readonly log: NodeLog;
 }
@@ -32,12 +32,12 @@ const shortestPauseMs = 500;
 export class StatusLoop {
   readonly #deps: StatusLoopDeps;
   readonly #hints: HintLatch;
-  readonly #absence: Absence;
+  readonly #absence: MissingNode;
 
   constructor(deps: StatusLoopDeps) {
     this.#deps = deps;
     this.#hints = new HintLatch(deps.clock);
-    this.#absence = new Absence(deps.clock);
+    this.#absence = new MissingNode(deps.clock);
   }
 
   /** Something about the node may have changed that others should know at once. Never blocks. */
@@ -53,7 +53,7 @@ export class StatusLoop {
       this.#hints.clear();
       await this.#look(signal);
       const untilNextMs = jitter(random, settings.updateFrequencyMs, 0.04);
-      const pauseMs = Math.min(untilNextMs, this.#absence.untilVerdictMs());
+      const pauseMs = Math.min(untilNextMs, this.#absence.untilDeletedMs());
       // Whatever hints every moment costs no more than this.
       await clock.sleep(Math.min(shortestPauseMs, pauseMs), signal);
       await this.#hints.wait(Math.max(0, pauseMs - shortestPauseMs), signal);
@@ -62,7 +62,7 @@ export class StatusLoop {
 
   async #register(signal: AbortSignal): Promise<void> {
     await this.#deps.registration.register(signal);
-    this.#absence.over();
+    this.#absence.clear();
     await this.#hurry(signal);
   }
 
@@ -70,7 +70,7 @@ export class StatusLoop {
     if (this.#isAnotherNode()) return await this.#register(signal);
     const outcome = await this.#deps.writer.pass(signal);
     if (outcome === 'absent') await this.#missing(signal);
-    else if (outcome !== 'failed') this.#absence.over();
+    else if (outcome !== 'failed') this.#absence.clear();
   }
 
   /** Somebody deleted the Node and made it anew: it lacks what we give to a Node that was there before us. */
@@ -82,7 +82,7 @@ export class StatusLoop {
 
   async #missing(signal: AbortSignal): Promise<void> {
     const { settings, log } = this.#deps;
-    const news = this.#absence.seen();
+    const news = this.#absence.observe();
     const { name, afterDeletion } = settings;
     if (news === 'first') log.warn('There is no Node object of this node', { node: name, afterDeletion });
     if (news !== 'verdict') return;
@@ -118,10 +118,10 @@ export class StatusLoop {
 }
 
 /** A Node that is missing for a moment may be under way; one that is missing for this long was deleted. */
-const patienceMs = 60_000;
+const deletedAfterMs = 60_000;
 
 /** For how long the Node has been missing. */
-export class Absence {
+export class MissingNode {
   readonly #clock: Clock;
   #sinceMs: number | undefined;
   #isDecided = false;
@@ -131,25 +131,25 @@ export class Absence {
   }
 
   /** The API server said that there is none. The verdict is given once, when it was so for long enough. */
-  seen(): 'first' | 'again' | 'verdict' {
+  observe(): 'first' | 'again' | 'verdict' {
     const nowMs = this.#clock.monotonicMs();
     if (this.#sinceMs === undefined) {
       this.#sinceMs = nowMs;
       return 'first';
     }
-    if (this.#isDecided || nowMs - this.#sinceMs < patienceMs) return 'again';
+    if (this.#isDecided || nowMs - this.#sinceMs < deletedAfterMs) return 'again';
     this.#isDecided = true;
     return 'verdict';
   }
 
-  over(): void {
+  clear(): void {
     this.#sinceMs = undefined;
     this.#isDecided = false;
   }
 
   /** When to look again for the verdict to come in time; for ever when none is due. */
-  untilVerdictMs(): number {
+  untilDeletedMs(): number {
     if (this.#sinceMs === undefined || this.#isDecided) return Number.POSITIVE_INFINITY;
-    return Math.max(0, this.#sinceMs + patienceMs - this.#clock.monotonicMs());
+    return Math.max(0, this.#sinceMs + deletedAfterMs - this.#clock.monotonicMs());
   }
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { RuntimeClass } from '../kinds/index.ts';
-import { cancelled, collectLogs, seededRandom } from '../lib/index.ts';
+import { cancelledError, collectLogs, seededRandom } from '../lib/index.ts';
 import { ApiRuntimeClasses } from './runtime-classes.ts';
 
 const { signal } = new AbortController();
@@ -22,7 +22,7 @@ function rig(server: 'there' | 'away' = 'there') {
     return await found;
   };
   const end = async () => {
-    stop.abort(cancelled('the test is over'));
+    stop.abort(cancelledError('the test is over'));
     await running;
   };
   return { api, find, end };

@@ -1,5 +1,6 @@
 import { type ApiClient, apiResources } from '../api/index.ts';
 import {
+  allOrAbort,
   Backoff,
   type Clock,
   describeError,
@@ -8,7 +9,6 @@ import {
   type Random,
   SingleFlight,
   TypedEvents,
-  together,
   WorkQueue,
 } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
@@ -116,7 +116,7 @@ export class Tokens implements TokenSource {
 
   /** Tries again what failed, and throws away what is over. */
   async run(signal: AbortSignal): Promise<void> {
-    await together(async (inner) => {
+    await allOrAbort(async (inner) => {
       const retrying = Array.from({ length: retryWorkers }, () => this.#retry(inner));
       await Promise.all([...retrying, this.#purge(inner), this.#check(inner)]);
     }, signal);
@@ -238,7 +238,7 @@ export class Tokens implements TokenSource {
   }
 
   #tellWaiting(): void {
-    this.#deps.observer.waiting(this.#retries.waiting + this.#retries.inWork);
+    this.#deps.observer.waiting(this.#retries.waiting + this.#retries.inFlight);
   }
 }
 

@@ -1,7 +1,7 @@
 import {
   Backoff,
   type Clock,
-  cancelled,
+  cancelledError,
   isKind,
   KubelingError,
   LinkedController,
@@ -41,7 +41,7 @@ export class EventReader {
 
   /** Opens a new stream in place of the one that is read. */
   reopen(why: string): void {
-    this.#stream?.abort(cancelled(why));
+    this.#stream?.abort(cancelledError(why));
   }
 
   /** Ends when the signal says so. */

@@ -137,7 +137,7 @@ export class PluginRegistry {
   #letGo(path: string): void {
     const seen = this.#seen.get(path);
     this.#seen.delete(path);
-    this.#backoff.forget(path);
+    this.#backoff.delete(path);
     seen?.gone.abort(new KubelingError('CANCELLED', 'The socket of the plugin is gone'));
     if (seen?.known === undefined) return;
     const { handler, plugin } = seen.known;
@@ -166,7 +166,7 @@ export class PluginRegistry {
   }
 
   #waitMs(path: string): number {
-    return this.#backoff.waitMs(path, { nowMs: this.#deps.clock.monotonicMs() });
+    return this.#backoff.remainingMs(path, { nowMs: this.#deps.clock.monotonicMs() });
   }
 
   #nextLookMs(): number {
@@ -193,7 +193,7 @@ export class PluginRegistry {
 
   #registered(path: string, seen: Seen, found: NonNullable<Seen['known']>): void {
     seen.known = found;
-    this.#backoff.forget(path);
+    this.#backoff.delete(path);
     this.#deps.logger.info('A plugin is registered', { plugin: found.plugin.name, socket: path });
   }
 

@@ -1,4 +1,4 @@
-import { describeError, hostPort } from '../lib/index.ts';
+import { describeError, joinHostPort } from '../lib/index.ts';
 
 /** Why a connection could not be made, in the words people search for. */
 const words: Readonly<Record<string, string>> = {
@@ -11,7 +11,7 @@ const words: Readonly<Record<string, string>> = {
 export function dialFailure(host: string, port: number, error: unknown): string {
   const code = codeOf(error);
   const known = code === undefined ? undefined : words[code];
-  if (known !== undefined) return `dial tcp ${hostPort(host, port)}: ${known}`;
+  if (known !== undefined) return `dial tcp ${joinHostPort(host, port)}: ${known}`;
   if (code === 'ECONNRESET') return 'read: connection reset by peer';
   return describeError(error);
 }

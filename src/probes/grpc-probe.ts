@@ -2,7 +2,7 @@ import {
   type Clock,
   describeError,
   formatDurationMs,
-  hostPort,
+  joinHostPort,
   type Random,
   withDeadline,
 } from '../lib/index.ts';
@@ -24,7 +24,7 @@ export async function askGrpc(
   signal: AbortSignal,
 ): Promise<ProbeAnswer> {
   const { action, timeoutMs } = question;
-  const target = hostPort(action.host, action.port);
+  const target = joinHostPort(action.host, action.port);
   using channel = new GrpcChannel({ ...deps, target, baseBackoffMs: retryMs, maxBackoffMs: retryMs });
   const progress: Progress = { is: 'connecting', why: undefined };
   try {

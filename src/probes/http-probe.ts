@@ -1,12 +1,12 @@
 import {
   type Clock,
-  followHttp,
-  type HttpDial,
-  type HttpReply,
+  followRedirects,
   type HttpRequest,
-  hostPort,
+  type HttpResponse,
   isKind,
+  joinHostPort,
   KubelingError,
+  type SendHttp,
   withDeadline,
 } from '../lib/index.ts';
 import { dialFailure } from './dial-failure.ts';
@@ -24,11 +24,11 @@ import {
  */
 export async function askHttp(
   { action: { request }, timeoutMs }: ProbeQuestion<HttpAction>,
-  { clock, dialHttp }: { readonly clock: Clock; readonly dialHttp: HttpDial },
+  { clock, dialHttp }: { readonly clock: Clock; readonly dialHttp: SendHttp },
   signal: AbortSignal,
 ): Promise<ProbeAnswer> {
   const limits = { clock, ms: timeoutMs, what: 'get an answer' };
-  const ask = (inner: AbortSignal) => followHttp(dialHttp, request, maxOutputBytes, inner);
+  const ask = (inner: AbortSignal) => followRedirects(dialHttp, request, maxOutputBytes, inner);
   try {
     const { reply } = await withDeadline(limits, ask, signal);
     return judged(reply);
@@ -39,7 +39,7 @@ export async function askHttp(
   }
 }
 
-function judged({ status, body }: HttpReply): ProbeAnswer {
+function judged({ status, body }: HttpResponse): ProbeAnswer {
   // What the container says with a failure stays out of events: it may be meant for nobody.
   if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`);
   const text = body.toString('utf8');
@@ -48,7 +48,7 @@ function judged({ status, body }: HttpReply): ProbeAnswer {
 }
 
 function urlOf({ scheme, host, port, target }: HttpRequest): string {
-  return `${scheme}://${hostPort(host, port)}${target}`;
+  return `${scheme}://${joinHostPort(host, port)}${target}`;
 }
 
 function why(error: unknown, { host, port }: HttpRequest): string {

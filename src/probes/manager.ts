@@ -1,5 +1,5 @@
 import type { Container, PodStatus, Probe } from '../kinds/index.ts';
-import { cancelled } from '../lib/index.ts';
+import { cancelledError } from '../lib/index.ts';
 import { initContainersOf, isSidecar, type Pod, type PodUid } from '../pods/index.ts';
 import { type ProbeType, probeTypes } from './question.ts';
 import { ProbeResults } from './results.ts';
@@ -100,7 +100,7 @@ export class ProbeManager implements AsyncDisposable {
 
 function dismiss({ worker, end }: Employed): void {
   worker.end();
-  end.abort(cancelled('The probe is not wanted any more'));
+  end.abort(cancelledError('The probe is not wanted any more'));
 }
 
 function subjectsOf(pod: Pod): readonly WorkerSubject[] {

@@ -1,11 +1,11 @@
-import { type HttpDial, KubelingError } from '../lib/index.ts';
+import { KubelingError, type SendHttp } from '../lib/index.ts';
 import { askGrpc, type GrpcProbeDeps } from './grpc-probe.ts';
 import { askHttp } from './http-probe.ts';
 import type { ExecAction, ProbeAnswer, ProbeQuestion, Prober } from './question.ts';
 import { askTcp } from './tcp-probe.ts';
 
 export interface NetworkProberDeps extends GrpcProbeDeps {
-  readonly dialHttp: HttpDial;
+  readonly dialHttp: SendHttp;
 }
 
 /** Asks over the machine's network. Commands in containers are the runtime's, not this one's. */

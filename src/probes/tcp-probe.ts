@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { type Clock, hostPort, onAbort } from '../lib/index.ts';
+import { type Clock, joinHostPort, onAbort } from '../lib/index.ts';
 import { dialFailure } from './dial-failure.ts';
 import { failure, type ProbeAnswer, type ProbeQuestion, type TcpAction } from './question.ts';
 
@@ -21,7 +21,7 @@ export function askTcp(
       resolve(given);
     };
     const timer = clock.timer(timeoutMs, () =>
-      answer(failure(`dial tcp ${hostPort(host, port)}: i/o timeout`)),
+      answer(failure(`dial tcp ${joinHostPort(host, port)}: i/o timeout`)),
     );
     socket.once('connect', () => answer({ is: 'success', output: '' }));
     // For the life of the socket: an error nobody hears ends the process.

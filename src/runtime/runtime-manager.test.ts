@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type ContainerSketch, noProbes, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
 import { randomFaults } from '../../test/simulator/index.ts';
-import { cancelled, pick, type Random, randomInt, seededRandom } from '../lib/index.ts';
+import { cancelledError, pick, type Random, randomInt, seededRandom } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 
 const seeds = 150;
@@ -50,7 +50,7 @@ async function live(rig: PodRuntimeRig, pod: Pod, random: Random): Promise<void>
   for (let syncs = 0; syncs < 12; syncs++) {
     const controller = new AbortController();
     using _timer = rig.clock.timer(random.next() < 0.3 ? random.next() * 2_000 : 1e9, () =>
-      controller.abort(cancelled('something else is to be done')),
+      controller.abort(cancelledError('something else is to be done')),
     );
     const { signal } = controller;
     try {

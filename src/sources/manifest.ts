@@ -2,11 +2,11 @@ import type { Toleration } from '../kinds/index.ts';
 import { decodeTree, FieldPath, KindTable, type PodSpec, type Pod as WrittenPod } from '../kinds/index.ts';
 import {
   describeError,
-  type Place,
   readYamlDocuments,
-  Slices,
+  type TextPosition,
   type YamlDocument,
   type YamlTree,
+  YieldingCounter,
 } from '../lib/index.ts';
 import { withPodDefaults } from '../pods/defaults/index.ts';
 import type { FieldProblem, PodRules } from '../pods/index.ts';
@@ -39,7 +39,7 @@ export const companionKinds: ReadonlySet<string> = new Set([
 export interface ManifestPod {
   readonly pod: Pod;
   /** Where in the text it starts. */
-  readonly at: Place;
+  readonly at: TextPosition;
 }
 
 export interface ManifestReading {
@@ -79,11 +79,11 @@ export class ManifestReader {
       .flatMap((document) => partsOf(document, place, this.#rules))
       .filter((part) => part.kind !== 'beside');
     const uids = await this.#loadUids();
-    const slices = new Slices(podsPerSlice);
+    const slices = new YieldingCounter(podsPerSlice);
     const read: (ReadPod | Extract<Part, { kind: 'wrong' }>)[] = [];
     for (const part of parts) {
       read.push(part.kind === 'wrong' ? part : naming(part.tree, this.#pod(part, place, uids), place));
-      if (slices.count()) await slices.pause();
+      if (slices.count()) await slices.yield();
     }
     return {
       pods: read.flatMap((part) => ('pod' in part && part.pod ? [{ pod: part.pod, at: part.at }] : [])),
@@ -140,7 +140,7 @@ function cut(message: string): string {
 
 interface ReadPod {
   readonly problems: readonly SourceProblem[];
-  readonly at: Place;
+  readonly at: TextPosition;
   /** Undefined when it cannot be used. */
   readonly pod?: Pod;
 }
@@ -148,7 +148,7 @@ interface ReadPod {
 interface PodPart {
   readonly kind: 'pod';
   readonly tree: YamlTree;
-  readonly at: Place;
+  readonly at: TextPosition;
 }
 
 type Part =
@@ -234,7 +234,7 @@ function wrongVersion(tree: YamlTree, place: ManifestPlace): Part | undefined {
   return wrongPart(place, at, 'apiVersion', `must be v1: ${written}`);
 }
 
-function wrongPart(place: ManifestPlace, at: Place, field: string, message: string): Part {
+function wrongPart(place: ManifestPlace, at: TextPosition, field: string, message: string): Part {
   return { kind: 'wrong', problems: [problemAt(place, { at, field, message })] };
 }
 

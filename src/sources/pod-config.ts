@@ -179,7 +179,7 @@ export class PodConfig {
   #changedTo(source: PodSource, listed: Listed): void {
     this.#listed.set(source, listed);
     this.#changed.add(source);
-    this.#takers.serveAll();
+    this.#takers.resolveAll();
   }
 
   #timeSeen(): string {

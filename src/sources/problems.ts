@@ -1,4 +1,4 @@
-import type { Place } from '../lib/index.ts';
+import type { TextPosition } from '../lib/index.ts';
 import { fullNameOf, type Pod } from '../pods/index.ts';
 
 /** Something a user should know about a manifest. An error keeps a pod from being used; a warning does not. */
@@ -23,7 +23,7 @@ export interface ProblemPlace {
 
 export interface ProblemText {
   readonly severity?: SourceProblem['severity'] | undefined;
-  readonly at?: Place | undefined;
+  readonly at?: TextPosition | undefined;
   readonly field?: string | undefined;
   readonly message: string;
   readonly pods?: readonly string[] | undefined;

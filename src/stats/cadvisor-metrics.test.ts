@@ -33,7 +33,7 @@ async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, strin
   const none = () => Promise.reject(new Error('only looks are allowed'));
   const host: CgroupHost = {
     read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
-    look: (path) => files[path],
+    readSync: (path) => files[path],
     subdirectories: async (path) => (path.endsWith('/podu1') ? ['cri-containerd-aaa.scope', 'bbb'] : []),
     mountinfo: async () => '22 1 8:0 / / rw - ext4 /dev/sda rw\n',
     fsType: none,

@@ -197,7 +197,7 @@ async function processesOf(
   { host, machine }: CadvisorSources,
 ): Promise<readonly Measure[]> {
   const open = await Promise.all(pids.map((pid) => machine.openFiles(pid)));
-  const limits = host.look(`/proc/${pids[0] ?? 0}/limits`) ?? '';
+  const limits = host.readSync(`/proc/${pids[0] ?? 0}/limits`) ?? '';
   const most = /^Max open files\s+(\d+|unlimited)/m.exec(limits)?.[1];
   return [
     { name: 'processes', value: pids.length },
@@ -236,7 +236,7 @@ function wholeMachine({ host, capacity }: CadvisorSources): readonly Measure[] {
 }
 
 function interfacesOf(process: string, host: CgroupHost): readonly InterfaceUsage[] {
-  return interfacesIn(host.look(`${process}/net/dev`) ?? '');
+  return interfacesIn(host.readSync(`${process}/net/dev`) ?? '');
 }
 
 function traffic(interfaces: readonly InterfaceUsage[]): readonly Measure[] {

@@ -14,7 +14,7 @@ test('the files of a cgroup stay open while it is looked at, and no longer', () 
     writeFileSync(join(root, path, 'memory.stat'), path);
   }
   const cgroups = new KeptCgroups(realCgroupHost(), { version: 2, root });
-  const look = (whose: string, path: string) => cgroups.of(whose, path).memory.look('memory.stat');
+  const look = (whose: string, path: string) => cgroups.of(whose, path).memory.read('memory.stat');
   const before = openNow();
   for (const _ of [1, 2]) assert.deepEqual([look('a', '/one'), look('b', '/two')], ['one', 'two']);
   assert.equal(openNow(), before + 2);

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import type { CgroupHost, CgroupLayout, KeptFiles } from '../lib/index.ts';
+import type { CgroupHost, CgroupLayout, DirectoryFiles } from '../lib/index.ts';
 import type { CgroupFiles } from './cgroup/cgroup-usage.ts';
 import type { PodSubject } from './pod-subjects.ts';
 
-type Host = Pick<CgroupHost, 'look' | 'keptFiles'>;
+type Host = Pick<CgroupHost, 'readSync' | 'openFiles'>;
 
 /** The processes of a cgroup. */
 export interface ProcessesFound {
@@ -13,7 +13,7 @@ export interface ProcessesFound {
 
 interface KeptSandbox {
   readonly processes: ProcessesFound;
-  readonly network: KeptFiles;
+  readonly network: DirectoryFiles;
   close(): void;
 }
 
@@ -58,7 +58,7 @@ export class KeptCgroups {
   networkOf(sandbox: string, first: string, count: number): string | undefined {
     const { network } =
       this.#sandboxes.get(sandbox) ?? this.#sandboxes.set(sandbox, this.#entered({ count, first }));
-    const text = network.look('dev');
+    const text = network.read('dev');
     // The process has gone, and another may have its number by the next look.
     if (text === undefined) this.#sandboxes.drop(sandbox);
     return text;
@@ -102,9 +102,11 @@ export class KeptCgroups {
     return { path, files: { version, memory, cpu }, close };
   }
 
-  #in(directory: string): KeptFiles {
+  #in(directory: string): DirectoryFiles {
     const host = this.#host;
-    return host.keptFiles?.(directory) ?? { look: (name) => host.look(`${directory}/${name}`), close() {} };
+    return (
+      host.openFiles?.(directory) ?? { read: (name) => host.readSync(`${directory}/${name}`), close() {} }
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { CriClient, FilesystemUsage, ImageFsInfoResponse } from '../cri/index.ts';
-import { type Clock, type FileCount, type Tree, type TreeAnswer, withDeadline } from '../lib/index.ts';
+import { type Clock, type FileCount, type Tree, type TreeResult, withDeadline } from '../lib/index.ts';
 import { KeptSample } from './cached-sample.ts';
 import type { RuntimeContainerStats } from './container-stats.ts';
 import type { DiskUsage, FileUsage, NodeFigures, RuntimeDisk, StatsMachine } from './node-stats.ts';
@@ -132,7 +132,7 @@ export class DiskSampler {
   }
 }
 
-function logsOf(logs: TreeAnswer | undefined, files: readonly TreeAnswer[], atMs: number): PodLogs {
+function logsOf(logs: TreeResult | undefined, files: readonly TreeResult[], atMs: number): PodLogs {
   const { '': beside, ...containers }: Record<string, FileCount> =
     logs?.kind === 'counted' ? { ...logs.usage.parts } : {};
   const of = ({ usedBytes, inodesUsed }: FileCount): FileUsage => ({ atMs, usedBytes, inodesUsed });

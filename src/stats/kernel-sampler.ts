@@ -111,14 +111,14 @@ export class KernelSampler implements Disposable {
   async node(): Promise<NodeSample> {
     const pass = this.#nodeRates.begin();
     const { host, layout } = this.#deps;
-    const files = new KeptCgroups({ look: (path) => host.look(path) }, layout);
+    const files = new KeptCgroups({ readSync: (path) => host.readSync(path) }, layout);
     const sample = await new Look(this.#deps, files, pass, this.#memory(), new Map()).takeNode();
     pass.end();
     return sample;
   }
 
   #memory(): HostMemory {
-    return hostMemory(this.#deps.host.look('/proc/meminfo') ?? '');
+    return hostMemory(this.#deps.host.readSync('/proc/meminfo') ?? '');
   }
 }
 
@@ -300,7 +300,7 @@ class Look {
   #processesOf(id: string): ProcessesFound | undefined {
     const path = this.#paths.get(id);
     if (path === undefined) return undefined;
-    const text = this.#files.of(id, path).memory.look('cgroup.procs');
+    const text = this.#files.of(id, path).memory.read('cgroup.procs');
     return text === undefined ? undefined : processesIn(text);
   }
 
@@ -325,7 +325,7 @@ class Look {
   }
 
   #look(path: string): string | undefined {
-    return this.#deps.host.look(path);
+    return this.#deps.host.readSync(path);
   }
 }
 

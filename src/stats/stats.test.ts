@@ -27,7 +27,7 @@ function hostOf(files: Readonly<Record<string, string>>): CgroupHost {
   const none = () => Promise.reject(new Error('only looks are allowed'));
   return {
     read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
-    look: (path) => files[path],
+    readSync: (path) => files[path],
     subdirectories: async () => [],
     mountinfo: none,
     fsType: none,
@@ -111,14 +111,14 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
     '/c/kubepods/podu1/c1/memory.swap.max': '1500\n',
     '/c/kubepods/podu1/c1/cgroup.procs': '12\n13\n14\n',
   };
-  const usage = { usedBytes: 30, inodesUsed: 1, isWhole: true };
+  const usage = { usedBytes: 30, inodesUsed: 1, isComplete: true };
   const parts = { main: { usedBytes: 30, inodesUsed: 1 }, '': { usedBytes: 4, inodesUsed: 1 } };
   const provider = new StatsProvider({
     clock,
     nodeName: 'n1',
     host: {
       ...hostOf(files),
-      look: (path) => {
+      readSync: (path) => {
         if (path === '/proc/meminfo') asked.push('kernel');
         return files[path];
       },
@@ -276,9 +276,9 @@ test('nothing of a look that has failed stays open', async () => {
     cri: { listContainerStats: () => Promise.reject(new Error('silence')) } as never,
     host: {
       ...hostOf({}),
-      look: (path) => files[path],
-      keptFiles: (directory) => ({
-        look(name) {
+      readSync: (path) => files[path],
+      openFiles: (directory) => ({
+        read(name) {
           open.add(directory);
           return files[`${directory}/${name}`];
         },

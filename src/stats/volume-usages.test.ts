@@ -39,7 +39,7 @@ function rig() {
           {
             kind: 'counted',
             space: disk,
-            usage: { usedBytes: 30, inodesUsed: 3, isWhole: true },
+            usage: { usedBytes: 30, inodesUsed: 3, isComplete: true },
             quotaBytes: quota.bytes,
           } as const,
         ]),

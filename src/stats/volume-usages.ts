@@ -1,7 +1,7 @@
 import {
   abortable,
   type Clock,
-  cancelled,
+  cancelledError,
   type DirectoryUsages,
   LinkedController,
   withDeadline,
@@ -124,7 +124,7 @@ export class VolumeUsages {
 
   async #patiently(counting: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
     using patience = new LinkedController(signal);
-    using _timer = this.#deps.clock.timer(ms, () => patience.abort(cancelled('It takes longer')));
+    using _timer = this.#deps.clock.timer(ms, () => patience.abort(cancelledError('It takes longer')));
     await abortable(counting, patience.signal).catch(() => signal.throwIfAborted());
   }
 
@@ -145,7 +145,7 @@ export class VolumeUsages {
       counting,
       isCounting: true,
       last,
-      end: () => controller.abort(cancelled('Nobody wants to know any more')),
+      end: () => controller.abort(cancelledError('Nobody wants to know any more')),
     };
     return known;
   }

@@ -44,24 +44,24 @@ export class RetryQueue<K extends string> {
 
   /** Keys that wait or are worked on. */
   get pending(): number {
-    return this.#queue.waiting + this.#queue.inWork;
+    return this.#queue.waiting + this.#queue.inFlight;
   }
 
   /** Asks for the key within so much time, or when it may be tried again. */
   add(key: K, delayMs = 0): void {
-    const waitMs = this.#backoff.waitMs(key, { nowMs: this.#deps.clock.monotonicMs() });
+    const waitMs = this.#backoff.remainingMs(key, { nowMs: this.#deps.clock.monotonicMs() });
     this.#queue.add(key, Math.max(delayMs, waitMs));
   }
 
   forget(key: K): void {
-    this.#backoff.forget(key);
+    this.#backoff.delete(key);
     this.#queue.forget(key);
   }
 
   /** The API answers again: what waits because of failures need not wait any longer. */
   reconnected(): void {
     for (const [key] of this.#backoff.entries()) {
-      this.#backoff.forget(key);
+      this.#backoff.delete(key);
       this.#queue.add(key);
     }
   }
@@ -78,7 +78,7 @@ export class RetryQueue<K extends string> {
       if (key === undefined) return;
       try {
         await this.#deps.work(key, signal);
-        this.#backoff.forget(key);
+        this.#backoff.delete(key);
       } catch (error) {
         signal.throwIfAborted();
         this.#failed(key, error);

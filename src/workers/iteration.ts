@@ -1,4 +1,4 @@
-import { type Clock, cancelled, describeError, type Logger } from '../lib/index.ts';
+import { type Clock, cancelledError, describeError, type Logger } from '../lib/index.ts';
 import type { ObservedPod, Pod, PodJournal, PodUid } from '../pods/index.ts';
 import { shortestGraceSeconds } from './grace.ts';
 import type { ObservedPods, PodSyncer } from './syncer.ts';
@@ -156,6 +156,6 @@ async function syncKnown(
       await syncer.syncTerminatedPod(known, signal);
       return { kind: 'cleaned-up' };
     case 'finished':
-      throw cancelled('the pod is finished');
+      throw cancelledError('the pod is finished');
   }
 }

@@ -1,4 +1,4 @@
-import { cancelled, describeError, type Random } from '../lib/index.ts';
+import { cancelledError, describeError, type Random } from '../lib/index.ts';
 import { isStaticPod, type Pod, type PodUid } from '../pods/index.ts';
 import { type IterationDeps, type IterationEnd, iterate } from './iteration.ts';
 import type { WorkerObserver } from './metrics.ts';
@@ -58,7 +58,7 @@ export class WorkerLoops {
 
   /** Gives up the sync under way, if there is one. */
   cancel({ run }: WorkerRecord, why: string): void {
-    if (run.state === 'busy') run.scope.abort(cancelled(why));
+    if (run.state === 'busy') run.scope.abort(cancelledError(why));
   }
 
   /** Starts nothing any more, gives up what is under way and waits for it to end. */

@@ -106,7 +106,7 @@ export class ScriptedApi implements Reads {
   #tell(news: News): void {
     for (const { queue, more } of this.#watchers) {
       queue.push(news);
-      more.serveAll(undefined);
+      more.resolveAll(undefined);
     }
   }
 

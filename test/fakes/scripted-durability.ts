@@ -38,11 +38,11 @@ export class ScriptedDurability implements Durability {
   commit(version: number): void {
     this.committed = version;
     for (const told of this.#told) told(version);
-    this.#waiters.serveAll();
+    this.#waiters.resolveAll();
   }
 
   break(error: Error): void {
     this.broken = error;
-    this.#waiters.serveAll();
+    this.#waiters.resolveAll();
   }
 }

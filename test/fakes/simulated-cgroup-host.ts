@@ -54,7 +54,7 @@ export class SimulatedCgroupHost implements CgroupHost {
     return this.#text(path);
   }
 
-  look(path: string): string | undefined {
+  readSync(path: string): string | undefined {
     try {
       return this.#text(path);
     } catch {

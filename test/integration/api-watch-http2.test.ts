@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { apiResources } from '../../src/api/index.ts';
-import { cancelled, isKind, KubelingError } from '../../src/lib/index.ts';
+import { cancelledError, isKind, KubelingError } from '../../src/lib/index.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 import {
   Authority,
@@ -88,7 +88,7 @@ describe('watches over HTTP/2', () => {
     const controller = new AbortController();
     const [kept, given] = [await watching(client), await watching(client, controller.signal)];
     await until(() => answers.size === 2);
-    controller.abort(cancelled('enough'));
+    controller.abort(cancelledError('enough'));
     await assert.rejects(given.next(), (error) => isKind(error, 'Cancelled'));
     await until(() => answers.size === 1);
     for (const answer of answers) answer.write(line);

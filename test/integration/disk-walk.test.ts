@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { DiskWalker, hostSilentMounts, realClock, systemRandom } from '../../src/lib/index.ts';
+import { DiskWalker, hostUnresponsiveMounts, realClock, systemRandom } from '../../src/lib/index.ts';
 import { HangingMount, noHangingMounts } from '../fakes/hanging-mount.ts';
 import { eventually } from '../kubeling-node.ts';
 
@@ -13,7 +13,7 @@ const clock = realClock();
 const limitMs = 60_000;
 
 function walker(): DiskWalker {
-  const silent = hostSilentMounts(clock, systemRandom());
+  const silent = hostUnresponsiveMounts(clock, systemRandom());
   return new DiskWalker({ clock, check: (path, inner) => silent.check(path, inner) });
 }
 
@@ -65,7 +65,7 @@ describe('the walk through files in a thread', {
     assert.deepEqual((await count(by, join(at.path, 'tree'))).inodesUsed, 2);
     const [inside] = await by.usagesOf([{ path: join(at.path, 'tree/dead') }], limitMs, signal);
     assert.equal(inside?.kind, 'failed');
-    assert.equal((await count(by, join(at.path, 'tree'))).isWhole, true, 'it goes on');
+    assert.equal((await count(by, join(at.path, 'tree'))).isComplete, true, 'it goes on');
   });
 
   it('lets the main thread work, and is bounded in what it does a second', async () => {

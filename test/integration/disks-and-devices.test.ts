@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { mountCalls, realClock } from '../../src/lib/index.ts';
+import { mountSyscalls, realClock } from '../../src/lib/index.ts';
 import {
   type BlockDevices,
   type Disks,
@@ -43,7 +43,7 @@ async function thisMachine(): Promise<Machine> {
     await rm(root, { recursive: true });
   };
   return {
-    files: new HostVolumeFiles(clock, mountCalls()),
+    files: new HostVolumeFiles(clock, mountSyscalls()),
     disks: new HostDisks(clock),
     devices: new HostBlockDevices(clock),
     root,

@@ -24,13 +24,17 @@ import {
 
 /** With the memory of the pods of this node alone for that of the machine, on which others are at work as well. */
 function memoryOfNode({ containerd }: PrivateRuntime): Partial<KubeletDeps['machine']> {
-  const { keptFiles: _, ...host } = realCgroupHost();
+  const { openFiles: _, ...host } = realCgroupHost();
   const ours = (path: string) =>
     path.startsWith(join(memoryTree, 'memory.'))
       ? join(memoryTree, containerd.layout.cgroup, basename(path))
       : path;
   return {
-    cgroups: { ...host, read: (path) => host.read(ours(path)), look: (path) => host.look(ours(path)) },
+    cgroups: {
+      ...host,
+      read: (path) => host.read(ours(path)),
+      readSync: (path) => host.readSync(ours(path)),
+    },
   };
 }
 

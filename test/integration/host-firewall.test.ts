@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { hostPacketFilter } from '../../src/cli/home/home-firewall.ts';
-import { cancelled, collectLogs, realClock } from '../../src/lib/index.ts';
+import { cancelledError, collectLogs, realClock } from '../../src/lib/index.ts';
 import {
   HostFirewall,
   homeLoopbackRules,
@@ -31,7 +31,7 @@ test('loopback is closed to strangers in the real packet filter, once however of
     const filter = hostPacketFilter(clock, inside);
     const running = new HostFirewall({ filter, rules, clock, logger }).run(stop.signal).catch(() => {});
     await until('the rule is there', () => /-A KUBE-FIREWALL .* -j DROP/.test(listed()));
-    stop.abort(cancelled('the round is over'));
+    stop.abort(cancelledError('the round is over'));
     await running;
   };
   await round();

@@ -69,7 +69,7 @@ type Attempt = (text: string, below: string) => readonly (() => unknown)[];
 const quiet = {
   check: async () => {},
   firstBelow: async () => undefined,
-  whose: async () => 'elsewhere' as const,
+  mountsOf: async () => 'elsewhere' as const,
 };
 const volumeFiles = new HostVolumeFiles(clock, { mount: () => 'failed', unmount: () => 'failed' }, quiet);
 const disks = new HostDisks(clock);

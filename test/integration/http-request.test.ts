@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { cancelled, dialHttp, type HttpRequest } from '../../src/lib/index.ts';
+import { cancelledError, type HttpRequest, sendHttp } from '../../src/lib/index.ts';
 
 const execute = promisify(execFile);
 const open = new AbortController().signal;
@@ -51,7 +51,7 @@ describe('a request over the network', () => {
       ['X-Two', '1'],
       ['X-Two', '2'],
     ] as const;
-    const reply = await dialHttp({ ...server.request, headers }, 10, open);
+    const reply = await sendHttp({ ...server.request, headers }, 10, open);
     assert.deepEqual([reply.status, reply.body.toString()], [418, 'tea']);
     const [asked] = server.asked;
     assert.equal(asked?.url, '/a?b');
@@ -63,34 +63,34 @@ describe('a request over the network', () => {
       const more = () => response.write('x'.repeat(1_000), () => response.destroyed || setImmediate(more));
       more();
     });
-    const { body } = await dialHttp(server.request, 1_500, open);
+    const { body } = await sendHttp(server.request, 1_500, open);
     assert.equal(body.byteLength, 1_500);
   });
 
   it('reaches addresses of IPv6', async () => {
     await using server = await answering((_request, response) => response.end('six'), '::1');
-    assert.equal((await dialHttp(server.request, 10, open)).body.toString(), 'six');
+    assert.equal((await sendHttp(server.request, 10, open)).body.toString(), 'six');
   });
 
   it('takes any certificate', async () => {
     const tls = createTlsServer(await certificate(), (_request, response) => response.end('safe'));
     await using server = await listening(tls);
-    const { body } = await dialHttp({ ...server.request, scheme: 'https' }, 10, open);
+    const { body } = await sendHttp({ ...server.request, scheme: 'https' }, 10, open);
     assert.equal(body.toString(), 'safe');
   });
 
   it('is told apart where the server does not speak TLS', async () => {
     await using server = await answering((_request, response) => response.end());
-    await assert.rejects(dialHttp({ ...server.request, scheme: 'https' }, 10, open), {
+    await assert.rejects(sendHttp({ ...server.request, scheme: 'https' }, 10, open), {
       code: 'HTTP_NOT_TLS',
     });
   });
 
   it('fails where nobody listens, and where whoever listens hangs up', async () => {
     const server = await listening(createTcpServer((socket) => socket.destroy()));
-    await assert.rejects(dialHttp(server.request, 10, open), { code: 'ECONNRESET' });
+    await assert.rejects(sendHttp(server.request, 10, open), { code: 'ECONNRESET' });
     await server[Symbol.asyncDispose]();
-    await assert.rejects(dialHttp(server.request, 10, open), { code: 'ECONNREFUSED' });
+    await assert.rejects(sendHttp(server.request, 10, open), { code: 'ECONNREFUSED' });
   });
 
   it('ends at once when it is given up, before the answer and in the middle of it', async () => {
@@ -98,15 +98,15 @@ describe('a request over the network', () => {
       const controller = new AbortController();
       await using server = await answering((_request, response) => {
         if (begin) response.write('x');
-        setTimeout(() => controller.abort(cancelled('enough')), 50);
+        setTimeout(() => controller.abort(cancelledError('enough')), 50);
       });
-      await assert.rejects(dialHttp(server.request, 10, controller.signal), /enough/);
+      await assert.rejects(sendHttp(server.request, 10, controller.signal), /enough/);
     }
   });
 
   it('is refused where a header cannot be sent', async () => {
     await using server = await answering((_request, response) => response.end());
-    await assert.rejects(dialHttp({ ...server.request, headers: [['X', 'a\nb']] }, 10, open), {
+    await assert.rejects(sendHttp({ ...server.request, headers: [['X', 'a\nb']] }, 10, open), {
       code: 'ERR_INVALID_CHAR',
     });
   });

@@ -9,13 +9,13 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import grpc from '@grpc/grpc-js';
 import type { HTTPGetAction } from '../../src/kinds/index.ts';
-import { dialHttp, realClock, systemRandom } from '../../src/lib/index.ts';
+import { realClock, sendHttp, systemRandom } from '../../src/lib/index.ts';
 import { podUid } from '../../src/pods/index.ts';
 import { HealthCheckRequest, HealthCheckResponse } from '../../src/probes/gen/health.ts';
 import { networkProber, type ProbeAction, type ProbeAnswer, probeAction } from '../../src/probes/index.ts';
 import { freePort } from '../free-ports.ts';
 
-const prober = networkProber({ clock: realClock(), random: systemRandom(), dialHttp });
+const prober = networkProber({ clock: realClock(), random: systemRandom(), dialHttp: sendHttp });
 
 function ask(
   action: ProbeAction,

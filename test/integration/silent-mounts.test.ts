@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { busyboxImageName } from '../../src/containerd/index.ts';
-import { hostSilentMounts, mountCalls, realClock, systemRandom } from '../../src/lib/index.ts';
+import { hostUnresponsiveMounts, mountSyscalls, realClock, systemRandom } from '../../src/lib/index.ts';
 import { hostSubPaths, realRuntimeFiles } from '../../src/runtime/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { HangingMount, noHangingMounts } from '../fakes/hanging-mount.ts';
@@ -14,8 +14,8 @@ const clock = realClock();
 const { signal } = new AbortController();
 
 describe('a file system that does not answer', { skip: noHangingMounts, timeout: 300_000 }, () => {
-  const silent = hostSilentMounts(clock, systemRandom());
-  const volumes = new HostVolumeFiles(clock, mountCalls(), silent);
+  const silent = hostUnresponsiveMounts(clock, systemRandom());
+  const volumes = new HostVolumeFiles(clock, mountSyscalls(), silent);
   const parts = hostSubPaths(clock, silent);
   const files = realRuntimeFiles(silent);
   let root: string;

@@ -4,7 +4,7 @@ import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { type MountCalls, mountCalls, realClock } from '../../src/lib/index.ts';
+import { type MountSyscalls, mountSyscalls, realClock } from '../../src/lib/index.ts';
 import { HostVolumeFiles, type VolumeFiles } from '../../src/volumes/index.ts';
 import { MemoryVolumeFiles } from '../fakes/memory-volume-files.ts';
 
@@ -16,7 +16,7 @@ interface Machine extends AsyncDisposable {
   readonly root: string;
 }
 
-async function thisMachine(calls: MountCalls | undefined): Promise<Machine> {
+async function thisMachine(calls: MountSyscalls | undefined): Promise<Machine> {
   const root = await mkdtemp(join(tmpdir(), 'klg-volume-files-'));
   const dispose = async () => {
     const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
@@ -32,7 +32,7 @@ async function noMachine(): Promise<Machine> {
 }
 
 const machines = [
-  { called: 'this machine', make: () => thisMachine(mountCalls()), skip: notRoot },
+  { called: 'this machine', make: () => thisMachine(mountSyscalls()), skip: notRoot },
   { called: 'this machine, by programs', make: () => thisMachine(undefined), skip: notRoot },
   { called: 'no machine', make: noMachine, skip: false },
 ] as const;

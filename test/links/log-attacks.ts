@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ContainerStatus } from '../../src/cri/index.ts';
-import { holdDirectory } from '../../src/lib/index.ts';
+import { openDirectoryHandle } from '../../src/lib/index.ts';
 import { ContainerRemover } from '../../src/runtime/containers/container-deletor.ts';
 import { realLogFiles, realRotationFiles, realRuntimeFiles } from '../../src/runtime/index.ts';
 import { makeFresh } from './fresh-directory.ts';
@@ -19,7 +19,7 @@ function logs({ root, canary }: Arena) {
   mkdirSync(container, { recursive: true });
   const link = join(root, 'link');
   symlinkSync(canary.directory, link);
-  const own = holdDirectory(pod, ['c']);
+  const own = openDirectoryHandle(pod, ['c']);
   const write = (name: string) => writeFileSync(own.at(name), 'own\n');
   for (const name of ['0.log', stamped]) write(name);
   return { pods, pod, container, swaps: [[container, link]] as const, write };

@@ -1,9 +1,9 @@
 import { type Clock, KubelingError, LinkedController, onAbort } from '../../lib/index.ts';
 import type { Access } from '../credentials/credentials.ts';
-import type { Lane, WireAnswer, WireRequest } from '../transport/connection-pool.ts';
+import type { ConnectionPool, WireAnswer, WireRequest } from '../transport/connection-pool.ts';
 import { transportError } from '../transport/failures.ts';
 import { type RateLimit, RequestRate, RequestSlots } from '../transport/rate-limit.ts';
-import type { ConnectionPool } from '../transport/transport.ts';
+import type { Transport } from '../transport/transport.ts';
 import { type Refusal, readRefusal } from './answers.ts';
 import { isApiCode } from './api-error.ts';
 import {
@@ -36,7 +36,7 @@ export interface CallSeen {
 }
 
 export interface CallerOptions {
-  readonly pool: ConnectionPool;
+  readonly pool: Transport;
   readonly clock: Clock;
   readonly limits: CallLimits;
   readonly userAgent: string;
@@ -46,7 +46,7 @@ export interface CallerOptions {
 /** An answer that is what was asked for, with its body still to be read. */
 export interface Answered {
   readonly message: WireAnswer;
-  readonly lane: Lane;
+  readonly lane: ConnectionPool;
   readonly access: Access;
 }
 
@@ -151,7 +151,7 @@ export class Caller {
     parent.throwIfAborted();
     using scope = new LinkedController(parent);
     using _deadline = this.#deadline(scope, call.what, this.#options.limits.tryMs);
-    const { lane, access } = await this.#options.pool.lane(scope.signal);
+    const { lane, access } = await this.#options.pool.currentPool(scope.signal);
     try {
       return await this.#exchange(call, { lane, access }, scope.signal);
     } catch (error) {
@@ -167,7 +167,7 @@ export class Caller {
 
   async #exchange<T>(
     call: Call<T>,
-    { lane, access }: { readonly lane: Lane; readonly access: Access },
+    { lane, access }: { readonly lane: ConnectionPool; readonly access: Access },
     signal: AbortSignal,
   ): Promise<Outcome<T>> {
     const { clock, userAgent } = this.#options;

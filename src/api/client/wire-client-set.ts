@@ -5,7 +5,7 @@ import { hostApiFiles } from '../kubeconfig/files.ts';
 import type { ApiFiles, KubeContext } from '../kubeconfig/kubeconfig.ts';
 import type { Environment } from '../transport/proxy.ts';
 import { rateLimitOf } from '../transport/rate-limit.ts';
-import { ConnectionPool } from '../transport/transport.ts';
+import { Transport } from '../transport/transport.ts';
 import { Caller, type CallLimits, type CallSeen } from './calls.ts';
 import type { ApiClient } from './client.ts';
 import { WireClient } from './wire-client.ts';
@@ -111,7 +111,7 @@ export function heartbeatLimits(ms: number): CallLimits {
   return { rate: { kind: 'unlimited' }, tryMs: ms, callMs: ms, mostInFlight: 8 };
 }
 
-function poolOf(options: ApiConnectionOptions): ConnectionPool {
+function poolOf(options: ApiConnectionOptions): Transport {
   const { clock, logger, environment, files = hostApiFiles, run = runChecked } = options;
   const credentials = new Credentials(options.kubeconfig, {
     clock,
@@ -119,19 +119,19 @@ function poolOf(options: ApiConnectionOptions): ConnectionPool {
     files,
     exec: { run, environment },
   });
-  return new ConnectionPool({ credentials, clock, logger, environment });
+  return new Transport({ credentials, clock, logger, environment });
 }
 
 const mebibyte = 1024 * 1024;
 
-function clientOn(pool: ConnectionPool, options: ApiConnectionOptions, limits: CallLimits): WireClient {
+function clientOn(pool: Transport, options: ApiConnectionOptions, limits: CallLimits): WireClient {
   const { clock, userAgent, onCall, longestBody = 64 * mebibyte, longestEvent = 16 * mebibyte } = options;
   const caller = new Caller({ pool, clock, limits, userAgent, onCall });
   const { reachability } = pool;
   return new WireClient({ caller, clock, reachability, longestBody, longestEvent });
 }
 
-function connectionsOf(pool: ConnectionPool): ApiConnections {
+function connectionsOf(pool: Transport): ApiConnections {
   return {
     reload: () => pool.reload(),
     closeIdle: () => pool.closeIdle(),

@@ -1,5 +1,5 @@
 import type { Event } from '../../kinds/index.ts';
-import { cancelled, type Logger, type Random, type Timer, Waiters } from '../../lib/index.ts';
+import { cancelledError, type Logger, type Random, type Timer, Waiters } from '../../lib/index.ts';
 import { type Delivery, type DeliveryDeps, deliver, type Parcel } from './delivery.ts';
 import { ServerGate } from './server-gate.ts';
 
@@ -27,7 +27,7 @@ export interface Sending {
 }
 
 /** The events about one object, in their order. It rests, or is ready, or sending its first, or waits to send that again. */
-interface Lane {
+interface EventQueue {
   readonly key: string;
   readonly line: Parcel[];
   state: 'resting' | 'in-turn';
@@ -44,8 +44,8 @@ const retryMs = 10_000;
  */
 export class EventSender implements AsyncDisposable {
   readonly #options: SenderOptions;
-  readonly #lanes = new Map<string, Lane>();
-  readonly #ready: Lane[] = [];
+  readonly #queues = new Map<string, EventQueue>();
+  readonly #ready: EventQueue[] = [];
   readonly #gate: ServerGate;
   readonly #stop = new AbortController();
   readonly #drained = new Waiters<void>();
@@ -67,42 +67,42 @@ export class EventSender implements AsyncDisposable {
 
   /** Never waits. What is told of an event already in line takes its place there. */
   offer(sending: Sending): void {
-    const lane = this.#lanes.get(sending.lane);
+    const lane = this.#queues.get(sending.lane);
     const waiting = lane?.line.find(({ key }) => key === sending.key);
     if (this.#stop.signal.aborted) this.#options.onOutcome('closed');
     else if (waiting !== undefined) waiting.event = sending.event;
     else if (this.#queued >= this.#options.queueCapacity) this.#refuse();
-    else this.#add(lane ?? this.#newLane(sending.lane), sending);
+    else this.#add(lane ?? this.#newQueue(sending.lane), sending);
   }
 
   /** Resolves when everything in line has come to its end. */
   async drained(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    for (const lane of this.#lanes.values()) if (lane.state === 'resting') this.#endRest(lane);
+    for (const lane of this.#queues.values()) if (lane.state === 'resting') this.#endRest(lane);
     if (this.#queued > 0) await this.#drained.wait(signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort(cancelled('Events are no longer sent'));
+    this.#stop.abort(cancelledError('Events are no longer sent'));
     this.#gate[Symbol.dispose]();
-    for (const { timer } of this.#lanes.values()) timer?.cancel();
+    for (const { timer } of this.#queues.values()) timer?.cancel();
     for (let left = this.#queued; left > 0; left--) this.#options.onOutcome('closed');
-    this.#lanes.clear();
+    this.#queues.clear();
     this.#ready.length = 0;
     this.#queued = 0;
-    this.#drained.serveAll();
+    this.#drained.resolveAll();
     if (this.#sending > 0) await this.#idle.wait(new AbortController().signal);
   }
 
-  #newLane(key: string): Lane {
-    const lane: Lane = { key, line: [], state: 'resting' };
+  #newQueue(key: string): EventQueue {
+    const lane: EventQueue = { key, line: [], state: 'resting' };
     const { clock, restMs } = this.#options;
     if (restMs > 0) lane.timer = clock.timer(restMs, () => this.#endRest(lane));
-    this.#lanes.set(key, lane);
+    this.#queues.set(key, lane);
     return lane;
   }
 
-  #add(lane: Lane, { key, event, told }: Sending): void {
+  #add(lane: EventQueue, { key, event, told }: Sending): void {
     const via = told === 'before' ? 'patch' : 'create';
     lane.line.push({ key, event, via, tries: 0, answersBefore: 0, unsure: false });
     this.#queued++;
@@ -110,7 +110,7 @@ export class EventSender implements AsyncDisposable {
     if (isUrgent && lane.state === 'resting') this.#endRest(lane);
   }
 
-  #endRest(lane: Lane): void {
+  #endRest(lane: EventQueue): void {
     lane.timer?.cancel();
     lane.state = 'in-turn';
     this.#makeReady(lane);
@@ -127,12 +127,12 @@ export class EventSender implements AsyncDisposable {
       const lane = this.#ready.shift();
       const parcel = lane?.line.shift();
       if (lane === undefined) return;
-      if (parcel === undefined) this.#lanes.delete(lane.key);
+      if (parcel === undefined) this.#queues.delete(lane.key);
       else void this.#serve(lane, parcel);
     }
   }
 
-  async #serve(lane: Lane, parcel: Parcel): Promise<void> {
+  async #serve(lane: EventQueue, parcel: Parcel): Promise<void> {
     this.#sending++;
     const delivery = await deliver(this.#options, parcel, this.#stop.signal).catch(() => undefined);
     this.#sending--;
@@ -146,10 +146,10 @@ export class EventSender implements AsyncDisposable {
   }
 
   #quit(): void {
-    if (this.#sending === 0) this.#idle.serveAll();
+    if (this.#sending === 0) this.#idle.resolveAll();
   }
 
-  #done(lane: Lane, { event }: Parcel, delivery: Exclude<Delivery, { is: 'failed' }>): void {
+  #done(lane: EventQueue, { event }: Parcel, delivery: Exclude<Delivery, { is: 'failed' }>): void {
     this.#gate.answered();
     if (delivery.is === 'sent') this.#lastProblem = '';
     else this.#tellRefusal(event, delivery);
@@ -163,20 +163,20 @@ export class EventSender implements AsyncDisposable {
   }
 
   /** The parcel that was sent is none any more. */
-  #end(lane: Lane, outcome: EventOutcome): void {
+  #end(lane: EventQueue, outcome: EventOutcome): void {
     this.#queued--;
     this.#options.onOutcome(outcome);
     this.#makeReady(lane);
-    if (this.#queued === 0) this.#drained.serveAll();
+    if (this.#queued === 0) this.#drained.resolveAll();
   }
 
-  #makeReady(lane: Lane): void {
+  #makeReady(lane: EventQueue): void {
     lane.timer = undefined;
-    if (lane.line.length === 0) this.#lanes.delete(lane.key);
+    if (lane.line.length === 0) this.#queues.delete(lane.key);
     else this.#ready.push(lane);
   }
 
-  #again(lane: Lane, parcel: Parcel, { server, why }: Extract<Delivery, { is: 'failed' }>): void {
+  #again(lane: EventQueue, parcel: Parcel, { server, why }: Extract<Delivery, { is: 'failed' }>): void {
     this.#problem('Cannot send an event for now', { why });
     if (server === 'away') this.#gate.failed();
     if (server === 'there') this.#gate.answered();
@@ -192,7 +192,7 @@ export class EventSender implements AsyncDisposable {
   }
 
   /** At the head of its line, with the newest that came for it meanwhile. */
-  #putBack(lane: Lane, parcel: Parcel): void {
+  #putBack(lane: EventQueue, parcel: Parcel): void {
     const index = lane.line.findIndex(({ key }) => key === parcel.key);
     const [newer] = index < 0 ? [] : lane.line.splice(index, 1);
     if (newer !== undefined) {
@@ -203,7 +203,7 @@ export class EventSender implements AsyncDisposable {
   }
 
   /** The first wait is anything up to its length: nodes that lost one server must not come back as one. */
-  #wait(lane: Lane, tries: number): void {
+  #wait(lane: EventQueue, tries: number): void {
     const { clock, random } = this.#options;
     const ms = tries === 1 ? retryMs * random.next() : retryMs * (1 + 0.1 * random.next());
     lane.timer = clock.timer(ms, () => {

@@ -1,13 +1,13 @@
 import {
   type Clock,
-  cancelled,
+  cancelledError,
   type SubscriberFailed,
   type Timer,
   TypedEvents,
   Waiters,
 } from '../../lib/index.ts';
 import type { ApiObject } from '../client/client.ts';
-import { type Named, type ObjectChange, ObjectStore, type Snapshot } from './store.ts';
+import { type Named, type ObjectChange, ReflectorStore, type Snapshot } from './store.ts';
 
 export interface ReflectedCopyOptions {
   readonly clock: Clock;
@@ -30,7 +30,7 @@ interface CopyEvents<T> {
 /** What a reflector holds, whether it is whole, and who wants to know of its changes. */
 export class ReflectedCopy<T extends ApiObject> implements Disposable {
   readonly #options: ReflectedCopyOptions;
-  readonly #store = new ObjectStore<T>();
+  readonly #store = new ReflectorStore<T>();
   readonly #events: TypedEvents<CopyEvents<Named<T>>>;
   readonly #waiters = new Waiters<'whole' | 'closed'>();
   #state: 'partial' | 'whole' | 'closed' = 'partial';
@@ -72,7 +72,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     signal.throwIfAborted();
     if (this.#state === 'whole') return;
     const end = this.#state === 'closed' ? 'closed' : await this.#waiters.wait(signal);
-    if (end === 'closed') throw cancelled(`Nobody follows ${this.#options.what} any more`);
+    if (end === 'closed') throw cancelledError(`Nobody follows ${this.#options.what} any more`);
   }
 
   /** Everything anew, in one step. */
@@ -82,7 +82,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     this.#state = 'whole';
     for (const change of changes) this.#events.emit('change', change);
     if (isFirst || changes.length > 0) this.#tellSet('anew');
-    this.#waiters.serveAll('whole');
+    this.#waiters.resolveAll('whole');
   }
 
   /** Answers whether that changed anything. */
@@ -91,7 +91,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
   }
 
   /** See `ObjectStore.remove`. */
-  remove(key: string, told: Parameters<ObjectStore<T>['remove']>[1]): boolean {
+  remove(key: string, told: Parameters<ReflectorStore<T>['remove']>[1]): boolean {
     return this.#told(this.#store.remove(key, told));
   }
 
@@ -105,7 +105,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
   [Symbol.dispose](): void {
     this.#stopTelling();
     this.#state = 'closed';
-    this.#waiters.serveAll('closed');
+    this.#waiters.resolveAll('closed');
     this.#store.clear();
   }
 

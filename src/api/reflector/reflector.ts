@@ -1,6 +1,6 @@
 import {
   type Clock,
-  cancelled,
+  cancelledError,
   describeError,
   KubelingError,
   type Logger,
@@ -178,7 +178,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     const run = this.#run;
     // At once, so that a start that comes before the end is not lost.
     this.#run = undefined;
-    run?.stop.abort(cancelled(`Nobody wants ${this.#what} any more`));
+    run?.stop.abort(cancelledError(`Nobody wants ${this.#what} any more`));
     await run?.ended;
   }
 

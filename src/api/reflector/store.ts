@@ -30,7 +30,7 @@ export function keyOf({ metadata }: Named<ApiObject>): string {
 }
 
 /** Objects by namespace and name, in the order they came. Each change answers what it changed, nothing if nothing. */
-export class ObjectStore<T extends ApiObject> {
+export class ReflectorStore<T extends ApiObject> {
   #objects = new Map<string, Named<T>>();
   #list: readonly Named<T>[] | undefined;
 

@@ -6,7 +6,7 @@ const lineFeed = 0x0a;
  * Cuts a stream of bytes into lines. Characters and lines may be split anywhere between chunks: only whole lines are
  * decoded. A line that grows past the limit is refused as soon as that is seen.
  */
-export class LineSplitter {
+export class WatchLineSplitter {
   readonly #limit: number;
   #parts: Buffer[] = [];
   #size = 0;

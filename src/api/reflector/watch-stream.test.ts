@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { KubelingError } from '../../lib/index.ts';
 import { parseEvent } from './watch-stream.ts';
-import { LineSplitter } from './watch-stream-lines.ts';
+import { WatchLineSplitter } from './watch-stream-lines.ts';
 
 function split(chunks: readonly Buffer[], limit = 1_000_000): string[] {
-  const lines = new LineSplitter(limit);
+  const lines = new WatchLineSplitter(limit);
   return chunks.flatMap((chunk) => [...lines.push(chunk)]);
 }
 
@@ -31,7 +31,7 @@ test('however a text is cut, its lines come out whole', () => {
 });
 
 test('a line longer than the limit is refused before its end is there', () => {
-  const lines = new LineSplitter(10);
+  const lines = new WatchLineSplitter(10);
   assert.deepEqual([...lines.push(Buffer.from('0123456789\n01234'))], ['0123456789']);
   assert(lines.isMidLine);
   assert.throws(() => [...lines.push(Buffer.from('567890'))], /at most 10 bytes/);

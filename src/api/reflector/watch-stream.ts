@@ -1,9 +1,9 @@
-import { asError, type Clock, cancelled, KubelingError, onAbort, type Timer } from '../../lib/index.ts';
+import { asError, type Clock, cancelledError, KubelingError, onAbort, type Timer } from '../../lib/index.ts';
 import { type ApiStatus, apiError } from '../client/api-error.ts';
 import type { ApiObject, WatchEvent } from '../client/client.ts';
 import { parseAnswer } from '../client/parse-answer.ts';
 import type { WireAnswer } from '../transport/connection-pool.ts';
-import { LineSplitter } from './watch-stream-lines.ts';
+import { WatchLineSplitter } from './watch-stream-lines.ts';
 
 export interface WatchStreamOptions {
   /** What is watched, such as "watch pods". */
@@ -55,13 +55,13 @@ export class WatchStream implements Disposable {
     this.#end({ kind: 'over' });
   }
 
-  retireIfSilent(ms: number): void {
+  retireIfUnresponsive(ms: number): void {
     if (this.#options.clock.monotonicMs() - this.#heardMs >= ms) this.retire();
   }
 
   /** All events until the server ends the watch. Leaving the loop closes the connection. */
   async *events<T extends ApiObject>(): AsyncGenerator<WatchEvent<T>, void, undefined> {
-    const lines = new LineSplitter(this.#options.longestLine);
+    const lines = new WatchLineSplitter(this.#options.longestLine);
     try {
       for await (const chunk of this.#message as AsyncIterable<Buffer>) {
         this.#heardMs = this.#options.clock.monotonicMs();
@@ -97,7 +97,9 @@ export class WatchStream implements Disposable {
   #end(ending: Ending): void {
     if (this.#closed) return;
     this.#ending = ending;
-    this.#message.destroy(ending.kind === 'failed' ? asError(ending.error) : cancelled('The watch is over'));
+    this.#message.destroy(
+      ending.kind === 'failed' ? asError(ending.error) : cancelledError('The watch is over'),
+    );
     // Not before the constructor is done: an aborted signal calls back from within it.
     queueMicrotask(() => this.close());
   }

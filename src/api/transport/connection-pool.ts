@@ -36,7 +36,7 @@ export interface WireAnswer extends Readable {
   readonly headers: IncomingHttpHeaders;
 }
 
-export interface LaneOptions {
+export interface ConnectionPoolOptions {
   readonly clock: Clock;
   readonly proxy: URL | undefined;
   /** For watches. */
@@ -57,14 +57,14 @@ type ConnectionDone = (error: Error | null, socket: Duplex) => void;
 export interface Retirable {
   retire(): void;
   /** Retires it if nothing has come over it for so long. */
-  retireIfSilent(ms: number): void;
+  retireIfUnresponsive(ms: number): void;
 }
 
 /**
  * Connections to one server under one identity. When either changes there is a new lane, and this one is retired:
  * idle connections and watches are closed at once, and a request under way closes its connection when it is done.
  */
-export class Lane {
+export class ConnectionPool {
   readonly access: Access;
   readonly #end: ServerEnd;
   readonly #agent: TlsAgent | PlainAgent;
@@ -76,7 +76,7 @@ export class Lane {
   #peer: PeerCertificate | undefined;
   #isRetired = false;
 
-  constructor(access: Access, { clock, proxy, http2 }: LaneOptions) {
+  constructor(access: Access, { clock, proxy, http2 }: ConnectionPoolOptions) {
     this.access = access;
     this.#end = endOf(access);
     this.#tunnels = proxy === undefined ? undefined : new Tunnels(proxy);
@@ -157,7 +157,7 @@ export class Lane {
   /** Each begins anew where it was, over another connection. */
   endSilentWatches(): void {
     this.#shared?.drain();
-    for (const watch of [...this.#watches]) watch.retireIfSilent(doubtfulMs);
+    for (const watch of [...this.#watches]) watch.retireIfUnresponsive(doubtfulMs);
   }
 
   retire(): void {

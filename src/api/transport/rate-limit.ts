@@ -82,6 +82,6 @@ export class RequestSlots {
   }
 
   #giveBack(): void {
-    if (!this.#line.serve()) this.#free++;
+    if (!this.#line.resolveFirst()) this.#free++;
   }
 }

@@ -1,6 +1,6 @@
-import { type Clock, cancelled, describeError, type Logger } from '../../lib/index.ts';
+import { type Clock, cancelledError, describeError, type Logger } from '../../lib/index.ts';
 import type { Access, Credentials } from '../credentials/credentials.ts';
-import { Lane } from './connection-pool.ts';
+import { ConnectionPool } from './connection-pool.ts';
 import { type Environment, proxyFor } from './proxy.ts';
 import { Reachability } from './reachability.ts';
 
@@ -13,11 +13,11 @@ export interface ConnectionPoolOptions {
 }
 
 /** The connections to one API server, shared by its clients. */
-export class ConnectionPool {
+export class Transport {
   readonly reachability: Reachability;
   readonly #options: ConnectionPoolOptions;
   readonly #closing = new AbortController();
-  #lane: Lane | undefined;
+  #pool: ConnectionPool | undefined;
   #access: Access | undefined;
 
   constructor(options: ConnectionPoolOptions) {
@@ -31,17 +31,19 @@ export class ConnectionPool {
   }
 
   /** The lane for the next request and what it is sent with. When the identity has changed, that closes the old lane. */
-  async lane(signal: AbortSignal): Promise<{ readonly lane: Lane; readonly access: Access }> {
+  async currentPool(
+    signal: AbortSignal,
+  ): Promise<{ readonly lane: ConnectionPool; readonly access: Access }> {
     this.closed.throwIfAborted();
     const access = await this.#options.credentials.current(signal);
     this.closed.throwIfAborted();
-    return { lane: this.#laneFor(access), access };
+    return { lane: this.#poolFor(access), access };
   }
 
   /** Looks at all credentials now; when they have changed every old connection is closed. */
   reload(): void {
     this.#options.credentials.expire();
-    this.lane(this.closed).catch((error) => {
+    this.currentPool(this.closed).catch((error) => {
       if (!this.closed.aborted)
         this.#options.logger.warn('Cannot reload credentials', { err: describeError(error) });
     });
@@ -54,36 +56,36 @@ export class ConnectionPool {
   }
 
   closeIdle(): void {
-    this.#lane?.closeIdle();
+    this.#pool?.closeIdle();
   }
 
   closeSilent(): void {
-    this.#lane?.closeIdle();
-    this.#lane?.endSilentWatches();
+    this.#pool?.closeIdle();
+    this.#pool?.endSilentWatches();
   }
 
   /** Every connection there is, also of requests and watches under way; new ones are made as needed. */
   closeConnections(): void {
-    this.#lane?.close();
-    this.#lane = undefined;
+    this.#pool?.close();
+    this.#pool = undefined;
   }
 
   close(): void {
-    this.#closing.abort(cancelled('The client of the API server is closed'));
+    this.#closing.abort(cancelledError('The client of the API server is closed'));
     this.closeConnections();
   }
 
-  #laneFor(access: Access): Lane {
+  #poolFor(access: Access): ConnectionPool {
     const old = this.#access;
     const isSame = old?.identity === access.identity && old.context === access.context;
-    if (this.#lane !== undefined && isSame) return this.#lane;
-    if (this.#lane !== undefined) this.#options.logger.info('Credentials changed, closing old connections');
+    if (this.#pool !== undefined && isSame) return this.#pool;
+    if (this.#pool !== undefined) this.#options.logger.info('Credentials changed, closing old connections');
     const { clock, environment } = this.#options;
     const http2 = environment['DISABLE_HTTP2'] ? 'never' : 'where-offered';
-    const lane = new Lane(access, { clock, proxy: proxyFor(access.context, environment), http2 });
-    this.#lane?.retire();
+    const lane = new ConnectionPool(access, { clock, proxy: proxyFor(access.context, environment), http2 });
+    this.#pool?.retire();
     this.#access = access;
-    this.#lane = lane;
+    this.#pool = lane;
     return lane;
   }
 }

@@ -2,11 +2,11 @@ import { chownSync, constants, lstatSync, mkdirSync, readlinkSync, statSync } fr
 import { open } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import {
+  type DirectoryHandle,
   errnoOf,
-  type HeldDirectory,
-  holdDirectory,
   isWritableByOthers,
   KubelingError,
+  openDirectoryHandle,
   writeFileAtomic,
 } from '../../lib/index.ts';
 
@@ -61,7 +61,7 @@ interface Target {
 }
 
 interface UserFile extends Target {
-  readonly directory: HeldDirectory;
+  readonly directory: DirectoryHandle;
   readonly name: string;
 }
 
@@ -95,8 +95,8 @@ function followLinks(path: string): Target {
 }
 
 /** Each one that is missing belongs to whom the one above it belongs to. */
-function holdWithMissing(target: Target): HeldDirectory {
-  let held = holdDirectory('/', []);
+function holdWithMissing(target: Target): DirectoryHandle {
+  let held = openDirectoryHandle('/', []);
   for (const step of dirname(target.path)
     .split('/')
     .filter((each) => each !== '')) {
@@ -107,16 +107,16 @@ function holdWithMissing(target: Target): HeldDirectory {
   return held;
 }
 
-function holdStep(target: Target, above: HeldDirectory, step: string): HeldDirectory {
+function holdStep(target: Target, above: DirectoryHandle, step: string): DirectoryHandle {
   try {
-    return holdDirectory(above.at(), [step]);
+    return openDirectoryHandle(above.at(), [step]);
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error;
   }
   const { uid, gid } = ownerOf(above.at());
   checkOwner(target, uid);
   mkdirSync(above.at(step), { mode: directoryMode });
-  const made = holdDirectory(above.at(), [step]);
+  const made = openDirectoryHandle(above.at(), [step]);
   if (isRoot()) chownSync(made.at(), uid, gid);
   return made;
 }
@@ -149,7 +149,7 @@ function checkOwner({ path, linkOwners }: Target, owner: number): void {
  * Rejects what another user may have put into a directory that several users can write to, such as /tmp: credentials written by root
  * would belong to that user. What the user of sudo owns is accepted.
  */
-function checkPlanted({ path }: Target, parent: HeldDirectory, owner: number): void {
+function checkPlanted({ path }: Target, parent: DirectoryHandle, owner: number): void {
   if (!isRoot() || owner === 0 || owner === Number(process.env['SUDO_UID'])) return;
   if (!isWritableByOthers(statSync(parent.at()))) return;
   throw unreadable(path, `it belongs to the user ${owner} in a directory that other users can write to`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { fakeMachine, healthy } from '../../../test/fakes/machine.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { cancelled, realClock } from '../../lib/index.ts';
+import { cancelledError, realClock } from '../../lib/index.ts';
 import { type Check, examine, ok } from './check.ts';
 
 const patient = { machine: fakeMachine(healthy), dataDirectory: '/data' };
@@ -29,7 +29,7 @@ describe('examine', () => {
   it('rejects with the reason when it is interrupted', async () => {
     const controller = new AbortController();
     const pending = examine([stuck], patient, realClock(), controller.signal);
-    controller.abort(cancelled('SIGINT received'));
+    controller.abort(cancelledError('SIGINT received'));
     await assert.rejects(pending, { code: 'CANCELLED' });
   });
 });

@@ -7,14 +7,17 @@ import {
   DiskWalker,
   detectCgroupLayout,
   realCgroupHost,
-  type SilentMounts,
   spaceAt,
   spaceOf,
+  type UnresponsiveMounts,
 } from '../../lib/index.ts';
 import type { ProcessUsage, StatsMachine, SystemPart } from '../../stats/index.ts';
 
 /** What this machine says of its use. Nothing is started before somebody asks. */
-export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check' | 'whose'>): StatsMachine {
+export function hostStatsMachine(
+  clock: Clock,
+  silent: Pick<UnresponsiveMounts, 'check' | 'mountsOf'>,
+): StatsMachine {
   const startMs = clock.now() - process.uptime() * 1_000;
   const runtimes = new Map<string, RuntimeProcess>();
   const runtimeAt = (socket: string) => {
@@ -35,7 +38,7 @@ export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check
     async space(path, signal) {
       try {
         // What the kernel answers by itself it answers at once.
-        if ((await silent.whose(path, signal)) === 'own')
+        if ((await silent.mountsOf(path, signal)) === 'own')
           return { device: `${statSync(path).dev}`, ...spaceAt(path) };
         const [{ dev }, space] = await Promise.all([stat(path), statfs(path)]);
         return { device: `${dev}`, ...spaceOf(space) };
@@ -176,7 +179,7 @@ export class RuntimeProcess {
 
   /** The kernel answers from memory. */
   #look(path: string): string | undefined {
-    return this.#host.look(`${this.#proc}/${path}`);
+    return this.#host.readSync(`${this.#proc}/${path}`);
   }
 }
 

@@ -19,14 +19,14 @@ import {
 import {
   type Clock,
   detectCgroupLayout,
-  dialHttp,
-  hostSilentMounts,
-  mountCalls,
+  hostUnresponsiveMounts,
+  mountSyscalls,
   parseQuantity,
   quantityValue,
   readFileIfExists,
   realCgroupHost,
   realClock,
+  sendHttp,
   systemRandom,
 } from '../../lib/index.ts';
 import { hostPluginHost } from '../../plugins/index.ts';
@@ -79,16 +79,16 @@ export function socketOf(endpoint: string): string {
 
 /** The machine kubeling runs on. */
 export function realMachine(): NodeMachine {
-  const silent = hostSilentMounts(realClock(), systemRandom());
+  const silent = hostUnresponsiveMounts(realClock(), systemRandom());
   return {
     manifests: hostManifestFiles(),
     httpGet,
-    dialHttp,
+    dialHttp: sendHttp,
     files: realRuntimeFiles(silent),
     volumeParts: hostSubPaths(realClock(), silent),
     logFiles: realRotationFiles(),
     diskSpace: realDiskSpace,
-    volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
+    volumeFiles: new HostVolumeFiles(realClock(), mountSyscalls(), silent),
     blockDevices: new HostBlockDevices(realClock()),
     disks: new HostDisks(realClock()),
     directoryQuotas: new HostDirectoryQuotas({ clock: realClock() }),

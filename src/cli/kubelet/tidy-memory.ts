@@ -1,4 +1,4 @@
-import { type Clock, libraryCalls } from '../../lib/index.ts';
+import { type Clock, libcFunctions } from '../../lib/index.ts';
 
 export interface MemoryTidierDeps {
   readonly clock: Clock;
@@ -63,7 +63,7 @@ export async function tidyMemory(
  */
 export function collectGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-  libraryCalls({ malloc_trim: { arguments: ['uint64'], return: 'int32' } }).malloc_trim?.(0n);
+  libcFunctions({ malloc_trim: { arguments: ['uint64'], return: 'int32' } }).malloc_trim?.(0n);
 }
 
 export function processCpuMs(): number {

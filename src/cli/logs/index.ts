@@ -1,7 +1,8 @@
 import {
+  allOrAbort,
   boolFlag,
   type Clock,
-  cancelled,
+  cancelledError,
   durationFlag,
   type FlagTable,
   type FlagValues,
@@ -11,7 +12,6 @@ import {
   LinkedController,
   onAbort,
   stringFlag,
-  together,
 } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { parseLogTime } from '../../runtime/index.ts';
@@ -65,7 +65,7 @@ async function run(context: CommandContext): Promise<number> {
   const wishes = wishesOf(values, context.clock);
   const output = logOutput(stdioOf(context));
   using stop = new LinkedController(context.signal);
-  using _closed = onAbort(output.closed, () => stop.abort(cancelled('Nobody reads any more')));
+  using _closed = onAbort(output.closed, () => stop.abort(cancelledError('Nobody reads any more')));
   try {
     const find = () => findKubelet(values, context);
     const pod = choosePod(await (await find()).pods(stop.signal), key, values.namespace);
@@ -94,7 +94,7 @@ async function print(printing: Printing, signal: AbortSignal): Promise<number> {
     // Those that are followed come as they write; others one after the other.
     if (values.follow === true) {
       const all = (inner: AbortSignal) => Promise.all(names.map((name) => tryOne(printing, name, inner)));
-      codes.push(...(await together(all, signal)));
+      codes.push(...(await allOrAbort(all, signal)));
     } else for (const name of names) codes.push(await tryOne(printing, name, signal));
     return Math.max(exitCodes.done, ...codes);
   }

@@ -1,5 +1,5 @@
 import type { LoadedConfig } from '../../config/index.ts';
-import { type Clock, cancelled, isKind, LinkedController, type Logger } from '../../lib/index.ts';
+import { type Clock, cancelledError, isKind, LinkedController, type Logger } from '../../lib/index.ts';
 import { NodeLock } from './node-lock.ts';
 import {
   allowOpenFiles,
@@ -58,7 +58,7 @@ export async function runAsService(
   } catch (error) {
     if (!signal.aborted || !isKind(error, 'Cancelled')) throw error;
   } finally {
-    ended.abort(cancelled('The work has ended'));
+    ended.abort(cancelledError('The work has ended'));
   }
 }
 
@@ -73,7 +73,7 @@ async function takeLock(
     lock.contended(ended.signal).then(
       (why) => {
         logger.info('Ending to give up the lock of the node', { because: why });
-        ended.abort(cancelled(`The lock of the node is given up as ${why}`));
+        ended.abort(cancelledError(`The lock of the node is given up as ${why}`));
       },
       (error) => ended.signal.aborted || logger.error('Cannot watch the lock of the node', error),
     );

@@ -1,6 +1,6 @@
 import {
   boolFlag,
-  cancelled,
+  cancelledError,
   KubelingError,
   LinkedController,
   onAbort,
@@ -48,7 +48,7 @@ export async function runProcess(
   const connection = await open(kubelet, call, context.signal);
   const closed = outputClosed(stdioOf(context));
   using stop = new LinkedController(context.signal);
-  using _closed = onAbort(closed, () => stop.abort(cancelled('Nobody reads any more')));
+  using _closed = onAbort(closed, () => stop.abort(cancelledError('Nobody reads any more')));
   try {
     const end = await runSession(
       connection,

@@ -4,16 +4,16 @@ import type { UpApi } from './up-api.ts';
 import type { UpKubelet } from './up-kubelet.ts';
 
 /** Something that is being opened; it is closed when it is there, whoever has stopped waiting for it. */
-export class Coming<T extends AsyncDisposable | undefined> implements AsyncDisposable {
-  readonly here: Promise<T>;
+export class PendingOpen<T extends AsyncDisposable | undefined> implements AsyncDisposable {
+  readonly opened: Promise<T>;
 
   constructor(here: Promise<T>) {
-    this.here = here;
+    this.opened = here;
     here.catch(() => {});
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const opened = await this.here.catch(() => undefined);
+    const opened = await this.opened.catch(() => undefined);
     await opened?.[Symbol.asyncDispose]();
   }
 }

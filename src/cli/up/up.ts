@@ -1,5 +1,6 @@
 import { type CriClient, criMetrics } from '../../cri/index.ts';
 import {
+  allOrAbort,
   boolFlag,
   describeError,
   durationFlag,
@@ -17,7 +18,6 @@ import {
   RotatingLog,
   readLockOwner,
   stringFlag,
-  together,
   Verbosity,
   withLockFile,
 } from '../../lib/index.ts';
@@ -38,7 +38,7 @@ import { PodsFirst } from '../process-events.ts';
 import { ownVersion } from '../version.ts';
 import { type ChosenRuntime, checkRuntime, chooseRuntime } from './choose-runtime.ts';
 import { defaultApiPort, parseListen } from './listen-address.ts';
-import { Coming, serveApi } from './serve-api.ts';
+import { PendingOpen, serveApi } from './serve-api.ts';
 import type { UpApi } from './up-api.ts';
 import { openUpKubelet, type UpKubelet } from './up-kubelet.ts';
 
@@ -148,7 +148,7 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
   await using log = await openUpLog(home, context);
   const last = await readUpState(home);
   // The API needs no runtime: it comes up while that is found and tried.
-  await using comingApi = new Coming(openApi(home, values, { logger: log.logger, metrics }, context));
+  await using comingApi = new PendingOpen(openApi(home, values, { logger: log.logger, metrics }, context));
   // The self-check of a runtime that is found runs the first sandbox, and a host port of any pod routes loopback.
   const firewall = await openHomeFirewall(home, log.logger, context);
   const asked = values['runtime-endpoint'];
@@ -176,12 +176,12 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     };
     const runtimeLooked = looksOf(runtime, context);
     // It is opened while the runtime is tried, and runs when that went well.
-    await using coming = new Coming(
-      comingApi.here.then((api) => openUpKubelet({ ...given, api, runtimeLooked }, context)),
+    await using coming = new PendingOpen(
+      comingApi.opened.then((api) => openUpKubelet({ ...given, api, runtimeLooked }, context)),
     );
     const sweep = await openSweep(runtime, whole, context);
     if (runtime.selfCheck === 'due') await checkRuntime(home, cri, context);
-    const [api, kubelet] = await Promise.all([comingApi.here, coming.here]);
+    const [api, kubelet] = await Promise.all([comingApi.opened, coming.opened]);
     await writeUpState(home, {
       ...state,
       port: kubelet.node.port,
@@ -224,7 +224,7 @@ async function serve(
     say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
   if (api === undefined) ready();
   // Neither is of use without the other.
-  await together(async (signal) => {
+  await allOrAbort(async (signal) => {
     const serving = api === undefined ? undefined : serveApi(api, kubelet, say, ready, signal);
     await Promise.all([serving, kubelet.run(signal)]);
   }, context.signal);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { mapFileStore, memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { cancelled, collectLogs } from '../../lib/index.ts';
+import { cancelledError, collectLogs } from '../../lib/index.ts';
 import { annotations, type Pod, podUid } from '../../pods/index.ts';
 import { clusterCopies, KeptPodsOfApi } from './kept-copies.ts';
 
@@ -16,7 +16,7 @@ function rig() {
   const stop = new AbortController();
   const running = kept.run(stop.signal).catch(() => {});
   const end = async () => {
-    stop.abort(cancelled('the test is over'));
+    stop.abort(cancelledError('the test is over'));
     await running;
   };
   const names = async () => (await kept.read()).map(({ metadata }) => metadata.uid).sort();

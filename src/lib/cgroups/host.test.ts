@@ -3,14 +3,14 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { KeptKernelFiles, KernelFiles } from './host.ts';
+import { KernelFiles, OpenDirectoryFiles } from './host.ts';
 
 function folder() {
   const path = mkdtempSync(join(tmpdir(), 'klg-kept-'));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true }) };
 }
 
-const keep = (path: string) => new KeptKernelFiles(path, new KernelFiles());
+const keep = (path: string) => new OpenDirectoryFiles(path, new KernelFiles());
 const openNow = () => readdirSync('/proc/self/fd').length;
 
 test('a file is opened once and read whole each time, until all are closed', () => {
@@ -19,30 +19,30 @@ test('a file is opened once and read whole each time, until all are closed', () 
   const before = openNow();
   for (const text of ['one\n', 'two and more\n', '3\n']) {
     writeFileSync(join(at.path, 'a'), text);
-    assert.equal(files.look('a'), text);
+    assert.equal(files.read('a'), text);
   }
   assert.equal(openNow(), before + 1);
   files.close();
   assert.equal(openNow(), before);
-  assert.equal(files.look('a'), '3\n');
+  assert.equal(files.read('a'), '3\n');
   files.close();
 });
 
 test('of what is not there nothing is told, and nothing stays open', () => {
   const before = openNow();
-  assert.equal(keep('/nowhere/at').look('all'), undefined);
-  assert.equal(keep('/').look('proc'), undefined, 'no file');
+  assert.equal(keep('/nowhere/at').read('all'), undefined);
+  assert.equal(keep('/').read('proc'), undefined, 'no file');
   const kernel = new KernelFiles();
-  assert.deepEqual([kernel.look('/nowhere/at/all'), kernel.look('/proc')], [undefined, undefined]);
+  assert.deepEqual([kernel.read('/nowhere/at/all'), kernel.read('/proc')], [undefined, undefined]);
   assert.equal(openNow(), before);
 });
 
 test('what comes later is found', () => {
   using at = folder();
   const files = keep(at.path);
-  assert.deepEqual([files.look('a'), files.look('a')], [undefined, undefined]);
+  assert.deepEqual([files.read('a'), files.read('a')], [undefined, undefined]);
   writeFileSync(join(at.path, 'a'), 'here');
-  assert.equal(files.look('a'), 'here');
+  assert.equal(files.read('a'), 'here');
   files.close();
 });
 
@@ -51,16 +51,16 @@ test('a long file is read to its end', () => {
   const text = Array.from({ length: 9_000 }, (_, index) => `${index}\n`).join('');
   writeFileSync(join(at.path, 'a'), text);
   const files = keep(at.path);
-  assert.ok(files.look('a') === text && new KernelFiles().look(join(at.path, 'a')) === text);
+  assert.ok(files.read('a') === text && new KernelFiles().read(join(at.path, 'a')) === text);
   files.close();
 });
 
 test('a file of the kernel that comes in many parts is read to its end', () => {
   const files = keep('/proc');
   for (const text of [
-    files.look('self/maps'),
-    files.look('self/maps'),
-    new KernelFiles().look('/proc/self/maps'),
+    files.read('self/maps'),
+    files.read('self/maps'),
+    new KernelFiles().read('/proc/self/maps'),
   ])
     assert.ok(text?.includes('[stack]') && text.length > 4_096, 'what comes last is there');
   files.close();
@@ -68,7 +68,7 @@ test('a file of the kernel that comes in many parts is read to its end', () => {
 
 test('files of the kernel tell what is now', async () => {
   const files = keep('/proc');
-  const uptime = () => Number(files.look('uptime')?.split(' ')[0]);
+  const uptime = () => Number(files.read('uptime')?.split(' ')[0]);
   const begin = uptime();
   while (uptime() <= begin) await new Promise((resolve) => setImmediate(resolve));
   files.close();

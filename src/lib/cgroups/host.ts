@@ -29,7 +29,7 @@ export interface CgroupHost {
   fsType(path: string): Promise<number>;
   read(path: string): Promise<string>;
   /** The same at once, for what the kernel answers from memory; undefined where it cannot be read. */
-  look(path: string): string | undefined;
+  readSync(path: string): string | undefined;
   /** Gives the value to a file that is there, in a single write: the kernel takes each write for a whole value. */
   write(path: string, value: string): Promise<void>;
   mkdir(path: string): Promise<void>;
@@ -39,7 +39,7 @@ export interface CgroupHost {
   /** SIGKILL. */
   kill(pid: number): void;
   /** For what is looked at again and again; by `look` unless given. */
-  keptFiles?(directory: string): KeptFiles;
+  openFiles?(directory: string): DirectoryFiles;
 }
 
 /**
@@ -52,13 +52,13 @@ export function realCgroupHost(procDir = '/proc'): CgroupHost {
     mountinfo: () => readFile(`${procDir}/self/mountinfo`, 'utf8'),
     fsType: async (path) => statfsSync(path).type,
     read: async (path) => readFileSync(path, 'utf8'),
-    look: (path) => kernel.look(path),
+    readSync: (path) => kernel.read(path),
     write: writeExisting,
     mkdir: async (path) => mkdirSync(path, 0o755),
     rmdir: (path) => rmdir(path),
     subdirectories,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
-    keptFiles: (directory) => new KeptKernelFiles(directory, kernel),
+    openFiles: (directory) => new OpenDirectoryFiles(directory, kernel),
   };
 }
 
@@ -88,9 +88,9 @@ async function subdirectories(path: string): Promise<string[]> {
  * The files of one directory of the kernel, for who reads them again and again, each time whole: to open one costs more
  * than to read it.
  */
-export interface KeptFiles {
+export interface DirectoryFiles {
   /** What the file says now; undefined where there is none, or it cannot be read. */
-  look(name: string): string | undefined;
+  read(name: string): string | undefined;
   /** Nothing stays open; what is looked at after that is opened anew. */
   close(): void;
 }
@@ -100,8 +100,8 @@ const bufferBytes = 16_384;
  * The kernel gives as many lines at once as fit into a page. What is shorter than this is all there is: no line of these
  * files is as long as the rest of the page.
  */
-const wholeBytes = 1_024;
-const mostMissing = 100;
+const completeBelowBytes = 1_024;
+const maxMissing = 100;
 
 /** Reads whole files of the kernel into one place, again and again. Not for files whose disk may keep one waiting. */
 export class KernelFiles {
@@ -110,7 +110,7 @@ export class KernelFiles {
   readonly #missing = new Set<string>();
 
   /** Undefined where there is none, or it cannot be read. */
-  look(path: string): string | undefined {
+  read(path: string): string | undefined {
     const file = this.#opened(path);
     if (file === undefined) return undefined;
     try {
@@ -127,14 +127,14 @@ export class KernelFiles {
     const name = path.slice(path.lastIndexOf('/') + 1);
     if (this.#missing.has(name) && !existsSync(path)) return undefined;
     const file = opened(path);
-    if (file === undefined && this.#missing.size < mostMissing) this.#missing.add(name);
+    if (file === undefined && this.#missing.size < maxMissing) this.#missing.add(name);
     return file;
   }
 
   textOf(file: number): string {
     this.#buffer ??= Buffer.allocUnsafe(bufferBytes);
     const length = readSync(file, this.#buffer, 0, bufferBytes, 0);
-    return length < wholeBytes
+    return length < completeBelowBytes
       ? this.#buffer.toString('utf8', 0, length)
       : longText(file, Buffer.from(this.#buffer.subarray(0, length)));
   }
@@ -151,7 +151,7 @@ function longText(file: number, begin: Buffer): string {
   }
 }
 
-export class KeptKernelFiles implements KeptFiles {
+export class OpenDirectoryFiles implements DirectoryFiles {
   readonly #directory: string;
   readonly #kernel: KernelFiles;
   readonly #open = new Map<string, number>();
@@ -163,15 +163,15 @@ export class KeptKernelFiles implements KeptFiles {
     this.#kernel = kernel;
   }
 
-  look(name: string): string | undefined {
+  read(name: string): string | undefined {
     const file = this.#open.get(name);
-    if (file === undefined) return this.#lookFirst(name);
+    if (file === undefined) return this.#openAndRead(name);
     try {
       return this.#kernel.textOf(file);
     } catch {
       // It may have been made anew under its name.
       this.#drop(name, file);
-      return this.#lookFirst(name);
+      return this.#openAndRead(name);
     }
   }
 
@@ -179,7 +179,7 @@ export class KeptKernelFiles implements KeptFiles {
     for (const [name, file] of this.#open) this.#drop(name, file);
   }
 
-  #lookFirst(name: string): string | undefined {
+  #openAndRead(name: string): string | undefined {
     const path = `${this.#directory}/${name}`;
     if (this.#missing.has(name) && !existsSync(path)) return undefined;
     const file = opened(path);

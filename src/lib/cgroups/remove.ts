@@ -11,13 +11,13 @@ export interface CgroupRemoval {
 
 const killRounds = 5;
 /** How long the killed of one round may take to be gone; waits double from one millisecond. */
-const roundWaits = 9;
+const waitsPerRound = 9;
 const removeAttempts = 10;
 
 /** Every process in the directories and below them, each once. One in another pid namespace shows as 0. */
 export async function cgroupPids(host: CgroupHost, dirs: readonly string[]): Promise<number[]> {
   const found = new Set<number>();
-  for (const dir of await allBelow(host, dirs)) {
+  for (const dir of await descendantsOf(host, dirs)) {
     const text = await host.read(join(dir, 'cgroup.procs')).catch(() => '');
     for (const line of text.split('\n')) if (line !== '') found.add(Number(line));
   }
@@ -92,7 +92,7 @@ async function emptied(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<boolean> {
-  for (let wait = 0; wait < roundWaits; wait++) {
+  for (let wait = 0; wait < waitsPerRound; wait++) {
     if ((await cgroupPids(host, dirs)).length === 0) return true;
     await clock.sleep(2 ** wait, signal);
   }
@@ -121,7 +121,7 @@ async function removeTree(host: CgroupHost, dir: string, state: RemovalState): P
   }
 }
 
-async function allBelow(host: CgroupHost, dirs: readonly string[]): Promise<string[]> {
+async function descendantsOf(host: CgroupHost, dirs: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   const waiting = dirs.toReversed();
   for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {

@@ -7,13 +7,13 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { realClock } from '../clock.ts';
 import { KubelingError } from '../errors.ts';
 import { DiskWalker, type WalkThreadEvents } from './disk-walker.ts';
-import type { TreeAnswer, WalkRequest } from './messages.ts';
-import { Budget } from './thread.ts';
+import type { TreeResult, WalkRequest } from './messages.ts';
+import { RateLimit } from './thread.ts';
 
 const { signal } = new AbortController();
-const usage = { usedBytes: 1, inodesUsed: 1, isWhole: true };
+const usage = { usedBytes: 1, inodesUsed: 1, isComplete: true };
 const space = { capacityBytes: 9, availableBytes: 8, usedBytes: 1, inodes: 9, inodesFree: 8, inodesUsed: 1 };
-const counted: TreeAnswer = { kind: 'counted', usage, space };
+const counted: TreeResult = { kind: 'counted', usage, space };
 
 function rig() {
   const clock = new VirtualClock();
@@ -43,7 +43,7 @@ test('one thread serves all who ask, and ends when nobody has for a while', asyn
   ];
   await clock.advance(0);
   assert.equal(threads.length, 1);
-  for (const { id } of counts()) threads[0]?.events.replied({ id, answers: [counted] });
+  for (const { id } of counts()) threads[0]?.events.onReply({ id, results: [counted] });
   assert.deepEqual(await Promise.all(both), [[counted], [counted]]);
   await clock.advance(29_000);
   assert.equal(walker.isAwake, true);
@@ -60,7 +60,7 @@ test('what does not answer is not even tried, the rest is', async () => {
     request?.trees.map(({ path }) => path),
     ['/a', '/c'],
   );
-  threads[0]?.events.replied({ id: request?.id ?? 0, answers: [counted, { kind: 'gone' }] });
+  threads[0]?.events.onReply({ id: request?.id ?? 0, results: [counted, { kind: 'gone' }] });
   assert.deepEqual(
     (await answer).map(({ kind }) => kind),
     ['counted', 'failed', 'gone'],
@@ -84,7 +84,7 @@ test('who gives up stops his walk only', async () => {
     threads[0]?.sent.filter(({ do: what }) => what === 'stop'),
     [{ do: 'stop', id: one?.id }],
   );
-  threads[0]?.events.replied({ id: two?.id ?? 0, answers: [counted] });
+  threads[0]?.events.onReply({ id: two?.id ?? 0, results: [counted] });
   assert.deepEqual(await second, [counted]);
 });
 
@@ -97,11 +97,11 @@ test('a thread that is held in the kernel is left, and there are never many of t
   }
   assert.equal(threads.length, 2);
   await assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /2 threads are held/);
-  threads[0]?.events.ended(new Error('free again'));
+  threads[0]?.events.onEnd(new Error('free again'));
   const again = walker.usagesOf([{ path: '/a' }], 1_000, signal);
   await clock.advance(0);
   assert.equal(threads.length, 3);
-  threads[2]?.events.ended(new Error('died'));
+  threads[2]?.events.onEnd(new Error('died'));
   await assert.rejects(again, { message: 'died' });
 });
 
@@ -110,10 +110,10 @@ test('one that answers its pings may take as long as it likes', async () => {
   const long = walker.usagesOf([{ path: '/a' }], 900_000, signal);
   for (let minute = 0; minute < 10; minute++) {
     await clock.advance(30_000);
-    threads[0]?.events.replied({ id: 0, answers: [] });
+    threads[0]?.events.onReply({ id: 0, results: [] });
     await clock.advance(30_000);
   }
-  threads[0]?.events.replied({ id: counts()[0]?.id ?? 0, answers: [counted] });
+  threads[0]?.events.onReply({ id: counts()[0]?.id ?? 0, results: [counted] });
   assert.deepEqual(await long, [counted]);
 });
 
@@ -128,7 +128,7 @@ test('a real thread counts real files, tells of their file system, and what is g
   assert.ok(
     found.usage.usedBytes >= 10_000 && (found.space?.capacityBytes ?? 0) > (found.space?.availableBytes ?? 0),
   );
-  assert.deepEqual([found.usage.isWhole, found.quotaBytes], [true, undefined]);
+  assert.deepEqual([found.usage.isComplete, found.quotaBytes], [true, undefined]);
   assert.deepEqual(gone, { kind: 'gone' });
   rmSync(path, { recursive: true });
 });
@@ -140,7 +140,7 @@ test('what is spent beyond the budget is waited for, by all together', async () 
     slept.push(ms);
     nowMs += ms;
   };
-  const budget = new Budget({ monotonicMs: () => nowMs, sleep, perSecond: 1_000, burst: 100 });
+  const budget = new RateLimit({ monotonicMs: () => nowMs, sleep, perSecond: 1_000, burst: 100 });
   for (let round = 0; round < 11; round++) await budget.spend(100);
   assert.equal(nowMs, 1_000);
   assert.equal(slept[0], 0, 'a few are free');

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { abortable } from '../abort.ts';
 import type { Clock, Timer } from '../clock.ts';
 import { asError, KubelingError } from '../errors.ts';
-import type { Tree, TreeAnswer, WalkReply, WalkRequest } from './messages.ts';
+import type { Tree, TreeResult, WalkReply, WalkRequest } from './messages.ts';
 
 /** The part of a thread that is needed here. */
 export interface WalkThread {
@@ -12,8 +12,8 @@ export interface WalkThread {
 }
 
 export interface WalkThreadEvents {
-  readonly replied: (reply: WalkReply) => void;
-  readonly ended: (error: Error) => void;
+  readonly onReply: (reply: WalkReply) => void;
+  readonly onEnd: (error: Error) => void;
 }
 
 export interface DiskWalkerDeps {
@@ -29,20 +29,20 @@ export interface DirectoryUsages {
    * In the order of the trees. What takes longer than the limit is counted as far as it got. Rejects when the thread that
    * counts dies or does not answer.
    */
-  usagesOf(trees: readonly Tree[], limitMs: number, signal: AbortSignal): Promise<readonly TreeAnswer[]>;
+  usagesOf(trees: readonly Tree[], limitMs: number, signal: AbortSignal): Promise<readonly TreeResult[]>;
 }
 
 interface Waiting {
-  readonly resolve: (answers: readonly TreeAnswer[]) => void;
+  readonly resolve: (answers: readonly TreeResult[]) => void;
   readonly reject: (error: Error) => void;
 }
 
 /** The thread ends when nobody has asked for so long: it costs some memory to keep and some time to start. */
 const idleMs = 30_000;
 /** One that has not said anything for so long is held in the kernel: between two files it always answers. */
-const silentMs = 60_000;
+const unresponsiveMs = 60_000;
 /** Threads that are held in the kernel are left there, but not any number of them. */
-const mostLost = 2;
+const maxLost = 2;
 
 /** One thread for all, which is there while it is needed. */
 export class DiskWalker implements DirectoryUsages, Disposable {
@@ -51,7 +51,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
   #thread: WalkThread | undefined;
   #idle: Timer | undefined;
   #watched: Timer | undefined;
-  #isHeard = false;
+  #hasReplied = false;
   #lastId = 0;
   readonly #lost = new Set<WalkThread>();
 
@@ -68,20 +68,20 @@ export class DiskWalker implements DirectoryUsages, Disposable {
     trees: readonly Tree[],
     limitMs: number,
     signal: AbortSignal,
-  ): Promise<readonly TreeAnswer[]> {
+  ): Promise<readonly TreeResult[]> {
     const { check } = this.#deps;
     const open = await Promise.all(
       trees.map(({ path }) =>
         check(path, signal).then(
           () => undefined,
-          (error: unknown): TreeAnswer => ({ kind: 'failed', message: asError(error).message }),
+          (error: unknown): TreeResult => ({ kind: 'failed', message: asError(error).message }),
         ),
       ),
     );
     signal.throwIfAborted();
     const rest = trees.filter((_tree, index) => open[index] === undefined);
     if (rest.length === 0) return open.filter((answer) => answer !== undefined);
-    const answers = [...(await this.#ask(rest, limitMs, signal))];
+    const answers = [...(await this.#request(rest, limitMs, signal))];
     return open.map((answer) => answer ?? answers.shift() ?? { kind: 'gone' });
   }
 
@@ -89,10 +89,14 @@ export class DiskWalker implements DirectoryUsages, Disposable {
     this.#end(new KubelingError('FILE_READ', 'Cannot count files as nobody does so any more'));
   }
 
-  async #ask(trees: readonly Tree[], limitMs: number, signal: AbortSignal): Promise<readonly TreeAnswer[]> {
+  async #request(
+    trees: readonly Tree[],
+    limitMs: number,
+    signal: AbortSignal,
+  ): Promise<readonly TreeResult[]> {
     const thread = this.#awake();
     const id = ++this.#lastId;
-    const answer = new Promise<readonly TreeAnswer[]>((resolve, reject) =>
+    const answer = new Promise<readonly TreeResult[]>((resolve, reject) =>
       this.#waiting.set(id, { resolve, reject }),
     );
     thread.send({ do: 'count', id, trees, limitMs });
@@ -111,10 +115,10 @@ export class DiskWalker implements DirectoryUsages, Disposable {
   #watch(thread: WalkThread): void {
     if (this.#watched !== undefined) return;
     thread.send({ do: 'ping' });
-    this.#watched = this.#deps.clock.timer(silentMs, () => {
+    this.#watched = this.#deps.clock.timer(unresponsiveMs, () => {
       this.#watched = undefined;
-      if (this.#isHeard) {
-        this.#isHeard = false;
+      if (this.#hasReplied) {
+        this.#hasReplied = false;
         if (this.#waiting.size > 0) this.#watch(thread);
         return;
       }
@@ -127,16 +131,16 @@ export class DiskWalker implements DirectoryUsages, Disposable {
     this.#idle?.cancel();
     if (this.#thread !== undefined) return this.#thread;
     const { size: lost } = this.#lost;
-    if (lost >= mostLost)
+    if (lost >= maxLost)
       throw new KubelingError('FILE_READ', `Cannot count files as ${lost} threads are held by disks`);
     const { start = startThread } = this.#deps;
     const thread = start({
-      replied: ({ id, answers }) => {
-        this.#isHeard = true;
-        this.#waiting.get(id)?.resolve(answers);
+      onReply: ({ id, results }) => {
+        this.#hasReplied = true;
+        this.#waiting.get(id)?.resolve(results);
         this.#waiting.delete(id);
       },
-      ended: (error) => {
+      onEnd: (error) => {
         // One that was lost has come out of the kernel after all.
         this.#lost.delete(thread);
         if (this.#thread === thread) this.#end(error);
@@ -156,7 +160,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
     this.#idle?.cancel();
     this.#watched?.cancel();
     this.#watched = undefined;
-    this.#isHeard = false;
+    this.#hasReplied = false;
     const thread = this.#thread;
     this.#thread = undefined;
     for (const { reject } of this.#waiting.values()) reject(error);
@@ -168,7 +172,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
 /** What it remembers of a tree is bounded; small spaces are collected often and quickly. */
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 };
 
-function startThread({ replied, ended }: WalkThreadEvents): WalkThread {
+function startThread({ onReply, onEnd }: WalkThreadEvents): WalkThread {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
     workerData: 'disk-walk',
     name: 'disk-walk',
@@ -178,9 +182,9 @@ function startThread({ replied, ended }: WalkThreadEvents): WalkThread {
   });
   // Nobody waits for it to end the process.
   worker.unref();
-  worker.on('message', (text: string) => replied(JSON.parse(text) as WalkReply));
-  worker.on('error', ended);
-  worker.on('exit', (code) => ended(new Error(`the thread that counts files ended with code ${code}`)));
+  worker.on('message', (text: string) => onReply(JSON.parse(text) as WalkReply));
+  worker.on('error', onEnd);
+  worker.on('exit', (code) => onEnd(new Error(`the thread that counts files ended with code ${code}`)));
   return {
     send: (request) => worker.postMessage(request),
     end: () => void worker.terminate(),

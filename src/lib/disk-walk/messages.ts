@@ -7,7 +7,7 @@ export interface FileCount {
 
 export interface TreeUsage extends FileCount {
   /** Whether all of it was counted. Otherwise there is at least so much: it took too long, or could not be read. */
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
   /** By directory right below the tree's own, where asked for; what lies beside them is under the empty name. */
   readonly parts?: Readonly<Record<string, FileCount>> | undefined;
 }
@@ -28,7 +28,7 @@ export interface Tree {
   readonly space?: 'unwanted' | undefined;
 }
 
-export type TreeAnswer =
+export type TreeResult =
   | {
       readonly kind: 'counted';
       readonly usage: TreeUsage;
@@ -49,5 +49,5 @@ export type WalkRequest =
 export interface WalkReply {
   /** 0 for a ping. */
   readonly id: number;
-  readonly answers: readonly TreeAnswer[];
+  readonly results: readonly TreeResult[];
 }

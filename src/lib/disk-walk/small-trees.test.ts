@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { MountPoints } from './mount-points.ts';
-import { FewFiles } from './small-trees.ts';
+import { SmallTreeCounter } from './small-trees.ts';
 import { walkTree } from './walk.ts';
 
 function logs() {
@@ -37,11 +37,11 @@ const mounted =
 const nothing = mounted('/', '/proc');
 const later = Date.now() + 60_000;
 /** By one to whom all was changed long ago, and who may thus remember what is where. */
-const remembering = () => new FewFiles(() => later);
+const remembering = () => new SmallTreeCounter(() => later);
 
 test('it comes to the same as a walk', async () => {
   using at = logs();
-  const found = new FewFiles(Date.now).count(tree(at.path), nothing);
+  const found = new SmallTreeCounter(Date.now).count(tree(at.path), nothing);
   assert.deepEqual(found, await walkTree(tree(at.path), around));
   assert.ok(typeof found === 'object');
   assert.equal(found.parts?.['main']?.inodesUsed, 2);
@@ -50,7 +50,7 @@ test('it comes to the same as a walk', async () => {
 test('so does a file', async () => {
   using at = logs();
   for (const what of [{ path: join(at.path, 'beside') }, tree(join(at.path, 'side/last'))])
-    assert.deepEqual(new FewFiles(Date.now).count(what, nothing), await walkTree(what, around));
+    assert.deepEqual(new SmallTreeCounter(Date.now).count(what, nothing), await walkTree(what, around));
 });
 
 /** File systems tell times in steps. */
@@ -110,7 +110,7 @@ test('what is mounted over a directory that is remembered is not counted', { ski
 
 test('what has just been changed is listed again', async () => {
   using at = logs();
-  const files = new FewFiles(Date.now);
+  const files = new SmallTreeCounter(Date.now);
   for (let file = 0; file < 20; file++) {
     writeFileSync(join(at.path, 'main', String(file)), '');
     assert.deepEqual(files.count(tree(at.path), nothing), await walkTree(tree(at.path), around));

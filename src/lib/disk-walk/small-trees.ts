@@ -13,8 +13,8 @@ interface Directory {
   readonly files: string[];
 }
 
-const most = 64;
-const mostTrees = 512;
+const maxEntries = 64;
+const maxTrees = 512;
 const blockBytes = 512;
 const noText = '\ufffd';
 /** File systems tell times in steps: of what has just been changed nobody knows whether it was changed again. */
@@ -26,7 +26,7 @@ class NotSimple extends Error {}
  * A directory with a few plain files in it and in directories right below, as those of logs are, by its parts; or a file
  * alone: with fewer calls than a walk. What is in a directory is listed again only when it has changed.
  */
-export class FewFiles {
+export class SmallTreeCounter {
   readonly #nowMs: () => number;
   readonly #listed = new Map<string, readonly Directory[]>();
 
@@ -44,13 +44,13 @@ export class FewFiles {
     if (!root.isDirectory()) return usageOf(new Map([['', countOf(root)]]), parts);
     if (parts === undefined) return undefined;
     try {
-      return usageOf(this.#known(path, root) ?? this.#listAndCount(path, root, mounts()), parts);
+      return usageOf(this.#recount(path, root) ?? this.#listAndCount(path, root, mounts()), parts);
     } catch {
       return undefined;
     }
   }
 
-  #known(path: string, root: Stats): ReadonlyMap<string, FileCount> | undefined {
+  #recount(path: string, root: Stats): ReadonlyMap<string, FileCount> | undefined {
     const listed = this.#listed.get(path);
     return listed === undefined ? undefined : countAll(listed, root);
   }
@@ -61,7 +61,7 @@ export class FewFiles {
     const nowMs = this.#nowMs();
     const list = listAll(path, root);
     if (list.every(({ changedMs }) => nowMs - changedMs > settledMs)) {
-      if (this.#listed.size >= mostTrees) this.#listed.clear();
+      if (this.#listed.size >= maxTrees) this.#listed.clear();
       this.#listed.set(path, list);
     }
     const counts = countAll(list, root);
@@ -74,10 +74,10 @@ export class FewFiles {
 function countAll(directories: readonly Directory[], root: Stats): ReadonlyMap<string, Counted> | undefined {
   const counts = new Map<string, Counted>();
   for (const directory of directories) {
-    const facts = directory.part === '' ? root : look(directory.path, root);
+    const facts = directory.part === '' ? root : statEntry(directory.path, root);
     if (facts?.ctimeMs !== directory.changedMs || facts.ino !== directory.ino) return undefined;
     const count = countOf(facts);
-    for (const file of directory.files) addFile(count, look(file, root));
+    for (const file of directory.files) addFile(count, statEntry(file, root));
     counts.set(directory.part, count);
   }
   return counts;
@@ -93,7 +93,7 @@ function addFile(count: Counted, facts: Stats | undefined): void {
 function listAll(path: string, root: Stats): readonly Directory[] {
   const own: Directory = { path, part: '', ino: root.ino, changedMs: root.ctimeMs, files: [] };
   const all = [own];
-  let left = most;
+  let left = maxEntries;
   const namesIn = (directory: string) => {
     const names = readdirSync(directory);
     left -= names.length;
@@ -102,7 +102,7 @@ function listAll(path: string, root: Stats): readonly Directory[] {
   };
   for (const name of namesIn(path)) {
     const at = `${path}/${name}`;
-    const facts = look(at, root);
+    const facts = statEntry(at, root);
     if (facts?.isDirectory() !== true) own.files.push(at);
     else {
       const files = namesIn(at).map((inner) => `${at}/${inner}`);
@@ -112,7 +112,7 @@ function listAll(path: string, root: Stats): readonly Directory[] {
   return all;
 }
 
-function look(path: string, root: Stats): Stats | undefined {
+function statEntry(path: string, root: Stats): Stats | undefined {
   const facts = lstatSync(path, { throwIfNoEntry: false });
   if (facts !== undefined && facts.dev !== root.dev) throw new NotSimple();
   return facts;
@@ -136,7 +136,7 @@ function usageOf(counts: ReadonlyMap<string, FileCount>, parts: Tree['parts']): 
   return {
     usedBytes,
     inodesUsed,
-    isWhole: true,
+    isComplete: true,
     parts: parts === undefined ? undefined : Object.fromEntries(counts),
   };
 }

@@ -2,21 +2,21 @@ import { readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { parseMountinfo } from '../mountinfo.ts';
-import type { Tree, TreeAnswer, WalkReply, WalkRequest } from './messages.ts';
+import type { Tree, TreeResult, WalkReply, WalkRequest } from './messages.ts';
 import { MountPoints } from './mount-points.ts';
-import { FewFiles } from './small-trees.ts';
+import { SmallTreeCounter } from './small-trees.ts';
 import { spaceAndQuota } from './space.ts';
 import { walkTree } from './walk.ts';
 
 const perSecond = 10_000;
 const burst = 4_000;
 /** Behind everything else of the machine. */
-const lowest = 19;
-const mountsForMs = 1_000;
-const shortMs = 30_000;
-const looksBetweenRests = 256;
+const lowestPriority = 19;
+const mountsMaxAgeMs = 1_000;
+const fastLimitMs = 30_000;
+const entriesPerRest = 256;
 /** Each may hold some memory. */
-const mostLong = 4;
+const maxSlowRequests = 4;
 
 type CountRequest = Extract<WalkRequest, { readonly do: 'count' }>;
 
@@ -27,30 +27,30 @@ type CountRequest = Extract<WalkRequest, { readonly do: 'count' }>;
 export function serveWalks(port: MessagePort): void {
   const monotonicMs = () => performance.now();
   const sleep = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
-  const budget = new Budget({ monotonicMs, sleep, perSecond, burst });
-  const mountPoints = mountPointsNow(monotonicMs);
-  const fewFiles = new FewFiles(() => Date.now());
-  const asked = new Set<number>();
+  const rateLimit = new RateLimit({ monotonicMs, sleep, perSecond, burst });
+  const mountPoints = mountPointsCache(monotonicMs);
+  const fewFiles = new SmallTreeCounter(() => Date.now());
+  const known = new Set<number>();
   const stopped = new Set<number>();
   const waiting: CountRequest[] = [];
-  const under = new Set<number>();
+  const running = new Set<number>();
   /** Not spent yet. */
-  let looks = 0;
+  let unspent = 0;
 
   /** As text: many small objects would cost more. */
   const reply = (told: WalkReply) => port.postMessage(JSON.stringify(told));
 
-  async function count(tree: Tree, id: number, endMs: number): Promise<TreeAnswer> {
+  async function count(tree: Tree, id: number, endMs: number): Promise<TreeResult> {
     try {
       const found = tree.space === 'unwanted' ? {} : spaceAndQuota(tree.path);
       const few = fewFiles.count(tree, mountPoints);
       if (few === 'gone') return { kind: few };
       if (few !== undefined) {
-        looks += few.inodesUsed;
+        unspent += few.inodesUsed;
         return { kind: 'counted', ...found, usage: few };
       }
       const rest = async (number: number) => {
-        await budget.spend(number);
+        await rateLimit.spend(number);
         return stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'go-on';
       };
       return {
@@ -66,32 +66,32 @@ export function serveWalks(port: MessagePort): void {
 
   async function answer({ id, trees, limitMs }: CountRequest): Promise<void> {
     const endMs = monotonicMs() + limitMs;
-    const answers: TreeAnswer[] = [];
+    const answers: TreeResult[] = [];
     for (const tree of trees) {
       answers.push(await count(tree, id, endMs));
-      if (looks <= looksBetweenRests) continue;
-      const spent = looks;
-      looks = 0;
-      await budget.spend(spent);
+      if (unspent <= entriesPerRest) continue;
+      const spent = unspent;
+      unspent = 0;
+      await rateLimit.spend(spent);
     }
-    for (const ids of [asked, under, stopped]) ids.delete(id);
-    reply({ id, answers });
+    for (const ids of [known, running, stopped]) ids.delete(id);
+    reply({ id, results: answers });
     next();
   }
 
   /** Those that may take long wait for each other, and nobody for them. */
   function next(): void {
-    const request = under.size < mostLong ? waiting.shift() : undefined;
+    const request = running.size < maxSlowRequests ? waiting.shift() : undefined;
     if (request === undefined) return;
-    under.add(request.id);
+    running.add(request.id);
     void answer(request);
   }
 
   port.on('message', (request: WalkRequest) => {
-    if (request.do === 'ping') return reply({ id: 0, answers: [] });
-    if (request.do === 'stop') return void (asked.has(request.id) && stopped.add(request.id));
-    asked.add(request.id);
-    if (request.limitMs <= shortMs) void answer(request);
+    if (request.do === 'ping') return reply({ id: 0, results: [] });
+    if (request.do === 'stop') return void (known.has(request.id) && stopped.add(request.id));
+    known.add(request.id);
+    if (request.limitMs <= fastLimitMs) void answer(request);
     else {
       waiting.push(request);
       next();
@@ -99,11 +99,11 @@ export function serveWalks(port: MessagePort): void {
   });
 }
 
-function mountPointsNow(monotonicMs: () => number): () => MountPoints {
+function mountPointsCache(monotonicMs: () => number): () => MountPoints {
   let last: { readonly atMs: number; readonly text: string; readonly points: MountPoints } | undefined;
   return () => {
     const atMs = monotonicMs();
-    if (last !== undefined && atMs - last.atMs < mountsForMs) return last.points;
+    if (last !== undefined && atMs - last.atMs < mountsMaxAgeMs) return last.points;
     const text = readFileSync('/proc/self/mountinfo', 'utf8');
     const points =
       last?.text === text
@@ -114,7 +114,7 @@ function mountPointsNow(monotonicMs: () => number): () => MountPoints {
   };
 }
 
-export interface BudgetDeps {
+export interface RateLimitDeps {
   readonly monotonicMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
   /** Looks at files a second. */
@@ -124,12 +124,12 @@ export interface BudgetDeps {
 }
 
 /** Keeps those who share it to so much a second, all of them together. */
-export class Budget {
-  readonly #deps: BudgetDeps;
+export class RateLimit {
+  readonly #deps: RateLimitDeps;
   #left: number;
   #atMs: number;
 
-  constructor(deps: BudgetDeps) {
+  constructor(deps: RateLimitDeps) {
     this.#deps = deps;
     this.#left = deps.burst;
     this.#atMs = deps.monotonicMs();
@@ -149,7 +149,7 @@ export class Budget {
 if (parentPort !== null && workerData === 'disk-walk') {
   try {
     // Of this thread alone, as Linux has it.
-    setPriority(lowest);
+    setPriority(lowestPriority);
   } catch {
     // Not to be had: it walks all the same.
   }

@@ -14,9 +14,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type WalkAround, walkTree } from './walk.ts';
+import { type WalkContext, walkTree } from './walk.ts';
 
-const around: WalkAround = { mountPoints: () => [], rest: async () => 'go-on' };
+const around: WalkContext = { mountPoints: () => [], rest: async () => 'go-on' };
 
 function directory(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'klg-walk-'));
@@ -32,8 +32,8 @@ function counted(path: string) {
 }
 
 async function count(path: string) {
-  const { usedBytes, inodesUsed, isWhole } = await walkTree({ path }, around);
-  assert.equal(isWhole, true);
+  const { usedBytes, inodesUsed, isComplete } = await walkTree({ path }, around);
+  assert.equal(isComplete, true);
   return { usedBytes, inodesUsed };
 }
 
@@ -130,7 +130,7 @@ test('told to stop it says how far it came', async () => {
       },
     },
   );
-  assert.equal(usage.isWhole, false);
+  assert.equal(usage.isComplete, false);
   assert.equal(
     usage.inodesUsed,
     looks.reduce((sum, each) => sum + each, 1),
@@ -146,7 +146,7 @@ test('where something is mounted nothing is touched', async () => {
     { path: at.path },
     { ...around, mountPoints: () => ['/', join(at.path, 'a/mounted')] },
   );
-  assert.deepEqual([usage.inodesUsed, usage.isWhole], [2, true]);
+  assert.deepEqual([usage.inodesUsed, usage.isComplete], [2, true]);
 });
 
 test('parts are told by directory, what lies beside them under the empty name', async () => {
@@ -181,8 +181,8 @@ test('a file counts as itself', async () => {
   using at = directory();
   const path = join(at.path, 'file');
   writeFileSync(path, Buffer.alloc(10_000, 1));
-  const { usedBytes, inodesUsed, isWhole } = await walkTree({ path }, around);
-  assert.deepEqual([usedBytes, inodesUsed, isWhole], [counted(path).usedBytes, 1, true]);
+  const { usedBytes, inodesUsed, isComplete } = await walkTree({ path }, around);
+  assert.deepEqual([usedBytes, inodesUsed, isComplete], [counted(path).usedBytes, 1, true]);
 });
 
 test('there must be something', async () => {

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import type { FileCount, Tree, TreeUsage } from './messages.ts';
 
-export interface WalkAround {
+export interface WalkContext {
   /** Where something is mounted now. May be a second old. */
   readonly mountPoints: () => readonly string[];
   /** Told after every few looks how many there were; resolves when there may be more. */
@@ -31,8 +31,8 @@ interface Level {
 /** Names as they come, byte for byte: not all of them are text. */
 const bytes = 'latin1';
 const blockBytes = 512;
-const itself = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-const looksBetweenRests = 256;
+const ownPart = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const visitsPerRest = 256;
 /** What is remembered at most, so that no tree takes more memory than others. */
 const limits = { names: 200_000, namesOfOne: 4_096, largeDirectories: 64, links: 100_000 };
 
@@ -42,13 +42,13 @@ const limits = { names: 200_000, namesOfOne: 4_096, largeDirectories: 64, links:
  * way is found by handles, so that no depth is too deep. A file counts as itself.
  * Rejects when there is nothing.
  */
-export async function walkTree(tree: Tree, around: WalkAround): Promise<TreeUsage> {
+export async function walkTree(tree: Tree, around: WalkContext): Promise<TreeUsage> {
   const walk = new TreeWalk(tree, around);
   return await walk.run();
 }
 
 class TreeWalk {
-  readonly #around: WalkAround;
+  readonly #context: WalkContext;
   readonly #root: string;
   readonly #isSplit: boolean;
   readonly #levels: Level[] = [];
@@ -61,13 +61,13 @@ class TreeWalk {
   #place = -1;
   #device = 0;
   #held = 0;
-  #looks = 0;
-  #isWhole = true;
+  #visited = 0;
+  #isComplete = true;
 
-  constructor({ path, parts }: Tree, around: WalkAround) {
+  constructor({ path, parts }: Tree, around: WalkContext) {
     this.#root = path;
     this.#isSplit = parts !== undefined;
-    this.#around = around;
+    this.#context = around;
   }
 
   async run(): Promise<TreeUsage> {
@@ -77,7 +77,7 @@ class TreeWalk {
       this.#add(root);
       return this.#usage();
     }
-    this.#place = openSync(this.#root, itself);
+    this.#place = openSync(this.#root, ownPart);
     try {
       const facts = fstatSync(this.#place);
       this.#device = facts.dev;
@@ -110,7 +110,7 @@ class TreeWalk {
     this.#levels.push(level);
     this.#add(facts);
     this.#trying(() => {
-      level.entries = opendirSync(handle(this.#place), { encoding: bytes, bufferSize: looksBetweenRests });
+      level.entries = opendirSync(handle(this.#place), { encoding: bytes, bufferSize: visitsPerRest });
     });
   }
 
@@ -125,21 +125,21 @@ class TreeWalk {
         return 'go-on';
       }
       if (mounted?.has(entry.name) !== true) {
-        if (entry.isDirectory()) this.#note(level, entry.name);
-        else this.#look(level, entry.name);
+        if (entry.isDirectory()) this.#remember(level, entry.name);
+        else this.#visit(level, entry.name);
       }
-      if (++this.#looks >= looksBetweenRests && (await this.#rest()) === 'stop') return 'stop';
+      if (++this.#visited >= visitsPerRest && (await this.#rest()) === 'stop') return 'stop';
       if (level.names.length >= limits.namesOfOne) break;
     }
     const large = this.#levels.filter(({ entries }) => entries !== undefined);
     if (large.length > limits.largeDirectories || this.#held > limits.names) {
-      this.#isWhole = false;
+      this.#isComplete = false;
       this.#close(level);
     }
     return 'go-on';
   }
 
-  #note(level: Level, name: string): void {
+  #remember(level: Level, name: string): void {
     level.names.push(name);
     this.#held++;
   }
@@ -149,19 +149,19 @@ class TreeWalk {
     level.entries = undefined;
   }
 
-  #look(level: Level, name: string): void {
+  #visit(level: Level, name: string): void {
     this.#trying(() => {
       const facts = lstatSync(this.#inside(name), { throwIfNoEntry: false });
       // Not every file system says what is a directory when it is listed.
-      if (facts?.isDirectory() === true) this.#note(level, name);
+      if (facts?.isDirectory() === true) this.#remember(level, name);
       else if (facts?.dev === this.#device) this.#add(facts);
     });
   }
 
   #descend(level: Level, name: string): void {
     if (this.#mountedIn(level.path)?.has(name) === true) return;
-    this.#looks++;
-    const below = this.#trying(() => openSync(this.#inside(name), itself));
+    this.#visited++;
+    const below = this.#trying(() => openSync(this.#inside(name), ownPart));
     if (below === undefined) return;
     const facts = this.#trying(() => fstatSync(below));
     if (facts?.dev !== this.#device) {
@@ -178,13 +178,13 @@ class TreeWalk {
     this.#levels.pop();
     const level = this.#levels.at(-1);
     if (level === undefined) return 'there';
-    const above = this.#trying(() => openSync(`${handle(this.#place)}/..`, itself));
+    const above = this.#trying(() => openSync(`${handle(this.#place)}/..`, ownPart));
     const isThere = above !== undefined && fstatSync(above).ino === level.ino;
     if (above !== undefined) {
       closeSync(this.#place);
       this.#place = above;
     }
-    if (!isThere) this.#isWhole = false;
+    if (!isThere) this.#isComplete = false;
     return isThere ? 'there' : 'lost';
   }
 
@@ -208,15 +208,15 @@ class TreeWalk {
   }
 
   async #rest(): Promise<'go-on' | 'stop'> {
-    const answer = await this.#around.rest(this.#looks);
-    this.#looks = 0;
-    if (answer === 'stop') this.#isWhole = false;
+    const answer = await this.#context.rest(this.#visited);
+    this.#visited = 0;
+    if (answer === 'stop') this.#isComplete = false;
     return answer;
   }
 
   /** The names in a directory where something is mounted. */
   #mountedIn(path: string): ReadonlySet<string> | undefined {
-    const points = this.#around.mountPoints();
+    const points = this.#context.mountPoints();
     if (points !== this.#points) {
       this.#points = points;
       const [{ path: root } = { path: '' }] = this.#levels;
@@ -239,18 +239,18 @@ class TreeWalk {
     try {
       return act();
     } catch (error) {
-      if (!goneErrors.has((error as NodeJS.ErrnoException).code ?? '')) this.#isWhole = false;
+      if (!goneErrors.has((error as NodeJS.ErrnoException).code ?? '')) this.#isComplete = false;
       return undefined;
     }
   }
 
   #usage(): TreeUsage {
-    const all = [...this.#counts].map(([name, count]) => [name, whole(count)] as const);
+    const all = [...this.#counts].map(([name, count]) => [name, countOf(count)] as const);
     const sum = (of: (count: FileCount) => number) => all.reduce((total, [, count]) => total + of(count), 0);
     return {
       usedBytes: sum(({ usedBytes }) => usedBytes),
       inodesUsed: sum(({ inodesUsed }) => inodesUsed),
-      isWhole: this.#isWhole,
+      isComplete: this.#isComplete,
       parts: this.#isSplit ? Object.fromEntries(all) : undefined,
     };
   }
@@ -267,6 +267,6 @@ function splitName(path: string): readonly [directory: string, name: string] {
   return [path.slice(0, slash), path.slice(slash + 1)];
 }
 
-function whole({ usedBytes, inodesUsed }: FileCount): FileCount {
+function countOf({ usedBytes, inodesUsed }: FileCount): FileCount {
   return { usedBytes: Math.round(usedBytes), inodesUsed: Math.round(inodesUsed) };
 }

@@ -63,7 +63,7 @@ export class BufferedLogSink implements LogSink {
       return;
     }
     this.#closeGap();
-    this.#keep(line);
+    this.#buffer(line);
     this.#writing ??= this.#writeAll();
   }
 
@@ -85,11 +85,11 @@ export class BufferedLogSink implements LogSink {
   }
 
   #closeGap(): void {
-    if (this.#gap > 0 && this.#gapLine !== undefined) this.#keep(this.#gapLine(this.#gap));
+    if (this.#gap > 0 && this.#gapLine !== undefined) this.#buffer(this.#gapLine(this.#gap));
     this.#gap = 0;
   }
 
-  #keep(line: string): void {
+  #buffer(line: string): void {
     this.#lines.push(`${line}\n`);
     this.#buffered += line.length + 1;
   }

@@ -34,13 +34,13 @@ const letters = { info: 'I', warning: 'W', error: 'E' } as const;
 function formatText(pid: number, record: LogRecord): string {
   const { caller, severity, time } = record;
   const head = `${letters[severity]}${localTime(time)} ${String(pid).padStart(7)} ${lastParts(caller.path, 1)}:${caller.line}]`;
-  const pairs = Object.entries({ ...record.error, ...besides(record.error ?? {}, record.fields) });
+  const pairs = Object.entries({ ...record.error, ...withoutClashes(record.error ?? {}, record.fields) });
   const shown = pairs.map(([key, value]) => `${textKey(key)}=${textValue(value)}`);
   return [head, quote(record.message), ...shown].join(' ');
 }
 
 /** Fields that would pass themselves off as the record's own get an underscore. */
-function besides(own: object, fields: PlainFields): PlainFields {
+function withoutClashes(own: object, fields: PlainFields): PlainFields {
   const entries = Object.entries(fields);
   return Object.fromEntries(
     entries.map(([key, value]) => [Object.hasOwn(own, key) ? `${key}_` : key, value]),
@@ -100,7 +100,7 @@ function formatJson(record: LogRecord): string {
     ...(error ?? (severity === 'error' ? { err: null } : { v: record.level })),
     ...(severity === 'warning' ? { severity } : {}),
   };
-  return safeJson({ ...own, ...besides(own, record.fields) });
+  return safeJson({ ...own, ...withoutClashes(own, record.fields) });
 }
 
 /** JSON that is also harmless on a terminal: such characters occur inside strings only, where an escape means the same. */

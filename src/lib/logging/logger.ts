@@ -37,12 +37,12 @@ export interface LoggerOptions {
 
 export function createLogger(options: LoggerOptions): Logger {
   const pid = options.pid ?? process.pid;
-  const repeats = new Repeats();
+  const repeats = new RepeatFilter();
   const take = (record: LogRecord) => {
     const told = repeats.pass(record, options.clock.monotonicMs());
     if (told !== undefined) options.sink.write(formatRecord(options.format, pid, told));
   };
-  return new RecordLogger({ clock: options.clock, verbosity: options.verbosity, take }, {});
+  return new RecordLogger({ clock: options.clock, verbosity: options.verbosity, deliver: take }, {});
 }
 
 export interface CollectedLogs {
@@ -54,7 +54,7 @@ export interface CollectedLogs {
 export function collectLogs(clock: Clock, verbosity: Verbosity = new Verbosity(10)): CollectedLogs {
   const records = new Ring<LogRecord>(10_000);
   return {
-    logger: new RecordLogger({ clock, verbosity, take: (record) => records.push(record) }, {}),
+    logger: new RecordLogger({ clock, verbosity, deliver: (record) => records.push(record) }, {}),
     records,
   };
 }
@@ -62,7 +62,7 @@ export function collectLogs(clock: Clock, verbosity: Verbosity = new Verbosity(1
 interface Destination {
   readonly clock: Clock;
   readonly verbosity: Verbosity;
-  readonly take: (record: LogRecord) => void;
+  readonly deliver: (record: LogRecord) => void;
 }
 
 class RecordLogger implements Logger {
@@ -98,9 +98,9 @@ class RecordLogger implements Logger {
     return new RecordLogger(this.#to, { ...this.#bound, ...plainFields(fields) });
   }
 
-  #write(line: Line): void {
+  #write(line: UnstampedRecord): void {
     try {
-      this.#to.take({
+      this.#to.deliver({
         severity: line.severity,
         level: line.level,
         time: this.#to.clock.now(),
@@ -115,7 +115,7 @@ class RecordLogger implements Logger {
   }
 }
 
-interface Line {
+interface UnstampedRecord {
   readonly severity: Severity;
   readonly level: number;
   readonly message: string;
@@ -153,38 +153,41 @@ export function callerAt(depth: number): Caller {
   return site === undefined ? unknownCaller : { path: site.scriptName, line: site.lineNumber };
 }
 
-interface Seen {
+interface SeenRecord {
   readonly count: number;
   readonly lastMs: number;
-  readonly toldMs: number;
+  readonly loggedMs: number;
 }
 
 /** So many are told one by one. */
-const toldEach = 8;
+const logEveryNth = 8;
 /** One that goes on is told as often as this at least. */
-const longestMs = 10 * 60_000;
+const maxQuietMs = 10 * 60_000;
 /** One that was not said for so long is a new one. */
-const forgottenMs = 5 * 60_000;
-const mostKept = 512;
+const forgetAfterMs = 5 * 60_000;
+const maxRemembered = 512;
 
 /**
  * Whoever tries again and again complains as often, and buries what others say. The first complaints pass; of those that
  * are the same to the last letter only some do, ever fewer, and say how many there were.
  */
-export class Repeats {
-  readonly #seen = new LruMap<string, Seen>({ capacity: mostKept });
+export class RepeatFilter {
+  readonly #seen = new LruMap<string, SeenRecord>({ capacity: maxRemembered });
 
   /** The record as it is to be told; undefined when it is not. */
   pass(record: LogRecord, nowMs: number): LogRecord | undefined {
     if (record.severity === 'info') return record;
     const key = JSON.stringify([record.severity, record.message, record.error, record.fields]);
     const before = this.#seen.get(key);
-    const isNew = before === undefined || nowMs - before.lastMs >= forgottenMs;
+    const isNew = before === undefined || nowMs - before.lastMs >= forgetAfterMs;
     const count = isNew ? 1 : before.count + 1;
     const isTold =
-      isNew || count <= toldEach || Number.isInteger(Math.log2(count)) || nowMs - before.toldMs >= longestMs;
-    this.#seen.set(key, { count, lastMs: nowMs, toldMs: isTold ? nowMs : before.toldMs });
+      isNew ||
+      count <= logEveryNth ||
+      Number.isInteger(Math.log2(count)) ||
+      nowMs - before.loggedMs >= maxQuietMs;
+    this.#seen.set(key, { count, lastMs: nowMs, loggedMs: isTold ? nowMs : before.loggedMs });
     if (!isTold) return undefined;
-    return count <= toldEach ? record : { ...record, fields: { ...record.fields, times: count } };
+    return count <= logEveryNth ? record : { ...record, fields: { ...record.fields, times: count } };
   }
 }

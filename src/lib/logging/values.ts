@@ -84,13 +84,13 @@ function plainInside(value: object, walk: Walk): Plain {
   if (value instanceof URL) return walkedText(value.href, walk);
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`;
   if (value instanceof Promise) return '<promise>';
-  if (value instanceof Map) return plainRecord(Object.fromEntries(firstOf(value)), walk);
-  if (value instanceof Set) return plainList([...firstOf(value)], value.size, walk);
+  if (value instanceof Map) return plainRecord(Object.fromEntries(firstItems(value)), walk);
+  if (value instanceof Set) return plainList([...firstItems(value)], value.size, walk);
   if (Array.isArray(value)) return plainList(value.slice(0, maxItems), value.length, walk);
   return plainRecord(value as LogFields, walk);
 }
 
-function firstOf<T>(items: Iterable<T>): Iterable<T> {
+function firstItems<T>(items: Iterable<T>): Iterable<T> {
   return Iterator.from(items).take(maxItems);
 }
 
@@ -107,7 +107,7 @@ function plainRecord(record: LogFields, walk: Walk): PlainFields {
   for (const key of keys.slice(0, maxItems)) {
     const value = readable(record, key);
     if (value !== undefined)
-      entries.push([shortKey(key), hides(key) ? concealed(value) : plainValue(value, walk)]);
+      entries.push([shortKey(key), hides(key) ? redactedValue(value) : plainValue(value, walk)]);
   }
   if (keys.length > maxItems) entries.push(['<more>', keys.length - maxItems]);
   // From entries, as a key may be called __proto__.
@@ -138,6 +138,6 @@ function hiddenKeys(record: LogFields): (key: string) => boolean {
 }
 
 /** Whether something is there, or a switch is on, is no secret. */
-function concealed(value: unknown): Plain {
+function redactedValue(value: unknown): Plain {
   return typeof value === 'boolean' || value === null || value === '' ? value : redacted;
 }

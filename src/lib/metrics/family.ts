@@ -33,7 +33,7 @@ export class Family<L extends string, I extends Instrument> {
   readonly head: FamilyHead;
   readonly #names: readonly L[];
   readonly #limits: FamilyLimits;
-  readonly #make: () => I;
+  readonly #create: () => I;
   readonly #series = new Map<string, Series<I>>();
   /** Where measurements beyond the limit go: counted by nobody, harmful to nobody. */
   readonly #overflow: I;
@@ -41,7 +41,7 @@ export class Family<L extends string, I extends Instrument> {
   constructor(head: FamilyHead, names: readonly L[], make: () => I, limits: FamilyLimits) {
     this.head = head;
     this.#names = names;
-    this.#make = make;
+    this.#create = make;
     this.#limits = limits;
     this.#overflow = make();
     // Without labels there is one series, and it is there from the start, at zero.
@@ -82,7 +82,7 @@ export class Family<L extends string, I extends Instrument> {
       this.#limits.onOverflow(this.head.name);
       return this.#overflow;
     }
-    const instrument = this.#make();
+    const instrument = this.#create();
     // Only the known labels, copied: the caller may go on with his object.
     const own = Object.fromEntries(this.#names.map((name) => [name, labels[name]]));
     this.#series.set(key, { labels: own, instrument });

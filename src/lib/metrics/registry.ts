@@ -46,7 +46,7 @@ export interface MetricRegistryOptions {
 }
 
 /** Others come in between when so many have been written. */
-const samplesAtOnce = 1_000;
+const samplesPerTurn = 1_000;
 const overflowName = 'kubeling_metric_series_overflow_total';
 
 /** All metrics of one endpoint. Several may live beside each other; there is no global one. */
@@ -93,7 +93,9 @@ export class MetricRegistry {
 
   /** All metrics in text, sorted by name. Of a name given twice a registered metric counts, else the first collector. */
   async expose(signal: AbortSignal): Promise<string> {
-    const sampled = await Promise.all([...this.#collectors].map((collector) => this.#ask(collector, signal)));
+    const sampled = await Promise.all(
+      [...this.#collectors].map((collector) => this.#collectFrom(collector, signal)),
+    );
     signal.throwIfAborted();
     const texts = new Map<string, string>();
     for (const [name, text] of sampled.flat()) if (!texts.has(name)) texts.set(name, text);
@@ -128,17 +130,17 @@ export class MetricRegistry {
   }
 
   /** The text of each family a collector gives. One that fails half-way gives nothing, and is counted. */
-  async #ask(collector: Collector, signal: AbortSignal): Promise<[string, string][]> {
+  async #collectFrom(collector: Collector, signal: AbortSignal): Promise<[string, string][]> {
     try {
       const texts: [string, string][] = [];
-      let left = samplesAtOnce;
+      let left = samplesPerTurn;
       for (const family of await collector(signal)) {
         const { text, samples } = this.#sampledText(family);
         texts.push([family.name, text]);
         left -= samples;
         if (left > 0) continue;
         await new Promise<void>((resolve) => void setImmediate(resolve));
-        left = samplesAtOnce;
+        left = samplesPerTurn;
       }
       return texts;
     } catch (error) {

@@ -61,7 +61,7 @@ class KeyedLoop {
     try {
       if (!world.hasRoom()) await world.whenRoom(signal);
       const againMs = await this.#options.look(key, signal);
-      this.#backoff.forget(key);
+      this.#backoff.delete(key);
       return againMs;
     } catch (error) {
       if (signal.aborted) return undefined;

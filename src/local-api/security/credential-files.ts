@@ -2,7 +2,7 @@ import { chmod, mkdir } from 'node:fs/promises';
 import {
   errnoOf,
   KubelingError,
-  readFileWithin,
+  readBoundedFile,
   removeLeftoverTemps,
   writeFileAtomic,
 } from '../../lib/index.ts';
@@ -33,7 +33,7 @@ export function realAuthorityFiles(): AuthorityFiles {
     },
     async read(path) {
       try {
-        return await readFileWithin(path, largestFile);
+        return await readBoundedFile(path, largestFile);
       } catch (cause) {
         if (errnoOf(cause) === 'ENOENT') return undefined;
         throw new KubelingError('FILE_READ', `Cannot read ${path}`, { cause, details: { path } });

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import {
   abortable,
   type Clock,
-  cancelled,
+  cancelledError,
   KubelingError,
   LinkedController,
   type Timer,
@@ -41,7 +41,7 @@ export async function serveWebSocket(
   using idle = new IdleTimer(clock, idleMs, () =>
     session.abort(new KubelingError('DEADLINE_EXCEEDED', `Nothing was said for ${idleMs} ms`)),
   );
-  const gone = () => session.abort(cancelled('The client is gone'));
+  const gone = () => session.abort(cancelledError('The client is gone'));
   socket.once('close', gone);
   const connection = new WebSocketConnection(socket, head);
   using _pings = every(clock, pingEveryMs, () => connection.ping());
@@ -54,7 +54,7 @@ export async function serveWebSocket(
     if (!session.signal.aborted) throw error;
   } finally {
     socket.off('close', gone);
-    session.abort(cancelled('The session is over'));
+    session.abort(cancelledError('The session is over'));
     await leave(socket, clock);
   }
 }

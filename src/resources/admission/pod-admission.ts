@@ -107,7 +107,7 @@ export class PodAdmission {
 
   /** A pod has terminated: the pods that wait for resources are evaluated again. */
   released(): void {
-    this.#waiting.serveAll('released');
+    this.#waiting.resolveAll('released');
   }
 
   async #decide(

@@ -27,7 +27,7 @@ export class DeviceWaits {
 
   /** Something has changed: whoever waits looks again. */
   told(): void {
-    this.#waiting.serveAll('told');
+    this.#waiting.resolveAll('told');
   }
 
   /** Until plugins that are expected have told of their devices, or are late. */

@@ -1,7 +1,7 @@
 import {
   Backoff,
   type Clock,
-  cancelled,
+  cancelledError,
   describeError,
   KubelingError,
   type Logger,
@@ -77,7 +77,7 @@ export class PluginLives {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#end.abort(cancelled('No plugin is asked any more'));
+    this.#end.abort(cancelledError('No plugin is asked any more'));
     for (const plugin of this.#deps.table.plugins()) plugin[Symbol.dispose]();
     await Promise.all(this.#work);
   }

@@ -1,5 +1,5 @@
 import { closeSync, read, writeSync } from 'node:fs';
-import { libraryCalls } from '../../lib/index.ts';
+import { libcFunctions } from '../../lib/index.ts';
 
 const countBytes = 8;
 const closeOnExec = 0o2_000_000;
@@ -15,7 +15,7 @@ export class EventFd implements Disposable {
 
   /** Undefined where Node cannot make one. */
   static open(): EventFd | undefined {
-    const { eventfd } = libraryCalls({ eventfd: { arguments: ['uint32', 'int32'], return: 'int32' } });
+    const { eventfd } = libcFunctions({ eventfd: { arguments: ['uint32', 'int32'], return: 'int32' } });
     const fd = eventfd?.(0, closeOnExec) ?? -1;
     return fd < 0 ? undefined : new EventFd(fd);
   }

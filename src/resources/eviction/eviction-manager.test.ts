@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { aPod, type PodParts } from '../../../test/fakes/pods.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
-import { cancelled, collectLogs, KubelingError, quantityOf } from '../../lib/index.ts';
+import { cancelledError, collectLogs, KubelingError, quantityOf } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { type EvictionKill, EvictionManager, type EvictionSettings } from './eviction-manager.ts';
 import type { DiskLayout, EvictionStats, NodeMeasures, PodMeasures } from './eviction-stats.ts';
@@ -129,7 +129,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
   const end = new AbortController();
   const run = Promise.resolve().then(() => manager.run(end.signal));
   const stop = async () => {
-    end.abort(cancelled('the test ends'));
+    end.abort(cancelledError('the test ends'));
     await run;
     await clock.advance(60_000);
     assert.equal(clock.pendingTimers, 0, 'nothing is left running');

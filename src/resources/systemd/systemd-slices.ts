@@ -1,7 +1,7 @@
 import {
   abortable,
   type Clock,
-  cancelled,
+  cancelledError,
   describeError,
   KubelingError,
   onAbort,
@@ -98,7 +98,7 @@ export class SystemdSlices implements SliceKeeper {
   }
 
   [Symbol.dispose](): void {
-    this.#session?.end.abort(cancelled('Systemd is not needed any more'));
+    this.#session?.end.abort(cancelledError('Systemd is not needed any more'));
     this.#session = undefined;
   }
 

@@ -1,5 +1,5 @@
 import type { CriClient } from '../../cri/index.ts';
-import { cancelled, isKind, type Logger, SingleFlight } from '../../lib/index.ts';
+import { cancelledError, isKind, type Logger, SingleFlight } from '../../lib/index.ts';
 import type { ObservedContainer, ObservedPod } from '../../pods/index.ts';
 import { containerLogLink } from '../logs/log-paths.ts';
 import { readOwner } from './labels.ts';
@@ -53,7 +53,7 @@ export class ContainerDeletor implements AsyncDisposable {
 
   /** Gives up what is still to do. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#controller.abort(cancelled('The node stops removing dead containers'));
+    this.#controller.abort(cancelledError('The node stops removing dead containers'));
     await this.#worker;
   }
 

@@ -1,6 +1,13 @@
 import { posix } from 'node:path';
 import type { CriClient } from '../../cri/index.ts';
-import { type Clock, describeError, isKind, KubelingError, type Logger, together } from '../../lib/index.ts';
+import {
+  allOrAbort,
+  type Clock,
+  describeError,
+  isKind,
+  KubelingError,
+  type Logger,
+} from '../../lib/index.ts';
 import type { Pod, PodUid, RuntimeContainer, RuntimePod } from '../../pods/index.ts';
 import type { PodKiller } from '../kill/pod-killer.ts';
 import { containerIdOfLogLink, podLogDirectory, podUidOfLogDirectory } from '../logs/log-paths.ts';
@@ -82,7 +89,7 @@ export class ContainerGc {
     const dead = found?.containers.filter(({ state }) => state === 'exited' || state === 'created') ?? [];
     const remove = (inner: AbortSignal) =>
       Promise.all(dead.map(({ id }) => remover.remove(id, 'with-logs', inner)));
-    await together(remove, signal);
+    await allOrAbort(remove, signal);
     const gone = new Set(dead.map(({ id }) => id));
     const used = new Set(found?.containers.filter(({ id }) => !gone.has(id)).map((each) => each.sandboxId));
     const idle = found?.sandboxes.filter(({ id, state }) => state !== 'running' && !used.has(id)) ?? [];

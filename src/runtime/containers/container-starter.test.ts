@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
 import { scriptedFaults } from '../../../test/simulator/index.ts';
-import { cancelled } from '../../lib/index.ts';
+import { cancelledError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
 const other = 'localhost/other:1';
@@ -14,7 +14,7 @@ async function makeOnly(rig: PodRuntimeRig, pod: Pod): Promise<void> {
   const hang = { method: 'startContainer', fault: { kind: 'hang' }, times: 1 } as const;
   rig.simulated.setFaults(scriptedFaults({ calls: [hang] }));
   const controller = new AbortController();
-  rig.clock.timer(5_000, () => controller.abort(cancelled('kubeling ends')));
+  rig.clock.timer(5_000, () => controller.abort(cancelledError('kubeling ends')));
   await assert.rejects(rig.sync(pod, controller.signal), /kubeling ends/);
   rig.simulated.setFaults(undefined);
 }

@@ -1,5 +1,5 @@
 import type { CriClient } from '../../cri/index.ts';
-import { isKind, LruMap, outlasting } from '../../lib/index.ts';
+import { isKind, LruMap, withAbortGrace } from '../../lib/index.ts';
 import {
   describePod,
   effectiveResources,
@@ -183,7 +183,7 @@ export class ContainerStarter {
     const begin = (inner: AbortSignal) => cri.startContainer({ containerId: id }, inner);
     signal.throwIfAborted();
     try {
-      await outlasting({ clock, ms: () => startOutlastsMs }, begin, signal);
+      await withAbortGrace({ clock, ms: () => startOutlastsMs }, begin, signal);
       if (isNoted) await startCheckpoint.clearStart(pod, id);
     } catch (error) {
       signal.throwIfAborted();

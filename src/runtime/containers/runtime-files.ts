@@ -19,10 +19,10 @@ import {
 import { dirname, posix } from 'node:path';
 import {
   errnoOf,
-  holdDirectory,
   KubelingError,
+  openDirectoryHandle,
   removeTree,
-  type SilentMounts,
+  type UnresponsiveMounts,
   type WriteOptions,
   writeFileAtomic,
 } from '../../lib/index.ts';
@@ -82,7 +82,7 @@ const directoryMode = 0o755;
 
 /** The real ones. */
 export function realRuntimeFiles(
-  silent: Pick<SilentMounts, 'check'> = { check: async () => {} },
+  silent: Pick<UnresponsiveMounts, 'check'> = { check: async () => {} },
 ): RuntimeFiles {
   return {
     makeDirectory: (path, mode) =>
@@ -154,7 +154,7 @@ async function remove(path: string): Promise<void> {
 
 async function createBelow(root: string, inside: string, mode: number): Promise<void> {
   await inDirectory(posix.join(root, 'any'), async () => {
-    holdDirectory(root, inside.split('/'), mode)[Symbol.dispose]();
+    openDirectoryHandle(root, inside.split('/'), mode)[Symbol.dispose]();
   });
 }
 

@@ -14,14 +14,14 @@ import { dirname, join, relative, sep } from 'node:path';
 import {
   type Clock,
   errnoOf,
-  hostSilentMounts,
+  hostUnresponsiveMounts,
   isKind,
   KubelingError,
   mountArguments,
   readMountTable,
   runChecked,
-  type SilentMounts,
   systemRandom,
+  type UnresponsiveMounts,
   umountArguments,
 } from '../../lib/index.ts';
 
@@ -50,7 +50,7 @@ const mountDeadlineMs = 30_000;
 /** The real ones, with the mounts of this machine. */
 export function hostSubPaths(
   clock: Clock,
-  silent: Pick<SilentMounts, 'check'> = hostSilentMounts(clock, systemRandom()),
+  silent: Pick<UnresponsiveMounts, 'check'> = hostUnresponsiveMounts(clock, systemRandom()),
 ): SubPaths {
   const run = (file: string, args: readonly string[], signal: AbortSignal) =>
     runChecked({ file, args, clock, deadlineMs: mountDeadlineMs }, signal);
@@ -85,7 +85,7 @@ export function hostSubPaths(
 
 /** Users read what is said of it. */
 async function checkAnswers(
-  silent: Pick<SilentMounts, 'check'>,
+  silent: Pick<UnresponsiveMounts, 'check'>,
   path: string,
   signal?: AbortSignal,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
 import type { LifecycleHandler } from '../../kinds/index.ts';
-import { cancelled } from '../../lib/index.ts';
+import { cancelledError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import type { HookCheckpoint, HookRunner, StartedPreStop } from './lifecycle-hooks.ts';
 
@@ -126,7 +126,7 @@ describe('a postStart hook', () => {
     syncing.catch(() => {});
     await rig.clock.advanceUntil(() => checkpoint.due.length > 0, 60_000);
     await rig.clock.advance(5_000);
-    controller.abort(cancelled('it is deleted'));
+    controller.abort(cancelledError('it is deleted'));
     await assert.rejects(rig.done(syncing), /it is deleted/);
     assert.equal(checkpoint.due.length, 1);
     assert.deepEqual(rig.eventsOf('FailedPostStartHook'), []);

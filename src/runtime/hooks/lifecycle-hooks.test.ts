@@ -6,10 +6,10 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { ExecSyncResponse } from '../../cri/index.ts';
 import type { LifecycleHandler } from '../../kinds/index.ts';
 import {
-  cancelled,
+  cancelledError,
   collectLogs,
-  type HttpReply,
   type HttpRequest,
+  type HttpResponse,
   KubelingError,
   MetricRegistry,
 } from '../../lib/index.ts';
@@ -21,7 +21,7 @@ const target = {
   container: { name: 'a', ports: [{ name: 'web', containerPort: 8080 }] },
   containerId: 'id-1',
 };
-const ok: HttpReply = { status: 200, headers: {}, body: Buffer.alloc(0) };
+const ok: HttpResponse = { status: 200, headers: {}, body: Buffer.alloc(0) };
 
 function aNode(deps: Partial<LifecycleHooksDeps> & { readonly exec?: Partial<ExecSyncResponse> } = {}) {
   const clock = new VirtualClock();
@@ -159,7 +159,7 @@ describe('a hook', () => {
   it('ends when it is given up', async () => {
     const { run, controller, clock, metrics } = aNode();
     const sleeping = run({ sleep: { seconds: 100 } });
-    controller.abort(cancelled('enough'));
+    controller.abort(cancelledError('enough'));
     await assert.rejects(sleeping, /enough/);
     assert.match(
       await metrics.expose(new AbortController().signal),

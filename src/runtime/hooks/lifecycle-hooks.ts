@@ -4,12 +4,12 @@ import type { MetricRegistry } from '../../lib/index.ts';
 import {
   type Clock,
   describeError,
-  followHttp,
-  type HttpDial,
+  followRedirects,
   type HttpRequest,
-  hostPort,
+  joinHostPort,
   KubelingError,
   type Logger,
+  type SendHttp,
   withDeadline,
 } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
@@ -20,7 +20,7 @@ export interface LifecycleHooksDeps {
   readonly clock: Clock;
   readonly journal: PodJournal;
   readonly logger: Logger;
-  readonly dial: HttpDial;
+  readonly dial: SendHttp;
   /** The addresses the pod has now, the first of which is asked; rejects when nobody can tell. */
   readonly podIps: (pod: Pod, signal: AbortSignal) => Promise<readonly string[]>;
   /** How long any hook of this node may take; as long as it wants unless given. */
@@ -100,7 +100,7 @@ export class LifecycleHooks implements HookRunner {
   }
 
   async #request(request: HttpRequest, signal: AbortSignal): Promise<void> {
-    await followHttp(this.#deps.dial, request, bodyLimit, signal);
+    await followRedirects(this.#deps.dial, request, bodyLimit, signal);
   }
 
   /** Credentials that were meant for an encrypted connection do not go over one that is not. */
@@ -111,7 +111,7 @@ export class LifecycleHooks implements HookRunner {
     signal: AbortSignal,
   ): Promise<void> {
     const headers = request.headers.filter(([name]) => name.toLowerCase() !== 'authorization');
-    const place = hostPort(request.host, request.port);
+    const place = joinHostPort(request.host, request.port);
     try {
       await this.#request({ ...request, scheme: 'http', headers }, signal);
     } catch (error) {

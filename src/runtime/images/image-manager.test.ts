@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts';
 import { busybox, PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
 import { noLatency, registryOf, scriptedFaults } from '../../../test/simulator/index.ts';
-import { cancelled, collectLogs, KubelingError, realClock } from '../../lib/index.ts';
+import { cancelledError, collectLogs, KubelingError, realClock } from '../../lib/index.ts';
 import { type Pod, pullPolicyOf, readImageName } from '../../pods/index.ts';
 import { noCredentials, pullCredential } from './credentials/keyring.ts';
 import { ImageLeases } from './gc/image-leases.ts';
@@ -197,7 +197,7 @@ describe('images of containers', () => {
     const settled = Promise.allSettled(syncs);
     await rig.clock.advance(1_000);
     assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
-    controller.abort(cancelled('pods deleted'));
+    controller.abort(cancelledError('pods deleted'));
     await rig.done(settled);
     await rig.clock.advance(10_000);
     assert.equal(

@@ -134,7 +134,7 @@ export class ImageManager {
   /** A pod that comes back under the same uid is another one: it does not wait for what its forerunner did. */
   forgetPod(uid: PodUid): void {
     const prefix = backoffKey(uid, '');
-    for (const [key] of this.#backoff.entries()) if (key.startsWith(prefix)) this.#backoff.forget(key);
+    for (const [key] of this.#backoff.entries()) if (key.startsWith(prefix)) this.#backoff.delete(key);
     for (const [key] of [...this.#lastErrors]) if (key.startsWith(prefix)) this.#lastErrors.delete(key);
   }
 
@@ -276,12 +276,12 @@ export class ImageManager {
   ): Promise<Ensured> {
     const { image } = request.container;
     const key = backoffKey(request.pod.metadata.uid, image);
-    const waitMs = this.#backoff.waitMs(key, { nowMs: this.#deps.clock.monotonicMs() });
+    const waitMs = this.#backoff.remainingMs(key, { nowMs: this.#deps.clock.monotonicMs() });
     const fingerprint = await this.#fingerprint(request.pod, signal);
     const isSame = (this.#lastErrors.peek(key)?.fingerprint ?? fingerprint) === fingerprint;
     if (waitMs > 0 && isSame) return this.#backingOff(request, key, waitMs);
     // A wait that ends early ends because the secrets were mended: nothing of it counts any more.
-    if (waitMs > 0) this.#backoff.forget(key);
+    if (waitMs > 0) this.#backoff.delete(key);
     this.#lastErrors.delete(key);
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${image}"`);
     const startMs = this.#deps.clock.monotonicMs();

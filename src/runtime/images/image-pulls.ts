@@ -1,14 +1,14 @@
 import type { CriClient, Image, PodSandboxConfig } from '../../cri/index.ts';
 import {
   type Clock,
-  cancelled,
+  cancelledError,
   describeError,
   isKind,
   KubelingError,
   LinkedController,
   LruMap,
+  Semaphore,
   SingleFlight,
-  Slots,
 } from '../../lib/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { PullCredential } from './credentials/keyring.ts';
@@ -91,13 +91,13 @@ export class ImagePulls {
   readonly #running = new Map<string, RunningPull>();
   /** Images that pulls have brought. */
   readonly #pulledImages = new LruMap<string, true>({ capacity: rememberedImages });
-  readonly #slots: Slots;
+  readonly #slots: Semaphore;
   readonly #rate: PullRate;
   readonly #ingests: IngestWatcher;
 
   constructor(deps: PullDeps) {
     this.#deps = deps;
-    this.#slots = new Slots(deps.limits.maxParallel ?? Number.POSITIVE_INFINITY);
+    this.#slots = new Semaphore(deps.limits.maxParallel ?? Number.POSITIVE_INFINITY);
     this.#rate = new PullRate(deps.limits, deps.clock);
     this.#ingests = new IngestWatcher(deps);
   }
@@ -116,14 +116,14 @@ export class ImagePulls {
   /** How far a pull is that somebody waits for. */
   status(request: PullRequest): PullStatus {
     const key = pullKey(request);
-    const place = this.#slots.placeOf(key);
+    const place = this.#slots.positionOf(key);
     if (place !== undefined) return { kind: 'queued', place, length: this.#slots.waiting };
     const arrival = this.#running.get(key)?.download.progress;
     return { kind: 'pulling', arrival, running: this.#running.size };
   }
 
   async #pullWithSlot(key: string, request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
-    using _slot = await this.#slots.take(key, signal);
+    using _slot = await this.#slots.acquire(key, signal);
     // Only what really begins counts: waiting for a turn is no load for a registry.
     if (!this.#rate.take()) throw new KubelingError('IMAGE_PULL_RATE', 'pull QPS exceeded');
     using download = this.#ingests.watch(repositoryOf(request.image));
@@ -171,7 +171,7 @@ export class ImagePulls {
     try {
       return await Promise.race([answered, seen]);
     } finally {
-      controller.abort(cancelled('The pull is over'));
+      controller.abort(cancelledError('The pull is over'));
       await Promise.allSettled([answered, seen]);
     }
   }

@@ -1,5 +1,5 @@
 import type { CriClient, Ingest } from '../../cri/index.ts';
-import { type Clock, cancelled, isKind } from '../../lib/index.ts';
+import { type Clock, cancelledError, isKind } from '../../lib/index.ts';
 
 export interface IngestWatcherDeps {
   readonly cri: Pick<CriClient, 'containerdIngests' | 'containerdContentOf'>;
@@ -46,7 +46,7 @@ export class IngestWatcher {
   #leave(look: ImageDownload): void {
     this.#downloads.delete(look);
     if (this.#downloads.size > 0) return;
-    this.#polling?.abort(cancelled('Nobody looks any more'));
+    this.#polling?.abort(cancelledError('Nobody looks any more'));
     this.#polling = undefined;
   }
 

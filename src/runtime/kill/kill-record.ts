@@ -1,5 +1,5 @@
 import type { Container } from '../../kinds/index.ts';
-import { type Clock, cancelled, type Timer } from '../../lib/index.ts';
+import { type Clock, cancelledError, type Timer } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import type { StartedPreStop } from '../hooks/lifecycle-hooks.ts';
 import type { KillReason } from '../plan/pod-actions.ts';
@@ -66,13 +66,13 @@ export class KillRecord implements Disposable {
   /** Ends a hook that still runs. */
   [Symbol.dispose](): void {
     this.#hookTimer?.cancel();
-    this.#hookController.abort(cancelled('The container is stopped'));
+    this.#hookController.abort(cancelledError('The container is stopped'));
   }
 
   #armHook(): void {
     this.#hookTimer?.cancel();
     this.#hookTimer = this.#clock.timer(this.msLeft, () =>
-      this.#hookController.abort(cancelled('The hook has used up the grace period')),
+      this.#hookController.abort(cancelledError('The hook has used up the grace period')),
     );
   }
 }

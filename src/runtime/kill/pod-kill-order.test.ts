@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { scriptedFaults } from '../../../test/simulator/index.ts';
-import { cancelled } from '../../lib/index.ts';
+import { cancelledError } from '../../lib/index.ts';
 import { podUid } from '../../pods/index.ts';
 import type { HookRunner } from '../hooks/lifecycle-hooks.ts';
 import { KillRecord } from './kill-record.ts';
@@ -69,7 +69,7 @@ describe('the end of a pod with sidecars', () => {
     const running = await rig.observe(pod);
     const killed = rig.runtime.killPod({ pod, running, graceSeconds: 600 }, first.signal);
     await rig.clock.advance(10_000);
-    first.abort(cancelled('less time'));
+    first.abort(cancelledError('less time'));
     await assert.rejects(killed, /less time/);
     await rig.kill(pod, 3);
     assert.deepEqual(ends(rig, startMs), { main: 13, side: 15 });

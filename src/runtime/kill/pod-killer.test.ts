@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { noProbes, PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
 import { scriptedFaults } from '../../../test/simulator/index.ts';
-import { cancelled } from '../../lib/index.ts';
+import { cancelledError } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 import type { HookRunner } from '../hooks/lifecycle-hooks.ts';
 import type { PlanContext } from '../plan/pod-actions.ts';
@@ -89,7 +89,7 @@ describe('killing a pod', () => {
     const running = await rig.observe(pod);
     const killed = rig.runtime.killPod({ pod, running, graceSeconds: 60 }, first.signal);
     await rig.clock.advance(10_000);
-    first.abort(cancelled('less time'));
+    first.abort(cancelledError('less time'));
     await assert.rejects(killed, /less time/);
     await rig.kill(pod, 5);
     assert.deepEqual(exits(rig, startMs), { a: 15 });
@@ -106,7 +106,7 @@ describe('killing a pod', () => {
     const running = await rig.observe(pod);
     const killed = rig.runtime.killPod({ pod, running, graceSeconds: 20 }, first.signal);
     await rig.clock.advance(10_000);
-    first.abort(cancelled('again'));
+    first.abort(cancelledError('again'));
     await assert.rejects(killed);
     await rig.kill(pod, 600);
     assert.deepEqual(exits(rig, startMs), { a: 20 });
@@ -130,7 +130,7 @@ describe('killing a pod', () => {
     const running = await rig.observe(pod);
     const killed = rig.runtime.killPod({ pod, running, graceSeconds: 20 }, first.signal);
     await rig.clock.advance(3_000);
-    first.abort(cancelled('again'));
+    first.abort(cancelledError('again'));
     await assert.rejects(killed);
     await rig.kill(pod, 20);
     assert.deepEqual([runs, Math.round((hookEnded - startMs) / 1_000)], [1, 8]);
@@ -147,7 +147,7 @@ describe('killing a pod', () => {
     const running = await rig.observe(pod);
     const killed = rig.runtime.killPod({ pod, running, graceSeconds: 60 }, first.signal);
     await rig.clock.advance(10_000);
-    first.abort(cancelled('less time'));
+    first.abort(cancelledError('less time'));
     await assert.rejects(killed);
     await rig.kill(pod, 3);
     assert.equal(Math.floor((rig.clock.now() - startMs) / 1_000), 13);

@@ -4,7 +4,7 @@ import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { ContainerStatus as CriContainerStatus } from '../../cri/index.ts';
 import type { ContainerState, ContainerStatus } from '../../kinds/index.ts';
-import { cancelled, type ErrorCode, KubelingError } from '../../lib/index.ts';
+import { cancelledError, type ErrorCode, KubelingError } from '../../lib/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
 import {
   type ContainerLogRequest,
@@ -149,7 +149,7 @@ for (const [code, end] of [
     rig.answer = new KubelingError(code, 'no');
     await rig.clock.advance(5_000);
     assert.deepEqual(state, { out: 'hello\n', end });
-    rig.controller.abort(cancelled('enough'));
+    rig.controller.abort(cancelledError('enough'));
   });
 }
 
@@ -158,7 +158,7 @@ test('a log that is opened and never read is closed when its reader goes', async
   rig.files.append(path, '');
   await rig.open({ follow: 'until-ended' });
   assert.equal(rig.files.handles, 1);
-  rig.controller.abort(cancelled('gone'));
+  rig.controller.abort(cancelledError('gone'));
   await rig.clock.advance(0);
   assert.deepEqual([rig.files.handles, rig.files.watchers, rig.clock.pendingTimers], [0, 0, 0]);
 });
@@ -167,7 +167,7 @@ test('a reader who goes ends the following, and nothing stays open', async () =>
   const rig = new Rig();
   rig.files.append(path, '');
   const state = await rig.follow();
-  rig.controller.abort(cancelled('gone'));
+  rig.controller.abort(cancelledError('gone'));
   await rig.clock.advance(0);
   assert.equal(state.end, rig.controller.signal.reason);
   assert.deepEqual([rig.files.handles, rig.files.watchers, rig.clock.pendingTimers], [0, 0, 0]);

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { cancelled } from '../../lib/index.ts';
+import { cancelledError } from '../../lib/index.ts';
 import { LogFollowers } from './container-logs.ts';
 import { LogReader, type LogReadRequest } from './log-reader.ts';
 import { LogFileSequence } from './log-trail.ts';
@@ -104,7 +104,7 @@ class Rig {
   }
 
   abort(): void {
-    this.#controller.abort(cancelled('enough'));
+    this.#controller.abort(cancelledError('enough'));
   }
 
   /** Lets time pass until it holds. What is compressed is unpacked in real time, which virtual time does not wait for. */

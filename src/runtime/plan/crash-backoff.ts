@@ -86,7 +86,7 @@ export class CrashBackoff {
     if (ended === undefined) return { kind: 'go' };
     const key = crashBackoffKey(pod, container);
     const eventMs = exitMs(ended, at.nowMs);
-    const delayMs = this.#backoff.waitMs(key, { nowMs: eventMs, eventMs });
+    const delayMs = this.#backoff.remainingMs(key, { nowMs: eventMs, eventMs });
     const waitMs = delayMs - (at.monotonicMs - this.#exitedAt(key, ended, at));
     if (waitMs <= 0) return { kind: 'go' };
     const whom = describePod(pod);
@@ -132,7 +132,7 @@ export class CrashBackoff {
 
   /** A pod that comes back under the same uid is another one: it begins anew. */
   forgetPod(uid: PodUid): void {
-    for (const [key] of this.#backoff.entries()) if (uidOfKey(key) === uid) this.#backoff.forget(key);
+    for (const [key] of this.#backoff.entries()) if (uidOfKey(key) === uid) this.#backoff.delete(key);
     for (const [key] of [...this.#exits]) if (uidOfKey(key) === uid) this.#exits.delete(key);
   }
 

@@ -1,5 +1,5 @@
 import type { Container } from '../../kinds/index.ts';
-import { cancelled, isKind, LinkedController, onAbort } from '../../lib/index.ts';
+import { cancelledError, isKind, LinkedController, onAbort } from '../../lib/index.ts';
 import {
   newestInstance,
   type ObservedContainer,
@@ -127,7 +127,7 @@ export class RestartPreparations {
     const ofPod = [...this.#byName].filter(([, one]) => one.uid === uid);
     for (const [key, { controller }] of ofPod) {
       this.#byName.delete(key);
-      controller.abort(cancelled('The pod ends'));
+      controller.abort(cancelledError('The pod ends'));
     }
     await Promise.all(ofPod.map(([, { outcome }]) => outcome));
     for (const [, { controller }] of ofPod) controller[Symbol.dispose]();

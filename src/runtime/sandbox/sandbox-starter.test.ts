@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
 import { type Fault, scriptedFaults } from '../../../test/simulator/index.ts';
-import { cancelled, KubelingError } from '../../lib/index.ts';
+import { cancelledError, KubelingError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
 /** Syncs a pod whose sandbox meets the fault, and orders it to end half a second later. */
 async function giveUp(rig: PodRuntimeRig, pod: Pod): Promise<number> {
   const controller = new AbortController();
   const startMs = rig.clock.monotonicMs();
-  rig.clock.timer(500, () => controller.abort(cancelled('the pod is to end')));
+  rig.clock.timer(500, () => controller.abort(cancelledError('the pod is to end')));
   await assert.rejects(rig.sync(pod, controller.signal), /the pod is to end/);
   return rig.clock.monotonicMs() - startMs;
 }
@@ -51,7 +51,7 @@ describe('a pod that is to end while its sandbox is made', () => {
       { pod, observed, context: { liveness: () => undefined, startup: () => undefined } },
       controller.signal,
     );
-    controller.abort(cancelled('the pod is to end'));
+    controller.abort(cancelledError('the pod is to end'));
     await assert.rejects(rig.done(sync), /the pod is to end/);
     assert.deepEqual(rig.events, []);
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, noProbes, PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
 import { scriptedFaults } from '../../../test/simulator/index.ts';
-import { cancelled } from '../../lib/index.ts';
+import { cancelledError } from '../../lib/index.ts';
 import type { ObservedPod } from '../../pods/index.ts';
 
 const ignoreBig = (_key: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
@@ -233,7 +233,7 @@ describe('syncing a pod', () => {
     const pod = podOf({ a: {} });
     const controller = new AbortController();
     const stop = rig.simulated.trace.subscribe((entry) => {
-      if (entry.kind === 'container-created') controller.abort(cancelled('kubeling ends'));
+      if (entry.kind === 'container-created') controller.abort(cancelledError('kubeling ends'));
     });
     await assert.rejects(rig.sync(pod, controller.signal), /kubeling ends/);
     stop[Symbol.dispose]();
@@ -266,7 +266,7 @@ describe('syncing a pod', () => {
     for (let afterMs = 0; afterMs < 400; afterMs += 7) {
       using rig = new PodRuntimeRig({ seed: afterMs + 1 });
       const controller = new AbortController();
-      rig.clock.timer(afterMs, () => controller.abort(cancelled('enough')));
+      rig.clock.timer(afterMs, () => controller.abort(cancelledError('enough')));
       const first = rig.sync(pod, controller.signal);
       await first.catch((error: unknown) => assert.match(String(error), /enough/));
       for (let syncs = 0; syncs < 8; syncs++) {

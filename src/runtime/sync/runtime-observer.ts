@@ -7,7 +7,7 @@ import type {
   PodSandbox,
   PodSandboxStatus,
 } from '../../cri/index.ts';
-import { isKind, LruMap, together } from '../../lib/index.ts';
+import { allOrAbort, isKind, LruMap } from '../../lib/index.ts';
 import {
   type ObservedContainer,
   type ObservedContainerState,
@@ -69,7 +69,7 @@ export class RuntimeObserver {
         Promise.all(pod.sandboxes.map((sandbox) => this.#listed(sandbox, inner))),
         Promise.all(pod.containers.map((container) => this.#container(container, inner))),
       ]);
-    const [sandboxes, containers] = await together(look, signal);
+    const [sandboxes, containers] = await allOrAbort(look, signal);
     const found = sandboxes.filter((sandbox) => sandbox !== undefined).sort(newestSandboxFirst);
     const ready = found.find(({ state }) => state === 'ready');
     return {
@@ -95,7 +95,7 @@ export class RuntimeObserver {
         cri.listPodSandbox({ filter: { labelSelector } }, inner),
         cri.listContainers({ filter: { labelSelector } }, inner),
       ]);
-    const [{ items }, { containers }] = await together(look, signal);
+    const [{ items }, { containers }] = await allOrAbort(look, signal);
     return grouped(items, containers);
   }
 

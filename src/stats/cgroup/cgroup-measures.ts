@@ -21,13 +21,13 @@ const noLimit = 2 ** 62;
 export function cgroupMeasures(
   layout: CgroupLayout,
   path: string,
-  host: Pick<CgroupHost, 'look'>,
+  host: Pick<CgroupHost, 'readSync'>,
   deviceName: (id: string) => string,
 ): readonly Measure[] {
   const below = path === '/' ? '' : path;
   const files: Files = (controller, name) => {
     const root = layout.version === 2 ? layout.root : layout.controllers.get(controller);
-    return root === undefined ? undefined : host.look(`${root}${below}/${name}`);
+    return root === undefined ? undefined : host.readSync(`${root}${below}/${name}`);
   };
   const parts =
     layout.version === 2

@@ -6,7 +6,7 @@ import { field } from './text-fields.ts';
 
 /** Of a cgroup whose files are in these directories. */
 function cgroup(files: Readonly<Record<string, string>>, memory: string, cpu = memory): CgroupFiles {
-  const lookIn = (directory: string) => ({ look: (name: string) => files[`${directory}/${name}`] });
+  const lookIn = (directory: string) => ({ read: (name: string) => files[`${directory}/${name}`] });
   return { version: memory === cpu ? 2 : 1, memory: lookIn(memory), cpu: lookIn(cpu) };
 }
 

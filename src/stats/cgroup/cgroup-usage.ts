@@ -35,15 +35,15 @@ export interface UsageWish {
 }
 
 /** The files of a directory of the kernel; each tells undefined where there is none. */
-export interface DirectoryFiles {
-  look(name: string): string | undefined;
+export interface CgroupFileReader {
+  read(name: string): string | undefined;
 }
 
 /** The files of one cgroup, which may go at any moment; in the second version both are the same. */
 export interface CgroupFiles {
   readonly version: 1 | 2;
-  readonly memory: DirectoryFiles;
-  readonly cpu: DirectoryFiles;
+  readonly memory: CgroupFileReader;
+  readonly cpu: CgroupFileReader;
 }
 
 /** Limits from here on are none: the kernel rounds "no limit" to whole pages of 64 bits. */
@@ -63,20 +63,20 @@ const unified = {
   majorFaults: field('pgmajfault'),
 };
 
-function unifiedUsage(files: DirectoryFiles, wish: UsageWish): CgroupUsage {
-  const cpu = files.look('cpu.stat');
-  const stat = files.look('memory.stat') ?? '';
+function unifiedUsage(files: CgroupFileReader, wish: UsageWish): CgroupUsage {
+  const cpu = files.read('cpu.stat');
+  const stat = files.read('memory.stat') ?? '';
   const microseconds = cpu === undefined ? undefined : unified.usage(cpu);
   const anon = unified.anon(stat);
-  const usage = numberIn(files.look('memory.current')) ?? wholeOf(anon, stat);
-  const memory = memoryOf(usage, numberIn(files.look('memory.max')), {
+  const usage = numberIn(files.read('memory.current')) ?? wholeOf(anon, stat);
+  const memory = memoryOf(usage, numberIn(files.read('memory.max')), {
     inactive: unified.inactive(stat),
     rss: anon,
     faults: unified.faults(stat),
     majorFaults: unified.majorFaults(stat),
   });
   const isSwapped = wish.swap === 'some';
-  const [swap, most] = isSwapped ? [files.look('memory.swap.current'), files.look('memory.swap.max')] : [];
+  const [swap, most] = isSwapped ? [files.read('memory.swap.current'), files.read('memory.swap.max')] : [];
   return {
     cpuNanos: microseconds === undefined ? undefined : microseconds * 1_000,
     memory,
@@ -91,11 +91,11 @@ function wholeOf(anon: number | undefined, stat: string): number | undefined {
   return anon === undefined || files === undefined ? undefined : anon + files;
 }
 
-function pressureOf(files: DirectoryFiles): CgroupPressure {
+function pressureOf(files: CgroupFileReader): CgroupPressure {
   return {
-    cpu: pressureIn(files.look('cpu.pressure')),
-    memory: pressureIn(files.look('memory.pressure')),
-    io: pressureIn(files.look('io.pressure')),
+    cpu: pressureIn(files.read('cpu.pressure')),
+    memory: pressureIn(files.read('memory.pressure')),
+    io: pressureIn(files.read('io.pressure')),
   };
 }
 
@@ -107,20 +107,20 @@ const split = {
   swap: field('total_swap'),
 };
 
-function splitUsage(files: DirectoryFiles, cpu: DirectoryFiles, wish: UsageWish): CgroupUsage {
-  const stat = files.look('memory.stat') ?? '';
-  const limit = numberIn(files.look('memory.limit_in_bytes'));
-  const memory = memoryOf(numberIn(files.look('memory.usage_in_bytes')), limit, {
+function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, wish: UsageWish): CgroupUsage {
+  const stat = files.read('memory.stat') ?? '';
+  const limit = numberIn(files.read('memory.limit_in_bytes'));
+  const memory = memoryOf(numberIn(files.read('memory.usage_in_bytes')), limit, {
     inactive: split.inactive(stat),
     rss: split.rss(stat),
     faults: split.faults(stat),
     majorFaults: split.majorFaults(stat),
   });
   // Of memory and swap together.
-  const both = wish.swap === 'some' ? numberIn(files.look('memory.memsw.limit_in_bytes')) : undefined;
+  const both = wish.swap === 'some' ? numberIn(files.read('memory.memsw.limit_in_bytes')) : undefined;
   const swapMax = both === undefined || limit === undefined || both > noLimit ? undefined : both - limit;
   return {
-    cpuNanos: numberIn(cpu.look('cpuacct.usage')),
+    cpuNanos: numberIn(cpu.read('cpuacct.usage')),
     memory,
     ...swapOf(memory, split.swap(stat), swapMax),
   };

@@ -60,7 +60,7 @@ export class CsiAttempts {
   #refuseTooSoon(uid: PodUid, volume: string): void {
     const attempt = keyOf(uid, volume);
     const failed = this.#failed.get(attempt);
-    if (failed !== undefined && this.#backoff.waitMs(attempt, { nowMs: this.#clock.monotonicMs() }) > 0)
+    if (failed !== undefined && this.#backoff.remainingMs(attempt, { nowMs: this.#clock.monotonicMs() }) > 0)
       throw failed.error;
   }
 
@@ -108,7 +108,7 @@ export class CsiAttempts {
   #forget(attempt: string): void {
     this.#failed.delete(attempt);
     this.#fullSince.delete(attempt);
-    this.#backoff.forget(attempt);
+    this.#backoff.delete(attempt);
   }
 }
 

@@ -1,7 +1,7 @@
 import {
   Backoff,
   type Clock,
-  cancelled,
+  cancelledError,
   describeError,
   HintLatch,
   LinkedController,
@@ -55,7 +55,7 @@ export class CsiUpkeep {
   async end(uid: PodUid): Promise<void> {
     this.#wanted.delete(uid);
     const tasks = [...(this.#running.get(uid)?.values() ?? [])];
-    for (const { controller } of tasks) controller.abort(cancelled('The pod has ended'));
+    for (const { controller } of tasks) controller.abort(cancelledError('The pod has ended'));
     await Promise.all(tasks.map(({ ended }) => ended));
   }
 

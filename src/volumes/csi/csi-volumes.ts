@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { Volume } from '../../kinds/index.ts';
-import { cancelled, describeError, KeyedMutex, LinkedController, type Logger } from '../../lib/index.ts';
+import { cancelledError, describeError, KeyedMutex, LinkedController, type Logger } from '../../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import type { Expansions } from '../claims/expansions.ts';
 import { blocked } from '../files/remove-volumes.ts';
@@ -259,7 +259,7 @@ export class CsiVolumes {
   async run(signal: AbortSignal): Promise<void> {
     using end = new LinkedController(signal);
     const loops = [this.#stages, this.#upkeep].map((loop) =>
-      loop.run(end.signal).finally(() => end.abort(cancelled('The loop beside it has ended'))),
+      loop.run(end.signal).finally(() => end.abort(cancelledError('The loop beside it has ended'))),
     );
     await Promise.allSettled(loops);
     await Promise.all(loops);

@@ -6,28 +6,28 @@ import {
   type Clock,
   type CommandResult,
   describeError,
+  directoryFlags,
+  directoryNoFollowFlags,
   errnoOf,
   formatQuantity,
-  hostSilentMounts,
-  isMountPoint,
+  hostUnresponsiveMounts,
+  ignoreMissing,
   KubelingError,
-  type MountCalls,
+  type MountSyscalls,
   mountArguments,
-  mountCalls,
   mountIdOf,
-  openPlace,
-  placeFlags,
+  mountPointError,
+  mountSyscalls,
+  openHandle,
   type Quantity,
   readMountTable,
   removeTree,
+  rethrowUnlessMissing,
   runCommand,
-  type SilentMounts,
   spaceAt,
   systemRandom,
+  type UnresponsiveMounts,
   umountArguments,
-  unlessGone,
-  unlessMissing,
-  wayFlags,
   writeFileAtomic,
 } from '../../lib/index.ts';
 import { checkedMountOptions, failureOf } from '../manager/mount-options.ts';
@@ -63,15 +63,18 @@ export class HostVolumeFiles implements VolumeFiles {
   readonly #clock: Clock;
   /** Older kernels, and the owners of user namespaces, cannot keep a file system in memory from being swapped. */
   #noswap: 'untried' | 'refused' = 'untried';
-  readonly #calls: MountCalls | undefined;
+  readonly #calls: MountSyscalls | undefined;
 
-  readonly #silent: Pick<SilentMounts, 'check' | 'firstBelow' | 'whose'>;
+  readonly #silent: Pick<UnresponsiveMounts, 'check' | 'firstBelow' | 'mountsOf'>;
 
   /** Without `calls` a program is run for each mount. */
   constructor(
     clock: Clock,
-    calls: MountCalls | undefined = mountCalls(),
-    silent: Pick<SilentMounts, 'check' | 'firstBelow' | 'whose'> = hostSilentMounts(clock, systemRandom()),
+    calls: MountSyscalls | undefined = mountSyscalls(),
+    silent: Pick<UnresponsiveMounts, 'check' | 'firstBelow' | 'mountsOf'> = hostUnresponsiveMounts(
+      clock,
+      systemRandom(),
+    ),
   ) {
     this.#clock = clock;
     this.#calls = calls;
@@ -144,7 +147,7 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async unlink(path: string): Promise<void> {
-    await this.#writing(path, () => unlessGone(() => callsToChange(path).unlink(path)), 'remove');
+    await this.#writing(path, () => ignoreMissing(() => callsToChange(path).unlink(path)), 'remove');
   }
 
   async giveToGroup(
@@ -170,10 +173,10 @@ export class HostVolumeFiles implements VolumeFiles {
   async removeTree(directory: string): Promise<void> {
     const act = async () => {
       const inTheWay = await this.#silent.firstBelow(await placeOf(directory));
-      if (inTheWay !== undefined) throw isMountPoint(`directory ${inTheWay}`);
+      if (inTheWay !== undefined) throw mountPointError(`directory ${inTheWay}`);
       await removeTree(directory, volumeTreeCalls);
     };
-    await writing(directory, () => unlessGone(act), 'remove');
+    await writing(directory, () => ignoreMissing(act), 'remove');
   }
 
   async mountAt(directory: string): Promise<MountKind> {
@@ -201,7 +204,7 @@ export class HostVolumeFiles implements VolumeFiles {
 
   async pageBytesAt(directory: string): Promise<bigint | undefined> {
     const look = async () => {
-      await using place = await open(directory, placeFlags);
+      await using place = await open(directory, directoryNoFollowFlags);
       const { type, bsize } = await statfs(`/proc/self/fd/${place.fd}`, { bigint: true });
       return mountKinds.get(Number(type)) === 'huge-pages' ? bsize : undefined;
     };
@@ -237,7 +240,7 @@ export class HostVolumeFiles implements VolumeFiles {
 
   async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
     // What the kernel answers for itself is not worth a process.
-    if ((await this.#silent.whose(directory, signal)) === 'own')
+    if ((await this.#silent.mountsOf(directory, signal)) === 'own')
       return await reading(directory, async () => spaceAt(directory), undefined).then(
         (space) => space ?? Promise.reject(missing(directory)),
       );
@@ -327,7 +330,7 @@ export class HostVolumeFiles implements VolumeFiles {
       // Most are not there, which is seen without the thread pool.
       if (isQuickToLookAt(directory) && lstatSync(directory, { throwIfNoEntry: false }) === undefined)
         return 'gone' as const;
-      await rmdir(directory).catch(unlessMissing);
+      await rmdir(directory).catch(rethrowUnlessMissing);
       return 'gone' as const;
     };
     return await this.#writing(
@@ -398,8 +401,8 @@ async function readRegular(path: string): Promise<Buffer | undefined> {
 
 async function mountAt(directory: string): Promise<MountKind> {
   const outer = dirname(directory);
-  await using place = await openPlace(directory, placeFlags, whenToLookAt(directory));
-  await using above = await openPlace(outer, wayFlags, whenToLookAt(outer));
+  await using place = await openHandle(directory, directoryNoFollowFlags, whenToLookAt(directory));
+  await using above = await openHandle(outer, directoryFlags, whenToLookAt(outer));
   if (mountIdOf(place) === mountIdOf(above)) return 'none';
   return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
 }

@@ -31,7 +31,7 @@ import {
   unlink,
   writeFile,
 } from 'node:fs/promises';
-import type { CallTime, TreeCalls } from '../../lib/index.ts';
+import type { CallMode, TreeCalls } from '../../lib/index.ts';
 
 type Now<T> = T | Promise<T>;
 
@@ -143,8 +143,8 @@ export function callsToChange(path: string): FileCalls {
   return inMemory.test(path) ? atOnce : later;
 }
 
-export function whenToLookAt(path: string): CallTime {
+export function whenToLookAt(path: string): CallMode {
   return isQuickToLookAt(path) ? 'at-once' : 'later';
 }
 
-export const volumeTreeCalls: TreeCalls = { lookAt: whenToLookAt, change: callsToChange };
+export const volumeTreeCalls: TreeCalls = { readMode: whenToLookAt, mutations: callsToChange };

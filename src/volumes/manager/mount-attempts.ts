@@ -131,6 +131,6 @@ export class Renewals {
 
   /** Its content is new, or nobody needs it any more. */
   forget(uid: PodUid): void {
-    this.#backoff.forget(uid);
+    this.#backoff.delete(uid);
   }
 }

@@ -1,5 +1,5 @@
 import type { CommandResult } from '../../lib/index.ts';
-import { hasControlCharacters, shownValue } from '../../lib/index.ts';
+import { hasControlCharacters, printableValue } from '../../lib/index.ts';
 import { unusable } from '../projected/payload.ts';
 
 const wholeOption = /^(?<name>[A-Za-z_][\w.-]*)(?:=(?<value>.*))?$/;
@@ -83,7 +83,7 @@ export function checkedDiskType(fsType: string): string {
 
 /** In the words for the pod's event. */
 export function wrong(field: string, rule: string, value: string): Error {
-  return unusable(`invalid ${field}: must be ${rule}: current value is ${shownValue(value)}`);
+  return unusable(`invalid ${field}: must be ${rule}: current value is ${printableValue(value)}`);
 }
 
 /** What a program said that did not end well, in one line; undefined for one that did. */

@@ -175,7 +175,7 @@ export class VolumeManager {
     const roomless = problems.find(({ room }) => room === 'none');
     if (roomless !== undefined) throw noRoom(roomless.message);
     if (problems.length > 0) throw this.#unusable(uid, problems);
-    this.#retries?.forget(uid);
+    this.#retries?.delete(uid);
     this.#mounted.set(uid, this.#usedBy(pod));
   }
 
@@ -365,7 +365,7 @@ export class VolumeManager {
       await this.#timed('unmap_volume', pluginsOf('block'), unmount);
       this.#mounted.delete(uid);
       this.#attempts.forget(uid);
-      this.#retries?.forget(uid);
+      this.#retries?.delete(uid);
       this.#renewals?.forget(uid);
       this.#kept.clear(uid);
     } catch (error) {

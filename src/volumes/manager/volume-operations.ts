@@ -1,7 +1,7 @@
 import {
   abortable,
   type Clock,
-  cancelled,
+  cancelledError,
   describeError,
   KeyedBackoff,
   KubelingError,
@@ -70,7 +70,7 @@ export class VolumeOperations {
   async run(place: string, operation: VolumeOperation, signal: AbortSignal): Promise<void> {
     const other = this.#running.get(place);
     if (other !== undefined && other.name !== operation.name) {
-      other.controller.abort(cancelled('Something else is to be done there'));
+      other.controller.abort(cancelledError('Something else is to be done there'));
       await this.#join(
         other,
         other.result.catch(() => {}),
@@ -84,7 +84,7 @@ export class VolumeOperations {
   /** Nothing will be asked of the place any more. */
   forget(place: string): void {
     this.#failed.delete(place);
-    this.#backoff.forget(place);
+    this.#backoff.delete(place);
   }
 
   #begin(place: string, { name, what, work }: VolumeOperation): Running {
@@ -126,7 +126,7 @@ export class VolumeOperations {
   }
 
   #waitMs(place: string): number {
-    return this.#backoff.waitMs(place, { nowMs: this.#clock.monotonicMs() });
+    return this.#backoff.remainingMs(place, { nowMs: this.#clock.monotonicMs() });
   }
 
   #noteFailure(place: string, name: string, cause: unknown): KubelingError {

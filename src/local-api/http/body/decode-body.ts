@@ -6,7 +6,7 @@ import {
   type KindTable,
   tableNameOf,
 } from '../../../kinds/index.ts';
-import { KubelingError, readYaml, Slots, type YamlTree, yamlToJs } from '../../../lib/index.ts';
+import { KubelingError, readYaml, Semaphore, type YamlTree, yamlToJs } from '../../../lib/index.ts';
 import { badRequest, invalidAs } from '../../api/status-errors.ts';
 import { tooManyValues, unsupportedMediaType } from '../http-errors.ts';
 import { readMediaType } from '../media-types.ts';
@@ -58,7 +58,7 @@ export class BodyDecoder {
   readonly #protobuf: ProtobufReader;
   readonly #silent: SilentFields;
   /** Parsing takes turns with other work and a thousand times the memory of its text: one YAML body at a time. */
-  readonly #yaml = new Slots(1);
+  readonly #yaml = new Semaphore(1);
   #bodies = 0;
 
   constructor(table: KindTable) {
@@ -118,7 +118,7 @@ export class BodyDecoder {
   }
 
   async #readYaml(bytes: Buffer, signal: AbortSignal): Promise<SentObject> {
-    using _place = await this.#yaml.take(`body ${this.#bodies++}`, signal);
+    using _place = await this.#yaml.acquire(`body ${this.#bodies++}`, signal);
     return await readYamlBody(bytes);
   }
 

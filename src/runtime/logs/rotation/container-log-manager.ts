@@ -6,7 +6,7 @@ import {
   HintLatch,
   KubelingError,
   type Logger,
-  Slots,
+  Semaphore,
 } from '../../../lib/index.ts';
 import type { LogFollowers } from '../container-logs.ts';
 import type { LogOwner, RotationPolicy } from './log-cleanup.ts';
@@ -76,8 +76,8 @@ export class ContainerLogManager {
   readonly #deps: ContainerLogManagerDeps;
   readonly #rotator: LogRotator;
   readonly #watched = new Map<string, WatchedLog>();
-  readonly #rotations = new Slots(maxRotations);
-  readonly #compressions: Slots;
+  readonly #rotations = new Semaphore(maxRotations);
+  readonly #compressions: Semaphore;
   /** Paths that are compressed, or wait for it. */
   readonly #compressing = new Set<string>();
   readonly #work = new Set<Promise<void>>();
@@ -89,7 +89,7 @@ export class ContainerLogManager {
     this.#deps = deps;
     this.#hints = new HintLatch(deps.clock);
     this.#rotator = new LogRotator(deps);
-    this.#compressions = new Slots(deps.policy.workers);
+    this.#compressions = new Semaphore(deps.policy.workers);
   }
 
   /** Logs that are compressed, or wait for it. */
@@ -216,7 +216,7 @@ export class ContainerLogManager {
       if (watched.cleanup === 'due' && this.#isQuiet(watched)) await this.#cleanUp(watched, signal);
       return growth.sampled(bytes, clock.monotonicMs());
     }
-    using _slot = await this.#rotations.take(container.id, signal);
+    using _slot = await this.#rotations.acquire(container.id, signal);
     const isCalm = this.#isQuiet(watched);
     await this.#rotator.rotate(container.id, container.logPath, this.#ownerOf(container), signal);
     watched.rotatedMs = clock.monotonicMs();
@@ -266,7 +266,7 @@ export class ContainerLogManager {
     const { clock, logger, policy } = this.#deps;
     this.#compressing.add(path);
     try {
-      using _slot = await this.#compressions.take(path, signal);
+      using _slot = await this.#compressions.acquire(path, signal);
       await this.#compressFreeingSpace(watched.container, path, signal);
     } catch (error) {
       if (signal.aborted) return;

@@ -4,11 +4,11 @@ import { posix } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import {
+  type DirectoryHandle,
   describeError,
   errnoOf,
-  type HeldDirectory,
-  holdDirectory,
   KubelingError,
+  openDirectoryHandle,
 } from '../../../lib/index.ts';
 
 /** A file in the directory of a container's logs. */
@@ -168,10 +168,10 @@ async function writing<T>(path: string, act: () => Promise<T>): Promise<T> {
  * Holds the directory of a log, which is `<root>/<pod>/<container>/<log>`. Undefined when there is none. Pods may have the
  * root mounted and put links there: the directories of the pod and of the container must be none.
  */
-export function holdLogDirectory(path: string): HeldDirectory | undefined {
+export function holdLogDirectory(path: string): DirectoryHandle | undefined {
   const [container, pod] = [posix.dirname(path), posix.dirname(posix.dirname(path))];
   try {
-    return holdDirectory(posix.dirname(pod), [posix.basename(pod), posix.basename(container)]);
+    return openDirectoryHandle(posix.dirname(pod), [posix.basename(pod), posix.basename(container)]);
   } catch (error) {
     if (['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')) return undefined;
     throw error;

@@ -19,7 +19,7 @@ import type { NodeView } from './node-view.ts';
 import type { PodCidrs } from './pod-cidrs.ts';
 import type { NodeSettings } from './settings.ts';
 
-export interface StatusWriterDeps {
+export interface NodeStatusWriterDeps {
   readonly api: Pick<ApiClient, 'get' | 'patch'>;
   readonly settings: NodeSettings;
   readonly clock: Clock;
@@ -40,14 +40,14 @@ const mostTries = 5;
 const betweenTries = { baseMs: 100, maxMs: 1_000 };
 
 /** Brings the Node of the API server to what it should be. One at a time: whoever owns it does not call it twice at once. */
-export class StatusWriter {
-  readonly #deps: StatusWriterDeps;
+export class NodeStatusWriter {
+  readonly #deps: NodeStatusWriterDeps;
   readonly #timer: ReportTimer;
   #unschedulable = false;
   /** An older API server leaves out what it does not know: that is not to be sent for ever. */
   #last: { readonly sent: Node; readonly got: Node } | undefined;
 
-  constructor(deps: StatusWriterDeps) {
+  constructor(deps: NodeStatusWriterDeps) {
     this.#deps = deps;
     this.#timer = new ReportTimer(deps.settings.reportFrequencyMs, deps.clock, deps.random);
   }
@@ -149,7 +149,7 @@ export class StatusWriter {
   }
 
   async #patch(
-    api: StatusWriterDeps['api'],
+    api: NodeStatusWriterDeps['api'],
     before: Node,
     patch: Patch,
     signal: AbortSignal,
