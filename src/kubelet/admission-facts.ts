@@ -5,6 +5,7 @@ import {
   type AdmissionFacts,
   type AdmissionOperation,
   declaredFeatures,
+  nodePortRequested,
   type PendingAdmissions,
 } from '../resources/index.ts';
 import { appArmorProblem, sysctlProblem } from '../runtime/index.ts';
@@ -53,6 +54,7 @@ export function admissionFacts(
       tolerationRules: isGateEnabled('TaintTolerationComparisonOperators') ? 'with-comparisons' : 'plain',
       podLevelResources: isGateEnabled('PodLevelResources'),
       declaredFeatures: declared && new Set(declared),
+      nodePortProblem: nodePortProblem(pod, settings.nodePorts?.()),
       ...kernelProblems(pod, settings),
     };
   };
@@ -71,6 +73,11 @@ function kernelProblems(pod: Pod, { kernel }: Pick<KubeletSettings, 'kernel'>) {
     sysctlProblem: sysctlProblem(pod, kernel.sysctls),
     appArmorProblem: appArmorProblem(pod, kernel.appArmor),
   };
+}
+
+function nodePortProblem(pod: Pod, nodePorts: ReadonlySet<number> = new Set()): string | undefined {
+  const port = nodePortRequested(pod, nodePorts);
+  return port === undefined ? undefined : `host port ${port} is used by the node itself`;
 }
 
 /** Larger than any disk. */

@@ -54,6 +54,8 @@ export interface KubeletSettings {
         readonly misc?: string | undefined;
       }
     | undefined;
+  /** The TCP ports on which the node and its runtime listen: pods that request one as host port are rejected. */
+  readonly nodePorts?: (() => ReadonlySet<number>) | undefined;
   /** The socket the runtime is reached by; not known unless given. */
   readonly runtimeSocket?: string | undefined;
   readonly cgroupRoot: string;

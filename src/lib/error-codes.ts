@@ -182,6 +182,7 @@ export const errorKinds = {
   CONTAINER_TARGET: 'NotFound',
   PROBE_UNASKABLE: 'Failed',
   HTTP_CUT_OFF: 'Failed',
+  HTTP_HEADERS_TOO_LARGE: 'Invalid',
   HTTP_NOT_TLS: 'Failed',
   HTTP_REDIRECTS: 'Failed',
   ACTION_PORT: 'Invalid',

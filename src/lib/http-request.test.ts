@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import {
+  dialHttp,
   followRedirects,
   type HttpRequest,
   type HttpResponse,
@@ -84,4 +87,44 @@ it('the target of a request is made of any path', () => {
 it('an address of IPv6 stands in brackets before its port', () => {
   assert.equal(joinHostPort('fd00::1', 80), '[fd00::1]:80');
   assert.equal(joinHostPort('10.0.0.1', 80), '10.0.0.1:80');
+});
+
+describe('the headers of a request', () => {
+  async function received(headers: HttpRequest['headers']) {
+    const server = createServer((incoming, outgoing) => outgoing.end(JSON.stringify(incoming.rawHeaders)));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    try {
+      const { body } = await dialHttp({ ...request, host: '127.0.0.1', port, headers }, 1 << 20, open);
+      return JSON.parse(body.toString('utf8')) as readonly string[];
+    } finally {
+      server.close();
+    }
+  }
+
+  it('keep every value of a repeated name, and names such as __proto__', async () => {
+    const raw = await received([
+      ['X-Key', '1'],
+      ['__proto__', 'p'],
+      ['x-key', '2'],
+    ]);
+    assert.deepEqual(raw.slice(0, 6), ['x-key', '1', 'x-key', '2', '__proto__', 'p']);
+  });
+
+  it('do not upgrade the connection or add a body', async () => {
+    const raw = await received([
+      ['Connection', 'Upgrade'],
+      ['Upgrade', 'websocket'],
+      ['Content-Length', '5'],
+    ]);
+    assert.deepEqual(
+      raw.map((each) => each.toLowerCase()).filter((each) => /upgrade|length/.test(each)),
+      [],
+    );
+  });
+
+  it('are rejected above 64 KiB, before anything is sent', async () => {
+    const headers = Array.from({ length: 13_150 }, () => ['X-Key', '1'] as const);
+    await assert.rejects(dialHttp({ ...request, headers }, 10, open), { code: 'HTTP_HEADERS_TOO_LARGE' });
+  });
 });

@@ -79,14 +79,39 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
   return tlsRequest({ ...options, rejectUnauthorized: false, servername: isIP(host) === 0 ? host : '' });
 }
 
+/** Larger requests are rejected: every server rejects them too, and a probe sends them again and again. */
+const maxHeaderBytes = 65_536;
+
+/** These would turn the request into something else than one GET: an upgrade, or another request in its body. */
+const droppedHeaders: ReadonlySet<string> = new Set([
+  'connection',
+  'upgrade',
+  'content-length',
+  'transfer-encoding',
+  'te',
+  'trailer',
+  'keep-alive',
+  'proxy-connection',
+]);
+
 function grouped(headers: HttpRequest['headers']): Record<string, string | string[]> {
-  const all: Record<string, string[]> = {};
+  const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
+  if (bytes > maxHeaderBytes)
+    throw new KubelingError(
+      'HTTP_HEADERS_TOO_LARGE',
+      `Cannot send a request as its headers must have at most ${maxHeaderBytes} bytes: they have ${bytes}`,
+    );
+  const all = new Map<string, string[]>();
   for (const [name, value] of headers) {
     const key = name.toLowerCase();
-    all[key] = [...(all[key] ?? []), value];
+    if (droppedHeaders.has(key)) continue;
+    const values = all.get(key);
+    if (values === undefined) all.set(key, [value]);
+    else values.push(value);
   }
-  const { host, ...rest } = all;
-  return host?.[0] === undefined ? rest : { ...rest, host: host[0] };
+  return Object.fromEntries(
+    [...all].map(([key, values]) => [key, key === 'host' ? (values[0] ?? '') : values]),
+  );
 }
 
 async function readStart(response: IncomingMessage, limit: number): Promise<Buffer> {

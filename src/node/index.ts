@@ -32,6 +32,7 @@ export type {
   RuntimeHandler,
 } from './inputs.ts';
 export { type Lease, NodeLease, type NodeLeaseDeps } from './lease.ts';
+export { ListeningPorts } from './listening-ports.ts';
 export { FactReader, type FactSources } from './node-facts.ts';
 export { NodeKeeper, type NodeKeeperDeps } from './node-keeper.ts';
 export { initialNode } from './node-object.ts';

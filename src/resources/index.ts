@@ -13,6 +13,7 @@ export {
   type Judgement,
   judgePod,
   matchesNodeSelector,
+  nodePortRequested,
   PendingAdmissions,
   PodAdmission,
   type PodAdmissionDeps,

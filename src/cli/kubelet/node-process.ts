@@ -15,6 +15,7 @@ import {
   type Timer,
   writeFileAtomic,
 } from '../../lib/index.ts';
+import { ListeningPorts } from '../../node/index.ts';
 import {
   type HealthCheck,
   healthRoutes,
@@ -73,8 +74,9 @@ const endWithinMs = 5_000;
 
 export async function openNode(options: NodeOptions): Promise<Node> {
   const { clock, random, logger, metrics, cri, settings, cluster, runtimeLooked = () => {} } = options;
+  const listening = new ListeningPorts(settings.runtimeSocket);
   const kubelet = await Kubelet.create(
-    settings,
+    { ...settings, nodePorts: () => listening.ports },
     {
       clock,
       random,
@@ -108,6 +110,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   const names = [settings.nodeName];
   const gate = loopbackGate({ token, open: health, names });
   const main = await listen(options, { routes: [...health, ...routes], upgrades, gate });
+  await listening.refresh();
   const tellPort = () => writeFileAtomic(portFile(settings.rootDir), `${main.port}\n`, { mode: 0o600 });
   const healthz = await tellPort()
     .then(() => listenForHealth(options, health))
@@ -120,6 +123,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     port: main.port,
     async run(signal) {
       const ended = new LinkedController(signal);
+      const watching = listening.watch(clock, ended.signal);
       const warming = warmUp(settings);
       const tidying = tidyMemory({ clock, cpuMs: processCpuMs, collect: collectGarbage }, ended.signal);
       try {
@@ -127,7 +131,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       } finally {
         ended.abort(new KubelingError('CANCELLED', 'The node has ended'));
         ended[Symbol.dispose]();
-        await Promise.all([tidying, warming]);
+        await Promise.all([tidying, warming, watching]);
         await main.close();
         await healthz?.close();
       }

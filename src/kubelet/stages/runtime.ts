@@ -40,6 +40,7 @@ import { PodProbes } from '../pod-probes.ts';
 import { RestartAhead } from '../restart-ahead.ts';
 import { checkRuntime, watchRuntime, withHints } from '../runtime-state.ts';
 import { Statistics } from '../statistics.ts';
+import { checkStreamUrl } from '../stream-url.ts';
 import type { KubeletResources } from './resources.ts';
 import type { KubeletState } from './state.ts';
 import type { KubeletVolumes } from './volumes.ts';
@@ -146,9 +147,9 @@ export function createRuntime(
     streams: {
       getPodByName: (namespace, name) => pods.getPodByName(namespace, name),
       translatePodUid: (uid) => pods.translatePodUid(uid),
-      exec: (...request) => runtime.streams.exec(...request),
-      attach: (...request) => runtime.streams.attach(...request),
-      portForward: (...request) => runtime.streams.portForward(...request),
+      exec: async (...request) => checkStreamUrl(await runtime.streams.exec(...request), pods),
+      attach: async (...request) => checkStreamUrl(await runtime.streams.attach(...request), pods),
+      portForward: async (...request) => checkStreamUrl(await runtime.streams.portForward(...request), pods),
       run: (...request) => runtime.streams.run(...request),
     } satisfies StreamingHost,
     checkRuntime: (signal: AbortSignal): Promise<void> => checkRuntime(watch, signal),

@@ -3,25 +3,44 @@ import { initContainersOf, isSidecar, type Pod } from '../../pods/index.ts';
 
 const everywhere = '0.0.0.0';
 
-/** Whether a port of the machine that the pod wants is held by one of the others. */
+/** Whether another pod holds a host port that the pod requests. Linear in the number of ports. */
 export function portsTaken(pod: Pod, others: readonly Pod[]): boolean {
-  const wanted = hostPorts(pod);
-  if (wanted.length === 0) return false;
-  const held = others.flatMap(hostPorts);
-  return wanted.some((one) => held.some((other) => isSamePort(one, other)));
+  const requested = hostPorts(pod);
+  if (requested.length === 0) return false;
+  const held = new Map<string, Set<string>>();
+  for (const port of others.flatMap(hostPorts)) {
+    const addresses = held.get(keyOf(port)) ?? new Set();
+    held.set(keyOf(port), addresses.add(addressOf(port)));
+  }
+  return requested.some((port) => {
+    const addresses = held.get(keyOf(port));
+    if (addresses === undefined) return false;
+    const address = addressOf(port);
+    return address === everywhere || addresses.has(everywhere) || addresses.has(address);
+  });
 }
 
-/** Of those that run as long as the pod does. */
+/**
+ * Returns a host port of the pod on which the node itself listens. The port mapping of CNI would send the node's own traffic, with
+ * its credentials, to the pod. A pod in the host network is exempt: nothing is redirected to it.
+ */
+export function nodePortRequested(pod: Pod, nodePorts: ReadonlySet<number>): number | undefined {
+  if (pod.spec.hostNetwork === true) return undefined;
+  return hostPorts(pod).find(({ hostPort = 0, protocol }) => protocol !== 'UDP' && nodePorts.has(hostPort))
+    ?.hostPort;
+}
+
+/** The host ports of the containers that run as long as the pod. */
 function hostPorts(pod: Pod): readonly ContainerPort[] {
   return [...initContainersOf(pod).filter(isSidecar), ...pod.spec.containers]
     .flatMap(({ ports = [] }) => ports)
     .filter(({ hostPort = 0 }) => hostPort > 0);
 }
 
-function isSamePort(one: ContainerPort, other: ContainerPort): boolean {
-  const addresses = [one, other].map(({ hostIP }) =>
-    hostIP === undefined || hostIP === '' ? everywhere : hostIP,
-  );
-  const meet = addresses[0] === addresses[1] || addresses.includes(everywhere);
-  return meet && one.hostPort === other.hostPort && (one.protocol ?? 'TCP') === (other.protocol ?? 'TCP');
+function keyOf({ hostPort, protocol }: ContainerPort): string {
+  return `${protocol ?? 'TCP'} ${hostPort}`;
+}
+
+function addressOf({ hostIP }: ContainerPort): string {
+  return hostIP === undefined || hostIP === '' ? everywhere : hostIP;
 }

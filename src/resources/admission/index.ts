@@ -1,5 +1,6 @@
 export { isExtendedResource } from './amounts.ts';
 export { declaredFeatures } from './declared-features.ts';
+export { nodePortRequested } from './host-ports.ts';
 export { type AdmissionFacts, type AdmissionStanding, judgePod } from './judge-pod.ts';
 export type { Admission, Allotter, Judgement, Preemption, Refusal } from './judgement.ts';
 export { admissionMetrics } from './metrics.ts';

@@ -195,6 +195,11 @@ describe('labels, names, ports and taints of the node', () => {
     );
   });
 
+  it('reject a pod whose host port the node itself uses, at once', () => {
+    const nodePortProblem = 'host port 10250 is used by the node itself';
+    assert.equal(judged(asking({}), { nodePortProblem }), `NodePorts: ${nodePortProblem}`);
+  });
+
   it('let only one have a port of the machine', () => {
     const port = (hostPort: number, hostIP?: string, protocol?: string) =>
       asking({}, `p${hostPort}${hostIP}${protocol}`, {

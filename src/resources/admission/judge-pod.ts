@@ -40,6 +40,8 @@ export interface AdmissionFacts {
   readonly declaredFeatures: ReadonlySet<string> | undefined;
   /** Why the pod may not have the sysctls it asks for. */
   readonly sysctlProblem?: string | undefined;
+  /** Why the pod must not have the host ports it requests. */
+  readonly nodePortProblem?: string | undefined;
   /** Why the pod cannot be confined as it asks for. */
   readonly appArmorProblem?: string | undefined;
   /** What became of what it asks for by the piece: a refusal, or not known yet; left out when there is nothing in the way. */
@@ -52,6 +54,7 @@ export function judgePod(pod: Pod, facts: AdmissionFacts): Judgement {
   const before = firstOf(
     pressureRefusal(pod, facts.pressures, facts.tolerationRules),
     named('SysctlForbidden', facts.sysctlProblem),
+    named('NodePorts', facts.nodePortProblem),
   );
   if (before !== undefined) return { kind: 'refuse', refusal: before };
   const { allotment } = facts;

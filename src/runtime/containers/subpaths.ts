@@ -6,11 +6,12 @@ import {
   open,
   readdir,
   readFile,
+  readlink,
   realpath,
   rmdir,
   unlink,
 } from 'node:fs/promises';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import {
   type Clock,
   errnoOf,
@@ -232,21 +233,69 @@ async function withMode(place: FileHandle, mode: number): Promise<void> {
   await readable.chmod(mode);
 }
 
-/** The way through the volume once links inside are followed, as far as it exists. */
+/**
+ * Resolves the part to steps below the root without leaving it, so that no answer depends on what exists elsewhere on the host: links are
+ * read one by one, and a link out of the volume ends the resolution. Missing steps are returned as they are.
+ */
 async function stepsTo(root: string, part: string, missing: 'make' | 'find'): Promise<readonly string[]> {
-  const wanted = part.split('/').filter((step) => step !== '' && step !== '.');
-  if (wanted.includes('..')) throw unusable("must not contain '..'");
-  for (let known = wanted.length; ; known--) {
-    const path = [root, ...wanted.slice(0, known)].join(sep);
-    const real = await realpath(path).catch((error) => {
-      if (errnoOf(error) === 'ENOENT' && missing === 'make' && known > 0) return undefined;
-      throw unusable(errnoOf(error) === 'ENOENT' ? 'it is not there' : 'it cannot be reached');
-    });
-    if (real === undefined) continue;
-    if (real !== root && !real.startsWith(`${root}${sep}`)) throw unusable('a link leads out of the volume');
-    const inside = relative(root, real).split(sep);
-    return [...inside.filter((step) => step !== ''), ...wanted.slice(known)];
+  checkLength(part);
+  let left = stepsOf(part);
+  if (left.includes('..')) throw unusable("must not contain '..'");
+  const resolved: string[] = [];
+  for (let links = 0; left.length > 0; ) {
+    const [step = '', ...rest] = left;
+    left = rest;
+    if (step === '..') {
+      if (resolved.pop() === undefined) throw leadsOut();
+      continue;
+    }
+    const path = [root, ...resolved, step].join(sep);
+    const target = await linkTarget(path);
+    if (target === 'missing') {
+      if (missing === 'find' || left.includes('..')) throw unusable('it is not there');
+      return [...resolved, step, ...left];
+    }
+    if (target === undefined) {
+      resolved.push(step);
+      continue;
+    }
+    if (++links > maxLinks) throw unusable('it has too many links');
+    if (target.startsWith(sep)) {
+      if (!`${target}${sep}`.startsWith(`${root}${sep}`)) throw leadsOut();
+      resolved.length = 0;
+    }
+    left = [...stepsOf(target.startsWith(sep) ? target.slice(root.length) : target), ...left];
   }
+  return resolved;
+}
+
+const maxLinks = 40;
+/** The limits of the kernel for a path and for one of its steps. */
+const maxPathBytes = 4_096;
+const maxStepBytes = 255;
+
+function checkLength(part: string): void {
+  if (Buffer.byteLength(part) > maxPathBytes) throw unusable(`it has more than ${maxPathBytes} bytes`);
+  if (part.split('/').some((step) => Buffer.byteLength(step) > maxStepBytes))
+    throw unusable(`a name in it has more than ${maxStepBytes} bytes`);
+}
+
+function stepsOf(path: string): readonly string[] {
+  return path.split('/').filter((step) => step !== '' && step !== '.');
+}
+
+/** Returns the target of a link, undefined for anything else that exists. */
+async function linkTarget(path: string): Promise<string | 'missing' | undefined> {
+  try {
+    return (await lstat(path)).isSymbolicLink() ? await readlink(path) : undefined;
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return 'missing';
+    throw unusable('it cannot be reached');
+  }
+}
+
+function leadsOut(): KubelingError {
+  return unusable('a link leads out of the volume');
 }
 
 /** Why a part could not be had, without the paths of the host that other errors name. */
