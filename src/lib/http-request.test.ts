@@ -3,12 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import {
-  dialHttp,
   followRedirects,
   type HttpRequest,
   type HttpResponse,
   joinHostPort,
   requestTarget,
+  sendHttp,
 } from './http-request.ts';
 
 const open = new AbortController().signal;
@@ -95,7 +95,7 @@ describe('the headers of a request', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     try {
-      const { body } = await dialHttp({ ...request, host: '127.0.0.1', port, headers }, 1 << 20, open);
+      const { body } = await sendHttp({ ...request, host: '127.0.0.1', port, headers }, 1 << 20, open);
       return JSON.parse(body.toString('utf8')) as readonly string[];
     } finally {
       server.close();
@@ -125,6 +125,6 @@ describe('the headers of a request', () => {
 
   it('are rejected above 64 KiB, before anything is sent', async () => {
     const headers = Array.from({ length: 13_150 }, () => ['X-Key', '1'] as const);
-    await assert.rejects(dialHttp({ ...request, headers }, 10, open), { code: 'HTTP_HEADERS_TOO_LARGE' });
+    await assert.rejects(sendHttp({ ...request, headers }, 10, open), { code: 'HTTP_HEADERS_TOO_LARGE' });
   });
 });

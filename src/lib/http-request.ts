@@ -80,7 +80,7 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
 }
 
 /** Larger requests are rejected: every server rejects them too, and a probe sends them again and again. */
-const maxHeaderBytes = 65_536;
+const maxRequestHeaderBytes = 65_536;
 
 /** These would turn the request into something else than one GET: an upgrade, or another request in its body. */
 const droppedHeaders: ReadonlySet<string> = new Set([
@@ -96,10 +96,10 @@ const droppedHeaders: ReadonlySet<string> = new Set([
 
 function grouped(headers: HttpRequest['headers']): Record<string, string | string[]> {
   const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
-  if (bytes > maxHeaderBytes)
+  if (bytes > maxRequestHeaderBytes)
     throw new KubelingError(
       'HTTP_HEADERS_TOO_LARGE',
-      `Cannot send a request as its headers must have at most ${maxHeaderBytes} bytes: they have ${bytes}`,
+      `Cannot send a request as its headers must have at most ${maxRequestHeaderBytes} bytes: they have ${bytes}`,
     );
   const all = new Map<string, string[]>();
   for (const [name, value] of headers) {
