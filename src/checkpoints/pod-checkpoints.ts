@@ -11,7 +11,7 @@ import {
   sourceOf,
 } from '../pods/index.ts';
 import type { HookCheckpoint, RuntimeFiles, StartCheckpoint } from '../runtime/index.ts';
-import type { BoundNotes } from '../volumes/index.ts';
+import type { BoundVolumeRecords } from '../volumes/index.ts';
 import {
   decodeNotes,
   encodeNotes,
@@ -203,7 +203,7 @@ export class PodNotebook {
   };
 
   /** Which PersistentVolumes pods have. */
-  readonly volumes: BoundNotes = {
+  readonly volumes: BoundVolumeRecords = {
     of: (uid) => this.get(uid)?.volumes ?? {},
     others: (uid) =>
       [...this.#pages].flatMap(([other, { notes }]) =>

@@ -4,7 +4,7 @@ import type { BoundClaims, PodObjects, StorageObjects, TokenSource } from '../ob
 import type { PodFullName, PodJournal, PodUid } from '../pods/index.ts';
 import type { ResourceClaim } from '../resources/index.ts';
 import type { KnownServices, PullSecrets, RuntimeClasses, ServiceAccounts } from '../runtime/index.ts';
-import type { VolumeEventTeller } from '../volumes/index.ts';
+import type { ReportVolumeEvent } from '../volumes/index.ts';
 import type { BackgroundLoops } from './background.ts';
 import type { NodeEvent } from './node-journal.ts';
 
@@ -39,7 +39,7 @@ export interface ClusterLink {
   readonly nodeEvent: (event: NodeEvent) => void;
   readonly claimEvent: (claim: PersistentVolumeClaim, event: NodeEvent) => void;
   /** Tells something of a PersistentVolume. */
-  readonly volumeEvent?: VolumeEventTeller | undefined;
+  readonly volumeEvent?: ReportVolumeEvent | undefined;
   /** As the Node object has them; empty while nobody knows. */
   readonly nodeIps: () => readonly string[];
   /** The Node object as newly as it is known. */

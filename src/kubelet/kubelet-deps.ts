@@ -6,10 +6,10 @@ import type { Prober } from '../probes/index.ts';
 import type {
   DeviceHost,
   EvictionStats,
-  FactFiles,
   KernelLog,
+  MachineFiles,
   ProcessFacts,
-  SliceKeeper,
+  SliceManager,
   WatchMemory,
 } from '../resources/index.ts';
 import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, SubPaths } from '../runtime/index.ts';
@@ -56,9 +56,9 @@ export interface NodeMachine {
   readonly devices?: DeviceHost | undefined;
   readonly cgroups: CgroupHost;
   /** For cgroups that the runtime leaves to systemd; there are none unless given. */
-  readonly openSlices?: (() => Promise<SliceKeeper>) | undefined;
+  readonly openSlices?: (() => Promise<SliceManager>) | undefined;
   /** What the kernel tells of the machine's parts; read as any file unless given. */
-  readonly facts?: FactFiles | undefined;
+  readonly facts?: MachineFiles | undefined;
   /** What pods are evicted by; as `stats` tells it unless given, and nobody is where neither is. */
   readonly evictionStats?: EvictionStats | undefined;
   /** Nobody tells when memory falls short unless given; it is looked at. */

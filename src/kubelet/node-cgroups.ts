@@ -11,7 +11,7 @@ import type { Pod, PodJournal, QosClass } from '../pods/index.ts';
 import {
   CgroupManager,
   cgroupMetrics,
-  enforceReserved,
+  enforceReservedCgroups,
   kubepodsValues,
   noPodCgroups,
   type PodCgroups,
@@ -19,7 +19,7 @@ import {
   type ProcessFacts,
   parseCgroupPath,
   QosContainerManager,
-  type SliceKeeper,
+  type SliceManager,
   SystemCgroups,
 } from '../resources/index.ts';
 import type { PodLimitsAccess } from '../runtime/index.ts';
@@ -56,7 +56,7 @@ export interface NodeCgroups {
 /** What of the machine it takes. */
 interface CgroupMachine {
   readonly cgroups: CgroupHost;
-  readonly openSlices?: (() => Promise<SliceKeeper>) | undefined;
+  readonly openSlices?: (() => Promise<SliceManager>) | undefined;
 }
 
 /** Throws CGROUPS_UNUSABLE when the machine lacks what pods need. */
@@ -142,7 +142,7 @@ function reservedUpkeep(
   { node }: NodeCgroupDeps,
 ): UpkeepPart {
   const tell = (event: NodeEvent) => node.event(event);
-  return { start: (signal) => enforceReserved(cgroups, reservedCgroups, tell, signal) };
+  return { start: (signal) => enforceReservedCgroups(cgroups, reservedCgroups, tell, signal) };
 }
 
 function systemCgroups(

@@ -31,8 +31,8 @@ class Rig implements AsyncDisposable {
       logger: collectLogs(this.clock).logger,
       metrics: this.metrics,
       mayUse: (uid) => !this.ended.has(uid),
-      isEnding: () => false,
-      isServed: () => false,
+      isTerminating: () => false,
+      isRunningOrFinished: () => false,
       changed: () => {},
     });
   }
@@ -73,7 +73,7 @@ describe('the devices of a node', () => {
     const { devices } = rig;
     assert.deepEqual(devices.amounts(), { capacity: {}, allocatable: {}, removed: [] });
     assert.equal(devices.areForgotten, true);
-    assert.equal(devices.isAskedBy(podOf('one', 1)), false);
+    assert.equal(devices.isRequestedBy(podOf('one', 1)), false);
     assert.equal(await devices.grants(podOf('one', 1), { name: 'main' }, signal), undefined);
   });
 
@@ -82,7 +82,7 @@ describe('the devices of a node', () => {
     rig.host.add(gadget, [{ id: 'a' }, { id: 'b' }, { id: 'c' }]);
     await rig.start();
     const { devices } = rig;
-    assert.equal(devices.isAskedBy(podOf('one', 2)), true);
+    assert.equal(devices.isRequestedBy(podOf('one', 2)), true);
     assert.equal(await rig.allot('one', 2), undefined);
     assert.equal(devices.areForgotten, false);
     assert.deepEqual(devices.nodeFor(podOf('other', 1), node), node);

@@ -20,7 +20,10 @@ import type { LoopInput } from './input-mux.ts';
 import { serveNodeSocket } from './node-socket.ts';
 
 export interface NodeDevicesDeps
-  extends Pick<DeviceManagerDeps, 'mayUse' | 'isEnding' | 'isServed' | 'changed' | 'numaNodes'> {
+  extends Pick<
+    DeviceManagerDeps,
+    'mayUse' | 'isTerminating' | 'isRunningOrFinished' | 'changed' | 'numaNodes'
+  > {
   readonly rootDir: string;
   readonly host: DeviceHost;
   readonly files: RuntimeFiles;
@@ -91,13 +94,13 @@ export class NodeDevices
     this.#manager?.deregister(plugin);
   }
 
-  isAskedBy(pod: Pod): boolean {
-    return this.#manager?.isAskedBy(pod) === true;
+  isRequestedBy(pod: Pod): boolean {
+    return this.#manager?.isRequestedBy(pod) === true;
   }
 
   async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
     await this.ready(pod, signal);
-    return await this.#manager?.allot(pod, signal);
+    return await this.#manager?.allocatePod(pod, signal);
   }
 
   /** Waits for plugins that are expected, as long as that is worth while. */
@@ -132,7 +135,7 @@ export class NodeDevices
 
   /** Whether nothing is known of devices that the machine had before. */
   get areForgotten(): boolean {
-    return this.#manager?.isRecorded !== true;
+    return this.#manager?.hasCheckpoint !== true;
   }
 
   /** For a pod that has its devices, the node has them too, whatever has become of their plugin. */
@@ -140,7 +143,9 @@ export class NodeDevices
     const manager = this.#manager;
     if (manager?.hasDevices(uid) !== true) return node;
     const { allocatable = {} } = node.status ?? {};
-    const taken = [...manager.taken()].filter(([name, count]) => Number(allocatable[name] ?? 0) < count);
+    const taken = [...manager.allocatedCounts()].filter(
+      ([name, count]) => Number(allocatable[name] ?? 0) < count,
+    );
     const raised = Object.fromEntries(taken.map(([name, count]) => [name, `${count}`]));
     return { ...node, status: { ...node.status, allocatable: { ...allocatable, ...raised } } };
   }
@@ -186,7 +191,7 @@ export class NodeDevices
         this.#news.resolveAll();
       },
     });
-    await manager.open();
+    await manager.restore();
     this.#manager = manager;
     return manager;
   }

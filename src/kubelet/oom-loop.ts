@@ -13,7 +13,7 @@ import {
   type OomKill,
   OomWatcher,
   type PodOom,
-  type PositionNote,
+  type PositionFile,
 } from '../resources/index.ts';
 import type { BackgroundLoops } from './background.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
@@ -84,7 +84,7 @@ function positionNote(
   path: string,
   files: Pick<KubeletDeps['machine']['files'], 'readEnd' | 'replace'>,
   unreadable: (error: unknown) => void,
-): PositionNote {
+): PositionFile {
   return {
     async read() {
       try {

@@ -76,7 +76,7 @@ export interface HandlerDeps {
   readonly admission: Pick<PodAdmission, 'admit'>;
   readonly pending: Pick<PendingAdmissions, 'has' | 'cancel'>;
   /** What the node has set aside for pods. */
-  readonly allocation: Pick<AllocationManager, 'admitted' | 'added' | 'updated' | 'removed'>;
+  readonly allocation: Pick<AllocationManager, 'podAdmitted' | 'podsAdded' | 'podUpdated' | 'podRemoved'>;
   readonly allocated: Pick<AllocatedPods, 'withAllocation'>;
   /** Removes dead containers beyond those that are kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
@@ -104,7 +104,7 @@ export class PodHandlers implements SyncHandler {
     else if (op === 'RECONCILE') this.#reconcile(pods);
     else this.#updates(pods);
     this.#deps.sources.markHandled(source);
-    if (op !== 'RECONCILE') this.#deps.allocation.added();
+    if (op !== 'RECONCILE') this.#deps.allocation.podsAdded();
     for (const pod of pods)
       if (isStaticPod(pod) || isMirrorPod(pod)) this.#deps.staticChanged(fullNameOf(pod));
   }
@@ -179,7 +179,7 @@ export class PodHandlers implements SyncHandler {
     const { uid } = pod.metadata;
     const { journal, earlier, workers, allocation } = this.#deps;
     journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
-    allocation.admitted(pod, judged);
+    allocation.podAdmitted(pod, judged);
     const secondsLeft = earlier.secondsLeft(uid);
     if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
     else this.#update(pod, 'create');
@@ -201,7 +201,7 @@ export class PodHandlers implements SyncHandler {
     for (const pod of updated) {
       const before = pods.getPodByUid(pod.metadata.uid);
       pods.updatePod(pod);
-      if (!isMirrorPod(pod)) allocation.updated(before, pod);
+      if (!isMirrorPod(pod)) allocation.podUpdated(before, pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       else this.#update(pod, 'update');
     }
@@ -211,7 +211,7 @@ export class PodHandlers implements SyncHandler {
     for (const pod of removed) {
       this.#deps.pods.removePod(pod);
       this.#deps.pending.cancel(pod.metadata.uid);
-      this.#deps.allocation.removed(pod.metadata.uid);
+      this.#deps.allocation.podRemoved(pod.metadata.uid);
       if (!isMirrorPod(pod)) this.#deps.earlier.removed(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       // Before its source is ready a missing pod proves nothing; housekeeping will find it then.

@@ -9,7 +9,7 @@ export interface PodResizesDeps {
     isResizeInProgress(pod: Pod, observed: ObservedPod): boolean;
     cgroupMade(pod: Pod): void;
   };
-  readonly manager: Pick<AllocationManager, 'seen' | 'failed'>;
+  readonly manager: Pick<AllocationManager, 'resizeObserved' | 'resizeFailed'>;
   readonly conditions: { of(uid: PodUid): readonly PodCondition[] };
   /** The pod is to be looked at in all details, and worked on then. */
   readonly reinspect: (uid: PodUid) => void;
@@ -26,7 +26,7 @@ export class PodResizes {
   /** Before its status is made: whether the pod has what it was allocated. */
   see(pod: Pod, observed: ObservedPod): void {
     const { manager, runtime } = this.#deps;
-    manager.seen(pod, runtime.isResizeInProgress(pod, observed) ? 'in-progress' : 'none');
+    manager.resizeObserved(pod, runtime.isResizeInProgress(pod, observed) ? 'in-progress' : 'none');
   }
 
   /** For its status: where its resize stands, and what it has. */
@@ -42,7 +42,7 @@ export class PodResizes {
   synced(pod: Pod, { actions }: SyncPodResult): void {
     const { manager, reinspect } = this.#deps;
     const done = actions.filter(({ action }) => action === 'ResizePodInPlace');
-    for (const { failure } of done) if (failure !== undefined) manager.failed(pod, failure.message);
+    for (const { failure } of done) if (failure !== undefined) manager.resizeFailed(pod, failure.message);
     if (done.length > 0) reinspect(pod.metadata.uid);
   }
 

@@ -318,7 +318,7 @@ export class KubeletPodSyncer implements PodSyncer {
         (inner) => this.#makeDirectories(pod, observed, status, inner),
         signal,
       ).catch((error: unknown) => {
-        if (!signal.aborted && isKind(error, 'DeadlineExceeded')) this.#deps.volumes.tellLate(pod);
+        if (!signal.aborted && isKind(error, 'DeadlineExceeded')) this.#deps.volumes.reportTimedOut(pod);
         throw error;
       }),
     ] as const;

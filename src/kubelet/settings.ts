@@ -1,7 +1,7 @@
 import type { ShutdownGroup } from '../node/shutdown/index.ts';
 import type {
-  AllotmentSettings,
   EvictionSettings,
+  ExclusiveResourceSettings,
   KubepodsWeight,
   NodeAmount,
   ReservedCgroup,
@@ -75,7 +75,7 @@ export interface KubeletSettings {
   readonly reservedCgroups?: readonly ReservedCgroup[] | undefined;
   readonly node: LinuxNode;
   /** Whether pods get processors and memory of certain places of the machine; from anywhere unless given. */
-  readonly allotment?: AllotmentSettings | undefined;
+  readonly allotment?: ExclusiveResourceSettings | undefined;
   /** The machine has no SELinux unless given. */
   readonly selinux?: SelinuxFacts | undefined;
   /** Who attaches volumes to this node; the cluster unless given. */

@@ -1,7 +1,7 @@
 import { detectCgroupLayout } from '../lib/index.ts';
 import type { ObservedPod, Pod, PodUid } from '../pods/index.ts';
 import { kubepodsPath } from '../resources/index.ts';
-import type { PodSubject, StatsPages, StatsProvider, VolumePlace } from '../stats/index.ts';
+import type { MeasuredDirectory, PodSubject, StatsEndpoints, StatsProvider } from '../stats/index.ts';
 import type { VolumeSpaceAt } from '../volumes/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { KubeletSettings } from './settings.ts';
@@ -11,7 +11,7 @@ export interface StatisticsParts {
   readonly observed: () => readonly ObservedPod[];
   readonly known: (uid: PodUid) => Pod | undefined;
   readonly cgroupOf: (pod: Pod) => string;
-  readonly placesOf: (pod: Pod) => readonly VolumePlace[];
+  readonly placesOf: (pod: Pod) => readonly MeasuredDirectory[];
   /** Undefined on a machine that gives no access to the files of volumes. */
   readonly space: VolumeSpaceAt | undefined;
 }
@@ -20,7 +20,7 @@ type Deps = Pick<KubeletDeps, 'clock' | 'logger' | 'cri' | 'machine' | 'metrics'
 
 interface Opened {
   readonly provider: StatsProvider;
-  readonly pages: StatsPages;
+  readonly pages: StatsEndpoints;
 }
 
 const minuteMs = 60_000;
@@ -53,7 +53,7 @@ export class Statistics implements Disposable {
   }
 
   /** For those who are told of it. */
-  async pages(): Promise<StatsPages | undefined> {
+  async pages(): Promise<StatsEndpoints | undefined> {
     return (await this.#open())?.pages;
   }
 
@@ -77,7 +77,9 @@ export class Statistics implements Disposable {
     const { clock, logger, cri } = this.#deps;
     const { stats: machine, cgroups: host } = this.#deps.machine;
     if (machine === undefined) return undefined;
-    const { StatsProvider, VolumeUsages, podSubjects, statsPages } = await import('../stats/index.ts');
+    const { StatsProvider, VolumeUsages, podSubjects, createStatsEndpoints } = await import(
+      '../stats/index.ts'
+    );
     const { observed, known, cgroupOf, placesOf, space } = this.#parts;
     const { volumeStatsMs: periodMs = minuteMs, capacity } = this.#settings;
     const systemCgroups = this.#systemCgroups();
@@ -99,7 +101,7 @@ export class Statistics implements Disposable {
           ? new VolumeUsages({ clock, periodMs, space, directories, placesOf })
           : undefined,
     });
-    const pages = statsPages({
+    const pages = createStatsEndpoints({
       ...shared,
       logger,
       provider,

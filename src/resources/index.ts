@@ -25,7 +25,7 @@ export {
   type VictimChoice,
 } from './admission/index.ts';
 export * from './allocation/index.ts';
-export type { Slice, SliceKeeper } from './cgroups/cgroup-manager.ts';
+export type { Slice, SliceManager } from './cgroups/cgroup-manager.ts';
 export {
   CgroupManager,
   type CgroupManagerDeps,
@@ -62,7 +62,7 @@ export {
   QosContainerManager,
   type QosContainerManagerDeps,
 } from './cgroups/qos-container-manager.ts';
-export { enforceReserved, type ReservedCgroup, reservedCgroups } from './cgroups/reserved-cgroups.ts';
+export { enforceReservedCgroups, type ReservedCgroup, reservedCgroups } from './cgroups/reserved-cgroups.ts';
 export {
   hostProcesses,
   type ProcessFacts,
@@ -73,20 +73,24 @@ export type { RunningContainer } from './cpu/cpu-manager.ts';
 export { type DeviceHost, hostDeviceHost } from './devices/device-host.ts';
 export * from './dra/index.ts';
 export * from './eviction/index.ts';
-export type { AllotmentSettings } from './exclusive/create-resource-allocator.ts';
-export type { Allotments, GivenPlaces, PlacementGrants } from './exclusive/resource-allocator.ts';
-export { settleKernelTunables, type TunableFiles } from './machine/kernel-tunables.ts';
+export type { ExclusiveResourceSettings } from './exclusive/create-resource-allocator.ts';
+export type {
+  AllocatedResources,
+  ContainerPlacement,
+  ExclusiveResources,
+} from './exclusive/resource-allocator.ts';
+export { setupKernelTunables, type TunableFiles } from './machine/kernel-tunables.ts';
 export {
   checkMachine,
-  type FactFiles,
-  type MachineDemands,
   type MachineFacts,
+  type MachineFiles,
+  type MachineRequirements,
   readMachineFacts,
 } from './machine/machine-facts.ts';
 export {
   checkReservations,
   cpuCount,
-  mostPods,
+  maxPods,
   type Reservations,
   reservedAmount,
   withheldAmount,

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type CgroupLayout, parseQuantity } from '../lib/index.ts';
-import { checkMachine, type MachineDemands, readMachineFacts } from './machine/machine-facts.ts';
+import { checkMachine, type MachineRequirements, readMachineFacts } from './machine/machine-facts.ts';
 import {
   checkReservations,
-  mostPods,
+  maxPods,
   type Reservations,
   reservedAmount,
   withheldAmount,
@@ -70,7 +70,7 @@ describe('the facts about a machine', () => {
 });
 
 describe('a machine', () => {
-  const demands: MachineDemands = {
+  const demands: MachineRequirements = {
     failSwapOn: true,
     failCgroupV1: false,
     swapBehavior: '',
@@ -110,7 +110,7 @@ describe('a machine', () => {
 
 describe('the number of pods', () => {
   it('is only lowered by a number for each core', () => {
-    const pods = (podsPerCore: number) => mostPods({ maxPods: 110, podsPerCore }, 4_000);
+    const pods = (podsPerCore: number) => maxPods({ maxPods: 110, podsPerCore }, 4_000);
     assert.deepEqual([0, 10, 100].map(pods), [110, 40, 110]);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MetricRegistry } from '../lib/index.ts';
 import { resizeMetrics } from './allocation/index.ts';
-import { CpuGroups } from './cpu/cpu-topology.ts';
+import { CpuTopology } from './cpu/cpu-topology.ts';
 import { evictionMetrics } from './eviction/index.ts';
 import { alignmentMetrics, cpuMetrics, memoryMetrics, topologyMetrics } from './exclusive/metrics.ts';
 import { podResourcesMetrics } from './pod-resources/pod-resources-lister.ts';
@@ -55,7 +55,7 @@ test('what is allotted by the piece is counted by the names dashboards know', as
   const metrics = registry();
   const count = alignmentMetrics(metrics);
   const place = (cpu: number) => ({ numaNode: cpu % 2, socket: 0, core: cpu, uncoreCache: 0 });
-  const groups = new CpuGroups({ cpus: new Map([0, 1, 2, 3].map((cpu) => [cpu, place(cpu)])) });
+  const groups = new CpuTopology({ cpus: new Map([0, 1, 2, 3].map((cpu) => [cpu, place(cpu)])) });
   const cpu = cpuMetrics(metrics, groups, 'whole-only', count);
   cpu.requested();
   cpu.failed();

@@ -6,7 +6,7 @@ import { SimulatedCgroupHost } from '../../test/fakes/simulated-cgroup-host.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs, detectCgroupLayout } from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
-import type { Slice, SliceKeeper } from './cgroups/cgroup-manager.ts';
+import type { Slice, SliceManager } from './cgroups/cgroup-manager.ts';
 import { CgroupManager } from './cgroups/cgroup-manager.ts';
 import type { CgroupValues } from './cgroups/cgroup-values.ts';
 import { PodContainerManager } from './cgroups/pod-container-manager.ts';
@@ -24,7 +24,7 @@ function podWith(uid: string, resources: object): Pod {
 type Verb = 'start' | 'set' | 'stop';
 
 /** Notes what it is asked, and fails on order. */
-class RecordedSlices implements SliceKeeper {
+class RecordedSlices implements SliceManager {
   readonly asked: string[] = [];
   readonly values = new Map<string, CgroupValues>();
   readonly failing = new Set<Verb>();

@@ -1,7 +1,7 @@
 import { type Clock, SingleFlight } from '../lib/index.ts';
 
 /** The last of something that is found out again and again, shared by all who ask. */
-export class KeptSample<T> {
+export class CachedSample<T> {
   readonly #clock: Clock;
   readonly #take: (signal: AbortSignal) => Promise<T>;
   readonly #flights = new SingleFlight<'one', T>();
@@ -42,7 +42,7 @@ export class KeptSample<T> {
 const longestMs = 2;
 
 /** Work in many small parts that lets others come in between; under virtual time, where all takes no time, never. */
-export class Turns {
+export class Yielder {
   readonly #clock: Clock;
   #sinceMs: number;
 
@@ -52,12 +52,12 @@ export class Turns {
   }
 
   /** To be looked at between two parts. */
-  get isOver(): boolean {
+  get isDue(): boolean {
     return this.#clock.monotonicMs() - this.#sinceMs >= longestMs;
   }
 
   /** To be awaited when one is over. */
-  async next(): Promise<void> {
+  async yield(): Promise<void> {
     await new Promise<void>((resolve) => void setImmediate(resolve));
     this.#sinceMs = this.#clock.monotonicMs();
   }

@@ -10,7 +10,7 @@ import {
   type SampledFamily,
 } from '../lib/index.ts';
 import { blockDevices, diskMeasures, mainDevice } from './block-devices.ts';
-import { Turns } from './cached-sample.ts';
+import { Yielder } from './cached-sample.ts';
 import { cgroupMeasures, type Measure, nothingMoved } from './cgroup/cgroup-measures.ts';
 import { type InterfaceUsage, interfacesIn } from './cgroup/host-usage.ts';
 import { ContainerCgroups, treeOf } from './cgroup-file-cache.ts';
@@ -65,9 +65,9 @@ export async function cadvisorMetrics(
   const deviceName = (id: string) => names.get(id) ?? '';
   const main = mainDevice(blocks, written.disks);
   const families = new Map<string, Sample[]>();
-  const turns = new Turns(sources.clock);
+  const turns = new Yielder(sources.clock);
   for (const row of rows) {
-    if (turns.isOver) await turns.next();
+    if (turns.isDue) await turns.yield();
     const timestampMs = sources.clock.now();
     const own = await measuresOf(row, deviceName, sources);
     const isStill = row.container !== '' && !own.some(({ name }) => name === 'fs_reads_total');

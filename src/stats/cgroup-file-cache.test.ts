@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { realCgroupHost } from '../lib/index.ts';
-import { KeptCgroups } from './cgroup-file-cache.ts';
+import { CgroupFileCache } from './cgroup-file-cache.ts';
 
 test('the files of a cgroup stay open while it is looked at, and no longer', () => {
   const root = mkdtempSync(join(tmpdir(), 'klg-cgroups-'));
@@ -13,7 +13,7 @@ test('the files of a cgroup stay open while it is looked at, and no longer', () 
     mkdirSync(join(root, path));
     writeFileSync(join(root, path, 'memory.stat'), path);
   }
-  const cgroups = new KeptCgroups(realCgroupHost(), { version: 2, root });
+  const cgroups = new CgroupFileCache(realCgroupHost(), { version: 2, root });
   const look = (whose: string, path: string) => cgroups.of(whose, path).memory.read('memory.stat');
   const before = openNow();
   for (const _ of [1, 2]) assert.deepEqual([look('a', '/one'), look('b', '/two')], ['one', 'two']);
@@ -29,7 +29,7 @@ test('the files of a cgroup stay open while it is looked at, and no longer', () 
 
 test('a network stays open while it is looked at, and no longer', () => {
   const openNow = () => readdirSync('/proc/self/fd').length;
-  const files = new KeptCgroups(realCgroupHost(), { version: 2, root: tmpdir() });
+  const files = new CgroupFileCache(realCgroupHost(), { version: 2, root: tmpdir() });
   const nobody = '0';
   const here = `${process.pid}`;
   const alone = { count: 1, first: here };
@@ -41,8 +41,8 @@ test('a network stays open while it is looked at, and no longer', () => {
   files.sweep();
   assert.match(files.networkOf('here', nobody, 1) ?? '', /^ *lo: /m, 'whoever of it lives');
   files.sweep();
-  files.keepNetworkOf('here');
-  files.keepNetworkOf('gone');
+  files.retainNetworkOf('here');
+  files.retainNetworkOf('gone');
   files.sweep();
   assert.equal(files.size, 1);
   files.sweep();

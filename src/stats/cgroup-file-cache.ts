@@ -24,11 +24,11 @@ interface KeptCgroup {
 }
 
 /** Files of the kernel on many cgroups and networks that are looked at again and again; they stay open between two looks. */
-export class KeptCgroups {
+export class CgroupFileCache {
   readonly #host: Host;
   readonly #layout: CgroupLayout;
-  readonly #cgroups = new InUse<KeptCgroup>();
-  readonly #sandboxes = new InUse<KeptSandbox>();
+  readonly #cgroups = new SweptCache<KeptCgroup>();
+  readonly #sandboxes = new SweptCache<KeptSandbox>();
 
   constructor(host: Host, layout: CgroupLayout) {
     this.#host = host;
@@ -65,7 +65,7 @@ export class KeptCgroups {
   }
 
   /** For who asks for it in another look, as the sandbox is still there. */
-  keepNetworkOf(sandbox: string): void {
+  retainNetworkOf(sandbox: string): void {
     this.#sandboxes.get(sandbox);
   }
 
@@ -115,7 +115,7 @@ interface Closable {
 }
 
 /** What stays open for as long as each look at all of it asks for it again. */
-export class InUse<Value extends Closable> {
+export class SweptCache<Value extends Closable> {
   readonly #all = new Map<string, { readonly value: Value; isUsed: boolean }>();
 
   get size(): number {

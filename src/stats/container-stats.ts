@@ -86,7 +86,7 @@ function msOf(nanos = 0n): number {
   return Number(nanos / 1_000_000n);
 }
 
-interface Look {
+interface CpuSample {
   readonly atMs: number;
   readonly cpuNanos: number;
   readonly rate: number | undefined;
@@ -97,21 +97,21 @@ const leastApartMs = 1_000;
 
 /** How fast each of many counters grows, found by comparing one look at all of them with the one before. */
 export class UsageRates {
-  #looks: ReadonlyMap<string, Look> = new Map();
+  #samples: ReadonlyMap<string, CpuSample> = new Map();
 
   /** Several may be under way at once; what the last one to end has seen counts for the next. */
   begin(): RatesPass {
-    const before = this.#looks;
-    const seen = new Map<string, Look>();
+    const before = this.#samples;
+    const seen = new Map<string, CpuSample>();
     return {
-      note(key, atMs, cpuNanos) {
+      record(key, atMs, cpuNanos) {
         if (cpuNanos === undefined) return undefined;
         const look = next(before.get(key), atMs, cpuNanos);
         seen.set(key, look);
         return look.rate;
       },
       end: () => {
-        this.#looks = seen;
+        this.#samples = seen;
       },
     };
   }
@@ -120,12 +120,12 @@ export class UsageRates {
 /** One look at all counters. */
 export interface RatesPass {
   /** Nanoseconds of CPU time a second; undefined at the first look, and for a counter that began anew. */
-  note(key: string, atMs: number, cpuNanos: number | undefined): number | undefined;
+  record(key: string, atMs: number, cpuNanos: number | undefined): number | undefined;
   /** All there are have been noted: the others are forgotten. */
   end(): void;
 }
 
-function next(before: Look | undefined, atMs: number, cpuNanos: number): Look {
+function next(before: CpuSample | undefined, atMs: number, cpuNanos: number): CpuSample {
   if (before === undefined || cpuNanos < before.cpuNanos) return { atMs, cpuNanos, rate: undefined };
   const apartMs = atMs - before.atMs;
   // The clock was set back: what was known stands until it can be compared again.

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import type { CriClient, FilesystemUsage, ImageFsInfoResponse } from '../cri/index.ts';
 import { type Clock, type FileCount, type Tree, type TreeResult, withDeadline } from '../lib/index.ts';
-import { KeptSample } from './cached-sample.ts';
+import { CachedSample } from './cached-sample.ts';
 import type { RuntimeContainerStats } from './container-stats.ts';
-import type { DiskUsage, FileUsage, NodeFigures, RuntimeDisk, StatsMachine } from './node-stats.ts';
+import type { DiskUsage, FileUsage, NodeUsage, RuntimeDisk, StatsMachine } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
 
 export interface DiskSamplerDeps {
@@ -30,7 +30,7 @@ interface PodLogs {
   readonly others: readonly FileUsage[];
 }
 
-type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
+type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
 /** Runtimes count what they have now and then only; how full the disk is, is looked up each time. */
 const toldForMs = 10_000;
@@ -42,11 +42,11 @@ const logsWithinMs = 20_000;
 /** Finds out how full the disks are, and what pods have written to them. */
 export class DiskSampler {
   readonly #deps: DiskSamplerDeps;
-  readonly #told: KeptSample<ImageFsInfoResponse>;
+  readonly #told: CachedSample<ImageFsInfoResponse>;
 
   constructor(deps: DiskSamplerDeps) {
     this.#deps = deps;
-    this.#told = new KeptSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
+    this.#told = new CachedSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
   }
 
   /** The file systems themselves. Those of the runtime are left out when it does not answer. */

@@ -4,14 +4,14 @@ export type {
   ContainerUsage,
   DiskUsage,
   FileUsage,
-  NodeFigures,
   NodeStats,
+  NodeUsage,
   OpenFiles,
   PodUsage,
   ProcessUsage,
   RuntimeDisk,
   StatsMachine,
-  StatsWish,
+  StatsScope,
   SystemPart,
   Usage,
   VolumeUsage,
@@ -19,5 +19,5 @@ export type {
 export { type PodSubject, podSubjects } from './pod-subjects.ts';
 export { resourceMetrics } from './resource-metrics.ts';
 export { type StatsAges, StatsProvider, type StatsProviderDeps } from './stats-provider.ts';
-export { ephemeralOf, type StatsPages, statsPages, summaryOf } from './summary.ts';
-export { type VolumePlace, VolumeUsages } from './volume-usages.ts';
+export { createStatsEndpoints, ephemeralOf, type StatsEndpoints, summaryOf } from './summary.ts';
+export { type MeasuredDirectory, VolumeUsages } from './volume-usages.ts';

@@ -6,26 +6,26 @@ import {
   KeyedMutex,
   type Timer,
 } from '../lib/index.ts';
-import { Turns } from './cached-sample.ts';
+import { Yielder } from './cached-sample.ts';
 import {
   type CgroupPressure,
   type CgroupUsage,
   pressureIn,
   readCgroupUsage,
-  type UsageWish,
+  type UsageScope,
 } from './cgroup/cgroup-usage.ts';
 import { defaultInterface, type HostMemory, hostMemory, interfacesIn } from './cgroup/host-usage.ts';
-import { ContainerCgroups, KeptCgroups, type ProcessesFound } from './cgroup-file-cache.ts';
+import { CgroupFileCache, ContainerCgroups, type ProcessesFound } from './cgroup-file-cache.ts';
 import type { RuntimeContainerStats } from './container-stats.ts';
 import { type RatesPass, UsageRates } from './container-stats.ts';
 import type {
   ContainerUsage,
   NetworkUsage,
-  NodeFigures,
+  NodeUsage,
   PodUsage,
   ProcessUsage,
   StatsMachine,
-  StatsWish,
+  StatsScope,
   SystemPart,
   Usage,
 } from './node-stats.ts';
@@ -49,7 +49,7 @@ const openForMs = 30_000;
 
 /** What the kernel says of the node at one moment. */
 export interface NodeSample
-  extends Pick<NodeFigures, 'usage' | 'machineMemory' | 'system' | 'network' | 'processes'> {
+  extends Pick<NodeUsage, 'usage' | 'machineMemory' | 'system' | 'network' | 'processes'> {
   readonly startTime: string;
 }
 
@@ -71,7 +71,7 @@ export class KernelSampler implements Disposable {
   /** Of looks at the node alone, which come at other times. */
   readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
-  readonly #files: KeptCgroups;
+  readonly #files: CgroupFileCache;
   readonly #looking = new KeyedMutex<'all'>();
   #idle: Timer | undefined;
 
@@ -79,7 +79,7 @@ export class KernelSampler implements Disposable {
     this.#deps = deps;
     const { host, layout } = deps;
     this.#cgroups = new ContainerCgroups(host, layout);
-    this.#files = new KeptCgroups(host, layout);
+    this.#files = new CgroupFileCache(host, layout);
   }
 
   /** No file stays open. */
@@ -88,7 +88,7 @@ export class KernelSampler implements Disposable {
     this.#files.close();
   }
 
-  async sample(pods: readonly PodSubject[], wish: StatsWish, signal: AbortSignal): Promise<KernelSample> {
+  async sample(pods: readonly PodSubject[], wish: StatsScope, signal: AbortSignal): Promise<KernelSample> {
     using _alone = await this.#looking.acquire('all', signal);
     const pass = this.#rates.begin();
     const paths = await this.#cgroups.find(pods);
@@ -111,7 +111,7 @@ export class KernelSampler implements Disposable {
   async node(): Promise<NodeSample> {
     const pass = this.#nodeRates.begin();
     const { host, layout } = this.#deps;
-    const files = new KeptCgroups({ readSync: (path) => host.readSync(path) }, layout);
+    const files = new CgroupFileCache({ readSync: (path) => host.readSync(path) }, layout);
     const sample = await new Look(this.#deps, files, pass, this.#memory(), new Map()).takeNode();
     pass.end();
     return sample;
@@ -124,18 +124,18 @@ export class KernelSampler implements Disposable {
 
 class Look {
   readonly #deps: KernelSamplerDeps;
-  readonly #files: KeptCgroups;
+  readonly #files: CgroupFileCache;
   readonly #rates: RatesPass;
   readonly #memory: HostMemory;
   readonly #paths: ReadonlyMap<string, string>;
-  readonly #turns: Turns;
-  readonly #wish: UsageWish;
+  readonly #turns: Yielder;
+  readonly #wish: UsageScope;
   #told: ReadonlyMap<string, RuntimeContainerStats> | undefined;
   #isFirstOfSome = false;
 
   constructor(
     deps: KernelSamplerDeps,
-    files: KeptCgroups,
+    files: CgroupFileCache,
     rates: RatesPass,
     memory: HostMemory,
     paths: ReadonlyMap<string, string>,
@@ -145,17 +145,17 @@ class Look {
     this.#rates = rates;
     this.#memory = memory;
     this.#paths = paths;
-    this.#turns = new Turns(deps.clock);
+    this.#turns = new Yielder(deps.clock);
     this.#wish = { swap: memory.swapTotalBytes > 0 ? 'some' : 'none', pressure: 'wanted' };
   }
 
-  async take(pods: readonly PodSubject[], wish: StatsWish, signal: AbortSignal): Promise<KernelSample> {
+  async take(pods: readonly PodSubject[], wish: StatsScope, signal: AbortSignal): Promise<KernelSample> {
     const sampled: SampledPod[] = [];
     for (const subject of pods) {
       const usage = this.#pod(subject) ?? (await this.#podAsTold(subject, signal));
       sampled.push(wish === 'all' ? { ...usage, ...this.#inside(subject) } : usage);
-      if (subject.sandbox !== undefined) this.#files.keepNetworkOf(subject.sandbox.id);
-      if (this.#turns.isOver) await this.#turns.next();
+      if (subject.sandbox !== undefined) this.#files.retainNetworkOf(subject.sandbox.id);
+      if (this.#turns.isDue) await this.#turns.yield();
     }
     return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
   }
@@ -291,7 +291,7 @@ class Look {
   }
 
   #rate(key: string, atMs: number, cpuNanos: number | undefined): number | undefined {
-    const rate = this.#rates.note(key, atMs, cpuNanos);
+    const rate = this.#rates.record(key, atMs, cpuNanos);
     if (rate === undefined && cpuNanos !== undefined) this.#isFirstOfSome = true;
     return rate;
   }
@@ -315,7 +315,7 @@ class Look {
   }
 
   /** Every thread counts: each takes a number. */
-  #processes(): NodeFigures['processes'] {
+  #processes(): NodeUsage['processes'] {
     const current = / \d+\/(\d+)/.exec(this.#look('/proc/loadavg') ?? '')?.[1];
     const most = ['pid_max', 'threads-max'].map((name) => this.#look(`/proc/sys/kernel/${name}`));
     const max = Math.min(...most.filter((text) => text !== undefined).map(Number));

@@ -75,7 +75,7 @@ export interface PodUsage {
 }
 
 /** What the node itself has used, without a look at single pods. */
-export interface NodeFigures {
+export interface NodeUsage {
   readonly usage: Usage;
   /** All there is, and what the kernel itself reckons could be had without swapping, where it says so. */
   readonly machineMemory?:
@@ -94,14 +94,14 @@ export interface NodeFigures {
 }
 
 /** What a node and its pods have used. */
-export interface NodeStats extends NodeFigures {
+export interface NodeStats extends NodeUsage {
   readonly nodeName: string;
   readonly startTime: string;
   readonly pods: readonly PodUsage[];
 }
 
 /** Whether only what is cheap to find is wanted. */
-export type StatsWish = 'all' | 'cpu-and-memory';
+export type StatsScope = 'all' | 'cpu-and-memory';
 
 /** One process, by what the kernel counts of it. */
 export interface ProcessUsage {

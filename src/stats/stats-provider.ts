@@ -1,17 +1,17 @@
 import type { CriClient } from '../cri/index.ts';
 import { apiTime, type CgroupHost, type CgroupLayout, type Clock } from '../lib/index.ts';
-import { KeptSample } from './cached-sample.ts';
+import { CachedSample } from './cached-sample.ts';
 import type { Written } from './cadvisor-metrics.ts';
 import { listContainerStats, type RuntimeContainerStats } from './container-stats.ts';
 import { DiskSampler, type DiskSamplerDeps, type Layers, type Logs } from './disk-sampler.ts';
 import { type KernelSample, KernelSampler, type NodeSample, type SampledPod } from './kernel-sampler.ts';
 import type {
   ContainerUsage,
-  NodeFigures,
   NodeStats,
+  NodeUsage,
   PodUsage,
   StatsMachine,
-  StatsWish,
+  StatsScope,
   VolumeUsage,
 } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
@@ -66,7 +66,7 @@ const logSizesForMs = 60_000;
 /** To know how fast something grows it is looked at twice, so far apart. */
 const secondLookMs = 1_000;
 
-type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
+type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
 /**
  * What the node and its pods have used. All who ask share what was found last, as long as it is new enough for them, and
@@ -75,19 +75,19 @@ type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
 export class StatsProvider implements Disposable {
   readonly #deps: StatsProviderDeps;
   readonly #sampler: KernelSampler;
-  readonly #runtime: KeptSample<RuntimeAnswer>;
-  readonly #kernel: KeptSample<KernelSample>;
-  readonly #usages: KeptSample<KernelSample>;
-  readonly #node: KeptSample<NodeSample>;
-  readonly #disks: KeptSample<Disks>;
-  readonly #layers: KeptSample<Layers>;
-  readonly #logs: KeptSample<Logs>;
+  readonly #runtime: CachedSample<RuntimeAnswer>;
+  readonly #kernel: CachedSample<KernelSample>;
+  readonly #usages: CachedSample<KernelSample>;
+  readonly #node: CachedSample<NodeSample>;
+  readonly #disks: CachedSample<Disks>;
+  readonly #layers: CachedSample<Layers>;
+  readonly #logs: CachedSample<Logs>;
   #podsNow: readonly PodSubject[] | undefined;
 
   constructor(deps: StatsProviderDeps) {
     this.#deps = deps;
     const { clock, cri } = deps;
-    this.#runtime = new KeptSample(clock, async (signal) => {
+    this.#runtime = new CachedSample(clock, async (signal) => {
       const stats = await listContainerStats(cri, signal);
       return { byId: new Map(stats.map((each) => [each.id, each])), cameMs: clock.monotonicMs() };
     });
@@ -97,12 +97,12 @@ export class StatsProvider implements Disposable {
     const kernel = new KernelSampler({ ...deps, runtimeStats });
     this.#sampler = kernel;
     const disks = new DiskSampler({ ...deps, runtimeStats });
-    this.#kernel = new KeptSample(clock, (signal) => kernel.sample(this.#pods(), 'all', signal));
-    this.#usages = new KeptSample(clock, (signal) => kernel.sample(this.#pods(), 'cpu-and-memory', signal));
-    this.#node = new KeptSample(clock, () => kernel.node());
-    this.#disks = new KeptSample(clock, (signal) => disks.disks(signal));
-    this.#layers = new KeptSample(clock, (signal) => disks.layers(signal));
-    this.#logs = new KeptSample(clock, (signal) => disks.logs(this.#pods(), signal));
+    this.#kernel = new CachedSample(clock, (signal) => kernel.sample(this.#pods(), 'all', signal));
+    this.#usages = new CachedSample(clock, (signal) => kernel.sample(this.#pods(), 'cpu-and-memory', signal));
+    this.#node = new CachedSample(clock, () => kernel.node());
+    this.#disks = new CachedSample(clock, (signal) => disks.disks(signal));
+    this.#layers = new CachedSample(clock, (signal) => disks.layers(signal));
+    this.#logs = new CachedSample(clock, (signal) => disks.logs(this.#pods(), signal));
   }
 
   /** Nothing stays open; who asks after that opens it anew. */
@@ -111,7 +111,7 @@ export class StatsProvider implements Disposable {
   }
 
   /** The node itself, without a look at single pods: cheap enough to be asked every second. */
-  async node(signal: AbortSignal, { maxAgeMs = readerAgeMs }: StatsAges = {}): Promise<NodeFigures> {
+  async node(signal: AbortSignal, { maxAgeMs = readerAgeMs }: StatsAges = {}): Promise<NodeUsage> {
     const isGood = (_: unknown, ageMs: number) => ageMs < maxAgeMs;
     const [sample, disks] = await Promise.all([
       this.#node.get(isGood, signal),
@@ -121,7 +121,7 @@ export class StatsProvider implements Disposable {
     return { usage, machineMemory, system, network, processes, ...disks };
   }
 
-  async stats(wish: StatsWish, signal: AbortSignal, ages: StatsAges = {}): Promise<NodeStats> {
+  async stats(wish: StatsScope, signal: AbortSignal, ages: StatsAges = {}): Promise<NodeStats> {
     const { maxAgeMs = readerAgeMs } = ages;
     const isGood = (_: unknown, ageMs: number) => ageMs < maxAgeMs;
     const isRated = (sample: KernelSample, ageMs: number) =>

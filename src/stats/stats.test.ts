@@ -356,7 +356,7 @@ test('a counter that begins anew has no rate, and those that are gone are forgot
   const rates = new UsageRates();
   const look = (atMs: number, nanos: number) => {
     const pass = rates.begin();
-    const rate = pass.note('a', atMs, nanos);
+    const rate = pass.record('a', atMs, nanos);
     pass.end();
     return rate;
   };

@@ -1,5 +1,5 @@
 import { apiTime, describeError, type FileSystemSpace, type Logger, MetricRegistry } from '../lib/index.ts';
-import { KeptSample } from './cached-sample.ts';
+import { CachedSample } from './cached-sample.ts';
 import { type CadvisorSources, cadvisorMetrics, scrapeError } from './cadvisor-metrics.ts';
 import type {
   ContainerUsage,
@@ -7,7 +7,7 @@ import type {
   NetworkUsage,
   NodeStats,
   PodUsage,
-  StatsWish,
+  StatsScope,
   Usage,
   VolumeUsage,
 } from './node-stats.ts';
@@ -15,11 +15,11 @@ import { resourceMetrics } from './resource-metrics.ts';
 import type { StatsProvider } from './stats-provider.ts';
 
 /** The stats as `/stats/summary` tells them. */
-export function summaryOf(stats: NodeStats, wish: StatsWish): object {
+export function summaryOf(stats: NodeStats, wish: StatsScope): object {
   return { node: nodeOf(stats, wish), pods: stats.pods.map((pod) => podOf(pod, stats, wish)) };
 }
 
-function nodeOf(stats: NodeStats, wish: StatsWish): object {
+function nodeOf(stats: NodeStats, wish: StatsScope): object {
   const { nodeName, startTime, usage, system, network, disk, images, containers, processes } = stats;
   const plain = {
     nodeName,
@@ -44,7 +44,7 @@ function nodeOf(stats: NodeStats, wish: StatsWish): object {
   };
 }
 
-function podOf(pod: PodUsage, stats: NodeStats, wish: StatsWish): object {
+function podOf(pod: PodUsage, stats: NodeStats, wish: StatsScope): object {
   const { name, namespace, uid, startTime, usage, processes, network, containers, volumes } = pod;
   const plain = {
     podRef: { name, namespace, uid },
@@ -80,7 +80,7 @@ export function ephemeralOf({ usage, containers, volumes = [], others = [] }: Po
 function containerOf(
   { name, startTime, usage, rootfs, logs }: ContainerUsage,
   { startTime: nodeStart, containers, disk }: NodeStats,
-  wish: StatsWish,
+  wish: StatsScope,
 ): object {
   const plain = { name, startTime: startTime ?? nodeStart, ...usageOf(usage, wish) };
   if (wish === 'cpu-and-memory') return plain;
@@ -92,7 +92,7 @@ function containerOf(
   };
 }
 
-function usageOf(usage: Usage, wish: StatsWish): object {
+function usageOf(usage: Usage, wish: StatsScope): object {
   const { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes, pressure } = usage;
   const time = apiTime(atMs);
   const cpu = { time, usageNanoCores: nanoCores, usageCoreNanoSeconds: cpuNanos, psi: pressure?.cpu };
@@ -132,14 +132,14 @@ function diskOf(
 }
 
 /** What is told of the node and its pods to others. */
-export interface StatsPages {
-  summary(wish: StatsWish, signal: AbortSignal): Promise<object>;
+export interface StatsEndpoints {
+  summary(wish: StatsScope, signal: AbortSignal): Promise<object>;
   /** The text of a page of metrics. One whose look failed says so. */
   resourceMetrics(signal: AbortSignal): Promise<string>;
   cadvisorMetrics(signal: AbortSignal): Promise<string>;
 }
 
-export interface StatsPagesDeps extends Omit<CadvisorSources, 'written'> {
+export interface StatsEndpointsDeps extends Omit<CadvisorSources, 'written'> {
   readonly logger: Logger;
   readonly provider: StatsProvider;
 }
@@ -147,7 +147,7 @@ export interface StatsPagesDeps extends Omit<CadvisorSources, 'written'> {
 /** The many files of all cgroups are read for all who ask at once, and for those who ask soon after. */
 const cgroupsForMs = 10_000;
 
-export function statsPages(deps: StatsPagesDeps): StatsPages {
+export function createStatsEndpoints(deps: StatsEndpointsDeps): StatsEndpoints {
   const { clock, logger, provider } = deps;
   const onError = (error: unknown) => logger.error('Cannot collect a metric', error);
   const resources = new MetricRegistry({ onError });
@@ -168,7 +168,7 @@ export function statsPages(deps: StatsPagesDeps): StatsPages {
       return [scrapeError(1)];
     }),
   );
-  const page = new KeptSample(clock, (signal) => cgroups.expose(signal));
+  const page = new CachedSample(clock, (signal) => cgroups.expose(signal));
   return {
     summary: async (wish, signal) => summaryOf(await provider.stats(wish, signal), wish),
     resourceMetrics: (signal) => resources.expose(signal),

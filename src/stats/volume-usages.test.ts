@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { podUid } from '../pods/index.ts';
-import { type VolumePlace, VolumeUsages } from './volume-usages.ts';
+import { type MeasuredDirectory, VolumeUsages } from './volume-usages.ts';
 
 const disk = {
   capacityBytes: 1_000,
@@ -13,9 +13,15 @@ const disk = {
   inodesFree: 90,
   inodesUsed: 10,
 };
-const scratch: VolumePlace = { name: 'scratch', directory: '/s', counts: 'files', isScratch: true };
+const scratch: MeasuredDirectory = { name: 'scratch', directory: '/s', counts: 'files', isScratch: true };
 const claim = { namespace: 'default', name: 'c' };
-const data: VolumePlace = { name: 'data', directory: '/d', counts: 'file-system', isScratch: false, claim };
+const data: MeasuredDirectory = {
+  name: 'data',
+  directory: '/d',
+  counts: 'file-system',
+  isScratch: false,
+  claim,
+};
 
 function rig() {
   const clock = new VirtualClock();

@@ -11,7 +11,7 @@ import type { CsiSpace } from '../volumes/index.ts';
 import type { VolumeUsage } from './node-stats.ts';
 
 /** A volume of a pod that says how much it holds. */
-export interface VolumePlace {
+export interface MeasuredDirectory {
   readonly name: string;
   readonly directory: string;
   /** Whether what is used is that of its file system, or only that of its files: others write to the same disk. */
@@ -27,7 +27,7 @@ export interface VolumeUsagesDeps {
   /** Of what is mounted at a place. */
   readonly space: (place: string, signal: AbortSignal) => Promise<CsiSpace>;
   readonly directories: DirectoryUsages;
-  readonly placesOf: (pod: Pod) => readonly VolumePlace[];
+  readonly placesOf: (pod: Pod) => readonly MeasuredDirectory[];
 }
 
 interface Known {
@@ -107,7 +107,7 @@ export class VolumeUsages {
   }
 
   /** What is known of it, or will be. */
-  #knownOf(place: VolumePlace, before: Known | undefined, maxAgeMs: number): Known {
+  #knownOf(place: MeasuredDirectory, before: Known | undefined, maxAgeMs: number): Known {
     const isGood = before !== undefined && (before.isCounting || this.#ageOf(before) < maxAgeMs);
     return isGood ? before : this.#begin(place, before?.last);
   }
@@ -129,7 +129,7 @@ export class VolumeUsages {
   }
 
   /** It goes on whoever waits for it, as others do too. One that fails is not tried again in this period. */
-  #begin(place: VolumePlace, last: VolumeUsage | undefined): Known {
+  #begin(place: MeasuredDirectory, last: VolumeUsage | undefined): Known {
     const controller = new AbortController();
     const limit = {
       clock: this.#deps.clock,
@@ -155,7 +155,7 @@ export class VolumeUsages {
     known.isCounting = false;
   }
 
-  async #count(place: VolumePlace, signal: AbortSignal): Promise<VolumeUsage | undefined> {
+  async #count(place: MeasuredDirectory, signal: AbortSignal): Promise<VolumeUsage | undefined> {
     const { clock } = this.#deps;
     const { name, directory, counts, isScratch, claim } = place;
     const found =

@@ -4,11 +4,11 @@ export { HostBlockDevices } from './block/host-block-devices.ts';
 export type { ClaimProblem } from './claims/bound-volume.ts';
 export { type BoundVolume, isBoundVolume } from './claims/bound-volume.ts';
 export {
-  type BoundNotes,
+  type BoundVolumeRecords,
   ClaimVolumes,
   type ClaimVolumesDeps,
   isClaimed,
-  type VolumeEventTeller,
+  type ReportVolumeEvent,
 } from './claims/claim-volumes.ts';
 export { Expansions } from './claims/expansions.ts';
 export type { CsiApi } from './csi/csi-attach.ts';
@@ -26,7 +26,7 @@ export { EmptyDirQuotas } from './emptydir/empty-dir-quotas.ts';
 export { HostDirectoryQuotas } from './emptydir/host-directory-quotas.ts';
 export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './emptydir/memory-empty-dirs.ts';
 export { HostVolumeFiles } from './files/host-volume-files.ts';
-export { blocked } from './files/remove-volumes.ts';
+export { removalBlocked } from './files/remove-volumes.ts';
 export type {
   GroupAccess,
   MountKind,
@@ -39,7 +39,7 @@ export type { DiskContent, DiskMount, Disks } from './local/format-and-mount.ts'
 export { HostDisks } from './local/host-disks.ts';
 export { LocalDisks } from './local/local-disks.ts';
 export { LocalVolumes, type LocalVolumesDeps } from './local/local-volumes.ts';
-export { Renewals } from './manager/mount-attempts.ts';
+export { RefreshRetries } from './manager/mount-attempts.ts';
 export { VolumeManager } from './manager/volume-manager.ts';
 export {
   localPlugin,
@@ -49,13 +49,13 @@ export {
   timed,
   type VolumePlugin,
 } from './manager/volume-metrics.ts';
-export { inTurns } from './manager/volume-operations.ts';
+export { mapConcurrently } from './manager/volume-operations.ts';
 export { usedVolumes } from './manager/volume-paths.ts';
 export { VolumeMetrics, type VolumeSpaceAt, volumeSpace } from './manager/volume-space.ts';
 export { HostNetworkMounts } from './nfs/host-network-mounts.ts';
 export type { NetworkMount, NetworkMounts, Unmounting } from './nfs/nfs-volumes.ts';
 export { NfsVolumes } from './nfs/nfs-volumes.ts';
-export { GroupNews } from './ownership/volume-ownership.ts';
+export { OwnershipProgress } from './ownership/volume-ownership.ts';
 export type { DownwardValues } from './projected/downward-payload.ts';
 export { unusable } from './projected/payload.ts';
 export {

@@ -35,7 +35,7 @@ export class DeviceRig implements AsyncDisposable {
   async start(): Promise<void> {
     await this.#server?.[Symbol.asyncDispose]();
     this.manager = this.#make();
-    await this.manager.open();
+    await this.manager.restore();
     await this.host.clear(directory);
     const { manager } = this;
     this.#server = await this.host.serve(`${directory}/kubelet.sock`, {
@@ -62,7 +62,9 @@ export class DeviceRig implements AsyncDisposable {
     });
     const { metadata } = pod;
     const refusal = await this.pass(
-      affinity === undefined ? this.manager.allot(pod, signal) : allotPod(pod, [near(affinity)], signal),
+      affinity === undefined
+        ? this.manager.allocatePod(pod, signal)
+        : allotPod(pod, [near(affinity)], signal),
     );
     if (refusal !== undefined) this.ended.add(metadata.uid);
     return refusal?.message;
@@ -103,8 +105,8 @@ export class DeviceRig implements AsyncDisposable {
       observer: { registered: (resource) => this.registered.push(resource), allocated: () => {} },
       numaNodes: this.numaNodes,
       mayUse: (uid) => !this.ended.has(uid),
-      isEnding: (uid) => this.ending.has(uid),
-      isServed: (pod, { name }) => this.served.has(`${pod.metadata.uid} ${name}`),
+      isTerminating: (uid) => this.ending.has(uid),
+      isRunningOrFinished: (pod, { name }) => this.served.has(`${pod.metadata.uid} ${name}`),
       changed: () => {
         this.changes++;
       },

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { BlockDevices } from '../../src/volumes/index.ts';
-import { blocked, unusable } from '../../src/volumes/index.ts';
+import { removalBlocked, unusable } from '../../src/volumes/index.ts';
 import type { MemoryVolumeFiles } from './memory-volume-files.ts';
 
 const directoryMode = 0o750;
@@ -47,7 +47,7 @@ export class MemoryBlockDevices implements BlockDevices {
     const found = this.#files.entry(file);
     if (found === undefined) return 'done';
     if (found.kind !== 'file' || found.data.length > 0)
-      throw blocked([`${file} was not put there by this node`]);
+      throw removalBlocked([`${file} was not put there by this node`]);
     await this.#files.unlink(file);
     return 'done';
   }

@@ -1,4 +1,4 @@
-import type { FactFiles } from '../../src/resources/index.ts';
+import type { MachineFiles } from '../../src/resources/index.ts';
 
 /** A machine as its processors and memory lie, to be found in files as the kernel writes them. */
 export interface SketchedMachine {
@@ -61,7 +61,7 @@ function cache(
 }
 
 /** Reads from such a tree; fails as `node:fs` does. */
-export function treeFiles(tree: ReadonlyMap<string, string>): FactFiles {
+export function treeFiles(tree: ReadonlyMap<string, string>): MachineFiles {
   const missing = (path: string) => Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
   return {
     async read(path) {

@@ -16,7 +16,7 @@ import {
 import { type Pod, podUid, type QosClass, qosClass } from '../../src/pods/index.ts';
 import {
   CgroupManager,
-  enforceReserved,
+  enforceReservedCgroups,
   hostProcesses,
   PodContainerManager,
   QosContainerManager,
@@ -211,7 +211,12 @@ describe('pod cgroups on this machine', { skip }, () => {
     };
     const events: string[] = [];
     const enforce = () =>
-      enforceReserved(cgroups, reservedCgroups(config), ({ reason }) => void events.push(reason), signal);
+      enforceReservedCgroups(
+        cgroups,
+        reservedCgroups(config),
+        ({ reason }) => void events.push(reason),
+        signal,
+      );
     await assert.rejects(enforce(), { code: 'RESERVED_CGROUP' });
     await cgroups.create([...root, 'reserved'], {}, signal);
     await enforce();

@@ -47,7 +47,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     await chmod(join(volume, 'deep/er'), 0o700);
     await symlink('/etc/hostname', join(volume, 'link'));
     const seen: number[] = [];
-    const news = { seen: (count: number) => void seen.push(count), unchanged: () => {} };
+    const news = { processed: (count: number) => void seen.push(count), unchanged: () => {} };
     await files.giveToGroup(volume, group, 'write', news);
     assert.equal(seen.at(-1), 2_500 + 6);
     assert.deepEqual(await of('closed'), [group, '660']);
@@ -70,7 +70,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
         most = Math.max(most, readdirSync('/proc/self/fd').length);
       }, 5);
       try {
-        const news = { seen: (count: number) => void seen.push(count), unchanged: () => {} };
+        const news = { processed: (count: number) => void seen.push(count), unchanged: () => {} };
         await files.giveToGroup(volume, group, access, news);
       } finally {
         clearInterval(watched);
@@ -146,7 +146,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
       });
       const told: unknown[] = [];
       const unchanged = (count: number, because: string) => void told.push(count, because);
-      await files.giveToGroup(volume, group, 'write', { seen: () => {}, unchanged });
+      await files.giveToGroup(volume, group, 'write', { processed: () => {}, unchanged });
       assert.equal(told[0], 4);
       assert.match(String(told[1]), /read-only file system/);
     } finally {

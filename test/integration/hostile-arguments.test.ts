@@ -17,7 +17,7 @@ import {
   HostNetworkMounts,
   HostVolumeFiles,
 } from '../../src/volumes/index.ts';
-import { walkAside } from '../../src/volumes/ownership/run-group-walk.ts';
+import { runGroupWalk } from '../../src/volumes/ownership/run-group-walk.ts';
 import { startedPrograms } from '../architecture/started-programs.ts';
 import { ArgumentRecorder, type Recorded } from '../fakes/argument-recorder.ts';
 
@@ -215,7 +215,7 @@ const attempts: Readonly<Record<string, Attempt>> = {
     () => limited(text),
   ],
   'src/volumes/ownership/run-group-walk.ts process.execPath': both((path) =>
-    walkAside(clock, path, { group: 1, bits: undefined }, () => {}),
+    runGroupWalk(clock, path, { group: 1, bits: undefined }, () => {}),
   ),
   "src/runtime/containers/subpaths.ts 'mount'": (text) => [
     () => hostSubPaths(clock, quiet).bind(folder, 'part', inPod(text), signal),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { PodSpec } from '../../src/kinds/index.ts';
 import { detectCgroupLayout, type MetricRegistry, realCgroupHost } from '../../src/lib/index.ts';
-import type { PodUsage, StatsPages, StatsProvider } from '../../src/stats/index.ts';
+import type { PodUsage, StatsEndpoints, StatsProvider } from '../../src/stats/index.ts';
 
 import { type ExposedSample, noPromtool, parseExposition, promtoolSays } from '../fakes/exposition.ts';
 import { InProcessNode } from '../in-process-node.ts';
@@ -44,7 +44,7 @@ function listAt(of: unknown, ...way: readonly (string | number)[]): readonly unk
 describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 }, () => {
   let node: InProcessNode;
   let provider: StatsProvider;
-  let pages: StatsPages;
+  let pages: StatsEndpoints;
   let metrics: MetricRegistry;
 
   before(async () => {

@@ -1,7 +1,7 @@
 import { evictionThresholds, type LoadedConfig } from '../../config/index.ts';
 import { quantityMilliValue, quantityValue } from '../../lib/index.ts';
 import { addResources, isHugePages, readResources } from '../../pods/index.ts';
-import { type AllotmentSettings, cpuCount } from '../../resources/index.ts';
+import { cpuCount, type ExclusiveResourceSettings } from '../../resources/index.ts';
 
 type Config = LoadedConfig['config'];
 
@@ -9,7 +9,7 @@ type Config = LoadedConfig['config'];
 export function allotmentSettings(
   { config, gates }: Pick<LoadedConfig, 'config' | 'gates'>,
   memoryBytes: number,
-): AllotmentSettings | undefined {
+): ExclusiveResourceSettings | undefined {
   const { topologyManagerPolicy: policy, topologyManagerScope: scope } = config;
   const cpu = config.cpuManagerPolicy === 'static' ? cpuSettings(config, gates) : undefined;
   const memory = config.memoryManagerPolicy === 'Static' ? memorySettings(config, memoryBytes) : undefined;
@@ -20,7 +20,10 @@ export function allotmentSettings(
     : { cpu, memory, topology };
 }
 
-function cpuSettings(config: Config, gates: LoadedConfig['gates']): NonNullable<AllotmentSettings['cpu']> {
+function cpuSettings(
+  config: Config,
+  gates: LoadedConfig['gates'],
+): NonNullable<ExclusiveResourceSettings['cpu']> {
   const amount = reservedOf(config).get('cpu');
   const cores = amount === undefined ? 0 : Math.ceil(Number(quantityMilliValue(amount)) / 1_000);
   const reservedCpus = config.reservedSystemCPUs;
@@ -34,7 +37,10 @@ function cpuSettings(config: Config, gates: LoadedConfig['gates']): NonNullable<
 }
 
 /** What is kept from pods by amount has to be kept back on the NUMA nodes as well, to the byte. */
-function memorySettings(config: Config, memoryBytes: number): NonNullable<AllotmentSettings['memory']> {
+function memorySettings(
+  config: Config,
+  memoryBytes: number,
+): NonNullable<ExclusiveResourceSettings['memory']> {
   const required = new Map(
     [...reservedOf(config)].flatMap(([name, amount]) =>
       name === 'memory' || isHugePages(name) ? [[name, quantityValue(amount)] as const] : [],

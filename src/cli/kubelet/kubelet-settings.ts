@@ -33,18 +33,18 @@ import { hostPluginHost } from '../../plugins/index.ts';
 import {
   checkMachine,
   checkReservations,
-  type FactFiles,
   hostDeviceHost,
   hostKernelLog,
   hostProcesses,
-  mostPods,
+  type MachineFiles,
+  maxPods,
   OwnOomScore,
   type PidLimits,
   readMachineFacts,
   readPidLimits,
   reservedAmount,
   reservedCgroups,
-  type SliceKeeper,
+  type SliceManager,
   watchMemory,
   withheldAmount,
 } from '../../resources/index.ts';
@@ -116,7 +116,7 @@ function announcedShutdowns(): NonNullable<NodeMachine['shutdowns']> {
   };
 }
 
-async function openSlices(): Promise<SliceKeeper> {
+async function openSlices(): Promise<SliceManager> {
   const { systemdSlices } = await import('../../resources/systemd/index.ts');
   return systemdSlices({ clock: realClock(), busPath: systemBusPath() });
 }
@@ -126,7 +126,7 @@ function systemBusPath(): string {
   return /^unix:path=([^,;]+)/.exec(address)?.[1] ?? '/run/dbus/system_bus_socket';
 }
 
-const factFiles: FactFiles = { read: (path) => readFile(path, 'utf8'), list: readdir };
+const factFiles: MachineFiles = { read: (path) => readFile(path, 'utf8'), list: readdir };
 
 /** The default PID limits of a node that is configured by `up` alone. */
 export async function ownPidLimits(): Promise<PidLimits | undefined> {
@@ -212,7 +212,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     clusterDomain: config.clusterDomain,
     resolvConf: config.resolvConf,
     seccompFallback: config.seccompDefault ? 'RuntimeDefault' : 'Unconfined',
-    maxPods: mostPods(config, capacity.milliCpu),
+    maxPods: maxPods(config, capacity.milliCpu),
     hookLimitMs: flags.hookTimeoutMs,
     emptyDirQuota: flags.emptyDirQuota ? 'enforced' : 'off',
     deadVolumes: flags.detachDeadVolumes ? 'detach' : 'keep',

@@ -20,7 +20,7 @@ import {
   openLog,
   Verbosity,
 } from '../../lib/index.ts';
-import { settleKernelTunables } from '../../resources/index.ts';
+import { setupKernelTunables } from '../../resources/index.ts';
 import type { HealthCheck } from '../../server/index.ts';
 import type { Cluster, ClusterDeps } from '../cluster/cluster.ts';
 import type { ClusterServers, ClusterServersOptions } from '../cluster/cluster-servers.ts';
@@ -70,7 +70,7 @@ function tellUser(logger: Logger): void {
 
 /** For the whole machine: whoever runs `up` on a laptop has not given it away to pods. */
 async function settleKernel({ config }: LoadedConfig, logger: Logger): Promise<void> {
-  await settleKernelTunables({
+  await setupKernelTunables({
     files: { read: (path) => readFile(path, 'utf8'), write: writeFile },
     logger,
     mismatch: config.protectKernelDefaults ? 'refuse' : 'set',

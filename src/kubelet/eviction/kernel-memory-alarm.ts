@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type CgroupHost, detectCgroupLayout, type Logger } from '../../lib/index.ts';
-import type { MemoryAlarm, MemoryRoom, WatchMemory } from '../../resources/index.ts';
+import type { MemoryHeadroom, MemoryThresholdNotifier, WatchMemory } from '../../resources/index.ts';
 
 export interface KernelMemoryAlarmDeps {
   readonly logger: Logger;
@@ -11,7 +11,7 @@ export interface KernelMemoryAlarmDeps {
 }
 
 /** Has the kernel tell where it can; who is not told looks often enough all the same. */
-export class KernelMemoryAlarm implements MemoryAlarm {
+export class KernelMemoryAlarm implements MemoryThresholdNotifier {
   readonly #deps: KernelMemoryAlarmDeps;
   #root: Promise<string | undefined> | undefined;
   #watched: Disposable | undefined;
@@ -21,7 +21,7 @@ export class KernelMemoryAlarm implements MemoryAlarm {
     this.#deps = deps;
   }
 
-  async set(rooms: readonly MemoryRoom[], goesOff: () => void): Promise<void> {
+  async set(rooms: readonly MemoryHeadroom[], goesOff: () => void): Promise<void> {
     this[Symbol.dispose]();
     const root = await this.#findRoot();
     if (root === undefined || rooms.length === 0) return;

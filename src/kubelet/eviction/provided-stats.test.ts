@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { podUid } from '../../pods/index.ts';
-import type { DiskUsage, NodeFigures, NodeStats, StatsAges, StatsWish, Usage } from '../../stats/index.ts';
+import type { DiskUsage, NodeStats, NodeUsage, StatsAges, StatsScope, Usage } from '../../stats/index.ts';
 import { ProvidedStats } from './provided-stats.ts';
 
 const { signal } = new AbortController();
@@ -38,23 +38,23 @@ function runtimeDisk(device: string | undefined, inodes = 90) {
 }
 
 interface Told {
-  readonly figures?: Partial<NodeFigures>;
+  readonly figures?: Partial<NodeUsage>;
   readonly pods?: NodeStats['pods'];
-  readonly answers?: (wish: StatsWish) => Promise<unknown>;
+  readonly answers?: (wish: StatsScope) => Promise<unknown>;
   /** When the runtime has counted what containers have written, as it says at a time. */
   readonly layersAtMs?: (nowMs: number) => number;
 }
 
 function rig({ figures = {}, pods = [], answers = async () => {}, layersAtMs = () => 0 }: Told) {
   const clock = new VirtualClock();
-  const asked: (StatsAges & { readonly wish: StatsWish | 'node' })[] = [];
-  const node: NodeFigures = { usage, system: [], ...figures };
+  const asked: (StatsAges & { readonly wish: StatsScope | 'node' })[] = [];
+  const node: NodeUsage = { usage, system: [], ...figures };
   const provider = {
     async node(_: AbortSignal, ages: StatsAges = {}) {
       asked.push({ wish: 'node', ...ages });
       return node;
     },
-    async stats(wish: StatsWish, _: AbortSignal, ages: StatsAges = {}) {
+    async stats(wish: StatsScope, _: AbortSignal, ages: StatsAges = {}) {
       asked.push({ wish, ...ages });
       await answers(wish);
       return { ...node, nodeName: 'n', startTime: '', pods };

@@ -2,19 +2,19 @@ import { type Clock, withDeadline } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import type {
   DiskLayout,
-  DiskLeft,
+  DiskObservation,
   EvictionStats,
   FilesUsage,
-  Left,
-  MemoryLeft,
-  NeededFigures,
-  NodeMeasures,
-  PodMeasures,
+  MemoryObservation,
+  NodeObservation,
+  PodResourceUsage,
+  SignalObservation,
+  StatsRequirements,
 } from '../../resources/index.ts';
 import type {
   ContainerUsage,
   DiskUsage,
-  NodeFigures,
+  NodeUsage,
   PodUsage,
   StatsProvider,
   VolumeUsage,
@@ -50,7 +50,7 @@ export class ProvidedStats implements EvictionStats {
     return ofContainers === undefined || ofContainers === ofImages ? 'dedicated' : 'split';
   }
 
-  async node(signal: AbortSignal): Promise<NodeMeasures> {
+  async node(signal: AbortSignal): Promise<NodeObservation> {
     const { usage, machineMemory, system, disk, images, containers, processes } = await this.#figures(signal);
     return {
       memory: memoryLeft(usage, machineMemory),
@@ -69,9 +69,9 @@ export class ProvidedStats implements EvictionStats {
   /** A runtime that does not answer must not keep the kernel's own figures from who needs them. */
   async pods(
     pods: readonly Pod[],
-    { layersAtMs }: NeededFigures,
+    { layersAtMs }: StatsRequirements,
     signal: AbortSignal,
-  ): Promise<ReadonlyMap<PodUid, PodMeasures>> {
+  ): Promise<ReadonlyMap<PodUid, PodResourceUsage>> {
     const provider = await this.#provider();
     const uids = new Set<string>(pods.map(({ metadata }) => metadata.uid));
     if (layersAtMs !== undefined) await this.#awaitLayers(provider, uids, layersAtMs, signal);
@@ -102,7 +102,7 @@ export class ProvidedStats implements EvictionStats {
     await withDeadline(limit, counted, signal).catch(() => signal.throwIfAborted());
   }
 
-  async #figures(signal: AbortSignal): Promise<NodeFigures> {
+  async #figures(signal: AbortSignal): Promise<NodeUsage> {
     return await (await this.#provider()).node(signal, { maxAgeMs: 0 });
   }
 
@@ -114,22 +114,22 @@ export class ProvidedStats implements EvictionStats {
 }
 
 function memoryLeft(
-  { atMs, memory }: NodeFigures['usage'],
-  machine: NodeFigures['machineMemory'],
-): MemoryLeft | undefined {
+  { atMs, memory }: NodeUsage['usage'],
+  machine: NodeUsage['machineMemory'],
+): MemoryObservation | undefined {
   if (machine === undefined || memory?.availableBytes === undefined) return undefined;
   const { totalBytes, availableBytes: kernelAvailable } = machine;
   return { atMs, available: memory.availableBytes, capacity: totalBytes, kernelAvailable };
 }
 
-function podsMemoryLeft(system: readonly ContainerUsage[]): Left | undefined {
+function podsMemoryLeft(system: readonly ContainerUsage[]): SignalObservation | undefined {
   const { usage } = system.find(({ name }) => name === 'pods') ?? {};
   const { availableBytes: available, workingSetBytes } = usage?.memory ?? {};
   if (usage === undefined || available === undefined || workingSetBytes === undefined) return undefined;
   return { atMs: usage.atMs, available, capacity: available + workingSetBytes };
 }
 
-function diskLeft(disk: DiskUsage | undefined): DiskLeft | undefined {
+function diskLeft(disk: DiskUsage | undefined): DiskObservation | undefined {
   if (disk === undefined) return undefined;
   const { atMs, availableBytes, capacityBytes, inodes, inodesFree } = disk;
   return {
@@ -139,7 +139,7 @@ function diskLeft(disk: DiskUsage | undefined): DiskLeft | undefined {
   };
 }
 
-function measuresOf({ usage, processes, containers, volumes = [], others = [] }: PodUsage): PodMeasures {
+function measuresOf({ usage, processes, containers, volumes = [], others = [] }: PodUsage): PodResourceUsage {
   return {
     memoryBytes: usage.memory?.workingSetBytes,
     processes,

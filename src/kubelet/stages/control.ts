@@ -118,11 +118,11 @@ function createEviction({
     logger,
     settings: settings.eviction,
     stats,
-    memoryAlarm: memoryAlarmOf(state),
+    memoryNotifier: memoryAlarmOf(state),
     // A pod that is not admitted yet uses nothing, and may wait for resources that other pods use.
     activePods: () => facts.active(({ metadata: { uid } }) => !pendingAdmissions.has(uid)),
-    kill: async (pod, { graceSeconds, verdict }, signal) => {
-      const statusFn = (status: typeof pod.status) => evictedStatus(status, verdict, pod);
+    kill: async (pod, { graceSeconds, decision }, signal) => {
+      const statusFn = (status: typeof pod.status) => evictedStatus(status, decision, pod);
       const options = { why: 'eviction', graceOverrideSeconds: graceSeconds, statusFn } as const;
       await control.killPodNow(pod, options, signal);
     },
@@ -388,7 +388,7 @@ function followStatuses(
     if (ms !== undefined) observer.startedToRun(ms);
     void checkpoints.published(change.pod, change.after);
     if (!change.isFinished && !isTerminalPhase(change.after.phase)) return;
-    allocation.ended(change.uid);
+    allocation.podTerminated(change.uid);
     admission.released();
   });
 }

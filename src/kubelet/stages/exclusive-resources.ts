@@ -1,20 +1,20 @@
 import { posix } from 'node:path';
-import type { Allotments, HintProvider } from '../../resources/index.ts';
+import type { ExclusiveResources, HintProvider } from '../../resources/index.ts';
 import { readContainerResources, updateContainerCpuset } from '../../runtime/index.ts';
 import type { KubeletDeps } from '../kubelet-deps.ts';
 import type { KubeletSettings } from '../settings.ts';
 import type { KubeletState } from './state.ts';
 
 /** For a node whose pods share all CPUs and NUMA nodes, which loads no code for exclusive ones. */
-const noExclusiveResources: Allotments = {
+const noExclusiveResources: ExclusiveResources = {
   numaNodes: undefined,
-  open: async () => {},
-  isAskedBy: () => false,
+  restore: async () => {},
+  isRequestedBy: () => false,
   allot: async () => undefined,
   adopt() {},
-  grantsFor: () => ({}),
+  placementFor: () => ({}),
   hasExclusiveCpus: () => false,
-  given: () => ({}),
+  allocated: () => ({}),
   loops: () => ({}),
 };
 
@@ -26,17 +26,17 @@ const mostStateBytes = 1 << 24;
 export async function openExclusiveResources(
   { settings, deps, config, facts, queries, workers, cache }: KubeletState,
   providers: readonly HintProvider[],
-): Promise<Allotments> {
+): Promise<ExclusiveResources> {
   const { allotment } = settings;
   const { cri } = deps;
   const leave = await leaveFormerPolicies(settings, deps);
   if (allotment === undefined)
-    return leave === undefined ? noExclusiveResources : { ...noExclusiveResources, open: leave };
-  const { openAllotter, runtimePlacement } = await import('../../resources/exclusive/index.ts');
-  return await openAllotter(allotment, {
+    return leave === undefined ? noExclusiveResources : { ...noExclusiveResources, restore: leave };
+  const { createResourceAllocator, runtimePlacement } = await import('../../resources/exclusive/index.ts');
+  return await createResourceAllocator(allotment, {
     ...deps,
     ...filesOf(settings, deps),
-    leave,
+    resetPolicies: leave,
     providers: () => providers,
     activePods: () => (config.allReady() ? facts.active() : undefined),
     runningContainers: (uid) => {
@@ -64,7 +64,7 @@ export async function openExclusiveResources(
 async function leaveFormerPolicies(settings: KubeletSettings, deps: KubeletDeps) {
   const former = await formerPolicies(settings, deps);
   if (former.length === 0) return undefined;
-  const { leaveStatic, runtimePlacement } = await import('../../resources/exclusive/index.ts');
+  const { resetStaticPolicies, runtimePlacement } = await import('../../resources/exclusive/index.ts');
   const { logger, cri } = deps;
   const parts = {
     logger,
@@ -79,7 +79,7 @@ async function leaveFormerPolicies(settings: KubeletSettings, deps: KubeletDeps)
       return running.map(({ id, ...container }) => ({ id, ...runtimePlacement(container, container.linux) }));
     },
   };
-  return (signal: AbortSignal) => leaveStatic(former, parts, signal);
+  return (signal: AbortSignal) => resetStaticPolicies(former, parts, signal);
 }
 
 /** The static policies of a previous kubelet process that are not configured any more. */

@@ -54,7 +54,7 @@ export async function createResources(state: KubeletState) {
   /** Devices are allocated with exclusive CPUs and memory where the node has these. */
   const allotter: Allotter | undefined = settings.allotment === undefined ? devices : exclusive;
   const deviceStatus = (uid: PodUid, container: string) => devices?.statusOf(uid, container) ?? [];
-  const given = () => ({ devices: devices?.given(), claims: claims?.manager.given(), ...exclusive.given() });
+  const given = () => ({ devices: devices?.given(), claims: claims?.manager.allocated(), ...exclusive.allocated() });
   return {
     podCgroups,
     podLimits,
@@ -76,7 +76,7 @@ export async function createResources(state: KubeletState) {
       return {
         ...ofDevices,
         cdiDevices: [...(ofDevices?.cdiDevices ?? []), ...claimed],
-        ...exclusive.grantsFor(pod, container.name),
+        ...exclusive.placementFor(pod, container.name),
       };
     },
     loops: {
@@ -97,8 +97,8 @@ export async function createResources(state: KubeletState) {
     async open(signal: AbortSignal): Promise<void> {
       await Promise.all([
         upkeep.start(signal),
-        claims?.manager.open(),
-        exclusive.open(signal),
+        claims?.manager.restore(),
+        exclusive.restore(signal),
         devices?.open(),
       ]);
     },
@@ -160,9 +160,9 @@ function createDevices(
       const isOrphan = pod === undefined && queries.couldHaveRunningContainers(uid);
       return !config.allReady() || runs(uid) || isOrphan;
     },
-    isEnding: (uid) =>
+    isTerminating: (uid) =>
       facts.isTerminationRequested(uid) || (config.allReady() && facts.wanted(uid) === undefined),
-    isServed: (pod, { name }) => isServed(pod, name, cache.lastSeen(pod.metadata.uid)),
+    isRunningOrFinished: (pod, { name }) => isServed(pod, name, cache.lastSeen(pod.metadata.uid)),
     changed: () => cluster?.devicesChanged?.(),
   });
 }

@@ -220,7 +220,7 @@ function createPodRuntime(
     startCheckpoint: checkpoints.starts,
     beforeStop: (uid) => checkpoints.keepDeadline(uid),
     actuated: allocated.actuated,
-    allocationPersisted: () => allocated.allocated.settled(),
+    allocationPersisted: () => allocated.allocated.flushed(),
     podLimits: resources.podLimits,
     resizeObserver: resizeDurations(metrics),
     pods: {

@@ -125,7 +125,7 @@ function allocatedPods(
       logger.warn(message, { path });
       node.event({ type: 'Warning', reason: 'CheckpointCorrupt', message });
     };
-    return new PodResourceFile({ path, files, logger, spoilt });
+    return new PodResourceFile({ path, files, logger, corrupted: spoilt });
   };
   return new AllocatedPods(
     { allocated: file('allocated_pods_state'), actuated: file('actuated_pods_state') },

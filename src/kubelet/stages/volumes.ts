@@ -15,14 +15,14 @@ import {
   csiMetrics,
   EmptyDirQuotas,
   Expansions,
-  GroupNews,
+  OwnershipProgress,
   LocalDisks,
   LocalVolumes,
   localPlugin,
   MemoryEmptyDirs,
   NfsVolumes,
   PayloadVolumes,
-  Renewals,
+  RefreshRetries,
   reconstructionMetrics,
   type StorageObserver,
   storageMetrics,
@@ -70,7 +70,7 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
   const block = blockVolumes(rootDir, parts, observe);
   const api = cluster && csiApi(cluster);
   const expansions = new Expansions({ nodeName, api, clock, journal, observe });
-  const groupNews: GroupTeller = (pod, volume) => new GroupNews({ clock, journal, logger }, pod, volume);
+  const groupNews: GroupTeller = (pod, volume) => new OwnershipProgress({ clock, journal, logger }, pod, volume);
   const shared = { notes: checkpoints, observe, api, expansions, block, groupNews };
   const { csi, plugins, updates } = driverVolumes(settings, podsDir, parts, shared) ?? {};
   const nfs = nfsVolumes(settings, podsDir, parts);
@@ -96,7 +96,7 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
     csi,
     nfs,
     times: { clock, random, observe },
-    renewals: new Renewals({ clock, random, lookAgain: parts.lookAgain }),
+    renewals: new RefreshRetries({ clock, random, lookAgain: parts.lookAgain }),
     limit: quotas.limit,
   });
   const space = volumeSpace(machine, csi);
@@ -216,7 +216,7 @@ function claimVolumes(
   });
 }
 
-type GroupTeller = (pod: Pod, volume: string) => GroupNews;
+type GroupTeller = (pod: Pod, volume: string) => OwnershipProgress;
 
 interface OthersOfClaims extends Pick<ClaimVolumesDeps, 'csi' | 'csiBlock' | 'nfs' | 'block' | 'expansions'> {
   readonly groupNews: GroupTeller;
@@ -256,7 +256,7 @@ function driverVolumes(
     teller: cluster?.csiNode,
     refused: (plugin, why) => plugins.refuse(plugin, why),
     arrived: (driver) => {
-      csi.arrived(driver);
+      csi.driverRegistered(driver);
       updates?.hint();
     },
   });

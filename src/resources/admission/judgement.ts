@@ -26,7 +26,7 @@ export type Judgement =
 /** Who gives out what comes by the piece: devices, processors, memory of one part of the machine. */
 export interface Allotter {
   /** Whether the pod asks for any of it. Quick. */
-  isAskedBy(pod: Pod): boolean;
+  isRequestedBy(pod: Pod): boolean;
   /** Sets aside all the pod asks for, and answers why it cannot have it. Throws only when it is aborted. */
   allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined>;
 }

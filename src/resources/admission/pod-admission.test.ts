@@ -68,7 +68,7 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
       await world.preempt(victim, signal);
     },
     allotter: {
-      isAskedBy: () => world.allot !== undefined,
+      isRequestedBy: () => world.allot !== undefined,
       allot: async () => await world.allot?.(),
     },
     wasAdmitted: () => world.wasAdmitted,

@@ -174,7 +174,7 @@ export class PodAdmission {
   }
 
   #facts(pod: Pod, allotment: Progress['allotment']): AdmissionFacts {
-    const isAwaited = allotment === undefined && this.#deps.allotter?.isAskedBy(pod) === true;
+    const isAwaited = allotment === undefined && this.#deps.allotter?.isRequestedBy(pod) === true;
     const refused = allotment === 'done' ? undefined : allotment;
     const facts = { ...this.#deps.facts(pod, 'add'), allotment: isAwaited ? ('awaited' as const) : refused };
     const wasAdmitted = facts.standing === 'new' && this.#deps.wasAdmitted(pod.metadata.uid);

@@ -1,5 +1,5 @@
 import { type Pod, type PodAllocation, type PodUid, withAllocation } from '../../pods/index.ts';
-import { largerOf, publishedAllocation } from './pod-allocation.ts';
+import { maxAllocation, publishedAllocation } from './pod-allocation.ts';
 import type { PodResourceFile } from './pod-resource-file.ts';
 import type { ResizeConditions } from './resize-conditions.ts';
 
@@ -40,7 +40,7 @@ export class AllocatedPods {
     const allocated = this.withAllocation(pod);
     const { uid } = pod.metadata;
     const actuated = this.conditions.isInProgress(uid) ? this.actuated.get(uid) : undefined;
-    return actuated === undefined ? allocated : largerOf(allocated, actuated);
+    return actuated === undefined ? allocated : maxAllocation(allocated, actuated);
   }
 
   retain(isKept: (uid: PodUid) => boolean): void {

@@ -49,7 +49,7 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
     new PodResourceFile({
       path,
       logger,
-      spoilt() {},
+      corrupted() {},
       files: {
         readEnd: async (where) => (files.has(where) ? Buffer.from(files.get(where) ?? '') : undefined),
         replace: async (where, text) => void files.set(where, text),
@@ -97,16 +97,16 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
       conditions,
       take(pod: Pod, judged = allocatedPods.withAllocation(pod)) {
         pods.set(pod.metadata.uid, pod);
-        manager.admitted(pod, judged);
+        manager.podAdmitted(pod, judged);
       },
       edit(pod: Pod) {
         const before = pods.get(pod.metadata.uid);
         pods.set(pod.metadata.uid, pod);
-        manager.updated(before, pod);
+        manager.podUpdated(before, pod);
       },
       remove(name: string) {
         pods.delete(podUid(name));
-        manager.removed(podUid(name));
+        manager.podRemoved(podUid(name));
       },
       has: (name: string) => {
         const pod = pods.get(podUid(name));
@@ -268,13 +268,13 @@ test('a resize is over when the pod is seen to have what it was allocated, but n
   node.take(old);
   const edited = asking({ cpu: '200m', generation: 2 });
   node.edit(edited);
-  node.manager.seen(old, 'none');
+  node.manager.resizeObserved(old, 'none');
   assert.deepEqual(node.state('a'), ['PodResizeInProgress']);
-  node.manager.seen(edited, 'in-progress');
-  node.manager.failed(edited, 'too little');
-  node.manager.failed(edited, 'too little');
+  node.manager.resizeObserved(edited, 'in-progress');
+  node.manager.resizeFailed(edited, 'too little');
+  node.manager.resizeFailed(edited, 'too little');
   assert.deepEqual(node.state('a'), ['PodResizeInProgress Error']);
-  node.manager.seen(edited, 'none');
+  node.manager.resizeObserved(edited, 'none');
   assert.deepEqual(node.state('a'), []);
   assert.deepEqual(
     events.map((text) => text.split(' ')[0]),
@@ -298,7 +298,7 @@ test('what was allocated wins over the spec after a restart, and what waited goe
   assert.equal(node.has('a'), 500n);
   const end = new AbortController();
   const running = node.manager.run(end.signal);
-  node.manager.added();
+  node.manager.podsAdded();
   await clock.advance(1);
   assert.deepEqual(node.conditions.of(podUid('a')), conditions);
   assert.equal(events.length, told);

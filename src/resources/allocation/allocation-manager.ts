@@ -13,7 +13,7 @@ import type { ResizeObserver, ResizeTrigger } from './metrics.ts';
 import type { PendingReason } from './resize-conditions.ts';
 import type { Infeasible } from './resize-feasibility.ts';
 import { requestedResizes, resizeMessage } from './resize-feasibility.ts';
-import { inResizeOrder } from './resize-order.ts';
+import { sortResizes } from './resize-order.ts';
 
 export interface AllocationManagerDeps {
   readonly clock: Clock;
@@ -62,7 +62,7 @@ export class AllocationManager {
    * The node takes the pod as it was judged, which is with what it had or else asked for then. What it asks for since is
    * a resize.
    */
-  admitted(pod: Pod, judged: Pod): void {
+  podAdmitted(pod: Pod, judged: Pod): void {
     const { allocated, conditions } = this.#pods;
     const { uid } = pod.metadata;
     conditions.restore(pod);
@@ -73,12 +73,12 @@ export class AllocationManager {
   }
 
   /** All pods that came or changed together are seen to: those that wait for a resize may be looked at. */
-  added(): void {
+  podsAdded(): void {
     if (this.#pending.size > 0) this.retrySoon('pods_added');
   }
 
   /** The pod was edited. What it may have at once it is allocated before this returns. */
-  updated(before: Pod | undefined, pod: Pod): void {
+  podUpdated(before: Pod | undefined, pod: Pod): void {
     const { uid } = pod.metadata;
     if (this.#pods.allocated.get(uid) === undefined) return;
     if (before !== undefined && sameAllocation(allocationOf(before), allocationOf(pod))) return;
@@ -94,14 +94,14 @@ export class AllocationManager {
     this.#retry('pod_updated', uid);
   }
 
-  removed(uid: PodUid): void {
+  podRemoved(uid: PodUid): void {
     this.#pending.delete(uid);
     this.#pods.conditions.forget(uid);
     if (this.#pending.size > 0) this.retrySoon('pods_removed');
   }
 
   /** Something has become free. */
-  released(trigger: ResizeTrigger): void {
+  capacityReleased(trigger: ResizeTrigger): void {
     if (this.#pending.size > 0) this.retrySoon(trigger);
   }
 
@@ -122,7 +122,7 @@ export class AllocationManager {
   }
 
   /** The pod is worked on: whether it has what it was allocated. */
-  seen(pod: Pod, resize: 'in-progress' | 'none'): void {
+  resizeObserved(pod: Pod, resize: 'in-progress' | 'none'): void {
     const { journal } = this.#deps;
     const { conditions } = this.#pods;
     if (resize === 'in-progress') {
@@ -133,10 +133,10 @@ export class AllocationManager {
     if (completed === undefined) return;
     const message = resizeMessage('Pod resize completed', pod, completed.generation);
     journal.event(pod, { type: 'Normal', reason: 'ResizeCompleted', message });
-    this.released('pod_resized');
+    this.capacityReleased('pod_resized');
   }
 
-  failed(pod: Pod, why: string): void {
+  resizeFailed(pod: Pod, why: string): void {
     const { journal } = this.#deps;
     const { conditions } = this.#pods;
     const news = conditions.fail(pod, why);
@@ -146,10 +146,10 @@ export class AllocationManager {
   }
 
   /** The pod has ended: it is not resized any more. */
-  ended(uid: PodUid): void {
+  podTerminated(uid: PodUid): void {
     this.#pending.delete(uid);
     this.#pods.conditions.forget(uid);
-    this.released('pod_terminated');
+    this.capacityReleased('pod_terminated');
   }
 
   retain(isKept: (uid: PodUid) => boolean): void {
@@ -182,7 +182,7 @@ export class AllocationManager {
       const sinceMs = conditions.pendingSinceMs(uid);
       return pod === undefined ? [] : [{ pod, allocated: this.#pods.withAllocation(pod), sinceMs }];
     });
-    return inResizeOrder(waiting).map(({ pod }) => pod);
+    return sortResizes(waiting).map(({ pod }) => pod);
   }
 
   #try(pod: Pod): 'allocated' | 'as-it-is' | 'deferred' | 'infeasible' {

@@ -21,12 +21,12 @@ export function publishedAllocation(pod: Pod): PodAllocation | undefined {
   const wanted = allocationOf(pod);
   const containers = Object.entries(wanted.containers).map(([name, resources]) => {
     const told = statuses.find((one) => one.name === name);
-    return [name, told === undefined ? resources : toldBy(told, resources)] as const;
+    return [name, told === undefined ? resources : allocationFromStatus(told, resources)] as const;
   });
   return { containers: Object.fromEntries(containers), pod: wanted.pod };
 }
 
-function toldBy(
+function allocationFromStatus(
   { allocatedResources: requests, resources }: ContainerStatus,
   wanted: ResourceRequirements,
 ): ResourceRequirements {
@@ -36,7 +36,7 @@ function toldBy(
 }
 
 /** The pod with the larger of both for each request: what is being given back is still in use. */
-export function largerOf(pod: Pod, other: PodAllocation): Pod {
+export function maxAllocation(pod: Pod, other: PodAllocation): Pod {
   const own = allocationOf(pod);
   const containers = Object.entries(own.containers).map(
     ([name, resources]) => [name, larger(resources, other.containers[name])] as const,

@@ -31,7 +31,7 @@ function rig(text?: string) {
         },
       },
       logger: logs.logger,
-      spoilt: (message) => told.push(message),
+      corrupted: (message) => told.push(message),
     });
     await file.open();
     return file;

@@ -15,7 +15,7 @@ export interface PodResourceFileDeps {
   readonly files: AllocationFiles;
   readonly logger: Logger;
   /** A file that could not be read was set aside; what it held is found out anew. */
-  readonly spoilt: (message: string) => void;
+  readonly corrupted: (message: string) => void;
 }
 
 /** Far more than the resources of all pods of a node ever take. */
@@ -50,7 +50,7 @@ export class PodResourceFile {
     try {
       text = (await files.readEnd(path, largestFile))?.toString('utf8');
     } catch (error) {
-      this.#deps.spoilt(`Cannot read ${path}: ${describeError(error)}`);
+      this.#deps.corrupted(`Cannot read ${path}: ${describeError(error)}`);
     }
     if (text === undefined) return;
     const found = decodeAllocations(text);
@@ -65,7 +65,7 @@ export class PodResourceFile {
   /** Settles when it is on the disk, or cannot be, which is told in the log. */
   set(uid: PodUid, allocation: PodAllocation): Promise<void> {
     const before = this.#entries.get(uid);
-    if (before !== undefined && sameAllocation(before, allocation)) return this.settled();
+    if (before !== undefined && sameAllocation(before, allocation)) return this.flushed();
     if (before !== undefined) this.#survives = 'power-cut';
     this.#entries.set(uid, allocation);
     this.#isDirty = true;
@@ -74,7 +74,7 @@ export class PodResourceFile {
   }
 
   /** When all that was set so far is on the disk. */
-  settled(): Promise<void> {
+  flushed(): Promise<void> {
     return this.#writing ?? Promise.resolve();
   }
 
@@ -118,6 +118,6 @@ export class PodResourceFile {
       () => `it was set aside as ${aside}`,
       (error: unknown) => `it could not be set aside: ${describeError(error)}`,
     );
-    this.#deps.spoilt(`The file ${path} cannot be used: ${why}; ${kept}`);
+    this.#deps.corrupted(`The file ${path} cannot be used: ${why}; ${kept}`);
   }
 }

@@ -5,7 +5,7 @@ import type { Pod, PodUid } from '../../pods/index.ts';
 export type PendingReason = 'Deferred' | 'Infeasible';
 
 /** One of the two conditions of a resize; it is there or not, and never false. */
-interface Standing {
+interface ResizeCondition {
   /** Empty for none. */
   readonly reason: string;
   readonly message: string;
@@ -16,8 +16,8 @@ interface Standing {
 }
 
 interface Entry {
-  readonly pending?: Standing | undefined;
-  readonly inProgress?: Standing | undefined;
+  readonly pending?: ResizeCondition | undefined;
+  readonly inProgress?: ResizeCondition | undefined;
 }
 
 const pendingType = 'PodResizePending';
@@ -145,12 +145,17 @@ export class ResizeConditions {
     else this.#entries.set(uid, entry);
   }
 
-  #next(before: Standing | undefined, now: Omit<Standing, 'sinceMs'>): Standing {
+  #next(before: ResizeCondition | undefined, now: Omit<ResizeCondition, 'sinceMs'>): ResizeCondition {
     const sinceMs = before?.reason === now.reason ? before.sinceMs : this.#clock.now();
     return { ...now, sinceMs };
   }
 
-  #restored({ reason = '', message = '', observedGeneration, lastTransitionTime }: PodCondition): Standing {
+  #restored({
+    reason = '',
+    message = '',
+    observedGeneration,
+    lastTransitionTime,
+  }: PodCondition): ResizeCondition {
     const sinceMs = Date.parse(lastTransitionTime ?? '');
     return {
       reason,
@@ -161,7 +166,7 @@ export class ResizeConditions {
   }
 }
 
-function conditionOf(type: string, { reason, message, generation, sinceMs }: Standing): PodCondition {
+function conditionOf(type: string, { reason, message, generation, sinceMs }: ResizeCondition): PodCondition {
   return {
     type,
     status: 'True',

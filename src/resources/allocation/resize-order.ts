@@ -15,7 +15,7 @@ export interface WaitingResize {
  * Who is looked at first: those that ask for no more than they have, which gives room to the others; then by priority;
  * then Guaranteed pods; then those that have waited longest.
  */
-export function inResizeOrder(waiting: readonly WaitingResize[]): readonly WaitingResize[] {
+export function sortResizes(waiting: readonly WaitingResize[]): readonly WaitingResize[] {
   const ranked = waiting.map((one) => ({ one, rank: rankOf(one) }));
   return ranked.toSorted((a, b) => compare(a.rank, b.rank)).map(({ one }) => one);
 }

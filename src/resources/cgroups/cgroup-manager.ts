@@ -23,14 +23,14 @@ import {
 } from './cgroup-name.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 import { asKept, type CgroupLimits, readLimits } from './cgroup-values.ts';
-import { asUpdateError, type CgroupPlace, makeDirectories, readWords, writeValues } from './write-values.ts';
+import { asUpdateError, type CgroupTarget, makeDirectories, readWords, writeValues } from './write-values.ts';
 
 export interface CgroupManagerDeps {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly driver: CgroupDriver;
   /** Who makes cgroups where the driver is systemd. */
-  readonly slices?: SliceKeeper | undefined;
+  readonly slices?: SliceManager | undefined;
   readonly clock: Clock;
   readonly observe?: CgroupObserver;
 }
@@ -199,7 +199,7 @@ export class CgroupManager implements Disposable {
     return { [Symbol.dispose]: () => observe?.(operation, clock.monotonicMs() - startMs) };
   }
 
-  #place(name: CgroupName): CgroupPlace {
+  #place(name: CgroupName): CgroupTarget {
     return { ...this.#deps, path: this.#below('', name) };
   }
 
@@ -257,7 +257,7 @@ export class CgroupManager implements Disposable {
   }
 
   /** Undefined where cgroups are ours to make. Throws CGROUP_DRIVER. */
-  #slices(): SliceKeeper | undefined {
+  #slices(): SliceManager | undefined {
     const { driver, slices } = this.#deps;
     if (driver === 'systemd' && slices === undefined) {
       const message = `Cannot speak to systemd, to which the runtime, or else cgroupDriver, leaves cgroups, as there is none; ${withoutSystemd}`;
@@ -305,7 +305,7 @@ export interface Slice {
  * Systemd, where cgroups are its own to make: what is written behind its back lasts only until it looks. Each call may be
  * repeated, ends within a bounded time, and rejects with SYSTEMD_UNIT. Once disposed of it can be used again.
  */
-export interface SliceKeeper extends Disposable {
+export interface SliceManager extends Disposable {
   /** There already is done. */
   start(slice: Slice, signal: AbortSignal): Promise<void>;
   /** As far as systemd knows such values. */

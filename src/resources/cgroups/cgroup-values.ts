@@ -1,7 +1,7 @@
 import { sharesToWeight, weightToShares, wholePercentQuotaUs } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 import type { CgroupDriver } from './cgroup-name.ts';
-import type { CgroupPlace } from './write-values.ts';
+import type { CgroupTarget } from './write-values.ts';
 
 /** What may be set on a cgroup; what is left out is not written. */
 export interface CgroupValues {
@@ -49,7 +49,7 @@ const unlimited = 2 ** 62;
 const pageBytes = 4096;
 
 /** What the kernel says now. */
-export async function readLimits({ host, layout, path }: CgroupPlace): Promise<CgroupLimits> {
+export async function readLimits({ host, layout, path }: CgroupTarget): Promise<CgroupLimits> {
   const read = async (dir: string, file: string) => (await host.read(`${dir}${path}/${file}`)).trim();
   if (layout.version === 2) {
     const [weight, max, memory] = await Promise.all([

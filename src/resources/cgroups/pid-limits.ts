@@ -1,5 +1,5 @@
 import type { CgroupLayout } from '../../lib/index.ts';
-import { type FactFiles, leastNumber, readPidCapacity } from '../machine/machine-facts.ts';
+import { leastNumber, type MachineFiles, readPidCapacity } from '../machine/machine-facts.ts';
 
 /** How process IDs are shared between the node and its pods where the configuration does not say. */
 export interface PidLimits {
@@ -14,7 +14,7 @@ const leastReserved = 1_024;
 
 /** Undefined when the kernel does not publish how many process IDs there are. */
 export async function readPidLimits(
-  files: Pick<FactFiles, 'read'>,
+  files: Pick<MachineFiles, 'read'>,
   layout: CgroupLayout,
 ): Promise<PidLimits | undefined> {
   const capacity = await readPidCapacity(files);

@@ -70,7 +70,7 @@ export class QosContainerManager {
     await this.#enforceAllocatable(signal);
     const hugePages = new Map(this.#deps.hugePageSizes.map((size) => [size, unboundPages] as const));
     await this.#ensure(this.#names.BestEffort, { cpuShares: minShares, hugePages }, signal);
-    await this.#oneAtATime(
+    await this.#exclusively(
       (cpuShares) => this.#ensure(this.#names.Burstable, { cpuShares, hugePages }, signal),
       signal,
     );
@@ -78,7 +78,7 @@ export class QosContainerManager {
 
   /** To be called before each new pod cgroup: gives Burstable pods as a whole the weight they ask for in sum. */
   async update(signal: AbortSignal): Promise<void> {
-    await this.#oneAtATime(async (shares) => {
+    await this.#exclusively(async (shares) => {
       if (shares !== this.#burstableShares)
         await this.#ensure(this.#names.Burstable, { cpuShares: shares }, signal);
     }, signal);
@@ -98,14 +98,14 @@ export class QosContainerManager {
   }
 
   /** Pods start side by side: who writes last must have counted last. */
-  async #oneAtATime(write: (shares: number) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async #exclusively(write: (shares: number) => Promise<void>, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire('burstable', signal);
-    const shares = this.#wantedShares();
+    const shares = this.#desiredShares();
     await write(shares);
     this.#burstableShares = shares;
   }
 
-  #wantedShares(): number {
+  #desiredShares(): number {
     const burstable = this.#deps.activePods('Burstable');
     return Number(sharesOf(burstable.reduce((milli, pod) => milli + milliCpuOf(podRequests(pod)), 0n)));
   }

@@ -4,7 +4,7 @@ import { SimulatedCgroupHost } from '../../../test/fakes/simulated-cgroup-host.t
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { detectCgroupLayout } from '../../lib/index.ts';
 import { CgroupManager } from './cgroup-manager.ts';
-import { type AllocatableEvent, enforceReserved, reservedCgroups } from './reserved-cgroups.ts';
+import { type AllocatableEvent, enforceReservedCgroups, reservedCgroups } from './reserved-cgroups.ts';
 
 const { signal } = new AbortController();
 
@@ -44,7 +44,7 @@ describe('cgroups of what is reserved', () => {
   it('get their limits, and that is told', async () => {
     const { cgroups, told, tell, read } = await aMachine();
     for (const name of [['system.slice'], ['kube', 'own']]) await cgroups.create(name, {}, signal);
-    await enforceReserved(cgroups, reservedCgroups(config), tell, signal);
+    await enforceReservedCgroups(cgroups, reservedCgroups(config), tell, signal);
     const held = ['/system.slice/memory.max', '/system.slice/cpu.weight', '/kube/own/memory.max'];
     assert.deepEqual(await Promise.all(held.map(read)), ['536870912', '20', '268435456']);
     assert.equal(await read('/kube/own/cpu.weight'), '100', 'what is not reserved is left alone');
@@ -59,7 +59,7 @@ describe('cgroups of what is reserved', () => {
 
   it('that are not there keep the node from starting', async () => {
     const { cgroups, told, tell } = await aMachine();
-    await assert.rejects(enforceReserved(cgroups, reservedCgroups(config), tell, signal), {
+    await assert.rejects(enforceReservedCgroups(cgroups, reservedCgroups(config), tell, signal), {
       code: 'RESERVED_CGROUP',
       message: /^Failed to enforce System Reserved Cgroup Limits on "\/system\.slice": .*must name a cgroup/,
     });

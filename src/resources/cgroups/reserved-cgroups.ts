@@ -55,7 +55,7 @@ export interface AllocatableEvent {
 }
 
 /** Throws RESERVED_CGROUP, which is told as an event too, for the first that is not there or takes no limits. */
-export async function enforceReserved(
+export async function enforceReservedCgroups(
   cgroups: Pick<CgroupManager, 'parse' | 'missing' | 'update'>,
   reserved: readonly ReservedCgroup[],
   tell: (event: AllocatableEvent) => void,

@@ -13,7 +13,7 @@ import type { CgroupValues } from './cgroup-values.ts';
 type LayoutV1 = Extract<CgroupLayout, { version: 1 }>;
 
 /** Where one cgroup lies: its path below each tree. */
-export interface CgroupPlace {
+export interface CgroupTarget {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly path: string;
@@ -21,7 +21,7 @@ export interface CgroupPlace {
 
 /** Sets each value; those that fail do not keep the others from being set. Answers the failures. */
 export async function writeValues(
-  place: CgroupPlace,
+  place: CgroupTarget,
   values: CgroupValues,
 ): Promise<readonly KubelingError[]> {
   const { layout } = place;
@@ -40,7 +40,7 @@ export async function writeValues(
 
 type Step = () => Promise<void>;
 
-function stepsV1(place: CgroupPlace & { readonly layout: LayoutV1 }, values: CgroupValues): Step[] {
+function stepsV1(place: CgroupTarget & { readonly layout: LayoutV1 }, values: CgroupValues): Step[] {
   const { host, layout, path } = place;
   const dirOf = (controller: string) => {
     const root = layout.controllers.get(controller);
@@ -56,7 +56,7 @@ function stepsV1(place: CgroupPlace & { readonly layout: LayoutV1 }, values: Cgr
   ];
 }
 
-function stepsV2({ host, path }: CgroupPlace, root: string, values: CgroupValues): Step[] {
+function stepsV2({ host, path }: CgroupTarget, root: string, values: CgroupValues): Step[] {
   const dir = `${root}${path}`;
   const optional = values.hugePages === undefined ? [] : [() => writeHugePages(host, dir, 'max', values)];
   return [
@@ -189,7 +189,7 @@ export function asUpdateError(error: unknown): KubelingError {
  * Makes the cgroup in every tree, with those above it. Only ever below a root that is mounted: beside the roots lies a
  * tmpfs, in which a directory of that name would look like a cgroup and be none.
  */
-export async function makeDirectories(place: CgroupPlace): Promise<void> {
+export async function makeDirectories(place: CgroupTarget): Promise<void> {
   const { host, layout, path } = place;
   if (layout.version === 2) return await makeV2(host, layout.root, path);
   await Promise.all(cgroupRoots(layout).map((root) => makeBelow(host, root, path)));

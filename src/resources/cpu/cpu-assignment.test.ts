@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { CpuPlace } from '../topology/machine-topology.ts';
-import { distributeCpus, type TakingRules, takeCpus } from './cpu-assignment.ts';
+import type { CpuLocation } from '../topology/machine-topology.ts';
+import { distributeCpus, type TakeCpusOptions, takeCpus } from './cpu-assignment.ts';
 import { type CpuSet, formatCpuSet } from './cpu-set.ts';
-import { CpuGroups, type Level } from './cpu-topology.ts';
+import { CpuTopology, type TopologyLevel } from './cpu-topology.ts';
 
-const packed: TakingRules = { threads: 'packed', uncoreCaches: 'ignored' };
+const packed: TakeCpusOptions = { threads: 'packed', uncoreCaches: 'ignored' };
 
 interface Shape {
   readonly sockets: number;
@@ -16,21 +16,21 @@ interface Shape {
 }
 
 /** Threads of a core are as far apart as there are cores, as on most machines. */
-function machine({ sockets, nodesPerSocket, coresPerNode, threads }: Shape): CpuGroups {
+function machine({ sockets, nodesPerSocket, coresPerNode, threads }: Shape): CpuTopology {
   const cores = sockets * nodesPerSocket * coresPerNode;
-  const places = Array.from({ length: cores * threads }, (_, cpu): [number, CpuPlace] => {
+  const places = Array.from({ length: cores * threads }, (_, cpu): [number, CpuLocation] => {
     const core = cpu % cores;
     const numaNode = Math.floor(core / coresPerNode);
     const uncoreCache = Math.floor(core / Math.ceil(coresPerNode / 2));
     return [cpu, { core, numaNode, socket: Math.floor(numaNode / nodesPerSocket), uncoreCache }];
   });
-  return new CpuGroups({ cpus: new Map(places) });
+  return new CpuTopology({ cpus: new Map(places) });
 }
 
 const smt = machine({ sockets: 2, nodesPerSocket: 1, coresPerNode: 4, threads: 2 });
-const taken = (groups: CpuGroups, free: CpuSet, count: number, rules = packed) =>
+const taken = (groups: CpuTopology, free: CpuSet, count: number, rules = packed) =>
   formatCpuSet(takeCpus(groups, free, count, rules));
-const without = (groups: CpuGroups, ...cpus: readonly number[]) => groups.all.difference(new Set(cpus));
+const without = (groups: CpuTopology, ...cpus: readonly number[]) => groups.all.difference(new Set(cpus));
 
 describe('takeCpus', () => {
   it('takes both threads of a core, then of the next', () => {
@@ -53,7 +53,7 @@ describe('takeCpus', () => {
 
   it('keeps to one part of the last cache where that is asked for', () => {
     const split = machine({ sockets: 1, nodesPerSocket: 1, coresPerNode: 8, threads: 2 });
-    const aligned: TakingRules = { threads: 'packed', uncoreCaches: 'aligned' };
+    const aligned: TakeCpusOptions = { threads: 'packed', uncoreCaches: 'aligned' };
     assert.equal(taken(split, without(split, 0, 8), 8, aligned), '4-7,12-15');
     assert.equal(taken(split, without(split, 0, 8), 4, aligned), '1-2,9-10');
   });
@@ -136,9 +136,9 @@ describe('whatever is free', () => {
         if (wanted > free.size || wanted === 0) return;
         const cpus = takeCpus(groups, free, wanted, packed);
         assert.equal(groups.idsWith('core', cpus).length, count, 'whole cores');
-        const left = (level: Level) =>
+        const left = (level: TopologyLevel) =>
           groups.ids(level).map((id) => groups.cpusIn(level, id).intersection(free).size);
-        const [outer, inner]: readonly [Level, Level] =
+        const [outer, inner]: readonly [TopologyLevel, TopologyLevel] =
           groups.count('socket') >= groups.count('numaNode')
             ? ['numaNode', 'socket']
             : ['socket', 'numaNode'];

@@ -1,9 +1,9 @@
 import { KubelingError } from '../../lib/index.ts';
 import { choices } from '../topology/hint-provider.ts';
 import { type CpuSet, sortedCpus } from './cpu-set.ts';
-import type { CpuGroups, Level } from './cpu-topology.ts';
+import type { CpuTopology, TopologyLevel } from './cpu-topology.ts';
 
-export interface TakingRules {
+export interface TakeCpusOptions {
   /** Threads of as few cores as can be, or of as many. */
   readonly threads: 'packed' | 'across-cores';
   readonly uncoreCaches: 'aligned' | 'ignored';
@@ -13,8 +13,8 @@ export interface TakingRules {
  * That many of the processors that are free, as close together as can be: whole sockets and NUMA nodes, whole cores,
  * then threads, and of each kind first what has the least left. Throws ALLOCATION_FAILED.
  */
-export function takeCpus(groups: CpuGroups, free: CpuSet, count: number, rules: TakingRules): CpuSet {
-  if (count > free.size) throw cpusShort(count, free);
+export function takeCpus(groups: CpuTopology, free: CpuSet, count: number, rules: TakeCpusOptions): CpuSet {
+  if (count > free.size) throw notEnoughCpus(count, free);
   const taker = new CpuTaker(groups, free, count);
   if (taker.isDone) return taker.taken;
   for (const level of taker.outerLevels) taker.takeWhole(level);
@@ -24,25 +24,25 @@ export function takeCpus(groups: CpuGroups, free: CpuSet, count: number, rules: 
   return taker.taken;
 }
 
-export function cpusShort(count: number, free: CpuSet): KubelingError {
+export function notEnoughCpus(count: number, free: CpuSet): KubelingError {
   const message = `not enough cpus available to satisfy request: requested=${count}, available=${free.size}`;
   return new KubelingError('ALLOCATION_FAILED', message);
 }
 
 /** NUMA nodes in the order they are taken from: those with the least left first. */
-export function numaNodesInOrder(groups: CpuGroups, free: CpuSet): readonly number[] {
+export function numaNodesInOrder(groups: CpuTopology, free: CpuSet): readonly number[] {
   return new CpuTaker(groups, free, 0).inOrder('numaNode');
 }
 
 class CpuTaker {
   readonly taken = new Set<number>();
   /** NUMA nodes hold sockets on some machines, and sockets hold NUMA nodes on others. */
-  readonly outerLevels: readonly [Level, Level];
-  readonly #groups: CpuGroups;
+  readonly outerLevels: readonly [TopologyLevel, TopologyLevel];
+  readonly #groups: CpuTopology;
   readonly #free: Set<number>;
   #needed: number;
 
-  constructor(groups: CpuGroups, free: CpuSet, count: number) {
+  constructor(groups: CpuTopology, free: CpuSet, count: number) {
     this.#groups = groups;
     this.#free = new Set(free.intersection(groups.all));
     this.#needed = count;
@@ -55,7 +55,7 @@ class CpuTaker {
   }
 
   /** All of what has anything left: what holds it first, and of equals that with the least left. */
-  inOrder(level: Level): readonly number[] {
+  inOrder(level: TopologyLevel): readonly number[] {
     const [outer, inner] = this.outerLevels;
     if (level === outer) return this.#sorted(outer, this.#free);
     const holder = level === inner ? outer : level === 'uncoreCache' ? 'numaNode' : inner;
@@ -63,7 +63,7 @@ class CpuTaker {
     return [...new Set(ids)];
   }
 
-  takeWhole(level: Level): void {
+  takeWhole(level: TopologyLevel): void {
     const isWhole = (id: number) => this.#freeIn(level, id).size === this.#groups.cpusIn(level, id).size;
     for (const id of this.inOrder(level).filter(isWhole)) {
       const cpus = this.#groups.cpusIn(level, id);
@@ -81,7 +81,7 @@ class CpuTaker {
     }
   }
 
-  takeThreads(order: TakingRules['threads']): void {
+  takeThreads(order: TakeCpusOptions['threads']): void {
     const level = order === 'packed' ? 'core' : 'socket';
     const cpus = this.inOrder(level).flatMap((id) => sortedCpus(this.#freeIn(level, id)));
     this.#take(cpus.slice(0, this.#needed));
@@ -98,14 +98,14 @@ class CpuTaker {
     if (kept.length === this.#needed) this.#take(kept);
   }
 
-  #sorted(level: Level, among: CpuSet): readonly number[] {
+  #sorted(level: TopologyLevel, among: CpuSet): readonly number[] {
     const left = new Map(
       this.#groups.idsWith(level, among).map((id) => [id, this.#freeIn(level, id).size] as const),
     );
     return [...left].toSorted(([a, one], [b, other]) => one - other || a - b).map(([id]) => id);
   }
 
-  #freeIn(level: Level, id: number): CpuSet {
+  #freeIn(level: TopologyLevel, id: number): CpuSet {
     return this.#groups.cpusIn(level, id).intersection(this.#free);
   }
 
@@ -126,14 +126,14 @@ type Shares = readonly (readonly [numaNode: number, count: number])[];
  * whole cores where such are asked for. Where that cannot be, as close together as can be. Throws ALLOCATION_FAILED.
  */
 export function distributeCpus(
-  groups: CpuGroups,
+  groups: CpuTopology,
   free: CpuSet,
   count: number,
   unit: number,
-  rules: TakingRules,
+  rules: TakeCpusOptions,
 ): CpuSet {
   if (count % unit !== 0) return takeCpus(groups, free, count, rules);
-  if (count > free.size) throw cpusShort(count, free);
+  if (count > free.size) throw notEnoughCpus(count, free);
   if (count === 0) return new Set();
   const shares = bestShares(new Distribution(groups, free, count, unit));
   if (shares === undefined) return takeCpus(groups, free, count, rules);
@@ -170,7 +170,7 @@ class Distribution {
   readonly #count: number;
   readonly #unit: number;
 
-  constructor(groups: CpuGroups, free: CpuSet, count: number, unit: number) {
+  constructor(groups: CpuTopology, free: CpuSet, count: number, unit: number) {
     this.numaNodes = numaNodesInOrder(groups, free);
     this.#left = new Map(
       this.numaNodes.map((id) => [id, groups.cpusIn('numaNode', id).intersection(free).size]),

@@ -9,7 +9,7 @@ import { unaligned } from '../topology/hint-provider.ts';
 import { CpuManager } from './cpu-manager.ts';
 import { formatCpuSet } from './cpu-set.ts';
 import { decodeCpuCheckpoint } from './cpu-state.ts';
-import { CpuGroups } from './cpu-topology.ts';
+import { CpuTopology } from './cpu-topology.ts';
 import { type CpuPolicyOptions, StaticCpuPolicy } from './static-cpu-policy.ts';
 
 const plain: CpuPolicyOptions = {
@@ -59,7 +59,7 @@ class Rig {
 
   make(): CpuManager {
     const { clock } = this;
-    const groups = new CpuGroups({ cpus });
+    const groups = new CpuTopology({ cpus });
     this.manager = new CpuManager({
       clock,
       logger: collectLogs(clock).logger,
@@ -113,7 +113,7 @@ describe('the CPU manager', () => {
     await rig.add(guaranteed('one', '2'));
     const noted = decodeCpuCheckpoint(rig.text ?? '').state;
     assert.equal(formatCpuSet(noted.defaultCpuSet), '0,2-4,6-7');
-    await rig.make().open(signal);
+    await rig.make().restore(signal);
     assert.equal(rig.own('one'), '1,5');
     assert.equal(await rig.add(guaranteed('one', '2')), '1,5', 'asked again it changes nothing');
   });
@@ -195,7 +195,7 @@ describe('whatever comes and goes', () => {
         const rig = new Rig({ fullPcpusOnly });
         const refused = new Set<string>();
         for (const { name, what, count, init } of steps) {
-          if (what === 'restart') await rig.make().open(signal);
+          if (what === 'restart') await rig.make().restore(signal);
           else if (what === 'remove') rig.active.delete(name);
           else if (!rig.active.has(name)) {
             await rig.manager.reconcile(signal);

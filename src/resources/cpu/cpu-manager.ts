@@ -3,7 +3,7 @@ import { type Clock, HintLatch } from '../../lib/index.ts';
 import { initContainersOf, type Pod, type PodUid } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
 import type { CpuObserver } from '../exclusive/metrics.ts';
-import { ShareLedger, type ShareLedgerDeps } from '../exclusive/state-checkpoint.ts';
+import { StateCheckpoint, type StateCheckpointDeps } from '../exclusive/state-checkpoint.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
 import { type CpuSet, formatCpuSet, noCpus } from './cpu-set.ts';
 import {
@@ -16,7 +16,7 @@ import {
 } from './cpu-state.ts';
 import { exclusiveCpuCount, type StaticCpuPolicy } from './static-cpu-policy.ts';
 
-export interface CpuManagerDeps extends ShareLedgerDeps {
+export interface CpuManagerDeps extends StateCheckpointDeps {
   readonly clock: Clock;
   readonly policy: StaticCpuPolicy;
   /** The containers of the pod that run now, with their ids. */
@@ -36,24 +36,24 @@ export interface RunningContainer {
 /** The static policy at work: who has which processors, noted on the disk and kept true in the runtime. */
 export class CpuManager implements HintProvider {
   readonly #deps: CpuManagerDeps;
-  readonly #ledger: ShareLedger<CpuState>;
+  readonly #checkpoint: StateCheckpoint<CpuState>;
   readonly #changes: HintLatch;
   /** Where running containers were last put, by their ids. */
-  #placed: ReadonlyMap<string, string> = new Map();
+  #appliedCpusets: ReadonlyMap<string, string> = new Map();
   /** Where the next instance of a container was told to be made. */
-  readonly #planned = new Map<PodUid, Map<string, string>>();
+  readonly #plannedCpusets = new Map<PodUid, Map<string, string>>();
 
   constructor(deps: CpuManagerDeps) {
     const { policy, observer } = deps;
     this.#deps = deps;
     this.#changes = new HintLatch(deps.clock);
-    this.#ledger = new ShareLedger(deps, {
-      of: 'CPU manager',
+    this.#checkpoint = new StateCheckpoint(deps, {
+      owner: 'CPU manager',
       initialState: policy.initialState,
       encode: (state) => encodeCpuCheckpoint({ policyName: 'static', state }),
       restore: (text, fromRuntime) => restoreCpuState(text, policy, fromRuntime),
       without: withoutAssignment,
-      changed: (state) => {
+      onChange: (state) => {
         this.#changes.raise();
         observer?.changed(policy.available(state).size, exclusiveCpus(state));
       },
@@ -61,22 +61,22 @@ export class CpuManager implements HintProvider {
   }
 
   /** Goes on from what an earlier kubelet has noted. */
-  async open(signal: AbortSignal): Promise<void> {
-    await this.#ledger.open(signal);
+  async restore(signal: AbortSignal): Promise<void> {
+    await this.#checkpoint.open(signal);
   }
 
-  isAskedBy(pod: Pod): boolean {
+  isRequestedBy(pod: Pod): boolean {
     return [...initContainersOf(pod), ...pod.spec.containers].some(
       (container) => exclusiveCpuCount(pod, container) > 0,
     );
   }
 
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined {
-    return this.#deps.policy.hints(this.#ledger.current(), pod, container);
+    return this.#deps.policy.hints(this.#checkpoint.current(), pod, container);
   }
 
   getPodTopologyHints(pod: Pod): TopologyHints | undefined {
-    return this.#deps.policy.podHints(this.#ledger.current(), pod);
+    return this.#deps.policy.podHints(this.#checkpoint.current(), pod);
   }
 
   async allocate(
@@ -85,7 +85,7 @@ export class CpuManager implements HintProvider {
     { affinity }: AllocationTerms,
   ): Promise<Refusal | undefined> {
     const { policy, observer, logger } = this.#deps;
-    const before = this.#ledger.current();
+    const before = this.#checkpoint.current();
     try {
       const allocation = policy.allocate(before, pod, container, affinity);
       if (allocation.kind === 'shared') return undefined;
@@ -95,7 +95,7 @@ export class CpuManager implements HintProvider {
         return allocation.refusal;
       }
       if (allocation.state !== before) {
-        this.#ledger.put(allocation.state);
+        this.#checkpoint.put(allocation.state);
         observer?.allocated(allocation.cpus);
         const fields = { podUid: pod.metadata.uid, container: container.name };
         logger.info('A container has processors of its own', {
@@ -108,20 +108,20 @@ export class CpuManager implements HintProvider {
       observer?.failed();
       throw error;
     }
-    await this.#ledger.save();
+    await this.#checkpoint.save();
     return undefined;
   }
 
   /** Those that belong to the container alone; none when it shares. */
   exclusiveCpus(uid: PodUid, container: string): CpuSet {
-    return assignedTo(this.#ledger.state, uid, container) ?? noCpus;
+    return assignedTo(this.#checkpoint.state, uid, container) ?? noCpus;
   }
 
   /** Where an instance of the container that is about to be made has to run. */
   cpusetFor(uid: PodUid, container: string): string {
     const cpus = formatCpuSet(this.#cpusOf(uid, container));
-    const planned = this.#planned.get(uid) ?? new Map<string, string>();
-    this.#planned.set(uid, planned.set(container, cpus));
+    const planned = this.#plannedCpusets.get(uid) ?? new Map<string, string>();
+    this.#plannedCpusets.set(uid, planned.set(container, cpus));
     return cpus;
   }
 
@@ -141,30 +141,30 @@ export class CpuManager implements HintProvider {
 
   /** Takes back what belongs to nobody any more, and moves containers that run where they no longer should. */
   async reconcile(signal: AbortSignal): Promise<void> {
-    this.#ledger.current();
-    await this.#ledger.save();
+    this.#checkpoint.current();
+    await this.#checkpoint.save();
     const active = this.#deps.activePods();
     if (active === undefined) return;
     const uids = new Set(active.map(({ metadata }) => metadata.uid));
-    for (const uid of this.#planned.keys()) if (!uids.has(uid)) this.#planned.delete(uid);
+    for (const uid of this.#plannedCpusets.keys()) if (!uids.has(uid)) this.#plannedCpusets.delete(uid);
     const placed = new Map<string, string>();
     for (const uid of uids) {
       for (const container of this.#deps.runningContainers(uid)) {
-        const where = await this.#place(uid, container, signal);
+        const where = await this.#applyCpuset(uid, container, signal);
         if (where !== undefined) placed.set(container.id, where);
       }
     }
-    this.#placed = placed;
+    this.#appliedCpusets = placed;
   }
 
   /** Answers where the container is now; undefined when that is not sure. */
-  async #place(
+  async #applyCpuset(
     uid: PodUid,
     { name, id }: RunningContainer,
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const wanted = formatCpuSet(this.#cpusOf(uid, name));
-    const now = this.#placed.get(id) ?? this.#planned.get(uid)?.get(name);
+    const now = this.#appliedCpusets.get(id) ?? this.#plannedCpusets.get(uid)?.get(name);
     if (now === wanted || wanted === '') return wanted;
     try {
       await this.#deps.update(id, wanted, signal);
@@ -178,7 +178,7 @@ export class CpuManager implements HintProvider {
   }
 
   #cpusOf(uid: PodUid, container: string): CpuSet {
-    const { state } = this.#ledger;
+    const { state } = this.#checkpoint;
     return assignedTo(state, uid, container) ?? state.defaultCpuSet;
   }
 }

@@ -1,7 +1,7 @@
 import type { PodUid } from '../../pods/index.ts';
 import { podUid } from '../../pods/index.ts';
 import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
-import { type Claim, type Restored, restoreShares } from '../exclusive/state-checkpoint.ts';
+import { type Assignment, type Restored, restoreState } from '../exclusive/state-checkpoint.ts';
 import { type GoField, goChecksum, goMap, jsonObject, sortedByKey } from '../go-text.ts';
 import { type CpuSet, formatCpuSet, noCpus, parseCpuSet } from './cpu-set.ts';
 import type { StaticCpuPolicy } from './static-cpu-policy.ts';
@@ -146,19 +146,19 @@ export async function restoreCpuState(
     policyName: 'static',
     initialState: policy.initialState,
     decode: decodeCpuCheckpoint,
-    isBegun: ({ defaultCpuSet }: CpuState) => defaultCpuSet.size > 0,
+    isInitialized: ({ defaultCpuSet }: CpuState) => defaultCpuSet.size > 0,
     problemOf: (state: CpuState) => policy.problemOf(state),
-    seenIn: (placement: RuntimePlacement) => (looksPinned(placement) ? placement.cpus : undefined),
-    grant: (state: CpuState, claim: Claim<CpuSet>) => granted(policy, state, claim),
+    shareOf: (placement: RuntimePlacement) => (looksPinned(placement) ? placement.cpus : undefined),
+    assign: (state: CpuState, claim: Assignment<CpuSet>) => granted(policy, state, claim),
   };
-  return await restoreShares(text, how, fromRuntime);
+  return await restoreState(text, how, fromRuntime);
 }
 
 /** Nothing belongs to two pods. */
 function granted(
   policy: StaticCpuPolicy,
   state: CpuState,
-  { uid, container, share }: Claim<CpuSet>,
+  { uid, container, share }: Assignment<CpuSet>,
 ): CpuState {
   const own = new Set([...(state.assignments.get(uid)?.values() ?? [])].flatMap((set) => [...set]));
   const free = policy.available(state).union(own);

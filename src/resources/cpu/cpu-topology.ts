@@ -1,45 +1,45 @@
-import type { CpuPlace, MachineTopology } from '../topology/machine-topology.ts';
+import type { CpuLocation, MachineTopology } from '../topology/machine-topology.ts';
 import { type CpuSet, noCpus } from './cpu-set.ts';
 
 /** What processors share. */
-export type Level = keyof CpuPlace;
+export type TopologyLevel = keyof CpuLocation;
 
-const levels: readonly Level[] = ['numaNode', 'socket', 'core', 'uncoreCache'];
+const levels: readonly TopologyLevel[] = ['numaNode', 'socket', 'core', 'uncoreCache'];
 
 /** The processors of a machine by what they share. */
-export class CpuGroups {
+export class CpuTopology {
   readonly all: CpuSet;
-  readonly #places: ReadonlyMap<number, CpuPlace>;
-  readonly #groups: Readonly<Record<Level, ReadonlyMap<number, CpuSet>>>;
+  readonly #places: ReadonlyMap<number, CpuLocation>;
+  readonly #groups: Readonly<Record<TopologyLevel, ReadonlyMap<number, CpuSet>>>;
 
   constructor({ cpus }: Pick<MachineTopology, 'cpus'>) {
     this.#places = cpus;
     this.all = new Set(cpus.keys());
     this.#groups = Object.fromEntries(levels.map((level) => [level, groupsOf(cpus, level)])) as Record<
-      Level,
+      TopologyLevel,
       ReadonlyMap<number, CpuSet>
     >;
   }
 
-  count(level: Level): number {
+  count(level: TopologyLevel): number {
     return this.#groups[level].size;
   }
 
   /** Of the machine, ascending. */
-  ids(level: Level): readonly number[] {
+  ids(level: TopologyLevel): readonly number[] {
     return [...this.#groups[level].keys()];
   }
 
-  cpusIn(level: Level, id: number): CpuSet {
+  cpusIn(level: TopologyLevel, id: number): CpuSet {
     return this.#groups[level].get(id) ?? noCpus;
   }
 
-  idOf(level: Level, cpu: number): number | undefined {
+  idOf(level: TopologyLevel, cpu: number): number | undefined {
     return this.#places.get(cpu)?.[level];
   }
 
   /** The groups that have any of these, ascending. */
-  idsWith(level: Level, cpus: Iterable<number>): readonly number[] {
+  idsWith(level: TopologyLevel, cpus: Iterable<number>): readonly number[] {
     const ids = new Set<number>();
     for (const cpu of cpus) {
       const id = this.idOf(level, cpu);
@@ -48,7 +48,7 @@ export class CpuGroups {
     return [...ids].toSorted((one, other) => one - other);
   }
 
-  cpusInAll(level: Level, ids: readonly number[]): CpuSet {
+  cpusInAll(level: TopologyLevel, ids: readonly number[]): CpuSet {
     return new Set(ids.flatMap((id) => [...this.cpusIn(level, id)]));
   }
 
@@ -62,7 +62,7 @@ export class CpuGroups {
   }
 }
 
-function groupsOf(cpus: ReadonlyMap<number, CpuPlace>, level: Level): ReadonlyMap<number, CpuSet> {
+function groupsOf(cpus: ReadonlyMap<number, CpuLocation>, level: TopologyLevel): ReadonlyMap<number, CpuSet> {
   const groups = Map.groupBy(cpus, ([, place]) => place[level]);
   const sorted = [...groups].toSorted(([one], [other]) => one - other);
   return new Map(sorted.map(([id, members]) => [id, new Set(members.map(([cpu]) => cpu))]));

@@ -4,7 +4,7 @@ import { podUid } from '../../pods/index.ts';
 import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
 import { formatCpuSet, parseCpuSet } from './cpu-set.ts';
 import { encodeCpuCheckpoint, restoreCpuState } from './cpu-state.ts';
-import { CpuGroups } from './cpu-topology.ts';
+import { CpuTopology } from './cpu-topology.ts';
 import { StaticCpuPolicy } from './static-cpu-policy.ts';
 
 const options = {
@@ -15,7 +15,7 @@ const options = {
   alignBySocket: false,
   distributeAcrossCores: false,
 };
-const groups = new CpuGroups({
+const groups = new CpuTopology({
   cpus: new Map([0, 1, 2, 3].map((cpu) => [cpu, { numaNode: 0, socket: 0, core: cpu, uncoreCache: 0 }])),
 });
 const policy = new StaticCpuPolicy({ groups, reserved: { count: 1, cpus: undefined }, options });
@@ -35,12 +35,12 @@ function seen(uid: typeof one, cpus: string, parts: Partial<RuntimePlacement> = 
 
 async function restored(text: string | undefined, runtime: readonly RuntimePlacement[] = []) {
   let asked = 0;
-  const { state, mended } = await restoreCpuState(text, policy, async () => {
+  const { state, problem } = await restoreCpuState(text, policy, async () => {
     asked++;
     return runtime;
   });
   const own = [...state.assignments].map(([uid, sets]) => [uid, formatCpuSet(sets.get('main') ?? new Set())]);
-  return { own, rest: formatCpuSet(state.defaultCpuSet), mended, asked };
+  return { own, rest: formatCpuSet(state.defaultCpuSet), mended: problem, asked };
 }
 
 describe('what an earlier kubelet has noted of processors', () => {

@@ -12,10 +12,10 @@ import {
 import type { Refusal } from '../admission/index.ts';
 import type { TopologyHint, TopologyHints } from '../topology/hint-provider.ts';
 import { numaChoices } from '../topology/hint-provider.ts';
-import { distributeCpus, type TakingRules, takeCpus } from './cpu-assignment.ts';
+import { distributeCpus, type TakeCpusOptions, takeCpus } from './cpu-assignment.ts';
 import { type CpuSet, formatCpuSet, noCpus } from './cpu-set.ts';
 import { assignedTo, type CpuState, withAssignment } from './cpu-state.ts';
-import type { CpuGroups } from './cpu-topology.ts';
+import type { CpuTopology } from './cpu-topology.ts';
 
 /** The options of the static policy by the names users know, in their own spelling. */
 export interface CpuPolicyOptions {
@@ -28,7 +28,7 @@ export interface CpuPolicyOptions {
 }
 
 export interface StaticCpuPolicyDeps {
-  readonly groups: CpuGroups;
+  readonly groups: CpuTopology;
   /** How many processors no container gets for itself, and which; the first cores unless given. */
   readonly reserved: { readonly count: number; readonly cpus: CpuSet | undefined };
   readonly options: CpuPolicyOptions;
@@ -44,9 +44,9 @@ export class StaticCpuPolicy {
   readonly reserved: CpuSet;
   /** With all threads of their cores. */
   readonly #reservedCores: CpuSet;
-  readonly #groups: CpuGroups;
+  readonly #groups: CpuTopology;
   readonly #options: CpuPolicyOptions;
-  readonly #rules: TakingRules;
+  readonly #rules: TakeCpusOptions;
 
   /** Throws ALLOCATION_CONFIG when the machine cannot have it so. */
   constructor({ groups, reserved, options }: StaticCpuPolicyDeps) {
@@ -210,7 +210,7 @@ export class StaticCpuPolicy {
 const impossible: TopologyHints = new Map([['cpu', []]]);
 
 function refuseImpossible(
-  groups: CpuGroups,
+  groups: CpuTopology,
   { count, cpus }: StaticCpuPolicyDeps['reserved'],
   { alignBySocket }: CpuPolicyOptions,
 ): void {

@@ -15,7 +15,7 @@ const written = [
 describe('the record of devices', () => {
   it('comes back as it was', () => {
     const name = fc.string({ unit: 'grapheme', minLength: 1 });
-    const allotment = fc.record(
+    const allocation = fc.record(
       {
         uid: name.map(podUid),
         container: name,
@@ -31,8 +31,8 @@ describe('the record of devices', () => {
       .dictionary(name, fc.array(name), { noNullPrototype: true })
       .map((resources) => new Map(Object.entries(resources)));
     fc.assert(
-      fc.property(fc.array(allotment), registered, (allotments, resources) => {
-        const record = { allotments, registered: resources };
+      fc.property(fc.array(allocation), registered, (allocations, resources) => {
+        const record = { allocations, registered: resources };
         assert.deepEqual(decodeCheckpoint(encodeCheckpoint(record)), record);
       }),
     );
@@ -41,10 +41,10 @@ describe('the record of devices', () => {
   it('is read as the Go kubelet writes it, and written as that reads it', () => {
     for (const text of written)
       assert.deepEqual(JSON.parse(encodeCheckpoint(decodeCheckpoint(text))), JSON.parse(text));
-    const { allotments, registered } = decodeCheckpoint(written[2] ?? '');
+    const { allocations, registered } = decodeCheckpoint(written[2] ?? '');
     assert.deepEqual(registered, new Map([['example.com/gadget', ['a', 'b', 'c', 'd']]]));
     assert.deepEqual(
-      allotments.map(({ devices }) => [...devices]),
+      allocations.map(({ devices }) => [...devices]),
       [
         [
           [0, ['a']],
@@ -55,7 +55,7 @@ describe('the record of devices', () => {
         [[-1, ['ü']]],
       ],
     );
-    assert.deepEqual(ContainerAllocateResponse.decode(allotments[0]?.response ?? Buffer.alloc(0)), {
+    assert.deepEqual(ContainerAllocateResponse.decode(allocations[0]?.response ?? Buffer.alloc(0)), {
       envs: { GADGETS: 'a,b' },
       mounts: [{ containerPath: '/c', hostPath: '/h', readOnly: true }],
       devices: [{ containerPath: '/dev/c', hostPath: '/dev/h', permissions: 'mrw' }],
@@ -65,7 +65,7 @@ describe('the record of devices', () => {
   });
 
   it('that is damaged is not taken for whole', () => {
-    const text = encodeCheckpoint({ allotments: [], registered: new Map([['a/b', ['one', 'two']]]) });
+    const text = encodeCheckpoint({ allocations: [], registered: new Map([['a/b', ['one', 'two']]]) });
     for (const broken of [text.replace('two', 'too'), text.slice(1), '', '[]', 'null', '{"Data":{}}'])
       assert.throws(() => decodeCheckpoint(broken), { code: 'DEVICE_CHECKPOINT' }, broken);
   });

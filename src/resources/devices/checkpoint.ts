@@ -1,14 +1,14 @@
 import { fnv1a32, KubelingError } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 import type { RuntimeFiles } from '../../runtime/index.ts';
-import type { Allotment } from './pod-devices.ts';
+import type { DeviceAllocation } from './pod-devices.ts';
 
 /** Beside the sockets, by the name under which the Go kubelet looks for it. */
 export const checkpointName = 'kubelet_internal_checkpoint';
 
 /** What outlives the kubelet. */
-export interface DeviceRecord {
-  readonly allotments: readonly Allotment[];
+export interface DeviceCheckpointData {
+  readonly allocations: readonly DeviceAllocation[];
   /** The healthy devices of each resource that has a plugin. */
   readonly registered: ReadonlyMap<string, readonly string[]>;
 }
@@ -27,8 +27,8 @@ interface Data {
   readonly RegisteredDevices: Readonly<Record<string, readonly string[] | null>> | null;
 }
 
-export function encodeCheckpoint({ allotments, registered }: DeviceRecord): string {
-  const entries = allotments.map(
+export function encodeCheckpoint({ allocations, registered }: DeviceCheckpointData): string {
+  const entries = allocations.map(
     ({ uid, container, resource, devices, response }): Entry => ({
       PodUID: uid,
       ContainerName: container,
@@ -45,13 +45,13 @@ export function encodeCheckpoint({ allotments, registered }: DeviceRecord): stri
 }
 
 /** Throws DEVICE_CHECKPOINT for what is not whole. */
-export function decodeCheckpoint(text: string): DeviceRecord {
+export function decodeCheckpoint(text: string): DeviceCheckpointData {
   try {
     const { Data: data, Checksum: expected } = JSON.parse(text) as { Data: Data; Checksum: number };
     const found = checksum(data);
     if (found !== expected) throw new Error(`its checksum is ${found} and should be ${expected}`);
     return {
-      allotments: (data.PodDeviceEntries ?? []).map(readEntry),
+      allocations: (data.PodDeviceEntries ?? []).map(readEntry),
       registered: new Map(
         Object.entries(data.RegisteredDevices ?? {}).map(([name, ids]) => [name, ids ?? []]),
       ),
@@ -62,7 +62,7 @@ export function decodeCheckpoint(text: string): DeviceRecord {
   }
 }
 
-function readEntry({ PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp }: Entry): Allotment {
+function readEntry({ PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp }: Entry): DeviceAllocation {
   const devices = new Map(Object.entries(DeviceIDs ?? {}).map(([node, ids]) => [Number(node), ids]));
   return {
     uid: PodUID as PodUid,
@@ -119,28 +119,32 @@ const fileMode = 0o600;
 const largestFile = 64 << 20;
 
 /** What is noted of devices on the disk. */
-export class RecordKeeper {
+export class DeviceCheckpoint {
   readonly #path: string;
   readonly #files: Pick<RuntimeFiles, 'readEnd' | 'replace'>;
-  readonly #record: () => DeviceRecord;
+  readonly #record: () => DeviceCheckpointData;
   #isThere = false;
   #written = '';
   #writing: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
 
-  constructor(path: string, files: Pick<RuntimeFiles, 'readEnd' | 'replace'>, record: () => DeviceRecord) {
+  constructor(
+    path: string,
+    files: Pick<RuntimeFiles, 'readEnd' | 'replace'>,
+    record: () => DeviceCheckpointData,
+  ) {
     this.#path = path;
     this.#files = files;
     this.#record = record;
   }
 
   /** Whether anything is noted, however damaged. */
-  get isThere(): boolean {
+  get exists(): boolean {
     return this.#isThere;
   }
 
   /** Undefined when nothing is noted; throws DEVICE_CHECKPOINT when it cannot be used. */
-  async read(): Promise<DeviceRecord | undefined> {
+  async read(): Promise<DeviceCheckpointData | undefined> {
     const bytes = await this.#files.readEnd(this.#path, largestFile);
     this.#isThere = bytes !== undefined;
     return bytes && decodeCheckpoint(bytes.toString());
@@ -159,7 +163,7 @@ export class RecordKeeper {
   }
 
   /** Settles when nothing is being written. */
-  async settled(): Promise<void> {
+  async flushed(): Promise<void> {
     await this.#next?.catch(() => {});
     await this.#writing;
   }

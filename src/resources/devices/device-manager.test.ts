@@ -210,7 +210,7 @@ describe('devices', () => {
     await using rig = new DeviceRig();
     await rig.start();
     const pod = podOf('one', 1);
-    assert.equal(rig.manager.isAskedBy(pod), false);
+    assert.equal(rig.manager.isRequestedBy(pod), false);
     assert.equal(await rig.admit(pod), undefined);
     assert.equal(await rig.manager.grants(pod, container('main', 1), signal), undefined);
   });
@@ -224,6 +224,6 @@ describe('devices', () => {
       spec: { containers: [container('main', 1)] },
       status: { extendedResourceClaimStatus: { requestMappings, resourceClaimName: 'c' } },
     });
-    assert.equal(rig.manager.isAskedBy(pod), false);
+    assert.equal(rig.manager.isRequestedBy(pod), false);
   });
 });

@@ -15,7 +15,7 @@ import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
 import { allotPod } from '../admission/allocate-exclusive.ts';
 import type { Refusal } from '../admission/index.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/index.ts';
-import { checkpointName, RecordKeeper } from './checkpoint.ts';
+import { checkpointName, DeviceCheckpoint } from './checkpoint.ts';
 import type { DeviceHost } from './device-host.ts';
 import {
   type Device,
@@ -27,18 +27,18 @@ import {
 import { DeviceWaits } from './device-waits.ts';
 import type { DeviceObserver } from './metrics.ts';
 import type { PluginConnection } from './plugin-connection.ts';
-import { PluginLives } from './plugin-endpoints.ts';
-import { refuseRegistration, refuseWatched } from './plugin-registration.ts';
+import { PluginEndpoints } from './plugin-endpoints.ts';
+import { validateDiscovered, validateRegistration } from './plugin-registration.ts';
 import {
-  type Allotment,
-  Allotments,
   byNumaNode,
   containerGrants,
+  type DeviceAllocation,
   deviceStatus,
   idsOf,
   noNumaNode,
+  PodDevices,
 } from './pod-devices.ts';
-import { chooseDevices, DeviceHints, joined } from './topology-hints.ts';
+import { chooseDevices, DeviceHints, mergeDevices } from './topology-hints.ts';
 
 export interface DeviceManagerDeps {
   /** Where the sockets are, and what is noted. */
@@ -54,9 +54,9 @@ export interface DeviceManagerDeps {
   /** Whether the pod, or what is left of it, may still use what it was given; yes while nobody knows. */
   readonly mayUse: (uid: PodUid) => boolean;
   /** Whether it is on its way out, so that what it has is free soon. */
-  readonly isEnding: (uid: PodUid) => boolean;
+  readonly isTerminating: (uid: PodUid) => boolean;
   /** Whether the container runs, or has ended for good: it needs nothing any more that it does not have. */
-  readonly isServed: (pod: Pod, container: Container) => boolean;
+  readonly isRunningOrFinished: (pod: Pod, container: Container) => boolean;
   /** What there is to be given out has become another. */
   readonly changed: () => void;
   /** A device of the pod is not as it was. */
@@ -70,18 +70,18 @@ const expectedForMs = 45_000;
 export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposable {
   readonly #deps: DeviceManagerDeps;
   readonly #table: DeviceTable;
-  readonly #allotments = new Allotments();
+  readonly #podDevices = new PodDevices();
   readonly #hints: DeviceHints;
-  readonly #record: RecordKeeper;
-  readonly #plugins: PluginLives;
+  readonly #checkpoint: DeviceCheckpoint;
+  readonly #plugins: PluginEndpoints;
   /** By resource: nobody chooses among devices while another does. */
-  readonly #turns = new KeyedMutex<string>();
+  readonly #resourceLocks = new KeyedMutex<string>();
   /** By resource: pods that come. Whoever has them may have to wait for one of those above, never the other way. */
-  readonly #podTurns = new KeyedMutex<string>();
+  readonly #podLocks = new KeyedMutex<string>();
   readonly #waits: DeviceWaits;
   /** Those that were found by their sockets, by what they are registered as. */
-  readonly #watched = new Map<string, PluginConnection>();
-  #forgetting: Timer | undefined;
+  readonly #discovered = new Map<string, PluginConnection>();
+  #pruneTimer: Timer | undefined;
 
   constructor(deps: DeviceManagerDeps) {
     this.#deps = deps;
@@ -90,13 +90,13 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     this.#waits = new DeviceWaits({
       ...deps,
       table: this.#table,
-      allotments: this.#allotments,
-      free: () => this.free(),
+      podDevices: this.#podDevices,
+      releaseInactive: () => this.free(),
     });
-    this.#hints = new DeviceHints(this.#table, this.#allotments, deps.numaNodes);
-    const record = () => ({ allotments: this.#allotments.all(), registered: this.#table.registered() });
-    this.#record = new RecordKeeper(posix.join(directory, checkpointName), files, record);
-    this.#plugins = new PluginLives({
+    this.#hints = new DeviceHints(this.#table, this.#podDevices, deps.numaNodes);
+    const record = () => ({ allocations: this.#podDevices.all(), registered: this.#table.registered() });
+    this.#checkpoint = new DeviceCheckpoint(posix.join(directory, checkpointName), files, record);
+    this.#plugins = new PluginEndpoints({
       ...deps,
       table: this.#table,
       listed: (resource, before) => this.#listed(resource, before),
@@ -105,25 +105,25 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   }
 
   /** Takes over what an earlier kubelet has noted; to be called once, before anything else. */
-  async open(): Promise<void> {
+  async restore(): Promise<void> {
     try {
-      const { allotments = [], registered = new Map() } = (await this.#record.read()) ?? {};
-      for (const allotment of allotments) this.#allotments.add(allotment);
-      for (const resource of registered.keys()) this.#table.remember(resource);
-      this.#planForgetting();
+      const { allocations = [], registered = new Map() } = (await this.#checkpoint.read()) ?? {};
+      for (const allocation of allocations) this.#podDevices.add(allocation);
+      for (const resource of registered.keys()) this.#table.restore(resource);
+      this.#schedulePrune();
     } catch (error) {
       this.#deps.logger.error('Who has which devices is not known any more', error);
     }
   }
 
   /** Whether anything is noted of devices of this machine. */
-  get isRecorded(): boolean {
-    return this.#record.isThere;
+  get hasCheckpoint(): boolean {
+    return this.#checkpoint.exists;
   }
 
   /** How many pods have devices. */
   get size(): number {
-    return this.#allotments.size;
+    return this.#podDevices.size;
   }
 
   /** A plugin makes itself known. Throws PLUGIN_REFUSED or DEVICE_PLUGIN, in the words it is told. */
@@ -133,20 +133,20 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   ): Promise<void> {
     const { resourceName: resource, endpoint } = request;
     this.#deps.observer.registered(resource);
-    await refuseRegistration(request);
-    await this.#plugins.begin({ resource, socket: posix.join(this.#deps.directory, endpoint) }, signal);
+    await validateRegistration(request);
+    await this.#plugins.connect({ resource, socket: posix.join(this.#deps.directory, endpoint) }, signal);
   }
 
   async register(plugin: Plugin, signal: AbortSignal): Promise<void> {
-    await refuseWatched(plugin);
+    await validateDiscovered(plugin);
     const { name: resource, endpoint: socket } = plugin;
-    this.#watched.set(keyOf(plugin), await this.#plugins.begin({ resource, socket }, signal));
+    this.#discovered.set(keyOf(plugin), await this.#plugins.connect({ resource, socket }, signal));
   }
 
   deregister(plugin: Plugin): void {
-    const connection = this.#watched.get(keyOf(plugin));
-    this.#watched.delete(keyOf(plugin));
-    if (connection !== undefined) this.#plugins.end(connection);
+    const connection = this.#discovered.get(keyOf(plugin));
+    this.#discovered.delete(keyOf(plugin));
+    if (connection !== undefined) this.#plugins.disconnect(connection);
   }
 
   amounts(): DeviceAmounts {
@@ -154,34 +154,34 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   }
 
   /** How many devices of each resource somebody has. */
-  taken(): ReadonlyMap<string, number> {
-    return this.#allotments.counts();
+  allocatedCounts(): ReadonlyMap<string, number> {
+    return this.#podDevices.counts();
   }
 
   hasDevices(uid: PodUid): boolean {
-    return this.#allotments.ofPod(uid).length > 0;
+    return this.#podDevices.ofPod(uid).length > 0;
   }
 
   /** Whether the pod asks for devices that are given out here. */
-  isAskedBy(pod: Pod): boolean {
+  isRequestedBy(pod: Pod): boolean {
     return containersOf(pod).some((container) => this.#requests(pod, container).length > 0);
   }
 
   /** Waits for plugins that are expected, and for devices of pods that are ending, as long as that is worth while. */
   async ready(pod: Pod, signal: AbortSignal): Promise<void> {
     const resources = containersOf(pod)
-      .filter((container) => !this.#deps.isServed(pod, container))
+      .filter((container) => !this.#deps.isRunningOrFinished(pod, container))
       .flatMap((container) => this.#requests(pod, container).map(([resource]) => resource));
     await this.#waits.forPlugins(resources, signal);
-    await this.#waits.forRoom(pod, resources, signal);
+    await this.#waits.forTerminatingPods(pod, resources, signal);
   }
 
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined {
     this.free();
     const { uid } = pod.metadata;
     return this.#hints.of(this.#requests(pod, container), (resource) => ({
-      had: this.#allotments.get(uid, container.name, resource),
-      reusable: this.#allotments.reusable(pod, container.name, resource),
+      had: this.#podDevices.get(uid, container.name, resource),
+      reusable: this.#podDevices.reusable(pod, container.name, resource),
     }));
   }
 
@@ -192,15 +192,15 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
       .map(([resource, amount]) => [resource, Number(quantityValue(amount))] as const)
       .filter(([resource, count]) => count > 0 && this.#isGivenOut(resource));
     return this.#hints.of(requests, (resource) => ({
-      had: joined(this.#allotments.ofPod(uid).filter((one) => one.resource === resource)),
+      had: mergeDevices(this.#podDevices.ofPod(uid).filter((one) => one.resource === resource)),
       reusable: new Set(),
     }));
   }
 
   /** Of two that want the same two resources one has its turn first, so that neither keeps what the other needs. */
-  async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+  async allocatePod(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
     const asked = containersOf(pod).flatMap((container) => this.#requests(pod, container));
-    using _turn = await this.#podTurns.acquireAll(
+    using _turn = await this.#podLocks.acquireAll(
       asked.map(([resource]) => resource),
       signal,
     );
@@ -208,7 +208,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   }
 
   async allocate(pod: Pod, container: Container, { affinity, signal }: AllocationTerms): Promise<undefined> {
-    if (this.#deps.isServed(pod, container)) return;
+    if (this.#deps.isRunningOrFinished(pod, container)) return;
     await this.#allocateAll(pod, container, affinity.numaNodes, signal);
   }
 
@@ -216,25 +216,25 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   async grants(pod: Pod, container: Container, signal: AbortSignal): Promise<DeviceGrants | undefined> {
     const { uid } = pod.metadata;
     const requests = this.#requests(pod, container);
-    const hasAll = requests.every(([resource]) => this.#allotments.get(uid, container.name, resource));
+    const hasAll = requests.every(([resource]) => this.#podDevices.get(uid, container.name, resource));
     // What it once had was lost with what was noted.
     if (!hasAll) await this.#allocateAll(pod, container, undefined, signal);
-    const allotments = this.#allotments.ofContainer(uid, container.name);
-    for (const allotment of allotments) await this.#preStart(allotment, signal);
-    return allotments.length === 0 ? undefined : containerGrants(allotments, this.#deps.logger);
+    const allocations = this.#podDevices.ofContainer(uid, container.name);
+    for (const allocation of allocations) await this.#preStart(allocation, signal);
+    return allocations.length === 0 ? undefined : containerGrants(allocations, this.#deps.logger);
   }
 
   /** How the devices of the container are, as its status tells. */
   statusOf(uid: PodUid, container: string): readonly ResourceStatus[] {
-    return deviceStatus(this.#allotments.ofContainer(uid, container), this.#table);
+    return deviceStatus(this.#podDevices.ofContainer(uid, container), this.#table);
   }
 
   /** What the container has. */
   devicesOf(uid: PodUid, container: string): readonly PlacedDevice[] {
-    return this.#allotments.ofContainer(uid, container).flatMap((allotment) =>
-      [...idsOf(allotment)].map((id) => {
-        const near = [...allotment.devices].filter(([node, ids]) => node !== noNumaNode && ids.includes(id));
-        return { resource: allotment.resource, id, numaNodes: near.map(([node]) => node) };
+    return this.#podDevices.ofContainer(uid, container).flatMap((allocation) =>
+      [...idsOf(allocation)].map((id) => {
+        const near = [...allocation.devices].filter(([node, ids]) => node !== noNumaNode && ids.includes(id));
+        return { resource: allocation.resource, id, numaNodes: near.map(([node]) => node) };
       }),
     );
   }
@@ -248,15 +248,15 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
 
   /** Takes their devices from pods that cannot use them any more. */
   free(): void {
-    const gone = this.#allotments.uids().filter((uid) => !this.#deps.mayUse(uid));
-    for (const uid of gone) this.#allotments.remove(uid);
+    const gone = this.#podDevices.uids().filter((uid) => !this.#deps.mayUse(uid));
+    for (const uid of gone) this.#podDevices.remove(uid);
     if (gone.length > 0) this.#saveSoon();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#forgetting?.cancel();
+    this.#pruneTimer?.cancel();
     await this.#plugins[Symbol.asyncDispose]();
-    await this.#record.settled();
+    await this.#checkpoint.flushed();
   }
 
   /** Of what is given out here. */
@@ -267,7 +267,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   }
 
   #isGivenOut(resource: string): boolean {
-    return this.#table.has(resource) || this.#allotments.has(resource);
+    return this.#table.has(resource) || this.#podDevices.has(resource);
   }
 
   async #allocateAll(
@@ -278,7 +278,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   ): Promise<void> {
     for (const [resource, count] of this.#requests(pod, container)) {
       const terms = { resource, count, affinity, signal };
-      await this.#turns.run(resource, () => this.#allocate(pod, container, terms), signal);
+      await this.#resourceLocks.run(resource, () => this.#allocate(pod, container, terms), signal);
     }
   }
 
@@ -288,7 +288,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     { resource, count, affinity, signal }: ResourceTerms,
   ): Promise<void> {
     const { uid } = pod.metadata;
-    const had = this.#allotments.get(uid, container.name, resource);
+    const had = this.#podDevices.get(uid, container.name, resource);
     if (had !== undefined && idsOf(had).size !== count) {
       const change = `from ${idsOf(had).size} to ${count}`;
       throw unavailable(
@@ -298,31 +298,31 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     this.free();
     const healthy = this.#usable(resource, had);
     if (had !== undefined) return;
-    const taken = this.#allotments.taken(resource);
+    const taken = this.#podDevices.allocated(resource);
     const ids = await chooseDevices({
       resource,
       count,
       reusable: healthy
         .map(({ id }) => id)
-        .filter((id) => this.#allotments.reusable(pod, container.name, resource).has(id)),
+        .filter((id) => this.#podDevices.reusable(pod, container.name, resource).has(id)),
       available: healthy.filter(({ id }) => !taken.has(id)),
       affinity,
       preferred: (question) =>
-        this.#plugins.ask(resource, (plugin) => plugin.preferred(question, signal), signal),
+        this.#plugins.call(resource, (plugin) => plugin.preferred(question, signal), signal),
     });
-    const response = await this.#setAside(resource, ids, signal);
-    this.#allotments.add({
+    const response = await this.#allocateFromPlugin(resource, ids, signal);
+    this.#podDevices.add({
       uid,
       container: container.name,
       resource,
       devices: byNumaNode(ids, (id) => this.#table.device(resource, id)?.numaNodes ?? []),
       response,
     });
-    await this.#record.save();
+    await this.#checkpoint.save();
   }
 
   /** The healthy devices, if those that it has already are among them. */
-  #usable(resource: string, had: Allotment | undefined): readonly Device[] {
+  #usable(resource: string, had: DeviceAllocation | undefined): readonly Device[] {
     if (!this.#table.has(resource)) throw unavailable(`cannot allocate unregistered device ${resource}`);
     const healthy = this.#table.healthy(resource);
     const trouble = (what: string) => unavailable(`${what}; cannot allocate unhealthy devices ${resource}`);
@@ -333,56 +333,60 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return healthy;
   }
 
-  async #setAside(resource: string, ids: readonly string[], signal: AbortSignal): Promise<Uint8Array> {
+  async #allocateFromPlugin(
+    resource: string,
+    ids: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
     const { clock, observer } = this.#deps;
     const beganMs = clock.monotonicMs();
     try {
-      return await this.#plugins.ask(resource, (plugin) => plugin.allocate(ids, signal), signal);
+      return await this.#plugins.call(resource, (plugin) => plugin.allocate(ids, signal), signal);
     } finally {
       observer.allocated(resource, clock.monotonicMs() - beganMs);
     }
   }
 
-  async #preStart(allotment: Allotment, signal: AbortSignal): Promise<void> {
-    const { resource } = allotment;
+  async #preStart(allocation: DeviceAllocation, signal: AbortSignal): Promise<void> {
+    const { resource } = allocation;
     if (!this.#table.needsPreStart(resource)) return;
-    const ids = [...idsOf(allotment)];
-    await this.#plugins.ask(resource, (plugin) => plugin.preStart(ids, signal), signal);
+    const ids = [...idsOf(allocation)];
+    await this.#plugins.call(resource, (plugin) => plugin.preStart(ids, signal), signal);
   }
 
   #listed(resource: string, before: ReadonlyMap<string, Device>): void {
     const now = new Map(this.#table.devices(resource).map((device) => [device.id, device]));
     const ids = [...new Set([...before.keys(), ...now.keys()])];
     const changed = ids.filter((id) => before.get(id)?.isHealthy !== now.get(id)?.isHealthy);
-    for (const uid of this.#allotments.owners(resource, new Set(changed))) this.#deps.healthChanged(uid);
-    this.#waits.told();
+    for (const uid of this.#podDevices.owners(resource, new Set(changed))) this.#deps.healthChanged(uid);
+    this.#waits.notify();
     this.#saveSoon();
   }
 
   #changed(): void {
-    this.#planForgetting();
-    this.#waits.told();
+    this.#schedulePrune();
+    this.#waits.notify();
     this.#deps.changed();
   }
 
   /** What is not written now is with the next change. */
   #saveSoon(): void {
-    this.#record
+    this.#checkpoint
       .save()
       .catch((error: unknown) => this.#deps.logger.error('Who has which devices cannot be noted', error));
   }
 
-  #planForgetting(): void {
+  #schedulePrune(): void {
     const { clock, changed, logger } = this.#deps;
-    this.#forgetting?.cancel();
-    this.#forgetting = undefined;
+    this.#pruneTimer?.cancel();
+    this.#pruneTimer = undefined;
     const atMs = this.#table.nextPruneMs();
     if (atMs === undefined) return;
-    this.#forgetting = clock.timer(Math.max(0, atMs - clock.monotonicMs()), () => {
+    this.#pruneTimer = clock.timer(Math.max(0, atMs - clock.monotonicMs()), () => {
       for (const resource of this.#table.prune())
         logger.info('The devices of a plugin that is gone are forgotten', { resource });
       this.#saveSoon();
-      this.#planForgetting();
+      this.#schedulePrune();
       changed();
     });
   }

@@ -32,7 +32,7 @@ test('a plugin that is back has nothing to give out until it tells of its device
 
 test('a plugin of before that has connected and told nothing is counted as none', () => {
   const table = new DeviceTable(() => 0, 45_000);
-  table.remember(resource);
+  table.restore(resource);
   assert.equal(told(table), '0 of 0');
   table.connect(aPlugin());
   assert.equal(told(table), '0 of 0');

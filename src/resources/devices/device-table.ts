@@ -26,7 +26,7 @@ interface Resource {
   /** Whether no plugin has ever told of its devices. */
   isNew: boolean;
   /** Since when no plugin has told of its devices. */
-  silentSinceMs: number | undefined;
+  unlistedSinceMs: number | undefined;
 }
 
 /** How long the devices of a plugin that is away are counted. */
@@ -49,8 +49,8 @@ export class DeviceTable {
   }
 
   /** Known from an earlier kubelet: counted as none until its plugin is back. */
-  remember(resource: string): void {
-    this.#resources.set(resource, this.#silent('of-before'));
+  restore(resource: string): void {
+    this.#resources.set(resource, this.#newResource('of-before'));
   }
 
   plugin(resource: string): PluginConnection | undefined {
@@ -68,11 +68,11 @@ export class DeviceTable {
 
   /** Answers the one whose place it takes. What that one told holds until the new one tells. */
   connect(plugin: PluginConnection): PluginConnection | undefined {
-    const resource = this.#resources.get(plugin.resource) ?? this.#silent('new');
+    const resource = this.#resources.get(plugin.resource) ?? this.#newResource('new');
     const before = resource.plugin;
     resource.plugin = plugin;
     resource.preStart = plugin.options.preStartRequired ? 'required' : 'not-required';
-    if (!resource.isLive) resource.silentSinceMs = this.#nowMs();
+    if (!resource.isLive) resource.unlistedSinceMs = this.#nowMs();
     this.#resources.set(plugin.resource, resource);
     return before;
   }
@@ -126,7 +126,7 @@ export class DeviceTable {
     const known = this.#resources.get(resource);
     if (known === undefined || known.isLive) return 0;
     const untilMs =
-      known.plugin === undefined ? this.#awaitedUntilMs(known) : (known.silentSinceMs ?? 0) + firstListMs;
+      known.plugin === undefined ? this.#awaitedUntilMs(known) : (known.unlistedSinceMs ?? 0) + firstListMs;
     return Math.max(0, untilMs - this.#nowMs());
   }
 
@@ -145,7 +145,7 @@ export class DeviceTable {
   /** Forgets those whose plugin has been away for too long; answers their names. */
   prune(): readonly string[] {
     const gone = [...this.#resources]
-      .filter(([, { plugin, silentSinceMs }]) => plugin === undefined && this.#isOver(silentSinceMs))
+      .filter(([, { plugin, unlistedSinceMs }]) => plugin === undefined && this.#isOver(unlistedSinceMs))
       .map(([name]) => name);
     for (const name of gone) {
       this.#resources.delete(name);
@@ -158,7 +158,7 @@ export class DeviceTable {
   nextPruneMs(): number | undefined {
     const away = [...this.#resources.values()].filter(({ plugin }) => plugin === undefined);
     if (away.length === 0) return undefined;
-    return Math.min(...away.map(({ silentSinceMs = 0 }) => silentSinceMs)) + graceMs;
+    return Math.min(...away.map(({ unlistedSinceMs = 0 }) => unlistedSinceMs)) + graceMs;
   }
 
   #isOver(silentSinceMs: number | undefined): boolean {
@@ -170,14 +170,14 @@ export class DeviceTable {
     return devices.size === 0 ? this.#expectedUntilMs : 0;
   }
 
-  #silent(known: 'new' | 'of-before'): Resource {
+  #newResource(known: 'new' | 'of-before'): Resource {
     return {
       devices: new Map(),
       plugin: undefined,
       preStart: 'not-required',
       isLive: false,
       isNew: known === 'new',
-      silentSinceMs: this.#nowMs(),
+      unlistedSinceMs: this.#nowMs(),
     };
   }
 }

@@ -1,20 +1,20 @@
 import { type Clock, quantityValue, Waiters } from '../../lib/index.ts';
 import { type Pod, type PodUid, podLimits } from '../../pods/index.ts';
 import type { DeviceTable } from './device-table.ts';
-import type { Allotments } from './pod-devices.ts';
+import type { PodDevices } from './pod-devices.ts';
 
 export interface DeviceWaitsDeps {
   readonly clock: Clock;
   readonly table: DeviceTable;
-  readonly allotments: Allotments;
-  readonly isEnding: (uid: PodUid) => boolean;
+  readonly podDevices: PodDevices;
+  readonly isTerminating: (uid: PodUid) => boolean;
   /** Takes their devices from pods that are over. */
-  readonly free: () => void;
+  readonly releaseInactive: () => void;
 }
 
 /** How long a pod waits for others that are ending. */
-const roomMs = 30_000;
-const roomPollMs = 1_000;
+const terminationWaitMs = 30_000;
+const terminationPollMs = 1_000;
 
 /** What a pod that comes waits for, so that it is not refused for what is there a moment later. */
 export class DeviceWaits {
@@ -26,7 +26,7 @@ export class DeviceWaits {
   }
 
   /** Something has changed: whoever waits looks again. */
-  told(): void {
+  notify(): void {
     this.#waiting.resolveAll('told');
   }
 
@@ -41,24 +41,25 @@ export class DeviceWaits {
   }
 
   /** Until pods that are ending have given back what is missing, if that will be enough. */
-  async forRoom(pod: Pod, resources: readonly string[], signal: AbortSignal): Promise<void> {
-    const { clock, free, isEnding } = this.#deps;
-    const untilMs = clock.monotonicMs() + roomMs;
+  async forTerminatingPods(pod: Pod, resources: readonly string[], signal: AbortSignal): Promise<void> {
+    const { clock, releaseInactive, isTerminating } = this.#deps;
+    const untilMs = clock.monotonicMs() + terminationWaitMs;
     const isAwaited = (resource: string) =>
-      this.#isShort(pod, resource, () => true) && !this.#isShort(pod, resource, (other) => !isEnding(other));
-    free();
+      this.#isShort(pod, resource, () => true) &&
+      !this.#isShort(pod, resource, (other) => !isTerminating(other));
+    releaseInactive();
     while (clock.monotonicMs() < untilMs && resources.some(isAwaited)) {
-      await this.#waiting.waitWithin(clock, roomPollMs, signal);
-      free();
+      await this.#waiting.waitWithin(clock, terminationPollMs, signal);
+      releaseInactive();
     }
   }
 
   /** Whether there is too little for the pod beside those others that stay. */
   #isShort(pod: Pod, resource: string, stays: (uid: PodUid) => boolean): boolean {
-    const { table, allotments } = this.#deps;
+    const { table, podDevices } = this.#deps;
     const { uid } = pod.metadata;
     const limit = podLimits(pod, { overhead: 'excluded' }).get(resource);
-    const taken = allotments.taken(resource, (other) => other !== uid && stays(other));
+    const taken = podDevices.allocated(resource, (other) => other !== uid && stays(other));
     const free = table.healthy(resource).filter(({ id }) => !taken.has(id)).length;
     return limit !== undefined && quantityValue(limit) > free;
   }

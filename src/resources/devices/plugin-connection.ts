@@ -3,7 +3,7 @@ import { describeCallError, GrpcError } from '../../protocols/grpc/index.ts';
 import type { DeviceChannel, DeviceHost } from './device-host.ts';
 import { type Device, readDevices } from './device-table.ts';
 import { ContainerAllocateResponse, DevicePlugin, type DevicePluginOptions } from './gen/device-plugin.ts';
-import type { PreferenceQuestion } from './topology-hints.ts';
+import type { PreferredAllocationRequest } from './topology-hints.ts';
 
 export interface ConnectionDeps {
   readonly host: Pick<DeviceHost, 'open' | 'identity'>;
@@ -17,7 +17,7 @@ const allocateMs = 120_000;
 const preferredMs = 30_000;
 const preStartMs = 30_000;
 
-export interface PluginPlace {
+export interface PluginAddress {
   readonly resource: string;
   readonly socket: string;
   /** How long it may take until it answers. */
@@ -37,7 +37,7 @@ export class PluginConnection implements Disposable {
 
   private constructor(
     deps: ConnectionDeps,
-    { resource, socket }: PluginPlace,
+    { resource, socket }: PluginAddress,
     channel: DeviceChannel,
     options: DevicePluginOptions,
   ) {
@@ -52,7 +52,7 @@ export class PluginConnection implements Disposable {
   /** Throws DEVICE_PLUGIN when the plugin is not there, or does not say how it wants to be called. */
   static async open(
     deps: ConnectionDeps,
-    { resource, socket, withinMs = dialMs }: PluginPlace,
+    { resource, socket, withinMs = dialMs }: PluginAddress,
     signal: AbortSignal,
   ): Promise<PluginConnection> {
     const channel = deps.host.open(socket);
@@ -104,7 +104,7 @@ export class PluginConnection implements Disposable {
   }
 
   /** Empty for a plugin that does not mind. */
-  async preferred(question: PreferenceQuestion, signal: AbortSignal): Promise<readonly string[]> {
+  async preferred(question: PreferredAllocationRequest, signal: AbortSignal): Promise<readonly string[]> {
     if (!this.options.getPreferredAllocationAvailable) return [];
     const { available, mustInclude, size } = question;
     const one = {

@@ -10,9 +10,9 @@ import {
 import type { DeviceHost } from './device-host.ts';
 import type { Device } from './device-table.ts';
 import { type DeviceTable, graceMs } from './device-table.ts';
-import { PluginConnection, type PluginPlace } from './plugin-connection.ts';
+import { type PluginAddress, PluginConnection } from './plugin-connection.ts';
 
-export interface PluginLivesDeps {
+export interface PluginEndpointsDeps {
   readonly host: Pick<DeviceHost, 'open' | 'identity'>;
   readonly table: DeviceTable;
   readonly clock: Clock;
@@ -31,20 +31,20 @@ const againMs = 1_000;
  * The plugins as they come and go. Each life of a plugin is told apart: the end of an earlier one never takes away what a later
  * one offers.
  */
-export class PluginLives {
-  readonly #deps: PluginLivesDeps;
+export class PluginEndpoints {
+  readonly #deps: PluginEndpointsDeps;
   readonly #end = new AbortController();
   readonly #work = new Set<Promise<void>>();
 
-  constructor(deps: PluginLivesDeps) {
+  constructor(deps: PluginEndpointsDeps) {
     this.#deps = deps;
   }
 
   /** Throws DEVICE_PLUGIN unless it answers; then it stands for its resource, whoever did before. */
-  async begin(place: PluginPlace, signal: AbortSignal): Promise<PluginConnection> {
+  async connect(place: PluginAddress, signal: AbortSignal): Promise<PluginConnection> {
     const plugin = await PluginConnection.open(this.#deps, place, signal);
     this.#end.signal.throwIfAborted();
-    this.#take(plugin);
+    this.#adopt(plugin);
     return plugin;
   }
 
@@ -52,7 +52,7 @@ export class PluginLives {
    * Asks the plugin of a resource. One that makes itself known anew meanwhile has heard nothing of it: it is asked again.
    * Throws DEVICE_PLUGIN, also when there is none.
    */
-  async ask<Answer>(
+  async call<Answer>(
     resource: string,
     question: (plugin: PluginConnection) => Promise<Answer>,
     signal: AbortSignal,
@@ -71,9 +71,9 @@ export class PluginLives {
   }
 
   /** Whoever has let it go does not expect it back. */
-  end(plugin: PluginConnection): void {
+  disconnect(plugin: PluginConnection): void {
     plugin[Symbol.dispose]();
-    this.#gone(plugin, 'it was let go');
+    this.#disconnected(plugin, 'it was let go');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -82,16 +82,16 @@ export class PluginLives {
     await Promise.all(this.#work);
   }
 
-  #take(plugin: PluginConnection): void {
+  #adopt(plugin: PluginConnection): void {
     const { table, logger, changed } = this.#deps;
     table.connect(plugin)?.[Symbol.dispose]();
     logger.info('A plugin offers devices', { resource: plugin.resource, socket: plugin.socket });
     changed();
-    const work = this.#live(plugin).finally(() => this.#work.delete(work));
+    const work = this.#run(plugin).finally(() => this.#work.delete(work));
     this.#work.add(work);
   }
 
-  async #live(plugin: PluginConnection): Promise<void> {
+  async #run(plugin: PluginConnection): Promise<void> {
     const { table, listed, changed } = this.#deps;
     const end = await plugin.follow((devices) => {
       const before = table.list(plugin, devices);
@@ -100,11 +100,11 @@ export class PluginLives {
       changed();
     });
     plugin[Symbol.dispose]();
-    if (this.#end.signal.aborted || !this.#gone(plugin, end)) return;
-    if (end === 'lost') await this.#lookForIt(plugin, this.#end.signal).catch(() => {});
+    if (this.#end.signal.aborted || !this.#disconnected(plugin, end)) return;
+    if (end === 'lost') await this.#reconnect(plugin, this.#end.signal).catch(() => {});
   }
 
-  #gone(plugin: PluginConnection, why: string): boolean {
+  #disconnected(plugin: PluginConnection, why: string): boolean {
     const { table, logger, changed } = this.#deps;
     if (!table.disconnect(plugin)) return false;
     logger.warn('A plugin offers its devices no more', { resource: plugin.resource, why });
@@ -116,7 +116,7 @@ export class PluginLives {
    * The connection broke, which need not mean that the plugin is gone. One that was started anew has another socket and makes
    * itself known; to ask it for its devices before that could take them from whom it tells them to.
    */
-  async #lookForIt({ resource, socket, identity }: PluginConnection, signal: AbortSignal): Promise<void> {
+  async #reconnect({ resource, socket, identity }: PluginConnection, signal: AbortSignal): Promise<void> {
     const { host, table, clock, random, logger } = this.#deps;
     const backoff = new Backoff(again, random);
     const untilMs = clock.monotonicMs() + graceMs;
@@ -132,7 +132,7 @@ export class PluginLives {
         logger.v(2)?.info('A plugin does not answer yet', { resource, because: describeError(error) });
       });
       if (plugin === undefined) continue;
-      if (table.plugin(resource) === undefined) this.#take(plugin);
+      if (table.plugin(resource) === undefined) this.#adopt(plugin);
       else plugin[Symbol.dispose]();
       return;
     }

@@ -8,25 +8,25 @@ import { Registration } from './gen/device-plugin.ts';
 export const pluginVersion = 'v1beta1';
 
 /** Throws PLUGIN_REFUSED, in the words in which plugins are told. */
-export async function refuseRegistration(request: {
+export async function validateRegistration(request: {
   readonly version: string;
   readonly resourceName: string;
 }): Promise<void> {
   const { version, resourceName } = request;
   if (version !== pluginVersion)
-    throw refused(
+    throw rejected(
       `requested API version "${version}" is not supported by kubelet. Supported version is ["${pluginVersion}"]`,
     );
-  if (!(await isResourceName(resourceName))) throw refused(invalidName(resourceName));
+  if (!(await isResourceName(resourceName))) throw rejected(invalidName(resourceName));
 }
 
-export async function refuseWatched({ name, versions }: Plugin): Promise<void> {
+export async function validateDiscovered({ name, versions }: Plugin): Promise<void> {
   if (!versions.includes(pluginVersion))
-    throw refused(
+    throw rejected(
       `manager version, ${pluginVersion}, is not among plugin supported versions [${versions.join(' ')}]`,
     );
   if (!(await isResourceName(name)))
-    throw refused(`invalid name of device plugin socket: ${invalidName(name)}`);
+    throw rejected(`invalid name of device plugin socket: ${invalidName(name)}`);
 }
 
 /** A quota of it is named requests.<name>, which has to be a name as well. */
@@ -40,7 +40,7 @@ function invalidName(name: string): string {
   return `the ResourceName "${name}" is invalid`;
 }
 
-function refused(message: string): KubelingError {
+function rejected(message: string): KubelingError {
   return new KubelingError('PLUGIN_REFUSED', message);
 }
 

@@ -6,7 +6,7 @@ import type { DeviceTable } from './device-table.ts';
 import { ContainerAllocateResponse } from './gen/device-plugin.ts';
 
 /** The devices of one resource that one container has. */
-export interface Allotment {
+export interface DeviceAllocation {
   readonly uid: PodUid;
   readonly container: string;
   readonly resource: string;
@@ -18,14 +18,14 @@ export interface Allotment {
 
 export const noNumaNode = -1;
 
-export function idsOf({ devices }: Pick<Allotment, 'devices'>): ReadonlySet<string> {
+export function idsOf({ devices }: Pick<DeviceAllocation, 'devices'>): ReadonlySet<string> {
   return new Set([...devices.values()].flat());
 }
 
 export function byNumaNode(
   ids: readonly string[],
   numaNodesOf: (id: string) => readonly number[],
-): Allotment['devices'] {
+): DeviceAllocation['devices'] {
   const placed = ids.flatMap((id) => {
     const nodes = numaNodesOf(id);
     return (nodes.length === 0 ? [noNumaNode] : nodes).map((node) => ({ node, id }));
@@ -35,18 +35,18 @@ export function byNumaNode(
 }
 
 /** Who has which devices. Never two pods one device. */
-export class Allotments {
-  readonly #pods = new Map<PodUid, Allotment[]>();
+export class PodDevices {
+  readonly #pods = new Map<PodUid, DeviceAllocation[]>();
 
   get size(): number {
     return this.#pods.size;
   }
 
   /** In the place of what the container had of that resource. */
-  add(allotment: Allotment): void {
-    const { uid, container, resource } = allotment;
+  add(allocation: DeviceAllocation): void {
+    const { uid, container, resource } = allocation;
     const others = this.ofPod(uid).filter((one) => one.container !== container || one.resource !== resource);
-    this.#pods.set(uid, [...others, allotment]);
+    this.#pods.set(uid, [...others, allocation]);
   }
 
   remove(uid: PodUid): boolean {
@@ -57,19 +57,19 @@ export class Allotments {
     return [...this.#pods.keys()];
   }
 
-  all(): readonly Allotment[] {
+  all(): readonly DeviceAllocation[] {
     return [...this.#pods.values()].flat();
   }
 
-  ofPod(uid: PodUid): readonly Allotment[] {
+  ofPod(uid: PodUid): readonly DeviceAllocation[] {
     return this.#pods.get(uid) ?? [];
   }
 
-  ofContainer(uid: PodUid, container: string): readonly Allotment[] {
+  ofContainer(uid: PodUid, container: string): readonly DeviceAllocation[] {
     return this.ofPod(uid).filter((one) => one.container === container);
   }
 
-  get(uid: PodUid, container: string, resource: string): Allotment | undefined {
+  get(uid: PodUid, container: string, resource: string): DeviceAllocation | undefined {
     return this.ofContainer(uid, container).find((one) => one.resource === resource);
   }
 
@@ -78,7 +78,7 @@ export class Allotments {
   }
 
   /** All devices of the resource that somebody has, of those who are meant. */
-  taken(resource: string, isMeant: (uid: PodUid) => boolean = () => true): ReadonlySet<string> {
+  allocated(resource: string, isMeant: (uid: PodUid) => boolean = () => true): ReadonlySet<string> {
     const meant = this.all().filter((one) => one.resource === resource && isMeant(one.uid));
     return new Set(meant.flatMap((one) => [...idsOf(one)]));
   }
@@ -86,12 +86,12 @@ export class Allotments {
   /** How many devices are taken, by resource. */
   counts(): ReadonlyMap<string, number> {
     const resources = new Set(this.all().map(({ resource }) => resource));
-    return new Map([...resources].map((resource) => [resource, this.taken(resource).size]));
+    return new Map([...resources].map((resource) => [resource, this.allocated(resource).size]));
   }
 
   /** The pods that have one of these devices. */
   owners(resource: string, ids: ReadonlySet<string>): readonly PodUid[] {
-    const isOwner = (one: Allotment) => one.resource === resource && !idsOf(one).isDisjointFrom(ids);
+    const isOwner = (one: DeviceAllocation) => one.resource === resource && !idsOf(one).isDisjointFrom(ids);
     return [...this.#pods].filter(([, all]) => all.some(isOwner)).map(([uid]) => uid);
   }
 
@@ -103,19 +103,19 @@ export class Allotments {
     let free: ReadonlySet<string> = new Set();
     for (const one of [...initContainersOf(pod), ...pod.spec.containers]) {
       if (one.name === container) return free;
-      const allotment = this.get(pod.metadata.uid, one.name, resource);
-      if (allotment === undefined) continue;
+      const allocation = this.get(pod.metadata.uid, one.name, resource);
+      if (allocation === undefined) continue;
       const ends = initContainersOf(pod).includes(one) && !isSidecar(one);
-      free = ends ? free.union(idsOf(allotment)) : free.difference(idsOf(allotment));
+      free = ends ? free.union(idsOf(allocation)) : free.difference(idsOf(allocation));
     }
     return free;
   }
 }
 
 /** What the devices of a container bring along, all resources together. Of two that want the same place the first wins. */
-export function containerGrants(allotments: readonly Allotment[], logger: Logger): DeviceGrants {
-  const responses = allotments.map(({ response }) => ContainerAllocateResponse.decode(response));
-  const podUid = allotments[0]?.uid;
+export function containerGrants(allocations: readonly DeviceAllocation[], logger: Logger): DeviceGrants {
+  const responses = allocations.map(({ response }) => ContainerAllocateResponse.decode(response));
+  const podUid = allocations[0]?.uid;
   const first = <Item>(
     kind: string,
     items: readonly Item[],
@@ -165,16 +165,16 @@ export function containerGrants(allotments: readonly Allotment[], logger: Logger
 
 /** How the devices of a container are, as its status tells. */
 export function deviceStatus(
-  allotments: readonly Allotment[],
+  allocations: readonly DeviceAllocation[],
   table: Pick<DeviceTable, 'device' | 'devices'>,
 ): readonly ResourceStatus[] {
-  return allotments
+  return allocations
     .toSorted((one, other) => (one.resource < other.resource ? -1 : 1))
-    .map((allotment) => ({
-      name: allotment.resource,
-      resources: [...idsOf(allotment)]
+    .map((allocation) => ({
+      name: allocation.resource,
+      resources: [...idsOf(allocation)]
         .toSorted()
-        .map((resourceID) => ({ resourceID, health: healthOf(allotment.resource, resourceID, table) })),
+        .map((resourceID) => ({ resourceID, health: healthOf(allocation.resource, resourceID, table) })),
     }));
 }
 

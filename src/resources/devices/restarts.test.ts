@@ -109,7 +109,7 @@ describe('after a restart of the kubelet', () => {
     rig.store.write(checkpointPath, text.replace('"a"', '"b"'));
     await rig.start();
     assert.equal(rig.manager.size, 0);
-    assert.equal(rig.manager.isRecorded, true);
+    assert.equal(rig.manager.hasCheckpoint, true);
     assert.match(JSON.stringify(rig.logs.records.toArray()), /its checksum is \d+ and should be \d+/);
   });
 });

@@ -1,11 +1,11 @@
 import { KubelingError } from '../../lib/index.ts';
 import type { TopologyHint, TopologyHints } from '../topology/index.ts';
 import type { Device, DeviceTable } from './device-table.ts';
-import { type Allotment, type Allotments, idsOf, noNumaNode } from './pod-devices.ts';
+import { type DeviceAllocation, idsOf, noNumaNode, type PodDevices } from './pod-devices.ts';
 
 /** What of a resource somebody has already who asks for it. */
-export interface EarlierShare {
-  readonly had: Pick<Allotment, 'devices'> | undefined;
+export interface CurrentDevices {
+  readonly had: Pick<DeviceAllocation, 'devices'> | undefined;
   /** Devices of his own that he may use again. */
   readonly reusable: ReadonlySet<string>;
 }
@@ -13,19 +13,19 @@ export interface EarlierShare {
 /** From where on the machine devices could come. */
 export class DeviceHints {
   readonly #table: DeviceTable;
-  readonly #allotments: Allotments;
+  readonly #podDevices: PodDevices;
   readonly #numaNodes: readonly number[] | undefined;
 
-  constructor(table: DeviceTable, allotments: Allotments, numaNodes: readonly number[] | undefined) {
+  constructor(table: DeviceTable, allotments: PodDevices, numaNodes: readonly number[] | undefined) {
     this.#table = table;
-    this.#allotments = allotments;
+    this.#podDevices = allotments;
     this.#numaNodes = numaNodes;
   }
 
   /** Undefined for who asks for nothing. */
   of(
     requests: readonly (readonly [string, number])[],
-    earlier: (resource: string) => EarlierShare,
+    earlier: (resource: string) => CurrentDevices,
   ): TopologyHints | undefined {
     if (requests.length === 0) return undefined;
     return new Map(
@@ -33,7 +33,7 @@ export class DeviceHints {
     );
   }
 
-  #ofOne(resource: string, count: number, { had, reusable }: EarlierShare): TopologyHint[] | undefined {
+  #ofOne(resource: string, count: number, { had, reusable }: CurrentDevices): TopologyHint[] | undefined {
     const all = this.#table.devices(resource);
     const numaNodes = this.#numaNodes;
     if (all.every((device) => device.numaNodes.length === 0)) return undefined;
@@ -43,7 +43,7 @@ export class DeviceHints {
       const available = all.filter(({ id }) => ids.has(id));
       return deviceHints({ count, all, available, reusable: [], numaNodes });
     }
-    const taken = this.#allotments.taken(resource);
+    const taken = this.#podDevices.allocated(resource);
     const available = this.#table.healthy(resource).filter(({ id }) => !taken.has(id));
     const again = all.filter(({ id }) => reusable.has(id));
     if (available.length + again.length < count) return [];
@@ -52,7 +52,9 @@ export class DeviceHints {
 }
 
 /** The devices of all of them together. */
-export function joined(allotments: readonly Allotment[]): Pick<Allotment, 'devices'> | undefined {
+export function mergeDevices(
+  allotments: readonly DeviceAllocation[],
+): Pick<DeviceAllocation, 'devices'> | undefined {
   if (allotments.length === 0) return undefined;
   return { devices: new Map([[noNumaNode, allotments.flatMap((one) => [...idsOf(one)])]]) };
 }
@@ -95,7 +97,7 @@ function subsets(nodes: readonly number[]): readonly (readonly number[])[] {
   return sets;
 }
 
-export interface ChoiceRequest {
+export interface DeviceRequest {
   readonly resource: string;
   readonly count: number;
   /** Of the pod's own containers that have ended by then: they are taken first. */
@@ -105,17 +107,17 @@ export interface ChoiceRequest {
   /** NUMA nodes that all of what the container is given should be near; undefined where that does not matter. */
   readonly affinity: readonly number[] | undefined;
   /** What the plugin would take; empty where it does not care. */
-  readonly preferred: (question: PreferenceQuestion) => Promise<readonly string[]>;
+  readonly preferred: (question: PreferredAllocationRequest) => Promise<readonly string[]>;
 }
 
-export interface PreferenceQuestion {
+export interface PreferredAllocationRequest {
   readonly available: readonly string[];
   readonly mustInclude: readonly string[];
   readonly size: number;
 }
 
 /** Picks the devices for a container: what can be used again, then what is near, then what the plugin prefers. */
-export async function chooseDevices(request: ChoiceRequest): Promise<readonly string[]> {
+export async function chooseDevices(request: DeviceRequest): Promise<readonly string[]> {
   const { resource, count, available, preferred } = request;
   const choice = new Choice(count);
   choice.take(request.reusable);
@@ -163,7 +165,7 @@ class Choice {
 }
 
 /** Devices near no node in particular come last. */
-function byNearness({ available, affinity }: ChoiceRequest) {
+function byNearness({ available, affinity }: DeviceRequest) {
   const isPlaced = (device: Device) => device.numaNodes.length > 0;
   const isNear = ({ numaNodes }: Device) => numaNodes.some((node) => affinity?.includes(node));
   const near = affinity === undefined ? [] : available.filter(isNear);

@@ -15,7 +15,7 @@ export interface ClaimDevice {
 }
 
 /** What is known of a claim that pods here use. */
-export interface KnownClaim {
+export interface ClaimInfo {
   readonly uid: string;
   readonly name: string;
   readonly namespace: string;
@@ -28,7 +28,7 @@ export interface KnownClaim {
 export class CheckpointError extends Error {}
 
 /** As the Go kubelet writes it, so that either can go on with what the other has left. */
-export function encodeClaims(claims: readonly KnownClaim[]): string {
+export function encodeClaims(claims: readonly ClaimInfo[]): string {
   const Data = JSON.stringify({
     kind: 'DRACheckpoint',
     apiVersion: 'checkpoint.dra.kubelet.k8s.io/v1',
@@ -56,7 +56,7 @@ function written(device: ClaimDevice) {
 }
 
 /** Throws CheckpointError for what is none, or not whole. */
-export function decodeClaims(text: string): readonly KnownClaim[] {
+export function decodeClaims(text: string): readonly ClaimInfo[] {
   try {
     const { Data, Checksum } = JSON.parse(text) as { Data: string; Checksum: number };
     if (crc32(Data) !== Checksum) throw new Error('its checksum is another');
@@ -83,7 +83,7 @@ interface StoredDevice {
   readonly CDIDeviceIDs: readonly string[] | null;
 }
 
-function readClaim(stored: Stored): KnownClaim {
+function readClaim(stored: Stored): ClaimInfo {
   const drivers = Object.entries(stored.DriverState ?? {}).map(
     ([driver, { Devices }]) => [driver, (Devices ?? []).map(readDevice)] as const,
   );
@@ -123,28 +123,28 @@ export interface ResourceClaim {
 }
 
 /** A claim of the pod, by what its containers call it. */
-export interface ClaimOfPod {
+export interface PodClaim {
   /** Undefined for the one that stands for devices that were asked for by resource. */
-  readonly calledBy: string | undefined;
+  readonly podClaimName: string | undefined;
   readonly name: string;
   /** Made for this pod alone, from a template. */
-  readonly isOwn: boolean;
+  readonly isFromTemplate: boolean;
 }
 
 /** Those it has; one that a template needed none for is left out. Throws for one that is still to be made. */
-export function claimsOf({ metadata, spec, status }: Pod): readonly ClaimOfPod[] {
-  const named = (spec.resourceClaims ?? []).flatMap((claim): readonly ClaimOfPod[] => {
-    const { name: calledBy, resourceClaimName: name } = claim;
-    if (name !== undefined) return [{ calledBy, name, isOwn: false }];
-    const made = (status.resourceClaimStatuses ?? []).find((one) => one.name === calledBy);
+export function claimsOf({ metadata, spec, status }: Pod): readonly PodClaim[] {
+  const named = (spec.resourceClaims ?? []).flatMap((claim): readonly PodClaim[] => {
+    const { name: podClaimName, resourceClaimName: name } = claim;
+    if (name !== undefined) return [{ podClaimName, name, isFromTemplate: false }];
+    const made = (status.resourceClaimStatuses ?? []).find((one) => one.name === podClaimName);
     if (made === undefined)
       throw new Error(`pod "${metadata.namespace}/${metadata.name}": ResourceClaim not created yet`);
     return made.resourceClaimName === undefined
       ? []
-      : [{ calledBy, name: made.resourceClaimName, isOwn: true }];
+      : [{ podClaimName, name: made.resourceClaimName, isFromTemplate: true }];
   });
   const { resourceClaimName: name } = status.extendedResourceClaimStatus ?? {};
-  return name === undefined ? named : [...named, { calledBy: undefined, name, isOwn: false }];
+  return name === undefined ? named : [...named, { podClaimName: undefined, name, isFromTemplate: false }];
 }
 
 /** What a container is to have of a claim; all of it when the request is empty. */
@@ -163,7 +163,7 @@ export function requestsOf(
 function namedRequests(pod: Pod, { resources }: Pick<Container, 'resources'>): readonly ClaimRequest[] {
   const asked = resources?.claims ?? [];
   if (asked.length === 0) return [];
-  const names = new Map(claimsOf(pod).map((claim) => [claim.calledBy, claim.name]));
+  const names = new Map(claimsOf(pod).map((claim) => [claim.podClaimName, claim.name]));
   return asked.flatMap(({ name, request = '' }) => {
     const claim = names.get(name);
     return claim === undefined ? [] : [{ claim, request }];
@@ -186,13 +186,13 @@ function resourceRequests(
 }
 
 /** Throws when the claim is not for this pod to use. */
-export function checkClaim(pod: Pod, { isOwn }: ClaimOfPod, claim: ResourceClaim): void {
+export function checkClaim(pod: Pod, { isFromTemplate }: PodClaim, claim: ResourceClaim): void {
   const { uid, name, namespace } = pod.metadata;
   const { metadata, status } = claim;
   const isController = (metadata.ownerReferences ?? []).some(
     (owner) => owner.controller === true && owner.uid === uid,
   );
-  if (isOwn && !isController) {
+  if (isFromTemplate && !isController) {
     const which = `${metadata.namespace}/${metadata.name}`;
     throw new Error(`ResourceClaim ${which} was not created for Pod ${namespace}/${name} (Pod is not owner)`);
   }

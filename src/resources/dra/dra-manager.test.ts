@@ -68,7 +68,7 @@ class Node {
       logger: this.logs.logger,
       observer: this.observer,
     });
-    await manager.open();
+    await manager.restore();
     this.#manager = manager;
     return manager;
   }
@@ -119,7 +119,7 @@ describe('claims of pods', () => {
       [['example.com/gpu=gpu'], ['example.com/gpu=gpu'], []],
     );
     assert.deepEqual(manager.cdiDevices(pod, { name: 'main' }), []);
-    const told = manager.given().of(pod, { name: 'main', resources: { claims: [{ name: 'my-gpu' }] } });
+    const told = manager.allocated().of(pod, { name: 'main', resources: { claims: [{ name: 'my-gpu' }] } });
     assert.deepEqual(
       told.map(({ name, drivers }) => [
         name,
@@ -127,7 +127,7 @@ describe('claims of pods', () => {
       ]),
       [['gpu', ['d-gpu']]],
     );
-    assert.deepEqual(manager.given().of(pod, { name: 'main' }), []);
+    assert.deepEqual(manager.allocated().of(pod, { name: 'main' }), []);
     await manager.unprepare('a', signal);
     await manager.unprepare('a', signal);
     assert.deepEqual(node.calls, ['prepare gpu', 'unprepare gpu']);
@@ -201,7 +201,7 @@ describe('claims of pods', () => {
     await refused(fromTemplate, /Pod is not owner/);
     await refused({ ...fromTemplate, status: {} }, /not created yet/);
     const uses = { name: 'main', resources: { claims: [{ name: 'my' }] } };
-    assert.deepEqual(manager.given().of({ ...fromTemplate, status: {} }, uses), []);
+    assert.deepEqual(manager.allocated().of({ ...fromTemplate, status: {} }, uses), []);
     assert.deepEqual([node.calls, manager.size], [[], 0]);
   });
 

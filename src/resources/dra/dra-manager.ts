@@ -3,12 +3,12 @@ import { type Clock, describeError, KeyedMutex, KubelingError, type Logger } fro
 import type { Pod } from '../../pods/index.ts';
 import {
   type ClaimDevice,
+  type ClaimInfo,
   checkClaim,
   claimsOf,
   decodeClaims,
   driversOf,
   encodeClaims,
-  type KnownClaim,
   type ResourceClaim,
   requestsOf,
 } from './claim-info.ts';
@@ -39,13 +39,13 @@ const operations = {
 } as const;
 
 /** Of each container its claims. */
-export interface GivenClaims {
-  of(pod: Pod, container: Pick<Container, 'name' | 'resources'>): readonly KnownClaim[];
+export interface AllocatedClaims {
+  of(pod: Pod, container: Pick<Container, 'name' | 'resources'>): readonly ClaimInfo[];
 }
 
 const reconcileMs = 60_000;
 
-interface Entry extends KnownClaim {
+interface Entry extends ClaimInfo {
   /** In this process: after a restart drivers are asked once more, who then have nothing to do. */
   readonly prepared: boolean;
 }
@@ -67,7 +67,7 @@ export class DraManager {
   }
 
   /** What an earlier kubelet has noted. Begins with nothing when that cannot be read. */
-  async open(): Promise<void> {
+  async restore(): Promise<void> {
     try {
       const text = await this.#deps.file.read();
       for (const claim of text === undefined ? [] : decodeClaims(text))
@@ -104,7 +104,7 @@ export class DraManager {
   }
 
   /** What was made ready of the claims that a container uses. */
-  given(): GivenClaims {
+  allocated(): AllocatedClaims {
     return {
       of: (pod, container) => {
         const { namespace } = pod.metadata;
@@ -185,21 +185,21 @@ export class DraManager {
 
   async #prepareAll(uid: string, claims: readonly ResourceClaim[], signal: AbortSignal): Promise<void> {
     for (const claim of claims) this.#claims.set(keyOf(claim.metadata), this.#entryFor(claim, uid));
-    await this.#keep();
+    await this.#save();
     const waiting = claims.filter(({ metadata }) => this.#claims.get(keyOf(metadata))?.prepared === false);
     const byDriver = Map.groupBy(
       waiting.flatMap((claim) => driversOf(claim).map((driver) => ({ driver, claim }))),
       ({ driver }) => driver,
     );
     for (const [driver, asked] of byDriver)
-      await this.#askDriver(
+      await this.#callDriver(
         driver,
         asked.map(({ claim }) => claim),
         signal,
       );
     for (const { metadata } of waiting)
       this.#change(keyOf(metadata), (entry) => ({ ...entry, prepared: true }));
-    await this.#keep();
+    await this.#save();
   }
 
   #entryFor(claim: ResourceClaim, uid: string): Entry {
@@ -216,7 +216,7 @@ export class DraManager {
     return { uid: metadata.uid, name, namespace, pods: new Set([uid]), drivers, prepared: false };
   }
 
-  async #askDriver(driver: string, claims: readonly ResourceClaim[], signal: AbortSignal): Promise<void> {
+  async #callDriver(driver: string, claims: readonly ResourceClaim[], signal: AbortSignal): Promise<void> {
     const asked = claims.map(({ metadata: { namespace, uid, name } }) => ({ namespace, uid, name }));
     const answers = await this.#deps.drivers.prepare(driver, asked, signal);
     checkAnswers('NodePrepareResources', asked, answers);
@@ -243,7 +243,7 @@ export class DraManager {
       }
       this.#claims.delete(key);
     } else this.#claims.set(key, { ...entry, pods });
-    await this.#keep();
+    await this.#save();
   }
 
   #change(key: string, change: (entry: Entry) => Entry): void {
@@ -252,7 +252,7 @@ export class DraManager {
   }
 
   /** One at a time, each with what holds when its turn comes: an older write never comes after a newer one. */
-  async #keep(): Promise<void> {
+  async #save(): Promise<void> {
     const write = () => this.#deps.file.write(encodeClaims([...this.#claims.values()]));
     const mine = this.#writing.then(write);
     this.#writing = mine.catch(() => {});

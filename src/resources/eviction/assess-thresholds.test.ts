@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
 import { quantityOf } from '../../lib/index.ts';
-import { type Assessment, assess, noPressure, thresholdsMet } from './assess-thresholds.ts';
+import { type Assessment, assessThresholds, noPressure, thresholdsMet } from './assess-thresholds.ts';
 import type { Observations } from './observations.ts';
 
 type Parts = Partial<Omit<EvictionThreshold, 'value' | 'minimumReclaim'>> & { readonly reclaim?: number };
@@ -34,7 +34,12 @@ function rounds(
 ): readonly Assessment[] {
   let state = noPressure;
   return seen.map((observations, round) => {
-    const assessment = assess(state, { thresholds, observations, transitionMs, nowMs: round * 10_000 });
+    const assessment = assessThresholds(state, {
+      thresholds,
+      observations,
+      transitionMs,
+      nowMs: round * 10_000,
+    });
     state = assessment.state;
     return assessment;
   });

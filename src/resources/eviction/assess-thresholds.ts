@@ -17,18 +17,18 @@ import {
  */
 export interface PressureState {
   /** Since when each threshold has been crossed without a break. */
-  readonly since: ReadonlyMap<EvictionThreshold, number>;
+  readonly firstObserved: ReadonlyMap<EvictionThreshold, number>;
   /** Those that acted and are not resolved by as much as they ask for. */
   readonly met: readonly EvictionThreshold[];
   /** When each condition was last seen. */
-  readonly seen: ReadonlyMap<PressureCondition, number>;
+  readonly lastObserved: ReadonlyMap<PressureCondition, number>;
   readonly observations: Observations;
 }
 
 export const noPressure: PressureState = {
-  since: new Map(),
+  firstObserved: new Map(),
   met: [],
-  seen: new Map(),
+  lastObserved: new Map(),
   observations: new Map(),
 };
 
@@ -49,31 +49,37 @@ export interface Assessment {
 }
 
 /** What follows from what is left of the node now. Pure. */
-export function assess(before: PressureState, input: AssessmentInput): Assessment {
+export function assessThresholds(before: PressureState, input: AssessmentInput): Assessment {
   const { thresholds, observations, transitionMs, nowMs } = input;
   const crossed = new Set([
     ...thresholdsMet(thresholds, observations, 'threshold'),
     ...thresholdsMet(before.met, observations, 'reclaim-too'),
   ]);
-  const since = new Map([...crossed].map((one) => [one, before.since.get(one) ?? nowMs]));
-  const seen = new Map(before.seen);
-  for (const { signal } of crossed) seen.set(conditionOf(signal), nowMs);
-  const met = [...crossed].filter((one) => nowMs - (since.get(one) ?? nowMs) >= one.gracePeriodMs);
+  const firstObserved = new Map([...crossed].map((one) => [one, before.firstObserved.get(one) ?? nowMs]));
+  const lastObserved = new Map(before.lastObserved);
+  for (const { signal } of crossed) lastObserved.set(conditionOf(signal), nowMs);
+  const met = [...crossed].filter((one) => nowMs - (firstObserved.get(one) ?? nowMs) >= one.gracePeriodMs);
   return {
-    state: { since, met, seen, observations },
+    state: { firstObserved, met, lastObserved, observations },
     conditions: pressureConditions.filter((name) => {
-      const seenMs = seen.get(name);
+      const seenMs = lastObserved.get(name);
       // What is seen now is told however short it is kept.
       return seenMs !== undefined && (seenMs === nowMs || nowMs - seenMs < transitionMs);
     }),
-    acting: met.filter((one) => isNews(one, observations, before.observations)).toSorted(memoryFirst),
+    acting: met.filter((one) => hasNewStats(one, observations, before.observations)).toSorted(memoryFirst),
   };
 }
 
 /** When the next condition is over that nothing is short for any more; never, when all of them are still to be seen. */
-export function nextEndMs({ since, seen }: PressureState, transitionMs: number, nowMs: number): number {
-  const crossed = new Set([...since.keys()].map(({ signal }) => conditionOf(signal)));
-  const ends = [...seen].flatMap(([name, seenMs]) => (crossed.has(name) ? [] : seenMs + transitionMs));
+export function nextConditionExpiryMs(
+  { firstObserved, lastObserved }: PressureState,
+  transitionMs: number,
+  nowMs: number,
+): number {
+  const crossed = new Set([...firstObserved.keys()].map(({ signal }) => conditionOf(signal)));
+  const ends = [...lastObserved].flatMap(([name, seenMs]) =>
+    crossed.has(name) ? [] : seenMs + transitionMs,
+  );
   return Math.min(...ends.filter((endMs) => endMs > nowMs), Number.POSITIVE_INFINITY);
 }
 
@@ -93,7 +99,7 @@ export function thresholdsMet(
 }
 
 /** Nobody is evicted twice for the same figures. They may be from before the clock was set: any other time is news. */
-function isNews({ signal }: EvictionThreshold, now: Observations, before: Observations): boolean {
+function hasNewStats({ signal }: EvictionThreshold, now: Observations, before: Observations): boolean {
   return now.get(signal) !== undefined && now.get(signal)?.atMs !== before.get(signal)?.atMs;
 }
 
@@ -107,8 +113,8 @@ function urgency({ signal, kind }: EvictionThreshold): number {
 }
 
 /** From one round to the next, where nothing else is asked for. */
-export const usualRoundMs = 10_000;
-const closeLookMs = 1_000;
+export const defaultRoundMs = 10_000;
+const nearThresholdCheckMs = 1_000;
 /** Memory goes fast: it is nearly short while as much again as the threshold, or this share of all, is left above it. */
 const nearShare = 0.05;
 
@@ -116,11 +122,11 @@ const nearShare = 0.05;
  * How long nothing needs to be looked at: until the next round, unless something is nearly short or is being used up at a
  * rate that would make it so before that. Nothing tells when it happens.
  */
-export function nextLookMs(
+export function nextCheckMs(
   thresholds: readonly EvictionThreshold[],
   now: Observations,
   before: Observations,
-  roundMs = usualRoundMs,
+  roundMs = defaultRoundMs,
 ): number {
   const isNear = thresholds.some(({ signal, value }) => {
     const left = now.get(signal);
@@ -133,5 +139,5 @@ export function nextLookMs(
     if (last === undefined || elapsedMs <= 0) return false;
     return ((last.available - left.available) / elapsedMs) * roundMs > room;
   });
-  return isNear ? Math.min(closeLookMs, roundMs) : roundMs;
+  return isNear ? Math.min(nearThresholdCheckMs, roundMs) : roundMs;
 }

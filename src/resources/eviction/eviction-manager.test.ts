@@ -6,8 +6,8 @@ import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
 import { cancelledError, collectLogs, KubelingError, quantityOf } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { type EvictionKill, EvictionManager, type EvictionSettings } from './eviction-manager.ts';
-import type { DiskLayout, EvictionStats, NodeMeasures, PodMeasures } from './eviction-stats.ts';
-import type { MemoryRoom } from './memory-threshold-notifier.ts';
+import type { DiskLayout, EvictionStats, NodeObservation, PodResourceUsage } from './eviction-stats.ts';
+import type { MemoryHeadroom } from './memory-threshold-notifier.ts';
 
 function below(amount: number, parts: Partial<EvictionThreshold> = {}): EvictionThreshold {
   return {
@@ -56,7 +56,9 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     podLooks: 0,
     layersNeeded: [] as (number | undefined)[],
     /** What the kernel was asked to tell, and how it does. */
-    alarm: undefined as { readonly rooms: readonly MemoryRoom[]; readonly goesOff: () => void } | undefined,
+    alarm: undefined as
+      | { readonly rooms: readonly MemoryHeadroom[]; readonly goesOff: () => void }
+      | undefined,
     statsError: undefined as Error | undefined,
     podsError: undefined as Error | undefined,
     story: [] as string[],
@@ -69,7 +71,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
       if (world.layout instanceof Error) throw world.layout;
       return world.layout;
     },
-    async node(): Promise<NodeMeasures> {
+    async node(): Promise<NodeObservation> {
       world.looks.push(clock.monotonicMs());
       if (world.statsError !== undefined) throw world.statsError;
       const disk = { bytes: left(world.disk - used('volume') - world.images), inodes: undefined };
@@ -82,15 +84,15 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
       const measured = asked.map(({ metadata: { uid, name } }) => {
         const { memory = 0, volume = 0 } = world.pods.find((pod) => pod.name === name) ?? { memory: 0 };
         const volumes = new Map([['v', { bytes: volume, inodes: 1 }]]);
-        const measures: PodMeasures = { memoryBytes: memory, processes: 1, containers: [], volumes };
+        const measures: PodResourceUsage = { memoryBytes: memory, processes: 1, containers: [], volumes };
         return [uid, measures] as const;
       });
       return new Map(measured);
     },
   };
-  const kill = async (pod: Pod, { graceSeconds, verdict }: EvictionKill, signal: AbortSignal) => {
+  const kill = async (pod: Pod, { graceSeconds, decision }: EvictionKill, signal: AbortSignal) => {
     const { name } = pod.metadata;
-    note(`kill ${name} within ${graceSeconds} s: ${verdict.message.trim()} (${verdict.disruption})`);
+    note(`kill ${name} within ${graceSeconds} s: ${decision.message.trim()} (${decision.disruption})`);
     await clock.sleep(Math.min(world.killMs, graceSeconds * 1_000), signal);
     if (world.killMs > 1_000_000) throw new KubelingError('POD_KILL_TIMEOUT', 'it does not end');
     world.pods = world.pods.filter((each) => each.name !== name);
@@ -101,7 +103,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     logger,
     settings: { ...settings, ...parts },
     stats,
-    memoryAlarm: {
+    memoryNotifier: {
       async set(rooms, goesOff) {
         world.alarm = { rooms, goesOff };
       },

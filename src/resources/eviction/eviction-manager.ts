@@ -3,19 +3,19 @@ import { type Clock, HintLatch, LinkedController, type Logger, withDeadline } fr
 import { describePod, isCriticalPod, type Pod, type PodEvent, type PodUid } from '../../pods/index.ts';
 import {
   type Assessment,
-  assess,
-  nextEndMs,
-  nextLookMs,
+  assessThresholds,
+  defaultRoundMs,
+  nextCheckMs,
+  nextConditionExpiryMs,
   noPressure,
   type PressureState,
   thresholdsMet,
-  usualRoundMs,
 } from './assess-thresholds.ts';
 import { diskParts, type ReclaimStep, reclaimSteps, withContainerDisk } from './disk-layout.ts';
-import { type EvictionVerdict, evictedReason, evictionStory } from './eviction-message.ts';
-import type { DiskLayout, EvictionStats, NeededFigures, PodMeasures } from './eviction-stats.ts';
+import { type EvictionDecision, evictedReason, evictionMessage } from './eviction-message.ts';
+import type { DiskLayout, EvictionStats, PodResourceUsage, StatsRequirements } from './eviction-stats.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
-import { type MemoryAlarm, memoryRooms } from './memory-threshold-notifier.ts';
+import { type MemoryThresholdNotifier, memoryHeadrooms } from './memory-threshold-notifier.ts';
 import type { EvictionObserver } from './metrics.ts';
 import { type MemoryGuard, observationsOf, type PressureCondition, resourceOf } from './observations.ts';
 import { rankPods } from './rank.ts';
@@ -41,7 +41,7 @@ export interface EvictionDeps {
   readonly settings: EvictionSettings;
   readonly stats: EvictionStats;
   /** Nobody tells when memory falls short between two looks unless given. */
-  readonly memoryAlarm?: MemoryAlarm | undefined;
+  readonly memoryNotifier?: MemoryThresholdNotifier | undefined;
   /** Pods that use, or will use, anything of the node. */
   readonly activePods: () => readonly Pod[];
   /** Resolves when nothing of the pod runs; rejects when that takes too long. May be asked again with less time. */
@@ -63,14 +63,14 @@ export interface EvictionDeps {
 
 export interface EvictionKill {
   readonly graceSeconds: number;
-  readonly verdict: EvictionVerdict;
+  readonly decision: EvictionDecision;
 }
 
 type Urgency = EvictionThreshold['kind'];
 
 interface Eviction {
   readonly pod: Pod;
-  readonly verdict: EvictionVerdict;
+  readonly decision: EvictionDecision;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   readonly graceSeconds: number;
   readonly urgency: Urgency;
@@ -99,13 +99,13 @@ export class EvictionManager {
   #state: PressureState = noPressure;
   #conditions: readonly PressureCondition[] = [];
   /** Those that were told to end and have not yet: nothing is won by telling them again. */
-  #ending: ReadonlySet<PodUid> = new Set();
-  readonly #alarmed: HintLatch;
+  #evicting: ReadonlySet<PodUid> = new Set();
+  readonly #notified: HintLatch;
 
   constructor(deps: EvictionDeps) {
     this.#deps = deps;
     this.#thresholds = deps.settings.thresholds;
-    this.#alarmed = new HintLatch(deps.clock);
+    this.#notified = new HintLatch(deps.clock);
   }
 
   /** What the node is short of now, or was not long ago. */
@@ -115,11 +115,11 @@ export class EvictionManager {
 
   /** Runs until the signal ends it. */
   async run(signal: AbortSignal): Promise<void> {
-    using _ = this.#deps.memoryAlarm;
+    using _ = this.#deps.memoryNotifier;
     while (!signal.aborted) {
       const evicted = await this.#tryRound(signal);
       if (signal.aborted) return;
-      if (evicted === undefined) await this.#pause(signal).catch(() => {});
+      if (evicted === undefined) await this.#waitForNextRound(signal).catch(() => {});
       else await this.#awaitCleanup(evicted, signal).catch(() => {});
     }
   }
@@ -138,12 +138,12 @@ export class EvictionManager {
     const layout = await this.#findLayout(signal);
     const { acting } = await this.#assess(signal);
     const pods = this.#deps.activePods();
-    this.#forgetEnded(pods);
+    this.#dropTerminated(pods);
     const overLimits = await this.#evictOverLimits(pods, signal);
     if (overLimits.length > 0) return { pods: overLimits, urgency: 'hard' };
     const [threshold] = acting;
     if (threshold === undefined) return undefined;
-    return await this.#relieve(threshold, acting, { pods, layout }, signal);
+    return await this.#reclaimOrEvict(threshold, acting, { pods, layout }, signal);
   }
 
   /** Nothing is done before the runtime has told where containers and images lie. */
@@ -160,18 +160,18 @@ export class EvictionManager {
   async #assess(signal: AbortSignal): Promise<Assessment> {
     const { stats, settings, clock } = this.#deps;
     const observations = observationsOf(await stats.node(signal), settings.memoryGuard);
-    const assessment = assess(this.#state, {
+    const assessment = assessThresholds(this.#state, {
       thresholds: this.#thresholds,
       observations,
       transitionMs: settings.transitionMs,
       nowMs: clock.monotonicMs(),
     });
     this.#state = assessment.state;
-    this.#tellConditions(assessment.conditions);
+    this.#setConditions(assessment.conditions);
     return assessment;
   }
 
-  #tellConditions(conditions: readonly PressureCondition[]): void {
+  #setConditions(conditions: readonly PressureCondition[]): void {
     const before = this.#conditions;
     this.#conditions = conditions;
     if (before.join() === conditions.join()) return;
@@ -194,8 +194,8 @@ export class EvictionManager {
       return limit === undefined ? [] : [{ pod, limit }];
     });
     const evictions = over.map(async ({ pod, limit }) => {
-      const verdict = { message: limit.message, disruption: 'not-told' } as const;
-      await this.#evict({ pod, verdict, graceSeconds: shortGraceSeconds, urgency: 'hard' }, signal);
+      const decision = { message: limit.message, disruption: 'not-told' } as const;
+      await this.#evict({ pod, decision, graceSeconds: shortGraceSeconds, urgency: 'hard' }, signal);
       observer.evicted(limit.signal);
       return pod;
     });
@@ -205,9 +205,9 @@ export class EvictionManager {
   /** A node that is short must not wait for who cannot say what pods use: of those it goes by what it knows. */
   async #measure(
     pods: readonly Pod[],
-    needed: NeededFigures,
+    needed: StatsRequirements,
     signal: AbortSignal,
-  ): Promise<ReadonlyMap<PodUid, PodMeasures>> {
+  ): Promise<ReadonlyMap<PodUid, PodResourceUsage>> {
     const { stats, logger } = this.#deps;
     try {
       return await stats.pods(pods, needed, signal);
@@ -219,7 +219,7 @@ export class EvictionManager {
   }
 
   /** Does something about one threshold. */
-  async #relieve(
+  async #reclaimOrEvict(
     threshold: EvictionThreshold,
     acting: readonly EvictionThreshold[],
     { pods, layout }: { readonly pods: readonly Pod[]; readonly layout: DiskLayout },
@@ -255,10 +255,10 @@ export class EvictionManager {
       if (atMs !== undefined) observer.statsAge(each.signal, Math.max(0, nowMs - atMs) / 1_000);
     }
     const of = measures.get(pod.metadata.uid);
-    const { message, annotations } = evictionStory({ resource, pod, measures: of, acting, observations });
-    const verdict = { message, disruption: 'told' } as const;
+    const { message, annotations } = evictionMessage({ resource, pod, measures: of, acting, observations });
+    const decision = { message, disruption: 'told' } as const;
     const graceSeconds = this.#graceOf(pod, urgency);
-    await this.#evict({ pod, verdict, annotations, graceSeconds, urgency }, signal);
+    await this.#evict({ pod, decision, annotations, graceSeconds, urgency }, signal);
     observer.evicted(name);
     return { pods: [pod], urgency };
   }
@@ -291,25 +291,25 @@ export class EvictionManager {
   }
 
   #isEvictable(pod: Pod): boolean {
-    return !isCriticalPod(pod) && !this.#ending.has(pod.metadata.uid);
+    return !isCriticalPod(pod) && !this.#evicting.has(pod.metadata.uid);
   }
 
-  #forgetEnded(active: readonly Pod[]): void {
+  #dropTerminated(active: readonly Pod[]): void {
     const uids = new Set(active.map(({ metadata }) => metadata.uid));
-    this.#ending = new Set([...this.#ending].filter((uid) => uids.has(uid)));
+    this.#evicting = new Set([...this.#evicting].filter((uid) => uids.has(uid)));
   }
 
   /** A pod that does not end in time is evicted all the same: it is never run again. */
   async #evict(eviction: Eviction, signal: AbortSignal): Promise<void> {
     const { logger, podEvent, kill } = this.#deps;
-    const { pod, verdict, annotations, graceSeconds, urgency } = eviction;
+    const { pod, decision, annotations, graceSeconds, urgency } = eviction;
     const fields = { pod: describePod(pod), podUid: pod.metadata.uid };
-    this.#ending = new Set([...this.#ending, pod.metadata.uid]);
-    podEvent(pod, { type: 'Warning', reason: evictedReason, message: verdict.message, annotations });
-    logger.info('Evicting a pod', { ...fields, message: verdict.message, graceSeconds });
+    this.#evicting = new Set([...this.#evicting, pod.metadata.uid]);
+    podEvent(pod, { type: 'Warning', reason: evictedReason, message: decision.message, annotations });
+    logger.info('Evicting a pod', { ...fields, message: decision.message, graceSeconds });
     try {
-      if (urgency === 'hard') await kill(pod, { graceSeconds, verdict }, signal);
-      else await this.#killUnlessUrgent(pod, { graceSeconds, verdict }, signal);
+      if (urgency === 'hard') await kill(pod, { graceSeconds, decision: decision }, signal);
+      else await this.#killUnlessUrgent(pod, { graceSeconds, decision: decision }, signal);
       logger.info('The pod is evicted', fields);
     } catch (error) {
       signal.throwIfAborted();
@@ -326,7 +326,7 @@ export class EvictionManager {
     // Whoever waits for it looks at it below.
     slowly.catch(() => {});
     while ((await ended.wait(cleanupPollMs, signal)) === 'time') {
-      if (!(await this.#isSerious(signal))) continue;
+      if (!(await this.#isHardThresholdMet(signal))) continue;
       logger.warn('The node has become short while a pod takes its time to end', { pod: describePod(pod) });
       slow.abort(new Error('The pod is ended at once'));
       return await kill(pod, { ...request, graceSeconds: shortGraceSeconds }, signal);
@@ -334,7 +334,7 @@ export class EvictionManager {
     await slowly;
   }
 
-  async #isSerious(signal: AbortSignal): Promise<boolean> {
+  async #isHardThresholdMet(signal: AbortSignal): Promise<boolean> {
     try {
       return (await this.#assess(signal)).acting.some((one) => urgencyOf(one) === 'hard');
     } catch {
@@ -350,7 +350,7 @@ export class EvictionManager {
     while (clock.monotonicMs() < untilMs) {
       await clock.sleep(cleanupPollMs, signal);
       if (pods.every(({ metadata }) => isCleanedUp(metadata.uid))) return await this.#removeLeftovers(signal);
-      if (urgency === 'soft' && (await this.#isSerious(signal))) return;
+      if (urgency === 'soft' && (await this.#isHardThresholdMet(signal))) return;
     }
     logger.warn('What evicted pods had is not free yet', { pods: pods.map(describePod).join(' ') });
   }
@@ -366,20 +366,20 @@ export class EvictionManager {
   }
 
   /** Until the next round, which comes early when something is found short before, or a condition of the node is over. */
-  async #pause(signal: AbortSignal): Promise<void> {
-    const { clock, stats, settings, memoryAlarm } = this.#deps;
-    const { transitionMs, roundMs = usualRoundMs } = settings;
+  async #waitForNextRound(signal: AbortSignal): Promise<void> {
+    const { clock, stats, settings, memoryNotifier } = this.#deps;
+    const { transitionMs, roundMs = defaultRoundMs } = settings;
     const nowMs = clock.monotonicMs();
-    const untilMs = Math.min(nowMs + roundMs, nextEndMs(this.#state, transitionMs, nowMs));
+    const untilMs = Math.min(nowMs + roundMs, nextConditionExpiryMs(this.#state, transitionMs, nowMs));
     let before = this.#state.observations;
     let now = before;
-    this.#alarmed.clear();
-    await memoryAlarm?.set(memoryRooms(this.#thresholds, now), () => this.#alarm());
+    this.#notified.clear();
+    await memoryNotifier?.set(memoryHeadrooms(this.#thresholds, now), () => this.#onMemoryNotification());
     for (;;) {
       const leftMs = untilMs - clock.monotonicMs();
-      const waitMs = Math.min(leftMs, nextLookMs(this.#thresholds, now, before, roundMs));
-      if (waitMs > 0) await this.#alarmed.wait(waitMs, signal);
-      this.#alarmed.clear();
+      const waitMs = Math.min(leftMs, nextCheckMs(this.#thresholds, now, before, roundMs));
+      if (waitMs > 0) await this.#notified.wait(waitMs, signal);
+      this.#notified.clear();
       if (clock.monotonicMs() >= untilMs || this.#layout === undefined) return;
       before = now;
       now = observationsOf(await stats.node(signal), settings.memoryGuard);
@@ -387,13 +387,13 @@ export class EvictionManager {
     }
   }
 
-  #alarm(): void {
+  #onMemoryNotification(): void {
     this.#deps.logger.v(2)?.info('The kernel tells that memory falls short');
-    this.#alarmed.raise();
+    this.#notified.raise();
   }
 
   #isNewlyMet(met: readonly EvictionThreshold[]): boolean {
-    return met.some((one) => !this.#state.since.has(one));
+    return met.some((one) => !this.#state.firstObserved.has(one));
   }
 }
 

@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { EvictionThreshold } from '../../config/index.ts';
 import { parseQuantity } from '../../lib/index.ts';
-import { evictionStory } from './eviction-message.ts';
-import type { PodMeasures } from './eviction-stats.ts';
+import { evictionMessage } from './eviction-message.ts';
+import type { PodResourceUsage } from './eviction-stats.ts';
 import type { Observations } from './observations.ts';
 
 const gibi = 1024 ** 3;
@@ -38,7 +38,7 @@ const container = (name: string, memoryBytes: number, bytes: number) => ({
   rootfs: { bytes, inodes: 1 },
   logs: { bytes: mebi, inodes: 1 },
 });
-const measures: PodMeasures = {
+const measures: PodResourceUsage = {
   memoryBytes: 300 * mebi,
   processes: 3,
   containers: [
@@ -53,7 +53,7 @@ const measures: PodMeasures = {
 
 describe('evictionStory', () => {
   it('names what was short, and which containers used more than they asked for', () => {
-    const story = evictionStory({ resource: 'memory', pod, measures, acting: [memory], observations });
+    const story = evictionMessage({ resource: 'memory', pod, measures, acting: [memory], observations });
     assert.deepEqual(story, {
       message:
         'The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ' +
@@ -70,7 +70,13 @@ describe('evictionStory', () => {
 
   it('counts layers and logs of disks, and writes shares as amounts', () => {
     const acting = [threshold('nodefs.available', { percent: 10 })];
-    const { message } = evictionStory({ resource: 'ephemeral-storage', pod, measures, acting, observations });
+    const { message } = evictionMessage({
+      resource: 'ephemeral-storage',
+      pod,
+      measures,
+      acting,
+      observations,
+    });
     assert.match(
       message,
       /^The node was low on resource: ephemeral-storage\. Threshold quantity: 2Gi, available: 1Gi\. Container big was using 3073Mi, request is 1Gi, /,
@@ -79,7 +85,7 @@ describe('evictionStory', () => {
 
   it('blames nobody for inodes and processes', () => {
     const acting = [threshold('nodefs.inodesFree', { percent: 5 })];
-    const story = evictionStory({ resource: 'inodes', pod, measures, acting, observations });
+    const story = evictionMessage({ resource: 'inodes', pod, measures, acting, observations });
     assert.deepEqual(story, {
       message: 'The node was low on resource: inodes. Threshold quantity: 5000, available: 1500. ',
       annotations: { offending_containers: '', offending_containers_usage: '', starved_resource: 'inodes' },
@@ -87,7 +93,7 @@ describe('evictionStory', () => {
   });
 
   it('says only what was short of a pod that nothing is known of', () => {
-    const story = evictionStory({ resource: 'memory', pod, measures: undefined, acting: [], observations });
+    const story = evictionMessage({ resource: 'memory', pod, measures: undefined, acting: [], observations });
     assert.deepEqual(story, { message: 'The node was low on resource: memory. ', annotations: {} });
   });
 
@@ -96,7 +102,7 @@ describe('evictionStory', () => {
       spec: { containers: [{ name: 'main' }], resources: { requests: { memory: '64Mi' } } },
     });
     const input = { resource: 'memory', pod: whole, acting: [], observations } as const;
-    const story = evictionStory({ ...input, measures: { ...measures, containers: [] } });
+    const story = evictionMessage({ ...input, measures: { ...measures, containers: [] } });
     assert.equal(
       story.message,
       'The node was low on resource: memory. ' +

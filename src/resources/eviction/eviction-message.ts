@@ -2,7 +2,7 @@ import type { EvictionThreshold } from '../../config/index.ts';
 import type { PodStatus } from '../../kinds/index.ts';
 import { compareQuantities, formatQuantity, type Quantity, quantityOf } from '../../lib/index.ts';
 import { hasPodLevelResources, initContainersOf, type Pod, readResources } from '../../pods/index.ts';
-import type { ContainerMeasures, PodMeasures } from './eviction-stats.ts';
+import type { ContainerResourceUsage, PodResourceUsage } from './eviction-stats.ts';
 import {
   availableQuantity,
   type Observations,
@@ -11,17 +11,17 @@ import {
   type StarvedResource,
 } from './observations.ts';
 
-export interface EvictionStory {
+export interface EvictionMessage {
   /** Part of the API, as are the names of the annotations. */
   readonly message: string;
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-export interface StoryInput {
+export interface EvictionMessageInput {
   readonly resource: StarvedResource;
   readonly pod: Pod;
   /** Undefined of a pod that nothing is known of. */
-  readonly measures: PodMeasures | undefined;
+  readonly measures: PodResourceUsage | undefined;
   readonly acting: readonly EvictionThreshold[];
   readonly observations: Observations;
 }
@@ -33,7 +33,7 @@ interface Offender {
 }
 
 /** Why a pod is evicted, for its status and its event. */
-export function evictionStory(input: StoryInput): EvictionStory {
+export function evictionMessage(input: EvictionMessageInput): EvictionMessage {
   const { resource, pod, measures } = input;
   const why = `The node was low on resource: ${resource}. ${shortage(input)}`;
   if (measures === undefined) return { message: why, annotations: {} };
@@ -55,7 +55,7 @@ export function evictionStory(input: StoryInput): EvictionStory {
 }
 
 /** Of several thresholds of the resource the first tells. */
-function shortage({ resource, acting, observations }: StoryInput): string {
+function shortage({ resource, acting, observations }: EvictionMessageInput): string {
   const crossed = acting.find(({ signal }) => resourceOf(signal) === resource && observations.has(signal));
   const left = crossed && observations.get(crossed.signal);
   if (crossed === undefined || left === undefined) return '';
@@ -67,7 +67,7 @@ function consumption(what: string, { name, usage, request }: Offender, resource:
   return `${what} ${name} was using ${usage}, request is ${request}, has larger consumption of ${resource}. `;
 }
 
-function offendingPod(pod: Pod, { memoryBytes }: PodMeasures): Offender | undefined {
+function offendingPod(pod: Pod, { memoryBytes }: PodResourceUsage): Offender | undefined {
   const request = hasPodLevelResources(pod)
     ? readResources(pod.spec.resources?.requests).get('memory')
     : undefined;
@@ -79,7 +79,7 @@ function offendingPod(pod: Pod, { memoryBytes }: PodMeasures): Offender | undefi
 /** Containers for debugging cannot ask for anything, and are not blamed for using it. */
 function offendingContainers(
   pod: Pod,
-  { containers }: PodMeasures,
+  { containers }: PodResourceUsage,
   resource: StarvedResource,
 ): readonly Offender[] {
   const written = new Map(
@@ -95,7 +95,7 @@ function offendingContainers(
   });
 }
 
-function usedBy(container: ContainerMeasures, resource: StarvedResource): Quantity | undefined {
+function usedBy(container: ContainerResourceUsage, resource: StarvedResource): Quantity | undefined {
   const { memoryBytes, rootfs, logs } = container;
   if (resource === 'memory')
     return memoryBytes === undefined ? undefined : quantityOf(memoryBytes, 'BinarySI');
@@ -106,14 +106,14 @@ function usedBy(container: ContainerMeasures, resource: StarvedResource): Quanti
 /** How a pod ended that was evicted: part of the API. */
 export const evictedReason = 'Evicted';
 
-export interface EvictionVerdict {
+export interface EvictionDecision {
   readonly message: string;
   /** Told to those who watch for pods that end though nothing is wrong with them; not where a pod broke its own limits. */
   readonly disruption: 'told' | 'not-told';
 }
 
 /** What an evicted pod says of itself. */
-export function evictedStatus(status: PodStatus, verdict: EvictionVerdict, { metadata }: Pod): PodStatus {
+export function evictedStatus(status: PodStatus, verdict: EvictionDecision, { metadata }: Pod): PodStatus {
   const { message, disruption } = verdict;
   const ended = { ...status, phase: 'Failed', reason: evictedReason, message };
   if (disruption === 'not-told') return ended;

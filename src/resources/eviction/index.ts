@@ -6,23 +6,23 @@ export {
   EvictionManager,
   type EvictionSettings,
 } from './eviction-manager.ts';
-export { type EvictionVerdict, evictedReason, evictedStatus } from './eviction-message.ts';
+export { type EvictionDecision, evictedReason, evictedStatus } from './eviction-message.ts';
 export type {
-  ContainerMeasures,
+  ContainerResourceUsage,
   DiskLayout,
-  DiskLeft,
+  DiskObservation,
   EvictionStats,
   FilesUsage,
-  Left,
-  MemoryLeft,
-  NeededFigures,
-  NodeMeasures,
-  PodMeasures,
+  MemoryObservation,
+  NodeObservation,
+  PodResourceUsage,
+  SignalObservation,
+  StatsRequirements,
 } from './eviction-stats.ts';
 export {
-  type MemoryAlarm,
   type MemoryGrowth,
-  type MemoryRoom,
+  type MemoryHeadroom,
+  type MemoryThresholdNotifier,
   type WatchMemory,
   watchMemory,
 } from './memory-threshold-notifier.ts';

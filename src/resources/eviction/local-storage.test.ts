@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod, type PodParts } from '../../../test/fakes/pods.ts';
-import type { PodMeasures } from './eviction-stats.ts';
+import type { PodResourceUsage } from './eviction-stats.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
 
 const mebi = 1024 ** 2;
@@ -11,7 +11,7 @@ function measured(parts: {
   readonly rootfs?: number;
   readonly logs?: number;
   readonly others?: number;
-}): PodMeasures {
+}): PodResourceUsage {
   const { volumes = {}, rootfs = 0, logs = 0, others } = parts;
   return {
     memoryBytes: 0,

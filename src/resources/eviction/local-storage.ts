@@ -1,6 +1,6 @@
 import { formatQuantity, type Quantity, quantityValue, tryParseQuantity } from '../../lib/index.ts';
 import { initContainersOf, isPositive, type Pod, podLimits, readResources } from '../../pods/index.ts';
-import type { PodMeasures } from './eviction-stats.ts';
+import type { PodResourceUsage } from './eviction-stats.ts';
 import { diskUsage } from './rank.ts';
 
 /** Names of limits as metrics know them. */
@@ -20,11 +20,11 @@ export function hasStorageLimits(pod: Pod): boolean {
 }
 
 /** The first of its own limits to local storage that the pod has passed. */
-export function overStorageLimit(pod: Pod, measures: PodMeasures): OverLimit | undefined {
+export function overStorageLimit(pod: Pod, measures: PodResourceUsage): OverLimit | undefined {
   return overEmptyDir(pod, measures) ?? overPod(pod, measures) ?? overContainer(pod, measures);
 }
 
-function overEmptyDir(pod: Pod, { volumes }: PodMeasures): OverLimit | undefined {
+function overEmptyDir(pod: Pod, { volumes }: PodResourceUsage): OverLimit | undefined {
   const found = emptyDirLimits(pod).find(([name, limit]) => isOver(volumes.get(name)?.bytes, limit));
   if (found === undefined) return undefined;
   const [name, limit] = found;
@@ -34,7 +34,7 @@ function overEmptyDir(pod: Pod, { volumes }: PodMeasures): OverLimit | undefined
   };
 }
 
-function overPod(pod: Pod, measures: PodMeasures): OverLimit | undefined {
+function overPod(pod: Pod, measures: PodResourceUsage): OverLimit | undefined {
   const limit = podLimits(pod).get(resource);
   const { bytes } = diskUsage(pod, measures, ['rootfs', 'logs', 'volumes']);
   if (limit === undefined || !isOver(bytes + (measures.others?.bytes ?? 0), limit)) return undefined;
@@ -45,7 +45,7 @@ function overPod(pod: Pod, measures: PodMeasures): OverLimit | undefined {
 }
 
 /** What a container writes to its own file system counts wherever that lies. */
-function overContainer(pod: Pod, { containers }: PodMeasures): OverLimit | undefined {
+function overContainer(pod: Pod, { containers }: PodResourceUsage): OverLimit | undefined {
   const used = new Map(
     containers.map(({ name, rootfs, logs }) => [name, (rootfs?.bytes ?? 0) + (logs?.bytes ?? 0)]),
   );

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parseQuantity } from '../../lib/index.ts';
-import { memoryRooms, watchMemory } from './memory-threshold-notifier.ts';
+import { memoryHeadrooms, watchMemory } from './memory-threshold-notifier.ts';
 
 const MiB = 1 << 20;
 const tree = '/sys/fs/cgroup/memory';
@@ -19,7 +19,7 @@ describe('memoryRooms', () => {
     const value = (text: string) => ({ quantity: parseQuantity(text) });
     const hard = { kind: 'hard', gracePeriodMs: 0, minimumReclaim: undefined } as const;
     const left = (available: number) => ({ atMs: 0, capacity: 1_000, available });
-    const rooms = memoryRooms(
+    const rooms = memoryHeadrooms(
       [
         { ...hard, signal: 'memory.available', value: value('100') },
         { ...hard, signal: 'memory.available', value: { percent: 40 } },

@@ -5,22 +5,22 @@ import { EventFd } from './event-fd.ts';
 import { amountOf, isMemory, type Observations } from './observations.ts';
 
 /** By how much what is left may shrink before a threshold is crossed. */
-export interface MemoryRoom {
+export interface MemoryHeadroom {
   readonly signal: EvictionSignal;
   readonly bytes: number;
 }
 
 /** Somebody who tells when memory falls short between two looks. */
-export interface MemoryAlarm extends Disposable {
+export interface MemoryThresholdNotifier extends Disposable {
   /** Set anew in place of what was set before; goes off once. */
-  set(rooms: readonly MemoryRoom[], goesOff: () => void): Promise<void>;
+  set(rooms: readonly MemoryHeadroom[], goesOff: () => void): Promise<void>;
 }
 
 /** What is crossed already has been told. */
-export function memoryRooms(
+export function memoryHeadrooms(
   thresholds: readonly EvictionThreshold[],
   observations: Observations,
-): readonly MemoryRoom[] {
+): readonly MemoryHeadroom[] {
   return thresholds.flatMap(({ signal, value }) => {
     const left = isMemory(signal) ? observations.get(signal) : undefined;
     const bytes = left === undefined ? 0 : left.available - amountOf(value, left.capacity);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
 import { quantityOf } from '../../lib/index.ts';
-import { nextLookMs } from './assess-thresholds.ts';
+import { nextCheckMs } from './assess-thresholds.ts';
 import type { Observations } from './observations.ts';
 
 const threshold = (signal: EvictionSignal): EvictionThreshold => ({
@@ -18,7 +18,7 @@ function seen(signal: EvictionSignal, available: number, atMs = 0): Observations
 }
 
 function waitMs(signal: EvictionSignal, available: number, before = available, elapsedMs = 10_000): number {
-  return nextLookMs([threshold(signal)], seen(signal, available, elapsedMs), seen(signal, before));
+  return nextCheckMs([threshold(signal)], seen(signal, available, elapsedMs), seen(signal, before));
 }
 
 describe('nextLookMs', () => {
@@ -38,7 +38,7 @@ describe('nextLookMs', () => {
   });
 
   it('waits for the next round where nothing is known', () => {
-    assert.equal(nextLookMs([threshold('memory.available')], new Map(), new Map()), 10_000);
-    assert.equal(nextLookMs([], seen('memory.available', 0), new Map()), 10_000);
+    assert.equal(nextCheckMs([threshold('memory.available')], new Map(), new Map()), 10_000);
+    assert.equal(nextCheckMs([], seen('memory.available', 0), new Map()), 10_000);
   });
 });

@@ -1,15 +1,20 @@
 import type { EvictionSignal, ThresholdValue } from '../../config/index.ts';
 import { type Quantity, quantityOf, quantityValue } from '../../lib/index.ts';
-import type { DiskLeft, Left, MemoryLeft, NodeMeasures } from './eviction-stats.ts';
-export type Observations = ReadonlyMap<EvictionSignal, Left>;
+import type {
+  DiskObservation,
+  MemoryObservation,
+  NodeObservation,
+  SignalObservation,
+} from './eviction-stats.ts';
+export type Observations = ReadonlyMap<EvictionSignal, SignalObservation>;
 
 /** Whether memory counts as available that the kernel could free though the usual formula counts it as used. */
 export type MemoryGuard = 'on' | 'off';
 
 /** What is known of each signal. */
-export function observationsOf(measures: NodeMeasures, guard: MemoryGuard): Observations {
+export function observationsOf(measures: NodeObservation, guard: MemoryGuard): Observations {
   const { memory, podsMemory, nodefs, imagefs, containerfs, pids } = measures;
-  const found: readonly (readonly [EvictionSignal, Left | undefined])[] = [
+  const found: readonly (readonly [EvictionSignal, SignalObservation | undefined])[] = [
     ['memory.available', guard === 'on' ? guarded(memory) : memory],
     ['allocatableMemory.available', podsMemory],
     ...diskSignals('nodefs', nodefs),
@@ -20,13 +25,13 @@ export function observationsOf(measures: NodeMeasures, guard: MemoryGuard): Obse
   return new Map(found.flatMap(([signal, left]) => (left === undefined ? [] : [[signal, left] as const])));
 }
 
-function guarded(memory: MemoryLeft | undefined): Left | undefined {
+function guarded(memory: MemoryObservation | undefined): SignalObservation | undefined {
   const { kernelAvailable } = memory ?? {};
   if (memory === undefined || kernelAvailable === undefined) return memory;
   return { ...memory, available: Math.max(memory.available, kernelAvailable) };
 }
 
-function diskSignals(disk: 'nodefs' | 'imagefs' | 'containerfs', left: DiskLeft | undefined) {
+function diskSignals(disk: 'nodefs' | 'imagefs' | 'containerfs', left: DiskObservation | undefined) {
   return [
     [`${disk}.available`, left?.bytes],
     [`${disk}.inodesFree`, left?.inodes],
@@ -45,7 +50,7 @@ export function quantityFor(value: ThresholdValue, capacity: number): Quantity {
 }
 
 /** What is left as users write it. */
-export function availableQuantity(signal: EvictionSignal, { available }: Left): Quantity {
+export function availableQuantity(signal: EvictionSignal, { available }: SignalObservation): Quantity {
   const resource = resourceOf(signal);
   return quantityOf(
     Math.trunc(available),

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { EvictionSignal } from '../../config/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import type { DiskLayout, PodMeasures } from './eviction-stats.ts';
+import type { DiskLayout, PodResourceUsage } from './eviction-stats.ts';
 import { rankPods } from './rank.ts';
 
 interface Sketch {
@@ -12,10 +12,10 @@ interface Sketch {
   readonly priority?: number;
   readonly requests?: Readonly<Record<string, string>>;
   /** Undefined of a pod that nothing is known of. */
-  readonly measures?: Partial<PodMeasures> | undefined;
+  readonly measures?: Partial<PodResourceUsage> | undefined;
 }
 
-const none: PodMeasures = { memoryBytes: 0, processes: 0, containers: [], volumes: new Map() };
+const none: PodResourceUsage = { memoryBytes: 0, processes: 0, containers: [], volumes: new Map() };
 const volumes = [
   { name: 'scratch', emptyDir: {} },
   { name: 'fast', emptyDir: { medium: 'Memory' } },

@@ -2,13 +2,13 @@ import type { EvictionSignal } from '../../config/index.ts';
 import { quantityValue } from '../../lib/index.ts';
 import { type Pod, type PodUid, podRequests } from '../../pods/index.ts';
 import { type DiskPart, diskParts } from './disk-layout.ts';
-import type { DiskLayout, FilesUsage, PodMeasures } from './eviction-stats.ts';
+import type { DiskLayout, FilesUsage, PodResourceUsage } from './eviction-stats.ts';
 import { resourceOf, type StarvedResource } from './observations.ts';
 
 export interface RankInput {
   readonly signal: EvictionSignal;
   readonly layout: DiskLayout;
-  readonly measures: ReadonlyMap<PodUid, PodMeasures>;
+  readonly measures: ReadonlyMap<PodUid, PodResourceUsage>;
 }
 
 interface Standing {
@@ -65,7 +65,7 @@ function standingOf(pod: Pod, resource: StarvedResource, input: RankInput): Stan
 
 function usageOf(
   pod: Pod,
-  measures: PodMeasures,
+  measures: PodResourceUsage,
   resource: StarvedResource,
   { signal, layout }: RankInput,
 ): number {
@@ -82,7 +82,7 @@ function requestOf(pod: Pod, resource: StarvedResource): number {
 }
 
 /** What those parts of a pod take of a disk. */
-export function diskUsage(pod: Pod, measures: PodMeasures, parts: readonly DiskPart[]): FilesUsage {
+export function diskUsage(pod: Pod, measures: PodResourceUsage, parts: readonly DiskPart[]): FilesUsage {
   const { containers, volumes } = measures;
   const has = (part: DiskPart) => parts.includes(part);
   const all = [

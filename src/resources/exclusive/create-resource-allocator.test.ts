@@ -5,8 +5,8 @@ import { aPod } from '../../../test/fakes/pods.ts';
 import { type SketchedMachine, sysTree, treeFiles } from '../../../test/fakes/sketched-machine.ts';
 import { MetricRegistry } from '../../lib/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import type { AllotmentSettings } from './create-resource-allocator.ts';
-import { openAllotter } from './create-resource-allocator.ts';
+import type { ExclusiveResourceSettings } from './create-resource-allocator.ts';
+import { createResourceAllocator } from './create-resource-allocator.ts';
 
 /** As many NUMA nodes of two processors. */
 function machineOf(count: number): SketchedMachine {
@@ -24,16 +24,16 @@ function machineOf(count: number): SketchedMachine {
   };
 }
 
-const single: NonNullable<AllotmentSettings['topology']> = {
+const single: NonNullable<ExclusiveResourceSettings['topology']> = {
   policy: 'single-numa-node',
   scope: 'container',
   options: {},
 };
 const cpu = { reservedCount: 1, reservedCpus: '', options: {}, reconcileMs: 10_000 };
 
-async function open(rig: DeviceRig, settings: AllotmentSettings, count = 2) {
+async function open(rig: DeviceRig, settings: ExclusiveResourceSettings, count = 2) {
   const active = new Map<string, Pod>();
-  const allotter = await openAllotter(settings, {
+  const allotter = await createResourceAllocator(settings, {
     clock: rig.clock,
     logger: rig.logs.logger,
     metrics: new MetricRegistry({ onError: assert.ifError }),
@@ -72,7 +72,7 @@ describe('devices and processors of one container', () => {
     const pod = asking('one', 2, 1);
     assert.equal(await allot(pod), undefined);
     assert.deepEqual(rig.devicesOf(pod), ['near'], 'a processor of the first is reserved');
-    assert.deepEqual(allotter.given().cpus?.of(podUid('one'), 'main'), [2, 3]);
+    assert.deepEqual(allotter.allocated().cpus?.of(podUid('one'), 'main'), [2, 3]);
     assert.equal((await allot(asking('two', 1, 1)))?.reason, undefined);
     assert.equal((await allot(asking('three', 1, 1)))?.reason, 'TopologyAffinityError');
   });
@@ -81,7 +81,7 @@ describe('devices and processors of one container', () => {
 describe('what cannot be on a machine', () => {
   it('is said when it starts', async () => {
     await using rig = new DeviceRig();
-    const refused = (settings: AllotmentSettings, message: RegExp, count?: number) =>
+    const refused = (settings: ExclusiveResourceSettings, message: RegExp, count?: number) =>
       assert.rejects(open(rig, settings, count), (error: { code?: string; message: string }) => {
         assert.equal(error.code, 'ALLOCATION_CONFIG');
         assert.match(error.message, message);

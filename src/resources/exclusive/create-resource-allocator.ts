@@ -8,11 +8,11 @@ import {
 import { CpuManager, type CpuManagerDeps } from '../cpu/cpu-manager.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 import { cpuStateFile } from '../cpu/cpu-state.ts';
-import { CpuGroups } from '../cpu/cpu-topology.ts';
+import { CpuTopology } from '../cpu/cpu-topology.ts';
 import { StaticCpuPolicy } from '../cpu/static-cpu-policy.ts';
-import type { FactFiles } from '../machine/machine-facts.ts';
+import type { MachineFiles } from '../machine/machine-facts.ts';
 import { memoryStateFile } from '../memory/memory-checkpoint.ts';
-import { checkedReservations, MemoryManager, pageResource } from '../memory/memory-manager.ts';
+import { hugePageResourceOf, MemoryManager, validateReservedMemory } from '../memory/memory-manager.ts';
 import { initialMachineMemory, StaticMemoryPolicy } from '../memory/static-memory-policy.ts';
 import type { HintProvider } from '../topology/hint-provider.ts';
 import { type MachineTopology, readMachineTopology } from '../topology/machine-topology.ts';
@@ -26,17 +26,21 @@ import {
   memoryMetrics,
   topologyMetrics,
 } from './metrics.ts';
-import { type Allotments, MachineAllotter, type MachineAllotterDeps } from './resource-allocator.ts';
+import {
+  type ExclusiveResources,
+  ResourceAllocator,
+  type ResourceAllocatorDeps,
+} from './resource-allocator.ts';
 import type { StateFile } from './state-checkpoint.ts';
 
-export interface AllotterParts
+export interface CreateResourceAllocatorDeps
   extends Pick<CpuManagerDeps, 'activePods' | 'mayRun' | 'runningContainers' | 'fromRuntime' | 'update'>,
-    Pick<MachineAllotterDeps, 'isAnyEnding' | 'leave'> {
+    Pick<ResourceAllocatorDeps, 'isAnyEnding' | 'resetPolicies'> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
   /** For what the kernel tells of the machine. */
-  readonly files: FactFiles;
+  readonly files: MachineFiles;
   /** A file below the root directory, by its name. */
   readonly stateFile: (name: string) => StateFile;
   /** Who else gives out something that has its place; asked before those of here. */
@@ -44,12 +48,15 @@ export interface AllotterParts
 }
 
 /** Throws ALLOCATION_CONFIG or MACHINE_TOPOLOGY where it cannot be on this machine as it is configured. */
-export async function openAllotter(settings: AllotmentSettings, parts: AllotterParts): Promise<Allotments> {
+export async function createResourceAllocator(
+  settings: ExclusiveResourceSettings,
+  parts: CreateResourceAllocatorDeps,
+): Promise<ExclusiveResources> {
   const { clock, logger, metrics } = parts;
   const machine = await readMachineTopology(parts.files);
   const count = alignmentMetrics(metrics);
-  const cpu = settings.cpu && makeCpuManager(settings.cpu, machine, parts, count);
-  const memory = settings.memory && makeMemoryManager(settings.memory, machine, parts);
+  const cpu = settings.cpu && createCpuManager(settings.cpu, machine, parts, count);
+  const memory = settings.memory && createMemoryManager(settings.memory, machine, parts);
   const own = [cpu, memory].filter((provider) => provider !== undefined);
   const providers = () => [...(parts.providers?.() ?? []), ...own];
   const alignment = settings.topology && alignmentOf(settings.topology, machine);
@@ -57,16 +64,16 @@ export async function openAllotter(settings: AllotmentSettings, parts: AllotterP
   const topology = new TopologyManager({ clock, logger, providers, alignment, observer });
   const quota = settings.cpu?.quota ?? 'lifted';
   const numaNodes = machine.numaNodes.map(({ id }) => id);
-  return new MachineAllotter({ ...parts, topology, numaNodes, providers, cpu, memory, quota });
+  return new ResourceAllocator({ ...parts, topology, numaNodes, providers, cpu, memory, quota });
 }
 
-function makeCpuManager(
-  { reservedCount, reservedCpus, options, reconcileMs }: NonNullable<AllotmentSettings['cpu']>,
+function createCpuManager(
+  { reservedCount, reservedCpus, options, reconcileMs }: NonNullable<ExclusiveResourceSettings['cpu']>,
   machine: MachineTopology,
-  parts: AllotterParts,
+  parts: CreateResourceAllocatorDeps,
   count: AlignmentCounter,
 ): CpuManager {
-  const groups = new CpuGroups(machine);
+  const groups = new CpuTopology(machine);
   const isOn = switches(options);
   const fullPcpusOnly = isOn('full-pcpus-only');
   const policy = new StaticCpuPolicy({
@@ -85,17 +92,17 @@ function makeCpuManager(
   return new CpuManager({ ...parts, policy, reconcileMs, file: parts.stateFile(cpuStateFile), observer });
 }
 
-function makeMemoryManager(
-  settings: NonNullable<AllotmentSettings['memory']>,
+function createMemoryManager(
+  settings: NonNullable<ExclusiveResourceSettings['memory']>,
   machine: MachineTopology,
-  parts: AllotterParts,
+  parts: CreateResourceAllocatorDeps,
 ): MemoryManager {
-  const reserved = checkedReservations(settings, machine.numaNodes);
+  const reserved = validateReservedMemory(settings, machine.numaNodes);
   const nodes = machine.numaNodes.map(({ id, memoryBytes, hugePages }) => ({
     id,
     memoryBytes,
     hugePages: hugePages.map(({ pageBytes, count }) => ({
-      type: pageResource(pageBytes),
+      type: hugePageResourceOf(pageBytes),
       bytes: pageBytes * count,
     })),
   }));
@@ -113,7 +120,7 @@ function switches(options: Readonly<Record<string, string>>): (name: string) => 
 const mostNumaNodes = 8;
 
 function alignmentOf(
-  { policy, scope, options }: NonNullable<AllotmentSettings['topology']>,
+  { policy, scope, options }: NonNullable<ExclusiveResourceSettings['topology']>,
   { numaNodes }: MachineTopology,
 ): Alignment {
   const most = Number(options['max-allowable-numa-nodes'] ?? mostNumaNodes);
@@ -142,7 +149,7 @@ function alignmentOf(
 }
 
 /** What the configuration says of processors, memory and devices that have their place on the machine. */
-export interface AllotmentSettings {
+export interface ExclusiveResourceSettings {
   /** The static policy; containers have no processors of their own unless given. */
   readonly cpu?:
     | {

@@ -1,3 +1,3 @@
-export { type AllotterParts, openAllotter } from './create-resource-allocator.ts';
-export { leaveStatic } from './reset-static-policies.ts';
+export { type CreateResourceAllocatorDeps, createResourceAllocator } from './create-resource-allocator.ts';
+export { resetStaticPolicies } from './reset-static-policies.ts';
 export { runtimePlacement } from './runtime-placements.ts';

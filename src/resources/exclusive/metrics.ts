@@ -1,6 +1,6 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 import type { CpuSet } from '../cpu/cpu-set.ts';
-import type { CpuGroups } from '../cpu/cpu-topology.ts';
+import type { CpuTopology } from '../cpu/cpu-topology.ts';
 import type { TopologyObserver } from '../topology/topology-manager.ts';
 
 /** Make one for a registry; the names are those dashboards know. */
@@ -68,7 +68,7 @@ export interface CpuObserver {
 /** Make one for a registry; the names are those dashboards know. */
 export function cpuMetrics(
   registry: MetricRegistry,
-  groups: CpuGroups,
+  groups: CpuTopology,
   cores: 'whole-only' | 'any',
   count: AlignmentCounter,
 ): CpuObserver {

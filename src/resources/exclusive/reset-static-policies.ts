@@ -1,7 +1,7 @@
 import { describeError, type Logger } from '../../lib/index.ts';
 import { formatCpuSet } from '../cpu/cpu-set.ts';
 import { cpuStateFile, encodeCpuCheckpoint } from '../cpu/cpu-state.ts';
-import type { FactFiles } from '../machine/machine-facts.ts';
+import type { MachineFiles } from '../machine/machine-facts.ts';
 import { encodeMemoryCheckpoint, memoryStateFile } from '../memory/memory-checkpoint.ts';
 import { readMachineTopology } from '../topology/machine-topology.ts';
 import type { StateFile } from './state-checkpoint.ts';
@@ -12,9 +12,9 @@ export interface PlacedContainer {
   readonly mems: ReadonlySet<number>;
 }
 
-export interface LeavingParts {
+export interface ResetStaticPoliciesDeps {
   readonly logger: Logger;
-  readonly files: FactFiles;
+  readonly files: MachineFiles;
   readonly stateFile: (name: string) => StateFile;
   /** Those that run. */
   readonly placed: (signal: AbortSignal) => Promise<readonly PlacedContainer[]>;
@@ -29,9 +29,9 @@ export interface LeavingParts {
  * Undoes what a static policy has done that is not configured any more: whoever is bound to some processors or NUMA
  * nodes may use all again, and the checkpoint says so.
  */
-export async function leaveStatic(
+export async function resetStaticPolicies(
   left: readonly ('cpu' | 'memory')[],
-  parts: LeavingParts,
+  parts: ResetStaticPoliciesDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const { cpus, numaNodes } = await readMachineTopology(parts.files);
@@ -42,7 +42,7 @@ export async function leaveStatic(
       ...(left.includes('cpu') && container.cpus.size > 0 && { cpusetCpus: all }),
       ...(left.includes('memory') && container.mems.size > 0 && { cpusetMems: allNodes }),
     };
-    if (Object.keys(where).length > 0) await freed(container, where, parts, signal);
+    if (Object.keys(where).length > 0) await unpin(container, where, parts, signal);
   }
   if (left.includes('cpu')) {
     const state = { defaultCpuSet: new Set<number>(), assignments: new Map() };
@@ -54,10 +54,10 @@ export async function leaveStatic(
   }
 }
 
-async function freed(
+async function unpin(
   { id }: PlacedContainer,
   where: { readonly cpusetCpus?: string; readonly cpusetMems?: string },
-  { update, logger }: LeavingParts,
+  { update, logger }: ResetStaticPoliciesDeps,
   signal: AbortSignal,
 ): Promise<void> {
   try {

@@ -9,48 +9,48 @@ import type { HintProvider } from '../topology/hint-provider.ts';
 import type { TopologyManager } from '../topology/topology-manager.ts';
 
 /** What a container is made with. */
-export interface PlacementGrants {
+export interface ContainerPlacement {
   readonly exclusiveCpus?: boolean;
   readonly cpusetCpus?: string;
   readonly cpusetMems?: string;
 }
 
 /** Of each kind there is a manager of; nothing of the others. */
-export interface GivenPlaces {
+export interface AllocatedResources {
   /** Processors that are one container's alone. */
-  readonly cpus?: GivenShares<readonly number[]> | undefined;
-  readonly memory?: GivenShares<readonly GivenMemory[]> | undefined;
+  readonly cpus?: ResourceAllocations<readonly number[]> | undefined;
+  readonly memory?: ResourceAllocations<readonly AllocatedMemory[]> | undefined;
 }
 
-export interface GivenMemory {
+export interface AllocatedMemory {
   readonly type: string;
   readonly bytes: bigint;
   readonly numaNodes: readonly number[];
 }
 
-export interface GivenShares<Share> {
+export interface ResourceAllocations<Share> {
   of(uid: PodUid, container: string): Share;
   allocatable(): Share;
 }
 
 /** Who gives pods their places on the machine, as the kubelet sees it. */
-export interface Allotments extends Allotter {
+export interface ExclusiveResources extends Allotter {
   /** Of the machine, ascending; undefined where nobody has looked. */
   readonly numaNodes: readonly number[] | undefined;
   /** Goes on from what an earlier kubelet has noted; before anything else is asked. */
-  open(signal: AbortSignal): Promise<void>;
+  restore(signal: AbortSignal): Promise<void>;
   /** One that lives here since before this kubelet has its share, or gets one where that can be; it is not refused. */
   adopt(pod: Pod): void;
   /** For a container that is about to be made. */
-  grantsFor(pod: Pod, container: string): PlacementGrants;
+  placementFor(pod: Pod, container: string): ContainerPlacement;
   hasExclusiveCpus(pod: Pod): boolean;
   /** What was given to whom, and all that can be, for whoever asks. */
-  given(): GivenPlaces;
+  allocated(): AllocatedResources;
   /** Loops to be run beside, by name. */
   loops(): Readonly<Record<string, { run(signal: AbortSignal): Promise<void> }>>;
 }
 
-export interface MachineAllotterDeps {
+export interface ResourceAllocatorDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly topology: TopologyManager;
@@ -61,24 +61,24 @@ export interface MachineAllotterDeps {
   readonly quota: 'kept' | 'lifted';
   readonly memory: MemoryManager | undefined;
   /** Undoes first what another policy has done. */
-  readonly leave?: ((signal: AbortSignal) => Promise<void>) | undefined;
+  readonly resetPolicies?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Whether any other pod that has something is about to end. */
   readonly isAnyEnding: (besides: Pod) => boolean;
 }
 
 /** How long a pod waits for what others that are ending will give back. */
-const patienceMs = 30_000;
-const lookAgainMs = 1_000;
+const terminationWaitMs = 30_000;
+const retryMs = 1_000;
 
 /** What a pod got stays its own until it is inactive. */
-export class MachineAllotter implements Allotments {
-  readonly #deps: MachineAllotterDeps;
+export class ResourceAllocator implements ExclusiveResources {
+  readonly #deps: ResourceAllocatorDeps;
   /** Whose adoption is under way. */
   readonly #adopting = new Set<PodUid>();
   /** Ends with the kubelet. */
   #life: AbortSignal | undefined;
 
-  constructor(deps: MachineAllotterDeps) {
+  constructor(deps: ResourceAllocatorDeps) {
     this.#deps = deps;
   }
 
@@ -86,35 +86,35 @@ export class MachineAllotter implements Allotments {
     return this.#deps.numaNodes;
   }
 
-  async open(signal: AbortSignal): Promise<void> {
+  async restore(signal: AbortSignal): Promise<void> {
     this.#life = signal;
-    await this.#deps.leave?.(signal);
-    await this.#deps.cpu?.open(signal);
-    await this.#deps.memory?.open(signal);
+    await this.#deps.resetPolicies?.(signal);
+    await this.#deps.cpu?.restore(signal);
+    await this.#deps.memory?.restore(signal);
   }
 
-  isAskedBy(pod: Pod): boolean {
-    return this.#deps.providers().some((provider) => provider.isAskedBy?.(pod) ?? true);
+  isRequestedBy(pod: Pod): boolean {
+    return this.#deps.providers().some((provider) => provider.isRequestedBy?.(pod) ?? true);
   }
 
   async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
     const { clock, topology, isAnyEnding } = this.#deps;
-    const untilMs = clock.monotonicMs() + patienceMs;
+    const untilMs = clock.monotonicMs() + terminationWaitMs;
     for (;;) {
       const refusal = await topology.admit(pod, signal);
       if (refusal === undefined || !isAnyEnding(pod) || clock.monotonicMs() >= untilMs) return refusal;
-      await clock.sleep(lookAgainMs, signal);
+      await clock.sleep(retryMs, signal);
     }
   }
 
   adopt(pod: Pod): void {
     const { uid } = pod.metadata;
-    if (this.#life === undefined || this.#adopting.has(uid) || !this.isAskedBy(pod)) return;
+    if (this.#life === undefined || this.#adopting.has(uid) || !this.isRequestedBy(pod)) return;
     this.#adopting.add(uid);
     void this.#adopt(pod, this.#life).finally(() => this.#adopting.delete(uid));
   }
 
-  grantsFor(pod: Pod, container: string): PlacementGrants {
+  placementFor(pod: Pod, container: string): ContainerPlacement {
     const { cpu, memory } = this.#deps;
     const { uid } = pod.metadata;
     return {
@@ -131,7 +131,7 @@ export class MachineAllotter implements Allotments {
     return containers.some(({ name }) => this.#isUnbound(uid, name));
   }
 
-  given(): GivenPlaces {
+  allocated(): AllocatedResources {
     const { cpu, memory } = this.#deps;
     return {
       cpus: cpu && {
@@ -139,13 +139,13 @@ export class MachineAllotter implements Allotments {
         allocatable: () => sortedCpus(cpu.allocatable),
       },
       memory: memory && {
-        of: (uid, container) => memory.memoryOf(uid, container).map(asGiven),
-        allocatable: () => memory.allocatable.map(asGiven),
+        of: (uid, container) => memory.memoryOf(uid, container).map(asAllocated),
+        allocatable: () => memory.allocatable.map(asAllocated),
       },
     };
   }
 
-  loops(): ReturnType<Allotments['loops']> {
+  loops(): ReturnType<ExclusiveResources['loops']> {
     const { cpu } = this.#deps;
     return cpu === undefined ? {} : { 'CPU manager': cpu };
   }
@@ -172,6 +172,6 @@ export class MachineAllotter implements Allotments {
   }
 }
 
-function asGiven({ type, size, numaAffinity }: MemoryBlock): GivenMemory {
+function asAllocated({ type, size, numaAffinity }: MemoryBlock): AllocatedMemory {
   return { type, bytes: BigInt(size), numaNodes: numaAffinity };
 }

@@ -3,7 +3,7 @@ import { describeError } from '../../lib/index.ts';
 import { initContainersOf, type Pod, type PodUid } from '../../pods/index.ts';
 import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
 
-export interface ShareLedgerDeps {
+export interface StateCheckpointDeps {
   readonly logger: Logger;
   readonly file: StateFile;
   /** Pods that use, or will use, anything of the node; undefined before all sources have told theirs. */
@@ -13,9 +13,9 @@ export interface ShareLedgerDeps {
   readonly fromRuntime: (signal: AbortSignal) => Promise<readonly RuntimePlacement[]>;
 }
 
-export interface ShareLedgerKind<State> {
+export interface StateCheckpointOptions<State> {
   /** Whose it is, in what is logged. */
-  readonly of: string;
+  readonly owner: string;
   readonly initialState: State;
   readonly encode: (state: State) => string;
   readonly restore: (
@@ -24,21 +24,21 @@ export interface ShareLedgerKind<State> {
   ) => Promise<Restored<State>>;
   readonly without: (state: State, uid: PodUid, container: string) => State;
   /** Told of each state from the one that was found on the disk. */
-  readonly changed?: (state: State) => void;
+  readonly onChange?: (state: State) => void;
 }
 
 /** Who has what for himself: noted on the disk, gone on from by the next kubelet, given back by who is no more. */
-export class ShareLedger<State extends Shares<unknown>> {
-  readonly #deps: ShareLedgerDeps;
-  readonly #kind: ShareLedgerKind<State>;
-  readonly #keeper: StateKeeper;
+export class StateCheckpoint<State extends Assignments<unknown>> {
+  readonly #deps: StateCheckpointDeps;
+  readonly #kind: StateCheckpointOptions<State>;
+  readonly #keeper: CheckpointWriter;
   #state: State;
 
-  constructor(deps: ShareLedgerDeps, kind: ShareLedgerKind<State>) {
+  constructor(deps: StateCheckpointDeps, kind: StateCheckpointOptions<State>) {
     this.#deps = deps;
     this.#kind = kind;
     this.#state = kind.initialState;
-    this.#keeper = new StateKeeper(deps.file, deps.logger, () => kind.encode(this.#state));
+    this.#keeper = new CheckpointWriter(deps.file, deps.logger, () => kind.encode(this.#state));
   }
 
   get state(): State {
@@ -48,11 +48,11 @@ export class ShareLedger<State extends Shares<unknown>> {
   /** Goes on from what an earlier kubelet has noted. */
   async open(signal: AbortSignal): Promise<void> {
     const { file, logger, fromRuntime } = this.#deps;
-    const { state, mended } = await this.#kind.restore(await file.read(), () => fromRuntime(signal));
-    if (mended !== undefined) {
+    const { state, problem } = await this.#kind.restore(await file.read(), () => fromRuntime(signal));
+    if (problem !== undefined) {
       const kept = [...state.assignments.keys()];
-      logger.warn(`The checkpoint of the ${this.#kind.of} is not good as it is: mended`, {
-        why: mended,
+      logger.warn(`The checkpoint of the ${this.#kind.owner} is not good as it is: mended`, {
+        why: problem,
         kept,
       });
     }
@@ -92,7 +92,7 @@ export class ShareLedger<State extends Shares<unknown>> {
 
   #set(state: State): void {
     this.#state = state;
-    this.#kind.changed?.(state);
+    this.#kind.onChange?.(state);
   }
 }
 
@@ -109,7 +109,7 @@ export interface StateFile {
 }
 
 /** Keeps the file as new as the state: one write at a time, and of several states that wait only the newest. */
-export class StateKeeper {
+export class CheckpointWriter {
   readonly #file: StateFile;
   readonly #logger: Logger;
   readonly #textOf: () => string;
@@ -144,11 +144,11 @@ export class StateKeeper {
 }
 
 /** What each container has for itself, by the UID of its pod and its name. */
-export interface Shares<Share> {
+export interface Assignments<Share> {
   readonly assignments: ReadonlyMap<PodUid, ReadonlyMap<string, Share>>;
 }
 
-export interface Claim<Share> {
+export interface Assignment<Share> {
   readonly uid: PodUid;
   readonly container: string;
   readonly share: Share;
@@ -157,22 +157,22 @@ export interface Claim<Share> {
 export interface Restored<State> {
   readonly state: State;
   /** Why the checkpoint was not good as it was. */
-  readonly mended?: string;
+  readonly problem?: string;
 }
 
-export interface Restoring<State, Share> {
+export interface RestoreOptions<State, Share> {
   readonly policyName: string;
   readonly initialState: State;
   /** Throws an error that says what is wrong with it. */
   readonly decode: (text: string) => { readonly policyName: string; readonly state: State };
   /** Whether it tells anything of the machine: a policy that gives nothing out notes nothing. */
-  readonly isBegun: (state: State) => boolean;
+  readonly isInitialized: (state: State) => boolean;
   /** Why it cannot be true on this machine now. */
   readonly problemOf: (state: State) => string | undefined;
   /** What a container that the runtime has must have been given; undefined when it shares. */
-  readonly seenIn: (placement: RuntimePlacement) => Share | undefined;
+  readonly shareOf: (placement: RuntimePlacement) => Share | undefined;
   /** The state with what is claimed; as it was where that cannot be. */
-  readonly grant: (state: State, claim: Claim<Share>) => State;
+  readonly assign: (state: State, claim: Assignment<Share>) => State;
 }
 
 /**
@@ -180,28 +180,28 @@ export interface Restoring<State, Share> {
  * not to start: where nothing is assigned it is begun anew, else what the runtime has tells who has what. Of what was
  * noted, or else is seen, as much is kept as can be true on this machine now.
  */
-export async function restoreShares<Share, State extends Shares<Share>>(
+export async function restoreState<Share, State extends Assignments<Share>>(
   text: string | undefined,
-  how: Restoring<State, Share>,
+  how: RestoreOptions<State, Share>,
   fromRuntime: () => Promise<readonly RuntimePlacement[]>,
 ): Promise<Restored<State>> {
   const { initialState } = how;
   if (text === undefined) return { state: initialState };
   const read = tryRead(text, how);
-  if ('state' in read) return { state: how.isBegun(read.state) ? read.state : initialState };
-  const { why: mended, noted } = read;
-  if (noted?.length === 0) return { state: initialState, mended };
+  if ('state' in read) return { state: how.isInitialized(read.state) ? read.state : initialState };
+  const { why: problem, noted } = read;
+  if (noted?.length === 0) return { state: initialState, problem };
   const seen = await fromRuntime();
   const there = new Set(seen.map(({ uid }) => uid));
-  const claims = (noted ?? claimsOf(seen, how)).filter(({ uid }) => there.has(uid));
-  return { state: claims.reduce(how.grant, initialState), mended };
+  const restored = (noted ?? assignmentsIn(seen, how)).filter(({ uid }) => there.has(uid));
+  return { state: restored.reduce(how.assign, initialState), problem };
 }
 
 /** As far as it can be relied on, which is all or only what containers are said to have. */
-function tryRead<Share, State extends Shares<Share>>(
+function tryRead<Share, State extends Assignments<Share>>(
   text: string,
-  { decode, policyName: wanted, isBegun, problemOf }: Restoring<State, Share>,
-): { readonly state: State } | { readonly why: string; readonly noted?: readonly Claim<Share>[] } {
+  { decode, policyName: wanted, isInitialized, problemOf }: RestoreOptions<State, Share>,
+): { readonly state: State } | { readonly why: string; readonly noted?: readonly Assignment<Share>[] } {
   try {
     const { policyName, state } = decode(text);
     const noted = [...state.assignments].flatMap(([uid, own]) =>
@@ -209,19 +209,19 @@ function tryRead<Share, State extends Shares<Share>>(
     );
     if (policyName !== wanted)
       return { why: `it was written under the policy ${policyName}`, ...(noted.length === 0 && { noted }) };
-    const why = isBegun(state) || noted.length > 0 ? problemOf(state) : undefined;
+    const why = isInitialized(state) || noted.length > 0 ? problemOf(state) : undefined;
     return why === undefined ? { state } : { why, noted };
   } catch (error) {
     return { why: describeError(error) };
   }
 }
 
-function claimsOf<Share>(
+function assignmentsIn<Share>(
   seen: readonly RuntimePlacement[],
-  { seenIn }: Pick<Restoring<never, Share>, 'seenIn'>,
-): readonly Claim<Share>[] {
+  { shareOf }: Pick<RestoreOptions<never, Share>, 'shareOf'>,
+): readonly Assignment<Share>[] {
   return seen.flatMap((placement) => {
-    const share = seenIn(placement);
+    const share = shareOf(placement);
     const { uid, container } = placement;
     return share === undefined ? [] : [{ uid, container, share }];
   });

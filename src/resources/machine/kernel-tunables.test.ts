@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
-import { settleKernelTunables } from './kernel-tunables.ts';
+import { setupKernelTunables } from './kernel-tunables.ts';
 
 const asWanted = {
   'vm/overcommit_memory': '1',
@@ -30,25 +30,25 @@ function aKernel(texts: Readonly<Record<string, string>>, readOnly: readonly str
 describe('settings of the kernel', () => {
   it('are set where they differ, and else left alone', async () => {
     const kernel = aKernel({ ...asWanted, 'vm/overcommit_memory': '0', 'kernel/panic': '1' });
-    await settleKernelTunables({ ...kernel, mismatch: 'set' });
+    await setupKernelTunables({ ...kernel, mismatch: 'set' });
     assert.deepEqual(kernel.written, ['/proc/sys/vm/overcommit_memory=1', '/proc/sys/kernel/panic=10']);
   });
 
   it('are only looked at when they are protected, and all that differ are named', async () => {
     const kernel = aKernel({ ...asWanted, 'vm/overcommit_memory': '0', 'kernel/panic_on_oops': '0' });
-    await assert.rejects(settleKernelTunables({ ...kernel, mismatch: 'refuse' }), {
+    await assert.rejects(setupKernelTunables({ ...kernel, mismatch: 'refuse' }), {
       code: 'MACHINE_UNFIT',
       message: /vm\.overcommit_memory must be 1: current value is 0; kernel\.panic_on_oops must be 1/,
     });
     assert.deepEqual(kernel.written, []);
     const fit = aKernel(asWanted);
-    await settleKernelTunables({ ...fit, mismatch: 'refuse' });
+    await setupKernelTunables({ ...fit, mismatch: 'refuse' });
   });
 
   it('that cannot be read or set keep nothing from starting', async () => {
     const { 'kernel/keys/root_maxkeys': _, ...rest } = asWanted;
     const kernel = aKernel({ ...rest, 'kernel/panic': '1', 'vm/panic_on_oom': '1' }, ['kernel/panic']);
-    await settleKernelTunables({ ...kernel, mismatch: 'set' });
+    await setupKernelTunables({ ...kernel, mismatch: 'set' });
     assert.deepEqual(kernel.written, ['/proc/sys/vm/panic_on_oom=0']);
     assert.deepEqual(
       [...kernel.records].filter(({ severity }) => severity === 'warning').map(({ message }) => message),

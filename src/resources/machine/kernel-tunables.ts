@@ -30,7 +30,7 @@ export interface KernelTunablesDeps {
  * starts anew instead of hanging. What cannot be read or set is said and lived with. Throws MACHINE_UNFIT when it may
  * only look, naming all that differs.
  */
-export async function settleKernelTunables(deps: KernelTunablesDeps): Promise<void> {
+export async function setupKernelTunables(deps: KernelTunablesDeps): Promise<void> {
   const differing: string[] = [];
   for (const [name, value] of wanted) {
     const now = await readTunable(name, deps);

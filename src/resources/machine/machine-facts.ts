@@ -3,7 +3,7 @@ import { KubelingError } from '../../lib/index.ts';
 import { hugePageSizeName } from '../../pods/index.ts';
 
 /** How facts about the machine are read; both fail as those of `node:fs` do. */
-export interface FactFiles {
+export interface MachineFiles {
   read(path: string): Promise<string>;
   list(directory: string): Promise<readonly string[]>;
 }
@@ -24,7 +24,7 @@ export interface MachineFacts {
 const pagesDir = '/sys/kernel/mm/hugepages';
 const pageKind = /^hugepages-(\d+)kB$/;
 
-export async function readMachineFacts(files: FactFiles, layout: CgroupLayout): Promise<MachineFacts> {
+export async function readMachineFacts(files: MachineFiles, layout: CgroupLayout): Promise<MachineFacts> {
   const text = (path: string) => files.read(path).catch(() => '');
   const [pids, swaps, memory, kinds] = await Promise.all([
     readPidCapacity(files),
@@ -45,13 +45,13 @@ export async function readMachineFacts(files: FactFiles, layout: CgroupLayout): 
 }
 
 /** How many processes and threads there can be; undefined when the kernel does not tell. */
-export async function readPidCapacity({ read }: Pick<FactFiles, 'read'>): Promise<number | undefined> {
+export async function readPidCapacity({ read }: Pick<MachineFiles, 'read'>): Promise<number | undefined> {
   const files = ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max'];
   return leastNumber(...(await Promise.all(files.map((path) => read(path).catch(() => '')))));
 }
 
 /** The root of the second version has no such file, so our own cgroup has to tell. */
-async function swapController(files: FactFiles, layout: CgroupLayout): Promise<'present' | 'absent'> {
+async function swapController(files: MachineFiles, layout: CgroupLayout): Promise<'present' | 'absent'> {
   try {
     if (layout.version === 1) {
       await files.read(`${layout.controllers.get('memory')}/memory.memsw.limit_in_bytes`);
@@ -87,7 +87,7 @@ function swapNames(text: string): readonly string[] {
 }
 
 /** The parts of the configuration that ask for something of the machine. */
-export interface MachineDemands {
+export interface MachineRequirements {
   readonly failSwapOn: boolean;
   readonly failCgroupV1: boolean;
   readonly swapBehavior: string;
@@ -97,7 +97,7 @@ export interface MachineDemands {
 
 /** Throws MACHINE_UNFIT naming all that the configuration asks for and this machine is not. */
 export function checkMachine(
-  demands: MachineDemands,
+  demands: MachineRequirements,
   { swaps }: Pick<MachineFacts, 'swaps'>,
   cgroups: 1 | 2,
 ): void {

@@ -103,7 +103,7 @@ export function checkReservations(
 }
 
 /** How many pods the node takes: so many, and of each core no more than so many unless that is 0. */
-export function mostPods(
+export function maxPods(
   { maxPods, podsPerCore }: { readonly maxPods: number; readonly podsPerCore: number },
   milliCpu: number,
 ): number {

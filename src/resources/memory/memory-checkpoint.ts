@@ -1,9 +1,9 @@
 import { podUid } from '../../pods/index.ts';
 import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
-import { type Claim, type Restored, restoreShares } from '../exclusive/state-checkpoint.ts';
+import { type Assignment, type Restored, restoreState } from '../exclusive/state-checkpoint.ts';
 import { type GoField, goChecksum, goList, goMap, goStruct, jsonObject, sortedByKey } from '../go-text.ts';
 import type { MemoryBlock, MemoryState, MemoryTable, NumaMemory } from './memory-state.ts';
-import { taken, withBlocks } from './memory-state.ts';
+import { reserve, withBlocks } from './memory-state.ts';
 import type { StaticMemoryPolicy } from './static-memory-policy.ts';
 
 /** Below the root directory; the same file whichever kubelet runs. */
@@ -182,24 +182,24 @@ export async function restoreMemoryState(
     policyName: 'Static',
     initialState: policy.initialState,
     decode: decodeMemoryCheckpoint,
-    isBegun: ({ machine }: MemoryState) => machine.size > 0,
+    isInitialized: ({ machine }: MemoryState) => machine.size > 0,
     problemOf: (state: MemoryState) => policy.problemOf(state),
-    seenIn,
-    grant,
+    shareOf,
+    assign,
   };
-  return await restoreShares(text, how, fromRuntime);
+  return await restoreState(text, how, fromRuntime);
 }
 
 /** Only who has memory of his own is bound to NUMA nodes. */
-function seenIn({ mems, memory }: RuntimePlacement): Blocks | undefined {
+function shareOf({ mems, memory }: RuntimePlacement): Blocks | undefined {
   const numaAffinity = [...mems].toSorted((one, other) => one - other);
   const blocks = [...memory].flatMap(([type, size]) => (size > 0 ? [{ numaAffinity, type, size }] : []));
   return mems.size === 0 || blocks.length === 0 ? undefined : blocks;
 }
 
-function grant(state: MemoryState, { uid, container, share }: Claim<Blocks>): MemoryState {
+function assign(state: MemoryState, { uid, container, share }: Assignment<Blocks>): MemoryState {
   if (!share.every((block) => isThere(state, block))) return state;
-  const machine = share.reduce((before, block) => taken(before, block), state.machine);
+  const machine = share.reduce((before, block) => reserve(before, block), state.machine);
   return withBlocks({ machine, assignments: state.assignments }, uid, container, share);
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { checkedReservations, pageResource } from './memory-manager.ts';
+import { hugePageResourceOf, validateReservedMemory } from './memory-manager.ts';
 
 const nodes = [{ id: 0 }, { id: 1 }];
 const on = (numaNode: number, memory: number) => ({
@@ -11,24 +11,24 @@ const required = new Map([['memory', 300n]]);
 
 describe('what is kept back on NUMA nodes', () => {
   it('is taken when it sums up to what is kept from pods', () => {
-    const kept = checkedReservations({ reserved: [on(0, 100), on(1, 200)], required }, nodes);
+    const kept = validateReservedMemory({ reserved: [on(0, 100), on(1, 200)], required }, nodes);
     assert.equal(kept.get(1)?.get('memory'), 200n);
   });
 
   it('is refused when it does not, or when there is no such NUMA node', () => {
     const refused = (reserved: readonly ReturnType<typeof on>[], expected: RegExp) =>
-      assert.throws(() => checkedReservations({ reserved, required }, nodes), expected);
+      assert.throws(() => validateReservedMemory({ reserved, required }, nodes), expected);
     refused([on(0, 100)], /total amount "100" of type "memory" is not equal to the value "300"/);
     refused([], /total amount "0"/);
     refused([on(2, 300)], /NUMA node 2 that does not exist/);
     assert.throws(
-      () => checkedReservations({ reserved: [], required: new Map() }, nodes),
+      () => validateReservedMemory({ reserved: [], required: new Map() }, nodes),
       /you should specify/,
     );
   });
 
   it('names pages as pods do', () => {
-    assert.deepEqual([2 ** 16, 2 ** 21, 2 ** 30].map(pageResource), [
+    assert.deepEqual([2 ** 16, 2 ** 21, 2 ** 30].map(hugePageResourceOf), [
       'hugepages-64Ki',
       'hugepages-2Mi',
       'hugepages-1Gi',

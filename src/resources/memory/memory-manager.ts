@@ -10,13 +10,13 @@ import {
 } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
 import type { MemoryObserver } from '../exclusive/metrics.ts';
-import { ShareLedger, type ShareLedgerDeps } from '../exclusive/state-checkpoint.ts';
+import { StateCheckpoint, type StateCheckpointDeps } from '../exclusive/state-checkpoint.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
 import { encodeMemoryCheckpoint, restoreMemoryState } from './memory-checkpoint.ts';
 import { blocksOf, type MemoryBlock, type MemoryState, withoutBlocks } from './memory-state.ts';
-import { getsPinned, type StaticMemoryPolicy } from './static-memory-policy.ts';
+import { isPinned, type StaticMemoryPolicy } from './static-memory-policy.ts';
 
-export interface MemoryManagerDeps extends ShareLedgerDeps {
+export interface MemoryManagerDeps extends StateCheckpointDeps {
   readonly policy: StaticMemoryPolicy;
   readonly observer?: MemoryObserver | undefined;
 }
@@ -24,13 +24,13 @@ export interface MemoryManagerDeps extends ShareLedgerDeps {
 /** The static policy at work: who has memory of which NUMA nodes, noted on the disk. */
 export class MemoryManager implements HintProvider {
   readonly #deps: MemoryManagerDeps;
-  readonly #ledger: ShareLedger<MemoryState>;
+  readonly #checkpoint: StateCheckpoint<MemoryState>;
 
   constructor(deps: MemoryManagerDeps) {
     const { policy } = deps;
     this.#deps = deps;
-    this.#ledger = new ShareLedger(deps, {
-      of: 'memory manager',
+    this.#checkpoint = new StateCheckpoint(deps, {
+      owner: 'memory manager',
       initialState: policy.initialState,
       encode: (state) => encodeMemoryCheckpoint({ policyName: 'Static', state }),
       restore: (text, fromRuntime) => restoreMemoryState(text, policy, fromRuntime),
@@ -39,20 +39,20 @@ export class MemoryManager implements HintProvider {
   }
 
   /** Goes on from what an earlier kubelet has noted. */
-  async open(signal: AbortSignal): Promise<void> {
-    await this.#ledger.open(signal);
+  async restore(signal: AbortSignal): Promise<void> {
+    await this.#checkpoint.open(signal);
   }
 
-  isAskedBy(pod: Pod): boolean {
-    return getsPinned(pod);
+  isRequestedBy(pod: Pod): boolean {
+    return isPinned(pod);
   }
 
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined {
-    return this.#deps.policy.hints(this.#ledger.current(), pod, container);
+    return this.#deps.policy.hints(this.#checkpoint.current(), pod, container);
   }
 
   getPodTopologyHints(pod: Pod): TopologyHints | undefined {
-    return this.#deps.policy.podHints(this.#ledger.current(), pod);
+    return this.#deps.policy.podHints(this.#checkpoint.current(), pod);
   }
 
   async allocate(
@@ -61,16 +61,16 @@ export class MemoryManager implements HintProvider {
     { affinity }: AllocationTerms,
   ): Promise<Refusal | undefined> {
     const { policy, observer } = this.#deps;
-    const before = this.#ledger.current();
-    if (!getsPinned(pod)) return undefined;
+    const before = this.#checkpoint.current();
+    if (!isPinned(pod)) return undefined;
     observer?.requested();
     try {
-      this.#ledger.put(policy.allocate(before, pod, container, affinity));
+      this.#checkpoint.put(policy.allocate(before, pod, container, affinity));
     } catch (error) {
       observer?.failed();
       throw error;
     }
-    await this.#ledger.save();
+    await this.#checkpoint.save();
     return undefined;
   }
 
@@ -85,7 +85,7 @@ export class MemoryManager implements HintProvider {
 
   /** What the container has. */
   memoryOf(uid: PodUid, container: string): readonly MemoryBlock[] {
-    return blocksOf(this.#ledger.state, uid, container) ?? [];
+    return blocksOf(this.#checkpoint.state, uid, container) ?? [];
   }
 
   /**
@@ -102,13 +102,13 @@ export class MemoryManager implements HintProvider {
 
   #releaseBefore(pod: Pod, container: string): void {
     const { uid } = pod.metadata;
-    let { state } = this.#ledger;
+    let { state } = this.#checkpoint;
     for (const earlier of initContainersOf(pod)) {
       if (earlier.name === container) break;
       if (!isSidecar(earlier) && blocksOf(state, uid, earlier.name) !== undefined)
         state = withoutBlocks(state, uid, earlier.name);
     }
-    this.#ledger.put(state);
+    this.#checkpoint.put(state);
   }
 }
 
@@ -124,7 +124,7 @@ interface Reservations {
  * What is kept back on each NUMA node. Has to be just what is kept from pods on the whole: else the node would promise
  * more, or less, than its parts have. Throws ALLOCATION_CONFIG.
  */
-export function checkedReservations(
+export function validateReservedMemory(
   { reserved, required }: Reservations,
   numaNodes: readonly { readonly id: number }[],
 ): ReadonlyMap<number, ReadonlyMap<string, bigint>> {
@@ -140,7 +140,7 @@ export function checkedReservations(
     const [sum, wanted] = [sums.get(type) ?? 0n, required.get(type) ?? 0n];
     if (sum !== wanted)
       fail(
-        `the total amount "${told(sum)}" of type "${type}" is not equal to the value "${told(wanted)}" determined by Node Allocatable feature: correct reservedMemory, or systemReserved, kubeReserved and evictionHard`,
+        `the total amount "${formatBytes(sum)}" of type "${type}" is not equal to the value "${formatBytes(wanted)}" determined by Node Allocatable feature: correct reservedMemory, or systemReserved, kubeReserved and evictionHard`,
       );
   }
   if ((sums.get('memory') ?? 0n) === 0n) fail('you should specify the system reserved memory');
@@ -151,7 +151,7 @@ function ofNode(reserved: Reservations['reserved'], id: number): ReadonlyMap<str
   return new Map(reserved.flatMap(({ numaNode, limits }) => (numaNode === id ? [...limits] : [])));
 }
 
-function told(bytes: bigint): string {
+function formatBytes(bytes: bigint): string {
   return formatQuantity(quantityOf(bytes, 'BinarySI'));
 }
 
@@ -160,6 +160,6 @@ function fail(message: string): never {
 }
 
 /** As pods name pages of that size. */
-export function pageResource(pageBytes: number): string {
+export function hugePageResourceOf(pageBytes: number): string {
   return hugePageResource(hugePageSizeName(BigInt(pageBytes)));
 }

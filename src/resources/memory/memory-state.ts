@@ -61,7 +61,7 @@ export function withoutBlocks(state: MemoryState, uid: PodUid, container: string
 }
 
 /** The block counts on all its NUMA nodes; this much of it is taken from the first that have some. */
-export function taken(machine: MachineMemory, block: MemoryBlock, size = block.size): MachineMemory {
+export function reserve(machine: MachineMemory, block: MemoryBlock, size = block.size): MachineMemory {
   let left = size;
   return changed(machine, block, (node) => {
     const part = Math.min(left, node.memoryMap.get(block.type)?.free ?? 0);

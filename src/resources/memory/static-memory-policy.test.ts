@@ -154,15 +154,15 @@ describe('what an earlier kubelet has noted of memory', () => {
     const runtime = [placed('one', [0], 600), placed('other', [], 100), placed('far', [7], 100)];
     const found = await restored(text.slice(0, -3), runtime);
     assert.deepEqual(found.state, one);
-    assert.notEqual(found.mended, undefined);
+    assert.notEqual(found.problem, undefined);
   });
 
   it('is kept as far as it fits on the machine as it is now', async () => {
     const small = new StaticMemoryPolicy(
       initialMachineMemory(nodes, (_, type) => (type === 'memory' ? 600 * mib : 0)),
     );
-    const { state, mended } = await restoreMemoryState(text, small, async () => [placed('one', [0], 600)]);
+    const { state, problem } = await restoreMemoryState(text, small, async () => [placed('one', [0], 600)]);
     assert.deepEqual(state, small.initialState);
-    assert.match(mended ?? '', /different from the real one/);
+    assert.match(problem ?? '', /different from the real one/);
   });
 });

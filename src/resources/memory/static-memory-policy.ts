@@ -17,7 +17,7 @@ import {
   type MemoryBlock,
   type MemoryState,
   type NumaMemory,
-  taken,
+  reserve,
   withBlocks,
 } from './memory-state.ts';
 
@@ -53,7 +53,7 @@ export class StaticMemoryPolicy {
             return `${where} the memory assignment uses the NUMA that does not exist`;
           if (nodes.some((node) => node?.memoryMap.has(block.type) !== true))
             return `${where} the memory assignment uses memory resource that does not exist`;
-          expected = taken(expected, block);
+          expected = reserve(expected, block);
         }
       }
     }
@@ -65,14 +65,14 @@ export class StaticMemoryPolicy {
   /** The same state when the container gets nothing, or has it already. Throws ALLOCATION_FAILED. */
   allocate(state: MemoryState, pod: Pod, container: Container, affinity: TopologyHint): MemoryState {
     const { uid } = pod.metadata;
-    if (!getsPinned(pod) || blocksOf(state, uid, container.name) !== undefined) return state;
-    if (gaveBack(state, pod, container)) return state;
+    if (!isPinned(pod) || blocksOf(state, uid, container.name) !== undefined) return state;
+    if (hasReleasedToLater(state, pod, container)) return state;
     const asked = requestedBy(container);
     const numaAffinity = this.#nodesFor(state, pod, asked, affinity);
     let machine = state.machine;
     const blocks = [...asked].map(([type, size]) => ({ numaAffinity, type, size }));
     for (const block of blocks)
-      machine = taken(
+      machine = reserve(
         machine,
         block,
         Math.max(0, block.size - reusable(state, pod, numaAffinity, block.type)),
@@ -82,34 +82,36 @@ export class StaticMemoryPolicy {
   }
 
   hints(state: MemoryState, pod: Pod, container: Container): TopologyHints | undefined {
-    if (!getsPinned(pod) || gaveBack(state, pod, container)) return undefined;
+    if (!isPinned(pod) || hasReleasedToLater(state, pod, container)) return undefined;
     const asked = requestedBy(container);
     const present = blocksOf(state, pod.metadata.uid, container.name);
-    return present === undefined ? asHints(this.#choices(state, pod, asked), asked) : again(present, asked);
+    return present === undefined
+      ? asHints(this.#choices(state, pod, asked), asked)
+      : existingHints(present, asked);
   }
 
   podHints(state: MemoryState, pod: Pod): TopologyHints | undefined {
-    if (!getsPinned(pod)) return undefined;
+    if (!isPinned(pod)) return undefined;
     const asked = requestedByPod(pod);
     if (asked.size === 0) return undefined;
     for (const { name } of [...initContainersOf(pod), ...pod.spec.containers]) {
       const present = blocksOf(state, pod.metadata.uid, name);
-      if (present !== undefined) return again(present, asked);
+      if (present !== undefined) return existingHints(present, asked);
     }
     return asHints(this.#choices(state, pod, asked), asked);
   }
 
   #nodesFor(state: MemoryState, pod: Pod, asked: Amounts, hint: TopologyHint): readonly number[] {
-    const near = hint.numaNodes === undefined ? this.#default(state, pod, asked, hint) : hint;
+    const near = hint.numaNodes === undefined ? this.#defaultAffinity(state, pod, asked, hint) : hint;
     const numaNodes = near.numaNodes ?? [];
     const chosen = hasEnough(state.machine, numaNodes, asked)
       ? numaNodes
-      : this.#extended(state, pod, asked, numaNodes, near.preferred);
+      : this.#extendedAffinity(state, pod, asked, numaNodes, near.preferred);
     if (mixesGroups(state.machine, chosen)) throw failed('preferred hint violates NUMA node allocation');
     return chosen;
   }
 
-  #default(state: MemoryState, pod: Pod, asked: Amounts, hint: TopologyHint): Choice {
+  #defaultAffinity(state: MemoryState, pod: Pod, asked: Amounts, hint: TopologyHint): Choice {
     const best = bestOf(this.#choices(state, pod, asked));
     if (best === undefined)
       throw failed('failed to get the default NUMA affinity, no NUMA nodes with enough memory is available');
@@ -118,7 +120,7 @@ export class StaticMemoryPolicy {
   }
 
   /** What all agreed on may be less than what memory alone would have taken. */
-  #extended(
+  #extendedAffinity(
     state: MemoryState,
     pod: Pod,
     asked: Amounts,
@@ -182,7 +184,7 @@ export function initialMachineMemory(
   );
 }
 
-export function getsPinned(pod: Pod): boolean {
+export function isPinned(pod: Pod): boolean {
   return qosClass(pod) === 'Guaranteed' && !hasPodLevelResources(pod);
 }
 
@@ -255,7 +257,7 @@ function withoutReused(state: MemoryState, pod: Pod, container: Container, block
  * Whether it is an init container that has ended before: what it had went to those after it, who were given theirs later
  * than it was. A pod that is looked at again, as after a restart, would set aside more for it than it ever uses.
  */
-function gaveBack(state: MemoryState, pod: Pod, container: Container): boolean {
+function hasReleasedToLater(state: MemoryState, pod: Pod, container: Container): boolean {
   const { uid } = pod.metadata;
   const init = initContainersOf(pod);
   const place = init.findIndex(({ name }) => name === container.name);
@@ -269,7 +271,7 @@ function asHints(choices: readonly Choice[], asked: Amounts): TopologyHints {
 }
 
 /** For one that has its share. Where that is not what is asked for any more nothing can be said. */
-function again(blocks: readonly MemoryBlock[], asked: Amounts): TopologyHints | undefined {
+function existingHints(blocks: readonly MemoryBlock[], asked: Amounts): TopologyHints | undefined {
   const isAsked = blocks.length === asked.size && blocks.every(({ type, size }) => asked.get(type) === size);
   if (!isAsked) return undefined;
   return new Map(

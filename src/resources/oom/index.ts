@@ -5,5 +5,5 @@ export {
   OomWatcher,
   type OomWatcherDeps,
   type PodOom,
-  type PositionNote,
+  type PositionFile,
 } from './oom-watcher.ts';

@@ -9,7 +9,7 @@ export interface LogPosition {
 }
 
 /** Where the position outlives the process. */
-export interface PositionNote {
+export interface PositionFile {
   /** Undefined when there is none, or none that can be read. */
   read(): Promise<LogPosition | undefined>;
   write(position: LogPosition): Promise<void>;
@@ -25,7 +25,7 @@ export interface PodOom {
 
 export interface OomWatcherDeps {
   readonly log: KernelLog;
-  readonly note: PositionNote;
+  readonly note: PositionFile;
   /** Which run of the machine this is. */
   readonly readBoot: () => Promise<string>;
   readonly clock: Clock;
@@ -49,7 +49,7 @@ const mostContainers = 1_000;
 export class OomWatcher {
   readonly #deps: OomWatcherDeps;
   readonly #parser = new OomParser();
-  readonly #toldMs = new LruMap<string, number>({ capacity: mostContainers });
+  readonly #lastReportedMs = new LruMap<string, number>({ capacity: mostContainers });
 
   constructor(deps: OomWatcherDeps) {
     this.#deps = deps;
@@ -84,8 +84,8 @@ export class OomWatcher {
       const news = records.filter((record) => record.sequence > sequence);
       sequence = news.at(-1)?.sequence ?? sequence;
       const kills = past ? [] : this.#killsIn(news);
-      for (const kill of kills) this.#tell(kill);
-      if (kills.length > 0 || (past && !more)) await this.#keep({ boot, sequence });
+      for (const kill of kills) this.#report(kill);
+      if (kills.length > 0 || (past && !more)) await this.#savePosition({ boot, sequence });
       past &&= more;
       await clock.sleep(more ? 0 : lookMs, signal).catch(() => {});
     }
@@ -97,7 +97,7 @@ export class OomWatcher {
     );
   }
 
-  #tell(kill: OomKill): void {
+  #report(kill: OomKill): void {
     if (kill.cgroup === '/') this.#deps.systemOom(kill);
     const found = containerAt(kill.victimCgroup);
     if (found === undefined || !this.#isNews(found.id)) return;
@@ -107,13 +107,13 @@ export class OomWatcher {
 
   #isNews(containerId: string): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
-    const beforeMs = this.#toldMs.get(containerId);
+    const beforeMs = this.#lastReportedMs.get(containerId);
     if (beforeMs !== undefined && nowMs - beforeMs < quietMs) return false;
-    this.#toldMs.set(containerId, nowMs);
+    this.#lastReportedMs.set(containerId, nowMs);
     return true;
   }
 
-  async #keep(position: LogPosition): Promise<void> {
+  async #savePosition(position: LogPosition): Promise<void> {
     const { note, logger } = this.#deps;
     await note.write(position).catch((error: unknown) => {
       logger.error('Cannot note how far the log of the kernel was read: news may be told again', error);

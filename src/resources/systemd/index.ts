@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/index.ts';
 import { DbusConnection } from '../../protocols/dbus/index.ts';
-import type { SliceKeeper } from '../cgroups/cgroup-manager.ts';
+import type { SliceManager } from '../cgroups/cgroup-manager.ts';
 import { isJobRemoved, SystemdSlices } from './systemd-slices.ts';
 
 /** The machine's own systemd, by way of the message bus at the socket. Nothing is opened before it is needed. */
@@ -10,7 +10,7 @@ export function systemdSlices({
 }: {
   readonly clock: Clock;
   readonly busPath: string;
-}): SliceKeeper {
+}): SliceManager {
   const uid = process.getuid?.() ?? 0;
   return new SystemdSlices({
     clock,

@@ -14,7 +14,7 @@ import type {
   DbusValue,
   DbusVariant,
 } from '../../protocols/dbus/index.ts';
-import { type Slice, type SliceKeeper, withoutSystemd } from '../cgroups/cgroup-manager.ts';
+import { type Slice, type SliceManager, withoutSystemd } from '../cgroups/cgroup-manager.ts';
 import type { CgroupValues } from '../cgroups/cgroup-values.ts';
 import { startProperties, valueProperties } from './unit-properties.ts';
 
@@ -55,7 +55,7 @@ interface Session {
 type Work = (systemd: Systemd, signal: AbortSignal) => Promise<void>;
 
 /** Slices by way of D-Bus. One connection, opened by the first call and again by the first after it was lost. */
-export class SystemdSlices implements SliceKeeper {
+export class SystemdSlices implements SliceManager {
   readonly #options: SystemdSlicesOptions;
   #session: Session | undefined;
 

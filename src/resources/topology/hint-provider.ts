@@ -29,7 +29,7 @@ export interface AllocationTerms {
  */
 export interface HintProvider {
   /** Whether the pod asks for any of it; each may, unless given. */
-  isAskedBy?(pod: Pod): boolean;
+  isRequestedBy?(pod: Pod): boolean;
   /** Waits for what is expected to come, as long as that is worth while. */
   ready?(pod: Pod, signal: AbortSignal): Promise<void>;
   /** Quick, without effect. A container that has its share already gets just the hint that it fits. */

@@ -1,9 +1,9 @@
 import { KubelingError } from '../../lib/index.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
-import type { FactFiles } from '../machine/machine-facts.ts';
+import type { MachineFiles } from '../machine/machine-facts.ts';
 
 /** Where a processor is. Ids of cores are unique on the machine: that of their first processor. */
-export interface CpuPlace {
+export interface CpuLocation {
   readonly numaNode: number;
   readonly socket: number;
   readonly core: number;
@@ -24,14 +24,14 @@ export interface MachineTopology {
   /** Ascending. */
   readonly numaNodes: readonly NumaNode[];
   /** The processors that are online, ascending. */
-  readonly cpus: ReadonlyMap<number, CpuPlace>;
+  readonly cpus: ReadonlyMap<number, CpuLocation>;
 }
 
 const nodesDir = '/sys/devices/system/node';
 const cpusDir = '/sys/devices/system/cpu';
 
 /** As the kernel tells. Throws MACHINE_TOPOLOGY when it does not tell of any processor. */
-export async function readMachineTopology(files: FactFiles): Promise<MachineTopology> {
+export async function readMachineTopology(files: MachineFiles): Promise<MachineTopology> {
   const reader = new TopologyReader(files);
   const ids = numbered(await reader.list(nodesDir), 'node');
   const nodes = ids.length > 0 ? await reader.numaNodes(ids) : await reader.socketsAsNodes();
@@ -45,7 +45,7 @@ export async function readMachineTopology(files: FactFiles): Promise<MachineTopo
 
 interface ReadNode {
   readonly node: NumaNode;
-  readonly cpus: readonly (readonly [number, CpuPlace])[];
+  readonly cpus: readonly (readonly [number, CpuLocation])[];
 }
 
 interface Thread {
@@ -56,10 +56,10 @@ interface Thread {
 }
 
 class TopologyReader {
-  readonly #files: FactFiles;
+  readonly #files: MachineFiles;
   #online: Promise<ReadonlySet<number> | undefined> | undefined;
 
-  constructor(files: FactFiles) {
+  constructor(files: MachineFiles) {
     this.#files = files;
   }
 

@@ -37,7 +37,7 @@ const affinityError: Refusal = {
 /** Gives pods what has its place on the machine, all of it from the same NUMA nodes where the policy asks for that. */
 export class TopologyManager {
   readonly #deps: TopologyManagerDeps;
-  readonly #turns = new KeyedMutex<'allocation'>();
+  readonly #lock = new KeyedMutex<'allocation'>();
 
   constructor(deps: TopologyManagerDeps) {
     this.#deps = deps;
@@ -49,7 +49,7 @@ export class TopologyManager {
    */
   async admit(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
     for (const provider of this.#deps.providers()) await provider.ready?.(pod, signal);
-    using _turn = await this.#turns.acquire('allocation', signal);
+    using _turn = await this.#lock.acquire('allocation', signal);
     const { clock, observer } = this.#deps;
     const before = clock.monotonicMs();
     const refusal = await this.#admit(pod, signal);
@@ -63,7 +63,7 @@ export class TopologyManager {
     const { alignment } = this.#deps;
     const containers = [...initContainersOf(pod), ...pod.spec.containers];
     if (alignment === undefined) return await this.#allocateAll(pod, containers, () => unaligned, signal);
-    if (alignment.scope === 'pod') return await this.#admitWhole(pod, containers, alignment, signal);
+    if (alignment.scope === 'pod') return await this.#admitPodScope(pod, containers, alignment, signal);
     return await this.#allocateAll(
       pod,
       containers,
@@ -72,7 +72,7 @@ export class TopologyManager {
     );
   }
 
-  async #admitWhole(
+  async #admitPodScope(
     pod: Pod,
     containers: readonly Container[],
     alignment: Alignment,

@@ -28,7 +28,7 @@ export interface CgroupUsage {
   readonly pressure?: CgroupPressure | undefined;
 }
 
-export interface UsageWish {
+export interface UsageScope {
   /** Whether the machine has any: without, nobody uses some. */
   readonly swap: 'some' | 'none';
   readonly pressure: 'wanted' | 'unwanted';
@@ -48,9 +48,9 @@ export interface CgroupFiles {
 
 /** Limits from here on are none: the kernel rounds "no limit" to whole pages of 64 bits. */
 const noLimit = 2 ** 62;
-const everything: UsageWish = { swap: 'some', pressure: 'unwanted' };
+const everything: UsageScope = { swap: 'some', pressure: 'unwanted' };
 
-export function readCgroupUsage(files: CgroupFiles, wish: UsageWish = everything): CgroupUsage {
+export function readCgroupUsage(files: CgroupFiles, wish: UsageScope = everything): CgroupUsage {
   return files.version === 2 ? unifiedUsage(files.memory, wish) : splitUsage(files.memory, files.cpu, wish);
 }
 
@@ -63,7 +63,7 @@ const unified = {
   majorFaults: field('pgmajfault'),
 };
 
-function unifiedUsage(files: CgroupFileReader, wish: UsageWish): CgroupUsage {
+function unifiedUsage(files: CgroupFileReader, wish: UsageScope): CgroupUsage {
   const cpu = files.read('cpu.stat');
   const stat = files.read('memory.stat') ?? '';
   const microseconds = cpu === undefined ? undefined : unified.usage(cpu);
@@ -107,7 +107,7 @@ const split = {
   swap: field('total_swap'),
 };
 
-function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, wish: UsageWish): CgroupUsage {
+function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, wish: UsageScope): CgroupUsage {
   const stat = files.read('memory.stat') ?? '';
   const limit = numberIn(files.read('memory.limit_in_bytes'));
   const memory = memoryOf(numberIn(files.read('memory.usage_in_bytes')), limit, {
@@ -158,7 +158,7 @@ function memoryOf(
 }
 
 /** How long tasks have waited for something, in microseconds, and in what share of the last while. */
-export interface PressureFigures {
+export interface PressureStats {
   readonly total: number;
   readonly avg10: number;
   readonly avg60: number;
@@ -167,11 +167,11 @@ export interface PressureFigures {
 
 /** Of some tasks, and of all of them at once. */
 export interface Pressure {
-  readonly some: PressureFigures;
-  readonly full: PressureFigures;
+  readonly some: PressureStats;
+  readonly full: PressureStats;
 }
 
-const none: PressureFigures = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
+const none: PressureStats = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
 
 /** From the text of a `.pressure` file or one below /proc/pressure; undefined when it says nothing. */
 export function pressureIn(text: string | undefined): Pressure | undefined {
@@ -184,7 +184,7 @@ const figures = 'avg10=(\\S+) avg60=(\\S+) avg300=(\\S+) total=(\\d+)';
 const someLine = new RegExp(`^some ${figures}`, 'm');
 const fullLine = new RegExp(`^full ${figures}`, 'm');
 
-function figuresIn(text: string, kind: RegExp): PressureFigures | undefined {
+function figuresIn(text: string, kind: RegExp): PressureStats | undefined {
   const line = kind.exec(text);
   if (line === null) return undefined;
   const [, avg10, avg60, avg300, total] = line.map(Number);

@@ -6,10 +6,10 @@ export {
   type CgroupUsage,
   type MemoryUsage,
   type Pressure,
-  type PressureFigures,
+  type PressureStats,
   pressureIn,
   readCgroupUsage,
-  type UsageWish,
+  type UsageScope,
 } from './cgroup-usage.ts';
 export {
   defaultInterface,

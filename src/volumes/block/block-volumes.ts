@@ -1,17 +1,17 @@
 import { posix } from 'node:path';
 import { type Clock, KeyedMutex } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import { unmountPatiently } from '../files/remove-volumes.ts';
+import { unmountWithRetries } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { at } from '../manager/mount-attempts.ts';
+import { atStage } from '../manager/mount-attempts.ts';
 import { localPlugin, type StorageObserver, timed } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
 import {
   checkedName,
+  type DirectoryChain,
   endOf,
-  firstThatIsNoDirectory,
-  PodPlaces,
-  type Way,
+  firstNonDirectory,
+  PodVolumePaths,
 } from '../projected/payload-paths.ts';
 
 export interface BlockVolumesDeps {
@@ -78,15 +78,15 @@ export class BlockVolumes {
     const { uid } = pod.metadata;
     const { plugin, name, path } = volume;
     using _held = await this.#lock.acquire(uid, signal);
-    const device = await at('MapVolume.SetUpDevice failed', name, this.#find(path));
+    const device = await atStage('MapVolume.SetUpDevice failed', name, this.#find(path));
     const [global, ofPod] = [this.#global(plugin, name), this.#ofPod(uid, plugin)];
     const [shown, link] = [posix.join(global, uid), this.placeOf(uid, plugin, name)];
     const state = (await files.readLink(link)) === device ? 'there' : 'new';
     if (state === 'there' && (await this.#isMapped(uid, device, shown))) return { state, global, ofPod };
     const stage = 'MapVolume.MapBlockVolume failed';
-    await at(stage, name, devices.bind(device, shown, signal));
-    await at(stage, name, this.#link(uid, ofPod, link, device));
-    await at(stage, name, devices.pin(shown, signal));
+    await atStage(stage, name, devices.bind(device, shown, signal));
+    await atStage(stage, name, this.#link(uid, ofPod, link, device));
+    await atStage(stage, name, devices.pin(shown, signal));
     this.#mapped.set(uid, (this.#mapped.get(uid) ?? new Map()).set(shown, device));
     return { state, global, ofPod };
   }
@@ -128,7 +128,7 @@ export class BlockVolumes {
   async #unmap(shown: string, signal: AbortSignal): Promise<void> {
     const { devices, clock } = this.#deps;
     await devices.unpin(shown, signal);
-    await unmountPatiently(clock, shown, () => devices.unbind(shown, signal), signal);
+    await unmountWithRetries(clock, shown, () => devices.unbind(shown, signal), signal);
   }
 
   async #clean(plugin: BlockPlugin, global: string): Promise<void> {
@@ -150,7 +150,7 @@ export class BlockVolumes {
 
   async #link(uid: PodUid, ofPod: string, link: string, device: string): Promise<void> {
     const { files } = this.#deps;
-    const foreign = await firstThatIsNoDirectory(files, [...this.#waysOf(uid), ofPod]);
+    const foreign = await firstNonDirectory(files, [...this.#waysOf(uid), ofPod]);
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     if ((await files.readLink(link)) === device) return;
     await files.makeDirectory(ofPod, directoryMode);
@@ -159,17 +159,17 @@ export class BlockVolumes {
     await files.link(device, link);
   }
 
-  #waysOf(uid: PodUid): Way {
-    const { pod } = new PodPlaces(this.#deps.podsDir, uid);
+  #waysOf(uid: PodUid): DirectoryChain {
+    const { pod } = new PodVolumePaths(this.#deps.podsDir, uid);
     return [pod, posix.join(pod, 'volumeDevices')];
   }
 
-  #waysTo(uid: PodUid, plugin: BlockPlugin): Way {
+  #waysTo(uid: PodUid, plugin: BlockPlugin): DirectoryChain {
     return [...this.#waysOf(uid), this.#ofPod(uid, plugin)];
   }
 
   #ofPod(uid: PodUid, plugin: BlockPlugin): string {
-    const { pod } = new PodPlaces(this.#deps.podsDir, uid);
+    const { pod } = new PodVolumePaths(this.#deps.podsDir, uid);
     return posix.join(pod, 'volumeDevices', `kubernetes.io~${plugin}`);
   }
 

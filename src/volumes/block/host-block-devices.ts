@@ -13,8 +13,8 @@ import {
   runCommand,
   umountArguments,
 } from '../../lib/index.ts';
-import { blocked } from '../files/remove-volumes.ts';
-import { failureOf } from '../manager/mount-options.ts';
+import { removalBlocked } from '../files/remove-volumes.ts';
+import { commandFailure } from '../manager/mount-options.ts';
 import { unusable } from '../projected/payload.ts';
 import type { BlockDevices } from './block-volumes.ts';
 
@@ -61,19 +61,20 @@ export class HostBlockDevices implements BlockDevices {
     await handle?.close();
     const source = absoluteArgument('mount', device);
     const args = mountArguments({ options: ['bind'], source, target: file });
-    const said = failureOf(await this.#run('mount', args, signal));
+    const said = commandFailure(await this.#run('mount', args, signal));
     if (said !== undefined) throw unusable(`mount failed: ${said}`);
   }
 
   async unbind(file: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     if (await isMounted(file)) {
-      const said = failureOf(await this.#run('umount', umountArguments([], file), signal));
+      const said = commandFailure(await this.#run('umount', umountArguments([], file), signal));
       if (said?.includes('busy') === true) return 'busy';
-      if (said !== undefined && !said.includes('not mounted')) throw blocked([`unmount failed: ${said}`]);
+      if (said !== undefined && !said.includes('not mounted'))
+        throw removalBlocked([`unmount failed: ${said}`]);
     }
     const facts = await lstat(file).catch(unlessMissing);
     if (facts === undefined) return 'done';
-    if (!facts.isFile() || facts.size > 0) throw blocked([`${file} was not put there by this node`]);
+    if (!facts.isFile() || facts.size > 0) throw removalBlocked([`${file} was not put there by this node`]);
     await unlink(file);
     return 'done';
   }
@@ -81,14 +82,14 @@ export class HostBlockDevices implements BlockDevices {
   async pin(file: string, signal: AbortSignal): Promise<void> {
     if ((await pinsOf(file)).length > 0) return;
     const args = ['-f', '--', absoluteArgument('losetup', file)];
-    const said = failureOf(await this.#run('losetup', args, signal));
+    const said = commandFailure(await this.#run('losetup', args, signal));
     if (said !== undefined) throw unusable(`losetup -f ${file} failed: ${said}`);
   }
 
   async unpin(file: string, signal: AbortSignal): Promise<void> {
     for (const loop of await pinsOf(file)) {
-      const said = failureOf(await this.#run('losetup', ['-d', loop], signal));
-      if (said !== undefined) throw blocked([`losetup -d ${loop} failed: ${said}`]);
+      const said = commandFailure(await this.#run('losetup', ['-d', loop], signal));
+      if (said !== undefined) throw removalBlocked([`losetup -d ${loop} failed: ${said}`]);
     }
   }
 

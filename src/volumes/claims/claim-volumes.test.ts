@@ -9,7 +9,7 @@ import { KubelingError } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { LocalVolumes } from '../local/local-volumes.ts';
 import type { BoundVolume } from './bound-volume.ts';
-import { type BoundNotes, ClaimVolumes, type ClaimVolumesDeps } from './claim-volumes.ts';
+import { type BoundVolumeRecords, ClaimVolumes, type ClaimVolumesDeps } from './claim-volumes.ts';
 
 const { signal } = new AbortController();
 const otherUid = podUid('other');
@@ -17,7 +17,7 @@ const placeOf = (uid: PodUid) => `/pods/${uid}/volumes/kubernetes.io~local-volum
 const place = placeOf(worldUid);
 
 /** The notes of a kubelet, which outlive it. */
-class Notes implements BoundNotes {
+class Notes implements BoundVolumeRecords {
   readonly kept = new Map<PodUid, Readonly<Record<string, BoundVolume>>>();
 
   of(uid: PodUid) {

@@ -8,10 +8,10 @@ import { csiPlugin } from '../csi/csi-paths.ts';
 import type { CsiVolumes } from '../csi/csi-volumes.ts';
 import { type HostPathFiles, prepareHostPath } from '../hostpath/host-path.ts';
 import { isMismatch } from '../local/format-and-mount.ts';
-import { localGrowth, localKey } from '../local/local-disks.ts';
+import { localExpansion, localKey } from '../local/local-disks.ts';
 import type { GroupConflict, LocalVolumes } from '../local/local-volumes.ts';
-import { at, failedAt } from '../manager/mount-attempts.ts';
-import { inTurns } from '../manager/volume-operations.ts';
+import { atStage, stageError } from '../manager/mount-attempts.ts';
+import { mapConcurrently } from '../manager/volume-operations.ts';
 import { usedVolumes } from '../manager/volume-paths.ts';
 import type { NfsVolumes } from '../nfs/nfs-volumes.ts';
 import { unusable } from '../projected/payload.ts';
@@ -32,7 +32,7 @@ import {
 import type { Expansions } from './expansions.ts';
 
 /** Which volumes pods were given, by the names the pods have for them; a later kubelet finds the same. */
-export interface BoundNotes {
+export interface BoundVolumeRecords {
   of(uid: PodUid): Readonly<Record<string, BoundVolume>>;
   /** Those of all other pods; of all unless a pod is named. */
   others(uid: PodUid | undefined): readonly BoundVolume[];
@@ -47,7 +47,7 @@ export interface ClaimVolumesDeps {
   /** Undefined on a machine that gives no access to the files of volumes. */
   readonly local: LocalVolumes | undefined;
   /** Undefined on a machine without drivers. */
-  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'keepUp'> | undefined;
+  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'maintain'> | undefined;
   /** Undefined on a machine that gives no access to its devices. */
   readonly block?: Pick<BlockVolumes, 'placeOf' | 'map' | 'remove'> | undefined;
   readonly csiBlock?: Pick<CsiBlock, 'setUp' | 'remove'> | undefined;
@@ -58,14 +58,14 @@ export interface ClaimVolumesDeps {
   readonly hostFiles: HostPathFiles;
   /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
   readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
-  readonly notes: BoundNotes;
+  readonly notes: BoundVolumeRecords;
   readonly clock: Clock;
   readonly journal: Pick<PodJournal, 'event'>;
   /** Tells something of a PersistentVolume itself; nobody is told unless given. */
-  readonly volumeEvent?: VolumeEventTeller | undefined;
+  readonly volumeEvent?: ReportVolumeEvent | undefined;
 }
 
-export type VolumeEventTeller = (
+export type ReportVolumeEvent = (
   volume: { readonly name: string; readonly uid?: string | undefined },
   event: { readonly type: 'Warning'; readonly reason: string; readonly message: string },
 ) => void;
@@ -76,9 +76,9 @@ const soonMs = 1_000;
 export class ClaimVolumes {
   readonly #deps: ClaimVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
-  readonly #growing = new KeyedMutex<string>();
+  readonly #expansionLock = new KeyedMutex<string>();
   /** What this process has heard from the API itself. A claim keeps its volume for as long as a pod uses it. */
-  readonly #heard = new Map<PodUid, Set<string>>();
+  readonly #confirmed = new Map<PodUid, Set<string>>();
 
   constructor(deps: ClaimVolumesDeps) {
     this.#deps = deps;
@@ -88,7 +88,7 @@ export class ClaimVolumes {
   of(pod: Pod): ReadonlyMap<string, ClaimVolume> {
     const found = new Map<string, ClaimVolume>();
     for (const volume of pod.spec.volumes ?? []) {
-      const bound = this.#noted(pod, volume);
+      const bound = this.#recorded(pod, volume);
       if (bound === undefined) continue;
       const { source, readOnly, name } = bound;
       const plugin = source.kind === 'csi' ? { plugin: csiPlugin(source) } : {};
@@ -97,7 +97,7 @@ export class ClaimVolumes {
         found.set(volume.name, { kind: 'block', devicePath, readOnly, ...plugin });
         continue;
       }
-      const hostPath = this.#placeOf(pod.metadata.uid, name, source);
+      const hostPath = this.#pathOf(pod.metadata.uid, name, source);
       const relabel =
         source.kind !== 'hostPath' &&
         source.kind !== 'nfs' &&
@@ -124,19 +124,19 @@ export class ClaimVolumes {
     signal: AbortSignal,
     done: (volume: string) => void = () => {},
   ): Promise<readonly ClaimProblem[]> {
-    return await this.#makeAll(pod, claimed(pod), signal, done);
+    return await this.#setUpAll(pod, claimed(pod), signal, done);
   }
 
   /** Finds out about the volumes of a pod that runs, which an earlier kubelet may have mounted without a note. */
   async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
-    const unknown = claimed(pod).filter((volume) => this.#noted(pod, volume) === undefined);
-    await this.#makeAll(pod, unknown, signal);
+    const unknown = claimed(pod).filter((volume) => this.#recorded(pod, volume) === undefined);
+    await this.#setUpAll(pod, unknown, signal);
     for (const volume of claimed(pod)) {
-      const noted = this.#noted(pod, volume);
+      const noted = this.#recorded(pod, volume);
       const bound = noted && asShared(pod, noted);
-      if (bound?.source.kind === 'csi') this.#deps.csi?.keepUp(pod, csiVolume(bound, bound.source));
+      if (bound?.source.kind === 'csi') this.#deps.csi?.maintain(pod, csiVolume(bound, bound.source));
       else if (bound !== undefined)
-        await this.#grow(pod, bound, 'online', signal).catch(unlessAborted(signal));
+        await this.#expand(pod, bound, 'online', signal).catch(unlessAborted(signal));
     }
   }
 
@@ -150,12 +150,12 @@ export class ClaimVolumes {
     await this.#deps.block?.remove(uid, signal);
     await this.#deps.csiBlock?.remove(uid, signal);
     await this.#deps.local?.remove(uid, signal);
-    this.#heard.delete(uid);
-    this.#forgetGrowth(uid);
+    this.#confirmed.delete(uid);
+    this.#forgetExpansions(uid);
     await this.#deps.notes.forget(uid);
   }
 
-  async #makeAll(
+  async #setUpAll(
     pod: Pod,
     volumes: readonly Volume[],
     signal: AbortSignal,
@@ -163,7 +163,7 @@ export class ClaimVolumes {
   ): Promise<readonly ClaimProblem[]> {
     if (volumes.length === 0) return [];
     using _held = await this.#lock.acquire(pod.metadata.uid, signal);
-    const problems = await inTurns(volumes, async (volume) => {
+    const problems = await mapConcurrently(volumes, async (volume) => {
       const problem = await this.#try(pod, volume, signal);
       if (problem === undefined) done(volume.name);
       return problem;
@@ -173,7 +173,7 @@ export class ClaimVolumes {
 
   async #try(pod: Pod, volume: Volume, signal: AbortSignal): Promise<ClaimProblem | undefined> {
     try {
-      const bound = await this.#find(pod, volume, signal);
+      const bound = await this.#resolve(pod, volume, signal);
       await this.#setUp(pod, volume, bound, signal);
       return undefined;
     } catch (error) {
@@ -182,14 +182,14 @@ export class ClaimVolumes {
     }
   }
 
-  async #find(pod: Pod, volume: Volume, signal: AbortSignal): Promise<BoundVolume> {
-    const noted = this.#noted(pod, volume);
-    if (noted !== undefined && this.#heard.get(pod.metadata.uid)?.has(volume.name) === true) return noted;
+  async #resolve(pod: Pod, volume: Volume, signal: AbortSignal): Promise<BoundVolume> {
+    const noted = this.#recorded(pod, volume);
+    if (noted !== undefined && this.#confirmed.get(pod.metadata.uid)?.has(volume.name) === true) return noted;
     const claim = claimNameOf(pod, volume) ?? '';
     try {
-      const found = await this.#ask(pod, claim, signal);
+      const found = await this.#boundClaim(pod, claim, signal);
       checkUse(pod, volume, found);
-      return this.#judge(volume, found);
+      return this.#check(volume, found);
     } catch (error) {
       // What it was is better than nothing; what the API says of it now is better than that.
       if (noted !== undefined && isKind(error, 'Unavailable')) return noted;
@@ -197,7 +197,7 @@ export class ClaimVolumes {
     }
   }
 
-  async #ask(pod: Pod, claim: string, signal: AbortSignal): Promise<BoundClaim> {
+  async #boundClaim(pod: Pod, claim: string, signal: AbortSignal): Promise<BoundClaim> {
     const { namespace, uid } = pod.metadata;
     const { claims } = this.#deps;
     const failed = `error processing PVC ${namespace}/${claim}`;
@@ -210,23 +210,23 @@ export class ClaimVolumes {
   }
 
   /** In the order of the reference, so that of several things that are wrong the same one is told. */
-  #judge(volume: Volume, found: BoundClaim): BoundVolume {
+  #check(volume: Volume, found: BoundClaim): BoundVolume {
     this.#checkNode(found.volume);
     const name = found.volume.metadata?.name ?? '';
     const source = sourceOf(found.volume);
     const kind = kindOfVolume(found.volume);
     if (isBlock(found.volume) && (source === undefined || this.#pluginOf(source) === undefined)) {
       const why = `volumes of the mode Block and the kind ${kind} are not supported by this node`;
-      throw failedAt('MapVolume.NewBlockVolumeMapper initialization failed', name, why);
+      throw stageError('MapVolume.NewBlockVolumeMapper initialization failed', name, why);
     }
     if (source === undefined || !this.#canMount(source)) {
       const why = `volumes of the kind ${kind} are not supported by this node yet`;
-      throw failedAt('MountVolume.NewMounter initialization failed', name, why);
+      throw stageError('MountVolume.NewMounter initialization failed', name, why);
     }
     const bound = boundVolume(volume, found, source);
     if (source.kind === 'hostPath' && bound.mountOptions.length > 0) {
       const why = 'mount options are not supported for this volume type';
-      throw failedAt('MountVolume.MountOptionSupport check failed', name, why);
+      throw stageError('MountVolume.MountOptionSupport check failed', name, why);
     }
     return bound;
   }
@@ -242,9 +242,9 @@ export class ClaimVolumes {
     const doing = spec?.volumeMode === 'Block' ? 'MapVolume' : 'MountVolume';
     const stage = `${doing}.NodeAffinity check failed`;
     const { name = '' } = metadata ?? {};
-    if (verdict === 'others') throw failedAt(stage, name, 'no matching NodeSelectorTerms');
+    if (verdict === 'others') throw stageError(stage, name, 'no matching NodeSelectorTerms');
     const retryAtMs = this.#deps.clock.monotonicMs() + soonMs;
-    throw failedAt(stage, name, 'the labels of this node are not known yet', retryAtMs);
+    throw stageError(stage, name, 'the labels of this node are not known yet', retryAtMs);
   }
 
   /** Noted before: from then on no other pod can have a volume that is for one alone. */
@@ -255,7 +255,7 @@ export class ClaimVolumes {
     if (bound.use === 'one-pod' && others.some(({ name }) => name === bound.name)) {
       const why = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod';
       const stage = bound.mode === 'block' ? 'MapVolume.SetUpDevice failed' : 'MountVolume.SetUp failed';
-      throw failedAt(stage, bound.name, why);
+      throw stageError(stage, bound.name, why);
     }
     const before = notes.of(uid)[volume.name];
     const noting = notes.note(pod, { ...notes.of(uid), [volume.name]: bound });
@@ -264,9 +264,9 @@ export class ClaimVolumes {
       await this.#mount(pod, shared, others, signal);
       const step = bound.mode === 'block' ? 'MapVolume.MarkVolumeAsMounted' : 'MountVolume.Setup';
       const stage = `${step} failed while expanding volume`;
-      if (this.#heard.get(uid)?.has(volume.name) !== true)
-        await at(stage, bound.name, this.#grow(pod, shared, 'atMount', signal));
-      this.#heard.set(uid, (this.#heard.get(uid) ?? new Set()).add(volume.name));
+      if (this.#confirmed.get(uid)?.has(volume.name) !== true)
+        await atStage(stage, bound.name, this.#expand(pod, shared, 'atMount', signal));
+      this.#confirmed.set(uid, (this.#confirmed.get(uid) ?? new Set()).add(volume.name));
     } catch (error) {
       const { [volume.name]: _failed, ...left } = notes.of(uid);
       if (before === undefined) await notes.note(pod, left);
@@ -287,7 +287,7 @@ export class ClaimVolumes {
       return;
     }
     if (source.kind === 'hostPath') {
-      await at('MountVolume.SetUp failed', bound.name, prepareHostPath(this.#deps.hostFiles, source));
+      await atStage('MountVolume.SetUp failed', bound.name, prepareHostPath(this.#deps.hostFiles, source));
       return;
     }
     if (source.kind === 'csi') {
@@ -297,21 +297,21 @@ export class ClaimVolumes {
     const { local, nfs } = this.#deps;
     if (source.kind === 'nfs') {
       const volume = { ...bound, server: source.server, path: source.path };
-      await at('MountVolume.SetUp failed', bound.name, nfs?.setUp(pod, volume, signal));
+      await atStage('MountVolume.SetUp failed', bound.name, nfs?.setUp(pod, volume, signal));
       return;
     }
     if (local === undefined) return;
     const volume = { ...bound, path: source.path, fsType: source.fsType };
-    await at('MountVolume.NewMounter initialization failed', bound.name, local.find(volume));
+    await atStage('MountVolume.NewMounter initialization failed', bound.name, local.find(volume));
     const isShared = others.some(
       (other) => other.source.kind === 'local' && other.source.path === source.path,
     );
     const setUp = local.setUp(pod, volume, isShared ? 'shared' : 'first', signal).catch((error: unknown) => {
-      if (isMismatch(error)) this.#tellMismatch(bound, error);
+      if (isMismatch(error)) this.#reportMismatch(bound, error);
       throw error;
     });
-    const conflict = await at('MountVolume.SetUp failed', bound.name, setUp);
-    if (conflict !== undefined) this.#tellConflict(pod, bound.name, conflict);
+    const conflict = await atStage('MountVolume.SetUp failed', bound.name, setUp);
+    if (conflict !== undefined) this.#reportConflict(pod, bound.name, conflict);
   }
 
   async #map(
@@ -326,29 +326,34 @@ export class ClaimVolumes {
     if (plugin === undefined || block === undefined) return;
     const show = async (path: string) => {
       const mapped = await block.map(pod, { plugin, name, path }, signal);
-      if (mapped.state === 'new') this.#tellMapped(pod, name, mapped);
+      if (mapped.state === 'new') this.#reportMapped(pod, name, mapped);
     };
     if (source.kind === 'csi') await csiBlock?.setUp(pod, csiVolume(bound, source), show, signal);
     else if (source.kind === 'local') await show(source.path);
   }
 
   /** What drivers have, they expand. Two pods that have it do so one after the other: the second finds it done. */
-  async #grow(pod: Pod, bound: BoundVolume, when: 'atMount' | 'online', signal: AbortSignal): Promise<void> {
+  async #expand(
+    pod: Pod,
+    bound: BoundVolume,
+    when: 'atMount' | 'online',
+    signal: AbortSignal,
+  ): Promise<void> {
     const { expansions, local } = this.#deps;
     if (bound.source.kind !== 'local' || expansions === undefined) return;
-    const growing = localGrowth(local, bound, bound.source);
-    await this.#growing.run(growing.key, () => expansions[when](pod, growing, signal), signal);
+    const growing = localExpansion(local, bound, bound.source);
+    await this.#expansionLock.run(growing.key, () => expansions[when](pod, growing, signal), signal);
   }
 
   /** Whoever has them next may try again what was given up. */
-  #forgetGrowth(uid: PodUid): void {
+  #forgetExpansions(uid: PodUid): void {
     const { notes, expansions } = this.#deps;
     const kept = new Set(notes.others(uid).map(({ name }) => name));
     for (const { name, source } of Object.values(notes.of(uid)))
       if (source.kind === 'local' && !kept.has(name)) expansions?.forget(localKey(name));
   }
 
-  #tellMapped(pod: Pod, name: string, { global, ofPod }: MappedDevice): void {
+  #reportMapped(pod: Pod, name: string, { global, ofPod }: MappedDevice): void {
     for (const where of [`globalMapPath "${global}"`, `volumeMapPath "${ofPod}"`]) {
       const message = `MapVolume.MapPodDevice succeeded for volume "${name}" ${where}`;
       this.#deps.journal.event(pod, { type: 'Normal', reason: 'SuccessfulMountVolume', message });
@@ -367,20 +372,20 @@ export class ClaimVolumes {
     return plugin && this.#deps.block?.placeOf(uid, plugin, name);
   }
 
-  #tellMismatch(volume: Omit<BoundVolume, 'source'>, error: unknown): void {
+  #reportMismatch(volume: Omit<BoundVolume, 'source'>, error: unknown): void {
     const why = error instanceof KubelingError && error.cause !== undefined ? error.cause : error;
     const message = `MountVolume failed for volume "${volume.name}" : ${describeError(why)}`;
     const reason = 'FailedMountOnFilesystemMismatch';
     this.#deps.volumeEvent?.(volume, { type: 'Warning', reason, message });
   }
 
-  #tellConflict(pod: Pod, volume: string, { wanted, found }: GroupConflict): void {
+  #reportConflict(pod: Pod, volume: string, { wanted, found }: GroupConflict): void {
     const message = `The requested fsGroup is ${wanted}, but the volume ${volume} has GID ${found}. The volume may not be shareable.`;
     this.#deps.journal.event(pod, { type: 'Warning', reason: 'AlreadyMountedVolume', message });
   }
 
   /** Of the claim the pod names now: a note on another one is of an earlier pod of its UID. */
-  #noted(pod: Pod, volume: Volume): BoundVolume | undefined {
+  #recorded(pod: Pod, volume: Volume): BoundVolume | undefined {
     const claim = claimNameOf(pod, volume);
     const noted = claim === undefined ? undefined : this.#deps.notes.of(pod.metadata.uid)[volume.name];
     return noted?.claim === claim ? noted : undefined;
@@ -390,7 +395,7 @@ export class ClaimVolumes {
     return kind === 'csi' && this.#deps.csi?.contextOf(uid, name) !== undefined;
   }
 
-  #placeOf(uid: PodUid, name: string, source: VolumeSource): string {
+  #pathOf(uid: PodUid, name: string, source: VolumeSource): string {
     if (source.kind === 'hostPath') return source.path;
     return this.#deps[source.kind]?.placeOf(uid, name) ?? '';
   }

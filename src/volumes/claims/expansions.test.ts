@@ -35,7 +35,7 @@ function grown(more: object = pending): CsiWorld {
 }
 
 async function keptUp(world: CsiWorld, volumes: CsiVolumes, ms = 0): Promise<void> {
-  volumes.keepUp(pod, claimed);
+  volumes.maintain(pod, claimed);
   await world.runs(volumes, ms);
 }
 
@@ -77,7 +77,7 @@ describe('a volume that has grown', () => {
     world.troubles.set('expand', silence());
     const end = new AbortController();
     const running = volumes.run(end.signal).catch(() => {});
-    volumes.keepUp(pod, claimed);
+    volumes.maintain(pod, claimed);
     await world.clock.advance(600);
     const failed =
       'pod VolumeResizeFailed NodeExpandVolume.NodeExpandVolume failed for volume "pv" : rpc error: code = Unavailable desc = gone';
@@ -188,7 +188,7 @@ describe('a volume that has grown', () => {
     assert.deepEqual(request?.volumeCapability?.block, {});
     world.volume = volumeOf('3Gi');
     world.claim = claimOf('2Gi', pending);
-    volumes.keepUp(pod, device);
+    volumes.maintain(pod, device);
     await world.runs(volumes);
     assert.deepEqual(world.expansions[1]?.capacityRange?.requiredBytes, 3n * 2n ** 30n);
     assert.deepEqual(world.claim?.status?.capacity, { storage: '3Gi' });

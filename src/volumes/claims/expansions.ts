@@ -15,7 +15,7 @@ import {
 } from '../../lib/index.ts';
 import type { Pod, PodJournal } from '../../pods/index.ts';
 import { grpcCodeOf } from '../csi/csi-client.ts';
-import { failedAt } from '../manager/mount-attempts.ts';
+import { stageError } from '../manager/mount-attempts.ts';
 import { type StorageObserver, timed, type VolumePlugin } from '../manager/volume-metrics.ts';
 
 /** What the API says of claims, and is told. */
@@ -47,7 +47,7 @@ export interface ExpansionsDeps {
 }
 
 /** A volume that may have become larger elsewhere. */
-export interface GrowingVolume {
+export interface ExpandableVolume {
   /** Of the PersistentVolume. */
   readonly name: string;
   readonly claim: string;
@@ -65,7 +65,7 @@ const hopeless: ReadonlySet<string> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE
 
 interface Expansion {
   readonly pod: Pod;
-  readonly volume: GrowingVolume;
+  readonly volume: ExpandableVolume;
   readonly claim: PersistentVolumeClaim;
   readonly plan: Extract<ExpansionPlan, { readonly do: 'expand' }>;
 }
@@ -74,47 +74,47 @@ interface Expansion {
 export class Expansions {
   readonly #deps: ExpansionsDeps;
   /** How large each was when this node last knew. */
-  readonly #here = new Map<string, bigint>();
+  readonly #expanded = new Map<string, bigint>();
   /** Those that the driver does not expand for as long as they are in use as they are. */
-  readonly #givenUp = new Set<string>();
+  readonly #infeasible = new Set<string>();
 
   constructor(deps: ExpansionsDeps) {
     this.#deps = deps;
   }
 
   /** After the volume was mounted and before anything of the pod starts. Rejects with what the mount is to fail with. */
-  async atMount(pod: Pod, volume: GrowingVolume, signal: AbortSignal): Promise<void> {
+  async atMount(pod: Pod, volume: ExpandableVolume, signal: AbortSignal): Promise<void> {
     const found = await this.#plan(volume, pod, signal).catch((error: unknown) => {
       signal.throwIfAborted();
       // A pod can start with what there is; it is looked at again while it runs.
       if (isKind(error, 'Unavailable', 'DeadlineExceeded')) return undefined;
       throw error;
     });
-    if (found?.plan.do === 'refuse') this.#tellReadOnly(pod, volume, found.claim);
+    if (found?.plan.do === 'refuse') this.#reportReadOnly(pod, volume, found.claim);
     if (found?.plan.do === 'expand') await this.#expand({ ...found, plan: found.plan, pod, volume }, signal);
   }
 
   /** Under a pod that runs. */
-  async online(pod: Pod, volume: GrowingVolume, signal: AbortSignal): Promise<void> {
+  async online(pod: Pod, volume: ExpandableVolume, signal: AbortSignal): Promise<void> {
     const found = await this.#plan(volume, pod, signal);
     if (found?.plan.do !== 'expand') return;
     const stage = 'NodeExpandVolume.NodeExpandVolume failed';
     await this.#expand({ ...found, plan: found.plan, pod, volume }, signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      this.#tellFailed(pod, failedAt(stage, volume.name, describeError(error)));
+      this.#reportFailed(pod, stageError(stage, volume.name, describeError(error)));
       throw error;
     });
   }
 
   /** No pod has it any more: whoever comes next may try again. */
   forget(key: string): void {
-    this.#here.delete(key);
-    this.#givenUp.delete(key);
+    this.#expanded.delete(key);
+    this.#infeasible.delete(key);
   }
 
-  async #plan(volume: GrowingVolume, { metadata: { namespace } }: Pod, signal: AbortSignal) {
+  async #plan(volume: ExpandableVolume, { metadata: { namespace } }: Pod, signal: AbortSignal) {
     const { api } = this.#deps;
-    if (api === undefined || this.#givenUp.has(volume.key)) return undefined;
+    if (api === undefined || this.#infeasible.has(volume.key)) return undefined;
     const [claim, found] = await Promise.all([
       api.claim(namespace, volume.claim, signal),
       api.volume(volume.name, signal),
@@ -122,16 +122,16 @@ export class Expansions {
     if (claim === undefined || found === undefined || claim.spec?.volumeName !== volume.name)
       return undefined;
     const had = claimedBytes(claim);
-    if (had !== undefined && !this.#here.has(volume.key)) this.#here.set(volume.key, had);
+    if (had !== undefined && !this.#expanded.has(volume.key)) this.#expanded.set(volume.key, had);
     const access = volume.readOnly ? 'read-only' : 'writable';
-    return { claim, plan: planExpansion(claim, found, access, this.#here.get(volume.key)) };
+    return { claim, plan: planExpansion(claim, found, access, this.#expanded.get(volume.key)) };
   }
 
   /** Rejects for what is to be tried again. */
   async #expand(expansion: Expansion, signal: AbortSignal): Promise<void> {
     const { volume, pod, plan } = expansion;
     const { clock, observe } = this.#deps;
-    const claim = await this.#tellBegun(expansion, signal);
+    const claim = await this.#reportStarted(expansion, signal);
     try {
       const work = () => volume.expand(plan.bytes, signal);
       await timed({ clock, observe }, 'volume_fs_resize', [volume.plugin], work);
@@ -140,13 +140,13 @@ export class Expansions {
       await this.#judge({ ...expansion, claim }, error, signal);
       return;
     }
-    this.#here.set(volume.key, plan.bytes);
+    this.#expanded.set(volume.key, plan.bytes);
     if (plan.told !== 'nothing') await this.#change(claim, finished(claim.status, plan.size), signal);
     const message = `MountVolume.NodeExpandVolume succeeded for volume "${volume.name}" ${this.#deps.nodeName}`;
-    this.#tell(pod, claim, { type: 'Normal', reason: 'FileSystemResizeSuccessful', message });
+    this.#report(pod, claim, { type: 'Normal', reason: 'FileSystemResizeSuccessful', message });
   }
 
-  async #tellBegun({ claim, plan }: Expansion, signal: AbortSignal): Promise<PersistentVolumeClaim> {
+  async #reportStarted({ claim, plan }: Expansion, signal: AbortSignal): Promise<PersistentVolumeClaim> {
     if (plan.told !== 'steps' || stepOf(claim) === 'NodeResizeInProgress') return claim;
     return await this.#change(claim, begun(), signal);
   }
@@ -157,10 +157,10 @@ export class Expansions {
     const isHopeless = hopeless.has(code);
     if (!isHopeless && code !== 'FAILED_PRECONDITION') throw error;
     const why = describeError(error);
-    this.#tellFailed(pod, failedAt('NodeExpandVolume.NodeExpandVolume failed', volume.name, why));
+    this.#reportFailed(pod, stageError('NodeExpandVolume.NodeExpandVolume failed', volume.name, why));
     if (isHopeless && plan.told === 'steps')
       await this.#change(claim, infeasible(claim.status, why, apiTime(this.#deps.clock.now())), signal);
-    else this.#givenUp.add(volume.key);
+    else this.#infeasible.add(volume.key);
   }
 
   async #change(
@@ -171,16 +171,16 @@ export class Expansions {
     return (await this.#deps.api?.changeClaim(claim, change, signal)) ?? claim;
   }
 
-  #tellReadOnly(pod: Pod, { name }: GrowingVolume, claim: PersistentVolumeClaim): void {
+  #reportReadOnly(pod: Pod, { name }: ExpandableVolume, claim: PersistentVolumeClaim): void {
     const message = `MountVolume.NodeExpandVolume failed for volume "${name}" requested read-only file system`;
-    this.#tell(pod, claim, { type: 'Warning', reason: 'FileSystemResizeFailed', message });
+    this.#report(pod, claim, { type: 'Warning', reason: 'FileSystemResizeFailed', message });
   }
 
-  #tellFailed(pod: Pod, { message }: KubelingError): void {
+  #reportFailed(pod: Pod, { message }: KubelingError): void {
     this.#deps.journal.event(pod, { type: 'Warning', reason: 'VolumeResizeFailed', message });
   }
 
-  #tell(pod: Pod, claim: PersistentVolumeClaim, event: ClaimEvent): void {
+  #report(pod: Pod, claim: PersistentVolumeClaim, event: ClaimEvent): void {
     this.#deps.journal.event(pod, event);
     this.#deps.api?.claimEvent(claim, event);
   }

@@ -2,7 +2,7 @@ import type { CSIDriver, Secret, VolumeAttachment } from '../../kinds/index.ts';
 import { type Clock, KubelingError } from '../../lib/index.ts';
 import type { TokenSource } from '../../objects/index.ts';
 import type { ClaimApi } from '../claims/expansions.ts';
-import { failedAt } from '../manager/mount-attempts.ts';
+import { stageError } from '../manager/mount-attempts.ts';
 import { attachedName, attachmentName } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 
@@ -22,13 +22,13 @@ const stage = 'MountVolume.WaitForAttach failed';
  * What the attachment of the volume to this node has to say. Rejects while it is not attached, and says when to look
  * again: the cluster attaches it once the status of the node lists it as in use.
  */
-export async function attachmentOf(
+export async function publishContextOf(
   { nodeName, api, clock }: CsiAttachDeps,
   { name, driver, handle }: CsiVolume,
   spec: CSIDriver['spec'] | undefined,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>>> {
-  const waits = (why: string) => failedAt(stage, name, why, clock.monotonicMs() + lookEveryMs);
+  const waits = (why: string) => stageError(stage, name, why, clock.monotonicMs() + lookEveryMs);
   if (!(await api.isListed(attachedName(driver, handle), signal)))
     throw waits('Volume not attached according to node status');
   const attachment = attachmentName(handle, driver, nodeName);

@@ -1,7 +1,7 @@
 import { type Clock, describeError, KeyedBackoff, KubelingError, type Random } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 import { isPastLimit, isWaiting } from './csi-attach.ts';
-import { isAbsent } from './csi-client.ts';
+import { isDriverMissing } from './csi-client.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 export interface CsiAttemptsDeps {
@@ -44,20 +44,20 @@ export class CsiAttempts {
     work: () => Promise<T>,
     signal: AbortSignal,
   ): Promise<T> {
-    this.#refuseTooSoon(uid, name);
+    this.#rejectTooEarly(uid, name);
     try {
       const result = await work();
       this.#forget(keyOf(uid, name));
       return result;
     } catch (error) {
       signal.throwIfAborted();
-      const told = this.#noteFailure(uid, name, driver, error);
+      const told = this.#recordFailure(uid, name, driver, error);
       if (isPastLimit(told)) this.#limitReached(driver);
       throw told;
     }
   }
 
-  #refuseTooSoon(uid: PodUid, volume: string): void {
+  #rejectTooEarly(uid: PodUid, volume: string): void {
     const attempt = keyOf(uid, volume);
     const failed = this.#failed.get(attempt);
     if (failed !== undefined && this.#backoff.remainingMs(attempt, { nowMs: this.#clock.monotonicMs() }) > 0)
@@ -65,11 +65,11 @@ export class CsiAttempts {
   }
 
   /** The error with the time from which it is tried again. */
-  #noteFailure(uid: PodUid, volume: string, driver: string, error: unknown): unknown {
+  #recordFailure(uid: PodUid, volume: string, driver: string, error: unknown): unknown {
     if (isPastLimit(error) && this.#hasWaited(uid, volume) === 'briefly')
       return new KubelingError('VOLUME_UNUSABLE', error.message, { details: error.details });
     if (isWaiting(error)) return error;
-    if (isAbsent(error)) {
+    if (isDriverMissing(error)) {
       this.#waiting.set(driver, (this.#waiting.get(driver) ?? new Set()).add(uid));
       return error;
     }
@@ -91,7 +91,7 @@ export class CsiAttempts {
   }
 
   /** Answers who waits for the driver: all may try again at once. */
-  arrived(driver: string): Iterable<PodUid> {
+  driverRegistered(driver: string): Iterable<PodUid> {
     for (const [key, failed] of [...this.#failed]) if (failed.driver === driver) this.#forget(key);
     const waiting = this.#waiting.get(driver) ?? [];
     this.#waiting.delete(driver);

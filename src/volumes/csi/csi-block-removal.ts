@@ -3,22 +3,22 @@ import { type Clock, describeError, isKind } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 import { mayBePodUid } from '../../pods/index.ts';
 import { sourceOf } from '../claims/bound-volume.ts';
-import { blocked } from '../files/remove-volumes.ts';
+import { removalBlocked } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import { type StorageObserver, timed } from '../manager/volume-metrics.ts';
 import type { CsiApi } from './csi-attach.ts';
 import type { CsiDriver } from './csi-drivers.ts';
-import { attachmentName, type CsiPlaces, csiPlugin } from './csi-paths.ts';
+import { attachmentName, type CsiPaths, csiPlugin } from './csi-paths.ts';
 import { removeLeftovers } from './csi-removal.ts';
 import type { CsiVolume } from './csi-request.ts';
 import { originIn, originOf } from './volume-data.ts';
 
 export interface CsiBlockRemovalDeps {
-  readonly places: CsiPlaces;
+  readonly places: CsiPaths;
   readonly clock: Clock;
   readonly observe: StorageObserver;
   readonly files: VolumeFiles;
-  readonly notes: Pick<CsiBlockNotes, 'read' | 'podsOf'>;
+  readonly notes: Pick<BlockDataFiles, 'read' | 'podsOf'>;
   /** Of the PersistentVolumes that pods were noted to have. */
   readonly notedVolume: (uid: PodUid, name: string) => BlockData | undefined;
   readonly api: Pick<CsiApi, 'volume'> | undefined;
@@ -28,7 +28,7 @@ export interface CsiBlockRemovalDeps {
   readonly unstaged: () => void;
 }
 
-export interface DeviceToTakeAway {
+export interface DeviceToRemove {
   /** Of the PersistentVolume. */
   readonly name: string;
   /** The pod that has it no more; undefined where none had it. */
@@ -39,7 +39,7 @@ export interface DeviceToTakeAway {
   readonly isWanted: (data: BlockData | undefined) => boolean;
 }
 
-export interface TakenDevice {
+export interface RemovedDevice {
   readonly left: 'something' | 'nothing';
   /** Undefined when nobody knows whose it was. */
   readonly data: BlockData | undefined;
@@ -49,11 +49,11 @@ export interface TakenDevice {
  * Has the driver take a device away from a pod that is over, and from the node with the last of its pods. To be called
  * with the volume locked, once nothing shows the pod the device. Rejects with VOLUME_REMOVE for what is in the way.
  */
-export async function takeDeviceAway(
+export async function removeDevice(
   deps: CsiBlockRemovalDeps,
-  volume: DeviceToTakeAway,
+  volume: DeviceToRemove,
   signal: AbortSignal,
-): Promise<TakenDevice> {
+): Promise<RemovedDevice> {
   const { name, uid } = volume;
   const data = await whose(deps, volume, signal);
   const isShown = (await deps.files.names(deps.places.publishedDevices(name))).includes(uid ?? '');
@@ -66,7 +66,7 @@ export async function takeDeviceAway(
 /** Where the file is damaged others may know what it said. */
 async function whose(
   { notes, notedVolume, api }: CsiBlockRemovalDeps,
-  { name, uid }: DeviceToTakeAway,
+  { name, uid }: DeviceToRemove,
   signal: AbortSignal,
 ): Promise<BlockData | undefined> {
   const data = await notes.read(name);
@@ -76,7 +76,7 @@ async function whose(
   const found = await api?.volume(name, signal).catch((error: unknown) => {
     signal.throwIfAborted();
     if (isKind(error, 'Unavailable', 'DeadlineExceeded'))
-      throw blocked([
+      throw removalBlocked([
         `the file of the volume ${name} is damaged, and the API is away: ${describeError(error)}`,
       ]);
     return undefined;
@@ -138,7 +138,7 @@ function described({ driver, handle }: BlockData): string {
 /** Only the driver may unmount it, and nobody knows which one that is. */
 async function refuseMounted(files: VolumeFiles, path: string): Promise<void> {
   if ((await files.mountAt(path)) !== 'none')
-    throw blocked([
+    throw removalBlocked([
       `${path} is still mounted, and nothing says by which driver: its vol_data.json is missing or damaged`,
     ]);
 }
@@ -147,13 +147,13 @@ async function told(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    throw blocked([`${what}: ${describeError(error)}`]);
+    throw removalBlocked([`${what}: ${describeError(error)}`]);
   }
 }
 
 async function removeEmpty(files: VolumeFiles, directory: string): Promise<void> {
   if ((await files.removeEmptyDirectory(directory)) === 'not-empty')
-    throw blocked([`${directory} has content that was not put there by this node`]);
+    throw removalBlocked([`${directory} has content that was not put there by this node`]);
 }
 
 /** What must be known of a volume to take it away, whoever has asked for it. */
@@ -167,14 +167,14 @@ const directoryMode = 0o750;
 const fileMode = 0o644;
 
 /** What is on disk of volumes that are given to pods as devices: which there are, whose, and who has them. */
-export class CsiBlockNotes {
+export class BlockDataFiles {
   readonly #files: Pick<VolumeFiles, 'names' | 'readFile' | 'replaceFile' | 'makeDirectory'>;
-  readonly #places: CsiPlaces;
+  readonly #places: CsiPaths;
   readonly #nodeName: string;
 
   constructor(
     files: Pick<VolumeFiles, 'names' | 'readFile' | 'replaceFile' | 'makeDirectory'>,
-    places: CsiPlaces,
+    places: CsiPaths,
     nodeName: string,
   ) {
     this.#files = files;

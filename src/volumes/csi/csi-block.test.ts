@@ -6,13 +6,13 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { PersistentVolume } from '../../kinds/index.ts';
 import { collectLogs, KubelingError, seededRandom } from '../../lib/index.ts';
 import { podUid } from '../../pods/index.ts';
-import { failedAt } from '../manager/mount-attempts.ts';
+import { stageError } from '../manager/mount-attempts.ts';
 import type { CsiApi } from './csi-attach.ts';
 import { CsiAttempts } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';
 import type { BlockData } from './csi-block-removal.ts';
 import type { CsiDriver } from './csi-drivers.ts';
-import { CsiPlaces } from './csi-paths.ts';
+import { CsiPaths } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 const { signal } = new AbortController();
@@ -74,7 +74,7 @@ function world() {
       clock,
       observe: (operation, plugin, { outcome }) =>
         void observed.push(`${operation} ${plugin.name} ${outcome} ${plugin.origin}`),
-      places: new CsiPlaces('/root', '/root/pods'),
+      places: new CsiPaths('/root', '/root/pods'),
       nodeName: 'node',
       drivers: {
         get: () => {
@@ -175,7 +175,7 @@ describe('a device that a driver makes', () => {
 
   it('that is not attached says so, and when to look again', async () => {
     const { state, block } = world();
-    state.attaching = failedAt('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
+    state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     await assert.rejects(block.setUp(pod, volume, show, signal), ({ message, details }: KubelingError) => {
       assert.equal(message, 'MapVolume.WaitForAttach failed for volume "pv" : not yet');
       return details['stage'] === 'MapVolume.WaitForAttach failed' && details['retryAtMs'] === 17;
@@ -190,7 +190,7 @@ describe('a device that a driver makes', () => {
       /^KubelingError: MapVolume.SetUpDevice failed /,
     );
     state.isAway = false;
-    assert.deepEqual([...attempts.arrived('d')], [worldUid]);
+    assert.deepEqual([...attempts.driverRegistered('d')], [worldUid]);
     await block.setUp(pod, volume, show, signal);
   });
 
@@ -216,7 +216,7 @@ describe('a device that a driver makes', () => {
     await later.setUp(pod, volume, noteShown, signal);
     state.isAway = false;
     const unavailable = new KubelingError('API_UNAVAILABLE', 'away');
-    state.attaching = failedAt('MountVolume.WaitForAttach failed', 'pv', 'away', undefined, unavailable);
+    state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'away', undefined, unavailable);
     await make().setUp(pod, volume, noteShown, signal);
     assert.deepEqual(shown, [ofPod, ofPod]);
     state.attaching = undefined;
@@ -262,7 +262,7 @@ describe('a device that a driver makes', () => {
 
   it('that a pod waits for in vain is in use no longer than the last such pod is there', async () => {
     const { log, released, state, block, make } = world();
-    state.attaching = failedAt('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
+    state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     for (const waiting of [pod, other])
       await assert.rejects(block.setUp(waiting, volume, show, signal), /WaitForAttach failed/);
     assert.deepEqual(await make().known(), [{ driver: 'd', handle: 'h' }]);

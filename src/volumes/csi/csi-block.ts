@@ -1,26 +1,26 @@
 import { posix } from 'node:path';
 import { describeError, KeyedMutex, KubelingError, type Logger } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import { blocked } from '../files/remove-volumes.ts';
+import { removalBlocked } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { at, failedAt } from '../manager/mount-attempts.ts';
-import { checkedName, PodPlaces } from '../projected/payload-paths.ts';
+import { atStage, stageError } from '../manager/mount-attempts.ts';
+import { checkedName, PodVolumePaths } from '../projected/payload-paths.ts';
 import type { CsiApi } from './csi-attach.ts';
 import type { CsiAttempts } from './csi-attempts.ts';
 import {
   type BlockData,
-  CsiBlockNotes,
+  BlockDataFiles,
   type CsiBlockRemovalDeps,
-  takeDeviceAway,
+  removeDevice,
 } from './csi-block-removal.ts';
-import { isAway } from './csi-client.ts';
+import { isUnavailable } from './csi-client.ts';
 import type { CsiDriver, CsiDrivers } from './csi-drivers.ts';
-import type { CsiPlaces } from './csi-paths.ts';
+import type { CsiPaths } from './csi-paths.ts';
 import { type CsiVolume, capabilityOf, podInfo, secretsFor, tokensFor } from './csi-request.ts';
-import { askSpace, type CsiSpace } from './csi-space.ts';
+import { type CsiSpace, queryVolumeStats } from './csi-space.ts';
 
 export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume' | 'clock' | 'observe'> {
-  readonly places: CsiPlaces;
+  readonly places: CsiPaths;
   readonly nodeName: string;
   readonly drivers: Pick<CsiDrivers, 'get'>;
   /** Undefined on a node without an API server. */
@@ -55,25 +55,27 @@ const directoryMode = 0o750;
 /** Volumes that drivers in processes of their own make devices for. */
 export class CsiBlock {
   readonly #deps: CsiBlockDeps;
-  readonly #notes: CsiBlockNotes;
+  readonly #dataFiles: BlockDataFiles;
   /** One operation on a volume at a time. */
   readonly #lock = new KeyedMutex<string>();
   /** What this process has had staged and published itself. */
   readonly #staged = new Set<string>();
   readonly #published = new Map<PodUid, Map<string, Stage>>();
   /** What pods wait for or have. */
-  readonly #wanted = new Map<PodUid, Set<string>>();
+  readonly #desired = new Map<PodUid, Set<string>>();
   /** What was told of those that cannot be taken away. */
-  readonly #told = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
 
   constructor(deps: CsiBlockDeps) {
     this.#deps = deps;
-    this.#notes = new CsiBlockNotes(deps.files, deps.places, deps.nodeName);
+    this.#dataFiles = new BlockDataFiles(deps.files, deps.places, deps.nodeName);
   }
 
   /** All volumes that may be here, also those of earlier kubelets. */
   async known(): Promise<readonly BlockData[]> {
-    const found = await Promise.all((await this.#notes.names()).map((name) => this.#notes.read(name)));
+    const found = await Promise.all(
+      (await this.#dataFiles.names()).map((name) => this.#dataFiles.read(name)),
+    );
     return found.filter((data) => data !== undefined && data !== 'damaged');
   }
 
@@ -92,11 +94,11 @@ export class CsiBlock {
     const name = this.#checked(volume.name);
     const work = async () => {
       using _held = await this.#lock.acquire(name, signal);
-      this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Set()).add(name));
-      if (this.#stageOf(uid, name) === undefined) await this.#makeUnlessMapped(pod, volume, signal);
+      this.#desired.set(uid, (this.#desired.get(uid) ?? new Set()).add(name));
+      if (this.#stageOf(uid, name) === undefined) await this.#publishUnlessMapped(pod, volume, signal);
       await show(places.publishedDevice(name, uid));
       const stage = 'MapVolume.MarkVolumeAsMounted failed while expanding volume';
-      await at(stage, name, expand(pod, volume, signal));
+      await atStage(stage, name, expand(pod, volume, signal));
       this.#reached(uid, name, 'ready');
     };
     if (this.#stageOf(uid, name) !== 'ready') await attempts.run(uid, volume, work, signal);
@@ -107,20 +109,20 @@ export class CsiBlock {
     const name = this.#checked(volume.name);
     using _held = await this.#lock.acquire(name, signal);
     const context = await asMapping(this.#deps.attach(volume, signal));
-    await at('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, signal));
+    await atStage('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, signal));
   }
 
   /** What its driver says of the device that the pod has; nothing where it does not say. */
   async spaceOf(uid: PodUid, name: string, signal: AbortSignal): Promise<CsiSpace> {
     const { places, drivers } = this.#deps;
-    const data = await this.#notes.read(name);
+    const data = await this.#dataFiles.read(name);
     if (data === undefined || data === 'damaged') return {};
     const at = { shown: places.publishedDevice(name, uid), staged: places.stagedDevice(name) };
-    return await askSpace(drivers, data, at, signal);
+    return await queryVolumeStats(drivers, data, at, signal);
   }
 
   /** Does the work alone among all that is done to the volume. */
-  async with<T>({ name }: CsiVolume, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  async withLock<T>({ name }: CsiVolume, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return await this.#lock.run(name, work, signal);
   }
 
@@ -130,35 +132,35 @@ export class CsiBlock {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
-    this.#wanted.delete(uid);
-    for (const name of await this.#notes.names()) {
+    this.#desired.delete(uid);
+    for (const name of await this.#dataFiles.names()) {
       using _held = await this.#lock.acquire(name, signal);
       await this.#removeOne(name, uid, signal).catch((error: unknown) => {
         signal.throwIfAborted();
         problems.push(describeError(error));
       });
     }
-    if (problems.length > 0) throw blocked(problems);
+    if (problems.length > 0) throw removalBlocked(problems);
     this.#published.delete(uid);
   }
 
   /** Takes away what pods had of whom nothing is left, and unstages what no pod has. Rejects only when aborted. */
   async sweep(signal: AbortSignal): Promise<void> {
-    const names = await this.#notes.names();
-    for (const known of [...this.#told.keys()]) if (!names.includes(known)) this.#told.delete(known);
+    const names = await this.#dataFiles.names();
+    for (const known of [...this.#reported.keys()]) if (!names.includes(known)) this.#reported.delete(known);
     // Beside each other: a driver that hangs holds up only its own.
     const free = names.filter((name) => !this.#lock.isHeld(name));
     const sweeps = free.map((name) => this.#lock.run(name, () => this.#sweepOne(name, signal), signal));
     const ends = await Promise.allSettled(sweeps);
     signal.throwIfAborted();
     for (const [index, end] of ends.entries())
-      if (end.status === 'rejected') this.#tell(free[index] ?? '', describeError(end.reason));
+      if (end.status === 'rejected') this.#reportRemovalFailure(free[index] ?? '', describeError(end.reason));
   }
 
   async #sweepOne(name: string, signal: AbortSignal): Promise<void> {
-    const pods = await this.#notes.podsOf(name);
+    const pods = await this.#dataFiles.podsOf(name);
     for (const uid of pods) {
-      if (!(await this.#isOver(uid, name))) continue;
+      if (!(await this.#isOrphaned(uid, name))) continue;
       await this.#deps.hide(uid, signal);
       await this.#removeOne(name, uid, signal);
     }
@@ -166,16 +168,16 @@ export class CsiBlock {
   }
 
   /** Others are taken away with the pod. */
-  async #isOver(uid: PodUid, name: string): Promise<boolean> {
+  async #isOrphaned(uid: PodUid, name: string): Promise<boolean> {
     const { files, places, notedVolume } = this.#deps;
-    if (this.#wanted.has(uid) || notedVolume(uid, name) !== undefined) return false;
-    return (await files.kindAt(new PodPlaces(places.podsDir, uid).pod)) === undefined;
+    if (this.#desired.has(uid) || notedVolume(uid, name) !== undefined) return false;
+    return (await files.kindAt(new PodVolumePaths(places.podsDir, uid).pod)) === undefined;
   }
 
   /** Once for each reason; the sweeps go on. */
-  #tell(volume: string, because: string): void {
-    if (this.#told.get(volume) === because) return;
-    this.#told.set(volume, because);
+  #reportRemovalFailure(volume: string, because: string): void {
+    if (this.#reported.get(volume) === because) return;
+    this.#reported.set(volume, because);
     this.#deps.logger.warn('A device that no pod has cannot be taken away, it is tried again', {
       volume,
       because,
@@ -183,31 +185,31 @@ export class CsiBlock {
   }
 
   /** What an earlier kubelet has shown the pod need not wait for a driver or an API that is away. */
-  async #makeUnlessMapped(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+  async #publishUnlessMapped(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { files, places } = this.#deps;
     const { name, driver, handle } = volume;
-    const read = await this.#notes.read(name);
+    const read = await this.#dataFiles.read(name);
     const before = read === 'damaged' ? undefined : read;
     const isSame = before?.driver === driver && before.handle === handle;
-    if (before !== undefined && !isSame && (await this.#notes.podsOf(name)).length > 0) {
+    if (before !== undefined && !isSame && (await this.#dataFiles.podsOf(name)).length > 0) {
       const why = `pods still have the volume ${before.handle} of the CSI driver ${before.driver} that was called so`;
-      throw failedAt('MapVolume.SetUpDevice failed', name, why);
+      throw stageError('MapVolume.SetUpDevice failed', name, why);
     }
-    await this.#make(pod, volume, signal).catch(async (error: unknown) => {
+    await this.#stageAndPublish(pod, volume, signal).catch(async (error: unknown) => {
       signal.throwIfAborted();
       // It was shown only after the driver had said that it is done; once the machine starts anew there is but a file.
       const shown = posix.join(places.device(name).dev, pod.metadata.uid);
       const isShown = (await files.kindAt(shown)) === 'other';
-      if (!isAway(error) || !isSame || !isShown) throw error;
+      if (!isUnavailable(error) || !isSame || !isShown) throw error;
     });
   }
 
-  async #make(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+  async #stageAndPublish(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
-    await at('MapVolume.SetUpDevice failed', name, this.#notes.write(volume));
+    await atStage('MapVolume.SetUpDevice failed', name, this.#dataFiles.write(volume));
     const context = await asMapping(this.#deps.attach(volume, signal));
-    await at('MapVolume.SetUpDevice failed', name, this.#stage(pod, volume, context, signal));
-    await at('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, signal));
+    await atStage('MapVolume.SetUpDevice failed', name, this.#stage(pod, volume, context, signal));
+    await atStage('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, signal));
     this.#reached(pod.metadata.uid, name, 'published');
   }
 
@@ -274,13 +276,13 @@ export class CsiBlock {
   /** With the lock of the volume held. */
   async #removeOne(name: string, uid: PodUid | undefined, signal: AbortSignal): Promise<void> {
     const isWanted = (data: BlockData | undefined) =>
-      [...this.#wanted.values()].some((names) => names.has(name)) ||
+      [...this.#desired.values()].some((names) => names.has(name)) ||
       (data !== undefined && this.#deps.isNoted(data.driver, data.handle, uid));
     const isAsked = uid !== undefined && this.#stageOf(uid, name) !== undefined;
     const volume = { name, uid, isAsked, isWanted };
     const driver = (data: BlockData) => this.#driver(data);
-    const deps = { ...this.#deps, notes: this.#notes, driver, unstaged: () => this.#staged.delete(name) };
-    const taken = await takeDeviceAway(deps, volume, signal);
+    const deps = { ...this.#deps, notes: this.#dataFiles, driver, unstaged: () => this.#staged.delete(name) };
+    const taken = await removeDevice(deps, volume, signal);
     if (uid !== undefined) this.#published.get(uid)?.delete(name);
     if (taken.left === 'nothing' && taken.data !== undefined) this.#deps.release(taken.data);
   }
@@ -296,7 +298,7 @@ export class CsiBlock {
 
   #checked(name: string): string {
     if (this.#deps.places.isShared(name))
-      throw failedAt('MapVolume.SetUpDevice failed', name, 'no volume of the mode Block can be called so');
+      throw stageError('MapVolume.SetUpDevice failed', name, 'no volume of the mode Block can be called so');
     return checkedName(name);
   }
 }

@@ -114,17 +114,17 @@ function codeOf(error: unknown, signal: AbortSignal): GrpcCode {
 }
 
 /** The driver has not done it and will not. */
-export function isFinal(error: unknown): boolean {
+export function isRejected(error: unknown): boolean {
   return error instanceof KubelingError && error.code === 'CSI_REFUSED';
 }
 
 /** Told through what was wrapped around it since. */
-export function isAbsent(error: unknown): boolean {
+export function isDriverMissing(error: unknown): boolean {
   return codesOf(error).includes('CSI_ABSENT');
 }
 
 /** The driver or the API could not be asked. */
-export function isAway(error: unknown): boolean {
+export function isUnavailable(error: unknown): boolean {
   return codesOf(error).includes('CSI_ABSENT') || isKind(rootOf(error), 'Unavailable', 'DeadlineExceeded');
 }
 

@@ -15,7 +15,7 @@ export interface CsiNodeFacts {
 }
 
 /** Who tells the cluster of drivers; neither waits nor fails. */
-export interface CsiNodeTeller {
+export interface CsiNodeReporter {
   /** Why the driver cannot be one of this node, as far as is known. */
   collision(facts: CsiNodeFacts): string | undefined;
   /** It is told by `refused` what it learns only later of why the driver cannot be one of this node. */
@@ -30,7 +30,7 @@ export interface CsiDriversDeps {
   /** Nobody unless given. */
   readonly observe?: CsiObserver | undefined;
   /** Undefined on a node without an API server. */
-  readonly teller: CsiNodeTeller | undefined;
+  readonly teller: CsiNodeReporter | undefined;
   /** A driver that is registered cannot be one of this node. */
   readonly refused: (plugin: Plugin, why: string) => void;
   /** A driver that was away is there. */

@@ -52,7 +52,7 @@ export class CsiNodeUpdates {
         const names = this.#deps.drivers.names();
         await this.#hints.wait(names.length === 0 ? idleMs : tickMs, signal);
         this.#hints.clear();
-        this.#lookAround(signal);
+        this.#poll(signal);
       }
     } finally {
       await Promise.all(this.#busy.values());
@@ -60,7 +60,7 @@ export class CsiNodeUpdates {
   }
 
   /** One that gets no answer holds up no other. */
-  #lookAround(signal: AbortSignal): void {
+  #poll(signal: AbortSignal): void {
     const names = new Set(this.#deps.drivers.names());
     for (const known of [...this.#schedules.keys(), ...this.#urgent])
       if (!names.has(known)) {
@@ -69,12 +69,12 @@ export class CsiNodeUpdates {
       }
     for (const name of names) {
       if (this.#busy.has(name)) continue;
-      const look = this.#look(name, signal).then(() => void this.#busy.delete(name));
+      const look = this.#check(name, signal).then(() => void this.#busy.delete(name));
       this.#busy.set(name, look);
     }
   }
 
-  async #look(driver: string, signal: AbortSignal): Promise<void> {
+  async #check(driver: string, signal: AbortSignal): Promise<void> {
     // Begun only after it is noted as busy.
     await Promise.resolve();
     const { clock, drivers, logger } = this.#deps;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podUid } from '../../pods/index.ts';
-import { CsiPlaces } from './csi-paths.ts';
+import { CsiPaths } from './csi-paths.ts';
 
-const places = new CsiPlaces('/root', '/root/pods');
+const places = new CsiPaths('/root', '/root/pods');
 const uid = podUid('0123');
 
 for (const name of ['..', '../../etc', 'a/b', '/etc', '.hidden', ''])

@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import { mayBePodUid, type PodUid } from '../../pods/index.ts';
 import type { VolumePlugin } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
-import { PodPlaces, type Way } from '../projected/payload-paths.ts';
+import { type DirectoryChain, PodVolumePaths } from '../projected/payload-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 const csiKind = 'kubernetes.io~csi';
@@ -12,7 +12,7 @@ const dataFile = 'vol_data.json';
 const [stagingName, publishName] = ['staging', 'publish'];
 
 /** Where the volumes of CSI drivers are, as the Go kubelet has them, so that either goes on with what the other left. */
-export class CsiPlaces {
+export class CsiPaths {
   readonly podsDir: string;
   /** Volumes that are made ready for the node as a whole, by driver. */
   readonly staged: string;
@@ -27,17 +27,17 @@ export class CsiPlaces {
 
   /** The directory of all such volumes of a pod. */
   ofPod(uid: PodUid): string {
-    return posix.join(new PodPlaces(this.podsDir, uid).volumes, csiKind);
+    return posix.join(new PodVolumePaths(this.podsDir, uid).volumes, csiKind);
   }
 
   /** All directories on the way there. */
-  waysTo(uid: PodUid): Way {
-    const { pod, volumes } = new PodPlaces(this.podsDir, uid);
+  waysTo(uid: PodUid): DirectoryChain {
+    const { pod, volumes } = new PodVolumePaths(this.podsDir, uid);
     return [pod, volumes, this.ofPod(uid)];
   }
 
-  volume(uid: PodUid, name: string): VolumePlace {
-    return placeIn(posix.join(this.ofPod(uid), checked(name)), 'mount');
+  volume(uid: PodUid, name: string): CsiVolumePaths {
+    return volumePathsIn(posix.join(this.ofPod(uid), checked(name)), 'mount');
   }
 
   /** Whether a volume of a pod may be mounted there. */
@@ -92,25 +92,25 @@ export class CsiPlaces {
   }
 
   /** Which of these handles it is that a volume is staged there for. */
-  handleAt({ directory }: VolumePlace, handles: Iterable<string>): string | undefined {
+  handleAt({ directory }: CsiVolumePaths, handles: Iterable<string>): string | undefined {
     const hash = posix.basename(directory);
     for (const handle of handles) if (sha256(handle) === hash) return handle;
     return undefined;
   }
 
-  stagedVolume(driver: string, handle: string): VolumePlace {
-    return placeIn(posix.join(this.staged, checked(driver), sha256(handle)), 'globalmount');
+  stagedVolume(driver: string, handle: string): CsiVolumePaths {
+    return volumePathsIn(posix.join(this.staged, checked(driver), sha256(handle)), 'globalmount');
   }
 }
 
 /** A directory with a file that says what is mounted in there. */
-export interface VolumePlace {
+export interface CsiVolumePaths {
   readonly directory: string;
   readonly mount: string;
   readonly data: string;
 }
 
-export function placeIn(directory: string, mount: 'mount' | 'globalmount'): VolumePlace {
+export function volumePathsIn(directory: string, mount: 'mount' | 'globalmount'): CsiVolumePaths {
   return { directory, mount: posix.join(directory, mount), data: posix.join(directory, dataFile) };
 }
 

@@ -33,7 +33,7 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     await world.runs(later, 70_000);
     assert.deepEqual(later.inUse(), [unique]);
     world.isThere = true;
-    later.arrived(driver);
+    later.driverRegistered(driver);
     await world.runs(later);
     assert.deepEqual(world.calls().slice(3), ['unstage']);
     assert.deepEqual(later.inUse(), []);

@@ -1,14 +1,14 @@
 import type { Volume } from '../../kinds/index.ts';
 import { describeError, type KeyedMutex } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
-import { blocked } from '../files/remove-volumes.ts';
+import { removalBlocked } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import type { ReconstructionObserver } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
-import { isAbsent } from './csi-client.ts';
+import { isDriverMissing } from './csi-client.ts';
 import type { CsiDriver } from './csi-drivers.ts';
-import { inlineHandle, type VolumePlace } from './csi-paths.ts';
-import { isSound, keyOf, type VolumeData } from './volume-data.ts';
+import { type CsiVolumePaths, inlineHandle } from './csi-paths.ts';
+import { isValid, keyOf, type VolumeData } from './volume-data.ts';
 
 export interface CsiRemovalDeps {
   readonly files: VolumeFiles;
@@ -21,11 +21,11 @@ export interface CsiRemovalDeps {
   readonly reconstruction: ReconstructionObserver;
 }
 
-export interface VolumeToTakeAway {
+export interface CsiVolumeToRemove {
   readonly uid: PodUid;
   /** Of the PersistentVolume, or of the volume in the pod. */
   readonly name: string;
-  readonly place: VolumePlace;
+  readonly place: CsiVolumePaths;
   /** As its file says. */
   readonly data: VolumeData | 'damaged' | undefined;
   /** The volumes that the pod describes, as far as it is known. */
@@ -36,12 +36,12 @@ export interface VolumeToTakeAway {
  * Has the driver take a volume away from a pod that is over. Answers which it was; undefined for what nobody knows and
  * that is not mounted. Rejects with what is in the way.
  */
-export async function takeAway(
+export async function removeCsiVolume(
   deps: CsiRemovalDeps,
-  volume: VolumeToTakeAway,
+  volume: CsiVolumeToRemove,
   signal: AbortSignal,
 ): Promise<VolumeData | undefined> {
-  const data = isSound(volume.data) ? volume.data : recalled(deps, volume);
+  const data = isValid(volume.data) ? volume.data : recalled(deps, volume);
   if (data === undefined) {
     await forceCleaned(deps, volume.place);
     return undefined;
@@ -53,17 +53,17 @@ export async function takeAway(
     await client.unpublish(data.handle, volume.place.mount, signal);
   } catch (error) {
     signal.throwIfAborted();
-    if (!isAbsent(error) || !(await isLeftover(deps, volume.place, data)))
+    if (!isDriverMissing(error) || !(await isLeftover(deps, volume.place, data)))
       throw unusable(`${what} cannot be unpublished: ${describeError(error)}`);
   }
-  await cleanPlace(deps.files, volume.place, data.driver);
+  await removeVolumeDirectory(deps.files, volume.place, data.driver);
   return data;
 }
 
 /** Where the file is damaged others may know what it said. */
 function recalled(
   { notedVolume }: CsiRemovalDeps,
-  { uid, name, data, described }: VolumeToTakeAway,
+  { uid, name, data, described }: CsiVolumeToRemove,
 ): VolumeData | undefined {
   if (data !== 'damaged') return undefined;
   const noted = notedVolume(uid, name);
@@ -72,9 +72,9 @@ function recalled(
   return driver === undefined ? undefined : { driver, handle: inlineHandle(uid, name), mode: 'Ephemeral' };
 }
 
-async function forceCleaned({ files, reconstruction }: CsiRemovalDeps, place: VolumePlace): Promise<void> {
+async function forceCleaned({ files, reconstruction }: CsiRemovalDeps, place: CsiVolumePaths): Promise<void> {
   try {
-    await cleanPlace(files, place, undefined);
+    await removeVolumeDirectory(files, place, undefined);
     reconstruction('force-cleaned', 'success');
   } catch (error) {
     reconstruction('force-cleaned', 'failure');
@@ -88,7 +88,7 @@ async function forceCleaned({ files, reconstruction }: CsiRemovalDeps, place: Vo
  */
 async function isLeftover(
   { files, bootId }: CsiRemovalDeps,
-  { mount }: VolumePlace,
+  { mount }: CsiVolumePaths,
   { boot }: VolumeData,
 ): Promise<boolean> {
   if ((await files.mountAt(mount)) !== 'none') return false;
@@ -101,20 +101,20 @@ async function isLeftover(
 const leftover = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
 
 /** Takes away what was made here, and nothing else: what is not empty stays, and so does what is mounted. */
-export async function cleanPlace(
+export async function removeVolumeDirectory(
   files: VolumeFiles,
-  place: VolumePlace,
+  place: CsiVolumePaths,
   driver: string | undefined,
 ): Promise<void> {
   const whose = driver === undefined ? 'and nothing says by which driver' : `by the CSI driver ${driver}`;
   if ((await files.mountAt(place.mount)) !== 'none')
-    throw blocked([`${place.mount} is still mounted, ${whose}`]);
+    throw removalBlocked([`${place.mount} is still mounted, ${whose}`]);
   if ((await files.removeEmptyDirectory(place.mount)) === 'not-empty')
-    throw blocked([`${place.mount} has content, put there ${whose}`]);
+    throw removalBlocked([`${place.mount} has content, put there ${whose}`]);
   await files.unlink(place.data);
   await removeLeftovers(files, place.directory);
   if ((await files.removeEmptyDirectory(place.directory)) === 'not-empty')
-    throw blocked([`${place.directory} has content that was not put there by this node`]);
+    throw removalBlocked([`${place.directory} has content that was not put there by this node`]);
 }
 
 /** Of writes that were cut off. */

@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import type { VolumeFiles, VolumeSpace } from '../files/volume-files.ts';
-import { isAbsent } from './csi-client.ts';
+import { isDriverMissing } from './csi-client.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
-import { type CsiPlaces, placeIn } from './csi-paths.ts';
+import { type CsiPaths, volumePathsIn } from './csi-paths.ts';
 import type { NodeGetVolumeStatsResponse, VolumeUsage } from './gen/node.ts';
-import { isSound, readVolumeData, type VolumeData } from './volume-data.ts';
+import { isValid, readVolumeData, type VolumeData } from './volume-data.ts';
 
 /** As far as its driver knows. */
 export interface CsiSpace extends Partial<VolumeSpace> {
@@ -14,7 +14,7 @@ export interface CsiSpace extends Partial<VolumeSpace> {
 export interface CsiSpaceDeps {
   readonly files: VolumeFiles;
   readonly drivers: Pick<CsiDrivers, 'get'>;
-  readonly places: CsiPlaces;
+  readonly places: CsiPaths;
 }
 
 /** What the driver says of the volume that is mounted there; nothing where it does not say. */
@@ -23,14 +23,14 @@ export async function csiSpaceAt(
   mount: string,
   signal: AbortSignal,
 ): Promise<CsiSpace> {
-  const data = await readVolumeData(files, placeIn(posix.dirname(mount), 'mount'));
-  if (!isSound(data)) return {};
+  const data = await readVolumeData(files, volumePathsIn(posix.dirname(mount), 'mount'));
+  if (!isValid(data)) return {};
   const staged = data.mode === 'Persistent' ? places.stagedVolume(data.driver, data.handle).mount : '';
-  return await askSpace(drivers, data, { shown: mount, staged }, signal);
+  return await queryVolumeStats(drivers, data, { shown: mount, staged }, signal);
 }
 
 /** As above, of a volume that is shown at one place and, by drivers that do so, staged at another. */
-export async function askSpace(
+export async function queryVolumeStats(
   drivers: Pick<CsiDrivers, 'get'>,
   { driver, handle, origin }: Pick<VolumeData, 'driver' | 'handle' | 'origin'>,
   { shown, staged }: { readonly shown: string; readonly staged: string },
@@ -43,7 +43,7 @@ export async function askSpace(
     const answer = await client.stats({ volumeId: handle, volumePath: shown, stagingTargetPath }, signal);
     return { ...figuresOf(answer), ...(can.has('VOLUME_CONDITION') ? healthOf(answer) : {}) };
   } catch (error) {
-    if (isAbsent(error)) return {};
+    if (isDriverMissing(error)) return {};
     throw error;
   }
 }

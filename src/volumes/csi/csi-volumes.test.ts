@@ -80,7 +80,7 @@ describe('volumes of CSI drivers', () => {
     await assert.rejects(volumes.setUp(podWith([]), disk, signal), /driver name d\.example not found/);
     assert.equal(volumes.size, 1);
     world.isThere = true;
-    volumes.arrived(driver);
+    volumes.driverRegistered(driver);
     assert.deepEqual(world.looked, [worldUid]);
     await volumes.setUp(podWith([]), disk, signal);
   });
@@ -282,7 +282,7 @@ describe('volumes of CSI drivers', () => {
       /volume mode "Ephemeral" not supported by driver d\.example \(only supports \["Persistent"\]\)/,
     );
     world.driver = undefined;
-    volumes.arrived(driver);
+    volumes.driverRegistered(driver);
     await fails(/\(no CSIDriver object\)/);
     assert.deepEqual(left(world), []);
   });
@@ -333,7 +333,7 @@ describe('volumes of CSI drivers', () => {
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     const keepUp = async (ms = 0) => {
-      volumes.keepUp(podWith([]), disk);
+      volumes.maintain(podWith([]), disk);
       await world.runs(volumes, ms);
     };
     await keepUp();
@@ -360,7 +360,7 @@ describe('volumes of CSI drivers', () => {
       new Promise((_resolve, reject) => inner.addEventListener('abort', () => reject(inner.reason)));
     const end = new AbortController();
     const running = volumes.run(end.signal).catch(() => {});
-    volumes.keepUp(podWith([]), disk);
+    volumes.maintain(podWith([]), disk);
     await world.clock.advance(0);
     await world.ends(volumes, worldUid);
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);

@@ -3,20 +3,21 @@ import type { Volume } from '../../kinds/index.ts';
 import { cancelledError, describeError, KeyedMutex, LinkedController, type Logger } from '../../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import type { Expansions } from '../claims/expansions.ts';
-import { blocked } from '../files/remove-volumes.ts';
+import { removalBlocked } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { at } from '../manager/mount-attempts.ts';
+import { atStage } from '../manager/mount-attempts.ts';
 import { type StorageObserver, timed } from '../manager/volume-metrics.ts';
-import { type GiveToGroupDeps, giveToGroup } from '../ownership/volume-ownership.ts';
+import { type SetVolumeOwnershipDeps, setVolumeOwnership } from '../ownership/volume-ownership.ts';
 import { unusable } from '../projected/payload.ts';
-import { endOf, firstThatIsNoDirectory } from '../projected/payload-paths.ts';
+import { endOf, firstNonDirectory } from '../projected/payload-paths.ts';
 import type { CsiApi } from './csi-attach.ts';
 import { CsiAttempts, type CsiAttemptsDeps } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';
-import { isAbsent, isAway, isFinal } from './csi-client.ts';
+import { isDriverMissing, isRejected, isUnavailable } from './csi-client.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
-import { attachmentName, CsiPlaces, csiPlugin, handleIn, type VolumePlace } from './csi-paths.ts';
-import { type CsiRemovalDeps, cleanPlace, takeAway } from './csi-removal.ts';
+import { CsiMaintenance, csiExpansion, maintenanceWork } from './csi-maintenance.ts';
+import { attachmentName, CsiPaths, type CsiVolumePaths, csiPlugin, handleIn } from './csi-paths.ts';
+import { type CsiRemovalDeps, removeCsiVolume, removeVolumeDirectory } from './csi-removal.ts';
 import {
   type CsiVolume,
   capabilityOf,
@@ -28,11 +29,10 @@ import {
 } from './csi-request.ts';
 import { mountContext, type SelinuxFacts, withContext } from './csi-selinux.ts';
 import { type CsiSpace, csiSpaceAt } from './csi-space.ts';
-import { CsiStages, directoryMode } from './csi-stages.ts';
-import { CsiUpkeep, csiGrowth, keptUpBy } from './csi-upkeep.ts';
+import { CsiStaging, directoryMode } from './csi-staging.ts';
 import { type InlinePlace, inlinePlace, inlineVolume } from './inline-volumes.ts';
 import {
-  isSound,
+  isValid,
   keyOf,
   podVolumeData,
   readVolumeData,
@@ -46,7 +46,7 @@ type LabelledVolume = CsiVolume & Pick<VolumeData, 'context'>;
 export interface CsiVolumesDeps
   extends CsiAttemptsDeps,
     Pick<CsiRemovalDeps, 'notedVolume' | 'bootId' | 'reconstruction'>,
-    Pick<GiveToGroupDeps, 'groupNews'> {
+    Pick<SetVolumeOwnershipDeps, 'groupNews'> {
   readonly rootDir: string;
   readonly podsDir: string;
   readonly nodeName: string;
@@ -91,46 +91,46 @@ export class CsiVolumes {
   /** Those that are given to pods as devices. */
   readonly devices: CsiBlock;
   readonly #deps: CsiVolumesDeps;
-  readonly #places: CsiPlaces;
+  readonly #paths: CsiPaths;
   /** One operation on a volume at a time. */
   readonly #lock = new KeyedMutex<string>();
   readonly #attempts: CsiAttempts;
-  readonly #stages: CsiStages;
-  readonly #upkeep: CsiUpkeep;
+  readonly #staging: CsiStaging;
+  readonly #maintenance: CsiMaintenance;
   readonly #removal: CsiRemovalDeps;
   /** What this process has done itself. */
   readonly #published = new Map<PodUid, Set<string>>();
   readonly #contexts = new Map<PodUid, Map<string, string>>();
-  readonly #wanted = new Map<PodUid, Map<string, VolumeData>>();
+  readonly #desired = new Map<PodUid, Map<string, VolumeData>>();
 
   constructor(deps: CsiVolumesDeps) {
     this.#deps = deps;
-    this.#places = new CsiPlaces(deps.rootDir, deps.podsDir);
+    this.#paths = new CsiPaths(deps.rootDir, deps.podsDir);
     this.#attempts = new CsiAttempts(deps);
     const isWanted = (key: string, besides: PodUid | undefined) =>
-      [...this.#wanted].some(([uid, volumes]) => uid !== besides && volumes.has(key));
-    const places = this.#places;
+      [...this.#desired].some(([uid, volumes]) => uid !== besides && volumes.has(key));
+    const places = this.#paths;
     const released = (data: Pick<VolumeData, 'driver' | 'handle'>) => deps.expansions.forget(keyOf(data));
     this.devices = new CsiBlock({
       ...deps,
       places,
       attempts: this.#attempts,
-      attach: (volume, signal) => this.#stages.attach(volume, signal),
+      attach: (volume, signal) => this.#staging.attach(volume, signal),
       expand: (...args) => this.#expandAtMount(...args),
       release: (volume) => {
         released(volume);
-        this.#stages.free(volume);
+        this.#staging.markNotInUse(volume);
       },
       hide: deps.hideDevices,
     });
-    const wanted = () => [...this.#wanted.values()].flatMap((volumes) => [...volumes.values()]);
+    const wanted = () => [...this.#desired.values()].flatMap((volumes) => [...volumes.values()]);
     const handlesOf = (driver: string) => [
       ...wanted().flatMap((data) => (data.driver === driver ? [data.handle] : [])),
       ...deps.notedHandles(driver),
       ...(deps.api?.listed() ?? []).flatMap((name) => handleIn(name, driver) ?? []),
     ];
     const { devices } = this;
-    this.#stages = new CsiStages({
+    this.#staging = new CsiStaging({
       ...deps,
       places,
       lock: this.#lock,
@@ -139,14 +139,14 @@ export class CsiVolumes {
       released,
       devices,
     });
-    const driver: CsiRemovalDeps['driver'] = (...args) => this.#stages.driver(...args);
+    const driver: CsiRemovalDeps['driver'] = (...args) => this.#staging.driver(...args);
     this.#removal = { ...deps, lock: this.#lock, driver };
-    const keepUp = keptUpBy({
+    const keepUp = maintenanceWork({
       ...deps,
       publishAgain: (...args) => this.#publishAgain(...args),
       expand: (...args) => this.#expandOnline(...args),
     });
-    this.#upkeep = new CsiUpkeep({ ...deps, work: keepUp });
+    this.#maintenance = new CsiMaintenance({ ...deps, work: keepUp });
   }
 
   /** How many drivers pods wait for. */
@@ -156,16 +156,16 @@ export class CsiVolumes {
 
   /** Where the pod is shown the volume. */
   placeOf(uid: PodUid, name: string): string {
-    return this.#places.volume(uid, name).mount;
+    return this.#paths.volume(uid, name).mount;
   }
 
   /** What its driver says of a volume that a pod is shown there; undefined for a place of another kind. */
   spaceAt(place: string, signal: AbortSignal): Promise<CsiSpace> | undefined {
     const { files, drivers } = this.#deps;
-    const device = this.#places.deviceAt(place);
+    const device = this.#paths.deviceAt(place);
     if (device !== undefined) return this.devices.spaceOf(device.uid, device.name, signal);
-    if (!this.#places.isVolume(place)) return undefined;
-    return csiSpaceAt({ files, drivers, places: this.#places }, place, signal);
+    if (!this.#paths.isVolume(place)) return undefined;
+    return csiSpaceAt({ files, drivers, places: this.#paths }, place, signal);
   }
 
   /** That SELinux has for all files of the volume; undefined where each file has its own. */
@@ -175,13 +175,13 @@ export class CsiVolumes {
 
   /** The names of all volumes that are to be attached here, sorted; undefined until all are known. */
   inUse(): readonly string[] | undefined {
-    return this.#stages.inUse();
+    return this.#staging.inUse();
   }
 
   /** Whoever waits for the driver is looked at again. */
-  arrived(driver: string): void {
-    for (const uid of this.#attempts.arrived(driver)) this.#deps.lookAgain(uid);
-    this.#stages.sweepSoon();
+  driverRegistered(driver: string): void {
+    for (const uid of this.#attempts.driverRegistered(driver)) this.#deps.lookAgain(uid);
+    this.#staging.sweepSoon();
   }
 
   /** Shows the pod a volume it describes itself. May be repeated. */
@@ -196,28 +196,32 @@ export class CsiVolumes {
   async setUp(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
     const work = async (inner: AbortSignal) => {
-      const told = await this.#stages.attach(volume, inner);
-      const labelled = await at('MountVolume.MountDevice failed', name, this.#labelled(pod, volume, inner));
-      await at('MountVolume.MountDevice failed', name, this.#stages.stage(pod, labelled, told, inner));
-      await at('MountVolume.SetUp failed', name, this.#publish(pod, labelled, told, inner));
+      const told = await this.#staging.attach(volume, inner);
+      const labelled = await atStage(
+        'MountVolume.MountDevice failed',
+        name,
+        this.#labelled(pod, volume, inner),
+      );
+      await atStage('MountVolume.MountDevice failed', name, this.#staging.stage(pod, labelled, told, inner));
+      await atStage('MountVolume.SetUp failed', name, this.#publish(pod, labelled, told, inner));
     };
     await this.#setUp(pod, volume, work, signal);
   }
 
   /** Sees to a volume of a pod that runs, beside it: has it published again by a driver that wants so, and expanded. */
-  keepUp(pod: Pod, volume: CsiVolume): void {
-    this.#upkeep.want(pod, volume);
+  maintain(pod: Pod, volume: CsiVolume): void {
+    this.#maintenance.schedule(pod, volume);
   }
 
   /** The same for a volume that the pod describes itself. */
-  keepUpInline(pod: Pod, described: Volume): void {
+  maintainInline(pod: Pod, described: Volume): void {
     const volume = inlineVolume(pod, described);
-    if (volume !== undefined) this.keepUp(pod, volume);
+    if (volume !== undefined) this.maintain(pod, volume);
   }
 
   /** A volume that the pod describes itself, as it is to be found; undefined for one that no driver mounts. */
   inline(pod: Pod, described: Volume): InlinePlace | undefined {
-    return inlinePlace(this.#places, pod, described);
+    return inlinePlace(this.#paths, pod, described);
   }
 
   /**
@@ -227,14 +231,14 @@ export class CsiVolumes {
    */
   async remove(uid: PodUid, signal: AbortSignal, described: readonly Volume[] = []): Promise<void> {
     const { files } = this.#deps;
-    await this.#upkeep.end(uid);
-    const end = await endOf(files, this.#places.waysTo(uid));
+    await this.#maintenance.cancel(uid);
+    const end = await endOf(files, this.#paths.waysTo(uid));
     if (end === 'foreign') return;
-    const directory = this.#places.ofPod(uid);
+    const directory = this.#paths.ofPod(uid);
     const problems: string[] = [];
     for (const { place, data } of end === 'ours' ? await volumesIn(files, directory, 'mount') : []) {
       const volume = { uid, name: posix.basename(place.directory), place, data, described };
-      const taken = await takeAway(this.#removal, volume, signal).catch((error: unknown) => {
+      const taken = await removeCsiVolume(this.#removal, volume, signal).catch((error: unknown) => {
         signal.throwIfAborted();
         problems.push(describeError(error));
         return undefined;
@@ -242,23 +246,23 @@ export class CsiVolumes {
       if (taken === undefined) continue;
       this.#published.get(uid)?.delete(keyOf(taken));
       // What this process does not know of was mounted by an earlier one.
-      this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(keyOf(taken), taken));
+      this.#desired.set(uid, (this.#desired.get(uid) ?? new Map()).set(keyOf(taken), taken));
     }
     this.#attempts.forgetPod(uid);
-    if (problems.length > 0) throw blocked(problems);
+    if (problems.length > 0) throw removalBlocked(problems);
     if (end === 'ours') await files.removeEmptyDirectory(directory);
     this.#published.delete(uid);
     this.#contexts.delete(uid);
     // What was attached or staged for it and never published has nothing in its directory.
-    const wanted = [...(this.#wanted.get(uid)?.values() ?? [])];
-    this.#wanted.delete(uid);
-    for (const data of wanted) if (data.mode === 'Persistent') this.#stages.release(data, uid);
+    const wanted = [...(this.#desired.get(uid)?.values() ?? [])];
+    this.#desired.delete(uid);
+    for (const data of wanted) if (data.mode === 'Persistent') this.#staging.release(data, uid);
   }
 
   /** Unstages what no pod has any more, also what earlier kubelets have left. */
   async run(signal: AbortSignal): Promise<void> {
     using end = new LinkedController(signal);
-    const loops = [this.#stages, this.#upkeep].map((loop) =>
+    const loops = [this.#staging, this.#maintenance].map((loop) =>
       loop.run(end.signal).finally(() => end.abort(cancelledError('The loop beside it has ended'))),
     );
     await Promise.allSettled(loops);
@@ -276,11 +280,14 @@ export class CsiVolumes {
     if (this.#published.get(uid)?.has(key) === true) return;
     const { driver, handle, mode, origin } = volume;
     const attempt = async () => {
-      this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(key, { driver, handle, mode, origin }));
+      this.#desired.set(
+        uid,
+        (this.#desired.get(uid) ?? new Map()).set(key, { driver, handle, mode, origin }),
+      );
       using _held = await this.#lock.acquire(key, signal);
-      await work(signal).catch((error: unknown) => this.#unlessThere(uid, volume, error, signal));
+      await work(signal).catch((error: unknown) => this.#unlessPublished(uid, volume, error, signal));
       const stage = 'MountVolume.Setup failed while expanding volume';
-      await at(stage, volume.name, this.#expandAtMount(pod, volume, signal));
+      await atStage(stage, volume.name, this.#expandAtMount(pod, volume, signal));
       this.#published.set(uid, (this.#published.get(uid) ?? new Set()).add(key));
     };
     await this.#attempts.run(uid, volume, attempt, signal);
@@ -293,39 +300,40 @@ export class CsiVolumes {
     }
     using _held = await this.#lock.acquire(keyOf(volume), signal);
     const work = async () => {
-      const told = volume.mode === 'Persistent' ? await this.#stages.attach(volume, signal) : {};
+      const told = volume.mode === 'Persistent' ? await this.#staging.attach(volume, signal) : {};
       await this.#publish(pod, await this.#labelled(pod, volume, signal), told, signal);
     };
-    await at('MountVolume.SetUp failed', volume.name, work());
+    await atStage('MountVolume.SetUp failed', volume.name, work());
   }
 
   async #expandOnline(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { expansions } = this.#deps;
-    const growing = csiGrowth({ ...this.#deps, places: this.#places }, pod, volume);
+    const growing = csiExpansion({ ...this.#deps, places: this.#paths }, pod, volume);
     if (growing === undefined) return;
     const work = () => expansions.online(pod, growing, signal);
-    if (volume.shownAs === 'device') await this.devices.with(volume, work, signal);
+    if (volume.shownAs === 'device') await this.devices.withLock(volume, work, signal);
     else await this.#lock.run(keyOf(volume), work, signal);
   }
 
   async #expandAtMount(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     try {
-      const growing = csiGrowth({ ...this.#deps, places: this.#places }, pod, volume);
+      const growing = csiExpansion({ ...this.#deps, places: this.#paths }, pod, volume);
       if (growing !== undefined) await this.#deps.expansions.atMount(pod, growing, signal);
     } catch (error) {
       // What an earlier kubelet has mounted need not wait for a driver that is away.
-      if (!isAbsent(error)) throw error;
+      if (!isDriverMissing(error)) throw error;
     }
   }
 
   /** A volume that an earlier kubelet has published need not wait for a driver or an API that is away. */
-  async #unlessThere(uid: PodUid, volume: CsiVolume, error: unknown, signal: AbortSignal): Promise<void> {
+  async #unlessPublished(uid: PodUid, volume: CsiVolume, error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const place = this.#places.volume(uid, volume.name);
+    const place = this.#paths.volume(uid, volume.name);
     const data = await readVolumeData(this.#deps.files, place);
-    const isDone = isSound(data) && data.state === 'published' && keyOf(data) === keyOf(volume);
-    if (!isAway(error) || !isDone || (await this.#deps.files.mountAt(place.mount)) === 'none') throw error;
-    if (data.context !== undefined) this.#noteContext(uid, volume.name, data.context);
+    const isDone = isValid(data) && data.state === 'published' && keyOf(data) === keyOf(volume);
+    if (!isUnavailable(error) || !isDone || (await this.#deps.files.mountAt(place.mount)) === 'none')
+      throw error;
+    if (data.context !== undefined) this.#recordContext(uid, volume.name, data.context);
   }
 
   async #labelled(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<LabelledVolume> {
@@ -343,14 +351,14 @@ export class CsiVolumes {
   ): Promise<void> {
     const { files, api, nodeName } = this.#deps;
     const { uid } = pod.metadata;
-    const driver = this.#stages.driver('mounter.SetUpAt failed to get CSI client', volume);
+    const driver = this.#staging.driver('mounter.SetUpAt failed to get CSI client', volume);
     const spec = await api?.driver(volume.driver, signal);
     if (api !== undefined) checkMode(volume, spec);
     const secrets = await secretsFor(this.#deps.api, 'NodePublishSecretRef', volume.publishSecret, signal);
     const tokens = await tokensFor(api, pod, spec, signal);
     const isSecret = spec?.spec.serviceAccountTokenInSecrets === true;
     const info = spec?.spec.podInfoOnMount === true ? podInfo(pod, volume.mode) : {};
-    const place = await this.#makePlace(uid, volume.name);
+    const place = await this.#createDirectory(uid, volume.name);
     const before = await readVolumeData(files, place);
     const attachment = attachmentName(volume.handle, volume.driver, nodeName);
     const boot = await this.#deps.bootId();
@@ -365,7 +373,7 @@ export class CsiVolumes {
     const request = {
       volumeId: volume.handle,
       publishContext,
-      stagingTargetPath: isStaged ? this.#places.stagedVolume(volume.driver, volume.handle).mount : '',
+      stagingTargetPath: isStaged ? this.#paths.stagedVolume(volume.driver, volume.handle).mount : '',
       targetPath: place.mount,
       volumeCapability: capabilityOf(volume, driver.can, pod),
       readonly: volume.readOnly,
@@ -373,30 +381,30 @@ export class CsiVolumes {
       volumeContext: { ...volume.attributes, ...info, ...(isSecret ? {} : tokens) },
     };
     await driver.client.publish(request, signal).catch(async (error: unknown) => {
-      if (isFinal(error) && before === undefined) await cleanPlace(files, place, volume.driver);
+      if (isRejected(error) && before === undefined) await removeVolumeDirectory(files, place, volume.driver);
       throw error;
     });
     const group = groupFor(pod, volume, driver.can, spec);
     const shown = { name: volume.name, directory: place.mount };
-    if (group !== undefined) await giveToGroup(this.#walks(volume), pod, shown, group);
+    if (group !== undefined) await setVolumeOwnership(this.#ownershipDeps(volume), pod, shown, group);
     await note('published');
-    if (volume.context !== undefined) this.#noteContext(uid, volume.name, volume.context);
+    if (volume.context !== undefined) this.#recordContext(uid, volume.name, volume.context);
   }
 
-  #noteContext(uid: PodUid, name: string, context: string): void {
+  #recordContext(uid: PodUid, name: string, context: string): void {
     this.#contexts.set(uid, (this.#contexts.get(uid) ?? new Map()).set(name, context));
   }
 
-  async #makePlace(uid: PodUid, name: string): Promise<VolumePlace> {
+  async #createDirectory(uid: PodUid, name: string): Promise<CsiVolumePaths> {
     const { files } = this.#deps;
-    const place = this.#places.volume(uid, name);
-    const foreign = await firstThatIsNoDirectory(files, [...this.#places.waysTo(uid), place.directory]);
+    const place = this.#paths.volume(uid, name);
+    const foreign = await firstNonDirectory(files, [...this.#paths.waysTo(uid), place.directory]);
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     await files.makeDirectory(place.directory, directoryMode);
     return place;
   }
 
-  #walks(volume: CsiVolume): GiveToGroupDeps {
+  #ownershipDeps(volume: CsiVolume): SetVolumeOwnershipDeps {
     const plugins = [csiPlugin(volume)];
     const { files, groupNews } = this.#deps;
     return {

@@ -4,7 +4,7 @@ import { CsiWorld } from '../../../test/fakes/csi-world.ts';
 import { podWith } from '../../../test/fakes/payload-world.ts';
 import type { PersistentVolume } from '../../kinds/index.ts';
 import { sourceOf } from '../claims/bound-volume.ts';
-import { CsiPlaces } from './csi-paths.ts';
+import { CsiPaths } from './csi-paths.ts';
 import { inTreeVolume, isOfDriver } from './in-tree-volumes.ts';
 import { inlinePlace, inlineVolume } from './inline-volumes.ts';
 
@@ -203,7 +203,7 @@ describe('a volume that a pod describes as before there were drivers', () => {
       code: 'VOLUME_UNUSABLE',
       message: /not supported in csi migration/,
     });
-    const places = new CsiPlaces('/root', '/root/pods');
+    const places = new CsiPaths('/root', '/root/pods');
     assert.equal(inlinePlace(places, pod, shared), undefined);
     assert.equal(isOfDriver({ name: 'v', emptyDir: {} }), false);
   });

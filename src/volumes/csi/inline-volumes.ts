@@ -2,7 +2,7 @@ import type { PersistentVolume, Volume } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { sourceOf } from '../claims/bound-volume.ts';
 import type { VolumePlugin } from '../manager/volume-metrics.ts';
-import { type CsiPlaces, csiPlugin, inlineHandle } from './csi-paths.ts';
+import { type CsiPaths, csiPlugin, inlineHandle } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 /**
@@ -44,7 +44,7 @@ export interface InlinePlace {
 
 /** Undefined for one that no driver mounts. */
 export function inlinePlace(
-  places: Pick<CsiPlaces, 'volume'>,
+  places: Pick<CsiPaths, 'volume'>,
   pod: Pod,
   described: Volume,
 ): InlinePlace | undefined {

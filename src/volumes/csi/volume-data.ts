@@ -1,5 +1,5 @@
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { placeIn, type VolumePlace } from './csi-paths.ts';
+import { type CsiVolumePaths, volumePathsIn } from './csi-paths.ts';
 
 /** What must be known of a mounted volume to take it away, whoever mounted it. */
 export interface VolumeData {
@@ -21,7 +21,7 @@ export function keyOf({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>)
   return `${driver}^${handle}`;
 }
 
-export function isSound(data: VolumeData | 'damaged' | undefined): data is VolumeData {
+export function isValid(data: VolumeData | 'damaged' | undefined): data is VolumeData {
   return data !== undefined && data !== 'damaged';
 }
 
@@ -70,7 +70,7 @@ export function stagedVolumeData({
 /** At any instant readers see all of it or what was there before. */
 export async function writeVolumeData(
   files: VolumeFiles,
-  place: VolumePlace,
+  place: CsiVolumePaths,
   data: Readonly<Record<string, string>>,
 ): Promise<void> {
   await files.replaceFile(place.data, Buffer.from(`${JSON.stringify(data)}\n`), fileMode);
@@ -79,7 +79,7 @@ export async function writeVolumeData(
 /** Undefined when there is none; 'damaged' when it cannot be understood. */
 export async function readVolumeData(
   files: VolumeFiles,
-  place: VolumePlace,
+  place: CsiVolumePaths,
 ): Promise<VolumeData | 'damaged' | undefined> {
   const text = await files.readFile(place.data);
   if (text === undefined) return undefined;
@@ -115,10 +115,10 @@ export async function volumesIn(
   files: VolumeFiles,
   directory: string,
   mount: 'mount' | 'globalmount',
-): Promise<readonly { readonly place: VolumePlace; readonly data: VolumeData | 'damaged' | undefined }[]> {
+): Promise<readonly { readonly place: CsiVolumePaths; readonly data: VolumeData | 'damaged' | undefined }[]> {
   const found = [];
   for (const name of await files.names(directory)) {
-    const place = placeIn(`${directory}/${name}`, mount);
+    const place = volumePathsIn(`${directory}/${name}`, mount);
     if ((await files.kindAt(place.directory)) !== 'directory') continue;
     found.push({ place, data: await readVolumeData(files, place) });
   }

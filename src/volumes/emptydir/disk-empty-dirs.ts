@@ -3,7 +3,7 @@ import type { Volume } from '../../kinds/index.ts';
 import { quantityValue, tryParseQuantity } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { markerFileMode, markerMode, readyFile } from '../manager/prepare-volume.ts';
-import { PodPlaces } from '../projected/payload-paths.ts';
+import { PodVolumePaths } from '../projected/payload-paths.ts';
 
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
@@ -46,7 +46,7 @@ export class DiskEmptyDirs {
    */
   async make(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
     const { podsDir, files, limit } = this.#deps;
-    const places = new PodPlaces(podsDir, pod.metadata.uid);
+    const places = new PodVolumePaths(podsDir, pod.metadata.uid);
     const marker = places.emptyDirMarker(name);
     const ready = posix.join(marker, readyFile);
     const isMarked = await files.exists(ready);

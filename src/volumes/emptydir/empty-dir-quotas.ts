@@ -35,7 +35,7 @@ export class EmptyDirQuotas {
     const { quotas, wish } = deps;
     if (wish === 'off') return;
     this.limit = async (directory, bytes, signal) => {
-      this.#tell(quotas === undefined ? none : await quotas.limit(directory, bytes, signal));
+      this.#report(quotas === undefined ? none : await quotas.limit(directory, bytes, signal));
     };
   }
 
@@ -43,7 +43,7 @@ export class EmptyDirQuotas {
   async open(signal: AbortSignal): Promise<void> {
     const { quotas, wish, rootDir } = this.#deps;
     if (wish === 'off') return;
-    this.#tell(quotas === undefined ? none : await quotas.problemIn(rootDir, signal));
+    this.#report(quotas === undefined ? none : await quotas.problemIn(rootDir, signal));
   }
 
   /** A limit that stays takes no room, and is set anew for whoever gets its number next. */
@@ -53,7 +53,7 @@ export class EmptyDirQuotas {
       this.#deps.logger.warn('The quota of an empty directory stays', { directories, problem });
   }
 
-  #tell(problem: string | undefined): void {
+  #report(problem: string | undefined): void {
     const { node } = this.#deps;
     if (problem === undefined) {
       node.mended(trouble, 'emptyDir volumes are held to their sizeLimit by the kernel');

@@ -12,7 +12,7 @@ import {
   readMountTable,
   runCommand,
 } from '../../lib/index.ts';
-import { failureOf } from '../manager/mount-options.ts';
+import { commandFailure } from '../manager/mount-options.ts';
 import type { DirectoryQuotas } from './empty-dir-quotas.ts';
 
 export interface HostDirectoryQuotasDeps {
@@ -81,7 +81,10 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     // Somebody counts what is in there: what left his project would be missing.
     if (outer !== 0) throw new Unavailable(`${above} belongs to the project ${outer} of somebody else`);
     if (own !== 0) return own;
-    const taken = new Set([...(await this.#noted()), ...(await this.#reported(fileSystem, signal))]);
+    const taken = new Set([
+      ...(await this.#registeredProjects()),
+      ...(await this.#reported(fileSystem, signal)),
+    ]);
     const project = freeProject(directory, taken);
     await this.#run(
       'chattr',
@@ -98,7 +101,7 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     return listedProjects(stdout);
   }
 
-  async #noted(): Promise<readonly number[]> {
+  async #registeredProjects(): Promise<readonly number[]> {
     const { registryDir = '/etc' } = this.#deps;
     const [projects, names] = await Promise.all(
       ['projects', 'projid'].map(async (name) => (await readFileIfExists(`${registryDir}/${name}`)) ?? ''),
@@ -131,7 +134,7 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<string> {
     const result = await this.#command(file, args, signal);
-    const said = failureOf(result);
+    const said = commandFailure(result);
     if (said !== undefined) throw new Unavailable(`${file} ${args.join(' ')} failed: ${said}`);
     return result.stdout;
   }

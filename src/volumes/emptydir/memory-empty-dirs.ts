@@ -7,7 +7,7 @@ import { isMarked, markPrepared } from '../manager/prepare-volume.ts';
 import { type StorageObserver, timed } from '../manager/volume-metrics.ts';
 import { usedVolumes } from '../manager/volume-paths.ts';
 import { unusable } from '../projected/payload.ts';
-import { endOf, firstThatIsNoDirectory, PodPlaces } from '../projected/payload-paths.ts';
+import { endOf, firstNonDirectory, PodVolumePaths } from '../projected/payload-paths.ts';
 import {
   checkPageSize,
   type MemoryMedium,
@@ -48,10 +48,10 @@ export class MemoryEmptyDirs {
     const medium = readMedium(emptyDir?.medium ?? '');
     const { uid } = pod.metadata;
     using _held = await this.#lock.acquire(uid, signal);
-    const places = new PodPlaces(this.#deps.podsDir, uid);
+    const places = new PodVolumePaths(this.#deps.podsDir, uid);
     const [directory, marker] = [places.emptyDir(name), places.emptyDirMarker(name)];
     const ways = [places.pod, places.volumes, places.emptyDirs, directory];
-    const foreign = await firstThatIsNoDirectory(this.#deps.files, ways);
+    const foreign = await firstNonDirectory(this.#deps.files, ways);
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     if (await this.#isMounted(pod, directory, medium)) {
       if (await isMarked(this.#deps.files, marker)) return;
@@ -74,7 +74,7 @@ export class MemoryEmptyDirs {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
-    const places = new PodPlaces(this.#deps.podsDir, uid);
+    const places = new PodVolumePaths(this.#deps.podsDir, uid);
     const { files } = this.#deps;
     // Behind a link they are somebody else's.
     if ((await endOf(files, [places.pod, places.volumes, places.emptyDirs])) !== 'ours') return;

@@ -30,10 +30,10 @@ import {
   umountArguments,
   writeFileAtomic,
 } from '../../lib/index.ts';
-import { checkedMountOptions, failureOf } from '../manager/mount-options.ts';
+import { checkedMountOptions, commandFailure } from '../manager/mount-options.ts';
 import { walkForGroup } from '../ownership/group-walk.ts';
-import { walkAside } from '../ownership/run-group-walk.ts';
-import type { WalkNews } from '../ownership/volume-ownership.ts';
+import { runGroupWalk } from '../ownership/run-group-walk.ts';
+import type { WalkProgress } from '../ownership/volume-ownership.ts';
 import {
   callsToChange,
   callsToLookAt,
@@ -154,16 +154,16 @@ export class HostVolumeFiles implements VolumeFiles {
     directory: string,
     group: number,
     access: GroupAccess = 'read',
-    news?: WalkNews,
+    news?: WalkProgress,
   ): Promise<void> {
     const gift = { group, bits: groupBits[access] };
     await this.#writing(directory, async () => {
       // What pods write is of any size; what is written here, and what is empty, is not worth a process.
       const isLarge = access === 'write' && !(await isEmpty(directory));
       const walk = isLarge
-        ? await walkAside(this.#clock, directory, gift, (count) => news?.seen(count))
+        ? await runGroupWalk(this.#clock, directory, gift, (count) => news?.processed(count))
         : await walkForGroup(directory, gift);
-      news?.seen(walk.seen);
+      news?.processed(walk.seen);
       if (walk.unchanged === 0) return;
       if (news === undefined) throw new Error(walk.because);
       news.unchanged(walk.unchanged, walk.because ?? '');
@@ -222,7 +222,7 @@ export class HostVolumeFiles implements VolumeFiles {
     // By the name the kernel has for it: to find that out, the program would ask the file system.
     const place = await reading(directory, () => placeOf(directory), directory);
     const result = await this.#run('umount', umountArguments(['--no-canonicalize'], place), signal);
-    const said = failureOf(result);
+    const said = commandFailure(result);
     if (said === undefined || said.includes('not mounted')) return 'done';
     if (said.includes('busy')) return 'busy';
     throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${said}`);
@@ -246,7 +246,7 @@ export class HostVolumeFiles implements VolumeFiles {
       );
     const args = ['-f', '-c', '%S %b %f %a %c %d', '--', absoluteArgument('stat', directory)];
     const result = await this.#run('stat', args, signal);
-    const said = failureOf(result);
+    const said = commandFailure(result);
     const numbers = result.stdout.trim().split(' ').map(Number);
     if (said !== undefined || numbers.length !== 6 || numbers.some(Number.isNaN))
       throw new KubelingError('FILE_READ', `Cannot read ${directory}: ${said ?? result.stdout}`);
@@ -281,7 +281,7 @@ export class HostVolumeFiles implements VolumeFiles {
     const checked = checkedMountOptions(options);
     const from = absoluteArgument('mount', source);
     const args = mountArguments({ options: ['bind'], source: from, target: directory });
-    const said = failureOf(await this.#run('mount', args, signal));
+    const said = commandFailure(await this.#run('mount', args, signal));
     if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
     if (checked.length === 0) return;
     try {
@@ -296,7 +296,7 @@ export class HostVolumeFiles implements VolumeFiles {
   async remount(directory: string, options: readonly string[], signal: AbortSignal): Promise<void> {
     const all = ['remount', 'bind', ...checkedMountOptions(options)];
     const args = mountArguments({ options: all, target: directory });
-    const said = failureOf(await this.#run('mount', args, signal));
+    const said = commandFailure(await this.#run('mount', args, signal));
     if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
   }
 
@@ -372,7 +372,7 @@ export class HostVolumeFiles implements VolumeFiles {
     const kind = { type, device, options: options.join(',') };
     if (this.#calls?.mount(kind, directory) === 'done') return undefined;
     const args = mountArguments({ type, options, source: device, target: directory });
-    return failureOf(await this.#run('mount', args, signal));
+    return commandFailure(await this.#run('mount', args, signal));
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { type Clock, describeError, KubelingError } from '../../lib/index.ts';
-import { inTurns } from '../manager/volume-operations.ts';
-import { firstThatIsNoDirectory, type PodPlaces, payloadKinds } from '../projected/payload-paths.ts';
+import { mapConcurrently } from '../manager/volume-operations.ts';
+import { firstNonDirectory, type PodVolumePaths, payloadKinds } from '../projected/payload-paths.ts';
 import type { VolumeFiles } from './volume-files.ts';
 
 /** Something of a container may hold on for a moment after its end. */
@@ -26,12 +26,12 @@ export interface VolumeToRemove {
  */
 export async function removeVolumes(
   removal: VolumeRemoval,
-  places: PodPlaces,
+  places: PodVolumePaths,
   signal: AbortSignal,
 ): Promise<void> {
   const { files } = removal;
-  const foreign = await firstThatIsNoDirectory(files, [places.pod, places.volumes]);
-  if (foreign !== undefined) throw blocked([`${foreign} is no directory`]);
+  const foreign = await firstNonDirectory(files, [places.pod, places.volumes]);
+  if (foreign !== undefined) throw removalBlocked([`${foreign} is no directory`]);
   const there = new Set(await files.names(places.volumes));
   const kinds = Object.values(payloadKinds).filter(({ directory }) => there.has(directory));
   const found = await Promise.all(kinds.map((kind) => volumesIn(files, places.kind(kind))));
@@ -43,7 +43,7 @@ export async function removeVolumes(
     await removeIfEmpty(files, places.kind(kind)).catch((error: unknown) => {
       problems.push(describeError(error));
     });
-  if (problems.length > 0) throw blocked(problems);
+  if (problems.length > 0) throw removalBlocked(problems);
 }
 
 /** Takes away volumes that have file systems of their own; rejects as above. */
@@ -53,7 +53,7 @@ export async function removeMounted(
   signal: AbortSignal,
 ): Promise<void> {
   const problems = await tryAll(removal, volumes, signal);
-  if (problems.length > 0) throw blocked(problems);
+  if (problems.length > 0) throw removalBlocked(problems);
 }
 
 async function tryAll(
@@ -61,13 +61,13 @@ async function tryAll(
   volumes: readonly VolumeToRemove[],
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const problems = await inTurns(volumes, (volume) => tryOne(removal, volume, signal));
+  const problems = await mapConcurrently(volumes, (volume) => tryOne(removal, volume, signal));
   return problems.filter((problem) => problem !== undefined);
 }
 
 /** Behind a link they are somebody else's: then only what is in the way is answered. */
 async function volumesIn(files: VolumeFiles, directory: string): Promise<readonly string[]> {
-  if ((await firstThatIsNoDirectory(files, [directory])) !== undefined) return [directory];
+  if ((await firstNonDirectory(files, [directory])) !== undefined) return [directory];
   return (await files.names(directory)).map((name) => posix.join(directory, name));
 }
 
@@ -98,9 +98,9 @@ async function removeOne(
   const { files, clock } = removal;
   // First of all: without its marker every kubelet prepares a volume anew.
   await files.removeTree(marker);
-  if ((await files.kindAt(directory)) !== 'directory') throw blocked([`${directory} is no directory`]);
+  if ((await files.kindAt(directory)) !== 'directory') throw removalBlocked([`${directory} is no directory`]);
   for (let left = mostMounts; left > 0 && (await isOurMount(files, directory)); left--) {
-    await unmountPatiently(clock, directory, () => unmountOne(files, directory, signal), signal);
+    await unmountWithRetries(clock, directory, () => unmountOne(files, directory, signal), signal);
   }
   await files.removeTree(directory);
 }
@@ -118,7 +118,7 @@ async function unmountOne(
   if ((await files.unmount(directory, signal)) === 'done') return 'done';
   const inUse = await files.unmountInside(directory, signal);
   if (inUse !== undefined)
-    throw blocked([`cannot unmount ${directory}: ${inUse} is mounted in it and in use`]);
+    throw removalBlocked([`cannot unmount ${directory}: ${inUse} is mounted in it and in use`]);
   return await files.unmount(directory, signal);
 }
 
@@ -128,7 +128,7 @@ async function isOurMount(files: VolumeFiles, directory: string): Promise<boolea
 }
 
 /** Rejects with VOLUME_REMOVE for what stays in use. */
-export async function unmountPatiently(
+export async function unmountWithRetries(
   clock: Clock,
   directory: string,
   unmount: () => Promise<'done' | 'busy'>,
@@ -138,9 +138,9 @@ export async function unmountPatiently(
     if ((await unmount()) === 'done') return;
     if (waitMs !== undefined) await clock.sleep(waitMs, signal);
   }
-  throw blocked([`${directory} is still in use`]);
+  throw removalBlocked([`${directory} is still in use`]);
 }
 
-export function blocked(problems: readonly string[]): KubelingError {
+export function removalBlocked(problems: readonly string[]): KubelingError {
   return new KubelingError('VOLUME_REMOVE', problems.join('; '));
 }

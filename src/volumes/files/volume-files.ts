@@ -1,5 +1,5 @@
 import type { Quantity } from '../../lib/index.ts';
-import type { WalkNews } from '../ownership/volume-ownership.ts';
+import type { WalkProgress } from '../ownership/volume-ownership.ts';
 
 export type VolumeFileKind = 'directory' | 'file' | 'link' | 'other';
 
@@ -52,7 +52,7 @@ export interface VolumeFiles {
    * write too, and go through it; what is made in the directories later belongs to the group too. However long it takes, nobody else is held up. Rejects
    * for what cannot be changed, unless there is somebody to tell.
    */
-  giveToGroup(directory: string, group: number, access?: GroupAccess, news?: WalkNews): Promise<void>;
+  giveToGroup(directory: string, group: number, access?: GroupAccess, news?: WalkProgress): Promise<void>;
   /**
    * A directory with all that is in it; fine when it is not there. Links are removed, never followed. Rejects with
    * VOLUME_REMOVE where something is mounted, and leaves that as it is.

@@ -10,7 +10,7 @@ import {
   readMountTable,
   runCommand,
 } from '../../lib/index.ts';
-import { checkedDiskType, checkedMountOptions, failureOf } from '../manager/mount-options.ts';
+import { checkedDiskType, checkedMountOptions, commandFailure } from '../manager/mount-options.ts';
 import { unusable } from '../projected/payload.ts';
 import type { DiskContent, DiskMount, Disks } from './format-and-mount.ts';
 
@@ -79,7 +79,7 @@ export class HostDisks implements Disks {
       await this.#checkReadable(device, signal);
       return { kind: 'nothing' };
     }
-    const said = failureOf(result);
+    const said = commandFailure(result);
     if (said !== undefined) throw unusable(`blkid ${device} failed: ${said}`);
     const type = /^TYPE=(.+)$/m.exec(result.stdout)?.[1];
     // What has both is no disk to touch.
@@ -91,7 +91,7 @@ export class HostDisks implements Disks {
     const program = `mkfs.${checkedDiskType(fsType)}`;
     const before = Object.hasOwn(formatOptions, fsType) ? (formatOptions[fsType] ?? []) : [];
     const args = [...before, absoluteArgument(program, device)];
-    const said = failureOf(await this.#run(program, args, formatMs, signal));
+    const said = commandFailure(await this.#run(program, args, formatMs, signal));
     if (said !== undefined) throw unusable(`format of disk "${device}" failed: type:("${fsType}"): ${said}`);
   }
 
@@ -104,7 +104,7 @@ export class HostDisks implements Disks {
       throw error;
     });
     if (result?.end.kind !== 'exited' || result.end.code !== leftUncorrected) return;
-    const said = failureOf(result) ?? '';
+    const said = commandFailure(result) ?? '';
     throw unusable(`'fsck' found errors on device ${device} but could not correct them: ${said}`);
   }
 
@@ -120,7 +120,7 @@ export class HostDisks implements Disks {
         `resize of format ${type} is not supported for device ${device} mounted at ${directory}`,
       );
     const [file, ...args] = grower(device, absoluteArgument('mount', directory));
-    const said = failureOf(await this.#run(file, args, growMs, signal));
+    const said = commandFailure(await this.#run(file, args, growMs, signal));
     if (said !== undefined)
       throw unusable(`resize of device ${device} failed: ${said} (${file} ${args.join(' ')})`);
   }
@@ -134,7 +134,7 @@ export class HostDisks implements Disks {
       source: absoluteArgument('mount', device),
       target: directory,
     });
-    const said = failureOf(await this.#run('mount', args, mountMs, signal));
+    const said = commandFailure(await this.#run('mount', args, mountMs, signal));
     if (said !== undefined) throw unusable(`mount failed: ${said} (mount ${args.join(' ')})`);
   }
 
@@ -163,7 +163,7 @@ export class HostDisks implements Disks {
   /** What cannot be read may be full of somebody's data. */
   async #checkReadable(device: string, signal: AbortSignal): Promise<void> {
     const args = [`if=${device}`, 'of=/dev/null', `bs=${probedBytes}`, 'count=1'];
-    const said = failureOf(await this.#run('dd', args, probeMs, signal));
+    const said = commandFailure(await this.#run('dd', args, probeMs, signal));
     if (said !== undefined) throw unusable(`${device} cannot be read: ${said}`);
   }
 

@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import { type Clock, describeError, KeyedMutex } from '../../lib/index.ts';
 import type { BoundVolume, LocalSource } from '../claims/bound-volume.ts';
-import type { GrowingVolume } from '../claims/expansions.ts';
-import { blocked } from '../files/remove-volumes.ts';
+import type { ExpandableVolume } from '../claims/expansions.ts';
+import { removalBlocked } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { at } from '../manager/mount-attempts.ts';
+import { atStage } from '../manager/mount-attempts.ts';
 import { splitMountOptions } from '../manager/mount-options.ts';
 import { localPlugin, type StorageObserver, timed } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
@@ -54,7 +54,7 @@ export class LocalDisks {
     if ((await files.mountAt(directory)) === 'none') {
       await files.makeDirectory(directory, directoryMode);
       const mounting = formatAndMount(disks, { ...volume, directory }, signal);
-      await at('MountVolume.MountDevice failed', name, mounting).catch(async (error: unknown) => {
+      await atStage('MountVolume.MountDevice failed', name, mounting).catch(async (error: unknown) => {
         await this.#unmount(directory, new AbortController().signal);
         throw error;
       });
@@ -86,7 +86,7 @@ export class LocalDisks {
       const problem = await this.#unmountUnused(directory, signal);
       if (problem !== undefined && names.includes(name)) problems.push(problem);
     }
-    if (problems.length > 0) throw blocked(problems);
+    if (problems.length > 0) throw removalBlocked(problems);
   }
 
   /** Answers what is in the way. */
@@ -96,7 +96,7 @@ export class LocalDisks {
       await this.#noteDevice(directory);
       await timed(this.#deps, 'unmount_device', [localPlugin], async () => {
         if ((await this.#unmount(directory, signal)) === 'busy')
-          throw blocked([`${directory} is still in use`]);
+          throw removalBlocked([`${directory} is still in use`]);
       });
       return undefined;
     } catch (error) {
@@ -119,7 +119,7 @@ export class LocalDisks {
     const device = this.#leaving.get(directory);
     if (device === undefined) return;
     if (await this.#deps.disks.isHeld(device, signal))
-      throw blocked([`${device}: the device is in use when it was no longer expected to be in use`]);
+      throw removalBlocked([`${device}: the device is in use when it was no longer expected to be in use`]);
     this.#leaving.delete(directory);
   }
 
@@ -139,7 +139,7 @@ export class LocalDisks {
       return 'busy';
     await this.#checkFree(directory, signal);
     if ((await files.removeEmptyDirectory(directory)) === 'not-empty')
-      throw blocked([`${directory} has content that was not put there by this node`]);
+      throw removalBlocked([`${directory} has content that was not put there by this node`]);
     return 'done';
   }
 }
@@ -153,11 +153,11 @@ export function localKey(name: string): string {
  * A volume of the machine itself that may have become larger. A device or a directory is as large as it is: only the
  * claim has to be told. What is on a disk follows the disk.
  */
-export function localGrowth(
+export function localExpansion(
   local: Pick<LocalVolumes, 'grow'> | undefined,
   bound: Omit<BoundVolume, 'source'>,
   { path, fsType }: LocalSource,
-): GrowingVolume {
+): ExpandableVolume {
   const { name, claim, mountOptions, mode } = bound;
   const readOnly = bound.readOnly || splitMountOptions(mountOptions).includes('ro');
   const expand = async (_bytes: bigint, signal: AbortSignal) => {

@@ -1,15 +1,15 @@
 import { posix } from 'node:path';
 import { type Clock, KeyedMutex } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import { blocked, unmountPatiently } from '../files/remove-volumes.ts';
+import { removalBlocked, unmountWithRetries } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import { checkedFsType, checkedMountOptions } from '../manager/mount-options.ts';
-import { type GiveToGroupDeps, giveToGroup } from '../ownership/volume-ownership.ts';
+import { type SetVolumeOwnershipDeps, setVolumeOwnership } from '../ownership/volume-ownership.ts';
 import { unusable } from '../projected/payload.ts';
-import { endOf, firstThatIsNoDirectory, PodPlaces } from '../projected/payload-paths.ts';
+import { endOf, firstNonDirectory, PodVolumePaths } from '../projected/payload-paths.ts';
 import type { LocalDisks } from './local-disks.ts';
 
-export interface LocalVolumesDeps extends Omit<GiveToGroupDeps, 'files'> {
+export interface LocalVolumesDeps extends Omit<SetVolumeOwnershipDeps, 'files'> {
   /** Where the directories of pods are. */
   readonly podsDir: string;
   readonly files: VolumeFiles;
@@ -65,7 +65,7 @@ export class LocalVolumes {
 
   /** Where the pod is shown the volume. */
   placeOf(uid: PodUid, volume: string): string {
-    return new PodPlaces(this.#deps.podsDir, uid).localVolume(volume);
+    return new PodVolumePaths(this.#deps.podsDir, uid).localVolume(volume);
   }
 
   /** Where the volume itself is, links followed. Rejects with VOLUME_UNUSABLE when there is none. */
@@ -119,7 +119,7 @@ export class LocalVolumes {
   async #makePlace(uid: PodUid, name: string, signal: AbortSignal): Promise<void> {
     const { files, podsDir } = this.#deps;
     using _held = await this.#lock.acquire(uid, signal);
-    const place = await freePlace(files, new PodPlaces(podsDir, uid), name);
+    const place = await freePlace(files, new PodVolumePaths(podsDir, uid), name);
     if ((await files.mountAt(place)) === 'none') await files.makeDirectory(place, directoryMode);
   }
 
@@ -133,7 +133,7 @@ export class LocalVolumes {
     const { uid } = pod.metadata;
     using _path = await this.#paths.acquire(source, signal);
     using _held = await this.#lock.acquire(uid, signal);
-    const place = await freePlace(files, new PodPlaces(podsDir, uid), name);
+    const place = await freePlace(files, new PodVolumePaths(podsDir, uid), name);
     if ((await files.mountAt(place)) !== 'none') {
       // Whoever showed it may have been killed before it had its options.
       if (options.length > 0) await files.remount(place, options, signal);
@@ -157,7 +157,7 @@ export class LocalVolumes {
     const { files } = this.#deps;
     using _held = await this.#lock.acquire(uid, signal);
     this.#given.delete(uid);
-    const places = new PodPlaces(this.#deps.podsDir, uid);
+    const places = new PodVolumePaths(this.#deps.podsDir, uid);
     const end = await endOf(files, places.waysToLocalVolumes);
     if (end === 'foreign') return;
     const names = end === 'ours' ? await files.names(places.localVolumes) : [];
@@ -173,16 +173,16 @@ export class LocalVolumes {
   async #hide(place: string, signal: AbortSignal): Promise<void> {
     const { files, clock } = this.#deps;
     for (let left = mostMounts; left > 0 && (await files.mountAt(place)) !== 'none'; left--) {
-      await unmountPatiently(clock, place, () => files.unbind(place, signal), signal);
+      await unmountWithRetries(clock, place, () => files.unbind(place, signal), signal);
     }
     // Not before: what is shown there may be dead.
-    if ((await files.kindAt(place)) !== 'directory') throw blocked([`${place} is no directory`]);
+    if ((await files.kindAt(place)) !== 'directory') throw removalBlocked([`${place} is no directory`]);
   }
 
   async #takeAway(place: string): Promise<void> {
     const { files } = this.#deps;
     if ((await files.removeEmptyDirectory(place)) === 'not-empty')
-      throw blocked([`${place} has content that was not put there by this node`]);
+      throw removalBlocked([`${place} has content that was not put there by this node`]);
   }
 
   async #giveToGroup(
@@ -198,16 +198,16 @@ export class LocalVolumes {
       const { group: found } = await this.#deps.files.ownerOf(source);
       return found === wanted ? undefined : { wanted, found };
     }
-    await giveToGroup(this.#deps, pod, { name: volume, directory: source }, wanted);
+    await setVolumeOwnership(this.#deps, pod, { name: volume, directory: source }, wanted);
     this.#given.set(uid, (this.#given.get(uid) ?? new Set()).add(source));
     return undefined;
   }
 }
 
 /** Where the pod is to be shown the volume; nobody else may have made anything of the way there. */
-async function freePlace(files: VolumeFiles, places: PodPlaces, name: string): Promise<string> {
+async function freePlace(files: VolumeFiles, places: PodVolumePaths, name: string): Promise<string> {
   const place = places.localVolume(name);
-  const foreign = await firstThatIsNoDirectory(files, [...places.waysToLocalVolumes, place]);
+  const foreign = await firstNonDirectory(files, [...places.waysToLocalVolumes, place]);
   if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
   return place;
 }

@@ -78,17 +78,17 @@ export function noRoom(message: string): KubelingError {
 }
 
 /** Names the stage of mounting a volume in which the work fails, unless the work has done so itself. */
-export async function at<T>(stage: string, name: string, work: Promise<T> | T): Promise<T> {
+export async function atStage<T>(stage: string, name: string, work: Promise<T> | T): Promise<T> {
   try {
     return await work;
   } catch (error) {
     if (error instanceof KubelingError && error.details['stage'] !== undefined) throw error;
-    throw failedAt(stage, name, describeError(error), retryAt(error), error);
+    throw stageError(stage, name, describeError(error), retryAt(error), error);
   }
 }
 
 /** With a blank before the colon, as users of events have come to expect. */
-export function failedAt(
+export function stageError(
   stage: string,
   volume: string,
   why: string,
@@ -115,7 +115,7 @@ export interface RenewalsDeps {
 }
 
 /** Pods that go on with old content of volumes: the new one is tried again soon at first, then ever more rarely. */
-export class Renewals {
+export class RefreshRetries {
   readonly #deps: RenewalsDeps;
   readonly #backoff: KeyedBackoff<PodUid>;
 

@@ -4,7 +4,7 @@ import { compareQuantities, type Quantity, quantityValue } from '../../lib/index
 import { heldLimits, isPositive, type Pod, type ResourceList } from '../../pods/index.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import { unusable } from '../projected/payload.ts';
-import { firstThatIsNoDirectory, type PayloadKind, type PodPlaces } from '../projected/payload-paths.ts';
+import { firstNonDirectory, type PayloadKind, type PodVolumePaths } from '../projected/payload-paths.ts';
 import type { VolumePlugin } from './volume-metrics.ts';
 
 const volumeMode = 0o777;
@@ -15,7 +15,7 @@ export const readyFile = 'ready';
 
 export interface VolumeToPrepare {
   readonly pod: Pod;
-  readonly places: PodPlaces;
+  readonly places: PodVolumePaths;
   readonly kind: PayloadKind;
   readonly name: string;
   /** How much its files have. */
@@ -37,7 +37,7 @@ export async function prepareVolume(
   const { pod, places, kind, name, bytes, nested } = volume;
   const directory = places.volume(kind, name);
   const ways = [places.pod, places.volumes, places.kind(kind), directory];
-  const foreign = await firstThatIsNoDirectory(files, ways);
+  const foreign = await firstNonDirectory(files, ways);
   if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
   if (kind.medium === 'disk') await files.makeDirectory(directory, volumeMode);
   else await prepareMemory(files, directory, { bytes, room: roomFor(pod, allocatable) }, signal);
@@ -93,7 +93,7 @@ async function makeNested(files: VolumeFiles, directory: string, point: string):
 }
 
 /** Where a volume of a pod is to be found. */
-export type KnownVolume =
+export type ResolvedVolume =
   | PathVolume
   | {
       readonly kind: 'block';
@@ -125,7 +125,7 @@ export function pluginsOfVolume(volume: Volume, ofDriver: VolumePlugin | undefin
 }
 
 /** The directories of volumes below that of a pod are named after their plugins. */
-export function pluginOf(podDirectory: string, volume: KnownVolume): VolumePlugin {
+export function pluginOf(podDirectory: string, volume: ResolvedVolume): VolumePlugin {
   if (volume.plugin !== undefined) return volume.plugin;
   const [part, path] =
     volume.kind === 'path' ? ['volumes', volume.hostPath] : ['volumeDevices', volume.devicePath];

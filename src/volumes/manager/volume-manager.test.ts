@@ -13,8 +13,8 @@ import { KubelingError, seededRandom } from '../../lib/index.ts';
 import { type Pod, type PodJournal, podUid } from '../../pods/index.ts';
 import { type RuntimeFiles, realRuntimeFiles } from '../../runtime/index.ts';
 import { type ClaimProblem, NfsVolumes, type VolumePlugin, type VolumeProblem } from '../index.ts';
-import { Renewals } from './mount-attempts.ts';
-import { type OtherVolumes, VolumeManager } from './volume-manager.ts';
+import { RefreshRetries } from './mount-attempts.ts';
+import { VolumeManager, type VolumePlugins } from './volume-manager.ts';
 
 const uid = podUid('u1');
 let root = '';
@@ -34,7 +34,7 @@ async function make(...volumes: readonly Volume[]): Promise<readonly string[]> {
   return await makeWith({}, ...volumes);
 }
 
-async function makeWith(others: OtherVolumes, ...volumes: readonly Volume[]): Promise<readonly string[]> {
+async function makeWith(others: VolumePlugins, ...volumes: readonly Volume[]): Promise<readonly string[]> {
   const real = realRuntimeFiles();
   const files: RuntimeFiles = {
     ...real,
@@ -183,7 +183,7 @@ test('what claims lack is told in one event, what cannot be mounted in one each'
 });
 
 /** As a node has them that knows of these. */
-function plain(others: OtherVolumes): VolumeManager {
+function plain(others: VolumePlugins): VolumeManager {
   const files = realRuntimeFiles();
   const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
   return new VolumeManager(directories, files, { event: () => {} }, others);
@@ -225,7 +225,7 @@ test('so is one that describes the volume itself as before there were drivers', 
     setUpInline: async () => {
       throw new KubelingError(code.value, why, { details: { stage: 'MountVolume.WaitForAttach failed' } });
     },
-    keepUpInline: () => {},
+    maintainInline: () => {},
     remove: async () => {},
   };
   const pod = podOf([{ name: 'v', gcePersistentDisk: { pdName: 'd' } }], ['v']);
@@ -252,7 +252,7 @@ test('volumes of drivers are known to metrics by driver', () => {
         plugin: { name: `kubernetes.io/csi:${of.driver}` },
       },
     setUpInline: async () => {},
-    keepUpInline: () => {},
+    maintainInline: () => {},
     remove: async () => {},
   };
   const claimed = {
@@ -347,7 +347,7 @@ function podOf(volumes: readonly Volume[], mounted: readonly string[]): Pod {
   };
 }
 
-function rig(others: OtherVolumes = {}, mountPoints: readonly string[] = []) {
+function rig(others: VolumePlugins = {}, mountPoints: readonly string[] = []) {
   const clock = new VirtualClock();
   const told: string[] = [];
   const journal: Pick<PodJournal, 'event'> = {
@@ -403,15 +403,15 @@ test('a volume that does not come keeps no other, and is named with what it lack
   const { told, volumes } = rig({ claimed });
   const claim = { name: 'c', persistentVolumeClaim: { claimName: 'c' } };
   const pod = podOf([claim, { name: 'e', emptyDir: {} }, at('dir', 'Directory')], ['c', 'e', 'v']);
-  volumes.tellLate(pod);
+  volumes.reportTimedOut(pod);
   await assert.rejects(volumes.make(pod, new AbortController().signal), { message: 'no route' });
   assert.deepEqual(told.splice(0), ['FailedMount no route']);
   void volumes.make(pod, new AbortController().signal);
   await until('the others to be there', () => {
-    volumes.tellLate(pod);
+    volumes.reportTimedOut(pod);
     return !told.splice(0).some((line) => line.includes('[c e'));
   });
-  volumes.tellLate(pod);
+  volumes.reportTimedOut(pod);
   assert.deepEqual(told, [
     'FailedMount Unable to attach or mount volumes: unmounted volumes=[c], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition; "c": no route',
   ]);
@@ -444,7 +444,7 @@ test('content that cannot be renewed is tried again soon, then ever more rarely,
   const clock = new VirtualClock();
   const waits: number[] = [];
   const lookAgain = (of: string, delayMs: number) => void waits.push(of === uid ? delayMs : Number.NaN);
-  const renewals = new Renewals({ clock, random: seededRandom(1), lookAgain });
+  const renewals = new RefreshRetries({ clock, random: seededRandom(1), lookAgain });
   let problems: readonly VolumeProblem[] = [{ volume: 'v', message: 'full', content: 'earlier' }];
   const filled = { of: () => new Map(), make: async () => problems, remove: async () => {} };
   const { volumes, told } = rig({ renewals, filled });

@@ -12,7 +12,7 @@ import {
 } from '../../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import type { RuntimeFiles } from '../../runtime/index.ts';
-import type { VolumePlace } from '../../stats/index.ts';
+import type { MeasuredDirectory } from '../../stats/index.ts';
 import type { ClaimProblem } from '../claims/bound-volume.ts';
 import { type ClaimVolumes, isClaimed } from '../claims/claim-volumes.ts';
 import { isPastLimit } from '../csi/csi-attach.ts';
@@ -23,23 +23,23 @@ import type { MemoryEmptyDirs } from '../emptydir/memory-empty-dirs.ts';
 import { prepareHostPath } from '../hostpath/host-path.ts';
 import type { NfsVolumes } from '../nfs/nfs-volumes.ts';
 import type { PayloadVolumes } from '../projected/payload-volumes.ts';
-import type { Renewals } from './mount-attempts.ts';
+import type { RefreshRetries } from './mount-attempts.ts';
 import { MountAttempts, namesOf, noRoom, unable } from './mount-attempts.ts';
-import { type KnownVolume, kindOf, type PathVolume, pluginOf, pluginsOfVolume } from './prepare-volume.ts';
+import { kindOf, type PathVolume, pluginOf, pluginsOfVolume, type ResolvedVolume } from './prepare-volume.ts';
 import { type StorageObserver, timed, type VolumePlugin } from './volume-metrics.ts';
-import { inTurns } from './volume-operations.ts';
-import { mountedClaims, usedVolumes, volumePlaces } from './volume-paths.ts';
+import { mapConcurrently } from './volume-operations.ts';
+import { mountedClaims, usedVolumes, volumePaths } from './volume-paths.ts';
 import type { MountedClaim } from './volume-space.ts';
 
 /** What a volume waits for may come at any moment, and nobody tells. */
 const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };
 /** Whoever names the repository has commands of it run on the host; the gate is locked. */
-const noGitRepo =
+const gitRepoDisabled =
   'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
 
 /** What mounts one of the volumes of a pod, and in which way. */
 interface UsedPlugin {
-  readonly kind: KnownVolume['kind'];
+  readonly kind: ResolvedVolume['kind'];
   readonly plugin: VolumePlugin;
 }
 
@@ -63,13 +63,13 @@ export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
 export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 'refresh' | 'remove'>;
 
 /** Volumes that drivers mount. */
-export type DriverVolumes = Pick<CsiVolumes, 'inline' | 'setUpInline' | 'keepUpInline' | 'remove'>;
+export type DriverVolumes = Pick<CsiVolumes, 'inline' | 'setUpInline' | 'maintainInline' | 'remove'>;
 
 /** Volumes that other machines have. */
 export type ServerVolumes = Pick<NfsVolumes, 'placeOf' | 'setUp' | 'remove'>;
 
 /** What kinds of volumes besides paths of the host and empty directories on the disk of the pods; none that is left out. */
-export interface OtherVolumes {
+export interface VolumePlugins {
   readonly filled?: FilledVolumes | undefined;
   readonly inMemory?: DirectoriesInMemory | undefined;
   readonly claimed?: ClaimedVolumes | undefined;
@@ -80,7 +80,7 @@ export interface OtherVolumes {
   readonly csi?: DriverVolumes | undefined;
   readonly nfs?: ServerVolumes | undefined;
   /** Content that could not be renewed is tried again only with the next look at the pod unless given. */
-  readonly renewals?: Pick<Renewals, 'failed' | 'forget'> | undefined;
+  readonly renewals?: Pick<RefreshRetries, 'failed' | 'forget'> | undefined;
   /** Holds empty directories on the disk to their size; none is unless given. */
   readonly limit?: LimitDirectory | undefined;
 }
@@ -94,22 +94,22 @@ export class VolumeManager {
   readonly #onDisk: DiskEmptyDirs;
   readonly #inMemory: DirectoriesInMemory | undefined;
   readonly #claimed: ClaimedVolumes | undefined;
-  readonly #times: OtherVolumes['times'];
+  readonly #times: VolumePlugins['times'];
   /** The plugins of what each pod has, as many times as there are volumes. */
   readonly #mounted = new Map<PodUid, readonly UsedPlugin[]>();
   /** Why volumes of pods that have ended stay. */
-  readonly #kept = new LogOnce();
+  readonly #cleanupProblems = new LogOnce();
   readonly #csi: DriverVolumes | undefined;
   readonly #attempts = new MountAttempts();
   readonly #retries: KeyedBackoff<PodUid> | undefined;
   readonly #nfs: ServerVolumes | undefined;
-  readonly #renewals: OtherVolumes['renewals'];
+  readonly #renewals: VolumePlugins['renewals'];
 
   constructor(
     directories: PodDirectories,
     files: RuntimeFiles,
     journal: Pick<PodJournal, 'event'>,
-    { filled, inMemory, claimed, csi, nfs, times, renewals, limit }: OtherVolumes = {},
+    { filled, inMemory, claimed, csi, nfs, times, renewals, limit }: VolumePlugins = {},
   ) {
     this.#renewals = renewals;
     this.#directories = directories;
@@ -126,8 +126,8 @@ export class VolumeManager {
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
-  of(pod: Pod): ReadonlyMap<string, KnownVolume> {
-    const found = new Map<string, KnownVolume>([
+  of(pod: Pod): ReadonlyMap<string, ResolvedVolume> {
+    const found = new Map<string, ResolvedVolume>([
       ...(this.#filled?.of(pod) ?? []),
       ...(this.#claimed?.of(pod) ?? []),
     ]);
@@ -165,12 +165,12 @@ export class VolumeManager {
     );
     const done = (volume: string) => attempt.done(volume);
     const [plain, filled, claims] = await Promise.all([
-      this.#makePlain(pod, wanted, done, signal),
+      this.#setUpPlain(pod, wanted, done, signal),
       this.#fill(pod, signal, done),
-      this.#makeClaimed(pod, done, signal),
+      this.#setUpClaimed(pod, done, signal),
     ]);
     const problems: Problem[] = [...plain, ...filled];
-    problems.push(...this.#tellClaims(pod, claims, problems));
+    problems.push(...this.#reportClaimProblems(pod, claims, problems));
     attempt.end(problems);
     const roomless = problems.find(({ room }) => room === 'none');
     if (roomless !== undefined) throw noRoom(roomless.message);
@@ -180,12 +180,12 @@ export class VolumeManager {
   }
 
   /** An event for volumes that were waited for in vain, with all that is known of each. Nothing when none was. */
-  tellLate(pod: Pod): void {
+  reportTimedOut(pod: Pod): void {
     const message = this.#attempts.late(pod.metadata.uid);
     if (message !== undefined) this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
   }
 
-  async #makePlain(
+  async #setUpPlain(
     pod: Pod,
     wanted: readonly Volume[],
     done: (volume: string) => void,
@@ -195,7 +195,7 @@ export class VolumeManager {
     const isElsewhere = (volume: Volume) =>
       filled?.has(volume.name) === true || (this.#claimed !== undefined && isClaimed(volume));
     const own = wanted.filter((volume) => !isElsewhere(volume));
-    const problems = await inTurns(own, async (volume) => {
+    const problems = await mapConcurrently(own, async (volume) => {
       const problem = await this.#tryOne(pod, volume, signal);
       if (problem === undefined) done(volume.name);
       return problem;
@@ -216,16 +216,18 @@ export class VolumeManager {
   async #tryOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<Problem | undefined> {
     const { name } = volume;
     try {
-      const work = () => this.#makeOne(pod, volume, signal);
+      const work = () => this.#setUpOne(pod, volume, signal);
       const problem = await this.#timed(
         'volume_mount',
         pluginsOfVolume(volume, this.#csi?.inline(pod, volume)?.plugin),
         work,
       );
-      return problem === undefined ? undefined : { volume: name, message: this.#tell(pod, name, problem) };
+      return problem === undefined
+        ? undefined
+        : { volume: name, message: this.#reportProblem(pod, name, problem) };
     } catch (error) {
       signal.throwIfAborted();
-      const message = this.#tellFailed(pod, name, error);
+      const message = this.#reportFailure(pod, name, error);
       const retryAtMs = error instanceof KubelingError ? error.details['retryAtMs'] : undefined;
       return {
         volume: name,
@@ -243,7 +245,7 @@ export class VolumeManager {
     this.#mounted.set(pod.metadata.uid, this.#usedBy(pod));
     const used = usedVolumes(pod);
     for (const volume of pod.spec.volumes ?? [])
-      if (isOfDriver(volume) && used.has(volume.name)) this.#csi?.keepUpInline(pod, volume);
+      if (isOfDriver(volume) && used.has(volume.name)) this.#csi?.maintainInline(pod, volume);
   }
 
   /** Of each volume that a container uses and that is known here. */
@@ -272,12 +274,12 @@ export class VolumeManager {
   }
 
   /** The volumes of the pod that can say how much they hold: not paths of the host, nor images. */
-  placesOf(pod: Pod): readonly VolumePlace[] {
-    return this.#mounted.has(pod.metadata.uid) ? volumePlaces(pod, this.#directories, this.of(pod)) : [];
+  placesOf(pod: Pod): readonly MeasuredDirectory[] {
+    return this.#mounted.has(pod.metadata.uid) ? volumePaths(pod, this.#directories, this.of(pod)) : [];
   }
 
   /** They are made beside each other: all of a pod take as long as the slowest. */
-  async #makeClaimed(
+  async #setUpClaimed(
     pod: Pod,
     done: (volume: string) => void,
     signal: AbortSignal,
@@ -316,13 +318,17 @@ export class VolumeManager {
     const isOld = problems.some(({ content }) => content === 'earlier');
     this.#renewals?.[isOld ? 'failed' : 'forget'](pod.metadata.uid);
     return problems.flatMap(({ volume, message, content }) => {
-      const told = this.#tell(pod, volume, message);
+      const told = this.#reportProblem(pod, volume, message);
       return content === 'none' ? [{ volume, message: told }] : [];
     });
   }
 
   /** What cannot be mounted is told volume by volume, what is not even known to be mountable all at once. */
-  #tellClaims(pod: Pod, problems: readonly ClaimProblem[], others: readonly Problem[]): readonly Problem[] {
+  #reportClaimProblems(
+    pod: Pod,
+    problems: readonly ClaimProblem[],
+    others: readonly Problem[],
+  ): readonly Problem[] {
     const unmounted = problems.filter((problem) => problem.kind === 'unmounted');
     for (const { reason, message } of unmounted)
       this.#journal.event(pod, { type: 'Warning', reason, message });
@@ -335,16 +341,16 @@ export class VolumeManager {
     return [...unmounted, ...unprocessed.map(({ volume }) => ({ volume, message }))];
   }
 
-  #tell(pod: Pod, volume: string, problem: string): string {
+  #reportProblem(pod: Pod, volume: string, problem: string): string {
     const message = `MountVolume.SetUp failed for volume "${volume}" : ${problem}`;
     this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
     return message;
   }
 
   /** Where several things are done to mount it, what failed says which. */
-  #tellFailed(pod: Pod, volume: string, error: unknown): string {
+  #reportFailure(pod: Pod, volume: string, error: unknown): string {
     if (!(error instanceof KubelingError) || error.details['stage'] === undefined)
-      return this.#tell(pod, volume, describeError(error));
+      return this.#reportProblem(pod, volume, describeError(error));
     const { message } = error;
     this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
     return message;
@@ -358,7 +364,7 @@ export class VolumeManager {
     const { uid } = pod.metadata;
     try {
       const mounted = this.#mounted.get(uid) ?? [];
-      const pluginsOf = (kind: KnownVolume['kind']) =>
+      const pluginsOf = (kind: ResolvedVolume['kind']) =>
         mounted.flatMap((used) => (used.kind === kind ? [used.plugin] : []));
       const unmount = () =>
         this.#timed('volume_unmount', pluginsOf('path'), () => this.#removeAll(pod, signal));
@@ -367,12 +373,12 @@ export class VolumeManager {
       this.#attempts.forget(uid);
       this.#retries?.delete(uid);
       this.#renewals?.forget(uid);
-      this.#kept.clear(uid);
+      this.#cleanupProblems.clear(uid);
     } catch (error) {
       // Whoever waits no longer is told why, whoever was told to end is not.
       if (!isKind(error, 'DeadlineExceeded')) signal.throwIfAborted();
       const message = `Volumes of the pod cannot be removed: ${await this.#stillMounted(uid)}${describeError(error)}`;
-      if (this.#kept.isNew(uid, message))
+      if (this.#cleanupProblems.isNew(uid, message))
         this.#journal.event(pod, { type: 'Warning', reason: 'FailedVolumeRemoval', message });
       throw error;
     }
@@ -395,7 +401,7 @@ export class VolumeManager {
   }
 
   /** Answers why the volume cannot be had. */
-  async #makeOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
+  async #setUpOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
     const { name, hostPath, emptyDir, image, gitRepo, nfs } = volume;
     // Its image is seen to when a container that mounts it starts.
     if (image !== undefined) return undefined;
@@ -403,7 +409,7 @@ export class VolumeManager {
       await prepareHostPath(this.#files, hostPath);
       return undefined;
     }
-    if (gitRepo !== undefined) return noGitRepo;
+    if (gitRepo !== undefined) return gitRepoDisabled;
     if (isOfDriver(volume) && this.#csi !== undefined) {
       if (usedVolumes(pod).has(name)) await this.#csi.setUpInline(pod, volume, signal);
       return undefined;

@@ -148,7 +148,7 @@ export class VolumeOperations {
 const atOnce = 8;
 
 /** The answers in the order of the items, of which only some are worked on at a time. */
-export async function inTurns<T, R>(
+export async function mapConcurrently<T, R>(
   items: readonly T[],
   act: (item: T) => Promise<R>,
 ): Promise<readonly R[]> {

@@ -1,16 +1,16 @@
 import type { PodDirectories } from '../../checkpoints/index.ts';
 import type { Container } from '../../kinds/index.ts';
 import { claimNameOf, ephemeralContainersOf, initContainersOf, type Pod } from '../../pods/index.ts';
-import type { VolumePlace } from '../../stats/index.ts';
-import type { KnownVolume } from './prepare-volume.ts';
+import type { MeasuredDirectory } from '../../stats/index.ts';
+import type { ResolvedVolume } from './prepare-volume.ts';
 import type { MountedClaim } from './volume-space.ts';
 
 /** The volumes of a pod that lie below its directory, and how what they hold is found out. */
-export function volumePlaces(
+export function volumePaths(
   pod: Pod,
   directories: Pick<PodDirectories, 'of'>,
-  found: ReadonlyMap<string, KnownVolume>,
-): readonly VolumePlace[] {
+  found: ReadonlyMap<string, ResolvedVolume>,
+): readonly MeasuredDirectory[] {
   const { uid, namespace } = pod.metadata;
   const used = usedVolumes(pod);
   return (pod.spec.volumes ?? []).flatMap((volume) => {
@@ -30,7 +30,7 @@ export function volumePlaces(
 export function mountedClaims(
   pod: Pod,
   directories: Pick<PodDirectories, 'of'>,
-  found: ReadonlyMap<string, KnownVolume>,
+  found: ReadonlyMap<string, ResolvedVolume>,
 ): readonly MountedClaim[] {
   const { uid, namespace } = pod.metadata;
   return (pod.spec.volumes ?? []).flatMap((volume) => {
@@ -41,7 +41,7 @@ export function mountedClaims(
 }
 
 /** Undefined for what is elsewhere. */
-function placeBelow(podDirectory: string, volume: KnownVolume | undefined): string | undefined {
+function placeBelow(podDirectory: string, volume: ResolvedVolume | undefined): string | undefined {
   const path = volume?.kind === 'path' ? volume.hostPath : volume?.devicePath;
   const own = `${podDirectory}/${volume?.kind === 'path' ? 'volumes' : 'volumeDevices'}/`;
   return path?.startsWith(own) === true ? path : undefined;

@@ -11,7 +11,7 @@ import {
   runCommand,
   umountArguments,
 } from '../../lib/index.ts';
-import { checkedMountOptions, failureOf } from '../manager/mount-options.ts';
+import { checkedMountOptions, commandFailure } from '../manager/mount-options.ts';
 import type { NetworkMount, NetworkMounts, Unmounting } from './nfs-volumes.ts';
 
 export interface NetworkLimits {
@@ -83,7 +83,7 @@ export class HostNetworkMounts implements NetworkMounts {
     const result = await this.#run('mount', args, directory, this.#limits.mountMs, signal).finally(
       this.#mounted,
     );
-    const said = failureOf(result);
+    const said = commandFailure(result);
     if (said === undefined) return;
     throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said} (mount ${args.join(' ')})`);
   }
@@ -94,7 +94,7 @@ export class HostNetworkMounts implements NetworkMounts {
     const place = (await canonical(directory)) ?? directory;
     const args = umountArguments([...unmountFlags[how], '--no-canonicalize'], place);
     const limitMs = how === 'plain' ? unmountMs : forceMs;
-    const said = failureOf(await this.#run('umount', args, directory, limitMs, signal));
+    const said = commandFailure(await this.#run('umount', args, directory, limitMs, signal));
     if (said === undefined || said.includes('not mounted')) return 'done';
     if (said.includes('busy')) return 'busy';
     throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${said} (umount ${args.join(' ')})`);
@@ -109,7 +109,7 @@ export class HostNetworkMounts implements NetworkMounts {
       lookMs,
       signal,
     );
-    return failureOf(result) === undefined ? 'answers' : 'broken';
+    return commandFailure(result) === undefined ? 'answers' : 'broken';
   }
 
   async #run(

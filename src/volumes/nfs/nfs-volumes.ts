@@ -9,12 +9,12 @@ import {
   type Random,
 } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import { blocked, unmountPatiently } from '../files/remove-volumes.ts';
+import { removalBlocked, unmountWithRetries } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import { checkedMountOptions, wrong } from '../manager/mount-options.ts';
 import { VolumeOperations } from '../manager/volume-operations.ts';
 import { unusable } from '../projected/payload.ts';
-import { endOf, firstThatIsNoDirectory, PodPlaces, type Way } from '../projected/payload-paths.ts';
+import { type DirectoryChain, endOf, firstNonDirectory, PodVolumePaths } from '../projected/payload-paths.ts';
 
 export interface NfsVolumesDeps {
   /** Where the directories of pods are. */
@@ -67,13 +67,13 @@ export class NfsVolumes {
 
   /** Where the pod is shown the volume. */
   placeOf(uid: PodUid, volume: string): string {
-    return new PodPlaces(this.#deps.podsDir, uid).nfsVolume(volume);
+    return new PodVolumePaths(this.#deps.podsDir, uid).nfsVolume(volume);
   }
 
   /** Mounts the volume for the pod. May be repeated, by another process too, and while an earlier attempt still hangs. */
   async setUp({ metadata: { uid } }: Pod, volume: NfsVolume, signal: AbortSignal): Promise<void> {
     const place = this.placeOf(uid, volume.name);
-    const foreign = await firstThatIsNoDirectory(this.#deps.files, this.#waysTo(uid));
+    const foreign = await firstNonDirectory(this.#deps.files, this.#waysTo(uid));
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     const source = nfsSource(volume);
     const wanted = volume.readOnly ? ['ro', ...volume.mountOptions] : volume.mountOptions;
@@ -90,7 +90,7 @@ export class NfsVolumes {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const { files, podsDir } = this.#deps;
-    const { nfsVolumes } = new PodPlaces(podsDir, uid);
+    const { nfsVolumes } = new PodVolumePaths(podsDir, uid);
     const end = await endOf(files, this.#waysTo(uid));
     if (end === 'foreign') return;
     const names = end === 'ours' ? await files.names(nfsVolumes) : [];
@@ -100,7 +100,7 @@ export class NfsVolumes {
     const places = [...new Set([...found, ...tried])];
     const problems = await Promise.all(places.map((place) => this.#tryRemove(place, signal)));
     const told = problems.filter((problem) => problem !== undefined);
-    if (told.length > 0) throw blocked(told);
+    if (told.length > 0) throw removalBlocked(told);
     if (end === 'ours') await files.removeEmptyDirectory(nfsVolumes);
   }
 
@@ -115,8 +115,8 @@ export class NfsVolumes {
     }
   }
 
-  #waysTo(uid: PodUid): Way {
-    const { pod, volumes, nfsVolumes } = new PodPlaces(this.#deps.podsDir, uid);
+  #waysTo(uid: PodUid): DirectoryChain {
+    const { pod, volumes, nfsVolumes } = new PodVolumePaths(this.#deps.podsDir, uid);
     return [pod, volumes, nfsVolumes];
   }
 
@@ -145,13 +145,13 @@ export class NfsVolumes {
     await this.#unmount(place, signal, last);
     // Nothing but an empty directory ever goes: whoever has what was mounted there may still write to it.
     if ((await this.#deps.files.removeEmptyDirectory(place)) === 'not-empty')
-      throw blocked([`${place} has content that was not put there by this node`]);
+      throw removalBlocked([`${place} has content that was not put there by this node`]);
   }
 
   async #unmount(place: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
     const { mounts, clock } = this.#deps;
     for (let left = mostMounts; left > 0 && (await mounts.isMounted(place)); left--) {
-      const work = unmountPatiently(clock, place, () => this.#unmountOnce(place, signal), signal);
+      const work = unmountWithRetries(clock, place, () => this.#unmountOnce(place, signal), signal);
       if (last === 'none') await work;
       else await work.catch((error: unknown) => this.#detachDead(place, error, signal));
     }

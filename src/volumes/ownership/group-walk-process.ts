@@ -1,4 +1,4 @@
-import { type GroupGift, walkForGroup } from './group-walk.ts';
+import { type GroupOwnership, walkForGroup } from './group-walk.ts';
 
 /*
  * A walk in a process of its own: one that hangs, or takes hours, keeps none of the threads that others need. It loads next
@@ -9,7 +9,7 @@ import { type GroupGift, walkForGroup } from './group-walk.ts';
 const lineEach = 1_000;
 
 async function main([directory = '', gift = '{}']: readonly string[]): Promise<void> {
-  const result = await walkForGroup(directory, JSON.parse(gift) as GroupGift, (seen) => {
+  const result = await walkForGroup(directory, JSON.parse(gift) as GroupOwnership, (seen) => {
     if (seen % lineEach === 0) process.stdout.write(`${seen}\n`);
   });
   process.stdout.write(`${JSON.stringify(result)}\n`);

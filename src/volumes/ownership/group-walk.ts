@@ -2,13 +2,13 @@ import { constants, type PathLike, type Stats } from 'node:fs';
 import { chmod, chown, type FileHandle, lchown, lstat, open, readdir } from 'node:fs/promises';
 
 /** What a tree is given: to whom, and what they may do with it besides what they may already. */
-export interface GroupGift {
+export interface GroupOwnership {
   readonly group: number;
   /** Of files; directories can be gone through as well, and what is made in them later is the group's too. No more than the owner's group changes when left out. */
   readonly bits?: number | undefined;
 }
 
-export interface GroupWalk {
+export interface GroupWalkResult {
   readonly seen: number;
   /** What could not be changed, and why the first of it could not. */
   readonly unchanged: number;
@@ -40,14 +40,14 @@ interface Step {
  */
 export async function walkForGroup(
   directory: string,
-  gift: GroupGift,
+  gift: GroupOwnership,
   told: (seen: number) => void = () => {},
-): Promise<GroupWalk> {
+): Promise<GroupWalkResult> {
   return await new Walk(gift, told).run(directory);
 }
 
 class Walk {
-  readonly #gift: GroupGift;
+  readonly #gift: GroupOwnership;
   readonly #told: (seen: number) => void;
   #device = 0;
   #beside = 0;
@@ -55,12 +55,12 @@ class Walk {
   #unchanged = 0;
   #because: string | undefined;
 
-  constructor(gift: GroupGift, told: (seen: number) => void) {
+  constructor(gift: GroupOwnership, told: (seen: number) => void) {
     this.#gift = gift;
     this.#told = told;
   }
 
-  async run(directory: string): Promise<GroupWalk> {
+  async run(directory: string): Promise<GroupWalkResult> {
     this.#device = (await lstat(directory)).dev;
     await this.#give(directory, 0);
     return { seen: this.#seen, unchanged: this.#unchanged, because: this.#because };

@@ -4,13 +4,13 @@ import { RecordedJournal } from '../../../test/fakes/journal.ts';
 import { podWith } from '../../../test/fakes/payload-world.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
-import { GroupNews } from './volume-ownership.ts';
+import { OwnershipProgress } from './volume-ownership.ts';
 
 function rig() {
   const clock = new VirtualClock();
   const journal = new RecordedJournal();
   const logs = collectLogs(clock);
-  const news = new GroupNews({ clock, journal, logger: logs.logger }, podWith([]), 'pv');
+  const news = new OwnershipProgress({ clock, journal, logger: logs.logger }, podWith([]), 'pv');
   const told = () =>
     journal.events.splice(0).map(({ type, reason, message }) => `${type} ${reason} ${message}`);
   return { clock, news, told, logs };
@@ -25,9 +25,9 @@ test('a walk that takes long is told after half a minute, and each minute with h
   assert.deepEqual(told(), []);
   await clock.advance(1);
   assert.deepEqual(told(), [slow]);
-  news.seen(7_000);
+  news.processed(7_000);
   await clock.advance(60_000);
-  news.seen(9_000);
+  news.processed(9_000);
   await clock.advance(60_000);
   assert.deepEqual(told(), [`${slow}, processed 7000 files`, `${slow}, processed 9000 files`]);
   news[Symbol.dispose]();

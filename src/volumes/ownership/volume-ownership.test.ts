@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CsiWorld, disk } from '../../../test/fakes/csi-world.ts';
 import { podWith } from '../../../test/fakes/payload-world.ts';
-import type { WalkNews } from './volume-ownership.ts';
-import { GroupNews } from './volume-ownership.ts';
+import type { WalkProgress } from './volume-ownership.ts';
+import { OwnershipProgress } from './volume-ownership.ts';
 
 const { signal } = new AbortController();
 
@@ -15,9 +15,9 @@ test('a volume of a driver with very many files is told of while they are given 
     directory: string,
     group: number,
     access?: 'read' | 'write' | 'as-is',
-    news?: WalkNews,
+    news?: WalkProgress,
   ) => {
-    news?.seen(7);
+    news?.processed(7);
     await clock.sleep(100_000, signal);
     await give(directory, group, access);
   };
@@ -26,7 +26,8 @@ test('a volume of a driver with very many files is told of while they are given 
       void world.events.push(`${reason} ${message}`),
   };
   const volumes = world.volumes({
-    groupNews: (pod, volume) => new GroupNews({ clock, journal, logger: world.logs.logger }, pod, volume),
+    groupNews: (pod, volume) =>
+      new OwnershipProgress({ clock, journal, logger: world.logs.logger }, pod, volume),
   });
   const mounting = volumes.setUp(podWith([], { securityContext: { fsGroup: 77 } }), disk, signal);
   await clock.advance(29_999);

@@ -35,7 +35,7 @@ export function payloadKindOf(volume: Volume): PayloadKind | undefined {
 }
 
 /** Where things of one pod are. */
-export class PodPlaces {
+export class PodVolumePaths {
   readonly pod: string;
 
   constructor(podsDir: string, uid: PodUid) {
@@ -87,7 +87,7 @@ export class PodPlaces {
     return posix.join(this.nfsVolumes, checkedName(name));
   }
 
-  get waysToLocalVolumes(): Way {
+  get waysToLocalVolumes(): DirectoryChain {
     return [this.pod, this.volumes, this.localVolumes];
   }
 
@@ -105,20 +105,20 @@ export function checkedName(name: string): string {
 }
 
 /** Directories, each of which lies in the one before. */
-export type Way = readonly [string, ...string[]];
+export type DirectoryChain = readonly [string, ...string[]];
 
 /** What is at the end of a way: nothing, a directory of this node, or what is somebody else's, as behind a link. */
 export async function endOf(
   files: Pick<VolumeFiles, 'kindAt'>,
-  way: Way,
+  way: DirectoryChain,
 ): Promise<'nothing' | 'ours' | 'foreign'> {
   // Mostly there is nothing, which one look tells.
   if ((await files.kindAt(way.at(-1) ?? way[0])) === undefined) return 'nothing';
-  return (await firstThatIsNoDirectory(files, way)) === undefined ? 'ours' : 'foreign';
+  return (await firstNonDirectory(files, way)) === undefined ? 'ours' : 'foreign';
 }
 
 /** The first of the paths that is there and is no directory, such as a link to a place that is somebody else's. */
-export async function firstThatIsNoDirectory(
+export async function firstNonDirectory(
   files: Pick<VolumeFiles, 'kindAt'>,
   paths: readonly string[],
 ): Promise<string | undefined> {

@@ -7,7 +7,7 @@ import { removeVolumes } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import { prepareVolume } from '../manager/prepare-volume.ts';
 import { type StorageObserver, timed, type VolumePlugin } from '../manager/volume-metrics.ts';
-import { inTurns } from '../manager/volume-operations.ts';
+import { mapConcurrently } from '../manager/volume-operations.ts';
 import { groupAccessOf, usedVolumes } from '../manager/volume-paths.ts';
 import {
   dataLink,
@@ -19,7 +19,7 @@ import {
 } from './atomic-writer.ts';
 import type { DownwardValues } from './downward-payload.ts';
 import { checkedPayload, type Payload, PayloadBudget, payloadBytes, payloadDigest } from './payload.ts';
-import { nestedMountPoints, type PayloadKind, PodPlaces, payloadKindOf } from './payload-paths.ts';
+import { nestedMountPoints, type PayloadKind, PodVolumePaths, payloadKindOf } from './payload-paths.ts';
 import { PayloadSources } from './payload-sources.ts';
 
 export interface PayloadVolumesDeps {
@@ -78,7 +78,7 @@ export class PayloadVolumes {
   readonly #deps: PayloadVolumesDeps;
   readonly #sources: PayloadSources;
   readonly #lock = new KeyedMutex<PodUid>();
-  readonly #made = new Map<PodUid, Map<string, Made>>();
+  readonly #written = new Map<PodUid, Map<string, Made>>();
 
   constructor(deps: PayloadVolumesDeps) {
     this.#deps = deps;
@@ -116,7 +116,7 @@ export class PayloadVolumes {
     if (wanted.length === 0) return [];
     using _held = await this.#lock.acquire(pod.metadata.uid, signal);
     const budget = PayloadBudget.ofPod();
-    const problems = await inTurns(wanted, async ({ volume, kind }) => {
+    const problems = await mapConcurrently(wanted, async ({ volume, kind }) => {
       const problem = await this.#try(pod, { volume, kind, budget }, signal);
       if (problem?.content !== 'none') done(volume.name);
       return problem;
@@ -130,7 +130,7 @@ export class PayloadVolumes {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
-    this.#made.delete(uid);
+    this.#written.delete(uid);
     this.#deps.api?.tokens.forgetPod(uid);
     await removeVolumes(this.#deps, this.#places(uid), signal);
   }
@@ -143,7 +143,7 @@ export class PayloadVolumes {
     const { clock, observe = () => {} } = this.#deps;
     try {
       await timed({ clock, observe }, 'volume_mount', [pluginOf(kind)], () =>
-        this.#makeOne(pod, { volume, kind, budget }, signal),
+        this.#writeOne(pod, { volume, kind, budget }, signal),
       );
       return undefined;
     } catch (error) {
@@ -155,14 +155,14 @@ export class PayloadVolumes {
   }
 
   /** What it gets is known before anything is touched: what cannot be had leaves what is there alone. */
-  async #makeOne(pod: Pod, { volume, kind, budget }: FilledVolume, signal: AbortSignal): Promise<void> {
+  async #writeOne(pod: Pod, { volume, kind, budget }: FilledVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
     const found = await this.#sources.payloadOf(pod, volume, budget, signal);
     const payload = checkedPayload(found ?? new Map());
     const nested = nestedMountPoints(pod, name);
     const digest = payloadDigest(payload, nested);
     const places = this.#places(pod.metadata.uid);
-    if (await this.#isMade(pod, name, places.volume(kind, name), { payload, digest })) return;
+    if (await this.#isCurrent(pod, name, places.volume(kind, name), { payload, digest })) return;
     const { files, allocatable } = this.#deps;
     const bytes = payloadBytes(payload);
     await prepareVolume(files, { pod, places, kind, name, bytes, nested }, allocatable(), signal);
@@ -193,39 +193,39 @@ export class PayloadVolumes {
       timed: (work: () => Promise<void>) =>
         timed({ clock, observe }, 'volume_apply_access_control', [pluginOf(kind)], work),
       nested,
-      retired: this.#made.get(pod.metadata.uid)?.get(name)?.retired,
+      retired: this.#written.get(pod.metadata.uid)?.get(name)?.retired,
     };
     const newName = () => versionNameAt(clock.now(), randomInt(random, versionDigits));
     const written = await writePayload(files, target, payload, newName);
-    this.#note(pod.metadata.uid, name, { digest, ...written });
+    this.#recordWritten(pod.metadata.uid, name, { digest, ...written });
   }
 
   /** Two looks at the volume itself tell whether it is still there, and nothing of what users open was taken away. */
-  async #isMade(
+  async #isCurrent(
     pod: Pod,
     name: string,
     directory: string,
     { payload, digest }: { readonly payload: Payload; readonly digest: string },
   ): Promise<boolean> {
     const { uid } = pod.metadata;
-    const made = this.#made.get(uid)?.get(name);
+    const made = this.#written.get(uid)?.get(name);
     if (made?.digest !== digest) return false;
     const { files } = this.#deps;
     if ((await files.readLink(posix.join(directory, dataLink))) !== made.version) return false;
     if (!(await isVisible(files, directory, payload))) return false;
     if (made.retired === undefined) return true;
     await removeLeftovers(files, { directory }, made.version);
-    this.#note(uid, name, { ...made, retired: undefined });
+    this.#recordWritten(uid, name, { ...made, retired: undefined });
     return true;
   }
 
-  #note(uid: PodUid, name: string, made: Made): void {
-    const ofPod = this.#made.get(uid) ?? new Map<string, Made>();
-    this.#made.set(uid, ofPod.set(name, made));
+  #recordWritten(uid: PodUid, name: string, made: Made): void {
+    const ofPod = this.#written.get(uid) ?? new Map<string, Made>();
+    this.#written.set(uid, ofPod.set(name, made));
   }
 
-  #places(uid: PodUid): PodPlaces {
-    return new PodPlaces(this.#deps.podsDir, uid);
+  #places(uid: PodUid): PodVolumePaths {
+    return new PodVolumePaths(this.#deps.podsDir, uid);
   }
 }
 

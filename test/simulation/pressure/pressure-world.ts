@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto';
 import type { EvictionThreshold } from '../../../src/config/index.ts';
 import { quantityOf } from '../../../src/lib/index.ts';
 import type { PodUid } from '../../../src/pods/index.ts';
-import type { EvictionSettings, EvictionStats, Left, PodMeasures } from '../../../src/resources/index.ts';
+import type {
+  EvictionSettings,
+  EvictionStats,
+  PodResourceUsage,
+  SignalObservation,
+} from '../../../src/resources/index.ts';
 import type { VirtualClock } from '../../fakes/virtual-clock.ts';
 import type { SimulatedRuntime } from '../../simulator/index.ts';
 
@@ -66,13 +71,13 @@ export class PressureWorld implements EvictionStats {
     return { memory: this.#left('memory'), nodefs: disk, imagefs: disk, pids: this.#left('pids') };
   }
 
-  async pods(pods: Parameters<EvictionStats['pods']>[0]): Promise<ReadonlyMap<PodUid, PodMeasures>> {
+  async pods(pods: Parameters<EvictionStats['pods']>[0]): Promise<ReadonlyMap<PodUid, PodResourceUsage>> {
     const running = this.#running();
     const known = pods.filter(({ metadata }) => running.has(metadata.uid));
     return new Map(known.map(({ metadata: { uid } }) => [uid, measuresOf(uid)]));
   }
 
-  #left(resource: Scarce): Left {
+  #left(resource: Scarce): SignalObservation {
     const used = [...this.#running()].reduce((sum, uid) => sum + usageOf(uid, resource), 0);
     const available = Math.max(0, (this.#room.get(resource) ?? capacity) - used);
     return { atMs: this.#clock.now(), available, capacity };
@@ -83,7 +88,7 @@ export class PressureWorld implements EvictionStats {
   }
 }
 
-function measuresOf(uid: string): PodMeasures {
+function measuresOf(uid: string): PodResourceUsage {
   const bytes = usageOf(uid, 'disk');
   return {
     memoryBytes: usageOf(uid, 'memory'),

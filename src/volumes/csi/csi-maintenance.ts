@@ -8,16 +8,16 @@ import {
   type Random,
 } from '../../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
-import type { GrowingVolume } from '../claims/expansions.ts';
+import type { ExpandableVolume } from '../claims/expansions.ts';
 import type { CsiApi } from './csi-attach.ts';
-import { isAbsent } from './csi-client.ts';
+import { isDriverMissing } from './csi-client.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
-import { type CsiPlaces, csiPlugin } from './csi-paths.ts';
+import { type CsiPaths, csiPlugin } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 import { capabilityOf, secretsFor } from './csi-request.ts';
 import { keyOf } from './volume-data.ts';
 
-export interface CsiUpkeepDeps {
+export interface CsiMaintenanceDeps {
   readonly clock: Clock;
   readonly random: Random;
   /** Answers whether it has to be done again; rejects only when aborted. */
@@ -33,27 +33,27 @@ const retry = { baseMs: 500, maxMs: 122_000 };
 const idleMs = 600_000;
 
 /** What is done to the volumes of pods that run, beside them: a driver that hangs holds up nothing of the pod. */
-export class CsiUpkeep {
-  readonly #deps: CsiUpkeepDeps;
+export class CsiMaintenance {
+  readonly #deps: CsiMaintenanceDeps;
   /** What was asked for and has not begun; the newest pod wins. */
-  readonly #wanted = new Map<PodUid, Map<string, { readonly pod: Pod; readonly volume: CsiVolume }>>();
+  readonly #pending = new Map<PodUid, Map<string, { readonly pod: Pod; readonly volume: CsiVolume }>>();
   readonly #running = new Map<PodUid, Map<string, Task>>();
   readonly #hints: HintLatch;
 
-  constructor(deps: CsiUpkeepDeps) {
+  constructor(deps: CsiMaintenanceDeps) {
     this.#deps = deps;
     this.#hints = new HintLatch(deps.clock);
   }
 
   /** Neither waits nor fails. */
-  want(pod: Pod, volume: CsiVolume): void {
-    mapIn(this.#wanted, pod.metadata.uid).set(volume.name, { pod, volume });
+  schedule(pod: Pod, volume: CsiVolume): void {
+    mapIn(this.#pending, pod.metadata.uid).set(volume.name, { pod, volume });
     this.#hints.raise();
   }
 
   /** Nothing is done to volumes of the pod any more once this has settled. */
-  async end(uid: PodUid): Promise<void> {
-    this.#wanted.delete(uid);
+  async cancel(uid: PodUid): Promise<void> {
+    this.#pending.delete(uid);
     const tasks = [...(this.#running.get(uid)?.values() ?? [])];
     for (const { controller } of tasks) controller.abort(cancelledError('The pod has ended'));
     await Promise.all(tasks.map(({ ended }) => ended));
@@ -64,24 +64,24 @@ export class CsiUpkeep {
       for (;;) {
         await this.#hints.wait(idleMs, signal);
         this.#hints.clear();
-        this.#beginAll(signal);
+        this.#startAll(signal);
       }
     } finally {
       const tasks = [...this.#running.values()].flatMap((of) => [...of.values()]);
       await Promise.all(tasks.map(({ ended }) => ended));
-      if (this.#wanted.size > 0) this.#hints.raise();
+      if (this.#pending.size > 0) this.#hints.raise();
     }
   }
 
-  #beginAll(signal: AbortSignal): void {
-    for (const [uid, volumes] of [...this.#wanted])
+  #startAll(signal: AbortSignal): void {
+    for (const [uid, volumes] of [...this.#pending])
       for (const [name, { pod, volume }] of [...volumes]) {
         if (this.#running.get(uid)?.has(name) === true) continue;
-        forgetIn(this.#wanted, uid, name);
+        forgetIn(this.#pending, uid, name);
         const controller = new LinkedController(signal);
         const ended = this.#work(pod, volume, controller).then(() => {
           forgetIn(this.#running, uid, name);
-          if (this.#wanted.get(uid)?.has(name) === true) this.#hints.raise();
+          if (this.#pending.get(uid)?.has(name) === true) this.#hints.raise();
         });
         mapIn(this.#running, uid).set(name, { controller, ended });
       }
@@ -96,7 +96,7 @@ export class CsiUpkeep {
     try {
       while ((await work(pod, volume, held.signal)) === 'again') {
         // What is newer than what failed need not wait.
-        if (this.#wanted.get(pod.metadata.uid)?.has(volume.name) === true) return;
+        if (this.#pending.get(pod.metadata.uid)?.has(volume.name) === true) return;
         await clock.sleep(backoff.fail(clock.monotonicMs()), held.signal);
       }
     } catch {
@@ -116,19 +116,19 @@ function forgetIn<K, N, V>(maps: Map<K, Map<N, V>>, key: K, name: N): void {
   if (found?.delete(name) === true && found.size === 0) maps.delete(key);
 }
 
-export interface CsiGrowthDeps {
-  readonly places: CsiPlaces;
+export interface CsiExpansionDeps {
+  readonly places: CsiPaths;
   readonly drivers: Pick<CsiDrivers, 'get'>;
   /** Undefined on a node without an API server. */
   readonly api: CsiApi | undefined;
 }
 
 /** How the driver makes a volume of a pod larger; undefined where it never does. Throws CSI_ABSENT. */
-export function csiGrowth(
-  { places, drivers, api }: CsiGrowthDeps,
+export function csiExpansion(
+  { places, drivers, api }: CsiExpansionDeps,
   pod: Pod,
   volume: CsiVolume,
-): GrowingVolume | undefined {
+): ExpandableVolume | undefined {
   const { name, claim, readOnly } = volume;
   if (claim === undefined) return undefined;
   const { client, can } = drivers.get(volume.driver, volume.origin);
@@ -149,7 +149,7 @@ export function csiGrowth(
 
 type Work = (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<void>;
 
-export interface CsiKeepUpDeps {
+export interface MaintenanceWorkDeps {
   /** Undefined on a node without an API server. */
   readonly api: Pick<CsiApi, 'driver'> | undefined;
   readonly journal: Pick<PodJournal, 'event'>;
@@ -159,7 +159,7 @@ export interface CsiKeepUpDeps {
 }
 
 /** What is done to a volume of a pod that runs. What is there stays, whatever its driver says. */
-export function keptUpBy(deps: CsiKeepUpDeps): CsiUpkeepDeps['work'] {
+export function maintenanceWork(deps: MaintenanceWorkDeps): CsiMaintenanceDeps['work'] {
   return async (pod, volume, signal) => {
     const ends = [
       await republish(deps, pod, volume, signal).then(...doneUnless(signal)),
@@ -170,7 +170,7 @@ export function keptUpBy(deps: CsiKeepUpDeps): CsiUpkeepDeps['work'] {
 }
 
 async function republish(
-  { api, journal, publishAgain }: CsiKeepUpDeps,
+  { api, journal, publishAgain }: MaintenanceWorkDeps,
   pod: Pod,
   volume: CsiVolume,
   signal: AbortSignal,
@@ -189,7 +189,7 @@ async function republish(
 function doneUnless(signal: AbortSignal) {
   const failed = (error: unknown) => {
     signal.throwIfAborted();
-    return isAbsent(error) ? ('done' as const) : ('again' as const);
+    return isDriverMissing(error) ? ('done' as const) : ('again' as const);
   };
   return [() => 'done' as const, failed] as const;
 }

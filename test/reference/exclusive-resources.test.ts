@@ -5,8 +5,8 @@ import type { Container } from '../../src/kinds/index.ts';
 import { collectLogs, MetricRegistry } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import { decodeCpuCheckpoint, encodeCpuCheckpoint } from '../../src/resources/cpu/cpu-state.ts';
-import { openAllotter } from '../../src/resources/exclusive/index.ts';
-import type { AllotmentSettings } from '../../src/resources/index.ts';
+import { createResourceAllocator } from '../../src/resources/exclusive/index.ts';
+import type { ExclusiveResourceSettings } from '../../src/resources/index.ts';
 import {
   decodeMemoryCheckpoint,
   encodeMemoryCheckpoint,
@@ -51,7 +51,7 @@ const recorded = lines.map((line) => JSON.parse(line) as SketchedMachine | Scena
 const machines = recorded.filter((line) => 'nodes' in line);
 const scenarios = recorded.filter((line) => 'steps' in line);
 
-function settingsOf(scenario: Scenario): AllotmentSettings {
+function settingsOf(scenario: Scenario): ExclusiveResourceSettings {
   const { topologyPolicy: policy, topologyScope: scope, reservedMemory = {} } = scenario;
   const reserved = Object.entries(reservedMemory).map(([id, bytes]) => ({
     numaNode: Number(id),
@@ -97,7 +97,7 @@ async function replay(scenario: Scenario): Promise<void> {
   const active = new Map<string, Pod>();
   const written = new Map<string, string>();
   const clock = new VirtualClock();
-  const allotter = await openAllotter(settingsOf(scenario), {
+  const allotter = await createResourceAllocator(settingsOf(scenario), {
     clock,
     logger: collectLogs(clock).logger,
     metrics: new MetricRegistry({ onError: assert.ifError }),
@@ -113,7 +113,7 @@ async function replay(scenario: Scenario): Promise<void> {
     fromRuntime: async () => [],
     update: async () => {},
   });
-  await allotter.open(signal);
+  await allotter.restore(signal);
   for (const [index, step] of scenario.steps.entries()) {
     const where = `step ${index}: ${JSON.stringify(step.add ?? step.remove)}`;
     if (step.add === undefined) active.delete(step.remove ?? '');

@@ -1,19 +1,19 @@
 import { posix } from 'node:path';
 import { describeError, HintLatch, type KeyedMutex, KubelingError } from '../../lib/index.ts';
 import { mayBePodUid, type Pod, type PodUid } from '../../pods/index.ts';
-import { at, failedAt } from '../manager/mount-attempts.ts';
+import { atStage, stageError } from '../manager/mount-attempts.ts';
 import { timed } from '../manager/volume-metrics.ts';
 import { unusable } from '../projected/payload.ts';
-import { attachmentOf } from './csi-attach.ts';
+import { publishContextOf } from './csi-attach.ts';
 import type { CsiBlock } from './csi-block.ts';
-import { isFinal } from './csi-client.ts';
+import { isRejected } from './csi-client.ts';
 import type { CsiDriver } from './csi-drivers.ts';
-import { attachedName, type CsiPlaces, csiPlugin, placeIn, type VolumePlace } from './csi-paths.ts';
-import { cleanPlace } from './csi-removal.ts';
+import { attachedName, type CsiPaths, type CsiVolumePaths, csiPlugin, volumePathsIn } from './csi-paths.ts';
+import { removeVolumeDirectory } from './csi-removal.ts';
 import { type CsiVolume, capabilityOf, secretsFor } from './csi-request.ts';
 import type { CsiVolumesDeps } from './csi-volumes.ts';
 import {
-  isSound,
+  isValid,
   keyOf,
   readVolumeData,
   stagedVolumeData,
@@ -22,7 +22,7 @@ import {
   writeVolumeData,
 } from './volume-data.ts';
 
-export interface CsiStagesDeps
+export interface CsiStagingDeps
   extends Pick<
     CsiVolumesDeps,
     | 'podsDir'
@@ -39,7 +39,7 @@ export interface CsiStagesDeps
     | 'reconstruction'
     | 'otherMounts'
   > {
-  readonly places: CsiPlaces;
+  readonly places: CsiPaths;
   /** One operation on a volume at a time; by `keyOf`. */
   readonly lock: KeyedMutex<string>;
   /** Whether a pod other than this one is to have the volume. */
@@ -59,8 +59,8 @@ const noAttaching = 'attaching volumes from the kubelet is not supported';
 const allDevices = '';
 
 /** Volumes as the node has them for all of its pods together: attached to it, then staged by their drivers. */
-export class CsiStages {
-  readonly #deps: CsiStagesDeps;
+export class CsiStaging {
+  readonly #deps: CsiStagingDeps;
   /** What this process has done itself. */
   readonly #staged = new Set<string>();
   /** Volumes that the cluster must not take from this node. */
@@ -68,21 +68,21 @@ export class CsiStages {
   /** Those of them that the cluster has said are attached. */
   readonly #attached = new Set<string>();
   /** Whether those that earlier kubelets left are among them. */
-  #stock: 'untaken' | 'taken' = 'untaken';
+  #reconstruction: 'untaken' | 'taken' = 'untaken';
   /** By pods that have gone, not yet looked at. */
   readonly #released = new Map<string, { readonly data: VolumeData; readonly gone: PodUid }>();
   readonly #unstaging = new Map<string, Promise<void>>();
-  readonly #untold = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
   readonly #sweeps: HintLatch;
 
-  constructor(deps: CsiStagesDeps) {
+  constructor(deps: CsiStagingDeps) {
     this.#deps = deps;
     this.#sweeps = new HintLatch(deps.clock);
   }
 
   /** The names of all volumes that are to be attached here, sorted; undefined until all are known. */
   inUse(): readonly string[] | undefined {
-    return this.#stock === 'taken' ? [...this.#inUse].toSorted() : undefined;
+    return this.#reconstruction === 'taken' ? [...this.#inUse].toSorted() : undefined;
   }
 
   /** Looks for what nobody has any more before the next round. */
@@ -92,7 +92,7 @@ export class CsiStages {
 
   /** Unstages what no pod has any more, also what earlier kubelets have left. */
   async run(signal: AbortSignal): Promise<void> {
-    await this.#takeStock();
+    await this.#reconstruct();
     this.#deps.inUseChanged();
     try {
       for (;;) {
@@ -118,15 +118,19 @@ export class CsiStages {
   async attach(volume: CsiVolume, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { api, clock, nodeName, attaching } = this.#deps;
     if (api === undefined) return {};
-    const spec = await at('MountVolume.WaitForAttach failed', volume.name, api.driver(volume.driver, signal));
+    const spec = await atStage(
+      'MountVolume.WaitForAttach failed',
+      volume.name,
+      api.driver(volume.driver, signal),
+    );
     const name = attachedName(volume.driver, volume.handle);
     if (spec?.spec.attachRequired === false) {
       this.#changeInUse(() => this.#inUse.delete(name));
       return {};
     }
-    if (attaching === 'node') throw failedAt('AttachVolume.Attach failed', volume.name, noAttaching);
+    if (attaching === 'node') throw stageError('AttachVolume.Attach failed', volume.name, noAttaching);
     this.#changeInUse(() => this.#inUse.size !== this.#inUse.add(name).size);
-    const verify = () => attachmentOf({ api, clock, nodeName }, volume, spec?.spec, signal);
+    const verify = () => publishContextOf({ api, clock, nodeName }, volume, spec?.spec, signal);
     if (this.#attached.has(name)) return await verify();
     const told = await timed(this.#deps, 'verify_controller_attached_volume', [csiPlugin(volume)], verify);
     this.#attached.add(name);
@@ -143,9 +147,9 @@ export class CsiStages {
     const { files, places, api } = this.#deps;
     const key = keyOf(volume);
     const driver = this.driver('attacher.MountDevice failed to create newCsiDriverClient', volume);
-    if ('context' in volume) await this.#refuseUnlike(pod, volume);
+    if ('context' in volume) await this.#rejectOtherContext(pod, volume);
     if (!driver.can.has('STAGE_UNSTAGE_VOLUME')) return;
-    await this.#unstageUnlike(pod, volume, signal);
+    await this.#unstageOtherContext(pod, volume, signal);
     if (this.#staged.has(key)) return;
     const secrets = await secretsFor(api, 'NodeStageSecretRef', volume.stageSecret, signal);
     const place = places.stagedVolume(volume.driver, volume.handle);
@@ -163,14 +167,14 @@ export class CsiStages {
       volumeContext: volume.attributes,
     };
     await driver.client.stage(request, signal).catch(async (error: unknown) => {
-      if (isFinal(error) && before === undefined) await cleanPlace(files, place, volume.driver);
+      if (isRejected(error) && before === undefined) await removeVolumeDirectory(files, place, volume.driver);
       throw error;
     });
     this.#staged.add(key);
   }
 
   /** What was mounted with one context cannot be shown with another. */
-  async #unstageUnlike(
+  async #unstageOtherContext(
     { metadata: { uid } }: Pod,
     volume: CsiVolume & Pick<VolumeData, 'context'>,
     signal: AbortSignal,
@@ -178,14 +182,14 @@ export class CsiStages {
     const { driver, handle, mode, context, origin } = volume;
     const place = this.#deps.places.stagedVolume(driver, handle);
     const before = await readVolumeData(this.#deps.files, place);
-    if (!isSound(before) || before.context === context) return;
+    if (!isValid(before) || before.context === context) return;
     if (!(await this.#isUsed(before, uid)))
       await this.#unstageUnused({ driver, handle, mode, origin }, uid, signal);
     else throw conflicting(volume, before.context);
   }
 
   /** What other pods are shown with one label cannot be shown this one with another, whether it is staged or not. */
-  async #refuseUnlike(
+  async #rejectOtherContext(
     { metadata: { uid } }: Pod,
     volume: CsiVolume & Pick<VolumeData, 'context'>,
   ): Promise<void> {
@@ -206,7 +210,7 @@ export class CsiStages {
       using _held = await this.#deps.lock.acquire(keyOf(data), signal);
       await this.#unstageUnused(data, gone, signal);
     } catch (error) {
-      if (!signal.aborted) this.#tellUnstaged(data, error);
+      if (!signal.aborted) this.#reportUnstageFailure(data, error);
     }
   }
 
@@ -215,27 +219,27 @@ export class CsiStages {
     if (await this.#isUsed(data, gone)) return;
     const place = places.stagedVolume(data.driver, data.handle);
     if ((await readVolumeData(files, place)) !== undefined) {
-      await this.#refuseReferences(data, place);
+      await this.#rejectReferenced(data, place);
       const driver = this.driver('attacher.UnmountDevice failed to create newCsiDriverClient', data);
       this.#staged.delete(keyOf(data));
       const work = () => driver.client.unstage(data.handle, place.mount, signal);
       if (driver.can.has('STAGE_UNSTAGE_VOLUME'))
         await timed(this.#deps, 'unmount_device', [csiPlugin(data)], work);
-      await cleanPlace(files, place, data.driver);
+      await removeVolumeDirectory(files, place, data.driver);
     }
-    this.#untold.delete(keyOf(data));
+    this.#reported.delete(keyOf(data));
     this.#deps.released(data);
-    this.free(data);
+    this.markNotInUse(data);
   }
 
   /** A pod may be shown it though no file says so; a file that says another volume is believed. */
-  async #refuseReferences(data: VolumeData, { mount }: VolumePlace): Promise<void> {
+  async #rejectReferenced(data: VolumeData, { mount }: CsiVolumePaths): Promise<void> {
     const { files, places, otherMounts } = this.#deps;
     const references: string[] = [];
     for (const other of (await otherMounts?.(mount)) ?? []) {
       if (!places.isVolume(other)) continue;
-      const said = await readVolumeData(files, placeIn(posix.dirname(other), 'mount'));
-      if (!isSound(said) || keyOf(said) === keyOf(data)) references.push(other);
+      const said = await readVolumeData(files, volumePathsIn(posix.dirname(other), 'mount'));
+      if (!isValid(said) || keyOf(said) === keyOf(data)) references.push(other);
     }
     if (references.length > 0)
       throw unusable(
@@ -244,7 +248,7 @@ export class CsiStages {
   }
 
   /** The cluster may take the volume from this node. */
-  free({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): void {
+  markNotInUse({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): void {
     this.#attached.delete(attachedName(driver, handle));
     this.#changeInUse(() => this.#inUse.delete(attachedName(driver, handle)));
   }
@@ -261,25 +265,26 @@ export class CsiStages {
     const { files, podsDir, places } = this.#deps;
     const pods = (await files.names(podsDir)).filter(mayBePodUid).filter((uid) => uid !== besides);
     const found = await Promise.all(pods.map((uid) => volumesIn(files, places.ofPod(uid), 'mount')));
-    return found.flat().flatMap(({ data }) => (isSound(data) ? [data] : []));
+    return found.flat().flatMap(({ data }) => (isValid(data) ? [data] : []));
   }
 
   #changeInUse(change: () => boolean): void {
     if (change()) this.#deps.inUseChanged();
   }
 
-  async #takeStock(): Promise<void> {
+  async #reconstruct(): Promise<void> {
     const { files, podsDir, places, reconstruction, devices } = this.#deps;
     const add = (data: VolumeData | 'damaged' | undefined) => {
-      if (this.#stock === 'untaken') reconstruction('reconstructed', isSound(data) ? 'success' : 'failure');
-      if (isSound(data) && data.mode === 'Persistent')
+      if (this.#reconstruction === 'untaken')
+        reconstruction('reconstructed', isValid(data) ? 'success' : 'failure');
+      if (isValid(data) && data.mode === 'Persistent')
         this.#inUse.add(attachedName(data.driver, data.handle));
     };
     for (const uid of (await files.names(podsDir)).filter(mayBePodUid))
       for (const { data } of await volumesIn(files, places.ofPod(uid), 'mount')) add(data);
     for (const { data } of await this.#allStaged()) add(data);
     for (const data of await devices.known()) add({ ...data, mode: 'Persistent' });
-    this.#stock = 'taken';
+    this.#reconstruction = 'taken';
   }
 
   async #allStaged() {
@@ -293,16 +298,16 @@ export class CsiStages {
   async #sweep(signal: AbortSignal): Promise<void> {
     const staged = await this.#allStaged();
     for (const { place, data: found } of staged) {
-      const data = isSound(found) ? found : await this.#recalled(place);
+      const data = isValid(found) ? found : await this.#recoverData(place);
       if (data === undefined) await this.#forceClean(place);
-      else if (!this.#deps.lock.isHeld(keyOf(data))) this.#begin(data, undefined, signal);
+      else if (!this.#deps.lock.isHeld(keyOf(data))) this.#startUnstage(data, undefined, signal);
     }
-    for (const { data, gone } of [...this.#released.values()]) this.#begin(data, gone, signal);
+    for (const { data, gone } of [...this.#released.values()]) this.#startUnstage(data, gone, signal);
     this.#sweepDevices(signal);
   }
 
   /** The place itself says the driver, and whether a handle is that of its volume. */
-  async #recalled(place: VolumePlace): Promise<VolumeData | undefined> {
+  async #recoverData(place: CsiVolumePaths): Promise<VolumeData | undefined> {
     const { places, handlesOf } = this.#deps;
     const driver = posix.basename(posix.dirname(place.directory));
     const ofPods = (await this.#publishedTo()).filter((data) => data.driver === driver);
@@ -312,17 +317,17 @@ export class CsiStages {
   }
 
   /** What nobody knows goes unless something is mounted there, which only its driver may undo. */
-  async #forceClean(place: VolumePlace): Promise<void> {
+  async #forceClean(place: CsiVolumePaths): Promise<void> {
     const { files, reconstruction, logger } = this.#deps;
     const driver = posix.basename(posix.dirname(place.directory));
     try {
-      await cleanPlace(files, place, driver);
+      await removeVolumeDirectory(files, place, driver);
       reconstruction('force-cleaned', 'success');
       logger.info('A place of a volume that nobody knows was taken away', { driver, place: place.directory });
     } catch (error) {
       const because = `${place.data} is missing or damaged, so that nobody knows the handle: ${describeError(error)}`;
-      if (this.#untold.get(place.directory) === because) return;
-      this.#untold.set(place.directory, because);
+      if (this.#reported.get(place.directory) === because) return;
+      this.#reported.set(place.directory, because);
       reconstruction('force-cleaned', 'failure');
       logger.warn('A volume cannot be unstaged, unmount it by hand', { driver, because });
     }
@@ -340,7 +345,7 @@ export class CsiStages {
   }
 
   /** Beside all others: a driver that hangs holds up only its own. */
-  #begin(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): void {
+  #startUnstage(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): void {
     const key = keyOf(data);
     if (this.#unstaging.has(key)) return;
     const released = this.#released.get(key);
@@ -353,10 +358,10 @@ export class CsiStages {
   }
 
   /** Once for each reason; the sweeps go on. */
-  #tellUnstaged(data: VolumeData, error: unknown): void {
+  #reportUnstageFailure(data: VolumeData, error: unknown): void {
     const because = describeError(error);
-    if (this.#untold.get(keyOf(data)) === because) return;
-    this.#untold.set(keyOf(data), because);
+    if (this.#reported.get(keyOf(data)) === because) return;
+    this.#reported.set(keyOf(data), because);
     const { driver, handle } = data;
     this.#deps.logger.warn('A volume cannot be unstaged, it is tried again', { driver, handle, because });
   }
