@@ -128,7 +128,7 @@ function qosCgroups(
         }),
     },
     // The static policy of processors sees to it by itself.
-    cpuset: cgroupDriver === 'systemd' && settings.allotment?.cpu === undefined ? 'all' : 'unsaid',
+    cpuset: cgroupDriver === 'systemd' && settings.exclusiveResources?.cpu === undefined ? 'all' : 'unsaid',
     hugePageSizes: settings.node.hugePageSizes,
     activePods,
     clock,

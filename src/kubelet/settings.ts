@@ -75,7 +75,7 @@ export interface KubeletSettings {
   readonly reservedCgroups?: readonly ReservedCgroup[] | undefined;
   readonly node: LinuxNode;
   /** Whether pods get processors and memory of certain places of the machine; from anywhere unless given. */
-  readonly allotment?: ExclusiveResourceSettings | undefined;
+  readonly exclusiveResources?: ExclusiveResourceSettings | undefined;
   /** The machine has no SELinux unless given. */
   readonly selinux?: SelinuxFacts | undefined;
   /** Who attaches volumes to this node; the cluster unless given. */

@@ -106,7 +106,7 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
 
   it('lets go of everybody when the policy is no longer wanted', async () => {
     await node.stop();
-    await node.start({ allotment: undefined });
+    await node.start({ exclusiveResources: undefined });
     await moved('next', list(all));
     await moved('shared', list(all));
     const text = await readFile(node.path('kubelet', 'cpu_manager_state'), 'utf8');

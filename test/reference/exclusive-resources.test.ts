@@ -45,7 +45,7 @@ interface Asking {
   readonly ask: Readonly<Record<string, string>>;
 }
 
-const file = new URL('../testdata/allotment/decisions.jsonl', import.meta.url);
+const file = new URL('../testdata/exclusive-resources/decisions.jsonl', import.meta.url);
 const lines = (await readFile(file, 'utf8')).trim().split('\n');
 const recorded = lines.map((line) => JSON.parse(line) as SketchedMachine | Scenario);
 const machines = recorded.filter((line) => 'nodes' in line);

@@ -27,7 +27,7 @@ async function start(): Promise<RaceNode> {
     settings: {
       apiPods: 'expected',
       capacity: { milliCpu: 8_000, memoryBytes: 8 * 2 ** 30 },
-      allotment: {
+      exclusiveResources: {
         cpu: { reservedCount: 1, reservedCpus: '', options: {}, reconcileMs: 10_000 },
         memory: {
           reserved: [{ numaNode: 0, limits: new Map([['memory', reservedMemory]]) }],

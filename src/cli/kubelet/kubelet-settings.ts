@@ -66,7 +66,7 @@ import {
   HostVolumeFiles,
   type SelinuxFacts,
 } from '../../volumes/index.ts';
-import { allotmentSettings } from './allotment-settings.ts';
+import { exclusiveResourceSettings } from './exclusive-resource-settings.ts';
 import { goArchitecture } from './go-architecture.ts';
 import { hostStatsMachine } from './host-stats-machine.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
@@ -197,7 +197,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
       oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
     },
-    allotment: allotmentSettings({ config, gates }, memoryBytes),
+    exclusiveResources: exclusiveResourceSettings({ config, gates }, memoryBytes),
     selinux: await selinuxFacts(gates),
     attaching: config.enableControllerAttachDetach ? 'cluster' : 'node',
     thermalThrottlePaths: await thermalThrottlePaths(),

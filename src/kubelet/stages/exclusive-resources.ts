@@ -27,13 +27,13 @@ export async function openExclusiveResources(
   { settings, deps, config, facts, queries, workers, cache }: KubeletState,
   providers: readonly HintProvider[],
 ): Promise<ExclusiveResources> {
-  const { allotment } = settings;
+  const { exclusiveResources } = settings;
   const { cri } = deps;
   const leave = await leaveFormerPolicies(settings, deps);
-  if (allotment === undefined)
+  if (exclusiveResources === undefined)
     return leave === undefined ? noExclusiveResources : { ...noExclusiveResources, restore: leave };
   const { createResourceAllocator, runtimePlacement } = await import('../../resources/exclusive/index.ts');
-  return await createResourceAllocator(allotment, {
+  return await createResourceAllocator(exclusiveResources, {
     ...deps,
     ...filesOf(settings, deps),
     resetPolicies: leave,
@@ -90,7 +90,7 @@ async function formerPolicies(
   const { stateFile } = filesOf(settings, deps);
   const former: ('cpu' | 'memory')[] = [];
   for (const manager of ['cpu', 'memory'] as const) {
-    if (settings.allotment?.[manager] !== undefined) continue;
+    if (settings.exclusiveResources?.[manager] !== undefined) continue;
     const text = await stateFile(`${manager}_manager_state`).read();
     if (text !== undefined && /"policyName":"static"/i.test(text)) former.push(manager);
   }

@@ -52,9 +52,13 @@ export async function createResources(state: KubeletState) {
   const devices = createDevices(state, exclusive.numaNodes);
   if (devices !== undefined) providers.push(devices);
   /** Devices are allocated with exclusive CPUs and memory where the node has these. */
-  const allotter: Allotter | undefined = settings.allotment === undefined ? devices : exclusive;
+  const allotter: Allotter | undefined = settings.exclusiveResources === undefined ? devices : exclusive;
   const deviceStatus = (uid: PodUid, container: string) => devices?.statusOf(uid, container) ?? [];
-  const given = () => ({ devices: devices?.given(), claims: claims?.manager.allocated(), ...exclusive.allocated() });
+  const given = () => ({
+    devices: devices?.given(),
+    claims: claims?.manager.allocated(),
+    ...exclusive.allocated(),
+  });
   return {
     podCgroups,
     podLimits,

@@ -15,12 +15,12 @@ import {
   csiMetrics,
   EmptyDirQuotas,
   Expansions,
-  OwnershipProgress,
   LocalDisks,
   LocalVolumes,
   localPlugin,
   MemoryEmptyDirs,
   NfsVolumes,
+  OwnershipProgress,
   PayloadVolumes,
   RefreshRetries,
   reconstructionMetrics,
@@ -70,7 +70,8 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
   const block = blockVolumes(rootDir, parts, observe);
   const api = cluster && csiApi(cluster);
   const expansions = new Expansions({ nodeName, api, clock, journal, observe });
-  const groupNews: GroupTeller = (pod, volume) => new OwnershipProgress({ clock, journal, logger }, pod, volume);
+  const groupNews: GroupTeller = (pod, volume) =>
+    new OwnershipProgress({ clock, journal, logger }, pod, volume);
   const shared = { notes: checkpoints, observe, api, expansions, block, groupNews };
   const { csi, plugins, updates } = driverVolumes(settings, podsDir, parts, shared) ?? {};
   const nfs = nfsVolumes(settings, podsDir, parts);

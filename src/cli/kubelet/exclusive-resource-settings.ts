@@ -6,7 +6,7 @@ import { cpuCount, type ExclusiveResourceSettings } from '../../resources/index.
 type Config = LoadedConfig['config'];
 
 /** Undefined where nothing has its place on the machine, as is the default. */
-export function allotmentSettings(
+export function exclusiveResourceSettings(
   { config, gates }: Pick<LoadedConfig, 'config' | 'gates'>,
   memoryBytes: number,
 ): ExclusiveResourceSettings | undefined {

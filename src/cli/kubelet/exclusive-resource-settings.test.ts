@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hostFiles, loadConfig } from '../../config/index.ts';
-import { allotmentSettings } from './allotment-settings.ts';
+import { exclusiveResourceSettings } from './exclusive-resource-settings.ts';
 
 const gib = 2 ** 30;
 
 async function settingsOf(...flags: readonly string[]) {
   const files = hostFiles();
   const loaded = await loadConfig(flags, { files, cwd: '/' }, new AbortController().signal);
-  return allotmentSettings(loaded, 8 * gib);
+  return exclusiveResourceSettings(loaded, 8 * gib);
 }
 
 describe('what the configuration says of places on the machine', () => {
