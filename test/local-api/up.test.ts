@@ -92,6 +92,26 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     );
   });
 
+  it('rejects a pod with a host port on which the node listens, before and after a restart', async () => {
+    assert.ok(first !== undefined);
+    const port = async () =>
+      Number(await readFile(join(first?.dataDir ?? '', 'kubelet/loopback-port'), 'utf8'));
+    const before = await port();
+    const taker = sleeper('taker');
+    const ports = [{ containerPort: 80, hostPort: before, hostIP: '127.0.0.1' }];
+    const containers = taker.spec.containers.map((container) => ({ ...container, ports }));
+    const file = join(first.dataDir, 'taker.json');
+    await writeFile(file, JSON.stringify({ ...taker, spec: { ...taker.spec, containers } }));
+    await kubectl(first, 'apply', '-f', file);
+    await kubectl(first, 'wait', '--for=jsonpath={.status.reason}=NodePorts', 'pod/taker', '--timeout=60s');
+    const message = await kubectl(first, 'get', 'pod', 'taker', '-o', 'jsonpath={.status.message}');
+    assert.match(message, new RegExp(`host port ${before} is used by the node itself`));
+    await kubectl(first, 'delete', 'pod', 'taker');
+    await first.end('SIGTERM');
+    await first.start();
+    assert.equal(await port(), before);
+  });
+
   it('leaves another kubeling on the same machine alone', async () => {
     assert.ok(first);
     second = await KubelingNode.open();

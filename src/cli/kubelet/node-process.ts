@@ -12,6 +12,7 @@ import {
   type MetricRegistry,
   onAbort,
   type Random,
+  readFileIfExists,
   type Timer,
   writeFileAtomic,
 } from '../../lib/index.ts';
@@ -168,15 +169,27 @@ function endsInTime(work: Promise<void>, clock: Clock, logger: Logger, signal: A
 }
 
 async function listen(
-  { port, portTaken, logger }: NodeOptions,
+  options: NodeOptions,
   served: Pick<ListenerOptions, 'routes' | 'upgrades' | 'gate'>,
 ): Promise<Listener> {
-  try {
+  const { port, portTaken, logger, settings } = options;
+  if (port !== 0 && portTaken === 'fail')
     return await Listener.open({ host: loopback, port, ...served, logger });
-  } catch (error) {
-    if (portTaken === 'fail' || !isKind(error, 'Unavailable')) throw error;
-    return await Listener.open({ host: loopback, port: 0, ...served, logger });
+  // No pod was admitted with the last port as its host port, which a new random one might be.
+  for (const each of [port, await lastPort(settings.rootDir)]) {
+    if (each === 0) continue;
+    try {
+      return await Listener.open({ host: loopback, port: each, ...served, logger });
+    } catch (error) {
+      if (!isKind(error, 'Unavailable')) throw error;
+    }
   }
+  return await Listener.open({ host: loopback, port: 0, ...served, logger });
+}
+
+async function lastPort(rootDir: string): Promise<number> {
+  const port = Number(await readFileIfExists(portFile(rootDir)).catch(() => undefined));
+  return Number.isInteger(port) && port > 0 && port <= 65_535 ? port : 0;
 }
 
 async function listenForHealth(
