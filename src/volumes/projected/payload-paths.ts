@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { Container, Volume } from '../../kinds/index.ts';
+import type { Volume } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { mayBePodUid, type PodUid } from '../../pods/index.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
@@ -129,26 +129,74 @@ export async function firstNonDirectory(
   return undefined;
 }
 
+/** Of all volumes of a pod together: each is a directory to create in a volume. */
+const maxNestedMountPoints = 65_536;
+/** The mount points that each pod spec needs inside its volumes. A spec never changes, and each sync needs them for each volume. */
+const nestedOfSpecs = new WeakMap<Pod['spec'], NestedMountPoints>();
+
+interface NestedMountPoints {
+  readonly points: ReadonlyMap<string, readonly string[]>;
+  /** Why a volume cannot be mounted. */
+  readonly invalid: ReadonlyMap<string, string>;
+}
+
 /**
- * The directories a volume must have because containers mount other volumes there, relative to it and sorted: in a
- * volume that is read-only nobody could make them later. Of those in one another only the outermost.
+ * The directories that a volume must contain because containers mount other volumes there, relative to the volume and
+ * sorted: nothing can create them later in a read-only volume. Of directories inside each other only the outermost.
+ * Throws VOLUME_UNUSABLE for a mount path that leads out of the root
+ * directory of its container, and for a pod with too many of them.
  */
 export function nestedMountPoints(pod: Pod, volume: string): readonly string[] {
-  const found = containersOf(pod).flatMap((container) => nestedIn(container, volume));
-  return [...new Set(found)].sort();
+  const nested = nestedOfSpecs.get(pod.spec) ?? findNestedMountPoints(pod);
+  nestedOfSpecs.set(pod.spec, nested);
+  const invalid = nested.invalid.get(volume);
+  if (invalid !== undefined) throw unusable(invalid);
+  return nested.points.get(volume) ?? [];
 }
 
-function nestedIn({ volumeMounts = [] }: Container, volume: string): readonly string[] {
-  const points = volumeMounts.map(({ mountPath }) => cleanPath(mountPath));
-  const own = volumeMounts.filter(({ name }) => name === volume).map(({ mountPath }) => cleanPath(mountPath));
-  return own.flatMap((base) => {
-    if (base === '..' || base.startsWith('../')) throw unusable(`invalid container mount point ${base}`);
-    const inside = points.filter((point) => isBelow(point, base));
-    const outermost = inside.filter((point) => !inside.some((other) => isBelow(point, other)));
-    return outermost.map((point) => posix.relative(base, point));
-  });
+function findNestedMountPoints(pod: Pod): NestedMountPoints {
+  const invalid = new Map<string, string>();
+  const found = new Map<string, Set<string>>();
+  let left = maxNestedMountPoints;
+  for (const { volumeMounts = [] } of containersOf(pod)) {
+    const mounts = volumeMounts.map(({ name, mountPath }) => ({ name, path: cleanPath(mountPath) }));
+    for (const { name, path } of mounts)
+      if ((path === '..' || path.startsWith('../')) && !invalid.has(name))
+        invalid.set(name, `invalid container mount point ${path}`);
+    const inside = outermostInside(mounts.map(({ path }) => path));
+    for (const { name, path } of mounts) {
+      const points = inside.get(path) ?? [];
+      if (points.length === 0) continue;
+      left -= points.length;
+      if (left < 0 && !invalid.has(name))
+        invalid.set(name, `the pod needs more than ${maxNestedMountPoints} mount points inside its volumes`);
+      if (left < 0) continue;
+      const ofVolume = found.get(name) ?? new Set();
+      found.set(name, ofVolume);
+      for (const point of points) ofVolume.add(point);
+    }
+  }
+  return { points: new Map([...found].map(([name, points]) => [name, [...points].sort()])), invalid };
 }
 
-function isBelow(path: string, base: string): boolean {
-  return path !== base && path.startsWith(base === '/' ? '/' : `${base}/`);
+/**
+ * For each path the outermost of the other paths below it, relative to it. Sorted step by step, a path is followed by all
+ * paths below it, so that one pass finds the innermost path around each.
+ */
+function outermostInside(paths: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const inside = new Map<string, string[]>();
+  const around: string[] = [];
+  const keys = new Set(paths.map((path) => (path === '/' ? '' : path.replaceAll('/', '\0'))));
+  for (const key of [...keys].sort()) {
+    while (around.length > 0 && !key.startsWith(`${around.at(-1)}\0`)) around.pop();
+    const outer = around.at(-1);
+    around.push(key);
+    if (outer === undefined) continue;
+    const base = outer === '' ? '/' : outer.replaceAll('\0', '/');
+    const point = key.slice(outer.length + 1).replaceAll('\0', '/');
+    const points = inside.get(base);
+    if (points === undefined) inside.set(base, [point]);
+    else points.push(point);
+  }
+  return inside;
 }
