@@ -12,13 +12,13 @@ export interface RegistryLogin {
 export type DockerConfig = ReadonlyMap<string, RegistryLogin>;
 
 /** The newer form, with everything under `auths`. Throws IMAGE_CREDENTIALS, which tells nothing of the content. */
-export function parseDockerConfigJson(text: string, what: string): DockerConfig {
-  return readLogins(recordIn(parse(text, what), what)['auths'], what);
+export function parseDockerConfigJson(text: string, what: string, maxRegistries?: number): DockerConfig {
+  return readLogins(recordIn(parse(text, what), what)['auths'], what, maxRegistries);
 }
 
 /** The older form, `.dockercfg`: registries right at the top. */
-export function parseDockerCfg(text: string, what: string): DockerConfig {
-  return readLogins(parse(text, what), what);
+export function parseDockerCfg(text: string, what: string, maxRegistries?: number): DockerConfig {
+  return readLogins(parse(text, what), what, maxRegistries);
 }
 
 function parse(text: string, what: string): unknown {
@@ -30,10 +30,12 @@ function parse(text: string, what: string): unknown {
   }
 }
 
-function readLogins(value: unknown, what: string): DockerConfig {
+function readLogins(value: unknown, what: string, maxRegistries = Number.POSITIVE_INFINITY): DockerConfig {
   if (value === undefined || value === null) return new Map();
   const logins = new Map<string, RegistryLogin>();
-  for (const [registry, entry] of Object.entries(recordIn(value, what))) {
+  const entries = Object.entries(recordIn(value, what));
+  if (entries.length > maxRegistries) throw bad(what, `it must have at most ${maxRegistries} registries`);
+  for (const [registry, entry] of entries) {
     logins.set(registry, readLogin(recordIn(entry ?? {}, what), `${what}, registry ${registry}`));
   }
   return logins;

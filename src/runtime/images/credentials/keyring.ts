@@ -6,7 +6,8 @@ import { goJson } from '../../containers/go-format.ts';
 import { isDockerHub, matchesRegistry, registryKey } from '../image-name.ts';
 import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 
-const dockerHub = 'index.docker.io';
+/** Under this name logins of Docker Hub are used for every image of it. */
+export const dockerHub = 'index.docker.io';
 
 /** Logins by registry, and which of them are for an image. */
 export class Keyring {

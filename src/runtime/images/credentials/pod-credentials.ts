@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Secret } from '../../../kinds/index.ts';
-import { KubelingError } from '../../../lib/index.ts';
+import { KubelingError, YieldingCounter } from '../../../lib/index.ts';
 import type { Pod, PodJournal } from '../../../pods/index.ts';
-import { repositoryOf } from '../image-name.ts';
-import type { DockerConfig } from './docker-config.ts';
+import { matchesRegistry, registryKey, repositoryOf } from '../image-name.ts';
+import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 import { parseDockerCfg, parseDockerConfigJson } from './docker-config.ts';
 import type { CredentialProvider, PullCredential } from './keyring.ts';
-import { Keyring } from './keyring.ts';
+import { dockerHub, Keyring } from './keyring.ts';
 import type { PluginProvider } from './plugin-provider.ts';
 
 export interface PodCredentialsDeps {
@@ -17,9 +17,19 @@ export interface PodCredentialsDeps {
   readonly plugins: readonly PluginProvider[];
 }
 
+/** Each is a secret to read and search for every pull; extra names are ignored. */
+const maxPullSecrets = 64;
+/** Each is a login to decode, and a pattern to compare with the image. */
+const maxRegistriesPerSecret = 4_096;
+/** How many characters of registry patterns are compared with an image in one turn of the event loop. */
+const charactersPerTurn = 65_536;
+
 /** All credentials a pod may pull with: its own secrets, then the node's files, then what plugins say. */
 export class PodCredentials implements CredentialProvider {
   readonly #deps: PodCredentialsDeps;
+  /** Secrets are cached objects that never change: each version is parsed and hashed once. */
+  readonly #logins = new WeakMap<Secret, DockerConfig>();
+  readonly #digests = new WeakMap<Secret, string>();
 
   constructor(deps: PodCredentialsDeps) {
     this.#deps = deps;
@@ -27,7 +37,7 @@ export class PodCredentials implements CredentialProvider {
 
   async credentialsFor(pod: Pod, image: string, signal: AbortSignal): Promise<readonly PullCredential[]> {
     const repository = repositoryOf(image);
-    const own = await this.#ownKeyring(pod, signal);
+    const own = await this.#ownKeyring(pod, repository, signal);
     const node = new Keyring();
     node.add({ kind: 'node' }, await this.#deps.nodeLogins());
     return [
@@ -39,18 +49,29 @@ export class PodCredentials implements CredentialProvider {
 
   async fingerprint(pod: Pod, signal: AbortSignal): Promise<string> {
     if (secretNames(pod).length === 0) return '';
-    // An event was written when the secrets were wanted for a pull; looking again is no news.
-    return fingerprintOf(await readPullSecrets(pod, this.#deps.secrets, { event() {} }, signal));
+    // The pull before this check has already written an event about missing secrets.
+    const secrets = await readPullSecrets(pod, this.#deps.secrets, { event() {} }, signal);
+    const turns = new YieldingCounter(1);
+    const hash = createHash('sha256');
+    for (const secret of secrets) {
+      const digest = this.#digests.get(secret) ?? fingerprintOf(secret);
+      if (!this.#digests.has(secret) && turns.count()) await turns.yield();
+      this.#digests.set(secret, digest);
+      hash.update(digest);
+    }
+    return hash.digest('hex');
   }
 
-  async #ownKeyring(pod: Pod, signal: AbortSignal): Promise<Keyring> {
+  /** Contains only the logins that the repository may need: a secret may contain thousands of others. */
+  async #ownKeyring(pod: Pod, repository: string, signal: AbortSignal): Promise<Keyring> {
     const { secrets, journal } = this.#deps;
     const keyring = new Keyring();
     for (const secret of await readPullSecrets(pod, secrets, journal, signal)) {
-      const logins = loginsOf(secret);
-      if (logins === undefined) continue;
+      const logins = this.#logins.get(secret) ?? loginsOf(secret) ?? new Map<string, RegistryLogin>();
+      this.#logins.set(secret, logins);
       const { uid = '', namespace = pod.metadata.namespace, name = '' } = secret.metadata ?? {};
-      keyring.add({ kind: 'secret', uid, namespace, name }, logins);
+      keyring.add({ kind: 'secret', uid, namespace, name }, await loginsFor(repository, logins));
+      signal.throwIfAborted();
     }
     return keyring;
   }
@@ -90,7 +111,12 @@ export async function readPullSecrets(
 ): Promise<readonly Secret[]> {
   const found: Secret[] = [];
   const missing: string[] = [];
-  for (const name of secretNames(pod)) {
+  const names = secretNames(pod);
+  if (names.length > maxPullSecrets) {
+    const message = `Ignored ${names.length - maxPullSecrets} image pull secrets: kubeling uses the first ${maxPullSecrets} of a pod.`;
+    journal.event(pod, { type: 'Warning', reason: 'FailedToRetrieveImagePullSecret', message });
+  }
+  for (const name of names.slice(0, maxPullSecrets)) {
     try {
       found.push(await secrets.get(pod.metadata.namespace, name, signal));
     } catch {
@@ -106,29 +132,42 @@ export async function readPullSecrets(
   return found;
 }
 
-export function secretNames({ spec }: Pod): readonly string[] {
-  return (spec.imagePullSecrets ?? []).flatMap(({ name = '' }) => (name === '' ? [] : [name]));
+/** Each name once: a pod may repeat one. */
+function secretNames({ spec }: Pod): readonly string[] {
+  const names = new Set((spec.imagePullSecrets ?? []).map(({ name = '' }) => name));
+  names.delete('');
+  return [...names];
+}
+
+/** The logins that a lookup of the repository can find. */
+async function loginsFor(repository: string, logins: DockerConfig): Promise<DockerConfig> {
+  const turns = new YieldingCounter(charactersPerTurn);
+  const found = new Map<string, RegistryLogin>();
+  for (const [location, login] of logins) {
+    const key = registryKey(location);
+    if (key === dockerHub || matchesRegistry(key, repository)) found.set(location, login);
+    if (turns.count(location.length + 16)) await turns.yield();
+  }
+  return found;
 }
 
 /** The logins in a secret; undefined for one of another type. Throws IMAGE_CREDENTIALS for one that is broken. */
-export function loginsOf(secret: Secret): DockerConfig | undefined {
+function loginsOf(secret: Secret): DockerConfig | undefined {
   const what = `the secret ${secret.metadata?.namespace ?? ''}/${secret.metadata?.name ?? ''}`;
   const text = (key: string) => Buffer.from(secret.data?.[key] ?? '', 'base64').toString('utf8');
   if (secret.type === 'kubernetes.io/dockerconfigjson') {
     const json = text('.dockerconfigjson');
-    return json === '' ? undefined : parseDockerConfigJson(json, what);
+    return json === '' ? undefined : parseDockerConfigJson(json, what, maxRegistriesPerSecret);
   }
   if (secret.type !== 'kubernetes.io/dockercfg') return undefined;
   const json = text('.dockercfg');
-  return json === '' ? undefined : parseDockerCfg(json, what);
+  return json === '' ? undefined : parseDockerCfg(json, what, maxRegistriesPerSecret);
 }
 
-/** The same as long as nothing of the secrets changes. */
-export function fingerprintOf(secrets: readonly Secret[]): string {
-  const hash = createHash('sha256');
-  for (const { metadata, type, data = {} } of secrets) {
-    const fields = Object.entries(data).toSorted(([one], [other]) => (one < other ? -1 : 1));
-    hash.update(JSON.stringify([metadata?.uid, metadata?.namespace, metadata?.name, type, fields]));
-  }
-  return hash.digest('hex');
+/** Changes with each change of the secret. */
+function fingerprintOf({ metadata, type, data = {} }: Secret): string {
+  const fields = Object.entries(data).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return createHash('sha256')
+    .update(JSON.stringify([metadata?.uid, metadata?.namespace, metadata?.name, type, fields]))
+    .digest('hex');
 }
