@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { kubeletSettings, realMachine, settleWithRuntime } from '../src/cli/kubelet/kubelet-settings.ts';
+import { applyRuntimeVersion, kubeletSettings, realMachine } from '../src/cli/kubelet/kubelet-settings.ts';
 import { hostFiles, loadConfig } from '../src/config/index.ts';
 import type { Container, PodSpec, PodStatus } from '../src/kinds/index.ts';
 import { Kubelet, type KubeletDeps, type KubeletSettings, selfCheck } from '../src/kubelet/index.ts';
@@ -248,7 +248,7 @@ export class InProcessNode implements AsyncDisposable {
     const loaded = await loadConfig(argv, { files: hostFiles(), cwd: dataDir }, signal);
     const deps = { clock, cri, metrics, logger: this.logs.logger };
     return {
-      ...(await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal)),
+      ...(await applyRuntimeVersion(await kubeletSettings(loaded), loaded, deps, signal)),
       podLogsDir: this.podLogs,
       logLinksDir: this.path('links'),
       clusterDns: 'no-cluster',

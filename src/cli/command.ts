@@ -75,8 +75,8 @@ export function readFlags<F extends FlagTable>(table: F, argv: readonly string[]
 }
 
 /** Tells the user something, with a word before it that says what it is about. */
-export type Say = (about: string, text: string) => void;
+export type PrintStatus = (about: string, text: string) => void;
 
-export function sayTo({ stdout }: Pick<CommandContext, 'stdout'>): Say {
+export function statusPrinter({ stdout }: Pick<CommandContext, 'stdout'>): PrintStatus {
   return (about, text) => stdout.write(`${about.padEnd(10)}  ${text}\n`);
 }

@@ -17,24 +17,24 @@ import {
 } from '../lib/index.ts';
 import { readContainerAnnotations } from '../runtime/index.ts';
 import { type Command, type CommandContext, exitCodes, readFlags } from './command.ts';
+import { isDataDirectory, removeDataDirectory } from './data-directory/content.ts';
 import {
+  type DataDirectory,
   dataDirFlag,
   defaultDataDirectory,
-  findHome,
-  type Home,
+  findDataDirectory,
   readUpState,
   refuseWithoutRoot,
-} from './home/home.ts';
-import { isClaimed, removeHome } from './home/home-content.ts';
-import { removeHomeFirewall } from './home/home-firewall.ts';
+} from './data-directory/data-directory.ts';
+import { removeFirewall } from './data-directory/firewall.ts';
 import {
   connectRuntime,
-  type HomeRuntimeOptions,
-  homeCgroup,
-  homeRuntime,
+  dataDirectoryCgroup,
+  type OwnPodsOptions,
+  onlyOwnPods,
   privateContainerd,
-} from './home/home-runtime.ts';
-import { unshareRoot } from './run/data-directories.ts';
+} from './data-directory/runtime.ts';
+import { unshareRoot } from './run/kubelet-directories.ts';
 
 const flags = {
   'data-dir': dataDirFlag,
@@ -57,7 +57,7 @@ are not of this data directory. What was in the API and in the manifest director
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
-const upEndsWithinMs = 20_000;
+const upExitTimeoutMs = 20_000;
 /** Besides the grace they get. */
 const removeWithinMs = 120_000;
 const defaultGraceMs = 30_000;
@@ -66,20 +66,20 @@ const unmountWithinMs = 30_000;
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
   refuseWithoutRoot('down');
-  const home = await findHome(values['data-dir'] ?? defaultDataDirectory);
-  if (home === undefined || !(await isClaimed(home))) {
+  const home = await findDataDirectory(values['data-dir'] ?? defaultDataDirectory);
+  if (home === undefined || !(await isDataDirectory(home))) {
     const left = home === undefined ? '.' : `: ${home.dataDir} is left as it is.`;
     context.stdout.write(`Nothing was up here${left}\n`);
     return exitCodes.done;
   }
-  await endUp(home, context);
-  const wish: Wish = {
+  await stopUp(home, context);
+  const wish: DownOptions = {
     graceMs: Math.max(0, values.grace ?? defaultGraceMs),
     images: values.all === true ? 'remove' : 'keep',
   };
   const left = await removePods(home, wish, context);
   // Pods that could not be ended may still have host ports.
-  const rules = left.length === 0 ? await removeHomeFirewall(home, context) : [];
+  const rules = left.length === 0 ? await removeFirewall(home, context) : [];
   const problems = [...left, ...rules, ...(await unmountPods(home, context))];
   // Whoever comes again to remove the rest has to know where it is.
   if (problems.length === 0) await rm(home.stateFile, { force: true });
@@ -88,32 +88,36 @@ async function run(context: CommandContext): Promise<number> {
   return problems.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
-async function removeData(home: Home, { stdout }: CommandContext): Promise<void> {
-  const kept = await removeHome(home);
+async function removeData(home: DataDirectory, { stdout }: CommandContext): Promise<void> {
+  const kept = await removeDataDirectory(home);
   if (kept.length > 0) stdout.write(`kept       what was in ${home.dataDir} before: ${kept.join(', ')}\n`);
 }
 
-interface Wish {
+interface DownOptions {
   readonly graceMs: number;
   readonly images: 'keep' | 'remove';
 }
 
 /** Ends the process that is up, so that nobody starts again what we are about to remove. */
-async function endUp(home: Home, { clock, signal, stdout }: CommandContext): Promise<void> {
+async function stopUp(home: DataDirectory, { clock, signal, stdout }: CommandContext): Promise<void> {
   const processes = new ProcessTable();
   const owner = await readLockOwner(home.lockFile);
   if (owner === undefined || !(await processes.isAlive(owner))) return;
   await processes.signal(owner, 'SIGTERM');
-  const left = await processes.waitForExit([owner], { clock, ms: upEndsWithinMs }, signal);
+  const left = await processes.waitForExit([owner], { clock, ms: upExitTimeoutMs }, signal);
   if (left.length > 0) await processes.signal(owner, 'SIGKILL');
-  if ((await processes.waitForExit([owner], { clock, ms: upEndsWithinMs }, signal)).length > 0) {
+  if ((await processes.waitForExit([owner], { clock, ms: upExitTimeoutMs }, signal)).length > 0) {
     throw new KubelingError('HOME_BUSY', `Cannot end kubeling: process ${owner.pid} does not go away`);
   }
   stdout.write(`kubeling   process ${owner.pid} ended\n`);
 }
 
 /** From every runtime this home has used. Answers what could not be removed. */
-async function removePods(home: Home, wish: Wish, context: CommandContext): Promise<readonly string[]> {
+async function removePods(
+  home: DataDirectory,
+  wish: DownOptions,
+  context: CommandContext,
+): Promise<readonly string[]> {
   const state = await readUpState(home);
   const problems: string[] = [];
   const shared = [...(state?.earlier ?? []), ...(state?.runtime === 'machine' ? [state.endpoint] : [])];
@@ -125,14 +129,18 @@ async function removePods(home: Home, wish: Wish, context: CommandContext): Prom
   return problems;
 }
 
-async function hasContainerd({ dataDir }: Home): Promise<boolean> {
+async function hasContainerd({ dataDir }: DataDirectory): Promise<boolean> {
   return await stat(containerdLayout(dataDir).dir).then(
     () => true,
     () => false,
   );
 }
 
-async function removePrivate(home: Home, wish: Wish, context: CommandContext): Promise<readonly string[]> {
+async function removePrivate(
+  home: DataDirectory,
+  wish: DownOptions,
+  context: CommandContext,
+): Promise<readonly string[]> {
   const containerd = await privateContainerd(home, context);
   const health = await containerd.health(context.signal);
   const endpoint = `unix://${containerd.layout.socket}`;
@@ -141,14 +149,14 @@ async function removePrivate(home: Home, wish: Wish, context: CommandContext): P
       ? await removeSandboxes(endpoint, { home, unnamed: 'ours' }, wish, context)
       : [];
   const report = await containerd.teardown(wish, context.signal);
-  tellReport(report, context);
+  printReport(report, context);
   // What could not be removed in order was then removed by force, so only what is left now counts.
   return report.problems.length === 0 ? [] : [...problems, ...report.problems];
 }
 
 /** Parts of volumes that containers were given; whoever removes directories must not come upon volumes of users there. */
 async function unmountPods(
-  home: Home,
+  home: DataDirectory,
   { clock, signal, stdout }: CommandContext,
 ): Promise<readonly string[]> {
   const run = (file: string, args: readonly string[], inner: AbortSignal) =>
@@ -169,8 +177,8 @@ async function unmountPods(
 /** Only what is ours: the runtime belongs to others too. */
 async function removeFromMachine(
   endpoint: string,
-  home: Home,
-  wish: Wish,
+  home: DataDirectory,
+  wish: DownOptions,
   context: CommandContext,
 ): Promise<readonly string[]> {
   const problems = await removeSandboxes(endpoint, { home, unnamed: 'of-others' }, wish, context);
@@ -178,18 +186,22 @@ async function removeFromMachine(
 }
 
 async function removeHomeCgroup(
-  home: Home,
+  home: DataDirectory,
   { clock, signal, stdout }: CommandContext,
 ): Promise<readonly string[]> {
-  const { removed, problems } = await removeTopCgroup(homeCgroup(home), { clock, procDir: '/proc' }, signal);
+  const { removed, problems } = await removeTopCgroup(
+    dataDirectoryCgroup(home),
+    { clock, procDir: '/proc' },
+    signal,
+  );
   if (removed.length > 0) stdout.write(`removed    ${removed.length} cgroups\n`);
   return problems;
 }
 
 async function removeSandboxes(
   endpoint: string,
-  seenBy: HomeRuntimeOptions,
-  { graceMs }: Wish,
+  seenBy: OwnPodsOptions,
+  { graceMs }: DownOptions,
   context: CommandContext,
 ): Promise<readonly string[]> {
   const { clock, signal, stdout } = context;
@@ -197,7 +209,7 @@ async function removeSandboxes(
   try {
     const { found, problems } = await withDeadline(
       { clock, ms: removeWithinMs + graceMs, what: 'remove the pods' },
-      (inner) => endPods(homeRuntime(whole, seenBy), graceMs, inner),
+      (inner) => stopPods(onlyOwnPods(whole, seenBy), graceMs, inner),
       signal,
     );
     const gone = found - problems.length;
@@ -211,7 +223,7 @@ async function removeSandboxes(
   }
 }
 
-function tellReport(report: TeardownReport, { stdout }: CommandContext): void {
+function printReport(report: TeardownReport, { stdout }: CommandContext): void {
   stdout.write(`containerd ${report.containerd === 'stopped' ? 'stopped' : 'was not running'}\n`);
   const removed = Object.entries(report).filter(
     (entry): entry is [string, readonly unknown[]] => Array.isArray(entry[1]) && entry[0] !== 'problems',
@@ -227,20 +239,24 @@ export const command: Command = {
   run,
 };
 
-export interface EndedPods {
+export interface StoppedPods {
   /** How many there were. */
   readonly found: number;
   readonly problems: readonly string[];
 }
 
 /** What a pod gets that does not say. */
-const usualGraceSeconds = 30;
+const defaultGraceSeconds = 30;
 
 /**
  * Ends and removes all pods the runtime shows, all at once: containers are asked to end, and get the time their pod
  * grants them but no more than given here. Hooks are for the kubelet to run, and none runs by now.
  */
-export async function endPods(cri: CriClient, mostGraceMs: number, signal: AbortSignal): Promise<EndedPods> {
+export async function stopPods(
+  cri: CriClient,
+  mostGraceMs: number,
+  signal: AbortSignal,
+): Promise<StoppedPods> {
   const [{ items }, { containers }] = await Promise.all([
     cri.listPodSandbox({}, signal),
     cri.listContainers({ filter: { state: { state: 'CONTAINER_RUNNING' } } }, signal),
@@ -260,7 +276,7 @@ export async function endPods(cri: CriClient, mostGraceMs: number, signal: Abort
 
 function graceSeconds(annotations: Readonly<Record<string, string>>, mostMs: number): number {
   const { deletionGraceSeconds, terminationGraceSeconds } = readContainerAnnotations(annotations);
-  const own = deletionGraceSeconds ?? terminationGraceSeconds ?? usualGraceSeconds;
+  const own = deletionGraceSeconds ?? terminationGraceSeconds ?? defaultGraceSeconds;
   return Math.min(own, Math.ceil(mostMs / 1_000));
 }
 

@@ -21,7 +21,7 @@ with its cause. Without a pod: of the node and of all its pods. What is wrong wi
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
-const answerWithinMs = 10_000;
+const requestTimeoutMs = 10_000;
 
 interface Flights {
   /** Left out when a pod was asked for. */
@@ -40,7 +40,7 @@ async function run(context: CommandContext): Promise<number> {
     );
   }
   const [pod] = positionals;
-  const { node, pods, problems: found } = await ask(await locateKubelet(values), pod, context);
+  const { node, pods, problems: found } = await fetchFlights(await locateKubelet(values), pod, context);
   if (node !== undefined) context.stdout.write(explainNode(node));
   for (const story of pods) context.stdout.write(explainPod(story));
   for (const problem of found) context.stdout.write(`manifest problem: ${problem}\n`);
@@ -49,7 +49,7 @@ async function run(context: CommandContext): Promise<number> {
   return exitCodes.failed;
 }
 
-async function ask(
+async function fetchFlights(
   kubelet: LocalKubelet,
   pod: string | undefined,
   { clock, signal }: CommandContext,
@@ -59,7 +59,7 @@ async function ask(
     const what = 'hear from the kubelet';
     const headers = await bearerOf(kubelet);
     const request = { host: '127.0.0.1', port: kubelet.port, path, headers };
-    return await withDeadline({ clock, ms: answerWithinMs, what }, (inner) => get(request, inner), signal);
+    return await withDeadline({ clock, ms: requestTimeoutMs, what }, (inner) => get(request, inner), signal);
   } catch (cause) {
     signal.throwIfAborted();
     const message = `Cannot ask the kubelet at 127.0.0.1:${kubelet.port}: ${describeError(cause)}. Is it running?`;

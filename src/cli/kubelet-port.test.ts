@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { portFile, tokenFile } from './home/home.ts';
+import { portFile, tokenFile } from './data-directory/data-directory.ts';
 import { bearerOf, locateKubelet } from './kubelet-port.ts';
 
 let rootDir: string;

@@ -8,15 +8,15 @@ import {
   stringFlag,
 } from '../lib/index.ts';
 import {
+  type DataDirectory,
+  dataDirectoryAt,
   dataDirFlag,
   defaultDataDirectory,
-  findHome,
-  type Home,
-  homeAt,
+  findDataDirectory,
   portFile,
   readUpState,
   tokenFile,
-} from './home/home.ts';
+} from './data-directory/data-directory.ts';
 
 /** How our own commands are told which kubelet of this machine is meant. */
 export const kubeletFlags = {
@@ -31,7 +31,7 @@ export const kubeletFlags = {
   },
 };
 
-export interface KubeletPlace {
+export interface KubeletAddress {
   readonly 'data-dir'?: string;
   readonly port?: number;
   readonly 'root-dir'?: string;
@@ -50,11 +50,11 @@ const defaultRootDir = '/var/lib/kubelet';
  * Whoever names a directory means the kubelet of that one, and is not sent to another that happens to answer at the usual
  * place. Without one it is the kubeling that is up, else the kubelet of the node.
  */
-export async function locateKubelet(place: KubeletPlace): Promise<LocalKubelet> {
+export async function locateKubelet(place: KubeletAddress): Promise<LocalKubelet> {
   const { port, 'data-dir': dataDir, 'root-dir': rootDir } = place;
-  if (rootDir !== undefined) return { port: port ?? (await writtenPort(rootDir)) ?? defaultPort, rootDir };
-  if (port !== undefined) return { port, rootDir: (await homeOf(dataDir)).rootDir };
-  return dataDir === undefined ? await usualKubelet() : await kubeletOfHome(dataDir);
+  if (rootDir !== undefined) return { port: port ?? (await readPortFile(rootDir)) ?? defaultPort, rootDir };
+  if (port !== undefined) return { port, rootDir: (await dataDirectoryOf(dataDir)).rootDir };
+  return dataDir === undefined ? await defaultKubelet() : await kubeletOfDataDirectory(dataDir);
 }
 
 /** What shows that we are its user, where we are. */
@@ -63,21 +63,21 @@ export async function bearerOf({ rootDir }: LocalKubelet): Promise<Readonly<Reco
   return token === undefined ? {} : { authorization: `Bearer ${token.trim()}` };
 }
 
-async function homeOf(dataDir = defaultDataDirectory): Promise<Home> {
-  return (await findHome(dataDir)) ?? homeAt(dataDir);
+async function dataDirectoryOf(dataDir = defaultDataDirectory): Promise<DataDirectory> {
+  return (await findDataDirectory(dataDir)) ?? dataDirectoryAt(dataDir);
 }
 
-async function usualKubelet(): Promise<LocalKubelet> {
-  const home = await homeOf();
+async function defaultKubelet(): Promise<LocalKubelet> {
+  const home = await dataDirectoryOf();
   const upPort = (await readUpState(home))?.port;
   const up = { port: upPort ?? defaultPort, rootDir: home.rootDir };
   if (upPort !== undefined && (await isUp(home).catch(() => true))) return up;
-  const port = await writtenPort(defaultRootDir);
+  const port = await readPortFile(defaultRootDir);
   return port === undefined ? up : { port, rootDir: defaultRootDir };
 }
 
-async function kubeletOfHome(dataDir: string): Promise<LocalKubelet> {
-  const home = await findHome(dataDir);
+async function kubeletOfDataDirectory(dataDir: string): Promise<LocalKubelet> {
+  const home = await findDataDirectory(dataDir);
   if (home === undefined) throw noKubelet(dataDir, 'there is no such directory');
   if (!(await isUp(home))) throw noKubelet(dataDir, 'no kubeling is up there');
   const port = (await readUpState(home))?.port;
@@ -86,13 +86,13 @@ async function kubeletOfHome(dataDir: string): Promise<LocalKubelet> {
 }
 
 /** Undefined when no kubelet has answered there, or its word is not ours to read. */
-async function writtenPort(rootDir: string): Promise<number | undefined> {
+async function readPortFile(rootDir: string): Promise<number | undefined> {
   const written = await readFileIfExists(portFile(rootDir)).catch(() => undefined);
   const port = Number(written?.trim() || Number.NaN);
   return Number.isInteger(port) && port > 0 && port <= 65_535 ? port : undefined;
 }
 
-async function isUp({ dataDir, lockFile }: Home): Promise<boolean> {
+async function isUp({ dataDir, lockFile }: DataDirectory): Promise<boolean> {
   const owner = await readLockOwner(lockFile).catch((error) => {
     throw noKubelet(dataDir, describeError(error));
   });

@@ -21,7 +21,7 @@ async function dispatch(
 ): Promise<number> {
   try {
     const command = await find(name, table).load();
-    if (asksForHelp(context.argv)) return printUsage(context, command);
+    if (isHelpRequest(context.argv)) return printUsage(context, command);
     return await command.run(context);
   } catch (error) {
     return report(name, error, context);
@@ -40,7 +40,7 @@ function find(name: string, table: readonly CommandEntry[]): CommandEntry {
 }
 
 /** Words after "--" belong to somebody else. */
-function asksForHelp(argv: readonly string[]): boolean {
+function isHelpRequest(argv: readonly string[]): boolean {
   const end = argv.indexOf('--');
   return (end === -1 ? argv : argv.slice(0, end)).some((word) => word === '-h' || word === '--help');
 }

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 import { describe, it, test } from 'node:test';
 import { cancelledError } from '../lib/index.ts';
-import { flushOutput, PodsFirst, watchProcess } from './process-events.ts';
+import { DelayedSigterm, flushOutput, watchProcess } from './process-events.ts';
 
 function watched() {
   const emitter = new EventEmitter();
@@ -58,7 +58,7 @@ function begun() {
     done = resolve;
   });
   let isAsked = false;
-  const first = new PodsFirst(parent.signal, () => {
+  const first = new DelayedSigterm(parent.signal, () => {
     isAsked = true;
     return ended;
   });

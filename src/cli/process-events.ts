@@ -44,7 +44,7 @@ export function watchProcess(events: ProcessEvents, root: AbortController): void
  * A signal that follows another, but when the system asks us to end (SIGTERM) only once the pods have ended: whoever
  * serves them must be there until then. A second one ends us at once all the same.
  */
-export class PodsFirst implements Disposable {
+export class DelayedSigterm implements Disposable {
   readonly #controller = new AbortController();
   readonly #link: Disposable;
 

@@ -9,8 +9,14 @@ import {
   withDeadline,
 } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes, outputFlag, readFlags } from './command.ts';
-import { dataDirFlag, defaultDataDirectory, findHome, type Home, readUpState } from './home/home.ts';
-import { connectRuntime, homeRuntime } from './home/home-runtime.ts';
+import {
+  type DataDirectory,
+  dataDirFlag,
+  defaultDataDirectory,
+  findDataDirectory,
+  readUpState,
+} from './data-directory/data-directory.ts';
+import { connectRuntime, onlyOwnPods } from './data-directory/runtime.ts';
 
 const flags = { 'data-dir': dataDirFlag, output: outputFlag } satisfies FlagTable;
 
@@ -44,7 +50,7 @@ const apiAnswersWithinMs = 5_000;
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
   const dataDir = values['data-dir'] ?? defaultDataDirectory;
-  const home = await findHome(dataDir);
+  const home = await findDataDirectory(dataDir);
   const status = home === undefined ? nothing(dataDir) : await look(home, context);
   context.stdout.write(values.output === 'json' ? `${JSON.stringify(status)}\n` : format(status));
   const isWell = status.problem === undefined && status.api?.problem === undefined;
@@ -55,17 +61,17 @@ function nothing(dataDir: string): Status {
   return { dataDir, process: undefined, runtime: 'none', sandboxes: undefined, problem: undefined };
 }
 
-async function look(home: Home, context: CommandContext): Promise<Status> {
+async function look(home: DataDirectory, context: CommandContext): Promise<Status> {
   const owner = await readLockOwner(home.lockFile);
   const isUp = owner !== undefined && (await new ProcessTable().isAlive(owner));
   const base = { ...nothing(home.dataDir), process: isUp ? owner.pid : undefined };
   const state = await readUpState(home);
   if (state === undefined) return base;
-  const api = state.api === undefined || !isUp ? {} : { api: await askApi(state.api, context) };
+  const api = state.api === undefined || !isUp ? {} : { api: await probeApi(state.api, context) };
   const whole = connectRuntime(state.endpoint, context);
-  const cri = homeRuntime(whole, { home, unnamed: state.runtime === 'private' ? 'ours' : 'of-others' });
+  const cri = onlyOwnPods(whole, { home, unnamed: state.runtime === 'private' ? 'ours' : 'of-others' });
   try {
-    return { ...base, ...api, ...(await ask(cri, context.signal)) };
+    return { ...base, ...api, ...(await readStatus(cri, context.signal)) };
   } catch (error) {
     return { ...base, ...api, runtime: state.endpoint, problem: describeError(error) };
   } finally {
@@ -73,14 +79,17 @@ async function look(home: Home, context: CommandContext): Promise<Status> {
   }
 }
 
-async function ask(cri: CriClient, signal: AbortSignal): Promise<Pick<Status, 'runtime' | 'sandboxes'>> {
+async function readStatus(
+  cri: CriClient,
+  signal: AbortSignal,
+): Promise<Pick<Status, 'runtime' | 'sandboxes'>> {
   const version = await cri.checkVersion(signal);
   const { items } = await cri.listPodSandbox({ filter: { state: { state: 'SANDBOX_READY' } } }, signal);
   return { runtime: `${version.runtimeName} ${version.runtimeVersion}`, sandboxes: items.length };
 }
 
 /** Nobody's secrets are sent, so it need not show who it is. */
-async function askApi(
+async function probeApi(
   { url, kubeconfig }: Pick<ApiStatus, 'url' | 'kubeconfig'>,
   { clock, signal }: CommandContext,
 ): Promise<ApiStatus> {

@@ -1,5 +1,5 @@
 import type { Node, PersistentVolumeClaim } from '../kinds/index.ts';
-import type { CsiNodeTeller } from '../node/index.ts';
+import type { CsiNodePublisher } from '../node/index.ts';
 import type { BoundClaims, PodObjects, StorageObjects, TokenSource } from '../objects/index.ts';
 import type { PodFullName, PodJournal, PodUid } from '../pods/index.ts';
 import type { ResourceClaim } from '../resources/index.ts';
@@ -20,7 +20,7 @@ export interface ClusterLink {
     'driver' | 'attachment' | 'secret' | 'claim' | 'volume' | 'changeClaim'
   >;
   /** Tells the cluster which drivers are here. */
-  readonly csiNode: Pick<CsiNodeTeller, 'collision' | 'installed' | 'removed'>;
+  readonly csiNode: Pick<CsiNodePublisher, 'collision' | 'installed' | 'removed'>;
   /** The volumes that must not be taken from this node have become others. */
   readonly volumesChanged: () => void;
   /** There are other devices to be had on this node than before. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { StatusResponse } from '../cri/index.ts';
-import { answerHealth } from '../server/index.ts';
+import { healthResponse } from '../server/index.ts';
 import { livenessChecks, readinessChecks } from './health.ts';
 import { RuntimeState } from './runtime-state.ts';
 
@@ -28,11 +28,11 @@ function rig() {
     background: { problem: () => state.down },
   };
   const ready = () =>
-    answerHealth(readinessChecks(source), new URLSearchParams('verbose'), {
+    healthResponse(readinessChecks(source), new URLSearchParams('verbose'), {
       name: 'readyz',
       reasons: 'shown',
     });
-  const live = () => answerHealth(livenessChecks(source), new URLSearchParams());
+  const live = () => healthResponse(livenessChecks(source), new URLSearchParams());
   return { clock, state, runtime, ready, live, well };
 }
 

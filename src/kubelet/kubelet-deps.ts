@@ -1,6 +1,6 @@
 import type { CriClient } from '../cri/index.ts';
 import type { CgroupHost, Clock, Logger, MetricRegistry, Random, SendHttp } from '../lib/index.ts';
-import type { ShutdownAnnouncer } from '../node/shutdown/index.ts';
+import type { ShutdownSource } from '../node/shutdown/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
 import type {
@@ -47,7 +47,7 @@ export interface NodeMachine {
   /** Who ran out of memory is not told unless given. */
   readonly kernelLog?: KernelLog | undefined;
   /** Shutdowns of the machine are not announced unless given. */
-  readonly shutdowns?: ShutdownAnnouncer | undefined;
+  readonly shutdowns?: ShutdownSource | undefined;
   /** For moving processes to cgroups; none are moved unless given. */
   readonly processes?: ProcessFacts | undefined;
   /** For what is used of the machine; nothing is told of it unless given. */

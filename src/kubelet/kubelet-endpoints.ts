@@ -49,7 +49,7 @@ export class KubeletEndpoints {
   }
 
   /** The same for clients, once the checkpoints are written: a status a client has read survives a crash. */
-  async podsToTell(): Promise<readonly Pod[]> {
+  async podsToReport(): Promise<readonly Pod[]> {
     const pods = this.podsWithStatus();
     await this.#parts.state.checkpoints.settled();
     return pods;

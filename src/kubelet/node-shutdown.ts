@@ -21,13 +21,13 @@ export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdow
     event: (event) => node.event(event),
     changed: () => cluster?.nodeChanged?.(),
     activePods: () => facts.active(),
-    async endPod(pod, graceOverrideSeconds, signal) {
+    async terminatePod(pod, graceOverrideSeconds, signal) {
       const kill = { why: 'other' as const, graceOverrideSeconds, statusFn: shutDownStatus };
       await control.killPodNow(pod, kill, signal);
       // Pods that still run may be needed to unmount the volumes of this one.
       while (!queries.shouldPodBeFinished(pod.metadata.uid)) await clock.sleep(lookMs, signal);
     },
-    async told(pods, signal) {
+    async reported(pods, signal) {
       const uids = pods.map(({ metadata }) => metadata.uid);
       await Promise.all([checkpoints.settled(), cluster?.statusesWritten?.(uids, signal)]);
     },

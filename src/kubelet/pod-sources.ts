@@ -7,7 +7,7 @@ import {
   FileSource,
   type HttpGet,
   HttpSource,
-  KeptManifests,
+  ManifestCheckpoints,
   type ManifestFiles,
   type PodConfig,
   type SourceProblem,
@@ -59,7 +59,7 @@ export function manifestSources(
     onMended: (path: string) => node.note(`${path} has no problem any more`),
   } as const;
   const lastGood = (source: 'file' | 'http') =>
-    new KeptManifests({
+    new ManifestCheckpoints({
       files: machine.files,
       directory: posix.join(settings.rootDir, 'last-good-manifests', source),
       logger,
@@ -68,7 +68,7 @@ export function manifestSources(
     ...base,
     path: settings.staticPodPath,
     files: machine.manifests,
-    checkMs: settings.fileCheckMs,
+    resyncMs: settings.fileCheckMs,
     lastGood: lastGood('file'),
     setPods: (pods) => config.set('file', pods),
   });
@@ -77,7 +77,7 @@ export function manifestSources(
     url: settings.staticPodUrl,
     headers: settings.staticPodUrlHeader,
     get: machine.httpGet,
-    checkMs: settings.httpCheckMs,
+    resyncMs: settings.httpCheckMs,
     lastGood: lastGood('http'),
     setPods: (pods) => config.set('http', pods),
   });

@@ -17,7 +17,7 @@ export { keptPodStatus, podStatusComplaints } from './pods/pod-status.ts';
 export { type Grant, parseGrant } from './security/index.ts';
 export { ObjectStore } from './storage/object-store.ts';
 export type {
+  KubeletAddress,
   KubeletCredentials,
-  KubeletDoor,
-  KubeletPlace,
+  KubeletDialer,
 } from './streams/index.ts';

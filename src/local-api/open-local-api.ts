@@ -41,7 +41,7 @@ import {
   tlsOptions,
 } from './security/index.ts';
 import { makeRules, type Rules } from './strategies.ts';
-import { type KubeletDoor, type KubeletPlace, makeStreams, metricsEntries } from './streams/index.ts';
+import { createStreams, type KubeletAddress, type KubeletDialer, metricsEntries } from './streams/index.ts';
 
 export interface LocalApiOptions {
   /** All that the API keeps; it is the API's own. */
@@ -61,7 +61,7 @@ export interface LocalApiOptions {
   readonly hostnames: () => readonly string[];
   readonly addresses: () => readonly string[];
   /** Where the kubelet of a node answers, if that is not where the node says. */
-  readonly kubeletAt: (node: StoredObject) => KubeletPlace | undefined;
+  readonly kubeletAt: (node: StoredObject) => KubeletAddress | undefined;
   /** What service accounts may besides asking who they are. */
   readonly grants?: readonly Grant[] | undefined;
   /** How long certificates hold at most that it signs for others; a year unless given. */
@@ -194,7 +194,7 @@ async function openParts(
       table,
       security: makeFrontSecurity({ authenticator, judge, log: logger }),
       published: publicPages({ catalogue, version: versionOf(options) }),
-      streams: makeStreams({ ...options, kubelet, objects: store }),
+      streams: createStreams({ ...options, kubelet, objects: store }),
       checks: { store: () => kept.refusal()?.message },
       pages: {
         ...issuerPages({ tokens, keys: authorities.tokenKeys, server: () => place.url }),
@@ -226,7 +226,7 @@ async function openKept(options: LocalApiOptions, opened: AsyncDisposableStack, 
   return { kept, authorities, storeEnd };
 }
 
-function doorOf({ kubeletAt }: LocalApiOptions, authorities: Authorities): KubeletDoor {
+function doorOf({ kubeletAt }: LocalApiOptions, authorities: Authorities): KubeletDialer {
   return {
     locate: kubeletAt,
     credentials() {

@@ -8,7 +8,7 @@ import {
   providedIps,
   readDefaultRoutes,
   routedAddress,
-  unfitness,
+  whyUnusable,
 } from './addresses.ts';
 
 const plain = { name: 'n1', hostname: 'n1', ips: [] as readonly string[], cloudProvider: '' } as const;
@@ -154,7 +154,7 @@ test('an address has one spelling', () => {
   assert.equal(canonicalIp('FD00:0:0::1'), 'fd00::1');
   assert.equal(canonicalIp('fe80::1%eth0'), 'fe80::1');
   assert.equal(canonicalIp('10.0.0.300'), undefined);
-  assert.equal(unfitness('10.0.0.1'), undefined);
+  assert.equal(whyUnusable('10.0.0.1'), undefined);
 });
 
 const node = (...addresses: readonly (readonly [string, string])[]) => ({

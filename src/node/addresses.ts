@@ -21,7 +21,7 @@ export const providedIpAnnotation = 'alpha.kubernetes.io/provided-node-ip';
 
 /** The value of that annotation; undefined where it must not be there. */
 export function providedIps({ ips, cloudProvider }: AddressSettings): string | undefined {
-  const given = specified(ips);
+  const given = configured(ips);
   return cloudProvider === 'external' && given.length > 0 ? given.join(',') : undefined;
 }
 
@@ -34,8 +34,8 @@ export function nodeAddresses(
   facts: AddressFacts,
   before: readonly NodeAddress[],
 ): readonly NodeAddress[] {
-  const given = specified(settings.ips);
-  for (const ip of given) refuseForeign(ip, facts.local);
+  const given = configured(settings.ips);
+  for (const ip of given) rejectForeign(ip, facts.local);
   const { hostname, cloudProvider } = settings;
   if (facts.provided !== undefined) return fromProvider(facts.provided, given, hostname);
   if (cloudProvider === 'external' && before.length > 0) return before;
@@ -47,13 +47,13 @@ export function nodeAddresses(
   ];
 }
 
-function specified(ips: readonly string[]): readonly string[] {
+function configured(ips: readonly string[]): readonly string[] {
   return ips.flatMap((text) => canonicalIp(text) ?? []).filter((ip) => !isUnspecified(ip));
 }
 
 /** A node must not be told to others by an address it does not have. */
-function refuseForeign(ip: string, local: readonly LocalAddress[]): void {
-  const problem = unfitness(ip);
+function rejectForeign(ip: string, local: readonly LocalAddress[]): void {
+  const problem = whyUnusable(ip);
   if (problem !== undefined) {
     throw addressError(`Cannot use ${ip} of --node-ip as it is ${problem}`, ip);
   }
@@ -86,7 +86,7 @@ function detected({ ips, hostname, name }: AddressSettings, facts: AddressFacts)
 function resolved({ lookedUp, local }: AddressFacts, prefer: Family): string | undefined {
   const own = lookedUp
     .flatMap((text) => canonicalIp(text) ?? [])
-    .filter((ip) => unfitness(ip) === undefined && isLocal(ip, local));
+    .filter((ip) => whyUnusable(ip) === undefined && isLocal(ip, local));
   return own.find((ip) => familyOf(ip) === prefer) ?? own[0];
 }
 
@@ -183,11 +183,11 @@ function reachable(local: readonly LocalAddress[], name: string, family: Family)
   return local
     .filter((item) => item.interface === name)
     .flatMap(({ address }) => canonicalIp(address) ?? [])
-    .find((ip) => familyOf(ip) === family && unfitness(ip) === undefined);
+    .find((ip) => familyOf(ip) === family && whyUnusable(ip) === undefined);
 }
 
 /** Addresses no other machine can reach a node by, each with what is wrong with it. */
-const unfit: readonly (readonly [string, BlockList])[] = [
+const unusableBlocks: readonly (readonly [string, BlockList])[] = [
   ['a loopback address', blocks(['127.0.0.0', 8], ['::1', 128])],
   ['a multicast address', blocks(['224.0.0.0', 4], ['ff00::', 8])],
   ['a link-local address', blocks(['169.254.0.0', 16], ['fe80::', 10])],
@@ -218,6 +218,6 @@ export function isUnspecified(ip: string): boolean {
 }
 
 /** What keeps others from reaching a machine by the address; undefined for nothing. */
-export function unfitness(ip: string): string | undefined {
-  return unfit.find(([, list]) => list.check(ip, familyOf(ip)))?.[0];
+export function whyUnusable(ip: string): string | undefined {
+  return unusableBlocks.find(([, list]) => list.check(ip, familyOf(ip)))?.[0];
 }

@@ -19,7 +19,7 @@ export interface ConditionOutcome {
   readonly events: readonly NodeEvent[];
 }
 
-type Verdict = Pick<NodeCondition, 'status' | 'reason' | 'message'> & { readonly event: string };
+type ConditionState = Pick<NodeCondition, 'status' | 'reason' | 'message'> & { readonly event: string };
 
 interface Side {
   readonly reason: string;
@@ -59,27 +59,27 @@ const pressureTable: readonly {
 
 /** Of our conditions how they are now; those of others stay. Ready is last of ours when it is new, as some expect it. */
 export function nodeConditions(before: readonly NodeCondition[], facts: ConditionFacts): ConditionOutcome {
-  const verdicts = new Map<string, Verdict>([
+  const verdicts = new Map<string, ConditionState>([
     ...pressureTable.map(({ type, pressure, present, absent }) => {
       const isShort = facts.pressures.has(pressure);
       const verdict = { status: isShort ? 'True' : 'False', ...(isShort ? present : absent) };
       return [type, verdict] as const;
     }),
-    ['Ready', readyVerdict(facts)],
+    ['Ready', readyState(facts)],
   ]);
   const known = new Map(before.map((condition) => [condition.type, condition]));
   const missing = [...verdicts.keys()].filter((type) => !known.has(type));
   const conditions = [...known.keys(), ...missing].flatMap((type) =>
-    decided(type, known.get(type), verdicts.get(type), facts.now),
+    withState(type, known.get(type), verdicts.get(type), facts.now),
   );
   const events = [...verdicts].flatMap(([type, verdict]) => flip(type, known.get(type), verdict, facts));
   return { conditions: readyLast(conditions), events };
 }
 
-function decided(
+function withState(
   type: string,
   before: NodeCondition | undefined,
-  verdict: Verdict | undefined,
+  verdict: ConditionState | undefined,
   now: string,
 ): NodeCondition[] {
   if (verdict === undefined) return before === undefined ? [] : [before];
@@ -93,7 +93,7 @@ function readyLast(conditions: readonly NodeCondition[]): readonly NodeCondition
   return [...conditions.filter((item) => !isReady(item)), ...conditions.filter(isReady)];
 }
 
-function readyVerdict(facts: ConditionFacts): Verdict {
+function readyState(facts: ConditionFacts): ConditionState {
   const missing = facts.requiredCapacity.filter((name) => !Object.hasOwn(facts.capacity, name));
   const problems = [
     ...new Set(facts.problems),
@@ -117,7 +117,7 @@ function joined(texts: readonly string[]): string {
 function flip(
   type: string,
   before: NodeCondition | undefined,
-  verdict: Verdict,
+  verdict: ConditionState,
   { nodeName }: ConditionFacts,
 ): NodeEvent[] {
   if (before?.status === verdict.status || (type === 'Ready' && before === undefined)) return [];

@@ -4,7 +4,7 @@ import { ApiRig } from '../../test/fakes/api-rig.ts';
 import { apiResources } from '../api/index.ts';
 import type { CSINode, Node } from '../kinds/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
-import { CsiNodeTeller, type DriverOnNode } from './csi-node.ts';
+import { CsiNodePublisher, type DriverOnNode } from './csi-node.ts';
 
 const { nodes, csiNodes } = apiResources;
 const facts: DriverOnNode = {
@@ -19,7 +19,7 @@ class World {
   readonly rig = new ApiRig();
   readonly end = new AbortController();
   readonly logs = collectLogs(this.rig.clock);
-  readonly teller: CsiNodeTeller;
+  readonly teller: CsiNodePublisher;
   initialized = 0;
   readonly refused: string[] = [];
   /** Whether drivers are not yet told that they are registered, so that nobody can take it back. */
@@ -29,7 +29,7 @@ class World {
   constructor(uid = 'u1') {
     const { rig } = this;
     rig.api.put(nodes, { metadata: { name: 'n1', uid } });
-    this.teller = new CsiNodeTeller({
+    this.teller = new CsiNodePublisher({
       api: rig.node,
       nodeName: 'n1',
       node: () => this.node(),

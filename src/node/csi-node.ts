@@ -50,7 +50,7 @@ const idleMs = 600_000;
  * Tells the cluster which drivers this node has: in its CSINode, and by annotation and labels of its Node. What is to be
  * told is kept until it has been, so that drivers need not wait for an API server that is away.
  */
-export class CsiNodeTeller {
+export class CsiNodePublisher {
   readonly #deps: CsiNodeDeps;
   readonly #installed = new Map<string, DriverOnNode>();
   /** How each learns that it cannot be one of this node after all, until the Node has its place. */
@@ -110,7 +110,7 @@ export class CsiNodeTeller {
       this.#changes.clear();
       const node = this.#deps.node();
       try {
-        if (node?.metadata?.uid !== undefined) await this.#tell(node, signal);
+        if (node?.metadata?.uid !== undefined) await this.#publish(node, signal);
         if (node?.metadata?.uid !== undefined) backoff.reset();
         else await this.#changes.wait(unknownNodeMs, signal);
         if (node?.metadata?.uid === undefined) this.#changes.raise();
@@ -131,20 +131,20 @@ export class CsiNodeTeller {
     this.#changes.raise();
   }
 
-  async #tell(node: Node, signal: AbortSignal): Promise<void> {
-    if (this.#installed.size > 0 || this.#removed.size > 0) await this.#tellNode(signal);
-    await this.#tellCsiNode(node, signal);
+  async #publish(node: Node, signal: AbortSignal): Promise<void> {
+    if (this.#installed.size > 0 || this.#removed.size > 0) await this.#publishNode(signal);
+    await this.#publishCsiNode(node, signal);
     if (this.#object === 'there') return;
     this.#object = 'there';
     this.#deps.initialized?.();
   }
 
-  async #tellNode(signal: AbortSignal): Promise<void> {
+  async #publishNode(signal: AbortSignal): Promise<void> {
     const { api, nodeName: name } = this.#deps;
     const ref = { resource: apiResources.nodes, name };
     const node = await api.get<Node>(ref, {}, signal);
     const { annotations = {}, labels = {}, uid, resourceVersion } = node.metadata ?? {};
-    this.#refuseCollisions(labels);
+    this.#rejectCollisions(labels);
     const placed = [...this.#unplaced.keys()];
     const isPlaced = () => {
       for (const driver of placed) this.#unplaced.delete(driver);
@@ -174,7 +174,7 @@ export class CsiNodeTeller {
   }
 
   /** A driver that registered before anybody knew of the Node learns only here that it cannot be one of it. */
-  #refuseCollisions(labels: Readonly<Record<string, string>>): void {
+  #rejectCollisions(labels: Readonly<Record<string, string>>): void {
     for (const [driver, refused] of [...this.#unplaced]) {
       const because = collisionIn(labels, this.#installed.get(driver)?.topology ?? {});
       if (because === undefined) continue;
@@ -190,7 +190,7 @@ export class CsiNodeTeller {
     return Object.fromEntries(wanted.filter(([key]) => labels[key] === undefined));
   }
 
-  async #tellCsiNode(node: Node, signal: AbortSignal): Promise<void> {
+  async #publishCsiNode(node: Node, signal: AbortSignal): Promise<void> {
     const { api, nodeName: name } = this.#deps;
     const resource = apiResources.csiNodes;
     const found = await api.get<CSINode>({ resource, name }, {}, signal).catch((error: unknown) => {

@@ -4,7 +4,7 @@ import { conditionOf, NodeWorld, refusal } from '../../test/fakes/node-world.ts'
 import { apiResources } from '../api/index.ts';
 import type { Node } from '../kinds/index.ts';
 import { pick, type Random, randomInt, seededRandom } from '../lib/index.ts';
-import { NodeKeeper } from './node-keeper.ts';
+import { NodeController } from './node-controller.ts';
 
 const minutes = 60_000;
 const statuses = [409, 429, 500, 503];
@@ -68,7 +68,7 @@ async function history(seed: number): Promise<void> {
   const random = seededRandom(seed);
   const world = new NodeWorld();
   world.watched = () => world.api.node();
-  const keeper = new NodeKeeper({ ...world.deps({ labels: { pool: 'a' } }), random });
+  const keeper = new NodeController({ ...world.deps({ labels: { pool: 'a' } }), random });
   const controller = new AbortController();
   const ended = keeper.run(controller.signal).catch((error: unknown) => error);
   for (let step = 0; step < 12; step++) {

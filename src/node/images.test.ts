@@ -20,14 +20,14 @@ test('images are told by size, the largest first, and one order among equals', a
   const { images } = imagesOf(async () => [image('b', 5), image('small', 1), image('a', 5), image('big', 9)]);
   await images.refresh(signal);
   assert.deepEqual(
-    images.told(-1).map(({ names }) => names[0]),
+    images.latest(-1).map(({ names }) => names[0]),
     ['big', 'a', 'b', 'small'],
   );
   assert.deepEqual(
-    images.told(2).map(({ names }) => names[0]),
+    images.latest(2).map(({ names }) => names[0]),
     ['big', 'a'],
   );
-  assert.equal(images.told(0).length, 0);
+  assert.equal(images.latest(0).length, 0);
   assert.equal(images.all.length, 4);
 });
 
@@ -36,7 +36,7 @@ test('an image has at most five names, digests first', async () => {
     { repoDigests: ['d1', 'd2'], repoTags: ['t1', 't2', 't3', 't4'], sizeBytes: 1 },
   ]);
   await images.refresh(signal);
-  assert.deepEqual(images.told(-1)[0]?.names, ['d1', 'd2', 't1', 't2', 't3']);
+  assert.deepEqual(images.latest(-1)[0]?.names, ['d1', 'd2', 't1', 't2', 't3']);
 });
 
 test('the runtime is asked at most every thirty seconds, and what was known outlives a failure', async () => {
@@ -56,7 +56,7 @@ test('the runtime is asked at most every thirty seconds, and what was known outl
   await assert.rejects(images.refresh(signal), /away/);
   await images.refresh(signal);
   assert.equal(asked, 2);
-  assert.equal(images.told(-1).length, 1);
+  assert.equal(images.latest(-1).length, 1);
 });
 
 test('a runtime that hangs is given up', async () => {

@@ -3,7 +3,7 @@ import { type Clock, withDeadline } from '../lib/index.ts';
 import type { ImageFacts, NodeRuntime } from './inputs.ts';
 
 const freshForMs = 30_000;
-const answerMs = 10_000;
+const listTimeoutMs = 10_000;
 const mostNames = 5;
 
 export interface NodeImagesDeps {
@@ -15,7 +15,7 @@ export interface NodeImagesDeps {
 export class NodeImages {
   readonly #deps: NodeImagesDeps;
   #list: readonly ContainerImage[] = [];
-  #askedMs: number | undefined;
+  #listedMs: number | undefined;
 
   constructor(deps: NodeImagesDeps) {
     this.#deps = deps;
@@ -30,15 +30,15 @@ export class NodeImages {
   async refresh(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#deps;
     const nowMs = clock.monotonicMs();
-    if (this.#askedMs !== undefined && nowMs - this.#askedMs < freshForMs) return;
+    if (this.#listedMs !== undefined && nowMs - this.#listedMs < freshForMs) return;
     // A runtime that fails is not asked more often than one that answers.
-    this.#askedMs = nowMs;
-    const deadline = { clock, ms: answerMs, what: 'list the images of the node' };
+    this.#listedMs = nowMs;
+    const deadline = { clock, ms: listTimeoutMs, what: 'list the images of the node' };
     this.#list = listed(await withDeadline(deadline, (inner) => runtime.images(inner), signal));
   }
 
   /** As the Node object has them. */
-  told(most: number): readonly ContainerImage[] {
+  latest(most: number): readonly ContainerImage[] {
     return most < 0 ? this.#list : this.#list.slice(0, most);
   }
 }

@@ -7,7 +7,7 @@ import { apiResources, Reflector } from '../api/index.ts';
 import type { Node } from '../kinds/index.ts';
 import { seededRandom } from '../lib/index.ts';
 import type { Lease } from './lease.ts';
-import { NodeKeeper } from './node-keeper.ts';
+import { NodeController } from './node-controller.ts';
 import type { NodeSettings } from './settings.ts';
 
 const nodeRef = { resource: apiResources.nodes, name: 'n1' };
@@ -17,7 +17,7 @@ const leaseRef = { resource: apiResources.leases, namespace: 'kube-node-lease', 
 class Cluster {
   readonly rig: ApiRig;
   readonly world = new NodeWorld();
-  readonly keeper: NodeKeeper;
+  readonly keeper: NodeController;
   readonly #controller = new AbortController();
   readonly #ended: Promise<unknown>;
   readonly #watch: Reflector<Node>;
@@ -29,7 +29,12 @@ class Cluster {
     this.#watch = new Reflector<Node>({ ...common, client: this.rig.node, query });
     this.#watch.start();
     const watched = { current: () => this.#watch.get('n1') };
-    this.keeper = new NodeKeeper({ ...this.world.deps(settings), ...common, api: this.rig.node, watched });
+    this.keeper = new NodeController({
+      ...this.world.deps(settings),
+      ...common,
+      api: this.rig.node,
+      watched,
+    });
     this.#ended = this.keeper.run(this.#controller.signal).catch((error: unknown) => error);
   }
 

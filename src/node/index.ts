@@ -2,7 +2,7 @@
 export type { AddressFacts } from './addresses.ts';
 export { hostIps } from './addresses.ts';
 export { computeNode } from './compute-node.ts';
-export { CsiNodeTeller } from './csi-node.ts';
+export { CsiNodePublisher } from './csi-node.ts';
 export {
   clusterLoopbackRules,
   HostFirewall,
@@ -33,8 +33,8 @@ export type {
 } from './inputs.ts';
 export { type Lease, NodeLease, type NodeLeaseDeps } from './lease.ts';
 export { ListeningPorts } from './listening-ports.ts';
+export { NodeController, type NodeControllerDeps } from './node-controller.ts';
 export { FactReader, type FactSources } from './node-facts.ts';
-export { NodeKeeper, type NodeKeeperDeps } from './node-keeper.ts';
 export { initialNode } from './node-object.ts';
 export { type NodeSource, NodeView } from './node-view.ts';
 export { PolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';

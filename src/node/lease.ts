@@ -54,14 +54,14 @@ export class NodeLease {
     const { clock, random, settings } = this.#deps;
     const everyMs = settings.leaseDurationSeconds * 250;
     for (;;) {
-      const outcome = await this.#round(signal);
+      const outcome = await this.#renewOnce(signal);
       // A node that has just registered should not have to wait for a sign of life.
       const pauseMs = outcome === 'no-node' ? Math.min(noNodeMs, everyMs) : everyMs;
       await clock.sleep(jitter(random, pauseMs, 0.04), signal);
     }
   }
 
-  async #round(signal: AbortSignal): Promise<'done' | 'no-node'> {
+  async #renewOnce(signal: AbortSignal): Promise<'done' | 'no-node'> {
     const uid = this.#deps.node.current()?.metadata?.uid;
     if (uid === undefined) {
       this.#last = undefined;
@@ -78,7 +78,7 @@ export class NodeLease {
     for (let attempt = 0; attempt < mostTries; attempt++) {
       try {
         this.#last = await api.update<Lease>(this.#ref, this.#renewed(this.#last, uid), signal);
-        log.mended(what);
+        log.recovered(what);
         return 'renewed';
       } catch (error) {
         if (await this.#isLost(error, attempt, signal)) return 'failed';
@@ -91,7 +91,7 @@ export class NodeLease {
   async #isLost(error: unknown, attempt: number, signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted();
     const { api, clock, connections, log } = this.#deps;
-    log.trouble(what, error);
+    log.problem(what, error);
     if (isApiCode(error, 'API_NOT_FOUND')) {
       this.#last = undefined;
       return true;
@@ -118,7 +118,7 @@ export class NodeLease {
         return await this.#findOrCreate(uid, signal);
       } catch (error) {
         signal.throwIfAborted();
-        log.trouble(what, error);
+        log.problem(what, error);
         if (backoff.failures > 0) connections.redial();
       }
       await clock.sleep(backoff.fail(clock.monotonicMs()), signal);
@@ -139,7 +139,7 @@ export class NodeLease {
       this.#renewed(undefined, uid),
       signal,
     );
-    log.mended(what);
+    log.recovered(what);
     return 'created';
   }
 

@@ -50,9 +50,9 @@ export interface FactSources {
 const checkMs = 5_000;
 const lookupMs = 2_000;
 /** While the node starts it is looked at ten times a second: what hardly changes is not read each time. */
-const steadyForMs = 5_000;
+const slowFactsForMs = 5_000;
 
-interface Steady {
+interface SlowFacts {
   readonly readMs: number;
   readonly system: SystemInfo;
   readonly lookedUp: readonly string[];
@@ -65,12 +65,12 @@ interface Local {
   readonly addresses: readonly LocalAddress[];
 }
 
-export type RuntimeQuestion = 'ask-runtime' | 'as-known';
+export type RuntimeQuery = 'ask-runtime' | 'as-known';
 
 /** Reads the facts. Never rejects but when aborted: what cannot be read is left as unknown. */
 export class FactReader {
   readonly #sources: FactSources;
-  #steady: Steady | undefined;
+  #slow: SlowFacts | undefined;
   #local: Local | undefined;
 
   constructor(sources: FactSources) {
@@ -78,11 +78,11 @@ export class FactReader {
   }
 
   /** At the start the runtime is asked first; later somebody else asks it all the time, and what is known counts. */
-  async read(about: RuntimeQuestion, signal: AbortSignal): Promise<NodeFacts> {
+  async read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts> {
     const { settings, resources, runtime, health, images, volumes, provider } = this.#sources;
     if (about === 'ask-runtime') await this.#checkRuntime(signal);
     const [{ system, lookedUp, routes }, local] = await Promise.all([
-      this.#readSteady(signal),
+      this.#readSlow(signal),
       this.#readLocal(),
       this.#try('images', images.refresh(signal)),
     ]);
@@ -93,7 +93,7 @@ export class FactReader {
       machine: resources.capacity(),
       devices: resources.devices?.(),
       runtime: runtime.facts(),
-      images: images.told(settings.maxImages),
+      images: images.latest(settings.maxImages),
       problems: health.problems(),
       warnings: health.warnings?.() ?? [],
       pressures: health.pressures(),
@@ -124,18 +124,18 @@ export class FactReader {
     return this.#local?.addresses ?? [];
   }
 
-  async #readSteady(signal: AbortSignal): Promise<Steady> {
+  async #readSlow(signal: AbortSignal): Promise<SlowFacts> {
     const { clock, machine } = this.#sources;
     const readMs = clock.monotonicMs();
-    if (this.#steady !== undefined && readMs - this.#steady.readMs < steadyForMs) return this.#steady;
+    if (this.#slow !== undefined && readMs - this.#slow.readMs < slowFactsForMs) return this.#slow;
     const [system, lookedUp, ipv4 = '', ipv6 = ''] = await Promise.all([
       readSystemInfo(machine),
       this.#lookup(signal),
       machine.read('/proc/net/route'),
       machine.read('/proc/net/ipv6_route'),
     ]);
-    this.#steady = { readMs, system, lookedUp, routes: readDefaultRoutes(ipv4, ipv6) };
-    return this.#steady;
+    this.#slow = { readMs, system, lookedUp, routes: readDefaultRoutes(ipv4, ipv6) };
+    return this.#slow;
   }
 
   /** A name that DNS does not know is common, and no mistake: there are other ways to an address. */

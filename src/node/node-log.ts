@@ -18,7 +18,7 @@ export class NodeLog {
     this.#logger.warn(message, fields);
   }
 
-  trouble(what: string, error: unknown): void {
+  problem(what: string, error: unknown): void {
     const text = describeError(error);
     if (this.#reported.isNew(`node/${what}`, text))
       this.#logger.warn(`Cannot ${what}, will try again`, { err: text });
@@ -26,11 +26,11 @@ export class NodeLog {
 
   /** What came of it: trouble where there is an error. */
   outcome(what: string, error: unknown): void {
-    if (error === undefined) this.mended(what);
-    else this.trouble(what, error);
+    if (error === undefined) this.recovered(what);
+    else this.problem(what, error);
   }
 
-  mended(what: string): void {
+  recovered(what: string): void {
     if (this.#reported.clear(`node/${what}`)) this.#logger.info(`Could ${what} again`);
   }
 }

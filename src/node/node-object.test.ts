@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node } from '../kinds/index.ts';
-import {
-  labelChanges,
-  labelMemory,
-  ownLabelsAnnotation,
-  rememberedLabels,
-  taintDrift,
-} from './node-object.ts';
+import { labelChanges, labelMemory, labelsOf, ownLabelsAnnotation, taintDrift } from './node-object.ts';
 
 const settings = { hostname: 'n1', architecture: 'amd64', labels: {} };
 const defaults = {
@@ -42,8 +36,8 @@ test('a label that is no longer wished goes if it is still as we set it', () => 
 });
 
 test('a memory that makes no sense is none', () => {
-  for (const text of ['{', 'null', '7', '[1]']) assert.deepEqual(rememberedLabels(node({}, text)), {});
-  assert.deepEqual(rememberedLabels(node({}, '{"a":1,"b":"x"}')), { b: 'x' });
+  for (const text of ['{', 'null', '7', '[1]']) assert.deepEqual(labelsOf(node({}, text)), {});
+  assert.deepEqual(labelsOf(node({}, '{"a":1,"b":"x"}')), { b: 'x' });
   assert.equal(labelMemory(settings), undefined);
 });
 

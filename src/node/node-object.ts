@@ -104,13 +104,13 @@ export function labelChanges(
   const wanted = registrationLabels(settings);
   const added = Object.entries(wanted).filter(([key, value]) => present[key] !== value);
   // What somebody else has set to another value since is no longer ours to take away.
-  const dropped = Object.entries(rememberedLabels(existing)).filter(
+  const dropped = Object.entries(labelsOf(existing)).filter(
     ([key, value]) => !Object.hasOwn(wanted, key) && present[key] === value,
   );
   return Object.fromEntries([...added, ...dropped.map(([key]) => [key, null] as const)]);
 }
 
-export function rememberedLabels(node: Node): Labels {
+export function labelsOf(node: Node): Labels {
   try {
     const read: unknown = JSON.parse(node.metadata?.annotations?.[ownLabelsAnnotation] ?? '{}');
     if (typeof read !== 'object' || read === null) return {};

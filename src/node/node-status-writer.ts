@@ -13,7 +13,7 @@ import { sameJson } from '../pods/index.ts';
 import { type ComputedNode, computeNode } from './compute-node.ts';
 import { isReady, statusEvent } from './conditions.ts';
 import type { HeartbeatConnections, NodeRecorder, NodeVolumes } from './inputs.ts';
-import type { FactReader, NodeFacts, RuntimeQuestion } from './node-facts.ts';
+import type { FactReader, NodeFacts, RuntimeQuery } from './node-facts.ts';
 import type { NodeLog } from './node-log.ts';
 import type { NodeView } from './node-view.ts';
 import type { PodCidrs } from './pod-cidrs.ts';
@@ -55,8 +55,8 @@ export class NodeStatusWriter {
   compute(before: Node, facts: NodeFacts, extended: 'kept' | 'zeroed' = 'kept'): ComputedNode {
     const { settings, clock, log } = this.#deps;
     const computed = computeNode(before, { settings, facts, now: clock.now(), extended });
-    for (const problem of computed.problems) log.trouble('tell the addresses of the node', problem);
-    if (computed.problems.length === 0) log.mended('tell the addresses of the node');
+    for (const problem of computed.problems) log.problem('tell the addresses of the node', problem);
+    if (computed.problems.length === 0) log.recovered('tell the addresses of the node');
     return computed;
   }
 
@@ -70,16 +70,16 @@ export class NodeStatusWriter {
   }
 
   /** The facts; undefined when something asked about them failed in a way nobody expected, which is told. */
-  async #look(about: RuntimeQuestion, signal: AbortSignal): Promise<NodeFacts | undefined> {
+  async #read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts | undefined> {
     const { facts, log } = this.#deps;
     const what = 'learn how the node is';
     try {
       const known = await facts.read(about, signal);
-      log.mended(what);
+      log.recovered(what);
       return known;
     } catch (error) {
       signal.throwIfAborted();
-      log.trouble(what, error);
+      log.problem(what, error);
       return undefined;
     }
   }
@@ -88,18 +88,18 @@ export class NodeStatusWriter {
   async wouldBeReady(node: Node, signal: AbortSignal): Promise<boolean> {
     // Until it knows their addresses a runtime may have no network for pods.
     await this.#deps.cidrs.apply(node.spec?.podCIDRs ?? [], signal);
-    const facts = await this.#look('ask-runtime', signal);
+    const facts = await this.#read('ask-runtime', signal);
     return facts !== undefined && isReady(this.compute(node, facts).node);
   }
 
   /** One look at the node, and a write if there is something to tell. Rejects only when aborted. */
   async pass(signal: AbortSignal): Promise<PassOutcome> {
-    const facts = await this.#look('as-known', signal);
+    const facts = await this.#read('as-known', signal);
     if (facts === undefined) return 'failed';
     for (let attempt = 0; attempt < mostTries; attempt++) {
       try {
         const outcome = await this.#try(attempt === 0 ? 'known' : 'asked', facts, signal);
-        this.#deps.log.mended('report the status of the node');
+        this.#deps.log.recovered('report the status of the node');
         return outcome;
       } catch (error) {
         await this.#failed(error, attempt, signal);
@@ -142,7 +142,7 @@ export class NodeStatusWriter {
   }
 
   #settled(sent: Node, got: Node, why: 'changed' | 'due'): void {
-    this.#deps.view.answered(got);
+    this.#deps.view.update(got);
     this.#last = { sent, got };
     this.#timer.reported(why);
     this.#deps.volumes?.reported(got.status?.volumesInUse ?? []);
@@ -155,24 +155,24 @@ export class NodeStatusWriter {
     signal: AbortSignal,
   ): Promise<Node | undefined> {
     const ref = { ...this.#ref(), subresource: 'status' };
-    return await this.#orGone(api.patch<Node>(ref, bound(patch, before.metadata?.uid), signal));
+    return await this.#unlessDeleted(api.patch<Node>(ref, bound(patch, before.metadata?.uid), signal));
   }
 
   async #base(base: 'known' | 'asked', signal: AbortSignal): Promise<Node | undefined> {
     const { api, view } = this.#deps;
-    const known = base === 'known' && !view.isDoubtful() ? view.current() : undefined;
+    const known = base === 'known' && !view.isStale() ? view.current() : undefined;
     if (known !== undefined) return known;
-    const node = await this.#orGone(api.get<Node>(this.#ref(), {}, signal));
-    if (node !== undefined) view.answered(node);
+    const node = await this.#unlessDeleted(api.get<Node>(this.#ref(), {}, signal));
+    if (node !== undefined) view.update(node);
     return node;
   }
 
-  async #orGone(answer: Promise<Node>): Promise<Node | undefined> {
+  async #unlessDeleted(answer: Promise<Node>): Promise<Node | undefined> {
     try {
       return await answer;
     } catch (error) {
       if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
-      this.#deps.view.gone();
+      this.#deps.view.deleted();
       return undefined;
     }
   }
@@ -180,7 +180,7 @@ export class NodeStatusWriter {
   async #failed(error: unknown, attempt: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { clock, connections, log } = this.#deps;
-    log.trouble('report the status of the node', error);
+    log.problem('report the status of the node', error);
     if (isApiCode(error, 'API_CONFLICT')) return;
     // A connection that is dead without knowing it would fail every report for a quarter of an hour.
     if (attempt > 0) connections.redial();

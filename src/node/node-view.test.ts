@@ -16,7 +16,7 @@ function viewOf(first?: Node) {
 
 test('what the server answered counts until the watch has caught up', () => {
   const { watch, view } = viewOf(node('a', '9'));
-  view.answered(node('a', '10'));
+  view.update(node('a', '10'));
   assert.equal(view.current()?.metadata?.resourceVersion, '10');
   watch.node = node('a', '11');
   assert.equal(view.current()?.metadata?.resourceVersion, '11');
@@ -25,15 +25,15 @@ test('what the server answered counts until the watch has caught up', () => {
 test('a Node that we made is known before the watch sees it', () => {
   const { view } = viewOf();
   assert.equal(view.current(), undefined);
-  view.answered(node('a', '5'));
+  view.update(node('a', '5'));
   assert.equal(view.current()?.metadata?.uid, 'a');
-  view.gone();
+  view.deleted();
   assert.equal(view.current(), undefined);
 });
 
 test('a Node that the watch showed and no longer shows is gone', () => {
   const { watch, view } = viewOf(node('a', '5'));
-  view.answered(node('a', '7'));
+  view.update(node('a', '7'));
   assert.equal(view.current()?.metadata?.resourceVersion, '7');
   watch.node = undefined;
   assert.equal(view.current(), undefined);
@@ -41,25 +41,25 @@ test('a Node that the watch showed and no longer shows is gone', () => {
 
 test('one made anew is known although the watch still shows the old one', () => {
   const { view } = viewOf(node('old', '5'));
-  view.answered(node('new', '8'));
+  view.update(node('new', '8'));
   assert.equal(view.current()?.metadata?.uid, 'new');
 });
 
 test('versions without an order leave it to the watch', () => {
   const { view } = viewOf(node('a', 'x'));
-  view.answered(node('a', 'y'));
+  view.update(node('a', 'y'));
   assert.equal(view.current()?.metadata?.resourceVersion, 'x');
 });
 
 test('an answer that the watch does not confirm is doubtful after half a minute', async () => {
   const { watch, clock, view } = viewOf(node('a', '5'));
   await clock.advance(60_000);
-  assert.equal(view.isDoubtful(), false);
-  view.answered(node('a', '6'));
+  assert.equal(view.isStale(), false);
+  view.update(node('a', '6'));
   await clock.advance(29_999);
-  assert.equal(view.isDoubtful(), false);
+  assert.equal(view.isStale(), false);
   await clock.advance(1);
-  assert.equal(view.isDoubtful(), true);
+  assert.equal(view.isStale(), true);
   watch.node = node('a', '6');
-  assert.equal(view.isDoubtful(), false);
+  assert.equal(view.isStale(), false);
 });

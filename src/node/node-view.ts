@@ -8,7 +8,7 @@ export interface NodeSource {
 }
 
 /** How long an answer is believed that the watch does not confirm. */
-const believedForMs = 30_000;
+const trustedForMs = 30_000;
 
 /**
  * The newest that is known of our Node: what the watch says, or what the API server answered to us if that is newer.
@@ -17,8 +17,8 @@ const believedForMs = 30_000;
 export class NodeView implements NodeSource {
   readonly #watched: NodeSource;
   readonly #clock: Clock;
-  #answer: Node | undefined;
-  #answeredMs = 0;
+  #cached: Node | undefined;
+  #cachedMs = 0;
   /** Of the last Node the watch showed: one that it showed and no longer shows is gone. */
   #watchedUid: string | undefined;
 
@@ -30,29 +30,29 @@ export class NodeView implements NodeSource {
   current(): Node | undefined {
     const watched = this.#watched.current();
     if (watched === undefined) {
-      if (this.#answer?.metadata?.uid === this.#watchedUid) this.#answer = undefined;
-      return this.#answer;
+      if (this.#cached?.metadata?.uid === this.#watchedUid) this.#cached = undefined;
+      return this.#cached;
     }
     this.#watchedUid = watched.metadata?.uid;
-    if (this.#answer !== undefined && !isOlder(watched, this.#answer)) this.#answer = undefined;
-    return this.#answer ?? watched;
+    if (this.#cached !== undefined && !isOlder(watched, this.#cached)) this.#cached = undefined;
+    return this.#cached ?? watched;
   }
 
   /** The API server told us how the Node is. */
-  answered(node: Node): void {
-    this.#answer = node;
-    this.#answeredMs = this.#clock.monotonicMs();
+  update(node: Node): void {
+    this.#cached = node;
+    this.#cachedMs = this.#clock.monotonicMs();
   }
 
   /** The watch should have caught up with the last answer long ago: the Node may be gone without our knowing. */
-  isDoubtful(): boolean {
-    const isBelieved = this.current() !== undefined && this.#answer !== undefined;
-    return isBelieved && this.#clock.monotonicMs() - this.#answeredMs >= believedForMs;
+  isStale(): boolean {
+    const isBelieved = this.current() !== undefined && this.#cached !== undefined;
+    return isBelieved && this.#clock.monotonicMs() - this.#cachedMs >= trustedForMs;
   }
 
   /** The API server told us that there is none. */
-  gone(): void {
-    this.#answer = undefined;
+  deleted(): void {
+    this.#cached = undefined;
   }
 }
 

@@ -8,7 +8,7 @@ export interface PodCidrsDeps {
   readonly log: NodeLog;
 }
 
-const answerMs = 10_000;
+const updateTimeoutMs = 10_000;
 const retryAfterMs = 5_000;
 
 /** Tells the runtime where pods get their addresses from, when the cluster decides and when it decides anew. */
@@ -28,14 +28,18 @@ export class PodCidrs {
     if (wanted === '' || wanted === this.#applied || clock.monotonicMs() < this.#retryMs) return;
     const what = 'tell the container runtime the addresses of pods';
     try {
-      await withDeadline({ clock, ms: answerMs, what }, (inner) => runtime.usePodCidrs(cidrs, inner), signal);
+      await withDeadline(
+        { clock, ms: updateTimeoutMs, what },
+        (inner) => runtime.usePodCidrs(cidrs, inner),
+        signal,
+      );
       this.#applied = wanted;
       log.info('The container runtime was told where pods get their addresses from', { cidrs: wanted });
-      log.mended(what);
+      log.recovered(what);
     } catch (error) {
       signal.throwIfAborted();
       this.#retryMs = clock.monotonicMs() + retryAfterMs;
-      log.trouble(what, error);
+      log.problem(what, error);
     }
   }
 }

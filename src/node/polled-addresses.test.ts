@@ -4,7 +4,7 @@ import { NodeWorld } from '../../test/fakes/node-world.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { NodeAddress } from '../kinds/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
-import { NodeKeeper } from './node-keeper.ts';
+import { NodeController } from './node-controller.ts';
 import { PolledAddresses } from './polled-addresses.ts';
 
 type Answer = () => Promise<readonly NodeAddress[]>;
@@ -66,7 +66,7 @@ test('one that hangs is given up and asked again; no address is no answer', asyn
 test('the Node has the addresses of the provider as soon as they are known', async () => {
   const world = new NodeWorld();
   let addresses = [at('10.7.0.1')];
-  const keeper = new NodeKeeper({ ...world.deps(), addresses: { addresses: async () => addresses } });
+  const keeper = new NodeController({ ...world.deps(), addresses: { addresses: async () => addresses } });
   const controller = new AbortController();
   const ended = keeper.run(controller.signal).catch(() => {});
   await world.clock.advance(1_000);

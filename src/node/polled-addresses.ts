@@ -53,17 +53,17 @@ export class PolledAddresses implements LatestAddresses {
     const { provider, nodeName, clock, deadlineMs: ms = 5_000 } = this.#options;
     const deadline = { clock, ms, what: `ask the address provider about ${nodeName}` };
     try {
-      this.#take(await withDeadline(deadline, (inner) => provider.addresses(nodeName, inner), signal));
+      this.#accept(await withDeadline(deadline, (inner) => provider.addresses(nodeName, inner), signal));
     } catch (error) {
       signal.throwIfAborted();
-      this.#miss(describeError(error));
+      this.#recordFailure(describeError(error));
     }
   }
 
-  #take(answer: readonly NodeAddress[]): void {
+  #accept(answer: readonly NodeAddress[]): void {
     // A node without any address cannot be reached: that is no answer to act on.
     if (answer.length === 0) {
-      this.#miss('it knows no address');
+      this.#recordFailure('it knows no address');
       return;
     }
     this.#problem = undefined;
@@ -72,7 +72,7 @@ export class PolledAddresses implements LatestAddresses {
     if (isNew) this.#options.changed?.();
   }
 
-  #miss(problem: string): void {
+  #recordFailure(problem: string): void {
     if (this.#problem === problem) return;
     this.#problem = problem;
     const { logger } = this.#options;

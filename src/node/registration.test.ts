@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { conditionOf, NodeWorld, refusal } from '../../test/fakes/node-world.ts';
 import { apiResources } from '../api/index.ts';
 import type { Node } from '../kinds/index.ts';
-import { NodeKeeper, type NodeKeeperDeps } from './node-keeper.ts';
+import { NodeController, type NodeControllerDeps } from './node-controller.ts';
 import { ownLabelsAnnotation } from './node-object.ts';
 import type { NodeSettings } from './settings.ts';
 
@@ -12,9 +12,9 @@ const attachDetach = 'volumes.kubernetes.io/controller-managed-attach-detach';
 async function started(
   world: NodeWorld,
   settings: Partial<NodeSettings> = {},
-  more: Partial<NodeKeeperDeps> = {},
+  more: Partial<NodeControllerDeps> = {},
 ) {
-  const keeper = new NodeKeeper({ ...world.deps(settings), ...more });
+  const keeper = new NodeController({ ...world.deps(settings), ...more });
   const controller = new AbortController();
   const ended = keeper.run(controller.signal).catch((error: unknown) => error);
   await world.clock.advance(50);

@@ -24,8 +24,8 @@ export interface RegistrationDeps {
 }
 
 const what = 'register the node';
-const settleMs = 5_000;
-const settleStepMs = 100;
+const stabilizeMs = 5_000;
+const stabilizeStepMs = 100;
 
 /** Makes the Node object, or makes an existing one ours. May be called again: after the Node was deleted, for one. */
 export class Registration {
@@ -52,12 +52,12 @@ export class Registration {
       try {
         const node = await this.#try(signal);
         this.#uid = node.metadata?.uid;
-        log.mended(what);
+        log.recovered(what);
         log.info('The node is registered', { node: settings.name });
         return node;
       } catch (error) {
         signal.throwIfAborted();
-        log.trouble(what, error);
+        log.problem(what, error);
       }
       await clock.sleep(backoff.fail(clock.monotonicMs()), signal);
     }
@@ -90,16 +90,16 @@ export class Registration {
   /** One write for all that an existing Node lacks: our labels and annotations, and how the machine is now. */
   async #adopt(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<Node> {
     const { settings, writer, resources, log } = this.#deps;
-    this.#tellDifferences(existing);
+    this.#logDifferences(existing);
     const extended = resources.areDevicesForgotten?.() === true ? 'zeroed' : 'kept';
-    const computed = writer.compute(existing, await this.#settledFacts(existing, facts, signal), extended);
+    const computed = writer.compute(existing, await this.#stableFacts(existing, facts, signal), extended);
     const wanted = withMetadata(computed, adoptedMetadata(computed.node, settings));
     try {
       return await this.#write(existing, wanted, signal);
     } catch (error) {
       if (!isKind(error, 'Denied', 'Invalid')) throw error;
       // A label the cluster forbids must not keep the node out of it.
-      log.trouble('set the labels of the node', error);
+      log.problem('set the labels of the node', error);
       return await this.#write(
         existing,
         withMetadata(computed, requiredMetadata(computed.node, settings)),
@@ -109,12 +109,12 @@ export class Registration {
   }
 
   /** A kubelet that starts anew on a ready node needs a moment to know that it still is: others should not notice. */
-  async #settledFacts(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<NodeFacts> {
+  async #stableFacts(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<NodeFacts> {
     const { clock, facts: reader } = this.#deps;
-    const untilMs = clock.monotonicMs() + settleMs;
+    const untilMs = clock.monotonicMs() + stabilizeMs;
     let known = facts;
     while (isReady(existing) && known.problems.length > 0 && clock.monotonicMs() < untilMs) {
-      await clock.sleep(settleStepMs, signal);
+      await clock.sleep(stabilizeStepMs, signal);
       known = await reader.read('ask-runtime', signal);
     }
     return known;
@@ -123,21 +123,21 @@ export class Registration {
   async #write(existing: Node, wanted: ComputedNode, signal: AbortSignal): Promise<Node> {
     const { writer, view } = this.#deps;
     if (!writer.isChanged(existing, wanted.node)) {
-      view.answered(existing);
+      view.update(existing);
       return existing;
     }
-    return (await writer.commit(existing, wanted, signal)) ?? this.#vanished();
+    return (await writer.commit(existing, wanted, signal)) ?? this.#deletedMeanwhile();
   }
 
   /** Deleted between our look and our write: the next try makes it. */
-  #vanished(): never {
+  #deletedMeanwhile(): never {
     throw new KubelingError(
       'NODE_GONE',
       `Cannot adopt node ${this.#deps.settings.name} as it was just deleted`,
     );
   }
 
-  #tellDifferences(existing: Node): void {
+  #logDifferences(existing: Node): void {
     const { settings, log } = this.#deps;
     const labels = Object.entries(labelChanges(existing, settings)).map(([key, value]) =>
       value === null ? `-${key}` : `${key}=${value}`,

@@ -13,7 +13,7 @@ export interface NodeSettings {
   readonly hostname: string;
   /** Whether the Node object is made by us, or by somebody else. */
   readonly register: 'self' | 'never';
-  readonly afterDeletion: AfterDeletion;
+  readonly recreation: AfterDeletion;
   /** Of --node-labels. */
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];

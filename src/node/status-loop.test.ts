@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { conditionOf, NodeWorld, refusal } from '../../test/fakes/node-world.ts';
 import { apiResources } from '../api/index.ts';
-import { NodeKeeper, type NodeKeeperDeps } from './node-keeper.ts';
+import { NodeController, type NodeControllerDeps } from './node-controller.ts';
 import type { NodeSettings } from './settings.ts';
 
 async function started(
   world: NodeWorld,
   settings: Partial<NodeSettings> = {},
-  more: Partial<NodeKeeperDeps> = {},
+  more: Partial<NodeControllerDeps> = {},
 ) {
-  const keeper = new NodeKeeper({ ...world.deps(settings), ...more });
+  const keeper = new NodeController({ ...world.deps(settings), ...more });
   const controller = new AbortController();
   const ended = keeper.run(controller.signal).then(
     () => undefined,
@@ -213,7 +213,7 @@ test('a deleted Node is found out although the watch never showed it', async () 
 
 test('where the settings say so a deleted Node ends the run, or leaves it waiting', async () => {
   const exits = new NodeWorld();
-  const { ended } = await started(exits, { afterDeletion: 'exit' });
+  const { ended } = await started(exits, { recreation: 'exit' });
   exits.watched = () => exits.api.node();
   await exits.clock.advance(5_000);
   exits.api.remove();
@@ -222,7 +222,7 @@ test('where the settings say so a deleted Node ends the run, or leaves it waitin
   assert.equal(exits.clock.pendingTimers, 0);
 
   const stays = new NodeWorld();
-  const { stop } = await started(stays, { afterDeletion: 'stay' });
+  const { stop } = await started(stays, { recreation: 'stay' });
   stays.watched = () => stays.api.node();
   await stays.clock.advance(5_000);
   stays.api.remove();
@@ -235,7 +235,7 @@ test('where the settings say so a deleted Node ends the run, or leaves it waitin
 
 test('an API server that is away is no deleted Node', async () => {
   const world = new NodeWorld();
-  const { stop } = await started(world, { afterDeletion: 'exit' });
+  const { stop } = await started(world, { recreation: 'exit' });
   world.api.refuse = () => refusal(503, 'away');
   await world.clock.advance(300_000);
   world.api.refuse = () => undefined;

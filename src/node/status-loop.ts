@@ -17,10 +17,10 @@ export interface StatusLoopDeps {
 }
 
 /** How long and how often a node that starts is looked at in a hurry. */
-const hurryMs = 120_000;
-const hurryStepMs = 100;
+const expediteMs = 120_000;
+const expediteStepMs = 100;
 const afterFailureMs = 5_000;
-const shortestPauseMs = 500;
+const minIntervalMs = 500;
 
 /**
  * The Node's life in the API:
@@ -32,12 +32,12 @@ const shortestPauseMs = 500;
 export class StatusLoop {
   readonly #deps: StatusLoopDeps;
   readonly #hints: HintLatch;
-  readonly #absence: MissingNode;
+  readonly #missingNode: MissingNode;
 
   constructor(deps: StatusLoopDeps) {
     this.#deps = deps;
     this.#hints = new HintLatch(deps.clock);
-    this.#absence = new MissingNode(deps.clock);
+    this.#missingNode = new MissingNode(deps.clock);
   }
 
   /** Something about the node may have changed that others should know at once. Never blocks. */
@@ -51,30 +51,30 @@ export class StatusLoop {
     if (settings.register === 'self') await this.#register(signal);
     for (;;) {
       this.#hints.clear();
-      await this.#look(signal);
+      await this.#check(signal);
       const untilNextMs = jitter(random, settings.updateFrequencyMs, 0.04);
-      const pauseMs = Math.min(untilNextMs, this.#absence.untilDeletedMs());
+      const pauseMs = Math.min(untilNextMs, this.#missingNode.untilDeletedMs());
       // Whatever hints every moment costs no more than this.
-      await clock.sleep(Math.min(shortestPauseMs, pauseMs), signal);
-      await this.#hints.wait(Math.max(0, pauseMs - shortestPauseMs), signal);
+      await clock.sleep(Math.min(minIntervalMs, pauseMs), signal);
+      await this.#hints.wait(Math.max(0, pauseMs - minIntervalMs), signal);
     }
   }
 
   async #register(signal: AbortSignal): Promise<void> {
     await this.#deps.registration.register(signal);
-    this.#absence.clear();
-    await this.#hurry(signal);
+    this.#missingNode.clear();
+    await this.#expedite(signal);
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
-    if (this.#isAnotherNode()) return await this.#register(signal);
+  async #check(signal: AbortSignal): Promise<void> {
+    if (this.#isOtherNode()) return await this.#register(signal);
     const outcome = await this.#deps.writer.pass(signal);
     if (outcome === 'absent') await this.#missing(signal);
-    else if (outcome !== 'failed') this.#absence.clear();
+    else if (outcome !== 'failed') this.#missingNode.clear();
   }
 
   /** Somebody deleted the Node and made it anew: it lacks what we give to a Node that was there before us. */
-  #isAnotherNode(): boolean {
+  #isOtherNode(): boolean {
     const { registration, view, settings } = this.#deps;
     const uid = view.current()?.metadata?.uid;
     return settings.register === 'self' && uid !== undefined && uid !== registration.uid;
@@ -82,26 +82,27 @@ export class StatusLoop {
 
   async #missing(signal: AbortSignal): Promise<void> {
     const { settings, log } = this.#deps;
-    const news = this.#absence.observe();
-    const { name, afterDeletion } = settings;
-    if (news === 'first') log.warn('There is no Node object of this node', { node: name, afterDeletion });
+    const news = this.#missingNode.observe();
+    const { name, recreation } = settings;
+    if (news === 'first')
+      log.warn('There is no Node object of this node', { node: name, afterDeletion: recreation });
     if (news !== 'verdict') return;
-    if (afterDeletion === 'exit') {
+    if (recreation === 'exit') {
       throw new KubelingError('NODE_GONE', `Cannot go on as node ${name} was deleted`, {
         details: { node: name },
       });
     }
-    if (afterDeletion === 'stay' || settings.register === 'never') return;
+    if (recreation === 'stay' || settings.register === 'never') return;
     log.info('The node registers anew, as its Node object was deleted', { node: name });
     await this.#register(signal);
   }
 
   /** A node that becomes ready is needed now, not in ten seconds. Between the usual passes no call is made for it. */
-  async #hurry(signal: AbortSignal): Promise<void> {
+  async #expedite(signal: AbortSignal): Promise<void> {
     const { clock, view, writer, settings, log } = this.#deps;
     const startMs = clock.monotonicMs();
     let passMs = startMs;
-    while (clock.monotonicMs() < startMs + hurryMs) {
+    while (clock.monotonicMs() < startMs + expediteMs) {
       const node = view.current();
       // Deleted meanwhile: the pass that follows finds out for sure.
       if (node === undefined || isReady(node)) return;
@@ -111,9 +112,9 @@ export class StatusLoop {
         // An API server in trouble is not helped by hurry.
         if (outcome === 'failed') await clock.sleep(afterFailureMs, signal);
       }
-      await clock.sleep(hurryStepMs, signal);
+      await clock.sleep(expediteStepMs, signal);
     }
-    log.warn('The node did not become ready in time after its start', { waitedMs: hurryMs });
+    log.warn('The node did not become ready in time after its start', { waitedMs: expediteMs });
   }
 }
 

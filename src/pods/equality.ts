@@ -16,12 +16,12 @@ function sameList(a: readonly unknown[], b: readonly unknown[]): boolean {
 
 function sameFields(a: Fields, b: Fields): boolean {
   return (
-    Object.keys(a).every((key) => sameJson(a[key], own(b, key))) &&
-    Object.keys(b).every((key) => b[key] === undefined || own(a, key) !== undefined)
+    Object.keys(a).every((key) => sameJson(a[key], comparable(b, key))) &&
+    Object.keys(b).every((key) => b[key] === undefined || comparable(a, key) !== undefined)
   );
 }
 
-function own(object: Fields, key: string): unknown {
+function comparable(object: Fields, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 

@@ -16,7 +16,7 @@ export type ImageName =
 /** The name as it is asked of the runtime: with the tag latest when it says neither tag nor digest. */
 export function readImageName(text: string): ImageName {
   const [, path, tagText = '', digestText = ''] = whole.exec(text) ?? [];
-  const wrong = path === undefined ? whyNot(text) : whyRefused(text, path);
+  const wrong = path === undefined ? whyNot(text) : invalidReason(text, path);
   if (wrong !== undefined) return { ok: false, why: `couldn't parse image name "${text}": ${wrong}` };
   const bare = tagText === '' && digestText === '';
   return {
@@ -34,7 +34,7 @@ function whyNot(text: string): string {
 }
 
 /** What runtimes take for the id of an image is no name. */
-function whyRefused(text: string, path: string): string | undefined {
+function invalidReason(text: string, path: string): string | undefined {
   if (/^[a-f0-9]{64}$/.test(text))
     return `invalid repository name (${text}), cannot specify 64-byte hexadecimal strings`;
   if (path.length <= longestName) return undefined;

@@ -69,10 +69,10 @@ export class PodManager {
   removePod(pod: Pod): void {
     const { uid } = pod.metadata;
     if (isMirrorPod(pod)) {
-      forget(this.#mirrors, this.#mirrorByName, pod);
+      removeName(this.#mirrors, this.#mirrorByName, pod);
       this.#translations.delete(uid);
     } else {
-      forget(this.#pods, this.#podByName, pod);
+      removeName(this.#pods, this.#podByName, pod);
     }
     this.#translate(fullNameOf(pod));
   }
@@ -171,7 +171,7 @@ export function isMirrorPodOf(mirror: Pod, pod: Pod): boolean {
 }
 
 /** The name goes to the newest of those left that have it: two pods of one name may overlap for a while. */
-function forget(byUid: Map<PodUid, Pod>, byName: Map<PodFullName, Pod>, pod: Pod): void {
+function removeName(byUid: Map<PodUid, Pod>, byName: Map<PodFullName, Pod>, pod: Pod): void {
   const name = fullNameOf(pod);
   byUid.delete(pod.metadata.uid);
   if (byName.get(name)?.metadata.uid !== pod.metadata.uid) return;

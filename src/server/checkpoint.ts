@@ -51,8 +51,8 @@ export function checkpointLocation(directory: string, pod: Pod, container: strin
 }
 
 /** Who asks the runtime to freeze a container into a file that is not there yet. */
-export interface Freezer {
-  freeze(
+export interface ContainerCheckpointer {
+  checkpoint(
     pod: Pod,
     container: string,
     location: string,
@@ -61,10 +61,10 @@ export interface Freezer {
   ): Promise<void>;
 }
 
-export interface CheckpointFolderDeps {
+export interface CheckpointDirectoryDeps {
   /** `<root>/checkpoints`. */
   readonly directory: string;
-  readonly freezer: Freezer;
+  readonly freezer: ContainerCheckpointer;
   readonly clock: Clock;
   readonly logger: Logger;
   /** How many checkpoints may lie there; the oldest make room. */
@@ -78,12 +78,12 @@ const defaultMaxBytes = 20 * 1024 ** 3;
 const directoryMode = 0o700;
 
 /** The memory of processes is as secret as they are, and large: only our own user reads it, and only so much is kept. */
-export class CheckpointFolder {
-  readonly #deps: CheckpointFolderDeps;
+export class CheckpointDirectory {
+  readonly #deps: CheckpointDirectoryDeps;
   /** One at a time: each first counts what there is. */
-  readonly #turns = new KeyedMutex<'folder'>();
+  readonly #mutex = new KeyedMutex<'folder'>();
 
-  constructor(deps: CheckpointFolderDeps) {
+  constructor(deps: CheckpointDirectoryDeps) {
     this.#deps = deps;
   }
 
@@ -94,15 +94,15 @@ export class CheckpointFolder {
     timeoutSeconds: number | undefined,
     signal: AbortSignal,
   ): Promise<string> {
-    return this.#turns.run(
+    return this.#mutex.run(
       'folder',
       async () => {
         const { directory, freezer, clock } = this.#deps;
-        await makeDirectory(directory);
-        await this.#makeRoom();
+        await createDirectory(directory);
+        await this.#evictOldest();
         const location = checkpointLocation(directory, pod, container, clock.now());
         try {
-          await freezer.freeze(pod, container, location, timeoutSeconds, signal);
+          await freezer.checkpoint(pod, container, location, timeoutSeconds, signal);
           return location;
         } catch (error) {
           await rm(location, { force: true });
@@ -113,7 +113,7 @@ export class CheckpointFolder {
     );
   }
 
-  async #makeRoom(): Promise<void> {
+  async #evictOldest(): Promise<void> {
     const { directory, logger, keep = defaultKeep, maxBytes = defaultMaxBytes } = this.#deps;
     const oldestFirst = await listCheckpoints(directory);
     let bytes = oldestFirst.reduce((sum, { size }) => sum + size, 0);
@@ -126,7 +126,7 @@ export class CheckpointFolder {
   }
 }
 
-async function makeDirectory(directory: string): Promise<void> {
+async function createDirectory(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: directoryMode });
   // It may be there from somebody who was less careful.
   await chmod(directory, directoryMode);
@@ -135,22 +135,22 @@ async function makeDirectory(directory: string): Promise<void> {
 interface Checkpoint {
   readonly path: string;
   readonly size: number;
-  readonly madeMs: number;
+  readonly createdMs: number;
 }
 
 /** Only files with the names we give; others are not ours to remove. */
 async function listCheckpoints(directory: string): Promise<readonly Checkpoint[]> {
   const names = (await readdir(directory)).filter((name) => /^checkpoint-.*\.tar$/.test(name));
-  const found = await Promise.all(names.map((name) => lookAt(join(directory, name))));
+  const found = await Promise.all(names.map((name) => statCheckpoint(join(directory, name))));
   return found
     .flatMap((each) => each ?? [])
-    .sort((a, b) => a.madeMs - b.madeMs || (a.path < b.path ? -1 : 1));
+    .sort((a, b) => a.createdMs - b.createdMs || (a.path < b.path ? -1 : 1));
 }
 
-async function lookAt(path: string): Promise<Checkpoint | undefined> {
+async function statCheckpoint(path: string): Promise<Checkpoint | undefined> {
   try {
     const { size, mtimeMs } = await stat(path);
-    return { path, size, madeMs: mtimeMs };
+    return { path, size, createdMs: mtimeMs };
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;

@@ -7,7 +7,7 @@ export interface HealthCheck {
   problem(): string | undefined;
 }
 
-export interface HealthAnswer {
+export interface HealthResponse {
   readonly status: 200 | 500;
   readonly body: string;
 }
@@ -25,11 +25,11 @@ export interface HealthView {
 const healthz: HealthView = { name: 'healthz', reasons: 'withheld' };
 
 /** All checks together. */
-export function answerHealth(
+export function healthResponse(
   checks: readonly HealthCheck[],
   query: URLSearchParams,
   { name, reasons }: HealthView = healthz,
-): HealthAnswer {
+): HealthResponse {
   const excluded = new Set(query.getAll('exclude'));
   const lines: string[] = [];
   let failed = false;
@@ -52,7 +52,7 @@ export function answerHealth(
 }
 
 /** One check by its name; undefined when there is none. */
-export function answerCheck(checks: readonly HealthCheck[], name: string): HealthAnswer | undefined {
+export function checkResponse(checks: readonly HealthCheck[], name: string): HealthResponse | undefined {
   const check = checks.find((candidate) => candidate.name === name);
   if (check === undefined) return undefined;
   const problem = check.problem();

@@ -1,5 +1,5 @@
 export { containerLogsRoute, type LogsView } from './container-logs.ts';
-export { answerCheck, answerHealth, type HealthAnswer, type HealthCheck } from './health.ts';
+export { checkResponse, type HealthCheck, type HealthResponse, healthResponse } from './health.ts';
 export {
   healthRoutes,
   type KubeletView,
@@ -21,17 +21,17 @@ export {
 } from './router.ts';
 export {
   type DialUpgrade,
-  type UpgradeAnswer,
+  type UpgradeResponse,
   type UpgradeTarget,
   upgradeDialer,
 } from './streaming/dial-upgrade.ts';
-export type { WantedStreams } from './streaming/remote-command.ts';
+export type { RequestedStreams } from './streaming/remote-command.ts';
 export {
   openRemoteStreams,
   portForwardProtocol,
-  type RemoteEnd,
+  type RemoteExit,
   type RemoteStreams,
-  readRemoteEnd,
+  readRemoteExit,
   remoteCommandProtocol,
   spdyUpgradeHeaders,
 } from './streaming/remote-command.ts';

@@ -1,7 +1,7 @@
 import type { MetricRegistry } from '../lib/index.ts';
 import { metricsContentType } from '../lib/index.ts';
 import type { Pod, RuntimePod } from '../pods/index.ts';
-import { answerCheck, answerHealth, type HealthCheck, type HealthView } from './health.ts';
+import { checkResponse, type HealthCheck, type HealthView, healthResponse } from './health.ts';
 import { json, type Request, type Route, text } from './router.ts';
 
 /** What the server shows of the kubelet; each is a read that changes nothing. */
@@ -32,7 +32,7 @@ function checkRoutes(checks: readonly HealthCheck[], view: HealthView): readonly
       path,
       methods: 'any',
       answer({ query }) {
-        const { status, body } = answerHealth(checks, query, view);
+        const { status, body } = healthResponse(checks, query, view);
         return text(status, body);
       },
     },
@@ -40,7 +40,7 @@ function checkRoutes(checks: readonly HealthCheck[], view: HealthView): readonly
       path: `${path}/`,
       methods: 'any',
       answer(request) {
-        const answer = answerCheck(checks, request.path.slice(path.length + 1));
+        const answer = checkResponse(checks, request.path.slice(path.length + 1));
         return answer === undefined ? text(404, '404: Page Not Found') : text(answer.status, answer.body);
       },
     },

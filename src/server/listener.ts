@@ -48,7 +48,11 @@ const requestWithinMs = 300_000;
 const probeEveryMs = 30_000;
 
 /** Only a server with TLS pays for loading it. */
-async function makeServer({ tls, upgrades = [], logger }: ListenerOptions): Promise<Server | SecureServer> {
+async function createPlainServer({
+  tls,
+  upgrades = [],
+  logger,
+}: ListenerOptions): Promise<Server | SecureServer> {
   const http: ServerOptions = {
     keepAliveTimeout: keepAliveMs,
     maxHeaderSize: maxHeaderBytes,
@@ -86,7 +90,7 @@ export class Listener implements AsyncDisposable {
   }
 
   static async open(options: ListenerOptions): Promise<Listener> {
-    const listener = new Listener(options, await makeServer(options));
+    const listener = new Listener(options, await createPlainServer(options));
     const server = listener.#server;
     await new Promise<void>((resolve, reject) => {
       const refused = (cause: Error) => {
@@ -149,7 +153,7 @@ export class Listener implements AsyncDisposable {
     this.#answer(incoming, socket, call.signal)
       .then((response) => send(outgoing, response, call.signal))
       .catch(async (error) => {
-        this.#complain(incoming, error, call.signal);
+        this.#logFailure(incoming, error, call.signal);
         // What has begun cannot become an error any more: a connection that breaks off says it.
         if (outgoing.headersSent) outgoing.destroy();
         else await send(outgoing, internalError(error), call.signal);
@@ -175,9 +179,9 @@ export class Listener implements AsyncDisposable {
       done(undefined);
     });
     incoming.resume();
-    this.#takeOver(incoming, socket, head)
+    this.#handOver(incoming, socket, head)
       .catch((error) => {
-        this.#complain(incoming, error, this.#calls.signal);
+        this.#logFailure(incoming, error, this.#calls.signal);
         return internalError(error);
       })
       .then((response) => {
@@ -187,7 +191,7 @@ export class Listener implements AsyncDisposable {
       .catch(() => socket.destroy());
   }
 
-  async #takeOver(incoming: IncomingMessage, socket: Duplex, head: Uint8Array) {
+  async #handOver(incoming: IncomingMessage, socket: Duplex, head: Uint8Array) {
     const { signal } = this.#calls;
     const refused = await this.#refused(incoming, socket, signal);
     const choice = refused ?? chooseFor(this.#options.upgrades ?? [], incoming);
@@ -227,7 +231,7 @@ export class Listener implements AsyncDisposable {
     };
   }
 
-  #complain(incoming: IncomingMessage, error: unknown, signal: AbortSignal): void {
+  #logFailure(incoming: IncomingMessage, error: unknown, signal: AbortSignal): void {
     if (signal.aborted) return;
     const path = readTarget(incoming)?.pathname;
     this.#options.logger.error('Cannot answer a request', error, { method: methodOf(incoming), path });

@@ -4,12 +4,12 @@ import { BlockList, isIP } from 'node:net';
 import { bearerProtocolPrefix } from '../protocols/upgrade/index.ts';
 import { offeredProtocols } from '../protocols/websocket/index.ts';
 import type { Gate } from './auth/index.ts';
-import { choose, type Response, type RoutePlace, text } from './router.ts';
+import { choose, type Response, type RoutePattern, text } from './router.ts';
 
 export interface LoopbackGateOptions {
   readonly token: string;
   /** Routes that answer without the token: health. */
-  readonly open: readonly RoutePlace[];
+  readonly open: readonly RoutePattern[];
   /** Names of the node that a client may use besides `localhost` and loopback addresses. */
   readonly names: readonly string[];
 }
@@ -25,9 +25,9 @@ loopbackAddresses.addAddress('::1', 'ipv6');
 export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate {
   return {
     async admit({ method, path, headers }) {
-      const foreign = refuseForeign(headers, names);
+      const foreign = rejectForeign(headers, names);
       if (foreign !== undefined) return foreign;
-      if (choose(open, method, path).kind === 'found' || knowsToken(headers, token)) return undefined;
+      if (choose(open, method, path).kind === 'found' || hasToken(headers, token)) return undefined;
       return text(401, 'Unauthorized');
     },
   };
@@ -35,7 +35,7 @@ export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate 
 
 /** Admits every caller whose Host and Origin are of this machine: all that a listener of health needs on loopback. */
 export function localGate(names: readonly string[]): Gate {
-  return { admit: async ({ headers }) => refuseForeign(headers, names) };
+  return { admit: async ({ headers }) => rejectForeign(headers, names) };
 }
 
 export function isLoopbackAddress(host: string): boolean {
@@ -47,7 +47,7 @@ export function isLoopbackAddress(host: string): boolean {
  * A web page whose name was rebound to 127.0.0.1 sends its own name as Host; one that asks across origins sends its
  * Origin. Clients other than browsers send no Origin.
  */
-function refuseForeign(
+function rejectForeign(
   { host, origin }: IncomingHttpHeaders,
   names: readonly string[],
 ): Response | undefined {
@@ -64,7 +64,7 @@ function isOwnHost(host: string, names: readonly string[]): boolean {
   return hostname === 'localhost' || isLoopbackAddress(hostname) || names.includes(hostname);
 }
 
-function knowsToken(headers: IncomingHttpHeaders, token: string): boolean {
+function hasToken(headers: IncomingHttpHeaders, token: string): boolean {
   const given = bearerOf(headers);
   if (given === undefined) return false;
   const [a, b] = [Buffer.from(given), Buffer.from(token)];

@@ -25,7 +25,7 @@ export interface Response {
 }
 
 /** What is known of who answers before anything is asked of it. */
-export interface RoutePlace {
+export interface RoutePattern {
   /**
    * Whole segments, compared to the letter; `{name}` stands for any one that is not empty. A path that ends in a slash
    * takes everything below it too.
@@ -34,7 +34,7 @@ export interface RoutePlace {
   readonly methods: readonly string[] | 'any';
 }
 
-export interface Route extends RoutePlace {
+export interface Route extends RoutePattern {
   /** Whether it wants what the client sends along; it is dropped unless it does. */
   readonly body?: 'read' | undefined;
   /** The signal is aborted when the client goes away or the server closes, also while the body is being sent. */
@@ -52,7 +52,7 @@ export interface UpgradeCall {
   readonly head: Uint8Array;
 }
 
-export interface UpgradeRoute extends RoutePlace {
+export interface UpgradeRoute extends RoutePattern {
   /**
    * Answers a response to refuse, and the connection is closed after it; otherwise the handler takes the connection
    * over until its promise settles, and it is closed then. The signal is aborted when the server closes.
@@ -78,7 +78,11 @@ export type Choice<R> =
   | { readonly kind: 'refused'; readonly response: Response };
 
 /** Finds who answers; nobody and the wrong method are answers too. The first that fits wins. */
-export function choose<R extends RoutePlace>(routes: readonly R[], method: string, path: string): Choice<R> {
+export function choose<R extends RoutePattern>(
+  routes: readonly R[],
+  method: string,
+  path: string,
+): Choice<R> {
   let isKnown = false;
   for (const route of routes) {
     const params = match(route.path, path);

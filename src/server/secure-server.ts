@@ -7,7 +7,7 @@ import type { ServedCertificate } from '../certificates/index.ts';
 import { describeError, type Logger } from '../lib/index.ts';
 import type { ClientCa } from './auth/client-ca.ts';
 import type { PeerCertificate } from './auth/identity.ts';
-import { Http2Door, type Http2Listener } from './http2-door.ts';
+import { type Http2Listener, Http2Server } from './http2-server.ts';
 import type { TlsProfile } from './tls-profile.ts';
 
 /** Chain and key, both in PEM. */
@@ -69,11 +69,11 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
     rejectUnauthorized: false,
     ALPNProtocols: ['h2', 'http/1.1'],
   });
-  const http2 = new Http2Door(
+  const http2 = new Http2Server(
     { idleMs: options.keepAliveTimeout ?? idleMs, maxHeaderBytes: options.maxHeaderSize ?? maxHeaderBytes },
     logger,
   );
-  takeByProtocol(server, http2);
+  dispatchByProtocol(server, http2);
   const renew = () => {
     server.setSecureContext(contexts.next());
     logger.info('Serves with what certificates there are now');
@@ -106,7 +106,7 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
 }
 
 /** What the server would do with every connection it now does with those of its own version only. */
-function takeByProtocol(server: Server, http2: Http2Door): void {
+function dispatchByProtocol(server: Server, http2: Http2Server): void {
   const own = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');
   server.on('secureConnection', (socket: TLSSocket) => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { nodeHttp } from '../lib/index.ts';
-import { http2StreamOf } from './http2-door.ts';
+import { http2StreamOf } from './http2-server.ts';
 import type { Response } from './router.ts';
 
 /** Sends the whole response, or as much of it as the client stays for. Rejects when the body fails. */

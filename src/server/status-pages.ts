@@ -54,7 +54,7 @@ interface Page<T extends object> {
 
 function page<T extends object>({ path, kind, look, lines }: Page<T>): Route {
   const answer = (request: Request): Response => {
-    const form = wantedForm(request.headers.accept ?? '', kind);
+    const form = requestedForm(request.headers.accept ?? '', kind);
     if (form.kind === 'none')
       return text(
         406,
@@ -76,7 +76,7 @@ type Form =
   | { readonly kind: 'object'; readonly contentType: string; readonly version: string };
 
 /** The first of what the client takes that can be had. Objects are for who names exactly which. */
-function wantedForm(accept: string, kind: string): Form {
+function requestedForm(accept: string, kind: string): Form {
   if (accept.trim() === '') return { kind: 'text' };
   for (const part of accept.split(',')) {
     const [type = '', ...parameters] = part.split(';').map((word) => word.trim());

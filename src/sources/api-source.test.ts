@@ -34,10 +34,10 @@ async function start(prepare: (api: SimulatedApi) => void = () => {}) {
       known = new Map(list.map(({ metadata: { uid, name } }) => [uid, name]));
       sets.push([...known.values()].sort());
     },
-    changePods: ({ gone, there }) => {
-      for (const uid of gone) known.delete(uid);
-      for (const { metadata } of there) known.set(metadata.uid, metadata.name);
-      changes.push({ gone, there: there.map(({ metadata }) => metadata.uid) });
+    changePods: ({ removed, present }) => {
+      for (const uid of removed) known.delete(uid);
+      for (const { metadata } of present) known.set(metadata.uid, metadata.name);
+      changes.push({ gone: removed, there: present.map(({ metadata }) => metadata.uid) });
       sets.push([...known.values()].sort());
     },
   });

@@ -46,7 +46,7 @@ export class ApiSource {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    using _listening = this.#reflector.onNews((news) => this.#tell(news as ReflectedNews<Pod>));
+    using _listening = this.#reflector.onNews((news) => this.#deliver(news as ReflectedNews<Pod>));
     this.#reflector.start();
     try {
       await untilAborted(signal);
@@ -55,7 +55,7 @@ export class ApiSource {
     }
   }
 
-  #tell(news: ReflectedNews<Pod>): void {
+  #deliver(news: ReflectedNews<Pod>): void {
     const { setPods, changePods } = this.#options;
     if (news.kind === 'anew') setPods(news.objects);
     else changePods(listChanges(news.changes));
@@ -73,7 +73,7 @@ function listChanges(changes: readonly ObjectChange<Pod>[]): PodListChanges {
     else there.set(uid, object);
     if (type !== 'deleted') gone.delete(uid);
   }
-  return { gone: [...gone], there: [...there.values()] };
+  return { removed: [...gone], present: [...there.values()] };
 }
 
 /** The API has validated it; only what would take the ground from under us is looked at. */
@@ -81,13 +81,13 @@ const podProblem: ObjectCheck<WrittenPod & { readonly metadata: { readonly uid: 
   if (!mayBePodUid(pod.metadata.uid)) return 'its UID cannot be the name of a directory';
   if (!pod.metadata.namespace) return 'it has no namespace';
   if (!Array.isArray(pod.spec?.containers)) return 'it has no containers';
-  const stray = placeNamesOf(pod).find((name) => !mayNameDirectory(name));
+  const stray = pathNamesOf(pod).find((name) => !mayNameDirectory(name));
   if (stray !== undefined) return `${JSON.stringify(stray)} cannot be the name of a directory`;
   return pod.status === undefined ? 'it has no status' : undefined;
 };
 
 /** Names that paths on this node are made of. */
-function placeNamesOf({ metadata = {}, spec = { containers: [] } }: WrittenPod): readonly unknown[] {
+function pathNamesOf({ metadata = {}, spec = { containers: [] } }: WrittenPod): readonly unknown[] {
   const { containers, initContainers = [], ephemeralContainers = [], volumes = [] } = spec;
   const named = [...containers, ...initContainers, ...ephemeralContainers, ...volumes];
   return [metadata.name, metadata.namespace, ...named.map(({ name }) => name)];

@@ -4,7 +4,6 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, posix } from 'node:path';
 import { type Clock, describeError, KubelingError, withDeadline } from '../lib/index.ts';
 import { fullNameOf } from '../pods/index.ts';
-import type { LastGoodManifests } from './kept-manifests.ts';
 import {
   type ManifestPod,
   type ManifestReader,
@@ -12,6 +11,7 @@ import {
   manifestLimit,
   tooLarge,
 } from './manifest.ts';
+import type { LastGoodManifests } from './manifest-checkpoints.ts';
 import { problemAt, type SourceProblem } from './problems.ts';
 
 /** What is known of one file. */
@@ -60,13 +60,13 @@ export interface FileScannerOptions {
   readonly lastGood: LastGoodManifests;
 }
 
-type Seen = { readonly state: FileState; readonly good?: Uint8Array } | 'unsettled' | undefined;
+type FileReading = { readonly state: FileState; readonly good?: Uint8Array } | 'unsettled' | undefined;
 
 /** Looks at all manifests there are. What was known of them before comes in, what is known now goes out. */
 export class FileScanner {
   readonly #options: FileScannerOptions;
   /** Files that are being read, also those nobody waits for any more: none is read twice at a time. */
-  readonly #underWay = new Set<string>();
+  readonly #inFlight = new Set<string>();
 
   constructor(options: FileScannerOptions) {
     this.#options = options;
@@ -97,8 +97,8 @@ export class FileScanner {
     let unsettled = false;
     const news = new Map<string, FileState>();
     for (const path of paths) {
-      const known = before.get(path) ?? (await this.#fromLastLife(path, signal));
-      const seen = await this.#look(path, known, signal);
+      const known = before.get(path) ?? (await this.#fromCheckpoint(path, signal));
+      const seen = await this.#check(path, known, signal);
       if (seen === 'unsettled') unsettled = true;
       const state = seen === 'unsettled' ? known : seen?.state;
       if (state !== undefined) files.set(path, state);
@@ -113,7 +113,7 @@ export class FileScanner {
   }
 
   /** What the file said when it was last good, as an earlier kubelet has kept it. */
-  async #fromLastLife(path: string, signal: AbortSignal): Promise<FileState | undefined> {
+  async #fromCheckpoint(path: string, signal: AbortSignal): Promise<FileState | undefined> {
     const { lastGood, reader, nodeName, clock } = this.#options;
     const deadline = { clock, ms: scanDeadlineMs, what: `read what is kept of ${path}` };
     const bytes = await withDeadline(deadline, () => lastGood.read(path), signal);
@@ -124,47 +124,49 @@ export class FileScanner {
   }
 
   /** Undefined when there is no such file. The trouble with it is its own: the others are read all the same. */
-  async #look(path: string, before: FileState | undefined, signal: AbortSignal): Promise<Seen> {
+  async #check(path: string, before: FileState | undefined, signal: AbortSignal): Promise<FileReading> {
     try {
       return await this.#readInTime(path, before, signal);
     } catch (error) {
       signal.throwIfAborted();
       const message = `cannot be read: ${describeError(error)}`;
-      return { state: this.#keep(path, before, { version: message, message }) };
+      return { state: this.#withProblem(path, before, { version: message, message }) };
     }
   }
 
   /** A read that hangs cannot be ended; another beside it would hang as well, and hold one more thread. */
-  async #readInTime(path: string, before: FileState | undefined, signal: AbortSignal): Promise<Seen> {
-    if (this.#underWay.has(path))
+  async #readInTime(path: string, before: FileState | undefined, signal: AbortSignal): Promise<FileReading> {
+    if (this.#inFlight.has(path))
       throw new KubelingError('DEADLINE_EXCEEDED', `Cannot read it within ${fileDeadlineMs} ms`);
     const deadline = { clock: this.#options.clock, ms: fileDeadlineMs, what: 'read it' };
     const read = async () => {
-      this.#underWay.add(path);
-      return await this.#read(path, before).finally(() => this.#underWay.delete(path));
+      this.#inFlight.add(path);
+      return await this.#read(path, before).finally(() => this.#inFlight.delete(path));
     };
     return await withDeadline(deadline, read, signal);
   }
 
-  async #read(path: string, before: FileState | undefined): Promise<Seen> {
+  async #read(path: string, before: FileState | undefined): Promise<FileReading> {
     const { files, reader, nodeName } = this.#options;
     const facts = await files.stat(path);
     if (facts?.kind !== 'file') return undefined;
     if (facts.size >= manifestLimit)
-      return { state: this.#keep(path, before, { version: facts.version, message: tooLarge(facts.size) }) };
+      return {
+        state: this.#withProblem(path, before, { version: facts.version, message: tooLarge(facts.size) }),
+      };
     const bytes = await files.read(path);
     if (bytes === undefined) return undefined;
     const digest = digestOf(bytes);
     if (before?.digest === digest) return { state: { ...before, version: facts.version } };
     if ((await files.stat(path))?.version !== facts.version) return 'unsettled';
     const reading = await reader.read(bytes, { source: 'file', path, nodeName });
-    const pods = keepPods(reading, before?.pods ?? []);
+    const pods = podsToRun(reading, before?.pods ?? []);
     const state = { digest, version: facts.version, pods, problems: reading.problems };
-    return saysAll(reading, pods) ? { state, good: bytes } : { state };
+    return namesAllPods(reading, pods) ? { state, good: bytes } : { state };
   }
 
   /** What cannot be read says nothing about its pods. */
-  #keep(
+  #withProblem(
     path: string,
     before: FileState | undefined,
     { version, message }: { readonly version: string; readonly message: string },
@@ -183,7 +185,7 @@ function digestOf(bytes: Uint8Array): string {
 }
 
 /** Whether the next kubelet finds in this text all the pods that are kept, even if some part of it cannot be used. */
-export function saysAll({ whole, pods }: ManifestReading, kept: readonly ManifestPod[]): boolean {
+export function namesAllPods({ whole, pods }: ManifestReading, kept: readonly ManifestPod[]): boolean {
   return whole || (pods.length > 0 && pods.length === kept.length);
 }
 
@@ -191,7 +193,7 @@ export function saysAll({ whole, pods }: ManifestReading, kept: readonly Manifes
  * A mistake must not stop a pod that runs. While any part of a manifest cannot be used, nobody can tell whether a pod
  * it asked for is gone on purpose, so all of them stay; what can be used is used.
  */
-export function keepPods(reading: ManifestReading, before: readonly ManifestPod[]): readonly ManifestPod[] {
+export function podsToRun(reading: ManifestReading, before: readonly ManifestPod[]): readonly ManifestPod[] {
   if (reading.whole) return reading.pods;
   const names = new Set(reading.pods.map(({ pod }) => fullNameOf(pod)));
   return [...reading.pods, ...before.filter(({ pod }) => !names.has(fullNameOf(pod)))];
@@ -229,9 +231,9 @@ export interface WatchListener {
 /** The files of the host. */
 export function hostManifestFiles(): ManifestFiles {
   return {
-    stat: (path) => unlessGone(statFile(path), undefined),
-    list: (path) => unlessGone(readdir(path), []),
-    read: (path) => unlessGone(readFile(path), undefined),
+    stat: (path) => unlessMissing(statFile(path), undefined),
+    list: (path) => unlessMissing(readdir(path), []),
+    read: (path) => unlessMissing(readFile(path), undefined),
     watch: watchHost,
   };
 }
@@ -247,7 +249,7 @@ async function statFile(path: string): Promise<FileFacts> {
   };
 }
 
-async function unlessGone<T, G>(work: Promise<T>, gone: G): Promise<T | G> {
+async function unlessMissing<T, G>(work: Promise<T>, gone: G): Promise<T | G> {
   try {
     return await work;
   } catch (error) {

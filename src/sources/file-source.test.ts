@@ -39,10 +39,10 @@ async function run(prepare: (files: MemoryManifestFiles) => void = () => {}, pat
     nodeName: 'node-a',
     rules: defaultRules,
     logger: logs.logger,
-    checkMs: 20_000,
+    resyncMs: 20_000,
     setPods: (pods) => void sets.push(pods),
     onProblem: (problem) => void told.push(describeProblem(problem)),
-    onMended: (path) => void mended.push(path),
+    onResolved: (path) => void mended.push(path),
   });
   const stop = new AbortController();
   const running = source.run(stop.signal);

@@ -1,12 +1,18 @@
 import { backoffDelayMs, describeError, HintLatch, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { type Claimant, type Holders, type SettledClaims, StaticUids, settleClaims } from './claims.ts';
 import type { FileFacts, ManifestFiles } from './file-scan.ts';
 import { FileScanner, type FileStates, type FolderScan, scanDeadlineMs } from './file-scan.ts';
-import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
 import { ManifestReader } from './manifest.ts';
+import { type LastGoodManifests, noLastGoodManifests } from './manifest-checkpoints.ts';
+import {
+  type ClaimHolders,
+  type ManifestClaim,
+  type ResolvedClaims,
+  resolveClaims,
+  StaticUids,
+} from './manifest-claims.ts';
 import type { ManifestSourceOptions } from './manifest-source.ts';
-import { describeProblem, ProblemBoard, problemAt, type SourceProblem, withPods } from './problems.ts';
+import { describeProblem, ProblemReporter, problemAt, type SourceProblem, withPods } from './problems.ts';
 
 export interface FileSourceOptions extends ManifestSourceOptions {
   /** A directory of manifests, or a single one. Absolute. */
@@ -22,12 +28,12 @@ const pathGoneMs = 100;
 const missingRetryMs = 1_000;
 const failureBackoff = { baseMs: 1_000, maxMs: 20_000 };
 
-type Look =
+type ScanResult =
   | { readonly kind: 'seen'; readonly scan: FolderScan }
   | { readonly kind: 'missing' }
   | { readonly kind: 'failed'; readonly problem: SourceProblem };
 
-type SureLook = Exclude<Look, { kind: 'failed' }>;
+type CompleteScan = Exclude<ScanResult, { kind: 'failed' }>;
 
 /** Once lost it is opened anew at the next look; till then it gives what hints it can. */
 interface Watch {
@@ -36,13 +42,13 @@ interface Watch {
   state: 'standing' | 'lost';
 }
 
-interface FoundProblem {
+interface VersionedProblem {
   readonly problem: SourceProblem;
   /** Of the file it is in. */
   readonly version: string;
 }
 
-function pathsOf(look: SureLook): Iterable<string> {
+function pathsOf(look: CompleteScan): Iterable<string> {
   return look.kind === 'seen' ? look.scan.files.keys() : [];
 }
 
@@ -51,7 +57,7 @@ function missingPath(path: string): SourceProblem {
   return problemAt({ source: 'file', path }, { severity: 'warning', message });
 }
 
-function doubtKey({ problem, version }: FoundProblem): string {
+function unconfirmedKey({ problem, version }: VersionedProblem): string {
   return `${version} ${describeProblem(problem)}`;
 }
 
@@ -62,21 +68,21 @@ function doubtKey({ problem, version }: FoundProblem): string {
 export class FileSource {
   readonly #options: FileSourceOptions;
   readonly #scanner: FileScanner;
-  readonly #board: ProblemBoard;
+  readonly #board: ProblemReporter;
   readonly #hints: HintLatch;
   readonly #uids: StaticUids;
   readonly #lastGood: LastGoodManifests;
   #files: FileStates = new Map();
-  #holders: Holders = new Map();
+  #holders: ClaimHolders = new Map();
   #sent: readonly Pod[] | undefined;
   /** Problems of the last look: they are told when the next one finds them again, as a half-written file is no news. */
-  #doubtful: ReadonlySet<string> = new Set();
+  #unconfirmed: ReadonlySet<string> = new Set();
   #failures = 0;
   /** When the last look ended, by the monotonic clock. */
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  #scannedMs = Number.NEGATIVE_INFINITY;
   #watch: Watch | undefined;
   /** Whether it was told that hints do not come. */
-  #toldUnwatched = false;
+  #reportedUnwatched = false;
 
   constructor(options: FileSourceOptions) {
     this.#options = options;
@@ -85,7 +91,7 @@ export class FileSource {
     this.#lastGood = options.lastGood ?? noLastGoodManifests;
     const reader = new ManifestReader(rules);
     this.#scanner = new FileScanner({ files, nodeName, reader, clock, lastGood: this.#lastGood });
-    this.#board = new ProblemBoard(options.onProblem, options.onMended);
+    this.#board = new ProblemReporter(options.onProblem, options.onResolved);
     this.#hints = new HintLatch(options.clock);
   }
 
@@ -98,9 +104,9 @@ export class FileSource {
   async run(signal: AbortSignal): Promise<void> {
     try {
       while (!signal.aborted) {
-        const delayMs = await this.#turn(signal);
+        const delayMs = await this.#syncOnce(signal);
         const why = await this.#hints.wait(Math.max(quietMs, delayMs), signal);
-        if (why === 'hint') await this.#rest(signal);
+        if (why === 'hint') await this.#throttle(signal);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -109,45 +115,45 @@ export class FileSource {
     }
   }
 
-  async #rest(signal: AbortSignal): Promise<void> {
+  async #throttle(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    const leftMs = this.#lookedMs + quietMs - clock.monotonicMs();
+    const leftMs = this.#scannedMs + quietMs - clock.monotonicMs();
     if (leftMs > 0) await clock.sleep(leftMs, signal);
   }
 
   /** One look and what follows from it; answers when to look again at the latest. */
-  async #turn(signal: AbortSignal): Promise<number> {
+  async #syncOnce(signal: AbortSignal): Promise<number> {
     this.#hints.clear();
-    const look = await this.#lookTwice(signal);
-    this.#lookedMs = this.#options.clock.monotonicMs();
+    const look = await this.#scanConfirmed(signal);
+    this.#scannedMs = this.#options.clock.monotonicMs();
     if (look.kind === 'failed') {
       this.#board.replace([...this.#board.current, look.problem]);
       return backoffDelayMs(failureBackoff, ++this.#failures);
     }
     this.#failures = 0;
-    const sure = await this.#take(look);
+    const sure = await this.#apply(look);
     if (sure === 'doubtful') return quietMs;
-    return look.kind === 'missing' ? missingRetryMs : this.#options.checkMs;
+    return look.kind === 'missing' ? missingRetryMs : this.#options.resyncMs;
   }
 
   /** What is gone is looked for once more before anybody hears of it. */
-  async #lookTwice(signal: AbortSignal): Promise<Look> {
-    const first = await this.#lookOnce(signal);
-    if (first.kind === 'failed' || !(await this.#hasLost(first))) return first;
+  async #scanConfirmed(signal: AbortSignal): Promise<ScanResult> {
+    const first = await this.#tryScan(signal);
+    if (first.kind === 'failed' || !(await this.#mayHaveLostPods(first))) return first;
     await this.#options.clock.sleep(first.kind === 'missing' ? pathGoneMs : fileGoneMs, signal);
-    return await this.#lookOnce(signal);
+    return await this.#tryScan(signal);
   }
 
   /** At the first look it is what an earlier kubelet knew that counts. */
-  async #hasLost(look: SureLook): Promise<boolean> {
-    if (this.#sent === undefined) return await this.#lastGood.hasMoreThan(pathsOf(look));
+  async #mayHaveLostPods(look: CompleteScan): Promise<boolean> {
+    if (this.#sent === undefined) return await this.#lastGood.hasOthersThan(pathsOf(look));
     return look.kind === 'seen' ? look.scan.lost.length > 0 : this.#sent.length > 0;
   }
 
-  async #lookOnce(signal: AbortSignal): Promise<Look> {
+  async #tryScan(signal: AbortSignal): Promise<ScanResult> {
     const { path } = this.#options;
     try {
-      return await this.#look(signal);
+      return await this.#scan(signal);
     } catch (error) {
       signal.throwIfAborted();
       const message = `cannot be read: ${describeError(error)}`;
@@ -156,7 +162,7 @@ export class FileSource {
   }
 
   /** The watch comes first, so that no change falls between it and the look. */
-  async #look(signal: AbortSignal): Promise<Look> {
+  async #scan(signal: AbortSignal): Promise<ScanResult> {
     const { path, files, clock } = this.#options;
     const deadline = { clock, ms: scanDeadlineMs, what: `find ${path}` };
     const facts = await withDeadline(deadline, () => files.stat(path), signal);
@@ -164,14 +170,14 @@ export class FileSource {
     if (facts === undefined) return { kind: 'missing' };
     const scan =
       facts.kind === 'directory'
-        ? await this.#scanner.folder(path, this.#files, (files) => this.#takeEarly(files), signal)
+        ? await this.#scanner.folder(path, this.#files, (files) => this.#applyEarly(files), signal)
         : await this.#scanner.single(path, this.#files, signal);
     return { kind: 'seen', scan };
   }
 
-  async #take(look: SureLook): Promise<'sure' | 'doubtful'> {
+  async #apply(look: CompleteScan): Promise<'sure' | 'doubtful'> {
     this.#files = look.kind === 'seen' ? look.scan.files : new Map();
-    const settled = this.#settle(this.#files);
+    const settled = this.#resolve(this.#files);
     const found = [...this.#files.values()].flatMap(({ problems, pods, version }) => {
       const stoodFor = pods.map(({ pod }) => pod);
       return problems.map((problem) => ({ problem: withPods(problem, stoodFor), version }));
@@ -182,7 +188,7 @@ export class FileSource {
     const confirmed = this.#confirm([...missing, ...found, ...repeated]);
     // First: the pods need not wait for the disk.
     this.#send(settled.pods);
-    await this.#remember(look);
+    await this.#checkpoint(look);
     const unsettled = look.kind === 'seen' && look.scan.unsettled;
     return confirmed === 'all' && !unsettled ? 'sure' : 'doubtful';
   }
@@ -191,32 +197,32 @@ export class FileSource {
    * The first new pods start while the manifests of the others are still being read. Not at the first look: a list
    * that is not whole would end the pods it lacks.
    */
-  #takeEarly(files: FileStates): void {
-    if (this.#sent !== undefined) this.#send(this.#settle(files).pods);
+  #applyEarly(files: FileStates): void {
+    if (this.#sent !== undefined) this.#send(this.#resolve(files).pods);
   }
 
-  #settle(files: FileStates): SettledClaims {
-    const claimants: Claimant[] = [...files].flatMap(([path, { pods }]) =>
+  #resolve(files: FileStates): ResolvedClaims {
+    const claimants: ManifestClaim[] = [...files].flatMap(([path, { pods }]) =>
       pods.map((pod) => ({ ...pod, path })),
     );
-    const settled = settleClaims(claimants, this.#holders, 'file', this.#uids);
+    const settled = resolveClaims(claimants, this.#holders, 'file', this.#uids);
     this.#holders = settled.holders;
     return settled;
   }
 
-  async #remember(look: SureLook): Promise<void> {
+  async #checkpoint(look: CompleteScan): Promise<void> {
     const good = look.kind === 'seen' ? [...look.scan.good] : [];
-    await Promise.all(good.map(([path, text]) => this.#lastGood.keep(path, text)));
+    await Promise.all(good.map(([path, text]) => this.#lastGood.save(path, text)));
     await this.#lastGood.retain(pathsOf(look));
   }
 
   /** Only what was so a look ago, with nothing written since, is told. */
-  #confirm(found: readonly FoundProblem[]): 'all' | 'some' {
+  #confirm(found: readonly VersionedProblem[]): 'all' | 'some' {
     const known = new Set(this.#board.current.map(describeProblem));
     const confirmed = found.filter(
-      (one) => known.has(describeProblem(one.problem)) || this.#doubtful.has(doubtKey(one)),
+      (one) => known.has(describeProblem(one.problem)) || this.#unconfirmed.has(unconfirmedKey(one)),
     );
-    this.#doubtful = new Set(found.map(doubtKey));
+    this.#unconfirmed = new Set(found.map(unconfirmedKey));
     this.#board.replace(
       confirmed.map(({ problem }) => problem),
       found.map(({ problem }) => problem),
@@ -235,7 +241,7 @@ export class FileSource {
   #rewatch(facts: FileFacts | undefined): void {
     const identity = facts?.identity ?? 'missing';
     if (this.#watch?.identity === identity && this.#watch.state === 'standing') {
-      if (facts !== undefined) this.#tellWatched();
+      if (facts !== undefined) this.#reportWatched();
       return;
     }
     this.#unwatch();
@@ -247,26 +253,26 @@ export class FileSource {
       onLost: (error) => {
         watch.state = 'lost';
         // What is not there cannot be watched, and that it is not there is told already.
-        if (facts !== undefined) this.#tellUnwatched(error);
+        if (facts !== undefined) this.#reportUnwatched(error);
       },
     });
   }
 
-  #tellUnwatched(error: unknown): void {
-    if (this.#toldUnwatched) return;
-    this.#toldUnwatched = true;
-    const { logger, path, checkMs } = this.#options;
+  #reportUnwatched(error: unknown): void {
+    if (this.#reportedUnwatched) return;
+    this.#reportedUnwatched = true;
+    const { logger, path, resyncMs } = this.#options;
     logger.warn('Changes of manifests are found by looking now and then only, as they cannot be watched', {
       path,
-      everyMs: checkMs,
+      everyMs: resyncMs,
       error: describeError(error),
     });
   }
 
   /** Only of a watch that has lasted from one look to the next. */
-  #tellWatched(): void {
-    if (!this.#toldUnwatched) return;
-    this.#toldUnwatched = false;
+  #reportWatched(): void {
+    if (!this.#reportedUnwatched) return;
+    this.#reportedUnwatched = false;
     this.#options.logger.info('Changes of manifests are watched again', { path: this.#options.path });
   }
 

@@ -40,7 +40,7 @@ async function run(t: TestContext, kind: Kind) {
     nodeName: 'node-a',
     rules: defaultRules,
     logger: collectLogs(clock).logger,
-    checkMs: 20_000,
+    resyncMs: 20_000,
     setPods: (pods: readonly Pod[]) => void sets.push(pods),
     onProblem: () => {},
   };

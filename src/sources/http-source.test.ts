@@ -4,7 +4,7 @@ import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import type { HttpAnswer } from './http-source.ts';
+import type { HttpResponse } from './http-source.ts';
 import { HttpSource } from './http-source.ts';
 import { describeProblem } from './problems.ts';
 
@@ -25,10 +25,10 @@ async function run(first: Reply) {
     rules: defaultRules,
     clock,
     logger: logs.logger,
-    checkMs: 20_000,
+    resyncMs: 20_000,
     setPods: (pods) => void sets.push(pods),
     onProblem: (problem) => void told.push(describeProblem(problem)),
-    get: async (_url, headers): Promise<HttpAnswer> => {
+    get: async (_url, headers): Promise<HttpResponse> => {
       asked.push({ atMs: clock.monotonicMs(), headers });
       if (reply === 'hang') return await new Promise(() => {});
       if (reply instanceof Error) throw reply;

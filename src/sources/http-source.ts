@@ -3,12 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { describeError, KubelingError, nodeHttp, onAbort, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { type Holders, StaticUids, settleClaims } from './claims.ts';
-import { keepPods, saysAll } from './file-scan.ts';
-import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
+import { namesAllPods, podsToRun } from './file-scan.ts';
 import { type ManifestPod, ManifestReader, manifestLimit } from './manifest.ts';
+import { type LastGoodManifests, noLastGoodManifests } from './manifest-checkpoints.ts';
+import { type ClaimHolders, resolveClaims, StaticUids } from './manifest-claims.ts';
 import type { ManifestSourceOptions } from './manifest-source.ts';
-import { ProblemBoard, problemAt, type SourceProblem } from './problems.ts';
+import { ProblemReporter, problemAt, type SourceProblem } from './problems.ts';
 
 /** `checkMs` counts from the end of one question to the next. */
 export interface HttpSourceOptions extends ManifestSourceOptions {
@@ -19,30 +19,30 @@ export interface HttpSourceOptions extends ManifestSourceOptions {
 
 const deadlineMs = 10_000;
 /** So many failures in a row are told, then no more until it works again. */
-const failuresTold = 3;
+const loggedFailures = 3;
 
 /** The pods of a manifest behind a URL. While there is no answer, the pods of the last one stay. */
 export class HttpSource {
   readonly #options: HttpSourceOptions;
   readonly #reader: ManifestReader;
-  readonly #board: ProblemBoard;
+  readonly #board: ProblemReporter;
   readonly #uids: StaticUids;
   readonly #lastGood: LastGoodManifests;
   #digest: string | undefined;
   /** undefined as long as nobody knows. */
   #pods: readonly ManifestPod[] | undefined;
-  #holders: Holders = new Map();
+  #holders: ClaimHolders = new Map();
   #sent: readonly Pod[] | undefined;
   /** What is wrong with the last body; it stays wrong while the body stays the same. */
   #bodyProblems: readonly SourceProblem[] = [];
   /** A good text that is to be kept. */
-  #unkept: Uint8Array | undefined;
+  #uncheckpointed: Uint8Array | undefined;
   #failures = 0;
 
   constructor(options: HttpSourceOptions) {
     this.#options = options;
     this.#reader = new ManifestReader(options.rules);
-    this.#board = new ProblemBoard(options.onProblem, options.onMended);
+    this.#board = new ProblemReporter(options.onProblem, options.onResolved);
     this.#uids = options.uids ?? new StaticUids();
     this.#lastGood = options.lastGood ?? noLastGoodManifests;
   }
@@ -54,10 +54,10 @@ export class HttpSource {
   /** Asks until the signal ends it; returns then. */
   async run(signal: AbortSignal): Promise<void> {
     try {
-      await this.#recall();
+      await this.#restore();
       while (!signal.aborted) {
-        await this.#turn(signal);
-        await this.#options.clock.sleep(this.#options.checkMs, signal);
+        await this.#poll(signal);
+        await this.#options.clock.sleep(this.#options.resyncMs, signal);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -65,28 +65,28 @@ export class HttpSource {
   }
 
   /** The last good answer an earlier kubelet had. */
-  async #recall(): Promise<void> {
+  async #restore(): Promise<void> {
     const { url, nodeName } = this.#options;
     const bytes = await this.#lastGood.read(url);
     if (bytes === undefined) return;
     this.#pods = (await this.#reader.read(bytes, { source: 'http', path: url, nodeName })).pods;
   }
 
-  async #turn(signal: AbortSignal): Promise<void> {
+  async #poll(signal: AbortSignal): Promise<void> {
     let failures: readonly SourceProblem[] = [];
     try {
-      const body = await this.#ask(signal);
-      this.#succeeded();
-      await this.#take(body);
+      const body = await this.#fetch(signal);
+      this.#reportSuccess();
+      await this.#apply(body);
     } catch (error) {
       signal.throwIfAborted();
-      failures = [this.#failed(error)];
+      failures = [this.#reportFailure(error)];
     }
-    const repeated = this.#pods === undefined ? [] : await this.#settle(this.#pods);
+    const repeated = this.#pods === undefined ? [] : await this.#resolve(this.#pods);
     this.#board.replace([...this.#bodyProblems, ...repeated, ...failures]);
   }
 
-  async #ask(signal: AbortSignal): Promise<Uint8Array> {
+  async #fetch(signal: AbortSignal): Promise<Uint8Array> {
     const { get, url, headers, clock } = this.#options;
     const what = `get ${withoutSecrets(url)}`;
     const { status, body } = await withDeadline(
@@ -101,28 +101,28 @@ export class HttpSource {
     );
   }
 
-  async #take(body: Uint8Array): Promise<void> {
+  async #apply(body: Uint8Array): Promise<void> {
     const digest = createHash('sha256').update(body).digest('hex');
     if (digest === this.#digest) return;
     const { url, nodeName } = this.#options;
     const path = withoutSecrets(url);
     const reading = await this.#reader.read(body, { source: 'http', path: url, nodeName });
     // Nothing at all is an answer too: there shall be no pods. It is so rarely meant that it is told as a mistake.
-    this.#pods = body.byteLength === 0 ? [] : keepPods(reading, this.#pods ?? []);
+    this.#pods = body.byteLength === 0 ? [] : podsToRun(reading, this.#pods ?? []);
     this.#bodyProblems = reading.problems.map((problem) => ({ ...problem, path }));
-    this.#unkept = saysAll(reading, this.#pods) ? body : undefined;
+    this.#uncheckpointed = namesAllPods(reading, this.#pods) ? body : undefined;
     this.#digest = digest;
   }
 
   /** Each time, as another source may have given up a UID. */
-  async #settle(pods: readonly ManifestPod[]): Promise<readonly SourceProblem[]> {
+  async #resolve(pods: readonly ManifestPod[]): Promise<readonly SourceProblem[]> {
     const path = withoutSecrets(this.#options.url);
     const claimants = pods.map((pod) => ({ ...pod, path }));
-    const settled = settleClaims(claimants, this.#holders, 'http', this.#uids);
+    const settled = resolveClaims(claimants, this.#holders, 'http', this.#uids);
     this.#holders = settled.holders;
     // First: the pods need not wait for the disk.
     this.#send(settled.pods);
-    await this.#remember(pods);
+    await this.#checkpoint(pods);
     return settled.problems;
   }
 
@@ -133,17 +133,17 @@ export class HttpSource {
     this.#sent = pods;
   }
 
-  async #remember(pods: readonly ManifestPod[]): Promise<void> {
+  async #checkpoint(pods: readonly ManifestPod[]): Promise<void> {
     const { url } = this.#options;
-    const text = this.#unkept;
-    this.#unkept = undefined;
-    if (text !== undefined) await this.#lastGood.keep(url, text);
+    const text = this.#uncheckpointed;
+    this.#uncheckpointed = undefined;
+    if (text !== undefined) await this.#lastGood.save(url, text);
     await this.#lastGood.retain(pods.length === 0 ? [] : [url]);
   }
 
-  #failed(error: unknown): SourceProblem {
+  #reportFailure(error: unknown): SourceProblem {
     const path = withoutSecrets(this.#options.url);
-    if (++this.#failures <= failuresTold)
+    if (++this.#failures <= loggedFailures)
       this.#options.logger.error('The manifest URL does not answer; its pods stay as they are', error, {
         url: path,
       });
@@ -151,7 +151,7 @@ export class HttpSource {
     return problemAt({ source: 'http', path }, { message });
   }
 
-  #succeeded(): void {
+  #reportSuccess(): void {
     if (this.#failures > 0)
       this.#options.logger.info('The manifest URL answers again', {
         url: withoutSecrets(this.#options.url),
@@ -170,7 +170,7 @@ function withoutSecrets(url: string): string {
   return shown.href;
 }
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   readonly body: Uint8Array;
 }
@@ -180,7 +180,7 @@ export type HttpGet = (
   url: string,
   headers: Readonly<Record<string, readonly string[]>>,
   signal: AbortSignal,
-) => Promise<HttpAnswer>;
+) => Promise<HttpResponse>;
 
 const mostRedirects = 10;
 
@@ -201,14 +201,14 @@ export const httpGet: HttpGet = async (url, headers, signal) => {
   throw new Error(`more than ${mostRedirects} redirects`);
 };
 
-type Answer = HttpAnswer & { readonly location: string | undefined };
+type RedirectableResponse = HttpResponse & { readonly location: string | undefined };
 
 function getOnce(
   url: URL,
   headers: Readonly<Record<string, readonly string[]>>,
   signal: AbortSignal,
-): Promise<Answer> {
-  return new Promise<Answer>((resolve, reject) => {
+): Promise<RedirectableResponse> {
+  return new Promise<RedirectableResponse>((resolve, reject) => {
     const request = url.protocol === 'https:' ? httpsRequest : nodeHttp.request;
     const sent = Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]));
     const asked = request(url, { method: 'GET', headers: sent, agent: false });
@@ -218,7 +218,7 @@ function getOnce(
       reject(error);
     });
     asked.on('response', (response) => {
-      readAnswer(response)
+      readResponse(response)
         .then(resolve, (error) => {
           asked.destroy();
           reject(error);
@@ -229,7 +229,7 @@ function getOnce(
   });
 }
 
-async function readAnswer(response: IncomingMessage): Promise<Answer> {
+async function readResponse(response: IncomingMessage): Promise<RedirectableResponse> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Uint8Array>) {

@@ -1,5 +1,4 @@
 export { ApiSource } from './api-source.ts';
-export { StaticUids } from './claims.ts';
 export {
   type FileFacts,
   hostManifestFiles,
@@ -8,8 +7,13 @@ export {
   type WatchListener,
 } from './file-scan.ts';
 export { FileSource, type FileSourceOptions } from './file-source.ts';
-export { type HttpAnswer, type HttpGet, HttpSource, type HttpSourceOptions, httpGet } from './http-source.ts';
-export { type KeptFiles, KeptManifests, type LastGoodManifests } from './kept-manifests.ts';
+export {
+  type HttpGet,
+  type HttpResponse,
+  HttpSource,
+  type HttpSourceOptions,
+  httpGet,
+} from './http-source.ts';
 export {
   companionKinds,
   type ManifestPod,
@@ -17,7 +21,9 @@ export {
   type ManifestReading,
   manifestLimit,
 } from './manifest.ts';
-export type { ManifestPlace } from './manifest-place.ts';
+export { type CheckpointFiles, type LastGoodManifests, ManifestCheckpoints } from './manifest-checkpoints.ts';
+export { StaticUids } from './manifest-claims.ts';
+export type { ManifestOrigin } from './manifest-origin.ts';
 export type { PodListChanges, PodOperation } from './merge.ts';
 export { PodConfig, type PodConfigOptions, type PodUpdate } from './pod-config.ts';
 export { describeProblem, type SourceProblem } from './problems.ts';

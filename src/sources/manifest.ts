@@ -12,10 +12,10 @@ import { withPodDefaults } from '../pods/defaults/index.ts';
 import type { FieldProblem, PodRules } from '../pods/index.ts';
 import { annotations, type Pod, type PodUid, podUid, sameJson } from '../pods/index.ts';
 import { refusedReferences, validatePod } from '../pods/validation/index.ts';
-import type { ManifestPlace } from './manifest-place.ts';
+import type { ManifestOrigin } from './manifest-origin.ts';
 import { bounded, problemAt, type SourceProblem } from './problems.ts';
-import { entryOf, textOf } from './uid/held-quantity.ts';
-import type { StaticUidMaker } from './uid/static-uid.ts';
+import { entryOf, textOf } from './uid/internal-quantity.ts';
+import type { StaticUidGenerator } from './uid/static-uid.ts';
 
 /** A manifest of this size or more is something else. */
 export const manifestLimit: number = 10 * 1024 * 1024;
@@ -23,7 +23,7 @@ export const manifestLimit: number = 10 * 1024 * 1024;
 /** Decoding and checking so many ordinary pods takes some ten milliseconds. */
 const podsPerSlice = 50;
 
-const howToAskForNone = {
+const howToRemovePods = {
   file: 'delete the file to remove its pod',
   http: 'answer with a PodList without items to have no pods',
 } as const;
@@ -53,14 +53,14 @@ export interface ManifestReading {
 export class ManifestReader {
   readonly #rules: PodRules;
   readonly #table = new KindTable();
-  #uids: StaticUidMaker | undefined;
+  #uids: StaticUidGenerator | undefined;
 
   constructor(rules: PodRules) {
     this.#rules = rules;
   }
 
   /** Never rejects: what is wrong with these bytes is a reading to be remembered, whatever it is. */
-  async read(bytes: Uint8Array, place: ManifestPlace): Promise<ManifestReading> {
+  async read(bytes: Uint8Array, place: ManifestOrigin): Promise<ManifestReading> {
     try {
       return await this.#read(bytes, place);
     } catch (error) {
@@ -68,13 +68,13 @@ export class ManifestReader {
     }
   }
 
-  async #read(bytes: Uint8Array, place: ManifestPlace): Promise<ManifestReading> {
+  async #read(bytes: Uint8Array, place: ManifestOrigin): Promise<ManifestReading> {
     if (bytes.byteLength >= manifestLimit) return failed(place, tooLarge(bytes.byteLength));
     const text = decodeText(bytes);
     if (text === undefined) return failed(place, 'must be text in UTF-8: it is something else');
     const documents = await readYamlDocuments(text);
     if (documents.length === 0)
-      return failed(place, `must hold a pod: it is empty (${howToAskForNone[place.source]})`);
+      return failed(place, `must hold a pod: it is empty (${howToRemovePods[place.source]})`);
     const parts = documents
       .flatMap((document) => partsOf(document, place, this.#rules))
       .filter((part) => part.kind !== 'beside');
@@ -93,13 +93,13 @@ export class ManifestReader {
   }
 
   /** Not before there is a manifest: many a node has none. */
-  async #loadUids(): Promise<StaticUidMaker> {
-    const { StaticUidMaker } = await import('./uid/static-uid.ts');
-    this.#uids ??= new StaticUidMaker();
+  async #loadUids(): Promise<StaticUidGenerator> {
+    const { StaticUidGenerator } = await import('./uid/static-uid.ts');
+    this.#uids ??= new StaticUidGenerator();
     return this.#uids;
   }
 
-  #pod(part: PodPart, place: ManifestPlace, uids: StaticUidMaker): ReadPod {
+  #pod(part: PodPart, place: ManifestOrigin, uids: StaticUidGenerator): ReadPod {
     const { value, findings } = decodeTree<WrittenPod>(this.#table, 'Pod', part.tree);
     const decoding = findings.map((finding) =>
       problemAt(place, { ...finding, field: finding.field.toString() }),
@@ -118,14 +118,14 @@ export class ManifestReader {
     const given = value.metadata.uid;
     const uid = given ? podUid(given) : uids.uidOf(defaulted, part.tree, place);
     const pod = toStaticPod(defaulted, uid, place);
-    const refused = this.#judge(pod).map(({ field, message }) =>
+    const refused = this.#validate(pod).map(({ field, message }) =>
       problemAt(place, { at: field.placeIn(part.tree), field: field.toString(), message: cut(message) }),
     );
     const problems = [...decoding, ...refused];
     return refused.length > 0 ? { problems, at: part.at } : { problems, at: part.at, pod };
   }
 
-  #judge(pod: Pod & { readonly spec: PodSpec }): readonly FieldProblem[] {
+  #validate(pod: Pod & { readonly spec: PodSpec }): readonly FieldProblem[] {
     const wrong = validatePod(pod, this.#rules, this.#table);
     return [...wrong, ...refusedReferences(pod.spec, this.#rules)];
   }
@@ -158,7 +158,7 @@ type Part =
   | { readonly kind: 'beside' };
 
 /** Says of each problem whose it is, as far as the manifest got to say its name. */
-function naming(tree: YamlTree, read: ReadPod, { nodeName }: ManifestPlace): ReadPod {
+function naming(tree: YamlTree, read: ReadPod, { nodeName }: ManifestOrigin): ReadPod {
   const metadata = entryOf(tree, 'metadata');
   const name = metadata === undefined ? undefined : textAt(metadata, 'name');
   if (metadata === undefined || name === undefined) return read;
@@ -171,7 +171,7 @@ export function tooLarge(size: number): string {
   return `must be smaller than ${manifestLimit} bytes: it has ${size}`;
 }
 
-function failed(place: ManifestPlace, message: string): ManifestReading {
+function failed(place: ManifestOrigin, message: string): ManifestReading {
   return { pods: [], problems: [problemAt(place, { message })], whole: false };
 }
 
@@ -189,7 +189,7 @@ function decodeText(bytes: Uint8Array): string | undefined {
   }
 }
 
-function partsOf(document: YamlDocument, place: ManifestPlace, rules: PodRules): readonly Part[] {
+function partsOf(document: YamlDocument, place: ManifestOrigin, rules: PodRules): readonly Part[] {
   const { tree, problems } = document;
   if (tree === undefined)
     return [
@@ -214,7 +214,7 @@ function partsOf(document: YamlDocument, place: ManifestPlace, rules: PodRules):
 }
 
 /** In a list of pods an item need not say again what it is. */
-function podPart(tree: YamlTree, place: ManifestPlace, says: 'must' | 'may'): Part {
+function podPart(tree: YamlTree, place: ManifestOrigin, says: 'must' | 'may'): Part {
   if (tree.kind !== 'map') return wrongPart(place, tree.at, '', 'must be a map of fields, as a pod is');
   const kind = textAt(tree, 'kind');
   const silent = says === 'may' && kind === undefined;
@@ -226,7 +226,7 @@ function podPart(tree: YamlTree, place: ManifestPlace, says: 'must' | 'may'): Pa
   return version ?? { kind: 'pod', tree, at: tree.at };
 }
 
-function wrongVersion(tree: YamlTree, place: ManifestPlace): Part | undefined {
+function wrongVersion(tree: YamlTree, place: ManifestOrigin): Part | undefined {
   const version = textAt(tree, 'apiVersion');
   if (version === 'v1') return undefined;
   const written = version === undefined ? 'it is not set' : `current value is ${JSON.stringify(version)}`;
@@ -234,7 +234,7 @@ function wrongVersion(tree: YamlTree, place: ManifestPlace): Part | undefined {
   return wrongPart(place, at, 'apiVersion', `must be v1: ${written}`);
 }
 
-function wrongPart(place: ManifestPlace, at: TextPosition, field: string, message: string): Part {
+function wrongPart(place: ManifestOrigin, at: TextPosition, field: string, message: string): Part {
   return { kind: 'wrong', problems: [problemAt(place, { at, field, message })] };
 }
 
@@ -249,7 +249,7 @@ function textAt(tree: YamlTree, key: string): string | undefined {
 export function toStaticPod(
   manifest: WrittenPod & { readonly spec: PodSpec },
   uid: PodUid,
-  place: ManifestPlace,
+  place: ManifestOrigin,
 ): Pod {
   const { metadata = {}, spec } = manifest;
   return {
@@ -274,17 +274,17 @@ export function nameOnNode(name: string, nodeName: string): string {
   return `${name}-${nodeName.toLowerCase()}`;
 }
 
-const staysOnBadNode: Toleration = { operator: 'Exists', effect: 'NoExecute' };
+const tolerateNoExecute: Toleration = { operator: 'Exists', effect: 'NoExecute' };
 
 /** Pods of the node itself stay when the node is in trouble: they may be what heals it. */
 function withEviction(tolerations: readonly Toleration[]): readonly Toleration[] {
   const alike = (one: Toleration) =>
     !one.key &&
     !one.value &&
-    one.operator === staysOnBadNode.operator &&
-    one.effect === staysOnBadNode.effect;
-  if (tolerations.some((one) => sameJson(one, staysOnBadNode))) return tolerations;
+    one.operator === tolerateNoExecute.operator &&
+    one.effect === tolerateNoExecute.effect;
+  if (tolerations.some((one) => sameJson(one, tolerateNoExecute))) return tolerations;
   return tolerations.some(alike)
-    ? tolerations.map((one) => (alike(one) ? staysOnBadNode : one))
-    : [...tolerations, staysOnBadNode];
+    ? tolerations.map((one) => (alike(one) ? tolerateNoExecute : one))
+    : [...tolerations, tolerateNoExecute];
 }

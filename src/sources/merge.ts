@@ -14,18 +14,18 @@ export type KnownPods = ReadonlyMap<PodUid, Pod>;
 
 /** What has changed about a list. No two of the pods that are there have one name, nor one UID. */
 export interface PodListChanges {
-  readonly gone: readonly PodUid[];
-  readonly there: readonly Pod[];
+  readonly removed: readonly PodUid[];
+  readonly present: readonly Pod[];
 }
 
 /** A pod of the list with the time it was seen at, or that it is as it was. */
-export type Arrival = { readonly pod: Pod; readonly seen: string } | 'as-before';
+export type ListedPod = { readonly pod: Pod; readonly seen: string } | 'as-before';
 
 /** What is known of a source's pods once it has sent a complete list. Names and UIDs in the list must be unique. */
 export function mergePods(
   before: KnownPods,
   pods: readonly Pod[],
-  arrivalOf: (pod: Pod) => Arrival,
+  arrivalOf: (pod: Pod) => ListedPod,
 ): Map<PodUid, Pod> {
   const known = new Map<PodUid, Pod>();
   for (const pod of pods) {
@@ -46,12 +46,12 @@ export function mergePod(existing: Pod | undefined, pod: Pod, seen: string): Pod
     case 'status':
       return { ...existing, status: pod.status };
     case 'desired':
-      return refreshed(existing, pod);
+      return withUpdate(existing, pod);
   }
 }
 
 /** Everything anybody acts on is taken over; owners, finalizers and the resource version stay as first seen. */
-function refreshed(existing: Pod, pod: Pod): Pod {
+function withUpdate(existing: Pod, pod: Pod): Pod {
   const { labels, deletionTimestamp, deletionGracePeriodSeconds, generation } = pod.metadata;
   return {
     ...existing,
@@ -81,20 +81,20 @@ export function withAnnotation(pod: Pod, key: string, value: string): Pod {
 }
 
 /** A pod left out of a list because of one before it. */
-export interface RepeatedPod {
+export interface DuplicatePod {
   readonly pod: Pod;
   readonly what: 'name' | 'UID';
 }
 
 /** Of pods with one full name or one UID the first stays. */
-export function withoutRepeats(pods: readonly Pod[]): {
+export function dropDuplicates(pods: readonly Pod[]): {
   readonly unique: readonly Pod[];
-  readonly repeated: readonly RepeatedPod[];
+  readonly repeated: readonly DuplicatePod[];
 } {
   const names = new Set<string>();
   const uids = new Set<PodUid>();
   const unique: Pod[] = [];
-  const repeated: RepeatedPod[] = [];
+  const repeated: DuplicatePod[] = [];
   for (const pod of pods) {
     const name = fullNameOf(pod);
     const what = names.has(name) ? 'name' : uids.has(pod.metadata.uid) ? 'UID' : undefined;

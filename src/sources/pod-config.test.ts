@@ -28,9 +28,15 @@ function rig(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
   };
   const ended = new Set<string>();
   const hasEnded = (uid: string) => ended.has(uid);
-  const config = new PodConfig({ sources, clock, journal, hasEnded, logger: collectLogs(clock).logger });
+  const config = new PodConfig({
+    sources,
+    clock,
+    journal,
+    isFinished: hasEnded,
+    logger: collectLogs(clock).logger,
+  });
   const next = async () => {
-    await config.someChanged(never);
+    await config.changed(never);
     return config.takeUpdate() ?? assert.fail('Nothing is there');
   };
   const brief = ({ op, pods, source }: PodUpdate) =>
@@ -247,7 +253,7 @@ test('a pod that was gone in between goes on as it is, and begins anew if it has
 test('who gives up waiting takes no update with him', async () => {
   const { config, next, brief } = rig();
   const stop = new AbortController();
-  const waiting = config.someChanged(stop.signal);
+  const waiting = config.changed(stop.signal);
   stop.abort(new Error('enough'));
   await assert.rejects(waiting, /enough/);
   config.set('file', [pod('1')]);
@@ -358,7 +364,7 @@ test('what changed about a list tells the same as the whole list', async () => {
         const there = changed.map(([uid, label]) => labelled(uid, label));
         const gone = Object.keys(before ?? {}).filter((uid) => now[uid] === undefined);
         if (before === undefined) parts.config.set('api', there);
-        else parts.config.change('api', { gone: gone.map((uid) => podUid(uid)), there });
+        else parts.config.change('api', { removed: gone.map((uid) => podUid(uid)), present: there });
         before = now;
         if (drains[index]) assert.deepEqual(sorted(await parts.drain()), sorted(await whole.drain()));
         await Promise.all([whole.clock.advance(1_000), parts.clock.advance(1_000)]);
@@ -370,12 +376,12 @@ test('what changed about a list tells the same as the whole list', async () => {
 
 test('nothing changes about a list that was never sent', () => {
   const { config } = rig(['api']);
-  assert.throws(() => config.change('api', { gone: [], there: [pod('1')] }), { code: 'BUG' });
+  assert.throws(() => config.change('api', { removed: [], present: [pod('1')] }), { code: 'BUG' });
 });
 
 test('a list of earlier is told as wanted, and nobody is judged by it until the source itself has spoken', async () => {
   const { config, told } = rig(['api']);
-  assert.equal(config.foresee('api', [pod('1'), pod('2')]), 'foreseen');
+  assert.equal(config.setExpected('api', [pod('1'), pod('2')]), 'expected');
   assert.deepEqual(await told(), ['api ADD 1,2']);
   config.markHandled('api');
   assert.equal(config.isReady('api'), false);
@@ -384,14 +390,14 @@ test('a list of earlier is told as wanted, and nobody is judged by it until the 
   assert.deepEqual(await told(), ['api REMOVE 2', 'api ADD 3']);
   config.markHandled('api');
   assert.equal(config.isReady('api'), true);
-  assert.equal(config.foresee('api', [pod('4')]), 'has-spoken');
+  assert.equal(config.setExpected('api', [pod('4')]), 'already-listed');
   assert.deepEqual(await told(), []);
 });
 
 test('a source that says just what was foreseen is heard all the same', async () => {
   const { config, told } = rig(['api']);
   const same = pod('1');
-  config.foresee('api', [same]);
+  config.setExpected('api', [same]);
   await told();
   config.set('api', [same]);
   assert.deepEqual(await told(), ['api ADD ']);

@@ -9,13 +9,13 @@ import {
   type PodUid,
 } from '../pods/index.ts';
 import {
+  dropDuplicates,
   type KnownPods,
   mergePod,
   mergePods,
   type PodListChanges,
   type PodOperation,
   withAnnotation,
-  withoutRepeats,
 } from './merge.ts';
 
 /** A change of the desired pods, one batch of one kind from one source. */
@@ -31,16 +31,16 @@ export interface PodConfigOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: PodJournal;
-  readonly hasEnded: HasEnded;
+  readonly isFinished: IsFinished;
 }
 
 /** One source, once it has sent a list. */
-interface Listed {
+interface SourceState {
   /** What is known of its pods. */
   readonly known: Map<PodUid, Pod>;
   /** The pods of the list, as the source has sent them. */
-  readonly sent: Map<PodUid, Pod>;
-  readonly told: Told;
+  readonly listed: Map<PodUid, Pod>;
+  readonly delivered: DeliveredPods;
 }
 
 /**
@@ -51,16 +51,16 @@ interface Listed {
  */
 export class PodConfig {
   readonly #options: PodConfigOptions;
-  readonly #listed = new Map<PodSource, Listed>();
+  readonly #sources = new Map<PodSource, SourceState>();
   /** Those of which anything was told. */
-  readonly #begun = new Set<PodSource>();
+  readonly #delivered = new Set<PodSource>();
   /** Sources that may have something to tell, the one that waits longest first. */
   readonly #changed = new Set<PodSource>();
-  readonly #takers = new Waiters<void>();
+  readonly #waiters = new Waiters<void>();
   /** Sources the sync loop has handled at least one update of. */
   readonly #handled = new Set<PodSource>();
   /** Sources that have not spoken yet, and for which a list of earlier stands. */
-  readonly #foreseen = new Set<PodSource>();
+  readonly #expected = new Set<PodSource>();
 
   constructor(options: PodConfigOptions) {
     this.#options = options;
@@ -70,63 +70,63 @@ export class PodConfig {
    * Takes the list a source has sent in an earlier life of the kubelet, for as long as it says nothing itself. The pods on
    * it are wanted, but nobody is judged by it: the source is not ready. A source that has spoken is not foreseen.
    */
-  foresee(source: PodSource, pods: readonly Pod[]): 'foreseen' | 'has-spoken' {
-    if (this.#listed.has(source)) return 'has-spoken';
+  setExpected(source: PodSource, pods: readonly Pod[]): 'expected' | 'already-listed' {
+    if (this.#sources.has(source)) return 'already-listed';
     this.set(source, pods);
-    this.#foreseen.add(source);
-    return 'foreseen';
+    this.#expected.add(source);
+    return 'expected';
   }
 
   /** Takes the complete list of a source's pods. */
   set(source: PodSource, pods: readonly Pod[]): void {
     // Its first word of its own is told, and has to be handled, whatever was foreseen.
-    if (this.#foreseen.delete(source)) this.#begun.delete(source);
-    const before = this.#listed.get(source);
+    if (this.#expected.delete(source)) this.#delivered.delete(source);
+    const before = this.#sources.get(source);
     const unique = this.#unique(source, pods);
     const seen = this.#timeSeen();
     const known = mergePods(before?.known ?? new Map(), unique, (pod) => {
       // The very same object as last time has nothing new to say, however many there are.
-      if (before?.sent.get(pod.metadata.uid) === pod) return 'as-before';
+      if (before?.listed.get(pod.metadata.uid) === pod) return 'as-before';
       return { pod: withAnnotation(pod, annotations.source, source), seen };
     });
-    const told = before?.told ?? { pods: new Map(), doubtful: new Set() };
-    for (const uid of before?.known.keys() ?? []) if (!known.has(uid)) told.doubtful.add(uid);
+    const delivered = before?.delivered ?? { pods: new Map(), dirty: new Set() };
+    for (const uid of before?.known.keys() ?? []) if (!known.has(uid)) delivered.dirty.add(uid);
     for (const [uid, pod] of known) {
       if (before?.known.get(uid) === pod) continue;
       deepFreeze(pod);
-      told.doubtful.add(uid);
+      delivered.dirty.add(uid);
     }
-    const sent = new Map(unique.map((pod) => [pod.metadata.uid, pod]));
-    this.#changedTo(source, { known, sent, told });
+    const listed = new Map(unique.map((pod) => [pod.metadata.uid, pod]));
+    this.#markChanged(source, { known, listed, delivered });
   }
 
   /** The same, with what has changed about the list a source has sent before. Takes as long as that is long. */
-  change(source: PodSource, { gone, there }: PodListChanges): void {
-    const listed = this.#listed.get(source);
-    if (listed === undefined)
+  change(source: PodSource, { removed, present }: PodListChanges): void {
+    const state = this.#sources.get(source);
+    if (state === undefined)
       throw new KubelingError('BUG', `Nothing can change as ${source} has sent no list`);
-    const { known, sent, told } = listed;
-    for (const uid of gone) {
+    const { known, listed, delivered } = state;
+    for (const uid of removed) {
       known.delete(uid);
-      sent.delete(uid);
-      told.doubtful.add(uid);
+      listed.delete(uid);
+      delivered.dirty.add(uid);
     }
     const seen = this.#timeSeen();
-    for (const pod of there) {
+    for (const pod of present) {
       const { uid } = pod.metadata;
-      if (sent.get(uid) === pod) continue;
+      if (listed.get(uid) === pod) continue;
       const merged = mergePod(known.get(uid), withAnnotation(pod, annotations.source, source), seen);
       known.set(uid, deepFreeze(merged));
-      sent.set(uid, pod);
-      told.doubtful.add(uid);
+      listed.set(uid, pod);
+      delivered.dirty.add(uid);
     }
-    this.#changedTo(source, listed);
+    this.#markChanged(source, state);
   }
 
   /** Resolves when there may be something to take. */
-  async someChanged(signal: AbortSignal): Promise<void> {
+  async changed(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (this.#changed.size === 0) await this.#takers.wait(signal);
+    if (this.#changed.size === 0) await this.#waiters.wait(signal);
   }
 
   /** The next of what has changed since it was told last, as it is now; undefined when everything is told. */
@@ -141,14 +141,14 @@ export class PodConfig {
 
   /** The sync loop has finished handling an update of that source. */
   markHandled(source: PodSource): void {
-    if (this.#handled.has(source) || this.#foreseen.has(source)) return;
+    if (this.#handled.has(source) || this.#expected.has(source)) return;
     this.#handled.add(source);
     this.#options.logger.info('A source of pods is ready', { source });
   }
 
   /** Whether the source has sent a list and an update of it was handled. Never goes back. */
   isReady(source: PodSource): boolean {
-    return this.#listed.has(source) && this.#handled.has(source) && !this.#foreseen.has(source);
+    return this.#sources.has(source) && this.#handled.has(source) && !this.#expected.has(source);
   }
 
   allReady(): boolean {
@@ -168,18 +168,18 @@ export class PodConfig {
 
   /** A first list that has no pods is told all the same: it is how the sync loop learns that the source is there. */
   #next(source: PodSource): Omit<PodUpdate, 'source'> | undefined {
-    const listed = this.#listed.get(source);
-    if (listed === undefined) return undefined;
-    const isFirst = !this.#begun.has(source);
-    this.#begun.add(source);
-    const next = tellNext(listed.told, listed.known, this.#options.hasEnded);
+    const state = this.#sources.get(source);
+    if (state === undefined) return undefined;
+    const isFirst = !this.#delivered.has(source);
+    this.#delivered.add(source);
+    const next = nextChange(state.delivered, state.known, this.#options.isFinished);
     return next ?? (isFirst ? { op: 'ADD', pods: [] } : undefined);
   }
 
-  #changedTo(source: PodSource, listed: Listed): void {
-    this.#listed.set(source, listed);
+  #markChanged(source: PodSource, listed: SourceState): void {
+    this.#sources.set(source, listed);
     this.#changed.add(source);
-    this.#takers.resolveAll();
+    this.#waiters.resolveAll();
   }
 
   #timeSeen(): string {
@@ -187,7 +187,7 @@ export class PodConfig {
   }
 
   #unique(source: PodSource, pods: readonly Pod[]): readonly Pod[] {
-    const { unique, repeated } = withoutRepeats(pods);
+    const { unique, repeated } = dropDuplicates(pods);
     for (const { pod, what } of repeated) {
       const value = what === 'name' ? pod.metadata.name : pod.metadata.uid;
       const message = `The pod ${describePod(pod)} from the source ${source} is left out: a pod before it in the same list has the ${what} ${value} too`;
@@ -217,57 +217,61 @@ export interface Change {
 }
 
 /** What the sync loop was told of a source, and of which pods that may not be what is known of them. */
-export interface Told {
+export interface DeliveredPods {
   readonly pods: Map<PodUid, Pod>;
-  readonly doubtful: Set<PodUid>;
+  readonly dirty: Set<PodUid>;
 }
 
 /**
  * The order in which changes are told. What is removed goes first: a pod recreated under its old name is another pod
  * with the same name, and must not meet its predecessor.
  */
-const tellingOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELETE', 'RECONCILE'];
+const deliveryOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELETE', 'RECONCILE'];
 
 /** Whether a pod that was told is on its way out or has ended. */
-export type HasEnded = (uid: PodUid) => boolean;
+export type IsFinished = (uid: PodUid) => boolean;
 
 /**
  * What is to be told next to get from what was told to what is known, one kind at a time; undefined when everything is
  * told. It counts as told from then on. Takes as long as there are pods in doubt, however many there are.
  */
-export function tellNext(told: Told, known: KnownPods, hasEnded: HasEnded): Change | undefined {
-  const changes = changesOf(told, known, hasEnded);
-  const op = tellingOrder.find((each) => changes.has(each));
+export function nextChange(
+  delivered: DeliveredPods,
+  known: KnownPods,
+  isFinished: IsFinished,
+): Change | undefined {
+  const changes = changesOf(delivered, known, isFinished);
+  const op = deliveryOrder.find((each) => changes.has(each));
   if (op === undefined) return undefined;
   const pods = changes.get(op) ?? [];
   for (const pod of pods) {
     const { uid } = pod.metadata;
-    if (op === 'REMOVE') told.pods.delete(uid);
-    else told.pods.set(uid, pod);
+    if (op === 'REMOVE') delivered.pods.delete(uid);
+    else delivered.pods.set(uid, pod);
   }
   return { op, pods };
 }
 
 /** One that was gone in between, and nobody knew, goes on, unless it has ended: then it is wanted once more. */
-function adopt(before: Pod, now: Pod | undefined, hasEnded: HasEnded): Pod {
-  if (now === undefined || isSameLife(before, now) || hasEnded(now.metadata.uid)) return before;
+function adoptRecreated(before: Pod, now: Pod | undefined, isFinished: IsFinished): Pod {
+  if (now === undefined || isSameIncarnation(before, now) || isFinished(now.metadata.uid)) return before;
   return withAnnotation(before, annotations.seen, now.metadata.annotations?.[annotations.seen] ?? '');
 }
 
 function changesOf(
-  { pods, doubtful }: Told,
+  { pods, dirty }: DeliveredPods,
   known: KnownPods,
-  hasEnded: HasEnded,
+  isFinished: IsFinished,
 ): ReadonlyMap<PodOperation, readonly Pod[]> {
   const changes = new Map<PodOperation, Pod[]>();
-  for (const uid of doubtful) {
-    const [told, now] = [pods.get(uid), known.get(uid)];
-    const before = told && adopt(told, now, hasEnded);
-    if (before !== undefined && before !== told) pods.set(uid, before);
+  for (const uid of dirty) {
+    const [previous, now] = [pods.get(uid), known.get(uid)];
+    const before = previous && adoptRecreated(previous, now, isFinished);
+    if (before !== undefined && before !== previous) pods.set(uid, before);
     const op = operationOf(before, now);
     const pod = op === 'REMOVE' ? before : now;
     if (op === undefined || pod === undefined) {
-      doubtful.delete(uid);
+      dirty.delete(uid);
       continue;
     }
     const same = changes.get(op);
@@ -280,7 +284,7 @@ function changesOf(
 function operationOf(before: Pod | undefined, pod: Pod | undefined): PodOperation | undefined {
   if (before === undefined) return pod === undefined ? undefined : 'ADD';
   if (before === pod) return undefined;
-  if (pod === undefined || !isSameLife(before, pod)) return 'REMOVE';
+  if (pod === undefined || !isSameIncarnation(before, pod)) return 'REMOVE';
   switch (changeOf(before, pod)) {
     case 'none':
       return undefined;
@@ -291,7 +295,7 @@ function operationOf(before: Pod | undefined, pod: Pod | undefined): PodOperatio
   }
 }
 
-function isSameLife(before: Pod, now: Pod): boolean {
+function isSameIncarnation(before: Pod, now: Pod): boolean {
   const seen = (pod: Pod) => pod.metadata.annotations?.[annotations.seen];
   return seen(before) === seen(now);
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ProblemBoard, problemAt } from './problems.ts';
+import { ProblemReporter, problemAt } from './problems.ts';
 
 const problem = (path: string, message: string) => problemAt({ source: 'file', path }, { message });
 
 function rig() {
   const told: string[] = [];
-  const board = new ProblemBoard(
+  const board = new ProblemReporter(
     ({ path, message }) => told.push(`${path} ${message}`),
     (path) => told.push(`${path} mended`),
   );

@@ -16,7 +16,7 @@ export interface SourceProblem {
   readonly pods?: readonly string[];
 }
 
-export interface ProblemPlace {
+export interface ProblemSource {
   readonly source: 'file' | 'http';
   readonly path: string;
 }
@@ -29,7 +29,7 @@ export interface ProblemText {
   readonly pods?: readonly string[] | undefined;
 }
 
-export function problemAt({ source, path }: ProblemPlace, text: ProblemText): SourceProblem {
+export function problemAt({ source, path }: ProblemSource, text: ProblemText): SourceProblem {
   const { severity = 'error', at, field = '', message, pods } = text;
   const problem = { source, severity, path, line: at?.line, column: at?.column, field, message };
   return pods === undefined ? problem : { ...problem, pods };
@@ -57,16 +57,16 @@ export function bounded(problems: readonly SourceProblem[]): readonly SourceProb
 }
 
 /** Tells each problem once: again only after it was gone. Of a file that has none any more it tells that once, too. */
-export class ProblemBoard {
-  readonly #tell: (problem: SourceProblem) => void;
-  readonly #mended: (path: string) => void;
+export class ProblemReporter {
+  readonly #report: (problem: SourceProblem) => void;
+  readonly #resolved: (path: string) => void;
   #current: ReadonlyMap<string, SourceProblem> = new Map();
   /** Files of which a problem was told. */
-  readonly #troubled = new Set<string>();
+  readonly #reportedFiles = new Set<string>();
 
   constructor(tell: (problem: SourceProblem) => void, mended: (path: string) => void = () => {}) {
-    this.#tell = tell;
-    this.#mended = mended;
+    this.#report = tell;
+    this.#resolved = mended;
   }
 
   /** The problems there are now, for those who ask. */
@@ -78,14 +78,14 @@ export class ProblemBoard {
   replace(problems: readonly SourceProblem[], doubtful: readonly SourceProblem[] = []): void {
     const before = this.#current;
     this.#current = new Map(problems.map((problem) => [describeProblem(problem), problem]));
-    for (const [key, problem] of this.#current) if (!before.has(key)) this.#tell(problem);
+    for (const [key, problem] of this.#current) if (!before.has(key)) this.#report(problem);
     const unsound = new Set([...problems, ...doubtful].map(({ path }) => path));
-    for (const path of this.#troubled) if (!unsound.has(path)) this.#tellMended(path);
-    for (const { path } of problems) this.#troubled.add(path);
+    for (const path of this.#reportedFiles) if (!unsound.has(path)) this.#reportResolved(path);
+    for (const { path } of problems) this.#reportedFiles.add(path);
   }
 
-  #tellMended(path: string): void {
-    this.#troubled.delete(path);
-    this.#mended(path);
+  #reportResolved(path: string): void {
+    this.#reportedFiles.delete(path);
+    this.#resolved(path);
   }
 }

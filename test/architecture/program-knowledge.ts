@@ -32,14 +32,14 @@ export const knowledge: Knowledge = {
     'src/cli/inherited-descriptors.test.ts': { places: ["'bash'"], starts: ['ls'] },
     // The programs of src/runtime/containers/subpaths.ts and src/containerd/mounts.ts.
     'src/cli/down.ts': { places: ['file'], starts: [] },
-    'src/cli/home/home-firewall.ts': { places: ['file'], starts: [] },
+    'src/cli/data-directory/firewall.ts': { places: ['file'], starts: [] },
     'src/node/host-firewall.ts': { starts: ['iptables', 'ip6tables'] },
     'src/cli/service/node-lock.ts': { places: ["'flock'"], starts: [] },
     'src/cli/service/service-manager.ts': {
       places: ["{ ...command, args: ['--no-block', state] }", '{ ...command, args: [state] }'],
       starts: ['systemd-notify'],
     },
-    'src/cli/run/data-directories.ts': { places: ['file'], starts: [], wrappers: ['run'] },
+    'src/cli/run/kubelet-directories.ts': { places: ['file'], starts: [], wrappers: ['run'] },
     'src/cli/kubelet/volume-support.ts': { places: ["'unshare'"], starts: [] },
     'src/cli/kubelet/user-ids.ts': { places: ['command'], starts: ['getsubids'] },
     'src/containerd/launch.ts': { places: ['file'], starts: ['containerd'] },

@@ -221,7 +221,7 @@ function servedKubelet(): ServedKubelet {
     flights: { all: () => [], find: () => [] },
     node: { story: () => ({}) },
     probes: { metrics: new MetricRegistry({ onError: () => {} }) },
-    podsToTell: async () => [pod],
+    podsToReport: async () => [pod],
     podsWithStatus: () => [pod],
     sourceProblems: () => [],
     sourceProblemsOf: () => [],

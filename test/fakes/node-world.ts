@@ -16,8 +16,8 @@ import type {
   ImageFacts,
   Lease,
   MachineCapacity,
+  NodeControllerDeps,
   NodeEvent,
-  NodeKeeperDeps,
   NodeSettings,
   Pressure,
   RuntimeFacts,
@@ -158,7 +158,7 @@ export const plainSettings: NodeSettings = {
   name: 'n1',
   hostname: 'n1',
   register: 'self',
-  afterDeletion: 're-register',
+  recreation: 're-register',
   labels: {},
   taints: [],
   providerId: '',
@@ -225,7 +225,7 @@ export class NodeWorld {
   /** What the watch of the Node shows: nothing unless set, as at the start of a process. */
   watched: () => Node | undefined = () => undefined;
 
-  deps(settings: Partial<NodeSettings> = {}): NodeKeeperDeps {
+  deps(settings: Partial<NodeSettings> = {}): NodeControllerDeps {
     return {
       settings: { ...plainSettings, ...settings },
       clock: this.clock,

@@ -10,7 +10,7 @@ import {
   streamRoutes,
   upgradeDialer,
 } from '../../src/server/index.ts';
-import type { WantedStreams } from '../../src/server/streaming/remote-command.ts';
+import type { RequestedStreams } from '../../src/server/streaming/remote-command.ts';
 
 const clock = realClock();
 
@@ -26,7 +26,7 @@ export interface RigOptions {
   readonly host?: Partial<StreamingHost>;
   /** Whether the container reads the input of one who attaches, and no more. */
   readonly stdinOnce?: boolean;
-  readonly onAttach?: (streams: WantedStreams) => void;
+  readonly onAttach?: (streams: RequestedStreams) => void;
 }
 
 /** A runtime's streaming server that answers whatever it is told to, and a kubelet's server before it. */

@@ -29,14 +29,14 @@ import {
   caFile,
   checkpointRoute,
   configzRoute,
+  createGate,
+  createLogTree,
   debugFlagsRoute,
   flagzRoute,
   type GateSettings,
   HealthSlis,
   HttpMetricFamilies,
   imagesRoute,
-  logTree,
-  makeGate,
   NodeServers,
   type ServingCertificate,
   statuszRoute,
@@ -122,7 +122,7 @@ export class TlsNode implements AsyncDisposable {
       nodeName: 'n1',
       ...change,
     };
-    const gate = makeGate(settings, {
+    const gate = createGate(settings, {
       clock: certificateClock,
       random: seededRandom(1),
       logger,
@@ -199,7 +199,7 @@ export class TlsNode implements AsyncDisposable {
     mkdirSync(varLog, { recursive: true });
     writeFileSync(join(varLog, 'sys.log'), 'hello\n');
     symlinkSync(this.caPath, join(varLog, 'escape'));
-    const tree = logTree(varLog);
+    const tree = createLogTree(varLog);
     const routes = [
       ...healthRoutes(slis.observed([check], 'healthz')),
       ...kubeletRoutes(

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { collectLogs } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
-import { CheckpointFolder, type CheckpointFolderDeps } from '../../src/server/remote/index.ts';
+import { CheckpointDirectory, type CheckpointDirectoryDeps } from '../../src/server/remote/index.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const { signal } = new AbortController();
@@ -15,18 +15,18 @@ const pod: Pod = {
   status: {},
 };
 
-function open(context: TestContext, change: Partial<CheckpointFolderDeps> = {}) {
+function open(context: TestContext, change: Partial<CheckpointDirectoryDeps> = {}) {
   const root = mkdtempSync(join(tmpdir(), 'kubeling-checkpoints-'));
   context.after(() => rmSync(root, { recursive: true, force: true }));
   const directory = join(root, 'checkpoints');
   const clock = new VirtualClock();
   const freezer = {
-    freeze: async (_pod: Pod, container: string, location: string) => {
+    checkpoint: async (_pod: Pod, container: string, location: string) => {
       writeFileSync(location, 'x'.repeat(100));
       if (container === 'bad') throw new Error('the runtime cannot');
     },
   };
-  const folder = new CheckpointFolder({
+  const folder = new CheckpointDirectory({
     directory,
     freezer,
     clock,

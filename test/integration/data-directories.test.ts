@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { prepareDirectories, unshareRoot } from '../../src/cli/run/data-directories.ts';
+import { prepareDirectories, unshareRoot } from '../../src/cli/run/kubelet-directories.ts';
 import { mountOf, parseMountinfo, realClock } from '../../src/lib/index.ts';
 
 const clock = realClock();

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { guardedFiles, tellLooseFiles } from '../../src/cli/run/file-modes.ts';
+import { protectedFiles, reportLooseModes } from '../../src/cli/run/file-modes.ts';
 import { hostFiles, loadConfig } from '../../src/config/index.ts';
 import { collectLogs } from '../../src/lib/index.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
@@ -27,8 +27,8 @@ test('who starts a node hears which of its files are open to others', async () =
     const argv = [`--config=${config}`, `--kubeconfig=${kubeconfig}`, `--client-ca-file=${ca}`];
     const loaded = await loadConfig(argv, { files: hostFiles(), cwd: '/' });
     const { logger, records } = collectLogs(new VirtualClock());
-    const files = [...guardedFiles(loaded), { path: join(folder, 'gone'), mode: 0o600 } as const];
-    await tellLooseFiles(files, logger);
+    const files = [...protectedFiles(loaded), { path: join(folder, 'gone'), mode: 0o600 } as const];
+    await reportLooseModes(files, logger);
     assert.deepEqual(
       [...records].map(({ fields }) => [fields?.['path'], fields?.['mode'], fields?.['must']]),
       [

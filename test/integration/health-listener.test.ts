@@ -22,7 +22,7 @@ test('an address that is taken is tried every five seconds until it is free', as
   const { server, port } = await taken();
   await using health = await HealthListener.open({
     ...{ clock, logger, routes, port, host: '127.0.0.1', names: [] },
-    whenTaken: 'retry',
+    whenPortInUse: 'retry',
   });
   assert.equal(health.port, undefined);
   await clock.advance(5_000);
@@ -43,7 +43,7 @@ test('one that is closed while it waits waits no longer', async () => {
   try {
     const health = await HealthListener.open({
       ...{ clock, logger, routes, port, host: '127.0.0.1', names: [] },
-      whenTaken: 'retry',
+      whenPortInUse: 'retry',
     });
     await health.close();
     assert.equal(health.port, undefined);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { hostPacketFilter } from '../../src/cli/home/home-firewall.ts';
+import { createPacketFilter } from '../../src/cli/data-directory/firewall.ts';
 import { cancelledError, collectLogs, realClock } from '../../src/lib/index.ts';
 import {
   HostFirewall,
@@ -28,7 +28,7 @@ test('loopback is closed to strangers in the real packet filter, once however of
   const listed = () => said(...inside, 'iptables', '-w', '5', '-S');
   const round = async () => {
     const stop = new AbortController();
-    const filter = hostPacketFilter(clock, inside);
+    const filter = createPacketFilter(clock, inside);
     const running = new HostFirewall({ filter, rules, clock, logger }).run(stop.signal).catch(() => {});
     await until('the rule is there', () => /-A KUBE-FIREWALL .* -j DROP/.test(listed()));
     stop.abort(cancelledError('the round is over'));
@@ -51,7 +51,7 @@ test('loopback is closed to strangers in the real packet filter, once however of
 test('two data directories and the rules of a cluster do not remove each other', async () => {
   const clock = realClock();
   const { logger } = collectLogs(clock);
-  const filter = hostPacketFilter(clock, inside);
+  const filter = createPacketFilter(clock, inside);
   const signal = new AbortController().signal;
   const listed = () =>
     said(...inside, 'iptables', '-w', '5', '-S')

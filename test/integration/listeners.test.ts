@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { unshareRoot } from '../../src/cli/run/data-directories.ts';
+import { unshareRoot } from '../../src/cli/run/kubelet-directories.ts';
 import { busyboxImageName } from '../../src/containerd/index.ts';
 import { realClock } from '../../src/lib/index.ts';
 import { nodeConfig } from '../cluster/node-config.ts';

@@ -21,8 +21,8 @@ import type {
   World,
 } from '../../src/local-api/api/index.ts';
 import {
-  type KubeletDoor,
-  makeStreams,
+  createStreams,
+  type KubeletDialer,
   metricsEntries,
   type StreamCall,
   type Streams,
@@ -89,13 +89,13 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     const { port } = kubelet.address() as AddressInfo;
     const { logger, records } = collectLogs(realClock());
     told = () => records.toArray().map((record) => JSON.stringify(record));
-    const door: KubeletDoor = {
+    const door: KubeletDialer = {
       locate: ({ metadata }) =>
         metadata.name === 'n1' ? { host: '127.0.0.1', port, identity: 'n1' } : undefined,
       credentials: () => ({ ...admin, ca: authority }),
     };
     metrics = () => metricsEntries({ kubelet: door, clock: realClock() });
-    streams = makeStreams({
+    streams = createStreams({
       kubelet: door,
       objects: reader,
       clock: realClock(),

@@ -2,7 +2,7 @@
  * Prepares a root directory as a kubelet does when it starts, or takes that away again, among the mounts this process is
  * started in; writes what is told of it.
  */
-import { prepareRoot, unshareRoot } from '../../src/cli/run/data-directories.ts';
+import { prepareRoot, unshareRoot } from '../../src/cli/run/kubelet-directories.ts';
 import { realClock } from '../../src/lib/index.ts';
 
 const [, , what, rootDir = ''] = process.argv;

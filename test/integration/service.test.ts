@@ -135,7 +135,7 @@ test('the service manager is told in our name', async () => {
     await until('the manager listens', () => said.includes('listening'));
     const told = serviceManager({ NOTIFY_SOCKET: socket, PATH: process.env['PATH'] }, clock);
     assert.ok(told);
-    await told.tell('READY=1', signal);
+    await told.notify('READY=1', signal);
     await until('the manager hears', () => said.includes('READY=1'));
     assert.match(said, new RegExp(`^${process.pid} READY=1`, 'm'));
   } finally {

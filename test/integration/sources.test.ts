@@ -50,7 +50,7 @@ async function run(
     nodeName: 'node-a',
     rules: defaultRules,
     logger: quietLogger(),
-    checkMs: options.checkMs ?? 600_000,
+    resyncMs: options.checkMs ?? 600_000,
     setPods: (pods) => void sets.push(pods),
     onProblem: (problem) => void told.push(problem),
   });
@@ -321,7 +321,7 @@ test('pods come from a real server, with headers, through a redirect', async () 
     get: httpGet,
     clock: realClock(),
     logger: quietLogger(),
-    checkMs: 20,
+    resyncMs: 20,
     setPods: (pods) => void sets.push(pods),
     onProblem: () => {},
   });

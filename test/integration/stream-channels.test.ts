@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { dataHead } from '../../src/protocols/spdy/index.ts';
-import type { WantedStreams } from '../../src/server/streaming/remote-command.ts';
+import type { RequestedStreams } from '../../src/server/streaming/remote-command.ts';
 import { type RuntimeCall, StreamingRig } from '../fakes/streaming-runtime.ts';
 import { until } from './containerd-fixture.ts';
 
@@ -56,7 +56,7 @@ const errorsAlone = { stdin: false, stdout: false, stderr: true, tty: false };
 
 /** One attached to all three streams of a process, and the two calls of the runtime that serve it. */
 async function attached(stdinOnce: boolean) {
-  const asked: WantedStreams[] = [];
+  const asked: RequestedStreams[] = [];
   const rig = await StreamingRig.open(switching, {
     stdinOnce,
     onAttach: (streams) => asked.push(streams),

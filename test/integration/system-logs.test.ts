@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
-import { logTree, systemJournal } from '../../src/server/remote/index.ts';
+import { createLogTree, systemJournal } from '../../src/server/remote/index.ts';
 
 let directory: string;
 let root: string;
@@ -42,7 +42,7 @@ before(() => {
 after(() => rmSync(directory, { recursive: true, force: true }));
 
 async function read(path: string): Promise<string> {
-  const node = await logTree(root).look(path);
+  const node = await createLogTree(root).look(path);
   return node.kind === 'file' ? await text(node.chunks) : node.kind;
 }
 
@@ -77,7 +77,7 @@ test('nothing leads out, and what is no file is not opened', async () => {
 });
 
 test('a directory shows its names', async () => {
-  const node = await logTree(root).look('');
+  const node = await createLogTree(root).look('');
   assert(node.kind === 'directory');
   assert.deepEqual(
     node.names.filter((name) => name.endsWith('/')),
@@ -88,7 +88,7 @@ test('a directory shows its names', async () => {
 test('a log that becomes a link after it was found is not followed out', async () => {
   const path = join(root, 'swapped');
   writeFileSync(path, 'mine');
-  const node = await logTree(root).look('swapped');
+  const node = await createLogTree(root).look('swapped');
   assert(node.kind === 'file');
   symlinkSync(join(directory, 'secret'), `${path}.new`);
   renameSync(`${path}.new`, path);
@@ -99,7 +99,7 @@ test('a log that is written all the while has an end, and no handle is left', as
   const path = join(root, 'busy');
   writeFileSync(path, 'x'.repeat(200_000));
   const open = (await readdir('/proc/self/fd')).length;
-  const node = await logTree(root).look('busy');
+  const node = await createLogTree(root).look('busy');
   assert(node.kind === 'file');
   let size = 0;
   for await (const chunk of node.chunks) {
@@ -107,10 +107,10 @@ test('a log that is written all the while has an end, and no handle is left', as
     appendFileSync(path, 'y'.repeat(100_000));
   }
   assert.equal(size, 200_000);
-  const other = await logTree(root).look('busy');
+  const other = await createLogTree(root).look('busy');
   assert(other.kind === 'file');
   for await (const _chunk of other.chunks) break;
-  await logTree(root).look('busy');
+  await createLogTree(root).look('busy');
   await assert.rejects(read('out-absolute'));
   assert.equal((await readdir('/proc/self/fd')).length, open);
 });

@@ -4,7 +4,7 @@ import { changeUserFile } from '../../src/cli/context/user-file.ts';
 import { writeFileAtomic } from '../../src/lib/index.ts';
 import { GrpcServer } from '../../src/protocols/grpc/index.ts';
 import { realRuntimeFiles } from '../../src/runtime/index.ts';
-import { logTree } from '../../src/server/system-logs/log-tree.ts';
+import { createLogTree } from '../../src/server/system-logs/log-tree.ts';
 import type { Arena, Attack, Place } from './place.ts';
 
 const user = 4_242;
@@ -132,7 +132,7 @@ const nodeLogs: Place = {
     'each step is opened in the handle of the one before; links are followed by hand, below the root only',
   attack(arena): Attack {
     const { directory, swaps } = fileOf(arena);
-    const tree = logTree(directory);
+    const tree = createLogTree(directory);
     return {
       swaps,
       async act() {

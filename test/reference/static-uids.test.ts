@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { initContainersOf } from '../../src/pods/index.ts';
 import { specHash } from '../../src/runtime/containers/spec-hash.ts';
-import { type ManifestPlace, ManifestReader } from '../../src/sources/index.ts';
+import { type ManifestOrigin, ManifestReader } from '../../src/sources/index.ts';
 
 /**
  * Manifests with what the Go kubelet, version 1.36.4, makes of them: its own functions read these very files. Never
@@ -15,7 +15,7 @@ const url = 'http://manifests.example/pods?node=a';
 interface Reference {
   readonly manifest: string;
   /** By default the file in the folder of a kubeadm node, on node-a. */
-  readonly place?: Partial<ManifestPlace>;
+  readonly place?: Partial<ManifestOrigin>;
   /** Of its pods, in their order. */
   readonly uids: readonly string[];
   /** Of the containers of its pods, init containers first. */

@@ -3,7 +3,7 @@ import { decodeTree, KindTable } from '../../src/kinds/index.ts';
 import type { YamlTree } from '../../src/lib/index.ts';
 import { withPodDefaults } from '../../src/pods/defaults/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
-import { StaticUidMaker } from '../../src/sources/uid/static-uid.ts';
+import { StaticUidGenerator } from '../../src/sources/uid/static-uid.ts';
 import { gadget } from './devices/device-world.ts';
 import {
   type ContainerSize,
@@ -56,7 +56,7 @@ export function apiPodOf(sketch: PodSketch, status: Pod['status']): Pod {
 }
 
 const kinds = new KindTable();
-const uids = new StaticUidMaker();
+const uids = new StaticUidGenerator();
 
 /** The UID kubeling gives the pod of this sketch, or the API has given it. */
 export function uidOf(sketch: PodSketch): string {

@@ -14,16 +14,16 @@ import {
   type StreamRoutes,
   statsRoutes,
 } from '../../server/index.ts';
-import type { Freezer } from '../../server/remote/index.ts';
+import type { ContainerCheckpointer } from '../../server/remote/index.ts';
 import {
-  CheckpointFolder,
+  CheckpointDirectory,
   checkpointRoute,
   configzRoute,
+  createLogTree,
   debugFlagsRoute,
   flagzRoute,
   HealthSlis,
   imagesRoute,
-  logTree,
   statuszRoute,
   systemJournal,
   systemLogsRoute,
@@ -106,7 +106,9 @@ function operatorRoutes({ loaded, verbosity, ...rest }: ClusterRoutesOptions): r
   const journal = config.enableSystemLogQuery ? systemJournal(clock) : undefined;
   return [
     debugFlagsRoute(config.enableDebugFlagsHandler ? verbosity : 'disabled'),
-    systemLogsRoute(config.enableSystemLogHandler ? { clock, tree: logTree(hostLogs), journal } : 'disabled'),
+    systemLogsRoute(
+      config.enableSystemLogHandler ? { clock, tree: createLogTree(hostLogs), journal } : 'disabled',
+    ),
     ...(config.enableProfilingHandler
       ? []
       : [disabledRoute('/debug/pprof/', 'profiling endpoint is disabled.\n')]),
@@ -117,7 +119,7 @@ function operatorRoutes({ loaded, verbosity, ...rest }: ClusterRoutesOptions): r
 type CheckpointOptions = Pick<ClusterRoutesOptions, 'clock' | 'logger' | 'kubelet' | 'cri' | 'rootDir'>;
 
 function checkpoints({ clock, logger, kubelet, cri, rootDir }: CheckpointOptions): Route {
-  const folder = new CheckpointFolder({
+  const folder = new CheckpointDirectory({
     directory: join(rootDir, 'checkpoints'),
     freezer: runtimeFreezer({ cri, running: kubelet.running }),
     clock,
@@ -135,9 +137,9 @@ export interface FreezerDeps {
 }
 
 /** Asks the runtime to freeze the instance of a container that runs now. */
-export function runtimeFreezer({ cri, running }: FreezerDeps): Freezer {
+export function runtimeFreezer({ cri, running }: FreezerDeps): ContainerCheckpointer {
   return {
-    async freeze(pod, container, location, timeoutSeconds, signal) {
+    async checkpoint(pod, container, location, timeoutSeconds, signal) {
       const found = (await running.get(signal)).find(({ uid }) => uid === pod.metadata.uid);
       const instance = found?.containers.find(({ name }) => name === container);
       if (instance === undefined) {

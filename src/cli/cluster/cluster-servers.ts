@@ -26,10 +26,10 @@ import {
   type ClientCa,
   ClientCaFile,
   caFile,
+  createGate,
   type Gate,
   type GateSettings,
   HttpMetricFamilies,
-  makeGate,
   NodeServers,
   readOnlyRoutes,
   servedWith,
@@ -211,7 +211,7 @@ export interface ClusterGateOptions {
 export function clusterGate({ config, nodeName, api, streams, ...deps }: ClusterGateOptions): Gate {
   const reviews = api === undefined ? undefined : apiReviews(api);
   const settings = gateSettings(config, nodeName);
-  return makeGate(
+  return createGate(
     { ...settings, streams: streams === 'by-method' ? streams : 'always-create' },
     { ...deps, reviews },
   );

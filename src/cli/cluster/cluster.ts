@@ -199,7 +199,7 @@ function nodeSettings(
     name: nodeName,
     hostname: flags.hostnameOverride || hostname(),
     register: config.registerNode ? 'self' : 'never',
-    afterDeletion: flags.afterNodeDeletion,
+    recreation: flags.afterNodeDeletion,
     labels: flags.nodeLabels,
     taints: config.registerWithTaints,
     providerId: config.providerID,

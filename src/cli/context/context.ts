@@ -9,7 +9,7 @@ import {
   stringFlag,
 } from '../../lib/index.ts';
 import { type Command, type CommandContext, exitCodes, readFlags } from '../command.ts';
-import { dataDirFlag, defaultDataDirectory, findHome } from '../home/home.ts';
+import { dataDirFlag, defaultDataDirectory, findDataDirectory } from '../data-directory/data-directory.ts';
 import { mergeKubeconfig, withoutContext } from './merge-kubeconfig.ts';
 import { backupOf, changeUserFile } from './user-file.ts';
 
@@ -68,7 +68,7 @@ function kept(path: string): string {
 }
 
 async function readOwn(dataDir: string): Promise<string> {
-  const home = await findHome(dataDir);
+  const home = await findDataDirectory(dataDir);
   const own = home === undefined ? undefined : await readKubeconfig(home.kubeconfig);
   if (own !== undefined) return own;
   throw new KubelingError(

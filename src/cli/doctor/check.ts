@@ -106,7 +106,7 @@ export async function examine(
 ): Promise<readonly Finding[]> {
   const all = await Promise.all(
     checks.map(async (check) => {
-      const observations = await lookSafely(check, patient, clock, signal);
+      const observations = await runCheck(check, patient, clock, signal);
       return observations.map((observation) => ({ ...observation, check: check.name }));
     }),
   );
@@ -114,7 +114,7 @@ export async function examine(
   return all.flat();
 }
 
-async function lookSafely(
+async function runCheck(
   check: Check,
   patient: Patient,
   clock: Clock,

@@ -1,6 +1,6 @@
 import { type FlagTable, formatFlagHelp, stringFlag } from '../../lib/index.ts';
 import { type Command, type CommandContext, exitCodes, outputFlag, readFlags } from '../command.ts';
-import { dataDirFlag, defaultDataDirectory } from '../home/home.ts';
+import { dataDirFlag, defaultDataDirectory } from '../data-directory/data-directory.ts';
 import { examine } from './check.ts';
 import { allChecks } from './checks/index.ts';
 import { realMachine } from './real-machine.ts';

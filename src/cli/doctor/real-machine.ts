@@ -89,14 +89,14 @@ async function findCommand(name: string, env: Environment): Promise<string | und
   return undefined;
 }
 
-interface Question {
+interface RuntimeQuery {
   readonly endpoint: string;
   readonly clock: Clock;
   readonly random: Random;
 }
 
 /** Loads the CRI client only when there is a socket to ask. */
-async function askRuntime(question: Question, signal: AbortSignal): Promise<RuntimeAnswer> {
+async function askRuntime(question: RuntimeQuery, signal: AbortSignal): Promise<RuntimeAnswer> {
   const { createCriClient, wireTransport } = await import('../../cri/index.ts');
   const client = createCriClient({
     transport: wireTransport(question),

@@ -6,7 +6,7 @@ export interface HealthListenerOptions extends Pick<ListenerOptions, 'host' | 'p
   /** Names of the node that clients on loopback may use. */
   readonly names: readonly string[];
   /** What to do about an address that is taken: try again and again, or do without. */
-  readonly whenTaken: 'retry' | 'do-without';
+  readonly whenPortInUse: 'retry' | 'do-without';
 }
 
 const retryMs = 5_000;
@@ -29,7 +29,7 @@ export class HealthListener implements AsyncDisposable {
     } catch (error) {
       const { host, port, logger } = options;
       const because = describeError(error);
-      if (options.whenTaken === 'do-without') {
+      if (options.whenPortInUse === 'do-without') {
         logger.warn('Health is served on the main port only', { host, port, because });
       } else {
         logger.error('Cannot serve health yet; trying again every 5s', error, { host, port });

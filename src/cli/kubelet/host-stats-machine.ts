@@ -118,7 +118,7 @@ export class RuntimeProcess {
   /** Asked for once: it stays as the machine has started with it. */
   #layout: CgroupLayout | undefined;
   #pid: number | undefined;
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  #locatedMs = Number.NEGATIVE_INFINITY;
 
   constructor(deps: RuntimeProcessDeps) {
     this.#deps = deps;
@@ -130,19 +130,19 @@ export class RuntimeProcess {
     const known = this.#pid === undefined ? undefined : await this.#partOf(this.#pid);
     if (known !== undefined) return known;
     const nowMs = this.#deps.monotonicMs();
-    if (nowMs - this.#lookedMs < lookAgainMs) return undefined;
-    this.#lookedMs = nowMs;
+    if (nowMs - this.#locatedMs < lookAgainMs) return undefined;
+    this.#locatedMs = nowMs;
     this.#pid = await this.#find();
     return this.#pid === undefined ? undefined : await this.#partOf(this.#pid);
   }
 
   async #find(): Promise<number | undefined> {
-    const sockets = this.#look('net/unix');
+    const sockets = this.#locate('net/unix');
     const lines = sockets?.split('\n').filter((line) => line.endsWith(` ${this.#deps.socket}`)) ?? [];
     const inodes = new Set(lines.map((line) => `socket:[${line.trim().split(/\s+/)[6]}]`));
     const pids = (await readdir(this.#proc)).filter((name) => /^\d+$/.test(name));
     for (const pid of pids) {
-      if (!names.has(this.#look(`${pid}/comm`)?.trim() ?? '')) continue;
+      if (!names.has(this.#locate(`${pid}/comm`)?.trim() ?? '')) continue;
       const files = await readdir(`${this.#proc}/${pid}/fd`).catch(() => []);
       for (const file of files) {
         const target = await readlink(`${this.#proc}/${pid}/fd/${file}`).catch(() => '');
@@ -153,7 +153,7 @@ export class RuntimeProcess {
   }
 
   async #partOf(pid: number): Promise<SystemPart | undefined> {
-    const [stat, cgroups] = [this.#look(`${pid}/stat`), this.#look(`${pid}/cgroup`)];
+    const [stat, cgroups] = [this.#locate(`${pid}/stat`), this.#locate(`${pid}/cgroup`)];
     if (stat === undefined || cgroups === undefined) return undefined;
     this.#layout ??= await this.#deps.layout();
     const cgroup = memoryCgroup(cgroups, this.#layout);
@@ -178,7 +178,7 @@ export class RuntimeProcess {
   }
 
   /** The kernel answers from memory. */
-  #look(path: string): string | undefined {
+  #locate(path: string): string | undefined {
     return this.#host.readSync(`${this.#proc}/${path}`);
   }
 }

@@ -70,7 +70,7 @@ import { exclusiveResourceSettings } from './exclusive-resource-settings.ts';
 import { goArchitecture } from './go-architecture.ts';
 import { hostStatsMachine } from './host-stats-machine.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
-import { readSelinuxFacts, realSwapMachine, swappedVolumes } from './volume-support.ts';
+import { hostSwapProbe, readSelinuxFacts, swapWarnings } from './volume-support.ts';
 
 /** The path of a runtime's endpoint. */
 export function socketOf(endpoint: string): string {
@@ -99,7 +99,7 @@ export function realMachine(): NodeMachine {
     openSlices,
     processes: hostProcesses(),
     kernelLog: hostKernelLog(),
-    shutdowns: announcedShutdowns(),
+    shutdowns: shutdownSource(),
     stats: hostStatsMachine(realClock(), silent),
     watchMemory,
     readFile: (path) => readFile(path, 'utf8'),
@@ -107,7 +107,7 @@ export function realMachine(): NodeMachine {
 }
 
 /** By systemd, where there is one; nothing of it is loaded before it is needed. */
-function announcedShutdowns(): NonNullable<NodeMachine['shutdowns']> {
+function shutdownSource(): NonNullable<NodeMachine['shutdowns']> {
   return {
     async open(delayMs, signal) {
       const { logindShutdowns } = await import('../../node/shutdown/index.ts');
@@ -154,7 +154,10 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     pids: facts.pids,
     hugePages: facts.hugePages,
   };
-  const free = { memory: keptFree(config, 'memory.available'), disk: keptFree(config, 'nodefs.available') };
+  const free = {
+    memory: diskReserve(config, 'memory.available'),
+    disk: diskReserve(config, 'nodefs.available'),
+  };
   checkReservations(config, { ...capacity, diskBytes: await sharedDiskBytes({ config, flags }) }, free);
   const enabledGates = new Set<string>(gates.list().flatMap(({ name, enabled }) => (enabled ? [name] : [])));
   return {
@@ -262,7 +265,7 @@ async function groupsOfShutdown(config: LoadedConfig['config']) {
   return shutdownGroups(config);
 }
 
-function keptFree(config: LoadedConfig['config'], wanted: EvictionThreshold['signal']) {
+function diskReserve(config: LoadedConfig['config'], wanted: EvictionThreshold['signal']) {
   const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === wanted;
   return evictionThresholds(config).find(isMeant)?.value;
 }
@@ -347,7 +350,7 @@ export function credentialHost(clock: Clock): CredentialHost {
 }
 
 /** Once the runtime can be asked: the settings as they have to be with it, and our own process as configured. */
-export async function settleWithRuntime(
+export async function applyRuntimeVersion(
   settings: KubeletSettings,
   { config }: LoadedConfig,
   deps: CgroupDriverDeps,
@@ -360,7 +363,7 @@ export async function settleWithRuntime(
     userIds: await ownedUserIds(realUserIdMachine(deps.clock, signal), { idsPerPod, maxPods }),
     startEvents: [
       ...cgroupEvents(settings.node.cgroups),
-      ...(settings.node.swapCapacity > 0n ? await swappedVolumes(realSwapMachine(deps.clock), signal) : []),
+      ...(settings.node.swapCapacity > 0n ? await swapWarnings(hostSwapProbe(deps.clock), signal) : []),
     ],
     cgroupDriver: await runtimeCgroupDriver(settings.cgroupDriver, deps, signal),
   };

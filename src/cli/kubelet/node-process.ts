@@ -26,11 +26,11 @@ import {
   type Route,
 } from '../../server/index.ts';
 import { ManifestReader } from '../../sources/index.ts';
-import { portFile, tokenFile } from '../home/home.ts';
+import { portFile, tokenFile } from '../data-directory/data-directory.ts';
 import { HealthListener } from './health-listener.ts';
 import { credentialHost, realMachine } from './kubelet-settings.ts';
 import { nodeRoutes } from './node-routes.ts';
-import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
+import { collectGarbage, processCpuMs, reclaimMemory } from './reclaim-memory.ts';
 
 export interface NodeOptions {
   readonly clock: Clock;
@@ -45,7 +45,7 @@ export interface NodeOptions {
   /** How the runtime calls itself: the scheme of container ids. */
   readonly runtimeName: string;
   /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
-  readonly runtimeLooked?: ((error: unknown) => void) | undefined;
+  readonly runtimeObserved?: ((error: unknown) => void) | undefined;
   /** 0 for any that is free: our own commands find it by the file it is written to. */
   readonly port: number;
   /** 0 for none. */
@@ -53,7 +53,7 @@ export interface NodeOptions {
   /** Loopback unless given. */
   readonly healthzAddress?: string | undefined;
   /** Whether to take any other port when the one asked for is taken; health then does without, and else waits for it. */
-  readonly portTaken: 'fail' | 'take-another';
+  readonly whenPortInUse: 'fail' | 'take-another';
   /** How long exec, attach and port-forward may be silent; 0 for ever. */
   readonly streamingIdleMs: number;
   /** What else must hold for the process to be well, beside what the kubelet knows itself. */
@@ -74,7 +74,7 @@ const loopback = '127.0.0.1';
 const endWithinMs = 5_000;
 
 export async function openNode(options: NodeOptions): Promise<Node> {
-  const { clock, random, logger, metrics, cri, settings, cluster, runtimeLooked = () => {} } = options;
+  const { clock, random, logger, metrics, cri, settings, cluster, runtimeObserved = () => {} } = options;
   const listening = new ListeningPorts(settings.runtimeSocket);
   const kubelet = await Kubelet.create(
     { ...settings, nodePorts: () => listening.ports },
@@ -87,7 +87,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       machine: realMachine(),
       credentialHost: credentialHost(clock),
       runtimeLooked: (error) => {
-        runtimeLooked(error);
+        runtimeObserved(error);
         cluster?.hint();
       },
       cluster: cluster?.link,
@@ -98,7 +98,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   const { live, ready } = kubelet.endpoints.health;
   const { vitalChecks = [], readyChecks = [] } = options;
   const health = healthRoutes([...live, ...vitalChecks], [...ready, ...readyChecks]);
-  const token = await newToken(settings.rootDir);
+  const token = await createToken(settings.rootDir);
   const { routes, upgrades } = nodeRoutes({
     clock,
     kubelet: kubelet.endpoints,
@@ -126,7 +126,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       const ended = new LinkedController(signal);
       const watching = listening.watch(clock, ended.signal);
       const warming = warmUp(settings);
-      const tidying = tidyMemory({ clock, cpuMs: processCpuMs, collect: collectGarbage }, ended.signal);
+      const tidying = reclaimMemory({ clock, cpuMs: processCpuMs, collect: collectGarbage }, ended.signal);
       try {
         await endsInTime(kubelet.run(signal), clock, logger, signal);
       } finally {
@@ -141,7 +141,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
 }
 
 /** Made anew for each run, in a file that only our own user can read. */
-async function newToken(rootDir: string): Promise<string> {
+async function createToken(rootDir: string): Promise<string> {
   const token = randomBytes(32).toString('hex');
   await mkdir(rootDir, { recursive: true, mode: 0o750 });
   await writeFileAtomic(tokenFile(rootDir), `${token}\n`, { mode: 0o600 });
@@ -172,8 +172,8 @@ async function listen(
   options: NodeOptions,
   served: Pick<ListenerOptions, 'routes' | 'upgrades' | 'gate'>,
 ): Promise<Listener> {
-  const { port, portTaken, logger, settings } = options;
-  if (port !== 0 && portTaken === 'fail')
+  const { port, whenPortInUse, logger, settings } = options;
+  if (port !== 0 && whenPortInUse === 'fail')
     return await Listener.open({ host: loopback, port, ...served, logger });
   // No pod was admitted with the last port as its host port, which a new random one might be.
   for (const each of [port, await lastPort(settings.rootDir)]) {
@@ -196,14 +196,14 @@ async function listenForHealth(
   options: NodeOptions,
   routes: readonly Route[],
 ): Promise<HealthListener | undefined> {
-  const { healthzPort: port, healthzAddress: host = loopback, logger, clock, portTaken } = options;
+  const { healthzPort: port, healthzAddress: host = loopback, logger, clock, whenPortInUse } = options;
   if (port === 0) return undefined;
   const names = [options.settings.nodeName];
-  const whenTaken = portTaken === 'fail' ? 'retry' : 'do-without';
-  return await HealthListener.open({ host, port, routes, names, logger, clock, whenTaken });
+  const whenTaken = whenPortInUse === 'fail' ? 'retry' : 'do-without';
+  return await HealthListener.open({ host, port, routes, names, logger, clock, whenPortInUse: whenTaken });
 }
 
-const nobodysPod = `
+const warmUpPod = `
 apiVersion: v1
 kind: Pod
 metadata:
@@ -222,5 +222,5 @@ export async function warmUp(
   const { staticPodPath, nodeName, isGateEnabled: enabled } = settings;
   if (staticPodPath === '') return;
   const reader = new ManifestReader({ enabled, apiReferences: 'refused' });
-  await reader.read(Buffer.from(nobodysPod), { source: 'file', path: staticPodPath, nodeName });
+  await reader.read(Buffer.from(warmUpPod), { source: 'file', path: staticPodPath, nodeName });
 }

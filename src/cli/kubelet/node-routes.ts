@@ -24,7 +24,7 @@ export interface ServedKubelet {
   readonly node: { story(): unknown };
   readonly probes: { readonly metrics: MetricRegistry };
   readonly logFollowers: LogFollowers;
-  podsToTell(): Promise<readonly Pod[]>;
+  podsToReport(): Promise<readonly Pod[]>;
   podsWithStatus(): readonly Pod[];
   sourceProblems(): readonly SourceProblem[];
   sourceProblemsOf(key: string): readonly SourceProblem[];
@@ -58,7 +58,7 @@ export function nodeRoutes(options: NodeRoutesOptions): StreamRoutes {
 
 function viewOf(kubelet: ServedKubelet): KubeletView {
   return {
-    pods: () => kubelet.podsToTell(),
+    pods: () => kubelet.podsToReport(),
     runningPods: (signal) => kubelet.running.get(signal),
     flights: (key) => ({
       ...(key === undefined ? { node: kubelet.node.story() } : {}),

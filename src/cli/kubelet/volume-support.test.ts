@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { realClock } from '../../lib/index.ts';
-import { readSelinuxFacts, realSwapMachine, type SwapMachine, swappedVolumes } from './volume-support.ts';
+import { hostSwapProbe, readSelinuxFacts, type SwapProbe, swapWarnings } from './volume-support.ts';
 
 const { signal } = new AbortController();
 const first = '         0          0 4294967295\n';
 
 function machine(kernel: string, uidMap: string, noswap: 'mounts' | 'fails') {
   const tried: string[] = [];
-  const made: SwapMachine = {
+  const made: SwapProbe = {
     kernel,
     uidMap: async () => uidMap,
     tryNoswap: async () => {
@@ -30,7 +30,7 @@ test('kernels that can keep memory from swap are believed, older ones are tried'
   ];
   for (const [kernel, noswap, tries, expected] of cases) {
     const { tried, made } = machine(kernel, first, noswap);
-    const events = await swappedVolumes(made, signal);
+    const events = await swapWarnings(made, signal);
     assert.equal(tried.length, tries, kernel);
     assert.equal(events.length, expected === undefined ? 0 : 1, kernel);
     if (expected !== undefined) assert.match(events[0]?.message ?? '', expected);
@@ -40,16 +40,16 @@ test('kernels that can keep memory from swap are believed, older ones are tried'
 
 test('in a user namespace nothing is tried, and it is told', async () => {
   const { tried, made } = machine('6.18.0', '0 100000 65536\n', 'mounts');
-  const [event] = await swappedVolumes(made, signal);
+  const [event] = await swapWarnings(made, signal);
   assert.match(event?.message ?? '', /: in a user namespace no file system in memory can be kept from it$/);
   assert.deepEqual(tried, []);
 });
 
 test('a trial on this machine ends with what the kernel says, and leaves no mount', async () => {
-  const real = realSwapMachine(realClock());
+  const real = hostSwapProbe(realClock());
   assert.match(await real.uidMap(), /^\s*\d+\s+\d+\s+\d+/);
   const older = { kernel: '4.0', uidMap: async () => first };
-  const events = await swappedVolumes({ ...older, tryNoswap: (inner) => real.tryNoswap(inner) }, signal);
+  const events = await swapWarnings({ ...older, tryNoswap: (inner) => real.tryNoswap(inner) }, signal);
   const isRoot = process.getuid?.() === 0;
   const [major = 0, minor = 0] = real.kernel.split('.').map(Number);
   if (isRoot && (major > 6 || (major === 6 && minor >= 4))) assert.deepEqual(events, []);

@@ -11,7 +11,7 @@ const tryWithinMs = 30_000;
 /** Of a process that is in no user namespace but the first. */
 const allUsers = /^\s*0\s+0\s+4294967295\s*$/;
 
-export interface SwapMachine {
+export interface SwapProbe {
   readonly kernel: string;
   /** Text of /proc/self/uid_map. */
   uidMap(): Promise<string>;
@@ -23,18 +23,15 @@ export interface SwapMachine {
  * What users of a node that swaps have to know: where the kernel cannot keep file systems in memory from swap, secrets may
  * be written to a disk.
  */
-export async function swappedVolumes(
-  machine: SwapMachine,
-  signal: AbortSignal,
-): Promise<readonly NodeEvent[]> {
-  const because = await whySwapped(machine, signal);
+export async function swapWarnings(machine: SwapProbe, signal: AbortSignal): Promise<readonly NodeEvent[]> {
+  const because = await whySwappable(machine, signal);
   if (because === undefined) return [];
   const message = `Secrets, tokens and empty directories in memory may be written to the swap of this node: ${because}`;
   return [{ type: 'Warning', reason: 'PossibleMemoryBackedVolumesOnDisk', message }];
 }
 
 /** Undefined where they are kept from it. */
-async function whySwapped(machine: SwapMachine, signal: AbortSignal): Promise<string | undefined> {
+async function whySwappable(machine: SwapProbe, signal: AbortSignal): Promise<string | undefined> {
   if (!allUsers.test(await machine.uidMap()))
     return 'in a user namespace no file system in memory can be kept from it';
   if (isAtLeast(machine.kernel, noswapSince)) return undefined;
@@ -48,7 +45,7 @@ async function whySwapped(machine: SwapMachine, signal: AbortSignal): Promise<st
 }
 
 /** Mounts are tried by a program that nobody else sees the mounts of, and with which they end. */
-export function realSwapMachine(clock: Clock): SwapMachine {
+export function hostSwapProbe(clock: Clock): SwapProbe {
   return {
     kernel: release(),
     uidMap: () => readFile('/proc/self/uid_map', 'utf8'),

@@ -1,6 +1,6 @@
 import { type Clock, describeError, errnoOf, isKind, KubelingError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import { type FindKubelet, type LogTarget, type LogWishes, openLog } from './log-calls.ts';
+import { type FindKubelet, type LogRequest, type LogTarget, openLog } from './log-calls.ts';
 import { LogLineReader, type LogPlace } from './log-line-reader.ts';
 import { nextInstance, type Progress } from './next-instance.ts';
 import type { LogOutput } from './output.ts';
@@ -10,7 +10,7 @@ export interface FollowDeps {
   readonly find: FindKubelet;
   readonly output: LogOutput;
   /** For the user, beside the log. */
-  complain(text: string): void;
+  warn(text: string): void;
 }
 
 const lookAgainMs = 250;
@@ -35,7 +35,7 @@ const newline = Uint8Array.of(0x0a);
 export class ContainerFollower {
   readonly #deps: FollowDeps;
   readonly #target: LogTarget;
-  readonly #wishes: LogWishes;
+  readonly #wishes: LogRequest;
   #progress: Progress = { kind: 'begun' };
   /** Lines and times count for the first instance alone: all that comes after it is new. */
   #isFirst = true;
@@ -46,7 +46,7 @@ export class ContainerFollower {
   #failures = 0;
   #lastByte = 0x0a;
 
-  constructor(deps: FollowDeps, target: LogTarget, wishes: LogWishes) {
+  constructor(deps: FollowDeps, target: LogTarget, wishes: LogRequest) {
     this.#deps = deps;
     this.#target = target;
     this.#wishes = wishes;
@@ -60,14 +60,14 @@ export class ContainerFollower {
       if (next.kind === 'over') return;
       if (next.kind !== 'doubt') this.#doubtSince = undefined;
       if (next.kind === 'read') await this.#read(next.id, signal);
-      else if (next.kind === 'doubt') await this.#doubt(signal);
+      else if (next.kind === 'doubt') await this.#recheck(signal);
       else await this.#wait(signal);
-      if (this.#left > 0) pod = await this.#look(signal);
+      if (this.#left > 0) pod = await this.#check(signal);
     }
   }
 
   /** A kubelet that ends may end what it sends, too, as if the log had ended. */
-  async #doubt(signal: AbortSignal): Promise<void> {
+  async #recheck(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     this.#doubtSince ??= clock.monotonicMs();
     const isLong = clock.monotonicMs() - this.#doubtSince > staleForMs;
@@ -96,21 +96,21 @@ export class ContainerFollower {
       signal.throwIfAborted();
       if (isLoss(error)) this.#lostAt ??= this.#deps.clock.monotonicMs();
       else if (isNew || !isRefusal(error)) throw error;
-      await this.#pause(error, signal);
+      await this.#backOff(error, signal);
     }
   }
 
-  async #pause(error: unknown, signal: AbortSignal): Promise<void> {
+  async #backOff(error: unknown, signal: AbortSignal): Promise<void> {
     this.#failures++;
     if (this.#failures === toldAfter) {
       const { container } = this.#target;
-      this.#deps.complain(`Cannot read on in the log of ${container}, still trying: ${describeError(error)}`);
+      this.#deps.warn(`Cannot read on in the log of ${container}, still trying: ${describeError(error)}`);
     }
     await this.#deps.clock.sleep(Math.min(lookAgainMs * 2 ** (this.#failures - 1), longestPauseMs), signal);
   }
 
   async #print(id: string, signal: AbortSignal): Promise<void> {
-    const place = (await this.#isThere(id, signal)) ? this.#place : undefined;
+    const place = (await this.#isPodPresent(id, signal)) ? this.#place : undefined;
     const reader = new LogLineReader(this.#wishes.timestamps, place);
     const isBeginning = this.#isFirst && this.#place === undefined;
     const { tailLines, sinceTime } = this.#wishes;
@@ -121,17 +121,17 @@ export class ContainerFollower {
       ...(isBeginning ? { tailLines, sinceTime } : {}),
     };
     const answer = await openLog(this.#deps.find, this.#target, query, signal);
-    if (place === undefined) await this.#put(this.#lastByte === 0x0a ? new Uint8Array(0) : newline, signal);
+    if (place === undefined) await this.#emit(this.#lastByte === 0x0a ? new Uint8Array(0) : newline, signal);
     for await (const chunk of answer) {
       this.#failures = 0;
-      await this.#put(reader.read(chunk), signal);
+      await this.#emit(reader.read(chunk), signal);
       this.#place = reader.place;
       if (this.#left <= 0) return;
     }
   }
 
   /** Whether the place where we broke off is still in the log: a rotation may have taken it, and all before it. */
-  async #isThere(id: string, signal: AbortSignal): Promise<boolean> {
+  async #isPodPresent(id: string, signal: AbortSignal): Promise<boolean> {
     if (this.#place === undefined) return false;
     const reader = new LogLineReader('hidden', this.#place);
     const answer = await openLog(this.#deps.find, this.#target, { instance: id, timestamps: 'true' }, signal);
@@ -142,7 +142,7 @@ export class ContainerFollower {
     return reader.hasCaughtUp;
   }
 
-  async #put(bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+  async #emit(bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     const piece = bytes.subarray(0, this.#left);
     if (piece.length === 0) return;
     this.#left -= piece.length;
@@ -151,7 +151,7 @@ export class ContainerFollower {
   }
 
   /** The pod as it is now; undefined when it is gone. */
-  async #look(signal: AbortSignal): Promise<Pod | undefined> {
+  async #check(signal: AbortSignal): Promise<Pod | undefined> {
     const { clock, find } = this.#deps;
     const { uid } = this.#target.pod.metadata;
     for (;;) {

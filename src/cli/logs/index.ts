@@ -17,11 +17,11 @@ import type { Pod } from '../../pods/index.ts';
 import { parseLogTime } from '../../runtime/index.ts';
 import { type Command, type CommandContext, exitCodes } from '../command.ts';
 import { kubeletFlags } from '../kubelet-port.ts';
-import { chooseContainer, choosePod, readWords } from '../streams/choose-pod.ts';
+import { chooseContainer, choosePod, parseCommandLine } from '../streams/choose-pod.ts';
 import { findKubelet } from '../streams/kubelet-client.ts';
 import { stdioOf } from '../streams/process-command.ts';
 import { ContainerFollower } from './follow-container.ts';
-import { type FindKubelet, type LogTarget, type LogWishes, openLog, wishesQuery } from './log-calls.ts';
+import { type FindKubelet, type LogRequest, type LogTarget, logQueryOf, openLog } from './log-calls.ts';
 import { containersOf } from './next-instance.ts';
 import { type LogOutput, lineOutput, logOutput } from './output.ts';
 
@@ -58,11 +58,11 @@ ${formatFlagHelp(flags).trimEnd()}`;
 type Values = FlagValues<typeof flags>;
 
 async function run(context: CommandContext): Promise<number> {
-  const { values, positionals } = readWords(flags, context.argv);
+  const { values, positionals } = parseCommandLine(flags, context.argv);
   const [key, ...surplus] = positionals;
   if (key === undefined || surplus.length > 0)
     throw new KubelingError('CLI_USAGE', 'Name one pod and nothing else: kubeling logs POD');
-  const wishes = wishesOf(values, context.clock);
+  const wishes = logRequestOf(values, context.clock);
   const output = logOutput(stdioOf(context));
   using stop = new LinkedController(context.signal);
   using _closed = onAbort(output.closed, () => stop.abort(cancelledError('Nobody reads any more')));
@@ -78,7 +78,7 @@ async function run(context: CommandContext): Promise<number> {
 
 interface Printing {
   readonly values: Values;
-  readonly wishes: LogWishes;
+  readonly wishes: LogRequest;
   readonly context: CommandContext;
   readonly find: FindKubelet;
   readonly output: LogOutput;
@@ -125,12 +125,14 @@ async function printOne(printing: Printing, container: string, signal: AbortSign
   const target = { pod, container };
   const complain = (text: string) => context.stderr.write(`kubeling logs: ${text}\n`);
   if (values.follow === true && values.previous !== true)
-    await new ContainerFollower({ clock: context.clock, find, output, complain }, target, wishes).run(signal);
+    await new ContainerFollower({ clock: context.clock, find, output, warn: complain }, target, wishes).run(
+      signal,
+    );
   else
     await printOnce(
       find,
       target,
-      { ...wishesQuery(wishes), previous: String(values.previous === true) },
+      { ...logQueryOf(wishes), previous: String(values.previous === true) },
       output,
       signal,
     );
@@ -148,7 +150,7 @@ async function printOnce(
 }
 
 /** All that cannot be is told at once. */
-function wishesOf(values: Values, clock: Clock): LogWishes {
+function logRequestOf(values: Values, clock: Clock): LogRequest {
   const {
     tail = -1,
     since = 0,

@@ -4,7 +4,7 @@ import type { Pod } from '../../pods/index.ts';
 import type { KubeletClient } from '../streams/kubelet-client.ts';
 
 /** What the user asks of logs. */
-export interface LogWishes {
+export interface LogRequest {
   readonly tailLines?: number | undefined;
   /** As the kubelet takes it. */
   readonly sinceTime?: string | undefined;
@@ -36,10 +36,10 @@ export async function openLog(
   if (answer.statusCode === 200) return answer;
   const chunks: Buffer[] = [];
   for await (const chunk of answer) chunks.push(chunk);
-  throw new KubelingError('LOGS_UNAVAILABLE', wordsOf(Buffer.concat(chunks).toString()));
+  throw new KubelingError('LOGS_UNAVAILABLE', messageOf(Buffer.concat(chunks).toString()));
 }
 
-function wordsOf(body: string): string {
+function messageOf(body: string): string {
   try {
     const { message }: { readonly message?: unknown } = JSON.parse(body);
     return String(message);
@@ -48,6 +48,6 @@ function wordsOf(body: string): string {
   }
 }
 
-export function wishesQuery({ tailLines, sinceTime, limitBytes, timestamps }: LogWishes) {
+export function logQueryOf({ tailLines, sinceTime, limitBytes, timestamps }: LogRequest) {
   return { tailLines, sinceTime, limitBytes, timestamps: String(timestamps === 'shown') };
 }

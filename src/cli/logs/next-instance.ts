@@ -34,7 +34,7 @@ export function nextInstance(pod: Pod, name: string, progress: Progress): NextIn
   if (progress.kind === 'inside' && isKnown) return { kind: 'read', id: progress.id };
   if (progress.id === newest && status?.state?.running !== undefined && !isTerminalPhase(pod.status.phase))
     return { kind: 'doubt' };
-  if (progress.id === newest) return mayComeAgain(pod, name, status) ? { kind: 'wait' } : { kind: 'over' };
+  if (progress.id === newest) return mayRestart(pod, name, status) ? { kind: 'wait' } : { kind: 'over' };
   // One we do not know any more is older than both: the next is the older of them.
   const next = progress.id === last ? read(newest) : (read(last) ?? read(newest));
   if (next !== undefined) return next;
@@ -47,7 +47,7 @@ function newestId(status: ContainerStatus | undefined): string | undefined {
 }
 
 /** Of one that ended. */
-function mayComeAgain(pod: Pod, name: string, status: ContainerStatus | undefined): boolean {
+function mayRestart(pod: Pod, name: string, status: ContainerStatus | undefined): boolean {
   if (isTerminalPhase(pod.status.phase)) return false;
   const ended = status?.state?.terminated;
   if (ended === undefined) return true;

@@ -3,18 +3,18 @@ import type { LoadedConfig } from '../../config/index.ts';
 import type { Logger } from '../../lib/index.ts';
 
 /** A file others should not be able to change, or not even to read. */
-interface GuardedFile {
+interface ProtectedFile {
   readonly path: string;
   /** The most anybody may do with it. */
   readonly mode: 0o600 | 0o644;
 }
 
 /** The files by which a node knows who it is and what it does. */
-export function guardedFiles({
+export function protectedFiles({
   config,
   configFiles,
   flags,
-}: Pick<LoadedConfig, 'config' | 'configFiles' | 'flags'>): readonly GuardedFile[] {
+}: Pick<LoadedConfig, 'config' | 'configFiles' | 'flags'>): readonly ProtectedFile[] {
   const own = [flags.kubeconfig, flags.bootstrapKubeconfig, ...configFiles];
   return [
     ...own.map((path) => ({ path, mode: 0o600 }) as const),
@@ -23,7 +23,7 @@ export function guardedFiles({
 }
 
 /** Tells of each file that others may read or change though they have no business there. Never rejects. */
-export async function tellLooseFiles(files: readonly GuardedFile[], logger: Logger): Promise<void> {
+export async function reportLooseModes(files: readonly ProtectedFile[], logger: Logger): Promise<void> {
   for (const { path, mode } of files) {
     const found = await stat(path).catch(() => undefined);
     if (found === undefined) continue;

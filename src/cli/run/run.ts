@@ -25,14 +25,14 @@ import type { HealthCheck } from '../../server/index.ts';
 import type { Cluster, ClusterDeps } from '../cluster/cluster.ts';
 import type { ClusterServers, ClusterServersOptions } from '../cluster/cluster-servers.ts';
 import { type Command, type CommandContext, exitCodes } from '../command.ts';
-import { credentialPlugins, kubeletSettings, settleWithRuntime } from '../kubelet/kubelet-settings.ts';
+import { applyRuntimeVersion, credentialPlugins, kubeletSettings } from '../kubelet/kubelet-settings.ts';
 import { openNode } from '../kubelet/node-process.ts';
-import { PodsFirst } from '../process-events.ts';
+import { DelayedSigterm } from '../process-events.ts';
 import { ConfigReload, type LiveConfig } from '../service/config-reload.ts';
 import { runAsService, type Service } from '../service/run-as-service.ts';
 import { kubernetesVersion, command as version } from '../version.ts';
-import { prepareDirectories } from './data-directories.ts';
-import { guardedFiles, tellLooseFiles } from './file-modes.ts';
+import { protectedFiles, reportLooseModes } from './file-modes.ts';
+import { prepareDirectories } from './kubelet-directories.ts';
 
 /** After this long without a flush the log counts as blocked. */
 const logBlockedMs = 2 * 60_000;
@@ -63,13 +63,13 @@ function read({ argv }: CommandContext, signal: AbortSignal): Promise<LoadedConf
 }
 
 /** Most of what a node needs only root may do; what is left may be enough for who tries. */
-function tellUser(logger: Logger): void {
+function printReady(logger: Logger): void {
   const uid = process.getuid?.();
   if (uid !== 0) logger.error('A kubelet needs to run as root; much will fail', undefined, { uid });
 }
 
 /** For the whole machine: whoever runs `up` on a laptop has not given it away to pods. */
-async function settleKernel({ config }: LoadedConfig, logger: Logger): Promise<void> {
+async function applySysctls({ config }: LoadedConfig, logger: Logger): Promise<void> {
   await setupKernelTunables({
     files: { read: (path) => readFile(path, 'utf8'), write: writeFile },
     logger,
@@ -101,10 +101,10 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
   });
   using _hangups = context.onHangup?.(() => void reload.reload(context.signal));
   try {
-    tellConfig(loaded, logger);
-    tellUser(logger);
-    await settleKernel(loaded, logger);
-    await tellLooseFiles(guardedFiles(loaded), logger);
+    logConfig(loaded, logger);
+    printReady(logger);
+    await applySysctls(loaded, logger);
+    await reportLooseModes(protectedFiles(loaded), logger);
     await runAsService({ loaded, context, logger, vitalChecks }, (service, signal) =>
       runNode(loaded, { ...context, signal }, { logger, verbosity, vitalChecks, service, live: reload }),
     );
@@ -138,11 +138,11 @@ async function runNode(
     const deps = { cri, clock, random, logger, metrics };
     const directories = { rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir };
     const events = await prepareDirectories(directories, clock, signal);
-    const settled = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
+    const settled = await applyRuntimeVersion(await kubeletSettings(loaded), loaded, deps, signal);
     const alone = { ...settled, startEvents: [...events, ...(settled.startEvents ?? [])] };
     const runtime = { name: runtimeName, version: runtimeVersion };
     await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
-    const isServed = cluster !== undefined || canServeAlone(config);
+    const isServed = cluster !== undefined || canServeWithoutApi(config);
     // Told on loopback above all: without a certificate nobody else could hear why there is none.
     const served: { problem?: () => string | undefined } = {};
     const readyChecks = [
@@ -159,7 +159,7 @@ async function runNode(
       runtimeName,
       healthzPort: config.healthzPort,
       healthzAddress: config.healthzBindAddress,
-      portTaken: 'fail',
+      whenPortInUse: 'fail',
       streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
       vitalChecks,
       readyChecks,
@@ -168,7 +168,7 @@ async function runNode(
     const shown = { ...deps, loaded, kubelet: kubelet.endpoints, verbosity, vitalChecks, readyChecks };
     const isRead = isServed || config.readOnlyPort !== 0;
     await using servers = isRead
-      ? await (cluster?.serve(shown) ?? serveAlone({ ...shown, settings: alone }))
+      ? await (cluster?.serve(shown) ?? serveWithoutApi({ ...shown, settings: alone }))
       : undefined;
     if (servers !== undefined) served.problem = () => servers.problem();
     const port = servers?.port ?? node.port;
@@ -176,13 +176,15 @@ async function runNode(
     const { shutdown } = kubelet.control;
     const { health } = kubelet.endpoints;
     const isOrdered = loaded.flags.shutdownOnSigterm && shutdown !== undefined;
-    using podsFirst = isOrdered ? new PodsFirst(signal, (inner) => shutdown.endPods(inner)) : undefined;
+    using podsFirst = isOrdered
+      ? new DelayedSigterm(signal, (inner) => shutdown.terminatePods(inner))
+      : undefined;
     const end = podsFirst?.signal ?? signal;
     await Promise.all([
       node.run(end),
       servers?.run(end),
       service.started(health),
-      keepFirewall(loaded, deps, end),
+      runFirewall(loaded, deps, end),
     ]);
   } finally {
     cri.close();
@@ -190,15 +192,15 @@ async function runNode(
 }
 
 /** Rules others of a cluster rely on; ends with the node, and never by itself. */
-async function keepFirewall(
+async function runFirewall(
   { config }: LoadedConfig,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
   signal: AbortSignal,
 ): Promise<void> {
   if (!config.makeIPTablesUtilChains) return;
   const { clusterLoopbackRules: rules, HostFirewall } = await import('../../node/index.ts');
-  const { hostPacketFilter } = await import('../home/home-firewall.ts');
-  const firewall = new HostFirewall({ filter: hostPacketFilter(clock), rules, clock, logger });
+  const { createPacketFilter } = await import('../data-directory/firewall.ts');
+  const firewall = new HostFirewall({ filter: createPacketFilter(clock), rules, clock, logger });
   await firewall.run(signal).catch(() => {});
 }
 
@@ -244,7 +246,7 @@ function moduleLevels({ logging }: LoadedConfig['config']) {
 }
 
 /** What a reader of the log needs to know of how this kubelet was set up. */
-function tellConfig(loaded: LoadedConfig, logger: Logger): void {
+function logConfig(loaded: LoadedConfig, logger: Logger): void {
   for (const warning of loaded.warnings) logger.warn(describeFinding(warning));
   logger.info('Configuration read', { files: loaded.configFiles.join(' ') || 'none' });
   for (const row of evictionTable(loaded.config, loaded.origins)) {
@@ -263,7 +265,7 @@ export const command: Command = {
  * Whether a node without an API server can be served to others: somebody is known by what the node itself knows, and
  * nobody else has to be asked what he may. What is left to the API server serves loopback alone.
  */
-export function canServeAlone({
+export function canServeWithoutApi({
   authentication,
   authorization,
   enableServer,
@@ -273,7 +275,7 @@ export function canServeAlone({
   return enableServer && isSomebodyKnown && !webhook.enabled && authorization.mode === 'AlwaysAllow';
 }
 
-type ServeAloneOptions = Omit<
+type ServeWithoutApiOptions = Omit<
   ClusterServersOptions,
   'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'loaded' | 'stats'
 > & { readonly loaded: LoadedConfig; readonly kubelet: KubeletEndpoints; readonly settings: KubeletSettings };
@@ -282,12 +284,12 @@ type ServeAloneOptions = Omit<
  * Opens the servers others reach a node by that belongs to no cluster, or what they may read where there can be no more;
  * what they need is loaded only then.
  */
-export async function serveAlone(options: ServeAloneOptions): Promise<ClusterServers> {
+export async function serveWithoutApi(options: ServeWithoutApiOptions): Promise<ClusterServers> {
   const { loaded, settings, kubelet } = options;
   const { rootDir, certDir: certDirectory } = loaded.flags;
   const { openClusterServers, openReadOnly } = await import('../cluster/cluster-servers.ts');
   const { nodeName } = settings;
-  const open = canServeAlone(loaded.config) ? openClusterServers : openReadOnly;
+  const open = canServeWithoutApi(loaded.config) ? openClusterServers : openReadOnly;
   return await open({
     ...options,
     rootDir,

@@ -18,18 +18,18 @@ export interface LiveConfig {
 /** Takes over what has changed in the configuration and can be taken over, and tells of the rest. */
 export class ConfigReload implements LiveConfig {
   readonly #deps: ConfigReloadDeps;
-  readonly #takers = new Map<string, (config: Config) => void>();
+  readonly #listeners = new Map<string, (config: Config) => void>();
   /** As a file has it, with what was taken over since. */
-  #inEffect: Plain;
+  #current: Plain;
   #turn: Promise<void> = Promise.resolve();
 
   constructor(inEffect: Config, deps: ConfigReloadDeps) {
-    this.#inEffect = toWire(inEffect);
+    this.#current = toWire(inEffect);
     this.#deps = deps;
   }
 
   onChange(fields: readonly string[], take: (config: Config) => void): void {
-    for (const field of fields) this.#takers.set(field, take);
+    for (const field of fields) this.#listeners.set(field, take);
   }
 
   /** One after the other. Never rejects: a configuration that is wrong changes nothing. */
@@ -43,14 +43,14 @@ export class ConfigReload implements LiveConfig {
     try {
       const { config } = await load(signal);
       const wanted: Plain = toWire(config);
-      const changed = changedFields(this.#inEffect, wanted);
-      const taken = changed.filter((field) => this.#takers.has(field));
+      const changed = changedFields(this.#current, wanted);
+      const taken = changed.filter((field) => this.#listeners.has(field));
       // Whoever takes several of them takes all at once.
-      for (const take of new Set(taken.map((field) => this.#takers.get(field)))) take?.(config);
+      for (const take of new Set(taken.map((field) => this.#listeners.get(field)))) take?.(config);
       const waiting = changed.filter((field) => !taken.includes(field));
       logger.info('The configuration was read again', { taken, needRestart: waiting });
       // What needs a restart is told again each time, until there was one.
-      for (const field of taken) this.#inEffect = withField(this.#inEffect, wanted, field.split('.'));
+      for (const field of taken) this.#current = withField(this.#current, wanted, field.split('.'));
     } catch (error) {
       if (!signal.aborted) logger.error('The configuration stays as it was', error);
     }

@@ -52,8 +52,8 @@ export async function runAsService(
   const { signal } = ended;
   try {
     await allowOpenFiles(loaded.config.maxOpenFiles, { clock, logger }, signal);
-    await using _lock = await takeLock(options, ended);
-    const told = new Told({ ...options, manager, watched, signal });
+    await using _lock = await acquireLock(options, ended);
+    const told = new StateReporter({ ...options, manager, watched, signal });
     await work(told, signal);
   } catch (error) {
     if (!signal.aborted || !isKind(error, 'Cancelled')) throw error;
@@ -63,7 +63,7 @@ export async function runAsService(
 }
 
 /** Undefined where there is none to take. */
-async function takeLock(
+async function acquireLock(
   { loaded: { flags }, context: { clock }, logger }: ServiceOptions,
   ended: LinkedController,
 ): Promise<NodeLock | undefined> {
@@ -81,16 +81,16 @@ async function takeLock(
   return lock;
 }
 
-interface ToldOptions extends ServiceOptions {
+interface StateReporterOptions extends ServiceOptions {
   readonly manager: ServiceManager | undefined;
   readonly watched: number | undefined;
   readonly signal: AbortSignal;
 }
 
-class Told implements Service {
-  readonly #options: ToldOptions;
+class StateReporter implements Service {
+  readonly #options: StateReporterOptions;
 
-  constructor(options: ToldOptions) {
+  constructor(options: StateReporterOptions) {
     this.#options = options;
   }
 
@@ -106,7 +106,7 @@ class Told implements Service {
     if (loaded.flags.notifyReady === 'ready') await this.#untilWell(ready);
     if (!signal.aborted) {
       await manager
-        .tell('READY=1', signal)
+        .notify('READY=1', signal)
         .catch(
           (error) => signal.aborted || logger.error('Cannot tell the service manager of the start', error),
         );

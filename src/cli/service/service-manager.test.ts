@@ -29,7 +29,7 @@ test('signs of life come twice in the time, and only while all is well', async (
   let problem: string | undefined;
   let refuses = false;
   const manager = {
-    async tell(state: string) {
+    async notify(state: string) {
       if (refuses) throw new Error('nobody listens');
       told.push(state);
     },

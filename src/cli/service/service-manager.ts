@@ -6,10 +6,10 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Who started us and wants to know how we are: systemd, or one that speaks like it. */
 export interface ServiceManager {
   /** Such as `READY=1`. Rejects when it cannot be told. */
-  tell(state: string, signal: AbortSignal): Promise<void>;
+  notify(state: string, signal: AbortSignal): Promise<void>;
 }
 
-const tellWithinMs = 10_000;
+const notifyTimeoutMs = 10_000;
 
 /**
  * Undefined where nobody wants to know. Datagrams are sent by the manager's own program, which speaks in our name as
@@ -19,9 +19,9 @@ export function serviceManager(environment: Environment, clock: Clock): ServiceM
   const { NOTIFY_SOCKET: socket, PATH: path } = environment;
   if (socket === undefined || socket === '') return undefined;
   return {
-    async tell(state, signal) {
+    async notify(state, signal) {
       const env = { NOTIFY_SOCKET: socket, PATH: path };
-      const command = { file: 'systemd-notify', env, clock, deadlineMs: tellWithinMs };
+      const command = { file: 'systemd-notify', env, clock, deadlineMs: notifyTimeoutMs };
       try {
         // Not every manager answers that it has heard.
         await runChecked({ ...command, args: ['--no-block', state] }, signal);
@@ -35,17 +35,17 @@ export function serviceManager(environment: Environment, clock: Clock): ServiceM
 }
 
 /** No shorter patience makes sense: a check takes a moment. */
-const leastWatchdogMs = 1_000;
+const minWatchdogMs = 1_000;
 
 /** How long the manager waits for a sign of life; undefined when it does not. Throws SERVICE_WATCHDOG for nonsense. */
 export function watchdogMs({ WATCHDOG_USEC: written, WATCHDOG_PID: pid }: Environment): number | undefined {
   if (written === undefined || written === '') return undefined;
   const ms = readNumber('WATCHDOG_USEC', written) / 1_000;
   if (pid !== undefined && pid !== '' && readNumber('WATCHDOG_PID', pid) !== process.pid) return undefined;
-  if (ms <= leastWatchdogMs) {
+  if (ms <= minWatchdogMs) {
     throw new KubelingError(
       'SERVICE_WATCHDOG',
-      `Cannot be watched over as WATCHDOG_USEC must be over ${leastWatchdogMs * 1_000}: current value is ${written}`,
+      `Cannot be watched over as WATCHDOG_USEC must be over ${minWatchdogMs * 1_000}: current value is ${written}`,
     );
   }
   return ms;
@@ -83,7 +83,7 @@ export async function feedWatchdog(options: WatchdogFeedOptions, signal: AbortSi
       .filter((found) => found.problem !== undefined);
     if (problems.length === 0) {
       await manager
-        .tell('WATCHDOG=1', signal)
+        .notify('WATCHDOG=1', signal)
         .catch((error) => signal.aborted || logger.error('Cannot give a sign of life', error));
     } else {
       logger.error('No sign of life is given as not all is well', undefined, { problems });

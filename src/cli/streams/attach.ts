@@ -1,6 +1,6 @@
 import { formatFlagHelp, KubelingError } from '../../lib/index.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { type ChosenContainer, chooseContainer, choosePod, readWords } from './choose-pod.ts';
+import { type ChosenContainer, chooseContainer, choosePod, parseCommandLine } from './choose-pod.ts';
 import { findKubelet } from './kubelet-client.ts';
 import { processFlags, runProcess, stdioOf } from './process-command.ts';
 
@@ -12,9 +12,9 @@ Ctrl-C leaves the process alone and only ends kubeling.
 ${formatFlagHelp(processFlags).trimEnd()}`;
 
 async function run(context: CommandContext): Promise<number> {
-  const { values, positionals, behind } = readWords(processFlags, context.argv);
+  const { values, positionals, afterDashes } = parseCommandLine(processFlags, context.argv);
   const [key, ...surplus] = positionals;
-  if (key === undefined || surplus.length > 0 || behind !== undefined) {
+  if (key === undefined || surplus.length > 0 || afterDashes !== undefined) {
     throw new KubelingError('CLI_USAGE', 'Name one pod and nothing else: kubeling attach POD');
   }
   const kubelet = await findKubelet(values, context);

@@ -64,22 +64,22 @@ export function chooseContainer(pod: Pod, asked: string | undefined): ChosenCont
   return { name, stdin: found.stdin ?? false, tty: found.tty ?? false, note };
 }
 
-export interface CommandWords<F extends FlagTable> {
+export interface CommandLine<F extends FlagTable> {
   readonly values: FlagValues<F>;
   readonly positionals: readonly string[];
   /** What stands behind "--", if it is there. */
-  readonly behind: readonly string[] | undefined;
+  readonly afterDashes: readonly string[] | undefined;
 }
 
 /** Everything wrong is told at once. */
-export function readWords<F extends FlagTable>(flags: F, argv: readonly string[]): CommandWords<F> {
+export function parseCommandLine<F extends FlagTable>(flags: F, argv: readonly string[]): CommandLine<F> {
   const end = argv.indexOf('--');
   const { values, positionals, problems } = parseFlags(flags, end < 0 ? argv : argv.slice(0, end));
   if (problems.length > 0) {
     const wrong = problems.map(({ flag, message }) => `${flag} ${message}`);
     throw new KubelingError('CLI_USAGE', `Cannot use these words: ${wrong.join('; ')}`);
   }
-  return { values, positionals, behind: end < 0 ? undefined : argv.slice(end + 1) };
+  return { values, positionals, afterDashes: end < 0 ? undefined : argv.slice(end + 1) };
 }
 
 export function containerStatusOf({ status }: Pod, name: string): ContainerStatus | undefined {
@@ -94,16 +94,16 @@ export function containerStatusOf({ status }: Pod, name: string): ContainerStatu
 export function whyNotRunning(pod: Pod, name: string): string | undefined {
   const { state, lastState } = containerStatusOf(pod, name) ?? {};
   if (state?.running !== undefined) return undefined;
-  if (state?.terminated !== undefined) return `the container ${name} has ended${endOf(state.terminated)}`;
+  if (state?.terminated !== undefined) return `the container ${name} has ended${exitOf(state.terminated)}`;
   const waits = [state?.waiting?.reason, state?.waiting?.message].filter((words) => (words ?? '') !== '');
   const last = lastState?.terminated;
   return [
     `the container ${name} waits to be started${waits.length > 0 ? `: ${waits.join(': ')}` : ''}`,
-    ...(last === undefined ? [] : [`it last ended${endOf(last)}`]),
+    ...(last === undefined ? [] : [`it last ended${exitOf(last)}`]),
   ].join('; ');
 }
 
-function endOf({
+function exitOf({
   exitCode,
   reason = '',
 }: {

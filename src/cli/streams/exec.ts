@@ -1,6 +1,6 @@
 import { formatFlagHelp, KubelingError } from '../../lib/index.ts';
 import type { Command, CommandContext } from '../command.ts';
-import { chooseContainer, choosePod, readWords } from './choose-pod.ts';
+import { chooseContainer, choosePod, parseCommandLine } from './choose-pod.ts';
 import { findKubelet } from './kubelet-client.ts';
 import { processFlags, runProcess, stdioOf } from './process-command.ts';
 
@@ -12,9 +12,9 @@ Runs a command in a running container of a pod, by the pod's name, name_namespac
 ${formatFlagHelp(processFlags).trimEnd()}`;
 
 async function run(context: CommandContext): Promise<number> {
-  const { values, positionals, behind = [] } = readWords(processFlags, context.argv);
+  const { values, positionals, afterDashes = [] } = parseCommandLine(processFlags, context.argv);
   const [key, ...surplus] = positionals;
-  if (key === undefined || surplus.length > 0 || behind.length === 0) {
+  if (key === undefined || surplus.length > 0 || afterDashes.length === 0) {
     throw new KubelingError(
       'CLI_USAGE',
       'Name one pod, and the command behind "--": kubeling exec POD -- COMMAND',
@@ -32,7 +32,7 @@ async function run(context: CommandContext): Promise<number> {
     verb: 'exec',
     pod,
     container: chooseContainer(pod, values.container),
-    command: behind,
+    command: afterDashes,
     streams: { stdin, stdout: true, stderr: !tty, tty },
     terminal: tty ? 'raw' : 'as-is',
   } as const;

@@ -3,10 +3,10 @@ import type { IncomingMessage } from 'node:http';
 import { type Clock, describeError, KubelingError, nodeHttp, withDeadline } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { SpdyConnection } from '../../protocols/spdy/index.ts';
-import { spdyUpgradeHeaders, type UpgradeAnswer, upgradeDialer } from '../../server/index.ts';
+import { spdyUpgradeHeaders, type UpgradeResponse, upgradeDialer } from '../../server/index.ts';
 import type { CommandContext } from '../command.ts';
-import { tokenFile } from '../home/home.ts';
-import { bearerOf, type KubeletPlace, locateKubelet } from '../kubelet-port.ts';
+import { tokenFile } from '../data-directory/data-directory.ts';
+import { bearerOf, type KubeletAddress, locateKubelet } from '../kubelet-port.ts';
 
 /** The kubelet of this machine as its users' commands reach it. */
 export interface KubeletClient {
@@ -20,7 +20,7 @@ export interface KubeletClient {
 const answerWithinMs = 10_000;
 
 /** Looks anew for each call: a kubelet that was started again may answer elsewhere, and has another token. */
-export async function findKubelet(place: KubeletPlace, { clock }: CommandContext): Promise<KubeletClient> {
+export async function findKubelet(place: KubeletAddress, { clock }: CommandContext): Promise<KubeletClient> {
   const dial = upgradeDialer(clock);
   return {
     async pods(signal) {
@@ -51,7 +51,7 @@ export async function findKubelet(place: KubeletPlace, { clock }: CommandContext
   };
 }
 
-function connectionOf(answer: UpgradeAnswer): SpdyConnection {
+function connectionOf(answer: UpgradeResponse): SpdyConnection {
   if (answer.kind === 'upgraded') return new SpdyConnection(answer.socket, answer.head);
   const { status, body } = answer;
   throw new KubelingError('STREAM_REFUSED', `The kubelet refuses: ${body.trim() || `status ${status}`}`);

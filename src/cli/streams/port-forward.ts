@@ -2,7 +2,7 @@ import { formatFlagHelp, KubelingError, listFlag, onAbort, stringFlag } from '..
 import { portForwardProtocol } from '../../server/index.ts';
 import { type Command, type CommandContext, exitCodes } from '../command.ts';
 import { kubeletFlags } from '../kubelet-port.ts';
-import { choosePod, readWords } from './choose-pod.ts';
+import { choosePod, parseCommandLine } from './choose-pod.ts';
 import { findKubelet } from './kubelet-client.ts';
 import { type ForwardedPort, PortForwarder, readForwardedPort } from './port-forwarder.ts';
 
@@ -24,7 +24,7 @@ local port.
 ${formatFlagHelp(flags).trimEnd()}`;
 
 async function run(context: CommandContext): Promise<number> {
-  const { values, positionals } = readWords(flags, context.argv);
+  const { values, positionals } = parseCommandLine(flags, context.argv);
   const [key, ...written] = positionals;
   if (key === undefined || written.length === 0) {
     throw new KubelingError(
@@ -42,8 +42,8 @@ async function run(context: CommandContext): Promise<number> {
   await using forwarder = new PortForwarder({
     clock,
     open: (protocol, inner) => kubelet.open(path, protocol, inner),
-    say: (text) => stdout.write(`${text}\n`),
-    complain: (text) => stderr.write(`${text}\n`),
+    print: (text) => stdout.write(`${text}\n`),
+    warn: (text) => stderr.write(`${text}\n`),
   });
   for (const port of ports) await listen(forwarder, values.address ?? ['localhost'], port, context);
   await new Promise<void>((resolve) => onAbort(signal, () => resolve()));

@@ -10,8 +10,8 @@ export interface PortForwarderDeps {
   readonly clock: Clock;
   /** A connection to the pod's kubelet for one connection of ours. */
   open(protocol: string, signal: AbortSignal): Promise<SpdyConnection>;
-  say(text: string): void;
-  complain(text: string): void;
+  print(text: string): void;
+  warn(text: string): void;
 }
 
 /** How long a pod has to tell why a connection to it has ended. */
@@ -40,7 +40,7 @@ export class PortForwarder implements AsyncDisposable {
       server.once('error', reject);
       server.listen(local, address, () => {
         server.off('error', reject);
-        server.on('error', (error) => this.#deps.complain(describeError(error)));
+        server.on('error', (error) => this.#deps.warn(describeError(error)));
         resolve();
       });
     }).catch((cause) => {
@@ -63,10 +63,10 @@ export class PortForwarder implements AsyncDisposable {
     this.#sockets.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => this.#sockets.delete(socket));
-    this.#deps.say(`Handling connection for ${socket.localPort}`);
+    this.#deps.print(`Handling connection for ${socket.localPort}`);
     this.#forward(socket, remote).catch((error) => {
       if (!this.#end.signal.aborted)
-        this.#deps.complain(`Cannot forward to port ${remote}: ${describeError(error)}`);
+        this.#deps.warn(`Cannot forward to port ${remote}: ${describeError(error)}`);
       socket.resetAndDestroy();
     });
   }
@@ -81,7 +81,7 @@ export class PortForwarder implements AsyncDisposable {
     const data = connection.open({ streamType: 'data', ...port });
     const failed = said.then((words) => {
       if (words === '') return;
-      this.#deps.complain(`Cannot forward to port ${remote}: ${words.trim()}`);
+      this.#deps.warn(`Cannot forward to port ${remote}: ${words.trim()}`);
       socket.resetAndDestroy();
     });
     await relay(socket, data, { clock: this.#deps.clock, idleMs: 0 }, signal);

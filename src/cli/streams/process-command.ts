@@ -8,7 +8,7 @@ import {
 } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import type { SpdyConnection } from '../../protocols/spdy/index.ts';
-import { remoteCommandProtocol, type WantedStreams } from '../../server/index.ts';
+import { type RequestedStreams, remoteCommandProtocol } from '../../server/index.ts';
 import { type CommandContext, exitCodes } from '../command.ts';
 import { kubeletFlags } from '../kubelet-port.ts';
 import type { ChosenContainer } from './choose-pod.ts';
@@ -34,7 +34,7 @@ export interface ProcessCall {
   readonly pod: Pod;
   readonly container: ChosenContainer;
   readonly command: readonly string[];
-  readonly streams: WantedStreams;
+  readonly streams: RequestedStreams;
   readonly terminal: 'raw' | 'as-is';
 }
 

@@ -11,16 +11,16 @@ import {
 import type { SpdyConnection } from '../../protocols/spdy/index.ts';
 import {
   openRemoteStreams,
-  type RemoteEnd,
+  type RemoteExit,
   type RemoteStreams,
-  readRemoteEnd,
-  type WantedStreams,
+  type RequestedStreams,
+  readRemoteExit,
 } from '../../server/index.ts';
 import { rawMode, type Stdio, watchSize } from './stdio.ts';
 
 export interface SessionOptions {
   readonly clock: Clock;
-  readonly streams: WantedStreams;
+  readonly streams: RequestedStreams;
   /** Whether our own terminal becomes that of the process. */
   readonly terminal: 'raw' | 'as-is';
 }
@@ -36,7 +36,7 @@ export async function runSession(
   stdio: Stdio,
   { clock, streams: wanted, terminal }: SessionOptions,
   signal: AbortSignal,
-): Promise<RemoteEnd> {
+): Promise<RemoteExit> {
   using streams = new DisposableStack();
   streams.use(connection);
   const remote = openRemoteStreams(connection, wanted);
@@ -53,7 +53,7 @@ async function listen(
   stdio: Stdio,
   clock: Clock,
   parent: AbortSignal,
-): Promise<RemoteEnd> {
+): Promise<RemoteExit> {
   using work = new LinkedController(parent);
   const told = readAll(remote.error);
   const outputs = Promise.all([
@@ -73,7 +73,7 @@ async function listen(
       'STREAM_BROKEN',
       'The connection broke off before the end was told: its exit code is not known',
     );
-  return readRemoteEnd(end);
+  return readRemoteExit(end);
 }
 
 async function soon(told: Promise<string>, clock: Clock, signal: AbortSignal): Promise<string> {

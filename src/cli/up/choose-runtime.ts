@@ -9,15 +9,20 @@ import type { CriClient, CriObserver } from '../../cri/index.ts';
 import { selfCheck } from '../../kubelet/index.ts';
 import { describeError, KubelingError, withDeadline } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
-import { type Say, sayTo } from '../command.ts';
-import { earlierEndpoints, type Home, type UpState, writeUpState } from '../home/home.ts';
+import { type PrintStatus, statusPrinter } from '../command.ts';
+import {
+  type DataDirectory,
+  earlierEndpoints,
+  type UpState,
+  writeUpState,
+} from '../data-directory/data-directory.ts';
 import {
   connectRuntime,
-  findNeighbours,
-  homeCgroup,
-  homeRuntime,
+  dataDirectoryCgroup,
+  findOtherPods,
+  onlyOwnPods,
   privateContainerd,
-} from '../home/home-runtime.ts';
+} from '../data-directory/runtime.ts';
 
 /** The runtime that `kubeling up` works with, connected. */
 export interface ChosenRuntime {
@@ -35,9 +40,9 @@ export interface ChosenRuntime {
 }
 
 export interface RuntimeChoice {
-  readonly home: Home;
+  readonly home: DataDirectory;
   /** The value of --runtime-endpoint. */
-  readonly asked: string | undefined;
+  readonly requested: string | undefined;
   /** What the last "up" in this data directory wrote. */
   readonly last: UpState | undefined;
   /** Of the calls to the chosen runtime. */
@@ -64,28 +69,32 @@ const returnPollMs = 500;
  * of the machine, and takes it when it can run a pod.
  */
 export async function chooseRuntime(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
-  const { home, asked, last } = choice;
-  if (asked === 'private') return await usePrivate(choice, context);
-  if (asked !== undefined) {
-    const candidate = { endpoint: asked, origin: `asked for at ${asked}`, selfCheck: 'later' } as const;
+  const { home, requested, last } = choice;
+  if (requested === 'private') return await usePrivateContainerd(choice, context);
+  if (requested !== undefined) {
+    const candidate = {
+      endpoint: requested,
+      origin: `asked for at ${requested}`,
+      selfCheck: 'later',
+    } as const;
     return await connect(candidate, choice, context);
   }
   if (await hasPrivateContainerd(home)) {
-    await mentionUnused(choice, context);
-    return await usePrivate(choice, context);
+    await reportUnused(choice, context);
+    return await usePrivateContainerd(choice, context);
   }
   if (last?.runtime === 'machine' && last.selfCheck === 'passed')
-    return await useAgain(last.endpoint, choice, context);
-  return (await useFound(choice, context)) ?? (await usePrivate(choice, context));
+    return await reuseRuntime(last.endpoint, choice, context);
+  return (await useInstalled(choice, context)) ?? (await usePrivateContainerd(choice, context));
 }
 
-async function hasPrivateContainerd({ dataDir }: Home): Promise<boolean> {
+async function hasPrivateContainerd({ dataDir }: DataDirectory): Promise<boolean> {
   const { instanceFile, root } = containerdLayout(dataDir);
   const found = await Promise.all([instanceFile, root].map((path) => stat(path).catch(() => undefined)));
   return found.some((entry) => entry !== undefined);
 }
 
-async function usePrivate(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
+async function usePrivateContainerd(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
   const own = await privateContainerd(choice.home, context);
   const running = await own.ensureRunning(context.signal);
   const images = await own.images();
@@ -97,7 +106,7 @@ async function usePrivate(choice: RuntimeChoice, context: CommandContext): Promi
 }
 
 /** Choosing another runtime now would start every pod twice, so this one is waited for. */
-async function useAgain(
+async function reuseRuntime(
   endpoint: string,
   choice: RuntimeChoice,
   context: CommandContext,
@@ -106,7 +115,7 @@ async function useAgain(
   try {
     await withDeadline(
       { clock, ms: returnsWithinMs, what: `reach the runtime at ${endpoint}` },
-      (inner) => untilAnswers(endpoint, context, inner),
+      (inner) => waitForRuntime(endpoint, context, inner),
       signal,
     );
   } catch (cause) {
@@ -124,7 +133,7 @@ async function useAgain(
   );
 }
 
-async function untilAnswers(endpoint: string, context: CommandContext, signal: AbortSignal): Promise<void> {
+async function waitForRuntime(endpoint: string, context: CommandContext, signal: AbortSignal): Promise<void> {
   const { clock } = context;
   const whole = connectRuntime(endpoint, context);
   let said = false;
@@ -133,7 +142,7 @@ async function untilAnswers(endpoint: string, context: CommandContext, signal: A
       const failure = await failureOf(async () => await checkReady(whole, context, signal));
       if (failure === undefined) return;
       signal.throwIfAborted();
-      if (!said) sayTo(context)('runtime', `waiting for the one at ${endpoint}: ${failure}`);
+      if (!said) statusPrinter(context)('runtime', `waiting for the one at ${endpoint}: ${failure}`);
       said = true;
       await clock.sleep(returnPollMs, signal);
     }
@@ -143,8 +152,11 @@ async function untilAnswers(endpoint: string, context: CommandContext, signal: A
 }
 
 /** The first runtime of the machine that runs a pod; undefined when there is none. */
-async function useFound(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime | undefined> {
-  const say = sayTo(context);
+async function useInstalled(
+  choice: RuntimeChoice,
+  context: CommandContext,
+): Promise<ChosenRuntime | undefined> {
+  const say = statusPrinter(context);
   for (const socket of await listeningSockets(context)) {
     const endpoint = `unix://${socket}`;
     const candidate = { endpoint, origin: `found at ${socket}`, selfCheck: 'first' } as const;
@@ -157,10 +169,10 @@ async function useFound(choice: RuntimeChoice, context: CommandContext): Promise
   return undefined;
 }
 
-async function mentionUnused({ home }: RuntimeChoice, context: CommandContext): Promise<void> {
+async function reportUnused({ home }: RuntimeChoice, context: CommandContext): Promise<void> {
   const [socket] = await listeningSockets(context);
   if (socket === undefined) return;
-  sayTo(context)(
+  statusPrinter(context)(
     'runtime',
     `the one at ${socket} is not used, as ${home.dataDir} has a containerd of its own; to use it all the same, add --runtime-endpoint unix://${socket}`,
   );
@@ -181,13 +193,13 @@ async function connect(
   const kind = own === undefined ? 'machine' : 'private';
   const whole = connectRuntime(endpoint, context, observer);
   try {
-    const cri = homeRuntime(whole, { home, unnamed: kind === 'private' ? 'ours' : 'of-others' });
+    const cri = onlyOwnPods(whole, { home, unnamed: kind === 'private' ? 'ours' : 'of-others' });
     const { name, version } = await askVersion(whole, context);
     const state: UpState = { runtime: kind, endpoint, earlier: earlierEndpoints(last, endpoint) };
     // Not before it answers: "down" goes to each runtime that may have pods of ours, and fails where there is none.
     await writeUpState(home, { ...state, api: last?.api, selfCheck: selfCheckBefore(last, endpoint) });
-    sayTo(context)('runtime', `${name} ${version}, ${origin}`);
-    await mentionNeighbours(home, state, whole, context);
+    statusPrinter(context)('runtime', `${name} ${version}, ${origin}`);
+    await reportOtherPods(home, state, whole, context);
     const chosen = { state, name, version, own, whole, cri, selfCheck: 'due' } as const;
     if (candidate.selfCheck === 'later') return chosen;
     await checkReady(whole, context, context.signal);
@@ -228,16 +240,16 @@ async function checkReady(cri: CriClient, { clock }: CommandContext, signal: Abo
 }
 
 /** Homes that share a runtime should know of each other, and of pods that no kubelet looks after any more. */
-async function mentionNeighbours(
-  home: Home,
+async function reportOtherPods(
+  home: DataDirectory,
   { runtime, earlier = [] }: UpState,
   whole: CriClient,
   context: CommandContext,
 ): Promise<void> {
-  const say: Say = sayTo(context);
+  const say: PrintStatus = statusPrinter(context);
   for (const endpoint of earlier)
     say('runtime', `pods from before may still run at ${endpoint}; "kubeling down" ends them`);
-  const { homes, unnamed } = await findNeighbours(whole, home, context.signal);
+  const { homes, unnamed } = await findOtherPods(whole, home, context.signal);
   for (const dataDir of homes)
     say('runtime', `has pods of the kubeling in ${dataDir} too; they are left alone`);
   if (unnamed > 0 && runtime === 'machine')
@@ -248,13 +260,17 @@ async function mentionNeighbours(
 }
 
 /** Runs a sandbox, and a container where the runtime has the image for it. */
-export async function checkRuntime(home: Home, cri: CriClient, context: CommandContext): Promise<void> {
-  const say = sayTo(context);
+export async function checkRuntime(
+  home: DataDirectory,
+  cri: CriClient,
+  context: CommandContext,
+): Promise<void> {
+  const say = statusPrinter(context);
   const { image } = await cri.imageStatus({ image: { image: busyboxImageName } }, context.signal);
   const plan = {
     image: image === undefined ? undefined : busyboxImageName,
     logDirectory: home.selfCheckLogs,
-    cgroupParent: homeCgroup(home),
+    cgroupParent: dataDirectoryCgroup(home),
   };
   const tell = (step: string, ms: number) => say('self-check', `${step} (${ms.toFixed(0)} ms)`);
   await selfCheck(plan, { ...context, cri, tell }, context.signal);

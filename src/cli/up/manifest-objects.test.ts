@@ -4,11 +4,11 @@ import { MemoryManifestFiles } from '../../../test/fakes/memory-source-files.ts'
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { JsonObject } from '../../api/index.ts';
 import { collectLogs, untilAborted } from '../../lib/index.ts';
-import { ManifestObjects, type ObjectKeeper } from './manifest-objects.ts';
+import { ManifestObjects, type ObjectStoreAccess } from './manifest-objects.ts';
 
 const { signal } = new AbortController();
 
-class Kept implements ObjectKeeper {
+class Kept implements ObjectStoreAccess {
   readonly objects = new Map<string, string>();
   refused = '';
   kept = '';

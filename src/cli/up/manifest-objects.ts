@@ -12,7 +12,7 @@ import {
 import { companionKinds, isManifestName, type ManifestFiles, manifestLimit } from '../../sources/index.ts';
 
 /** Whoever keeps the objects: given as the server's own, not as any user's. */
-export interface ObjectKeeper {
+export interface ObjectStoreAccess {
   /** Makes the object as it is written, or makes it so; throws when it is refused. */
   apply(object: JsonObject, file: string): void;
   /** All that came from manifests, each by a name of its own. */
@@ -27,7 +27,7 @@ export interface ObjectKeeper {
 export interface ManifestObjectsOptions {
   readonly directory: string;
   readonly files: ManifestFiles;
-  readonly keeper: ObjectKeeper;
+  readonly keeper: ObjectStoreAccess;
   readonly clock: Clock;
   readonly logger: Logger;
 }

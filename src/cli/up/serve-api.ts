@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { Say } from '../command.ts';
+import type { PrintStatus } from '../command.ts';
 import type { UpApi } from './up-api.ts';
 import type { UpKubelet } from './up-kubelet.ts';
 
@@ -22,23 +22,23 @@ export class PendingOpen<T extends AsyncDisposable | undefined> implements Async
 export async function serveApi(
   api: UpApi,
   kubelet: UpKubelet,
-  say: Say,
+  say: PrintStatus,
   ready: () => void,
   signal: AbortSignal,
 ): Promise<void> {
   const running = api.run(signal);
-  const { url, kubeconfig } = api.told;
-  if (api.aside !== undefined) say('api', `begins empty; what was in it is kept in ${api.aside}`);
+  const { url, kubeconfig } = api.endpoints;
+  if (api.movedAside !== undefined) say('api', `begins empty; what was in it is kept in ${api.movedAside}`);
   say('api', `answers at ${url}, its kubeconfig is ${kubeconfig}`);
   const told = Promise.all([api.nodeReady(signal), kubelet.reachable(signal)]).then(() => {
     say('node', `${hostname().toLowerCase()} is Ready`);
-    for (const words of toTry) say('try', `kubectl --kubeconfig ${kubeconfig} ${words}`);
+    for (const words of exampleCommands) say('try', `kubectl --kubeconfig ${kubeconfig} ${words}`);
     ready();
   });
   await Promise.all([running, told.catch((error) => (signal.aborted ? undefined : Promise.reject(error)))]);
 }
 
-const toTry = [
+const exampleCommands = [
   'get nodes',
   'run hello --image=localhost/kubeling/busybox:1 -- sleep 600',
   'get pods -w',

@@ -5,13 +5,13 @@ import { describeError, KubelingError, type Logger, type MetricRegistry } from '
 import { type OpenLocalApi, openLocalApi, parseGrant } from '../../local-api/index.ts';
 import { hostManifestFiles } from '../../sources/index.ts';
 import type { CommandContext } from '../command.ts';
-import { type Home, readUpState } from '../home/home.ts';
+import { type DataDirectory, readUpState } from '../data-directory/data-directory.ts';
 import { kubernetesVersion, ownVersion } from '../version.ts';
 import { type ListenAddress, parseListen } from './listen-address.ts';
 import { ManifestObjects } from './manifest-objects.ts';
 
 export interface UpApiOptions {
-  readonly home: Home;
+  readonly home: DataDirectory;
   /** Where it is to answer; near the usual place unless given. */
   readonly listen: string | undefined;
   readonly metrics: MetricRegistry;
@@ -27,9 +27,9 @@ export interface UpApiOptions {
 /** The API of a home. It answers from when it is opened until it is disposed of. */
 export interface UpApi extends ApiAccess, AsyncDisposable {
   /** For people. */
-  readonly told: { readonly url: string; readonly kubeconfig: string };
+  readonly endpoints: { readonly url: string; readonly kubeconfig: string };
   /** Where the objects of an earlier run are, if they were set aside. */
-  readonly aside: string | undefined;
+  readonly movedAside: string | undefined;
   /** Does what it does by itself until aborted. */
   run(signal: AbortSignal): Promise<void>;
   /** Resolves once the node has joined and can work. */
@@ -62,8 +62,8 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
     kubeletAnswersAt: (port) => {
       kubelet.port = port;
     },
-    told: { url: api.url, kubeconfig: home.kubeconfig },
-    aside: api.aside,
+    endpoints: { url: api.url, kubeconfig: home.kubeconfig },
+    movedAside: api.aside,
     async run(inner) {
       await Promise.all([api.run(inner), manifests.run(inner)]);
     },
@@ -130,12 +130,12 @@ async function open(
 /** Whoever reads this should know what to do about it. */
 function startError(error: unknown, { host, port }: ListenAddress): unknown {
   if (!(error instanceof KubelingError)) return error;
-  const advice = adviceOn(error.code, `${host}:${port}`);
+  const advice = adviceFor(error.code, `${host}:${port}`);
   if (advice === undefined) return error;
   return new KubelingError(error.code, `${describeError(error)}; ${advice}`, { cause: error });
 }
 
-function adviceOn(code: KubelingError['code'], place: string): string | undefined {
+function adviceFor(code: KubelingError['code'], place: string): string | undefined {
   switch (code) {
     case 'SERVER_LISTEN':
       return `another kubeling or another program has ${place}: give a port of its own with --listen`;

@@ -7,14 +7,14 @@ import type { KubeletSettings } from '../../kubelet/index.ts';
 import type { Logger, MetricRegistry, Verbosity } from '../../lib/index.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { CommandContext } from '../command.ts';
-import type { Home } from '../home/home.ts';
-import { kubeletSettings, ownPidLimits, settleWithRuntime, socketOf } from '../kubelet/kubelet-settings.ts';
+import type { DataDirectory } from '../data-directory/data-directory.ts';
+import { applyRuntimeVersion, kubeletSettings, ownPidLimits, socketOf } from '../kubelet/kubelet-settings.ts';
 import { type Node, openNode } from '../kubelet/node-process.ts';
-import { prepareRoot } from '../run/data-directories.ts';
+import { prepareRoot } from '../run/kubelet-directories.ts';
 import type { ApiAccess } from './up-api.ts';
 
 export interface UpKubeletOptions {
-  readonly home: Home;
+  readonly home: DataDirectory;
   /** Below which pods get their cgroups. */
   readonly cgroupRoot: string;
   /** Where the runtime is reached. */
@@ -61,11 +61,11 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
     settings: cluster === undefined ? settings : { ...settings, apiPods: 'expected' },
     cluster: cluster?.node,
     runtimeName: runtime.name,
-    runtimeLooked: options.runtimeLooked,
+    runtimeObserved: options.runtimeLooked,
     // Beside an API our own commands find it by the file it is written to.
     port: loaded.config.port,
     healthzPort: loaded.config.healthzPort,
-    portTaken: 'take-another',
+    whenPortInUse: 'take-another',
     streamingIdleMs: loaded.config.streamingConnectionIdleTimeoutMs,
   });
   const { kubelet } = node;
@@ -124,7 +124,7 @@ async function pidFlags(podMaxPids: number | undefined): Promise<readonly string
 }
 
 /** Only who lives on this machine reaches the kubelet, and the API sends everybody else through. */
-function joiningFlags(home: Home, api: ApiAccess): readonly string[] {
+function joiningFlags(home: DataDirectory, api: ApiAccess): readonly string[] {
   return [
     `--kubeconfig=${api.nodeKubeconfig}`,
     `--cert-dir=${join(home.rootDir, 'pki')}`,
@@ -144,7 +144,7 @@ async function settingsOf(
   loaded: LoadedConfig,
   { clock, signal }: CommandContext,
 ): Promise<KubeletSettings> {
-  const settled = await settleWithRuntime(
+  const settled = await applyRuntimeVersion(
     await kubeletSettings(loaded),
     loaded,
     { clock, logger, cri, metrics },

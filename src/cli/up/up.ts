@@ -21,20 +21,20 @@ import {
   Verbosity,
   withLockFile,
 } from '../../lib/index.ts';
-import { type Command, type CommandContext, exitCodes, readFlags, sayTo } from '../command.ts';
+import { type Command, type CommandContext, exitCodes, readFlags, statusPrinter } from '../command.ts';
+import { claimDataDirectory } from '../data-directory/content.ts';
 import {
+  type DataDirectory,
   dataDirFlag,
   defaultDataDirectory,
-  type Home,
-  openHome,
+  openDataDirectory,
   readUpState,
   refuseWithoutRoot,
   writeUpState,
-} from '../home/home.ts';
-import { claimHome } from '../home/home-content.ts';
-import { openHomeFirewall, RuleSweep } from '../home/home-firewall.ts';
-import { homeCgroup, RuntimeWatcher } from '../home/home-runtime.ts';
-import { PodsFirst } from '../process-events.ts';
+} from '../data-directory/data-directory.ts';
+import { FirewallRuleCleaner, openFirewall } from '../data-directory/firewall.ts';
+import { dataDirectoryCgroup, RuntimeWatcher } from '../data-directory/runtime.ts';
+import { DelayedSigterm } from '../process-events.ts';
 import { ownVersion } from '../version.ts';
 import { type ChosenRuntime, checkRuntime, chooseRuntime } from './choose-runtime.ts';
 import { defaultApiPort, parseListen } from './listen-address.ts';
@@ -102,7 +102,7 @@ async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
   refuseWithoutRoot('up');
   await checkFlags(values);
-  const home = await openHome(values['data-dir'] ?? defaultDataDirectory);
+  const home = await openDataDirectory(values['data-dir'] ?? defaultDataDirectory);
   const processes = new ProcessTable();
   const owner = await readLockOwner(home.lockFile);
   if (owner !== undefined && (await processes.isAlive(owner))) {
@@ -140,9 +140,9 @@ function checkShutdown(values: UpFlags): void {
   );
 }
 
-async function live(home: Home, values: UpFlags, context: CommandContext): Promise<void> {
-  const say = sayTo(context);
-  await claimHome(home);
+async function live(home: DataDirectory, values: UpFlags, context: CommandContext): Promise<void> {
+  const say = statusPrinter(context);
+  await claimDataDirectory(home);
   say('kubeling', `${await ownVersion()}, alone on this machine, data in ${home.dataDir}`);
   const metrics = new MetricRegistry({ onError: (error) => say('metrics', describeError(error)) });
   await using log = await openUpLog(home, context);
@@ -150,9 +150,12 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
   // The API needs no runtime: it comes up while that is found and tried.
   await using comingApi = new PendingOpen(openApi(home, values, { logger: log.logger, metrics }, context));
   // The self-check of a runtime that is found runs the first sandbox, and a host port of any pod routes loopback.
-  const firewall = await openHomeFirewall(home, log.logger, context);
+  const firewall = await openFirewall(home, log.logger, context);
   const asked = values['runtime-endpoint'];
-  const runtime = await chooseRuntime({ home, asked, last, observer: criMetrics(metrics) }, context);
+  const runtime = await chooseRuntime(
+    { home, requested: asked, last, observer: criMetrics(metrics) },
+    context,
+  );
   const { state, cri, whole, name, version } = runtime;
   try {
     const { endpoint } = state;
@@ -161,7 +164,7 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
       criticalMs: values['shutdown-grace-period-critical-pods'] ?? 0,
     };
     const images = runtime.own === undefined ? ('everybodys' as const) : ('ours' as const);
-    const about = { runtime: { name, version }, cgroupRoot: homeCgroup(home) };
+    const about = { runtime: { name, version }, cgroupRoot: dataDirectoryCgroup(home) };
     const given = {
       home,
       endpoint,
@@ -185,11 +188,11 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     await writeUpState(home, {
       ...state,
       port: kubelet.node.port,
-      api: api?.told,
+      api: api?.endpoints,
       selfCheck: 'passed',
     });
-    using podsFirst = endingPodsFirst(kubelet, context);
-    const { signal } = podsFirst ?? context;
+    using delayed = delayedSigterm(kubelet, context);
+    const { signal } = delayed ?? context;
     await Promise.all([
       serve(home, api, kubelet, { ...context, signal }),
       sweep?.run(signal),
@@ -202,22 +205,22 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
 }
 
 /** Undefined where pods live on. */
-function endingPodsFirst({ node }: UpKubelet, context: CommandContext): PodsFirst | undefined {
+function delayedSigterm({ node }: UpKubelet, context: CommandContext): DelayedSigterm | undefined {
   const { shutdown } = node.kubelet.control;
   if (shutdown === undefined) return undefined;
-  return new PodsFirst(context.signal, async (signal) => {
-    sayTo(context)('ending', 'the pods first, as asked by --shutdown-grace-period');
-    await shutdown.endPods(signal);
+  return new DelayedSigterm(context.signal, async (signal) => {
+    statusPrinter(context)('ending', 'the pods first, as asked by --shutdown-grace-period');
+    await shutdown.terminatePods(signal);
   });
 }
 
 async function serve(
-  home: Home,
+  home: DataDirectory,
   api: UpApi | undefined,
   kubelet: UpKubelet,
   context: CommandContext,
 ): Promise<void> {
-  const say = sayTo(context);
+  const say = statusPrinter(context);
   const { port } = kubelet.node;
   say('kubelet', `answers at 127.0.0.1:${port}, runs the pods of ${home.manifests}, log in ${home.log}`);
   const ready = () =>
@@ -235,18 +238,18 @@ async function openSweep(
   { own }: ChosenRuntime,
   cri: CriClient,
   context: CommandContext,
-): Promise<RuleSweep | undefined> {
+): Promise<FirewallRuleCleaner | undefined> {
   if (own === undefined) return undefined;
-  const say = sayTo(context);
+  const say = statusPrinter(context);
   const { clock, signal } = context;
-  const sweep = new RuleSweep({ clock, cri, rules: own, say: (text) => say('network', text) });
+  const sweep = new FirewallRuleCleaner({ clock, cri, rules: own, say: (text) => say('network', text) });
   await sweep.open(signal);
   return sweep;
 }
 
 /** Undefined for a kubeling without one. */
 async function openApi(
-  home: Home,
+  home: DataDirectory,
   { listen, reset, grant = [], 'local-api': wanted, 'event-ttl': eventTtlMs }: UpFlags,
   deps: { readonly logger: Logger; readonly metrics: MetricRegistry },
   context: CommandContext,
@@ -263,7 +266,7 @@ interface UpLog extends AsyncDisposable {
 }
 
 /** What the parts of the process say goes to a file. */
-async function openUpLog(home: Home, { clock }: CommandContext): Promise<UpLog> {
+async function openUpLog(home: DataDirectory, { clock }: CommandContext): Promise<UpLog> {
   const output = await RotatingLog.open(home.log, { clock });
   const verbosity = new Verbosity(2);
   const { logger, sink } = openLog({ clock, format: 'text', output, verbosity });
@@ -278,12 +281,12 @@ async function openUpLog(home: Home, { clock }: CommandContext): Promise<UpLog> 
 }
 
 function looksOf({ own }: ChosenRuntime, context: CommandContext): (error: unknown) => void {
-  const say = sayTo(context);
+  const say = statusPrinter(context);
   const watcher = new RuntimeWatcher({
     say: (text) => say('runtime', text),
     restart: own === undefined ? undefined : () => own.ensureRunning(context.signal),
   });
-  return (error) => watcher.looked(error);
+  return (error) => watcher.observed(error);
 }
 
 export const command: Command = {

@@ -21,7 +21,13 @@ import {
   untilAborted,
   withDeadline,
 } from '../../lib/index.ts';
-import { CsiNodeTeller, hostIps, NodeKeeper, type NodeMachine, type NodeSettings } from '../../node/index.ts';
+import {
+  CsiNodePublisher,
+  hostIps,
+  NodeController,
+  type NodeMachine,
+  type NodeSettings,
+} from '../../node/index.ts';
 import {
   ApiRuntimeClasses,
   BoundClaims,
@@ -90,7 +96,7 @@ interface Attached {
   readonly source: ApiSource;
   readonly writer: StatusWriter;
   readonly mirrors: MirrorPods;
-  readonly keeper: NodeKeeper;
+  readonly keeper: NodeController;
   readonly kubelet: Kubelet;
 }
 
@@ -108,7 +114,7 @@ export class ClusterNode {
   readonly #services: Services;
   readonly #classes: ApiRuntimeClasses;
   readonly #tokens: Tokens;
-  readonly #csiNode: CsiNodeTeller;
+  readonly #csiNode: CsiNodePublisher;
   readonly #starts: StartLatency;
   readonly #schema = new PatchSchema();
   readonly #watchedNode: ObjectReflector<Node>;
@@ -157,7 +163,7 @@ export class ClusterNode {
     this.#classes = new ApiRuntimeClasses(shared);
     this.#starts = new StartLatency(clock, metrics);
     this.#tokens = new Tokens({ ...shared, observer: tokenMetrics(metrics) });
-    this.#csiNode = new CsiNodeTeller({
+    this.#csiNode = new CsiNodePublisher({
       ...shared,
       nodeName: node.name,
       node: () => this.#node(),
@@ -182,8 +188,8 @@ export class ClusterNode {
       },
       changePods: (changes) => {
         this.#kept?.changed(changes);
-        for (const uid of changes.gone) this.#starts.gone(uid);
-        for (const pod of changes.there) this.#starts.seen(pod);
+        for (const uid of changes.removed) this.#starts.gone(uid);
+        for (const pod of changes.present) this.#starts.seen(pod);
         kubelet.state.config.change('api', changes);
         this.#reconnected();
       },
@@ -286,10 +292,10 @@ export class ClusterNode {
     }
   }
 
-  #makeKeeper(kubelet: Kubelet): NodeKeeper {
+  #makeKeeper(kubelet: Kubelet): NodeController {
     const { clients, node, machine } = this.#options;
     const inputs = new NodeInputs(this.#options, kubelet, this.#csiNode);
-    return new NodeKeeper({
+    return new NodeController({
       ...this.#options,
       settings: node,
       troubles: new LogOnce(),

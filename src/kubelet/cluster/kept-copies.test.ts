@@ -31,7 +31,7 @@ test('what the API has given to the node is kept, without what it shows of stati
   kept.listed([pod('a'), pod('b'), pod('m', { annotations: { [annotations.mirror]: 'x' } })]);
   await clock.advance(2_000);
   assert.deepEqual(await names(), ['a', 'b']);
-  kept.changed({ gone: [podUid('a')], there: [pod('c')] });
+  kept.changed({ removed: [podUid('a')], present: [pod('c')] });
   await clock.advance(2_000);
   assert.deepEqual(await names(), ['b', 'c']);
   kept.listed([pod('c')]);

@@ -68,12 +68,12 @@ export class KeptPodsOfApi {
     const own = pods.filter((pod) => !isMirrorPod(pod));
     this.#dirty.clear();
     this.#listed = own.map(({ metadata }) => metadata.uid);
-    this.changed({ gone: [], there: own });
+    this.changed({ removed: [], present: own });
   }
 
-  changed({ gone, there }: PodListChanges): void {
-    for (const uid of gone) this.#dirty.set(uid, 'gone');
-    for (const pod of there) if (!isMirrorPod(pod)) this.#dirty.set(pod.metadata.uid, pod);
+  changed({ removed, present }: PodListChanges): void {
+    for (const uid of removed) this.#dirty.set(uid, 'gone');
+    for (const pod of present) if (!isMirrorPod(pod)) this.#dirty.set(pod.metadata.uid, pod);
     this.#hints.raise();
   }
 

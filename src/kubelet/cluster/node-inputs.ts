@@ -1,6 +1,6 @@
 import type { CriClient } from '../../cri/index.ts';
 import type {
-  CsiNodeTeller,
+  CsiNodePublisher,
   DeviceAmounts,
   ImageFacts,
   MachineCapacity,
@@ -25,9 +25,9 @@ export interface NodeInputsOptions {
 export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   readonly #options: NodeInputsOptions;
   readonly #kubelet: Kubelet;
-  readonly #csiNode: Pick<CsiNodeTeller, 'problem'>;
+  readonly #csiNode: Pick<CsiNodePublisher, 'problem'>;
 
-  constructor(options: NodeInputsOptions, kubelet: Kubelet, csiNode: Pick<CsiNodeTeller, 'problem'>) {
+  constructor(options: NodeInputsOptions, kubelet: Kubelet, csiNode: Pick<CsiNodePublisher, 'problem'>) {
     this.#options = options;
     this.#kubelet = kubelet;
     this.#csiNode = csiNode;

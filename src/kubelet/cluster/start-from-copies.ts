@@ -11,7 +11,7 @@ export interface StartFromCopiesDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly kept: Pick<KeptPodsOfApi, 'read'>;
-  readonly config: Pick<PodConfig, 'foresee' | 'isReady'>;
+  readonly config: Pick<PodConfig, 'setExpected' | 'isReady'>;
   /** Removes the copies nothing refers to any more. */
   readonly retainReferred: () => Promise<void>;
 }
@@ -23,7 +23,7 @@ export async function startFromCopies(
 ): Promise<void> {
   await clock.sleep(patienceMs, signal);
   const pods = await kept.read();
-  if (config.foresee('api', pods) === 'foreseen')
+  if (config.setExpected('api', pods) === 'expected')
     logger.warn('The API server does not answer: the pods it had are started from their copies', {
       pods: pods.length,
     });

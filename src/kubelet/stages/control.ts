@@ -356,7 +356,7 @@ function createSyncLoop(
     isPastDeadline: (pod) => isPastDeadline(pod, statuses.getPodStatus(pod.metadata.uid), clock.now()),
   });
   const nextConfig = async (signal: AbortSignal) => {
-    await config.someChanged(signal);
+    await config.changed(signal);
     return () => config.takeUpdate();
   };
   return new SyncLoop({

@@ -57,7 +57,7 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
     clock,
     logger,
     journal,
-    hasEnded: (uid) => facts.hasEnded(uid),
+    isFinished: (uid) => facts.hasEnded(uid),
   });
   const restored = new RestoredPods({
     notes: checkpoints,

@@ -9,7 +9,7 @@ import {
 } from '../../protocols/upgrade/index.ts';
 import type { StoredObject } from '../api/index.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
-import { askKubelet, type KubeletPlace } from './kubelet-door.ts';
+import { type KubeletAddress, requestKubelet } from './kubelet-dialer.ts';
 import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';
 import { badRequest } from './refusals.ts';
 
@@ -20,7 +20,7 @@ export interface Upgrade extends UpgradingClient {
 
 /** Where at the kubelet the stream of a call is, and what of it is worth a line in the log. */
 export interface StreamTarget {
-  readonly place: KubeletPlace;
+  readonly address: KubeletAddress;
   readonly path: string;
   readonly pod: StoredObject;
   readonly container: string | undefined;
@@ -44,7 +44,7 @@ export function streamTarget(call: StreamCall, { objects, kubelet }: StreamsDeps
   const verb = subresource === 'portforward' ? 'portForward' : subresource;
   const parts = [namespace, name, ...(container === undefined ? [] : [container])];
   const path = `/${verb}/${parts.map(encodeURIComponent).join('/')}?${kubeletQuery(call)}`;
-  return { place: kubeletOf(nodeName, objects, kubelet), path, pod, container };
+  return { address: kubeletOf(nodeName, objects, kubelet), path, pod, container };
 }
 
 function kubeletQuery({ subresource, query }: StreamCall): URLSearchParams {
@@ -67,28 +67,28 @@ function isOn(value: string | null): boolean {
  * Forwards the client's upgrade to the kubelet and tunnels it byte for byte. After any response but a 101 the client gets
  * that response, and the connection is closed. Resolves with the status of the response when the stream has ended.
  */
-export async function passUpgrade(
-  target: Pick<StreamTarget, 'place' | 'path'>,
+export async function forwardUpgrade(
+  target: Pick<StreamTarget, 'address' | 'path'>,
   upgrade: Upgrade,
   { kubelet, clock }: StreamsDeps,
   signal: AbortSignal,
 ): Promise<number> {
   const { method = 'GET', rawHeaders } = upgrade.request;
   const headers = [...forwardedHeaders(rawHeaders), ...(method === 'GET' ? [] : ['Content-Length', '0'])];
-  const answer = await askKubelet(
-    target.place,
+  const answer = await requestKubelet(
+    target.address,
     kubelet,
     { method, path: target.path, headers },
     clock,
     signal,
   );
-  if (answer.kind === 'answered') return await passRefusal(answer.response, upgrade.socket);
+  if (answer.kind === 'answered') return await forwardError(answer.response, upgrade.socket);
   await tunnelUpgrade(upgrade, answer, { clock, idleMs: 0 }, signal);
   return 101;
 }
 
 /** Passes an error of the kubelet on; any other response, such as a redirect, becomes a 500. */
-async function passRefusal(response: IncomingMessage, socket: Duplex): Promise<number> {
+async function forwardError(response: IncomingMessage, socket: Duplex): Promise<number> {
   const { statusCode = 500, statusMessage = '', rawHeaders } = response;
   const status = statusCode >= 400 ? statusCode : 500;
   const dropped = ['connection', 'transfer-encoding', 'keep-alive'];

@@ -1,14 +1,14 @@
 import type { Clock, Logger } from '../../lib/index.ts';
 import type { ObjectReader } from '../api/index.ts';
 import type { FrontStreams, StreamCall } from '../http/server-deps.ts';
-import type { KubeletDoor } from './kubelet-door.ts';
+import type { KubeletDialer } from './kubelet-dialer.ts';
 
 export type { StreamCall };
 /** What the front passes on. */
 export type Streams = FrontStreams;
 
 export interface StreamsDeps {
-  readonly kubelet: KubeletDoor;
+  readonly kubelet: KubeletDialer;
   readonly objects: ObjectReader;
   readonly clock: Clock;
   readonly logger: Logger;

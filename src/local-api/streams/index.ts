@@ -4,10 +4,10 @@
  */
 export type { StreamCall, Streams, StreamsDeps } from './deps.ts';
 export {
+  addressOf,
+  type KubeletAddress,
   type KubeletCredentials,
-  type KubeletDoor,
-  type KubeletPlace,
-  placeOf,
-} from './kubelet-door.ts';
+  type KubeletDialer,
+} from './kubelet-dialer.ts';
 export { type MetricsDeps, metricsEntries } from './metrics.ts';
-export { makeStreams } from './streams.ts';
+export { createStreams } from './streams.ts';

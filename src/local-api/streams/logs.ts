@@ -6,10 +6,10 @@ import { handshakeProblem, offeredProtocols } from '../../protocols/websocket/in
 import { internalError } from '../api/index.ts';
 import type { Upgrade } from './commands.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
-import { askKubelet } from './kubelet-door.ts';
+import { requestKubelet } from './kubelet-dialer.ts';
 import { logQuery } from './log-query.ts';
 import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';
-import { badRequest, refusedByKubelet } from './refusals.ts';
+import { badRequest, kubeletError } from './refusals.ts';
 
 const maxRefusalBytes = 2_048;
 
@@ -96,7 +96,7 @@ async function openLog(
   const place = kubeletOf(nodeName, deps.objects, deps.kubelet);
   const path = `/containerLogs/${[namespace, name, container].map(encodeURIComponent).join('/')}?${query}`;
   const request = { method: 'GET', path, headers: [] };
-  const answer = await askKubelet(place, deps.kubelet, request, deps.clock, signal);
+  const answer = await requestKubelet(place, deps.kubelet, request, deps.clock, signal);
   if (answer.kind === 'upgraded') {
     answer.socket.destroy();
     throw internalError('the kubelet answered a log with an upgrade');
@@ -104,10 +104,10 @@ async function openLog(
   const { response } = answer;
   const { statusCode: status = 500 } = response;
   if (status >= 200 && status <= 206) return response;
-  throw refusedByKubelet(status, await beginningOf(response), { kind: 'pods/log', name });
+  throw kubeletError(status, await readError(response), { kind: 'pods/log', name });
 }
 
-async function beginningOf(response: IncomingMessage): Promise<string> {
+async function readError(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {

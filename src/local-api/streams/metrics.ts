@@ -7,12 +7,12 @@ import {
   type StoredObject,
   selection,
 } from '../api/index.ts';
-import { askKubelet, type KubeletDoor } from './kubelet-door.ts';
+import { type KubeletDialer, requestKubelet } from './kubelet-dialer.ts';
 import { kubeletOf } from './pod-target.ts';
 import { notFound } from './refusals.ts';
 
 export interface MetricsDeps {
-  readonly kubelet: KubeletDoor;
+  readonly kubelet: KubeletDialer;
   readonly clock: Clock;
 }
 
@@ -52,16 +52,16 @@ const podMetrics: ApiResource = {
 const apiVersion = 'metrics.k8s.io/v1beta1';
 /** What kubelets measure over. */
 const window = '10s';
-const askWithinMs = 10_000;
+const requestTimeoutMs = 10_000;
 /** A kubelet knows how fast something grows when it has looked twice, so far apart. */
-const secondLookMs = 1_050;
+const secondSampleMs = 1_050;
 const maxSummaryBytes = 64 << 20;
 
 /** The entries of the catalogue that answer what nodes and pods use now; nothing of it is stored. */
 export function metricsEntries(deps: MetricsDeps): readonly ResourceEntry[] {
   return [
-    entry(nodeMetrics, async (call, objects) => await nodesUse(call, objects, deps)),
-    entry(podMetrics, async (call, objects) => await podsUse(call, objects, deps)),
+    entry(nodeMetrics, async (call, objects) => await nodeUsages(call, objects, deps)),
+    entry(podMetrics, async (call, objects) => await podUsages(call, objects, deps)),
   ];
 }
 
@@ -113,7 +113,7 @@ function selected(call: ApiCall): (object: JsonObject) => boolean {
     (name === undefined || (object as StoredObject).metadata.name === name);
 }
 
-async function nodesUse(
+async function nodeUsages(
   { name }: ApiCall,
   objects: ObjectReader,
   deps: MetricsDeps,
@@ -129,7 +129,7 @@ async function nodesUse(
   return (await Promise.all(asked)).flat();
 }
 
-async function podsUse(
+async function podUsages(
   { namespace, name }: ApiCall,
   objects: ObjectReader,
   deps: MetricsDeps,
@@ -197,11 +197,11 @@ async function settledSummaryOf(
 ): Promise<Summary | undefined> {
   const { clock } = deps;
   const limit = new AbortController();
-  const timer = clock.timer(askWithinMs, () => limit.abort(new Error('took too long')));
+  const timer = clock.timer(requestTimeoutMs, () => limit.abort(new Error('took too long')));
   try {
     const first = await summaryOf(node, objects, deps, limit.signal);
     if (first === undefined || !wanted(first).some(isNew)) return first;
-    await clock.sleep(secondLookMs, limit.signal);
+    await clock.sleep(secondSampleMs, limit.signal);
     return (await summaryOf(node, objects, deps, limit.signal)) ?? first;
   } catch {
     return undefined;
@@ -223,7 +223,7 @@ async function summaryOf(
   try {
     const place = kubeletOf(node.metadata.name, objects, kubelet);
     const request = { method: 'GET', path: '/stats/summary', headers: [] };
-    const answer = await askKubelet(place, kubelet, request, clock, signal);
+    const answer = await requestKubelet(place, kubelet, request, clock, signal);
     if (answer.kind === 'upgraded' || answer.response.statusCode !== 200) return undefined;
     const chunks: Buffer[] = [];
     let size = 0;

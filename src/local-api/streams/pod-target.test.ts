@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { StoredObject } from '../api/index.ts';
-import { placeOf } from './kubelet-door.ts';
+import { addressOf } from './kubelet-dialer.ts';
 import { containerOf, nodeNameOf } from './pod-target.ts';
 
 function pod(spec: object): StoredObject {
@@ -31,6 +31,6 @@ test('a node says where its kubelet answers', () => {
     { type: 'InternalIP', address: '192.0.2.1' },
   ];
   const status = { addresses, daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } } };
-  assert.deepEqual(placeOf({ status } as unknown as StoredObject), { host: '192.0.2.1', port: 10_250 });
-  assert.equal(placeOf({ status: { addresses } } as unknown as StoredObject), undefined);
+  assert.deepEqual(addressOf({ status } as unknown as StoredObject), { host: '192.0.2.1', port: 10_250 });
+  assert.equal(addressOf({ status: { addresses } } as unknown as StoredObject), undefined);
 });

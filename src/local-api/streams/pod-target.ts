@@ -1,7 +1,7 @@
 import { apiResources } from '../../api/index.ts';
 import type { ObjectReader, StoredObject } from '../api/index.ts';
 import type { StreamCall } from './deps.ts';
-import { type KubeletDoor, type KubeletPlace, placeOf } from './kubelet-door.ts';
+import { addressOf, type KubeletAddress, type KubeletDialer } from './kubelet-dialer.ts';
 import { badRequest, notFound, unavailable } from './refusals.ts';
 
 interface NamedContainer {
@@ -43,10 +43,10 @@ export function nodeNameOf(pod: StoredObject): string | undefined {
   return nodeName === '' ? undefined : nodeName;
 }
 
-export function kubeletOf(nodeName: string, objects: ObjectReader, door: KubeletDoor): KubeletPlace {
+export function kubeletOf(nodeName: string, objects: ObjectReader, door: KubeletDialer): KubeletAddress {
   const node = objects.get(apiResources.nodes, undefined, nodeName);
   if (node === undefined) throw notFound({ kind: 'nodes', name: nodeName });
-  const place = door.locate(node) ?? placeOf(node);
+  const place = door.locate(node) ?? addressOf(node);
   if (place === undefined) throw unavailable(`the node ${nodeName} does not say where its kubelet answers`);
   return place;
 }

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import type { ObjectReader, StoredObject } from '../api/index.ts';
 import type { StreamCall } from './deps.ts';
-import type { KubeletDoor } from './kubelet-door.ts';
-import { allowed, proxyTarget } from './proxy-target.ts';
+import type { KubeletDialer } from './kubelet-dialer.ts';
+import { allowedAddress, proxyTarget } from './proxy-target.ts';
 
 const objects = new Map<string, unknown>([
   [
@@ -45,7 +45,7 @@ const reader: ObjectReader = {
   all: ({ plural }) =>
     [...objects].filter(([key]) => key.startsWith(`${plural}/`)).map(([, object]) => object as StoredObject),
 };
-const kubelet: KubeletDoor = {
+const kubelet: KubeletDialer = {
   locate: () => undefined,
   credentials: () => ({ cert: '', key: '', ca: undefined }),
 };
@@ -111,13 +111,14 @@ test('refuses targets on loopback, on the link, in multicast, and IPv6 forms tha
       '10.0.0.01',
     ],
   }))
-    for (const host of hosts) assert.throws(() => allowed(host), /address not allowed/, `${range}: ${host}`);
+    for (const host of hosts)
+      assert.throws(() => allowedAddress(host), /address not allowed/, `${range}: ${host}`);
 });
 
 test('admits plain addresses of hosts', () => {
   const hosts = ['1.0.0.1', '10.0.0.1', '126.255.255.255', '128.0.0.1', '192.168.1.1', '223.255.255.255'];
   for (const host of [...hosts, '2001:db8::1', 'fd00::1', '2a00::7f00:1', '2001:4860::1', '64:ff9a::1'])
-    assert.equal(allowed(host), host);
+    assert.equal(allowedAddress(host), host);
 });
 
 test('what is no name is refused', () => {

@@ -2,14 +2,14 @@ import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import type { ObjectReader, StoredObject } from '../api/index.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
-import type { KubeletPlace } from './kubelet-door.ts';
+import type { KubeletAddress } from './kubelet-dialer.ts';
 import { kubeletOf } from './pod-target.ts';
 import { badRequest, notFound, unavailable } from './refusals.ts';
 
 /** Whom a request is passed on to. */
 export type ProxyTarget =
   /** With our certificate. */
-  | { readonly kind: 'kubelet'; readonly place: KubeletPlace }
+  | { readonly kind: 'kubelet'; readonly place: KubeletAddress }
   | {
       readonly kind: 'address';
       readonly scheme: 'http' | 'https';
@@ -66,7 +66,7 @@ function nodeTarget(
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
   };
   const host = addresses.find(({ type }) => type === 'InternalIP')?.address ?? '';
-  return { kind: 'address', scheme, host: allowed(host), port: portNumber(port) };
+  return { kind: 'address', scheme, host: allowedAddress(host), port: portNumber(port) };
 }
 
 function podTarget(
@@ -77,7 +77,7 @@ function podTarget(
   const pod = objects.get(apiResources.pods, namespace, name);
   if (pod === undefined) throw notFound({ kind: 'pods', name });
   const { podIP = '' } = (pod.status ?? {}) as { readonly podIP?: string };
-  return { kind: 'address', scheme, host: allowed(podIP), port: portNumber(port) ?? firstPort(pod) };
+  return { kind: 'address', scheme, host: allowedAddress(podIP), port: portNumber(port) ?? firstPort(pod) };
 }
 
 interface PodPorts {
@@ -118,7 +118,7 @@ function serviceTarget(
     writtenEndpoint(objects, namespace, name, wanted === undefined ? port : (wanted.name ?? '')) ??
     (wanted === undefined ? undefined : selectedPod(objects, namespace, selector, wanted));
   if (found === undefined) throw unavailable(`no endpoints available for service ${JSON.stringify(name)}`);
-  return { kind: 'address', scheme, host: allowed(found.host), port: found.port };
+  return { kind: 'address', scheme, host: allowedAddress(found.host), port: found.port };
 }
 
 interface Found {
@@ -217,7 +217,7 @@ function blockList(family: 'ipv4' | 'ipv6', subnets: readonly (readonly [string,
  * Admits the plain address of one host. What listens on loopback or on the link of the node must not be reached through
  * the API server, also not by an IPv6 address that stands for an IPv4 one or names an interface.
  */
-export function allowed(host: string): string {
+export function allowedAddress(host: string): string {
   const isAdmitted = isIPv4(host)
     ? !refusedIpv4.check(host, 'ipv4')
     : isIPv6(host) && !host.includes('%') && !refusedIpv6.check(host, 'ipv6');

@@ -8,9 +8,9 @@ import {
   headerPairs,
   tunnelUpgrade,
 } from '../../protocols/upgrade/index.ts';
-import { passUpgrade, type Upgrade } from './commands.ts';
+import { forwardUpgrade, type Upgrade } from './commands.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
-import { askKubelet, exchange } from './kubelet-door.ts';
+import { requestKubelet, sendToBackend } from './kubelet-dialer.ts';
 import { type ProxyTarget, proxyTarget } from './proxy-target.ts';
 import { unavailable } from './refusals.ts';
 
@@ -32,7 +32,7 @@ export async function answerProxy(
   signal: AbortSignal,
 ): Promise<number> {
   const target = proxyTarget(call, deps);
-  const answer = await ask(target, call, deps, signal);
+  const answer = await sendProxied(target, call, deps, signal);
   if (answer.kind === 'upgraded') {
     answer.socket.destroy();
     throw unavailable('an upgrade was answered that nobody asked for');
@@ -52,10 +52,10 @@ export async function upgradeProxy(
   signal: AbortSignal,
 ): Promise<number> {
   const target = proxyTarget(call, deps);
-  const path = pathBehind(call);
+  const path = proxiedPath(call);
   if (target.kind === 'kubelet')
-    return await passUpgrade({ place: target.place, path }, upgrade, deps, signal);
-  const answer = await ask(target, call, deps, signal);
+    return await forwardUpgrade({ address: target.place, path }, upgrade, deps, signal);
+  const answer = await sendProxied(target, call, deps, signal);
   if (answer.kind === 'answered') {
     answer.response.destroy();
     throw unavailable(`the upgrade was refused with ${answer.response.statusCode}`);
@@ -64,7 +64,7 @@ export async function upgradeProxy(
   return 101;
 }
 
-async function ask(
+async function sendProxied(
   target: ProxyTarget,
   call: StreamCall,
   { kubelet, clock }: StreamsDeps,
@@ -72,11 +72,11 @@ async function ask(
 ): Promise<BackendResponse> {
   const { incoming: request } = call;
   const { method = 'GET' } = request;
-  const path = pathBehind(call);
+  const path = proxiedPath(call);
   const headers = [...forwardedHeaders(request.rawHeaders), ...bodyHeaders(request)];
   const body = hasBody(request) ? request : undefined;
   if (target.kind === 'kubelet')
-    return await askKubelet(target.place, kubelet, { method, path, headers, body }, clock, signal);
+    return await requestKubelet(target.place, kubelet, { method, path, headers, body }, clock, signal);
   const { scheme, host, port } = target;
   const authority = `${host.includes(':') ? `[${host}]` : host}${port === undefined ? '' : `:${port}`}`;
   const wire = {
@@ -91,7 +91,7 @@ async function ask(
     // Pods sign their own certificates: nobody could say which of them are good.
     const asked =
       scheme === 'https' ? tlsRequest({ ...wire, rejectUnauthorized: false }) : nodeHttp.request(wire);
-    return await exchange(asked, { body }, clock, signal);
+    return await sendToBackend(asked, { body }, clock, signal);
   } catch (error) {
     signal.throwIfAborted();
     throw unavailable(`error trying to reach service: ${describeError(error)}`);
@@ -99,7 +99,7 @@ async function ask(
 }
 
 /** What stands behind `/proxy` in the path, with the query. */
-export function pathBehind({ rest, incoming }: Pick<StreamCall, 'rest' | 'incoming'>): string {
+export function proxiedPath({ rest, incoming }: Pick<StreamCall, 'rest' | 'incoming'>): string {
   const { url = '/' } = incoming;
   const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
   return `${rest === '' ? '/' : rest}${query}`;

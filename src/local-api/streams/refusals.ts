@@ -33,7 +33,7 @@ const answers: Readonly<Record<number, readonly [reason: string, message: string
 };
 
 /** What the kubelet refused, with its own code; and in its own words, which alone tell why. */
-export function refusedByKubelet(code: number, said: string, { kind, name }: Subject): StatusError {
+export function kubeletError(code: number, said: string, { kind, name }: Subject): StatusError {
   if (code === 500) return internalError(said);
   if (code === 400) return badRequest(said);
   const other = [code > 500 ? 'InternalError' : 'Unknown', `the kubelet answered ${code}`] as const;

@@ -1,7 +1,7 @@
 import { describeError } from '../../lib/index.ts';
 import { StatusError } from '../api/index.ts';
 import { auditLine } from '../security/audit.ts';
-import { passUpgrade, type StreamTarget, streamTarget } from './commands.ts';
+import { forwardUpgrade, type StreamTarget, streamTarget } from './commands.ts';
 import type { StreamCall, Streams, StreamsDeps } from './deps.ts';
 import { answerLog, upgradeLog } from './logs.ts';
 import { answerProxy, upgradeProxy } from './proxy.ts';
@@ -14,12 +14,12 @@ const served: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 
 /** Calls that are passed on; who may make them was asked before. */
-export function makeStreams(deps: StreamsDeps): Streams {
+export function createStreams(deps: StreamsDeps): Streams {
   return {
     serves: ({ resource }, subresource) =>
       resource.group === '' && served[resource.plural]?.has(subresource) === true,
     async answer(call, outgoing, signal) {
-      refuseDryRun(call);
+      rejectDryRun(call);
       if (call.subresource === 'log') return await answerLog(call, outgoing, deps, signal);
       if (call.subresource === 'proxy')
         return await audited(call, undefined, deps, () => answerProxy(call, outgoing, deps, signal));
@@ -30,18 +30,18 @@ export function makeStreams(deps: StreamsDeps): Streams {
       });
     },
     async upgrade(call, socket, head, signal) {
-      refuseDryRun(call);
+      rejectDryRun(call);
       const upgrade = { request: call.incoming, socket, head };
       if (call.subresource === 'log') return await upgradeLog(call, upgrade, deps, signal);
       if (call.subresource === 'proxy')
         return await audited(call, undefined, deps, () => upgradeProxy(call, upgrade, deps, signal));
       const target = streamTarget(call, deps);
-      await audited(call, target, deps, () => passUpgrade(target, upgrade, deps, signal));
+      await audited(call, target, deps, () => forwardUpgrade(target, upgrade, deps, signal));
     },
   };
 }
 
-function refuseDryRun({ query, subresource }: StreamCall): void {
+function rejectDryRun({ query, subresource }: StreamCall): void {
   if ((query.get('dryRun') ?? '') !== '') throw badRequest(`dryRun is not supported for ${subresource}`);
 }
 

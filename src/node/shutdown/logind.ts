@@ -11,7 +11,7 @@ import {
   writeFileAtomic,
 } from '../../lib/index.ts';
 import { DbusConnection, type DbusMessage, type DbusVariant } from '../../protocols/dbus/index.ts';
-import type { ShutdownAnnouncer, ShutdownWatch } from './node-shutdown.ts';
+import type { ShutdownSource, ShutdownWatch } from './node-shutdown.ts';
 
 export interface LogindOptions {
   readonly clock: Clock;
@@ -33,11 +33,11 @@ const systemd = {
 };
 const sighup = 1;
 /** How often it is looked whether logind has read its configuration again; waits double. */
-const looks = 5;
-const firstLookMs = 100;
+const polls = 5;
+const firstPollMs = 100;
 
 /** Shutdowns as systemd's logind announces them. */
-export function logindShutdowns(options: LogindOptions): ShutdownAnnouncer {
+export function logindShutdowns(options: LogindOptions): ShutdownSource {
   return {
     async open(delayMs, signal) {
       const { clock, busPath: path } = options;
@@ -48,7 +48,7 @@ export function logindShutdowns(options: LogindOptions): ShutdownAnnouncer {
       );
       try {
         // First of all: what is announced from now on is heard.
-        const watch = new LogindWatch(bus, options);
+        const watch = new LogindInhibitor(bus, options);
         await bus.addMatch(
           `type='signal',sender='${logind.destination}',path='${logind.path}',interface='${logind.interface}',member='PrepareForShutdown'`,
           signal,
@@ -76,10 +76,10 @@ async function allowDelay(
   const body = ['systemd-logind.service', 'all', sighup];
   await bus.call({ ...systemd, member: 'KillUnit', signature: 'ssi', body }, signal);
   let nowMs = 0;
-  for (let look = 0; look < looks; look++) {
+  for (let look = 0; look < polls; look++) {
     nowMs = await longestDelayMs(bus, signal);
     if (nowMs >= wantedMs) return;
-    await clock.sleep(firstLookMs * 2 ** look, signal);
+    await clock.sleep(firstPollMs * 2 ** look, signal);
   }
   throw new KubelingError(
     'SHUTDOWN_DELAY',
@@ -98,7 +98,7 @@ async function property(bus: DbusConnection, name: string, signal: AbortSignal):
   return (answer as DbusVariant).value;
 }
 
-class LogindWatch implements ShutdownWatch {
+class LogindInhibitor implements ShutdownWatch {
   readonly #bus: DbusConnection;
   readonly #options: LogindOptions;
   #isHinted = false;
@@ -147,7 +147,7 @@ class LogindWatch implements ShutdownWatch {
 
   hold(signal: AbortSignal): Promise<Disposable> {
     const deadline = { clock: this.#options.clock, ms: lockMs, what: 'have shutdowns held up' };
-    return withDeadline(deadline, (inner) => takeLock(this.#options, inner), signal);
+    return withDeadline(deadline, (inner) => acquireLock(this.#options, inner), signal);
   }
 
   [Symbol.dispose](): void {
@@ -175,7 +175,7 @@ const lockArguments = [
  * logind's lock is a descriptor, which only systemd's own program can take for us. It holds it until its command ends,
  * and that ends when we let go of its input, or are gone ourselves.
  */
-async function takeLock({ busPath }: LogindOptions, signal: AbortSignal): Promise<Disposable> {
+async function acquireLock({ busPath }: LogindOptions, signal: AbortSignal): Promise<Disposable> {
   const env = { PATH: process.env['PATH'], DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${busPath}` };
   const child = spawn('systemd-inhibit', lockArguments, { env, stdio: ['pipe', 'pipe', 'pipe'] });
   const release = () => child.stdin.destroy();

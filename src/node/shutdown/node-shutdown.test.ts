@@ -9,7 +9,7 @@ import {
   byShutdownGroup,
   NodeShutdown,
   type NodeShutdownDeps,
-  type ShutdownAnnouncer,
+  type ShutdownSource,
   shutdownGroups,
   wholeSeconds,
 } from './node-shutdown.ts';
@@ -42,13 +42,13 @@ function aNode(
     event: ({ reason, message }) => void story.push(`${at()} ${reason}: ${message}`),
     changed: () => void story.push(`${at()} ${shutdown.problem() ?? 'ready'}`),
     activePods: () => pods,
-    endPod: async ({ metadata: { name } }, grace, signal) => {
+    terminatePod: async ({ metadata: { name } }, grace, signal) => {
       story.push(`${at()} end ${name} within ${grace}`);
       const seconds = ends[name] ?? 0;
       await clock.sleep(seconds === Number.POSITIVE_INFINITY ? 1e9 : seconds * 1_000, signal);
       story.push(`${at()} ended ${name}`);
     },
-    told: async (told) => void story.push(`${at()} told ${told.map(({ metadata }) => metadata.name)}`),
+    reported: async (told) => void story.push(`${at()} told ${told.map(({ metadata }) => metadata.name)}`),
     ...more,
   });
   return { shutdown, clock, story, records };
@@ -60,7 +60,7 @@ describe('the end of pods with their machine', () => {
   it('goes from low to high priority, each with its own time if that is shorter', async () => {
     const pods = [podOf('high', 2_000, 60), podOf('low', 0, 5), podOf('other', -1)];
     const { shutdown, clock, story } = aNode({ low: 3, other: 4, high: 2 }, pods);
-    const ending = shutdown.endPods(never);
+    const ending = shutdown.terminatePods(never);
     await clock.advance(60_000);
     await ending;
     assert.deepEqual(story, [
@@ -84,10 +84,10 @@ describe('the end of pods with their machine', () => {
     const { shutdown, clock, story } = aNode(
       { low: Number.POSITIVE_INFINITY, high: Number.POSITIVE_INFINITY },
       pods,
-      { told: hang },
+      { reported: hang },
     );
     let isOver = false;
-    const ending = shutdown.endPods(never).then(() => {
+    const ending = shutdown.terminatePods(never).then(() => {
       isOver = true;
     });
     await clock.advance(31_900);
@@ -100,7 +100,7 @@ describe('the end of pods with their machine', () => {
 
   it('passes over groups that have no pods', async () => {
     const { shutdown, clock, story } = aNode({}, [podOf('high', 1_000)]);
-    const ending = shutdown.endPods(never);
+    const ending = shutdown.terminatePods(never);
     await clock.advance(10);
     await ending;
     assert.equal(story.at(-1), '0 s: told high');
@@ -108,7 +108,7 @@ describe('the end of pods with their machine', () => {
 });
 
 /** Announces what the test says, and counts locks. */
-class Announcer implements ShutdownAnnouncer {
+class Announcer implements ShutdownSource {
   held = 0;
   opened: number[] = [];
   fails = false;

@@ -11,7 +11,7 @@ import { describePod, type Pod } from '../../pods/index.ts';
 import type { NodeEvent } from '../inputs.ts';
 
 /** Who announces that the machine shuts down, and waits for us while we hold it up. */
-export interface ShutdownAnnouncer {
+export interface ShutdownSource {
   /** Connects, and sees to it that it would wait as long as given. Rejects when there is nobody to do so. */
   open(delayMs: number, signal: AbortSignal): Promise<ShutdownWatch>;
 }
@@ -31,23 +31,23 @@ export interface NodeShutdownDeps {
   readonly logger: Logger;
   readonly groups: readonly ShutdownGroup[];
   /** Nobody announces a shutdown unless given. */
-  readonly announcer?: ShutdownAnnouncer | undefined;
+  readonly announcer?: ShutdownSource | undefined;
   readonly event: (event: NodeEvent) => void;
   /** The node is, or is no longer, shutting down: others should hear of it. */
   readonly changed: () => void;
   /** Pods that use anything of the node. */
   readonly activePods: () => readonly Pod[];
   /** Ends the pod; resolves when nothing of it runs or is mounted any more. */
-  readonly endPod: (pod: Pod, graceSeconds: number, signal: AbortSignal) => Promise<void>;
+  readonly terminatePod: (pod: Pod, graceSeconds: number, signal: AbortSignal) => Promise<void>;
   /** Resolves when everybody who should know how these have ended does. */
-  readonly told: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
+  readonly reported: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
   /** Told when the end of pods begins, and when it is done. */
   readonly observe?: ((when: 'start' | 'end') => void) | undefined;
 }
 
 const reconnect = { baseMs: 1_000, maxMs: 60_000 };
 /** How much longer than its pods have it may take, to tell of them. */
-const tellMs = 2_000;
+const reportMs = 2_000;
 
 /**
  * Ends the pods in order while the machine that shuts down waits: those of low priority first, so that what others rely
@@ -91,22 +91,22 @@ export class NodeShutdown {
   }
 
   /** Ends all pods, group by group. Never rejects; takes no longer than the groups have, and a little to tell of it. */
-  async endPods(signal: AbortSignal): Promise<void> {
+  async terminatePods(signal: AbortSignal): Promise<void> {
     this.#begin();
     const { groups, activePods, observe } = this.#deps;
     observe?.('start');
     const telling: Promise<void>[] = [];
     for (const group of byShutdownGroup(groups, activePods())) {
       if (group.pods.length === 0) continue;
-      await this.#endGroup(group, signal);
+      await this.#terminateGroup(group, signal);
       // While the next ones end: the API may be slow, and the machine does not wait for it.
-      telling.push(this.#tell(group.pods, signal));
+      telling.push(this.#report(group.pods, signal));
     }
     await Promise.all(telling);
     observe?.('end');
   }
 
-  async #watch(announcer: ShutdownAnnouncer, signal: AbortSignal): Promise<void> {
+  async #watch(announcer: ShutdownSource, signal: AbortSignal): Promise<void> {
     using watch = await announcer.open(wholeSeconds(this.#deps.groups) * 1_000, signal);
     // It may have been called off while nobody listened.
     if (this.#isNow && !(await watch.isUnderWay(signal))) this.#cancelled();
@@ -116,7 +116,7 @@ export class NodeShutdown {
         const news = await watch.next(signal);
         if (news === undefined) return;
         if (news === 'begins') {
-          await this.endPods(signal);
+          await this.terminatePods(signal);
           held?.[Symbol.dispose]();
           held = undefined;
         } else {
@@ -145,31 +145,32 @@ export class NodeShutdown {
     this.#deps.changed();
   }
 
-  async #endGroup(
+  async #terminateGroup(
     { pods, seconds, priority }: ShutdownGroup & { readonly pods: readonly Pod[] },
     signal: AbortSignal,
   ): Promise<void> {
     const { clock, logger } = this.#deps;
     logger.info('Pods end as the machine shuts down', { pods: pods.length, priority, seconds });
-    const end = (inner: AbortSignal) => Promise.all(pods.map((pod) => this.#endPod(pod, seconds, inner)));
+    const end = (inner: AbortSignal) =>
+      Promise.all(pods.map((pod) => this.#terminatePod(pod, seconds, inner)));
     const deadline = { clock, ms: seconds * 1_000, what: 'end pods before the machine shuts down' };
     await withDeadline(deadline, end, signal).catch((error: unknown) =>
       logger.error('Pods did not end in the time they have', error, { priority, seconds }),
     );
   }
 
-  async #tell(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
-    const { clock, logger, told } = this.#deps;
-    const deadline = { clock, ms: tellMs, what: 'tell how pods have ended' };
-    await withDeadline(deadline, (inner) => told(pods, inner), signal).catch((error: unknown) =>
+  async #report(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
+    const { clock, logger, reported } = this.#deps;
+    const deadline = { clock, ms: reportMs, what: 'tell how pods have ended' };
+    await withDeadline(deadline, (inner) => reported(pods, inner), signal).catch((error: unknown) =>
       logger.error('Not everybody knows how pods have ended', error),
     );
   }
 
-  async #endPod(pod: Pod, seconds: number, signal: AbortSignal): Promise<void> {
+  async #terminatePod(pod: Pod, seconds: number, signal: AbortSignal): Promise<void> {
     const grace = Math.min(seconds, pod.spec.terminationGracePeriodSeconds ?? seconds);
     try {
-      await this.#deps.endPod(pod, grace, signal);
+      await this.#deps.terminatePod(pod, grace, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       this.#deps.logger.error('A pod does not end', error, { pod: describePod(pod) });

@@ -1,7 +1,7 @@
 import { type ApiClient, type ApiObject, apiResources, apiVersionOf } from '../../api/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { User } from './identity.ts';
-import type { AccessReviewAnswer, AccessReviewer, TokenReviewAnswer, TokenReviewer } from './reviews.ts';
+import type { AccessReviewer, AccessReviewResult, TokenReviewer, TokenReviewResult } from './reviews.ts';
 
 interface WireUser {
   readonly username?: string;
@@ -21,12 +21,12 @@ interface SubjectAccessReview extends ApiObject {
 /** Both questions, asked of an API server. */
 export function apiReviews(api: Pick<ApiClient, 'create'>): TokenReviewer & AccessReviewer {
   return {
-    async tokenReview(token, signal): Promise<TokenReviewAnswer> {
+    async tokenReview(token, signal): Promise<TokenReviewResult> {
       const review = await ask<TokenReview>(api, apiResources.tokenReviews, { token }, signal);
       const { authenticated = false, user, error } = statusOf(review, 'a token');
       return { authenticated, user: user === undefined ? undefined : userOf(user), error };
     },
-    async subjectAccessReview({ user, verb, subresource, name }, signal): Promise<AccessReviewAnswer> {
+    async subjectAccessReview({ user, verb, subresource, name }, signal): Promise<AccessReviewResult> {
       const spec = {
         resourceAttributes: { group: '', version: 'v1', resource: 'nodes', verb, subresource, name },
         user: user.name,

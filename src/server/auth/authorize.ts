@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { SingleFlight } from '../../lib/index.ts';
 import {
-  type AccessReviewAnswer,
   type AccessReviewer,
+  type AccessReviewResult,
   type AccessReviewSpec,
-  askReview,
-  KeptAnswers,
+  postReview,
+  ReviewCache,
   type ReviewDeps,
 } from './reviews.ts';
 
@@ -37,33 +37,33 @@ const maxKeptChars = 10_000;
 /** Asks the API server, and remembers what it said for a while. */
 export class AccessWebhook implements Authorizer {
   readonly #deps: AccessWebhookDeps;
-  readonly #kept: KeptAnswers<AccessReviewAnswer>;
-  readonly #asking = new SingleFlight<string, AccessReviewAnswer>();
+  readonly #cache: ReviewCache<AccessReviewResult>;
+  readonly #inFlight = new SingleFlight<string, AccessReviewResult>();
 
   constructor(deps: AccessWebhookDeps) {
     this.#deps = deps;
-    this.#kept = new KeptAnswers(deps.clock);
+    this.#cache = new ReviewCache(deps.clock);
   }
 
   async authorize(spec: AccessReviewSpec, { path }: AuthorizedRequest, signal: AbortSignal) {
     const key = createHash('sha256').update(JSON.stringify(spec)).digest('base64');
-    const ask = (inner: AbortSignal) => this.#ask(key, spec, path, inner);
-    const { allowed, denied = false } = this.#kept.get(key) ?? (await this.#asking.run(key, ask, signal));
+    const ask = (inner: AbortSignal) => this.#review(key, spec, path, inner);
+    const { allowed, denied = false } = this.#cache.get(key) ?? (await this.#inFlight.run(key, ask, signal));
     // Both at once is no answer; the safe half of it counts.
     return allowed && !denied ? 'allowed' : 'not-allowed';
   }
 
-  async #ask(
+  async #review(
     key: string,
     spec: AccessReviewSpec,
     path: string,
     signal: AbortSignal,
-  ): Promise<AccessReviewAnswer> {
+  ): Promise<AccessReviewResult> {
     const { reviewer, allowedMs, deniedMs } = this.#deps;
     const ask = (inner: AbortSignal) => reviewer.subjectAccessReview(spec, inner);
-    const answer = await askReview('hear what a user may do', this.#deps, ask, signal);
+    const answer = await postReview('hear what a user may do', this.#deps, ask, signal);
     const isShort = spec.verb.length + spec.name.length + path.length <= maxKeptChars;
-    if (isShort) this.#kept.keep(key, answer, answer.allowed ? allowedMs : deniedMs);
+    if (isShort) this.#cache.set(key, answer, answer.allowed ? allowedMs : deniedMs);
     return answer;
   }
 }

@@ -33,7 +33,7 @@ export interface ClientCaDeps {
   readonly logger: Logger;
 }
 
-const lookAgainMs = 60_000;
+const recheckMs = 60_000;
 /** A file that is being written is not read at each of its bytes. */
 const settleMs = 100;
 
@@ -47,12 +47,12 @@ export class ClientCaFile implements ClientCa, Disposable {
   #hint: Disposable | undefined;
   #isClosed = false;
   /** Of the content that was last refused: said once, not each minute. */
-  #refused: string | undefined;
+  #rejected: string | undefined;
 
   /** Rejects when the file cannot be read or holds no certificate: nobody could ever be let in. */
   static async open(deps: ClientCaDeps): Promise<ClientCaFile> {
     const ca = new ClientCaFile(deps, parseBundle(deps.file.path, await readBundle(deps.file)));
-    ca.#watch = deps.file.watch(() => ca.#hinted());
+    ca.#watch = deps.file.watch(() => ca.#onHint());
     ca.#arm();
     return ca;
   }
@@ -76,35 +76,35 @@ export class ClientCaFile implements ClientCa, Disposable {
     for (const each of [this.#watch, this.#timer, this.#hint]) each?.[Symbol.dispose]();
   }
 
-  #hinted(): void {
+  #onHint(): void {
     if (this.#isClosed) return;
     this.#hint ??= this.#deps.clock.timer(settleMs, () => {
       this.#hint = undefined;
-      void this.#look();
+      void this.#reload();
     });
   }
 
   #arm(): void {
     if (this.#isClosed) return;
-    this.#timer = this.#deps.clock.timer(lookAgainMs, () => {
-      void this.#look();
+    this.#timer = this.#deps.clock.timer(recheckMs, () => {
+      void this.#reload();
       this.#arm();
     });
   }
 
-  async #look(): Promise<void> {
+  async #reload(): Promise<void> {
     const { file, logger } = this.#deps;
     try {
       const pem = await readBundle(file);
       if (this.#isClosed || pem === this.#bundle.pem) return;
       this.#bundle = parseBundle(file.path, pem);
-      this.#refused = undefined;
+      this.#rejected = undefined;
       logger.info('Other authorities vouch for clients now', { file: file.path });
       for (const listener of this.#listeners) listener();
     } catch (error) {
       const why = describeError(error);
-      if (why === this.#refused) return;
-      this.#refused = why;
+      if (why === this.#rejected) return;
+      this.#rejected = why;
       logger.error('The authorities that vouch for clients stay as they were', error, { file: file.path });
     }
   }
@@ -174,7 +174,7 @@ const credentialId = 'authentication.kubernetes.io/credential-id';
 const uidName = '1.3.6.1.4.1.57683.2';
 
 /** What was found for a certificate, good for the bundle and the time it was found with. */
-interface Vouched {
+interface VerifiedCertificate {
   readonly bundle: CaBundle;
   readonly time: ValidTime;
 }
@@ -185,7 +185,7 @@ interface Vouched {
  */
 export function x509Authenticator({ ca, clock }: X509Deps): Authenticator {
   // By the certificate object, which lives as long as its connection.
-  const known = new WeakMap<X509Certificate, Vouched>();
+  const known = new WeakMap<X509Certificate, VerifiedCertificate>();
   const problem = ({ chain, verdict }: PeerCertificate, own: X509Certificate): string | undefined => {
     if (verdict.kind === 'untrusted') return verdict.why;
     const [bundle, now] = [ca.current(), clock.now()];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs, seededRandom } from '../../lib/index.ts';
-import { authenticate, type GateDeps, type GateSettings, makeGate } from './gate.ts';
+import { authenticate, createGate, type GateDeps, type GateSettings } from './gate.ts';
 import type { Caller } from './identity.ts';
 import { type Authentication, withAuthenticatedGroup } from './identity.ts';
 
@@ -23,7 +23,7 @@ const open: GateSettings = {
 
 test('settings under which nobody could be known or judged are refused', () => {
   const wrong = (change: Partial<GateSettings>, message: RegExp) =>
-    assert.throws(() => makeGate({ ...open, ...change }, deps), { code: 'AUTH_CONFIG', message });
+    assert.throws(() => createGate({ ...open, ...change }, deps), { code: 'AUTH_CONFIG', message });
   wrong({ anonymous: 'refused' }, /no authentication method configured/);
   wrong({ tokenWebhook: { kind: 'on', cacheMs: 0 } }, /webhook authentication needs an API server/);
   wrong(
@@ -34,7 +34,7 @@ test('settings under which nobody could be known or judged are refused', () => {
 
 test('a gate that asks nobody lets everybody pass', async () => {
   const caller: Caller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };
-  assert.equal(await makeGate(open, deps).admit(caller, new AbortController().signal), undefined);
+  assert.equal(await createGate(open, deps).admit(caller, new AbortController().signal), undefined);
 });
 
 const caller: Caller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };

@@ -109,12 +109,12 @@ export interface GateDeps {
 }
 
 /** The gate of the HTTPS server. Throws AUTH_CONFIG for settings under which nobody could be known or judged. */
-export function makeGate(settings: GateSettings, deps: GateDeps): Gate {
+export function createGate(settings: GateSettings, deps: GateDeps): Gate {
   const { anonymous, nodeName, streams = 'always-create' } = settings;
   const { logger } = deps;
   const methods = authenticators(settings, deps);
   if (methods.length === 0 && anonymous === 'refused') throw wrong('no authentication method configured');
-  const authorizer = makeAuthorizer(settings, deps);
+  const authorizer = createAuthorizer(settings, deps);
   return nodeGate({ authentication: { methods, anonymous, logger }, authorizer, nodeName, streams, logger });
 }
 
@@ -129,7 +129,7 @@ function authenticators({ tokenWebhook }: GateSettings, deps: GateDeps): readonl
   return [...byCertificate, tokens.byHeader, tokens.byWebSocket];
 }
 
-function makeAuthorizer({ authorization }: GateSettings, deps: GateDeps): Authorizer {
+function createAuthorizer({ authorization }: GateSettings, deps: GateDeps): Authorizer {
   if (authorization.mode === 'AlwaysAllow') return alwaysAllow;
   const { reviews } = deps;
   if (reviews === undefined) {

@@ -11,7 +11,7 @@ import {
 import type { User } from './identity.ts';
 
 /** What the API server says of a token. */
-export interface TokenReviewAnswer {
+export interface TokenReviewResult {
   readonly authenticated: boolean;
   readonly user?: User | undefined;
   /** Why it could not say. */
@@ -20,7 +20,7 @@ export interface TokenReviewAnswer {
 
 export interface TokenReviewer {
   /** One question; it is not asked again here. */
-  tokenReview(token: string, signal: AbortSignal): Promise<TokenReviewAnswer>;
+  tokenReview(token: string, signal: AbortSignal): Promise<TokenReviewResult>;
 }
 
 /** A question whether somebody may do something to the node. */
@@ -32,7 +32,7 @@ export interface AccessReviewSpec {
   readonly name: string;
 }
 
-export interface AccessReviewAnswer {
+export interface AccessReviewResult {
   readonly allowed: boolean;
   readonly denied?: boolean | undefined;
   readonly reason?: string | undefined;
@@ -40,7 +40,7 @@ export interface AccessReviewAnswer {
 
 export interface AccessReviewer {
   /** One question; it is not asked again here. */
-  subjectAccessReview(spec: AccessReviewSpec, signal: AbortSignal): Promise<AccessReviewAnswer>;
+  subjectAccessReview(spec: AccessReviewSpec, signal: AbortSignal): Promise<AccessReviewResult>;
 }
 
 export interface ReviewDeps {
@@ -55,7 +55,7 @@ const maxTries = 5;
 const reviewWithinMs = 30_000;
 
 /** Asks, and asks again where that may help. The callers share nothing but the answer. */
-export function askReview<T>(
+export function postReview<T>(
   what: string,
   { clock, random, retry = defaultRetry }: ReviewDeps,
   ask: (signal: AbortSignal) => Promise<T>,
@@ -66,7 +66,7 @@ export function askReview<T>(
       try {
         return await ask(inner);
       } catch (error) {
-        if (inner.aborted || tried === maxTries || !mayHelpToRetry(error)) throw error;
+        if (inner.aborted || tried === maxTries || !isRetryable(error)) throw error;
         const delayMs = jitter(random, backoffDelayMs(retry, tried), retry.jitter ?? 0);
         await clock.sleep(Math.max(delayMs, retryAfterMs(error)), inner);
       }
@@ -75,7 +75,7 @@ export function askReview<T>(
   return withDeadline({ clock, ms: reviewWithinMs, what }, tries, signal);
 }
 
-function mayHelpToRetry(error: unknown): boolean {
+function isRetryable(error: unknown): boolean {
   if (!(error instanceof KubelingError)) return false;
   const { code, details } = error;
   if (code === 'API_UNAVAILABLE' || code === 'API_DEADLINE' || code === 'API_TOO_MANY') return true;
@@ -87,32 +87,32 @@ function retryAfterMs(error: unknown): number {
   return typeof after === 'number' ? after : 0;
 }
 
-interface Kept<T> {
+interface CacheEntry<T> {
   readonly answer: T;
   readonly untilMs: number;
 }
 
-const maxKept = 8_192;
+const maxEntries = 8_192;
 
 /** What others said, each for a time of its own. */
-export class KeptAnswers<T> {
+export class ReviewCache<T> {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
-  readonly #kept = new LruMap<string, Kept<T>>({ capacity: maxKept });
+  readonly #entries = new LruMap<string, CacheEntry<T>>({ capacity: maxEntries });
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
   }
 
   get(key: string): T | undefined {
-    const kept = this.#kept.get(key);
+    const kept = this.#entries.get(key);
     if (kept === undefined) return undefined;
     if (this.#clock.monotonicMs() < kept.untilMs) return kept.answer;
-    this.#kept.delete(key);
+    this.#entries.delete(key);
     return undefined;
   }
 
   /** For no time is not at all. */
-  keep(key: string, answer: T, ms: number): void {
-    if (ms > 0) this.#kept.set(key, { answer, untilMs: this.#clock.monotonicMs() + ms });
+  set(key: string, answer: T, ms: number): void {
+    if (ms > 0) this.#entries.set(key, { answer, untilMs: this.#clock.monotonicMs() + ms });
   }
 }

@@ -5,11 +5,11 @@ import { bearerProtocolPrefix } from '../../protocols/upgrade/index.ts';
 import { isWebSocket, offeredProtocols } from '../../protocols/websocket/index.ts';
 import type { Authentication, Authenticator, Caller } from './identity.ts';
 import {
-  askReview,
-  KeptAnswers,
+  postReview,
+  ReviewCache,
   type ReviewDeps,
-  type TokenReviewAnswer,
   type TokenReviewer,
+  type TokenReviewResult,
 } from './reviews.ts';
 
 export interface TokenWebhookDeps extends ReviewDeps {
@@ -26,12 +26,12 @@ export class TokenWebhook {
   readonly #deps: TokenWebhookDeps;
   /** Of this process alone: what is kept gives no token away, and nobody can choose where in the table he lands. */
   readonly #key = randomBytes(32);
-  readonly #kept: KeptAnswers<TokenReviewAnswer>;
-  readonly #asking = new SingleFlight<string, TokenReviewAnswer>();
+  readonly #cache: ReviewCache<TokenReviewResult>;
+  readonly #inFlight = new SingleFlight<string, TokenReviewResult>();
 
   constructor(deps: TokenWebhookDeps) {
     this.#deps = deps;
-    this.#kept = new KeptAnswers(deps.clock);
+    this.#cache = new ReviewCache(deps.clock);
   }
 
   get byHeader(): Authenticator {
@@ -42,7 +42,7 @@ export class TokenWebhook {
     return this.#by(({ headers }) => webSocketToken(headers));
   }
 
-  #by(shown: (caller: Caller) => ShownToken): Authenticator {
+  #by(shown: (caller: Caller) => PresentedToken): Authenticator {
     return {
       authenticate: async (caller, signal) => {
         const found = shown(caller);
@@ -63,25 +63,25 @@ export class TokenWebhook {
     }
   }
 
-  async #review(token: string, signal: AbortSignal): Promise<TokenReviewAnswer> {
+  async #review(token: string, signal: AbortSignal): Promise<TokenReviewResult> {
     const key = createHmac('sha256', this.#key).update(token).digest('base64');
-    const kept = this.#kept.get(key);
+    const kept = this.#cache.get(key);
     if (kept !== undefined) return kept;
-    if (this.#asking.size >= maxAsking) {
+    if (this.#inFlight.size >= maxAsking) {
       throw new KubelingError(
         'AUTH_FAILED',
         `Cannot ask whose a token is as ${maxAsking} others are being asked for`,
       );
     }
-    return await this.#asking.run(key, (inner) => this.#ask(key, token, inner), signal);
+    return await this.#inFlight.run(key, (inner) => this.#fetch(key, token, inner), signal);
   }
 
-  async #ask(key: string, token: string, signal: AbortSignal): Promise<TokenReviewAnswer> {
+  async #fetch(key: string, token: string, signal: AbortSignal): Promise<TokenReviewResult> {
     const { reviewer, cacheMs } = this.#deps;
     const ask = (inner: AbortSignal) => reviewer.tokenReview(token, inner);
-    const answer = await askReview('hear whose a token is', this.#deps, ask, signal);
+    const answer = await postReview('hear whose a token is', this.#deps, ask, signal);
     // Only a plain yes or no is worth keeping.
-    if (answer.authenticated || (answer.error ?? '') === '') this.#kept.keep(key, answer, cacheMs);
+    if (answer.authenticated || (answer.error ?? '') === '') this.#cache.set(key, answer, cacheMs);
     return answer;
   }
 }
@@ -90,15 +90,15 @@ function failed(why: string): Authentication {
   return { kind: 'failed', error: new KubelingError('AUTH_FAILED', `Cannot take a bearer token: ${why}`) };
 }
 
-export type ShownToken =
+export type PresentedToken =
   | { readonly kind: 'none' }
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'malformed'; readonly why: string };
 
-const none: ShownToken = { kind: 'none' };
+const none: PresentedToken = { kind: 'none' };
 
 /** The second word of an Authorization header whose first is Bearer, in any case. */
-export function headerToken({ authorization = '' }: IncomingHttpHeaders): ShownToken {
+export function headerToken({ authorization = '' }: IncomingHttpHeaders): PresentedToken {
   const [scheme = '', token = ''] = authorization.trim().split(' ', 2);
   return scheme.toLowerCase() === 'bearer' && token !== '' ? { kind: 'token', token } : none;
 }
@@ -107,7 +107,7 @@ export function headerToken({ authorization = '' }: IncomingHttpHeaders): ShownT
  * The token among the protocols a WebSocket is offered. There must be another one besides: a server has to choose one
  * of the protocols, and this one it must not repeat.
  */
-export function webSocketToken(headers: IncomingHttpHeaders): ShownToken {
+export function webSocketToken(headers: IncomingHttpHeaders): PresentedToken {
   if (!isWebSocket(headers)) return none;
   const offered = offeredProtocols(headers);
   const tokens = offered.filter((each) => each.startsWith(bearerProtocolPrefix));
@@ -118,7 +118,7 @@ export function webSocketToken(headers: IncomingHttpHeaders): ShownToken {
   return decodeToken(first.slice(bearerProtocolPrefix.length));
 }
 
-function decodeToken(encoded: string): ShownToken {
+function decodeToken(encoded: string): PresentedToken {
   if (!/^[A-Za-z0-9_-]+$/.test(encoded)) return malformed('the token must be base64url without padding');
   const bytes = Buffer.from(encoded, 'base64url');
   const token = bytes.toString();
@@ -126,6 +126,6 @@ function decodeToken(encoded: string): ShownToken {
   return { kind: 'token', token };
 }
 
-function malformed(why: string): ShownToken {
+function malformed(why: string): PresentedToken {
   return { kind: 'malformed', why };
 }

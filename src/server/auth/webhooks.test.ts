@@ -4,7 +4,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { KubelingError, seededRandom } from '../../lib/index.ts';
 import { AccessWebhook } from './authorize.ts';
 import type { Authentication, Caller } from './identity.ts';
-import type { AccessReviewAnswer, TokenReviewAnswer } from './reviews.ts';
+import type { AccessReviewResult, TokenReviewResult } from './reviews.ts';
 import { TokenWebhook } from './token-webhook.ts';
 
 const { signal } = new AbortController();
@@ -32,10 +32,10 @@ class Script<T> {
   }
 }
 
-const yes: TokenReviewAnswer = { authenticated: true, user: { name: 'alice', groups: [] } };
-const no: TokenReviewAnswer = { authenticated: false };
+const yes: TokenReviewResult = { authenticated: true, user: { name: 'alice', groups: [] } };
+const no: TokenReviewResult = { authenticated: false };
 
-function tokens(script: Script<TokenReviewAnswer>, cacheMs = 2 * minute) {
+function tokens(script: Script<TokenReviewResult>, cacheMs = 2 * minute) {
   const clock = new VirtualClock();
   const reviewer = { tokenReview: () => script.next() };
   const webhook = new TokenWebhook({ clock, random: seededRandom(1), reviewer, cacheMs });
@@ -73,7 +73,7 @@ test('an answer is kept for its time, yes and no alike, each token by itself', a
 });
 
 test('what could not be judged is asked again the next time', async () => {
-  const script = new Script<TokenReviewAnswer>({ authenticated: false, error: 'broken' }, yes);
+  const script = new Script<TokenReviewResult>({ authenticated: false, error: 'broken' }, yes);
   const { ask } = tokens(script);
   assert.equal((await ask('a')).kind, 'failed');
   assert.equal((await ask('a')).kind, 'user');
@@ -104,10 +104,10 @@ test('a server that is away, slow, busy or broken is asked again, five times in 
     new KubelingError('API_FAILED', 'x', { details: { status: 503, retryAfterMs: 1_000 } }),
   ];
   for (const failure of failures) {
-    const script = new Script<TokenReviewAnswer>(failure, yes);
+    const script = new Script<TokenReviewResult>(failure, yes);
     assert.equal((await tokens(script).ask('a')).kind, 'user', failure.code);
   }
-  const never = new Script<TokenReviewAnswer>(away);
+  const never = new Script<TokenReviewResult>(away);
   assert.equal((await tokens(never).ask('a')).kind, 'failed');
   assert.equal(never.asked, 5);
 });
@@ -118,7 +118,7 @@ test('a refusal is not argued with', async () => {
     new KubelingError('API_FAILED', 'x', { details: { status: 503 } }),
     new Error('x'),
   ]) {
-    const script = new Script<TokenReviewAnswer>(failure, yes);
+    const script = new Script<TokenReviewResult>(failure, yes);
     assert.equal((await tokens(script).ask('a')).kind, 'failed');
     assert.equal(script.asked, 1);
   }
@@ -161,15 +161,15 @@ test('strangers cannot make it ask without bound, and who comes after them is se
 });
 
 test('a token that belongs to nobody is refused', async () => {
-  const nobody = new Script<TokenReviewAnswer>({ authenticated: true, user: { name: '', groups: [] } });
+  const nobody = new Script<TokenReviewResult>({ authenticated: true, user: { name: '', groups: [] } });
   assert.equal((await tokens(nobody).ask('a')).kind, 'failed');
   assert.equal(
-    (await tokens(new Script<TokenReviewAnswer>({ authenticated: true })).ask('a')).kind,
+    (await tokens(new Script<TokenReviewResult>({ authenticated: true })).ask('a')).kind,
     'failed',
   );
 });
 
-function access(script: Script<AccessReviewAnswer>) {
+function access(script: Script<AccessReviewResult>) {
   const clock = new VirtualClock();
   const reviewer = { subjectAccessReview: () => script.next() };
   const times = { allowedMs: 5 * minute, deniedMs: 30_000 };
@@ -227,12 +227,12 @@ test('what a caller made very long is not kept', async () => {
 });
 
 test('allowed and denied at once is not allowed', async () => {
-  const { webhook, spec } = access(new Script<AccessReviewAnswer>({ allowed: true, denied: true }));
+  const { webhook, spec } = access(new Script<AccessReviewResult>({ allowed: true, denied: true }));
   assert.equal(await webhook.authorize(spec, { path: '/' }, signal), 'not-allowed');
 });
 
 test('when nobody can say it is an error, and is not kept', async () => {
-  const script = new Script<AccessReviewAnswer>(new KubelingError('API_FORBIDDEN', 'x'), { allowed: true });
+  const script = new Script<AccessReviewResult>(new KubelingError('API_FORBIDDEN', 'x'), { allowed: true });
   const { webhook, spec } = access(script);
   await assert.rejects(webhook.authorize(spec, { path: '/' }, signal), { code: 'API_FORBIDDEN' });
   assert.equal(await webhook.authorize(spec, { path: '/' }, signal), 'allowed');

@@ -1,12 +1,12 @@
 /** What only a node that others reach over the network needs. */
 export * from '../auth/index.ts';
 export {
-  CheckpointFolder,
-  type CheckpointFolderDeps,
+  CheckpointDirectory,
+  type CheckpointDirectoryDeps,
   type CheckpointHost,
+  type ContainerCheckpointer,
   checkpointLocation,
   checkpointRoute,
-  type Freezer,
 } from '../checkpoint.ts';
 export { HealthSlis } from '../health.ts';
 export { HttpMetricFamilies, type HttpMetrics, type ServerType } from '../http-metrics.ts';
@@ -26,6 +26,6 @@ export {
   statuszRoute,
 } from '../status-pages.ts';
 export { type Journal, systemJournal } from '../system-logs/journal.ts';
-export { type LogNode, type LogTree, logTree } from '../system-logs/log-tree.ts';
+export { createLogTree, type LogNode, type LogTree } from '../system-logs/log-tree.ts';
 export { type SystemLogs, systemLogsRoute } from '../system-logs/logs-route.ts';
 export { type TlsProfile, type TlsSettings, tlsProfile } from '../tls-profile.ts';

@@ -12,7 +12,7 @@ export interface UpgradeTarget {
   readonly headers: readonly string[];
 }
 
-export type UpgradeAnswer =
+export type UpgradeResponse =
   | GrantedUpgrade
   | {
       readonly kind: 'answered';
@@ -22,7 +22,7 @@ export type UpgradeAnswer =
       readonly body: string;
     };
 
-export type DialUpgrade = (target: UpgradeTarget, signal: AbortSignal) => Promise<UpgradeAnswer>;
+export type DialUpgrade = (target: UpgradeTarget, signal: AbortSignal) => Promise<UpgradeResponse>;
 
 const responseWithinMs = 30_000;
 const bodyWithinMs = 10_000;

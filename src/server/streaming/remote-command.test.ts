@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readPorts, readRemoteEnd, readWantedStreams } from './remote-command.ts';
+import { readPorts, readRemoteExit, readRequestedStreams } from './remote-command.ts';
 
 test('the end of a process is read from its status', () => {
-  assert.deepEqual(readRemoteEnd('{"metadata":{},"status":"Success"}'), { kind: 'exited', code: 0 });
+  assert.deepEqual(readRemoteExit('{"metadata":{},"status":"Success"}'), { kind: 'exited', code: 0 });
   const failure = {
     status: 'Failure',
     reason: 'NonZeroExitCode',
     message: 'command terminated with non-zero exit code',
     details: { causes: [{ reason: 'ExitCode', message: '7' }] },
   };
-  assert.deepEqual(readRemoteEnd(JSON.stringify(failure)), { kind: 'exited', code: 7 });
-  assert.deepEqual(readRemoteEnd('{"status":"Failure","message":"no such file"}'), {
+  assert.deepEqual(readRemoteExit(JSON.stringify(failure)), { kind: 'exited', code: 7 });
+  assert.deepEqual(readRemoteExit('{"status":"Failure","message":"no such file"}'), {
     kind: 'failed',
     message: 'no such file',
   });
-  for (const text of ['', 'null', '3', '{"status"']) assert.equal(readRemoteEnd(text).kind, 'failed', text);
+  for (const text of ['', 'null', '3', '{"status"']) assert.equal(readRemoteExit(text).kind, 'failed', text);
 });
 
 test('streams are those marked with 1; a terminal has no stderr', () => {
-  const read = (query: string) => readWantedStreams(new URLSearchParams(query));
+  const read = (query: string) => readRequestedStreams(new URLSearchParams(query));
   assert.deepEqual(read('input=1&output=1&error=1'), {
     kind: 'read',
     value: { stdin: true, stdout: true, stderr: true, tty: false },

@@ -15,7 +15,7 @@ export interface RemoteStreams {
 }
 
 /** The server waits for exactly these before it starts. */
-export function openRemoteStreams(connection: SpdyConnection, wanted: WantedStreams): RemoteStreams {
+export function openRemoteStreams(connection: SpdyConnection, wanted: RequestedStreams): RemoteStreams {
   const open = (streamType: string) => connection.open({ streamType });
   return {
     error: open('error'),
@@ -31,11 +31,11 @@ export function spdyUpgradeHeaders(protocol: string): readonly string[] {
   return ['Connection', 'Upgrade', 'Upgrade', 'SPDY/3.1', 'X-Stream-Protocol-Version', protocol];
 }
 
-export type RemoteEnd =
+export type RemoteExit =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'failed'; readonly message: string };
 
-interface EndStatus {
+interface ExitStatus {
   readonly status?: string;
   readonly message?: string;
   readonly reason?: string;
@@ -43,7 +43,7 @@ interface EndStatus {
 }
 
 /** What the error stream says of how the process ended. */
-export function readRemoteEnd(text: string): RemoteEnd {
+export function readRemoteExit(text: string): RemoteExit {
   const status = parse(text);
   if (status === undefined) return { kind: 'failed', message: `it ended without a word of how: ${text}` };
   if (status.status === 'Success') return { kind: 'exited', code: 0 };
@@ -55,7 +55,7 @@ export function readRemoteEnd(text: string): RemoteEnd {
   return { kind: 'failed', message: status.message ?? 'it failed' };
 }
 
-function parse(text: string): EndStatus | undefined {
+function parse(text: string): ExitStatus | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? value : undefined;
@@ -65,7 +65,7 @@ function parse(text: string): EndStatus | undefined {
 }
 
 /** Which of a process's streams a client wants. */
-export interface WantedStreams {
+export interface RequestedStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
@@ -76,7 +76,7 @@ export type ReadQuery<T> =
   | { readonly kind: 'read'; readonly value: T }
   | { readonly kind: 'wrong'; readonly message: string };
 
-export function readWantedStreams(query: URLSearchParams): ReadQuery<WantedStreams> {
+export function readRequestedStreams(query: URLSearchParams): ReadQuery<RequestedStreams> {
   const asks = (name: string) => query.get(name) === '1';
   const tty = asks('tty');
   // A terminal has one output, into which the process's errors go too.

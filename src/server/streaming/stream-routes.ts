@@ -9,7 +9,7 @@ import {
   type UpgradeCall,
   type UpgradeRoute,
 } from '../router.ts';
-import { type ReadQuery, readPorts, readWantedStreams, type WantedStreams } from './remote-command.ts';
+import { type ReadQuery, type RequestedStreams, readPorts, readRequestedStreams } from './remote-command.ts';
 import { type AfterInput, closingProtocol, onlyStderr, translateCommand } from './translate-command.ts';
 import { type TunnelDeps, tunnel, tunnelPortForward, tunnelProtocol } from './tunnel.ts';
 
@@ -23,10 +23,10 @@ export interface StreamingHost {
     pod: Pod,
     container: string,
     command: readonly string[],
-    streams: WantedStreams,
+    streams: RequestedStreams,
     signal: AbortSignal,
   ): Promise<string>;
-  attach(pod: Pod, container: string, streams: WantedStreams, signal: AbortSignal): Promise<string>;
+  attach(pod: Pod, container: string, streams: RequestedStreams, signal: AbortSignal): Promise<string>;
   portForward(pod: Pod, ports: readonly number[], signal: AbortSignal): Promise<string>;
   /** Runs the command to its end; answers what it wrote. Rejects when it fails. */
   run(pod: Pod, container: string, command: readonly string[], signal: AbortSignal): Promise<Uint8Array>;
@@ -41,7 +41,12 @@ type Verb = 'exec' | 'attach' | 'portForward';
 
 /** A stream the runtime is ready to serve, or why there is none. */
 type Plan =
-  | { readonly kind: 'ready'; readonly url: URL; readonly stderrUrl: URL | undefined; readonly asked: Asked }
+  | {
+      readonly kind: 'ready';
+      readonly url: URL;
+      readonly stderrUrl: URL | undefined;
+      readonly asked: StreamRequest;
+    }
   | { readonly kind: 'refused'; readonly response: Response };
 
 const methods = ['GET', 'POST'];
@@ -57,14 +62,14 @@ export function streamRoutes(host: StreamingHost, deps: TunnelDeps): StreamRoute
     upgrades: places.map(({ path, verb }) => ({
       path,
       methods,
-      upgrade: async (call, signal) => await serve(host, verb, call, deps, signal),
+      upgrade: async (call, signal) => await upgradeStream(host, verb, call, deps, signal),
     })),
     routes: [
       ...places.map(({ path, verb }) => ({
         path,
         methods,
         answer: async (request: Request, signal: AbortSignal) =>
-          await answerPlainly(host, verb, request, signal),
+          await answerWithoutUpgrade(host, verb, request, signal),
       })),
       ...containerPaths('run').map((path) => ({
         path,
@@ -79,7 +84,7 @@ function containerPaths(verb: string): readonly string[] {
   return [`/${verb}/{namespace}/{pod}/{container}`, `/${verb}/{namespace}/{pod}/{uid}/{container}`];
 }
 
-async function serve(
+async function upgradeStream(
   host: StreamingHost,
   verb: Verb,
   call: UpgradeCall,
@@ -92,7 +97,7 @@ async function serve(
   }
   const offered = isWebSocket(headers) ? offeredProtocols(headers) : [];
   const canSplit = offered.includes(closingProtocol);
-  const plan = await makePlan(host, verb, call.request, canSplit, signal);
+  const plan = await planStream(host, verb, call.request, canSplit, signal);
   if (plan.kind === 'refused') return plan.response;
   const { url, stderrUrl, asked } = plan;
   if (asked.kind !== 'port-forward' && canSplit) {
@@ -107,17 +112,17 @@ async function serve(
 }
 
 /** Whoever does not ask for an upgrade hears first what else is wrong. */
-async function answerPlainly(
+async function answerWithoutUpgrade(
   host: StreamingHost,
   verb: Verb,
   request: Request,
   signal: AbortSignal,
 ): Promise<Response> {
-  const plan = await makePlan(host, verb, request, false, signal);
+  const plan = await planStream(host, verb, request, false, signal);
   return plan.kind === 'refused' ? plan.response : text(500, 'Upgrade request required');
 }
 
-async function makePlan(
+async function planStream(
   host: StreamingHost,
   verb: Verb,
   request: Request,
@@ -131,8 +136,8 @@ async function makePlan(
   const asked = withContainerOf(found.pod, request.params['container'], query.value);
   const [main, apart] = canSplit ? splitAttach(asked) : [asked];
   try {
-    const addressOf = async (each: Asked) =>
-      readAddress(await askRuntime(host, found.pod, each, request, signal));
+    const addressOf = async (each: StreamRequest) =>
+      readAddress(await requestStreamUrl(host, found.pod, each, request, signal));
     const url = await addressOf(main);
     const stderrUrl = apart === undefined ? undefined : await addressOf(apart);
     return { kind: 'ready', url, stderrUrl, asked };
@@ -153,7 +158,7 @@ function readAddress(address: string): URL {
  * containerd, when stderr of an ended process closes before its stdout, stops the input of whoever has all three
  * attached, and with that drops the rest of stdout: the process's last words. Attached by itself, stderr ends nothing else.
  */
-function splitAttach(asked: Asked): readonly [Asked, Asked?] {
+function splitAttach(asked: StreamRequest): readonly [StreamRequest, StreamRequest?] {
   if (asked.kind !== 'attach') return [asked];
   const { streams } = asked;
   if (!streams.stdin || !streams.stdout || !streams.stderr) return [asked];
@@ -163,11 +168,11 @@ function splitAttach(asked: Asked): readonly [Asked, Asked?] {
   ];
 }
 
-type Asked =
-  | { readonly kind: 'exec' | 'attach'; readonly streams: WantedStreams; readonly afterInput: AfterInput }
+type StreamRequest =
+  | { readonly kind: 'exec' | 'attach'; readonly streams: RequestedStreams; readonly afterInput: AfterInput }
   | { readonly kind: 'port-forward'; readonly ports: readonly number[] };
 
-function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<Asked> {
+function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<StreamRequest> {
   if (verb === 'portForward') {
     // The other protocols name their ports stream by stream.
     const namesPorts = isWebSocket(headers) && !offeredProtocols(headers).includes(tunnelProtocol);
@@ -176,13 +181,13 @@ function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<Asked> {
       ? ports
       : { kind: 'read', value: { kind: 'port-forward', ports: ports.value } };
   }
-  const streams = readWantedStreams(query);
+  const streams = readRequestedStreams(query);
   if (streams.kind === 'wrong') return streams;
   return { kind: 'read', value: { kind: verb, streams: streams.value, afterInput: 'listen' } };
 }
 
 /** Whether a process that runs has a terminal, and whether it reads one input only, was settled when it was started. */
-function withContainerOf(pod: Pod, container: string | undefined, asked: Asked): Asked {
+function withContainerOf(pod: Pod, container: string | undefined, asked: StreamRequest): StreamRequest {
   if (asked.kind !== 'attach') return asked;
   const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
   const all = [...containers, ...initContainers, ...ephemeralContainers];
@@ -191,10 +196,10 @@ function withContainerOf(pod: Pod, container: string | undefined, asked: Asked):
   return { ...asked, streams, afterInput: stdinOnce ? 'listen' : 'leave' };
 }
 
-function askRuntime(
+function requestStreamUrl(
   host: StreamingHost,
   pod: Pod,
-  asked: Asked,
+  asked: StreamRequest,
   { params, query }: Request,
   signal: AbortSignal,
 ): Promise<string> {
@@ -209,12 +214,12 @@ function askRuntime(
   }
 }
 
-type Found =
+type FoundPod =
   | { readonly kind: 'found'; readonly pod: Pod }
   | { readonly kind: 'refused'; readonly response: Response };
 
 /** By name; one of that name under another UID is not the one that is meant. */
-function findPod(host: StreamingHost, { params }: Request): Found {
+function findPod(host: StreamingHost, { params }: Request): FoundPod {
   const pod = host.getPodByName(params['namespace'] ?? '', params['pod'] ?? '');
   if (pod === undefined) return refused(404, 'pod does not exist');
   const uid = params['uid'];

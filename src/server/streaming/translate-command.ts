@@ -4,11 +4,11 @@ import { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { serveWebSocket, type WebSocketSession } from '../../protocols/upgrade/index.ts';
 import type { MessagePiece } from '../../protocols/websocket/index.ts';
 import type { Response, UpgradeCall } from '../router.ts';
-import type { WantedStreams } from './remote-command.ts';
+import type { RequestedStreams } from './remote-command.ts';
 import {
   openRemoteStreams,
   type RemoteStreams,
-  readRemoteEnd,
+  readRemoteExit,
   remoteCommandProtocol,
   spdyUpgradeHeaders,
 } from './remote-command.ts';
@@ -24,7 +24,7 @@ const tooLateMs = 1_000;
 
 export interface CommandToTranslate {
   readonly url: URL;
-  readonly streams: WantedStreams;
+  readonly streams: RequestedStreams;
   /** Where the process's stderr is served, when it is not with its other streams. */
   readonly stderrUrl: URL | undefined;
   /** Whether the process is started by this, or ran before and may have ended meanwhile. */
@@ -64,7 +64,7 @@ export async function translateCommand(
   return undefined;
 }
 
-export const onlyStderr: WantedStreams = { stdin: false, stdout: false, stderr: true, tty: false };
+export const onlyStderr: RequestedStreams = { stdin: false, stdout: false, stderr: true, tty: false };
 
 type Connected =
   | { readonly kind: 'connected'; readonly connection: SpdyConnection }
@@ -99,8 +99,8 @@ async function translate(
   const output = Promise.all([stdout, stderr]);
   const end =
     clock === undefined
-      ? copyEnd(session, streams.error)
-      : copyAttachedEnd(session, streams.error, { clock, output, passed });
+      ? copyExit(session, streams.error)
+      : copyAttachedExit(session, streams.error, { clock, output, passed });
   const said = Promise.all([stdout, end]).then(async () => {
     const isInputOver = streams.stdin?.writableEnded ?? false;
     if (!isInputOver || afterInput === 'listen') await stderr;
@@ -110,7 +110,7 @@ async function translate(
   await Promise.race([said, left]);
 }
 
-interface Passed {
+interface ByteCount {
   /** Of input and output. */
   bytes: number;
 }
@@ -119,7 +119,7 @@ async function copy(
   session: WebSocketSession,
   channel: number,
   from: Readable | undefined,
-  passed?: Passed,
+  passed?: ByteCount,
 ): Promise<void> {
   if (from === undefined) return;
   for await (const chunk of from as AsyncIterable<Buffer>) {
@@ -130,7 +130,7 @@ async function copy(
 }
 
 /** However it ends, the client is told. */
-async function copyEnd(session: WebSocketSession, error: Readable): Promise<void> {
+async function copyExit(session: WebSocketSession, error: Readable): Promise<void> {
   try {
     await copy(session, channels.error, error);
   } catch (cause) {
@@ -141,14 +141,14 @@ async function copyEnd(session: WebSocketSession, error: Readable): Promise<void
 interface Attached {
   readonly clock: Clock;
   readonly output: Promise<unknown>;
-  readonly passed: Passed;
+  readonly passed: ByteCount;
 }
 
 /**
  * A runtime still attaches to a process that has just ended, and then calls that a success: its output would be lost
  * without a word. Told that it came too late, a client such as `kubectl run -i` turns to the log.
  */
-async function copyAttachedEnd(
+async function copyAttachedExit(
   session: WebSocketSession,
   error: Readable,
   { clock, output, passed }: Attached,
@@ -159,7 +159,7 @@ async function copyAttachedEnd(
     for await (const chunk of error as AsyncIterable<Buffer>) said.push(chunk);
     const status = Buffer.concat(said);
     const isShort = clock.monotonicMs() - sinceMs < tooLateMs;
-    const { kind } = readRemoteEnd(status.toString());
+    const { kind } = readRemoteExit(status.toString());
     if (kind === 'exited' && isShort && passed.bytes === 0) {
       // What was said may still be on its way.
       await Promise.race([output, clock.sleep(tooLateMs, session.signal)]);
@@ -182,7 +182,7 @@ async function sendFailure({ connection, signal }: WebSocketSession, message: st
 async function readClient(
   { connection, signal, touch }: WebSocketSession,
   streams: RemoteStreams,
-  passed: Passed,
+  passed: ByteCount,
 ): Promise<void> {
   let channel: number | undefined;
   for await (const piece of connection.messages()) {

@@ -9,7 +9,7 @@ import {
 } from '../../protocols/upgrade/index.ts';
 import { handshakeProblem } from '../../protocols/websocket/index.ts';
 import { type Response, text, type UpgradeCall } from '../router.ts';
-import type { DialUpgrade, UpgradeAnswer } from './dial-upgrade.ts';
+import type { DialUpgrade, UpgradeResponse } from './dial-upgrade.ts';
 import { portForwardProtocol, spdyUpgradeHeaders } from './remote-command.ts';
 
 /** `idleMs` is how long a stream may be idle. */
@@ -44,7 +44,7 @@ export function refusal({
   status,
   contentType,
   body,
-}: Extract<UpgradeAnswer, { kind: 'answered' }>): Response {
+}: Extract<UpgradeResponse, { kind: 'answered' }>): Response {
   if (status >= 400 && status <= 599) return { status, contentType, body };
   return text(500, `invalid upgrade response: status code ${status}`);
 }

@@ -28,7 +28,7 @@ const chunkBytes = 64 * 1024;
  * is left to the kernel: one that stays below the root is read and gone the same way, from the root; one that leads out is
  * refused.
  */
-export function logTree(root: string): LogTree {
+export function createLogTree(root: string): LogTree {
   return { look: (path) => look(root, path) };
 }
 

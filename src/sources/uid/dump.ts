@@ -1,4 +1,5 @@
 import { KubelingError, type YamlTree } from '../../lib/index.ts';
+import { podTypes } from './internal-pod-types.ts';
 import {
   dumpQuantity,
   entryOf,
@@ -7,8 +8,7 @@ import {
   holdWritten,
   isWritten,
   textOf,
-} from './held-quantity.ts';
-import { podTypes } from './pod-types.ts';
+} from './internal-quantity.ts';
 
 /** What a value of one type looks like. `written` is the part of the manifest it came from, if it came from any. */
 type Dump = (value: unknown, written: YamlTree | undefined) => string;

@@ -4,19 +4,19 @@ import fc from 'fast-check';
 import { decodeTree, KindTable, type PodSpec, type Pod as WrittenPod } from '../../kinds/index.ts';
 import { readYaml } from '../../lib/index.ts';
 import { withPodDefaults } from '../../pods/defaults/index.ts';
-import type { ManifestPlace } from '../manifest-place.ts';
+import type { ManifestOrigin } from '../manifest-origin.ts';
 import { jsonName } from './dump.ts';
-import { addHeld, dumpQuantity, heldToMilli, holdQuantity, maxHeld } from './held-quantity.ts';
-import { podTypes } from './pod-types.ts';
-import { fnv1a128, StaticUidMaker } from './static-uid.ts';
+import { podTypes } from './internal-pod-types.ts';
+import { addHeld, dumpQuantity, heldToMilli, holdQuantity, maxHeld } from './internal-quantity.ts';
+import { fnv1a128, StaticUidGenerator } from './static-uid.ts';
 
-const place: ManifestPlace = {
+const place: ManifestOrigin = {
   source: 'file',
   path: '/etc/kubernetes/manifests/web.yaml',
   nodeName: 'node-a',
 };
 const kinds = new KindTable();
-const uids = new StaticUidMaker();
+const uids = new StaticUidGenerator();
 
 async function read(text: string) {
   const { tree } = await readYaml(text);

@@ -29,7 +29,7 @@ const nodeSettings: NodeSettings = {
   name: nodeName,
   hostname: nodeName,
   register: 'self',
-  afterDeletion: 're-register',
+  recreation: 're-register',
   labels: {},
   taints: [],
   providerId: '',

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { RuleSweep } from './home-firewall.ts';
+import { FirewallRuleCleaner } from './firewall.ts';
 
 test('rules of sandboxes from before go when those are gone; new ones are left alone', async () => {
   const clock = new VirtualClock();
   const controller = new AbortController();
   let there = ['running', 'half-stopped'];
   const removed: string[] = [];
-  const sweep = new RuleSweep({
+  const sweep = new FirewallRuleCleaner({
     clock,
     cri: { listPodSandbox: async () => ({ items: there.map((id) => ({ id })) }) as never },
     rules: {

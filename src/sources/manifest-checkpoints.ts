@@ -4,7 +4,7 @@ import type { Logger, WriteOptions } from '../lib/index.ts';
 import { manifestLimit } from './manifest.ts';
 
 /** Where texts are kept; what is not there is an answer, not a failure. */
-export interface KeptFiles {
+export interface CheckpointFiles {
   names(directory: string): Promise<readonly string[]>;
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
   replace(path: string, text: string, options: WriteOptions): Promise<void>;
@@ -16,9 +16,9 @@ export interface LastGoodManifests {
   /** undefined when there is none. */
   read(place: string): Promise<Uint8Array | undefined>;
   /** Settles when the text will be there after a restart. */
-  keep(place: string, text: Uint8Array): Promise<void>;
+  save(place: string, text: Uint8Array): Promise<void>;
   /** Whether there are texts of other places than these. */
-  hasMoreThan(places: Iterable<string>): Promise<boolean>;
+  hasOthersThan(places: Iterable<string>): Promise<boolean>;
   /** Those of all other places are removed. */
   retain(places: Iterable<string>): Promise<void>;
 }
@@ -26,8 +26,8 @@ export interface LastGoodManifests {
 /** For sources that forget with their process. */
 export const noLastGoodManifests: LastGoodManifests = {
   read: async () => undefined,
-  keep: async () => {},
-  hasMoreThan: async () => false,
+  save: async () => {},
+  hasOthersThan: async () => false,
   retain: async () => {},
 };
 
@@ -35,13 +35,17 @@ export const noLastGoodManifests: LastGoodManifests = {
 const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
 /** The last good text of each manifest of one source: one file each, as many as there are manifests. */
-export class KeptManifests implements LastGoodManifests {
-  readonly #files: KeptFiles;
+export class ManifestCheckpoints implements LastGoodManifests {
+  readonly #files: CheckpointFiles;
   readonly #directory: string;
   readonly #logger: Logger;
   #names: Promise<Set<string>> | undefined;
 
-  constructor(options: { readonly files: KeptFiles; readonly directory: string; readonly logger: Logger }) {
+  constructor(options: {
+    readonly files: CheckpointFiles;
+    readonly directory: string;
+    readonly logger: Logger;
+  }) {
     this.#files = options.files;
     this.#directory = options.directory;
     this.#logger = options.logger;
@@ -54,21 +58,21 @@ export class KeptManifests implements LastGoodManifests {
     );
   }
 
-  async keep(place: string, text: Uint8Array): Promise<void> {
+  async save(place: string, text: Uint8Array): Promise<void> {
     const name = nameOf(place);
     const path = this.#path(name);
-    (await this.#known()).add(name);
+    (await this.#knownNames()).add(name);
     await this.#attempt('keep the last good manifest', path, undefined, () =>
       this.#files.replace(path, Buffer.from(text).toString('utf8'), writeOptions),
     );
   }
 
-  async hasMoreThan(places: Iterable<string>): Promise<boolean> {
+  async hasOthersThan(places: Iterable<string>): Promise<boolean> {
     return (await this.#beyond(places)).length > 0;
   }
 
   async retain(places: Iterable<string>): Promise<void> {
-    const known = await this.#known();
+    const known = await this.#knownNames();
     for (const name of await this.#beyond(places)) {
       known.delete(name);
       const path = this.#path(name);
@@ -78,10 +82,10 @@ export class KeptManifests implements LastGoodManifests {
 
   async #beyond(places: Iterable<string>): Promise<readonly string[]> {
     const kept = new Set([...places].map(nameOf));
-    return [...(await this.#known())].filter((name) => !kept.has(name));
+    return [...(await this.#knownNames())].filter((name) => !kept.has(name));
   }
 
-  #known(): Promise<Set<string>> {
+  #knownNames(): Promise<Set<string>> {
     this.#names ??= this.#attempt('list the last good manifests', this.#directory, [], () =>
       this.#files.names(this.#directory),
     ).then((names) => new Set(names));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RuntimeWatcher } from './home-runtime.ts';
+import { RuntimeWatcher } from './runtime.ts';
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -15,11 +15,11 @@ test('a runtime that cannot be started at first is tried again at each look, and
     },
   });
   for (let look = 0; look < 4; look++) {
-    watcher.looked(new Error('gone'));
+    watcher.observed(new Error('gone'));
     await settled();
   }
-  watcher.looked(undefined);
-  watcher.looked(undefined);
+  watcher.observed(undefined);
+  watcher.observed(undefined);
   assert.equal(tries, 4);
   assert.deepEqual(said, [
     'does not answer: gone',
@@ -38,7 +38,7 @@ test('while one start is under way no other begins', async () => {
       return never;
     },
   });
-  for (let look = 0; look < 3; look++) watcher.looked(new Error('gone'));
+  for (let look = 0; look < 3; look++) watcher.observed(new Error('gone'));
   await settled();
   assert.equal(tries, 1);
 });

@@ -4,15 +4,15 @@ import type { ManifestPod } from './manifest.ts';
 import { problemAt, type SourceProblem } from './problems.ts';
 
 /** A pod that a manifest asks for. */
-export interface Claimant extends ManifestPod {
+export interface ManifestClaim extends ManifestPod {
   readonly path: string;
 }
 
 /** Who was used last time, by full name. */
-export type Holders = ReadonlyMap<string, Claimant>;
+export type ClaimHolders = ReadonlyMap<string, ManifestClaim>;
 
-export interface SettledClaims {
-  readonly holders: Holders;
+export interface ResolvedClaims {
+  readonly holders: ClaimHolders;
   readonly pods: readonly Pod[];
   readonly problems: readonly SourceProblem[];
 }
@@ -22,19 +22,19 @@ export interface SettledClaims {
  * a copy left lying about changes nothing; of two new ones the first counts. The other is told, with both places. UIDs
  * are unique over all sources; a name that another source has too is waited for.
  */
-export function settleClaims(
-  claimants: readonly Claimant[],
-  before: Holders,
+export function resolveClaims(
+  claimants: readonly ManifestClaim[],
+  before: ClaimHolders,
   source: 'file' | 'http',
   uids: StaticUids,
-): SettledClaims {
-  const inUse = (one: Claimant) => uids.wasInUse(one.pod.metadata.uid);
-  const byName = settle(claimants, (one) => fullNameOf(one.pod), before, inUse);
-  const byUid = settle(byName.winners, (one) => one.pod.metadata.uid, before, inUse);
-  const free = byUid.winners.filter(({ pod }) => uids.elsewhere(pod.metadata.uid, source) === undefined);
+): ResolvedClaims {
+  const inUse = (one: ManifestClaim) => uids.wasInUse(one.pod.metadata.uid);
+  const byName = resolve(claimants, (one) => fullNameOf(one.pod), before, inUse);
+  const byUid = resolve(byName.winners, (one) => one.pod.metadata.uid, before, inUse);
+  const free = byUid.winners.filter(({ pod }) => uids.heldElsewhere(pod.metadata.uid, source) === undefined);
   uids.hold(source, free);
   const taken = byUid.winners.flatMap((loser) => {
-    const winner = uids.elsewhere(loser.pod.metadata.uid, source);
+    const winner = uids.heldElsewhere(loser.pod.metadata.uid, source);
     return winner === undefined ? [] : [{ loser, winner }];
   });
   const problems = [
@@ -46,24 +46,24 @@ export function settleClaims(
 }
 
 interface Loser {
-  readonly loser: Claimant;
+  readonly loser: ManifestClaim;
   /** Where the one that counts is. */
   readonly winner: string;
 }
 
-function settle(
-  claimants: readonly Claimant[],
-  keyOf: (one: Claimant) => string,
-  before: Holders,
-  inUse: (one: Claimant) => boolean,
+function resolve(
+  claimants: readonly ManifestClaim[],
+  keyOf: (one: ManifestClaim) => string,
+  before: ClaimHolders,
+  inUse: (one: ManifestClaim) => boolean,
 ) {
   const groups = Map.groupBy(claimants, keyOf);
-  const winners: Claimant[] = [];
+  const winners: ManifestClaim[] = [];
   const losers: Loser[] = [];
   for (const group of groups.values()) {
     const winner =
       group.find((one) => isSame(one, before)) ??
-      group.find((one) => isHeir(one, before)) ??
+      group.find((one) => isSuccessor(one, before)) ??
       group.find(inUse) ??
       group[0];
     if (winner === undefined) continue;
@@ -74,13 +74,13 @@ function settle(
   return { winners, losers };
 }
 
-function isSame(one: Claimant, before: Holders): boolean {
+function isSame(one: ManifestClaim, before: ClaimHolders): boolean {
   const holder = before.get(fullNameOf(one.pod));
   return holder !== undefined && holder.path === one.path && holder.pod.metadata.uid === one.pod.metadata.uid;
 }
 
 /** An edited manifest is another pod in the same place. */
-function isHeir(one: Claimant, before: Holders): boolean {
+function isSuccessor(one: ManifestClaim, before: ClaimHolders): boolean {
   return before.get(fullNameOf(one.pod))?.path === one.path;
 }
 
@@ -121,13 +121,13 @@ export class StaticUids {
   }
 
   /** Where another source has a pod of that UID. */
-  elsewhere(uid: PodUid, source: StaticSource): string | undefined {
+  heldElsewhere(uid: PodUid, source: StaticSource): string | undefined {
     const holder = this.#holders.get(uid);
     return holder === undefined || holder.source === source ? undefined : holder.where;
   }
 
   /** The source has these and no others. */
-  hold(source: StaticSource, claimants: readonly Claimant[]): void {
+  hold(source: StaticSource, claimants: readonly ManifestClaim[]): void {
     for (const [uid, holder] of this.#holders) if (holder.source === source) this.#holders.delete(uid);
     for (const { pod, path, at } of claimants)
       this.#holders.set(pod.metadata.uid, { source, where: `${path}:${at.line}` });

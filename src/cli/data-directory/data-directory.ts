@@ -28,7 +28,7 @@ export const dataDirFlag = {
 };
 
 /** The data directory of a kubeling that runs alone, and what lies at its top. */
-export interface Home {
+export interface DataDirectory {
   readonly dataDir: string;
   /** Held by the one process that is up. */
   readonly lockFile: string;
@@ -48,7 +48,7 @@ export interface Home {
   readonly kubeconfig: string;
 }
 
-export function homeAt(dataDir: string): Home {
+export function dataDirectoryAt(dataDir: string): DataDirectory {
   return {
     dataDir,
     lockFile: join(dataDir, 'up.lock'),
@@ -78,20 +78,20 @@ export function portFile(rootDir: string): string {
  * Opens the data directory and creates it if it is missing. Symbolic links are resolved here once, so that a directory has one name.
  * Rejects with HOME_UNUSABLE if another user could change it: manifests, sockets and keys in it are as good as root.
  */
-export async function openHome(dataDir: string): Promise<Home> {
+export async function openDataDirectory(dataDir: string): Promise<DataDirectory> {
   const path = resolve(dataDir);
   try {
     // Pods with users of their own must get through to their root file systems; what others must not see is closed itself.
     await mkdir(path, { recursive: true, mode: 0o711 });
-    return await trustedHome(await realpath(path));
+    return await trustedDataDirectory(await realpath(path));
   } catch (cause) {
     if (cause instanceof KubelingError) throw cause;
     throw new KubelingError('HOME_UNUSABLE', `Cannot use the data directory ${path}`, { cause });
   }
 }
 
-async function trustedHome(dataDir: string): Promise<Home> {
-  const home = homeAt(dataDir);
+async function trustedDataDirectory(dataDir: string): Promise<DataDirectory> {
+  const home = dataDirectoryAt(dataDir);
   for (const directory of [dataDir, home.manifests, home.rootDir, home.api, join(dataDir, 'containerd')]) {
     const why = await untrustedDirectory(directory);
     if (why === undefined) continue;
@@ -104,9 +104,9 @@ async function trustedHome(dataDir: string): Promise<Home> {
 }
 
 /** Returns the data directory if it exists. Rejects with HOME_UNUSABLE if another user could have changed it. */
-export async function findHome(dataDir: string): Promise<Home | undefined> {
+export async function findDataDirectory(dataDir: string): Promise<DataDirectory | undefined> {
   const path = await realpath(resolve(dataDir)).catch(() => undefined);
-  return path === undefined ? undefined : await trustedHome(path);
+  return path === undefined ? undefined : await trustedDataDirectory(path);
 }
 
 /** What "up" leaves for "status" and "down" to know. */
@@ -123,7 +123,7 @@ export interface UpState {
   readonly api?: { readonly url: string; readonly kubeconfig: string } | undefined;
 }
 
-export async function writeUpState(home: Home, state: UpState): Promise<void> {
+export async function writeUpState(home: DataDirectory, state: UpState): Promise<void> {
   await writeJsonAtomic(home.stateFile, state, { mode: 0o600 });
 }
 
@@ -135,7 +135,7 @@ export function earlierEndpoints(last: UpState | undefined, endpoint: string): r
 }
 
 /** undefined when nothing was ever up here, or what was left cannot be read. */
-export async function readUpState(home: Home): Promise<UpState | undefined> {
+export async function readUpState(home: DataDirectory): Promise<UpState | undefined> {
   return await readJsonFile(home.stateFile, { check: asUpState }).catch(() => undefined);
 }
 

@@ -4,25 +4,25 @@ import { type Clock, describeError, KubelingError, type Logger, runCommand } fro
 import type { PacketFilter } from '../../node/index.ts';
 import { HostFirewall, homeLoopbackRules, removeHomeLoopbackRules } from '../../node/index.ts';
 import type { CommandContext } from '../command.ts';
-import { sayTo } from '../command.ts';
-import type { Home } from './home.ts';
-import { homeName } from './home-runtime.ts';
+import { statusPrinter } from '../command.ts';
+import type { DataDirectory } from './data-directory.ts';
+import { dataDirectoryName } from './runtime.ts';
 
 /**
  * Keeps pods and the network from services on 127.0.0.0/8, whichever runtime the pods are on: the rule is in place when
  * this returns. Without a packet filter the node runs all the same, and its user is told.
  */
-export async function openHomeFirewall(
-  home: Home,
+export async function openFirewall(
+  home: DataDirectory,
   logger: Logger,
   context: CommandContext,
 ): Promise<HostFirewall> {
   const { clock, signal } = context;
-  const rules = homeLoopbackRules(homeName(home));
-  const firewall = new HostFirewall({ filter: hostPacketFilter(clock), rules, clock, logger });
+  const rules = homeLoopbackRules(dataDirectoryName(home));
+  const firewall = new HostFirewall({ filter: createPacketFilter(clock), rules, clock, logger });
   const problem = await firewall.ensure(signal);
   if (problem !== undefined)
-    sayTo(context)(
+    statusPrinter(context)(
       'network',
       `services on 127.0.0.0/8 of this machine are open to pods once a pod has a hostPort, as the packet filter could not be changed: ${problem}`,
     );
@@ -30,10 +30,13 @@ export async function openHomeFirewall(
 }
 
 /** Removes the rule of this data directory and no other. Returns why it could not be removed. */
-export async function removeHomeFirewall(home: Home, context: CommandContext): Promise<readonly string[]> {
+export async function removeFirewall(
+  home: DataDirectory,
+  context: CommandContext,
+): Promise<readonly string[]> {
   const { clock, signal, stdout } = context;
   try {
-    const removed = await removeHomeLoopbackRules(homeName(home), hostPacketFilter(clock), signal);
+    const removed = await removeHomeLoopbackRules(dataDirectoryName(home), createPacketFilter(clock), signal);
     if (removed > 0) stdout.write(`removed    ${removed} loopback firewall rules\n`);
     return [];
   } catch (error) {
@@ -53,7 +56,7 @@ const refusals: readonly number[] = [1, 2];
  * is found in the usual directories too, as the runtime finds it for network plugins: a user may have become root
  * without /usr/sbin in the PATH.
  */
-export function hostPacketFilter(clock: Clock, before: readonly string[] = []): PacketFilter {
+export function createPacketFilter(clock: Clock, before: readonly string[] = []): PacketFilter {
   const env = { ...process.env, PATH: programDirs(process.env, undefined).join(':') };
   return {
     async run(program, rest, signal) {
@@ -66,7 +69,7 @@ export function hostPacketFilter(clock: Clock, before: readonly string[] = []): 
   };
 }
 
-export interface RuleSweepDeps {
+export interface FirewallRuleCleanerDeps {
   readonly clock: Clock;
   readonly cri: Pick<CriClient, 'listPodSandbox'>;
   readonly rules: {
@@ -83,12 +86,12 @@ const periodMs = 30_000;
  * had asked for it does not find its rules the second time. Sandboxes that were made since are left alone, as the
  * runtime may not tell of one while it is being made.
  */
-export class RuleSweep {
-  readonly #deps: RuleSweepDeps;
+export class FirewallRuleCleaner {
+  readonly #deps: FirewallRuleCleanerDeps;
   /** Sandboxes from before this run that may still leave something. */
   #early: ReadonlySet<string> = new Set();
 
-  constructor(deps: RuleSweepDeps) {
+  constructor(deps: FirewallRuleCleanerDeps) {
     this.#deps = deps;
   }
 

@@ -4,27 +4,27 @@ import { type CriObserver, createCriClient, wireTransport } from '../../cri/inde
 import { describeError } from '../../lib/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { CommandContext } from '../command.ts';
-import type { Home } from './home.ts';
+import type { DataDirectory } from './data-directory.ts';
 
 /** Which home a sandbox or a container belongs to. */
-export const homeLabel = 'kubeling.dev/home';
+export const dataDirectoryLabel = 'kubeling.dev/home';
 /** Where that home is, for people. */
 export const dataDirAnnotation = 'kubeling.dev/data-dir';
 
 type Labels = Readonly<Record<string, string>>;
 
 /** The same directory always gives the same name: one that was removed and made again knows the pods it had. */
-export function homeName({ dataDir }: Pick<Home, 'dataDir'>): string {
+export function dataDirectoryName({ dataDir }: Pick<DataDirectory, 'dataDir'>): string {
   return networkName(dataDir);
 }
 
 /** Below it, and nowhere else, a home's pods have their cgroups, whatever runtime they run on. */
-export function homeCgroup(home: Pick<Home, 'dataDir'>): string {
-  return `/${homeName(home)}`;
+export function dataDirectoryCgroup(home: Pick<DataDirectory, 'dataDir'>): string {
+  return `/${dataDirectoryName(home)}`;
 }
 
-export interface HomeRuntimeOptions {
-  readonly home: Pick<Home, 'dataDir'>;
+export interface OwnPodsOptions {
+  readonly home: Pick<DataDirectory, 'dataDir'>;
   /** Pods without the name of a home: ours in a containerd of our own, in any other one those of somebody else's kubelet. */
   readonly unnamed: 'ours' | 'of-others';
 }
@@ -33,13 +33,13 @@ export interface HomeRuntimeOptions {
  * The runtime as one home sees it. What is made bears the home's name, and what others made is not there: nobody who
  * looks for pods that nobody wants can come upon theirs. Only lists are narrowed down, as ids are learnt from lists.
  */
-export function homeRuntime(cri: CriClient, { home, unnamed }: HomeRuntimeOptions): CriClient {
-  const name = homeName(home);
+export function onlyOwnPods(cri: CriClient, { home, unnamed }: OwnPodsOptions): CriClient {
+  const name = dataDirectoryName(home);
   const isOurs = ({ labels = {} }: { readonly labels?: Labels | undefined } = {}) => {
-    const { [homeLabel]: owner } = labels;
+    const { [dataDirectoryLabel]: owner } = labels;
     return owner === undefined ? unnamed === 'ours' : owner === name;
   };
-  const named = (labels: MessageInit<Labels> | undefined) => ({ ...labels, [homeLabel]: name });
+  const named = (labels: MessageInit<Labels> | undefined) => ({ ...labels, [dataDirectoryLabel]: name });
   return {
     ...cri,
     runPodSandbox: ({ config, ...request }, signal) => {
@@ -65,30 +65,35 @@ export function homeRuntime(cri: CriClient, { home, unnamed }: HomeRuntimeOption
 }
 
 /** Who else has pods in the runtime: the data directories of other homes, and how many pods have no home. */
-export interface Neighbours {
+export interface OtherPods {
   readonly homes: readonly string[];
   readonly unnamed: number;
 }
 
-export async function findNeighbours(
+export async function findOtherPods(
   cri: Pick<CriClient, 'listPodSandbox'>,
-  home: Pick<Home, 'dataDir'>,
+  home: Pick<DataDirectory, 'dataDir'>,
   signal: AbortSignal,
-): Promise<Neighbours> {
+): Promise<OtherPods> {
   const { items } = await cri.listPodSandbox({}, signal);
-  const others = items.filter(({ labels }) => labels[homeLabel] !== homeName(home));
+  const others = items.filter(({ labels }) => labels[dataDirectoryLabel] !== dataDirectoryName(home));
   const [named, unnamed] = [
-    others.filter(({ labels }) => labels[homeLabel] !== undefined),
-    others.filter(({ labels }) => labels[homeLabel] === undefined),
+    others.filter(({ labels }) => labels[dataDirectoryLabel] !== undefined),
+    others.filter(({ labels }) => labels[dataDirectoryLabel] === undefined),
   ];
   const homes = new Set(
-    named.map(({ labels, annotations }) => annotations[dataDirAnnotation] ?? labels[homeLabel] ?? ''),
+    named.map(
+      ({ labels, annotations }) => annotations[dataDirAnnotation] ?? labels[dataDirectoryLabel] ?? '',
+    ),
   );
   return { homes: [...homes].sort(), unnamed: unnamed.length };
 }
 
 /** The containerd that belongs to this home, running or not. */
-export async function privateContainerd(home: Home, context: CommandContext): Promise<PrivateContainerd> {
+export async function privateContainerd(
+  home: DataDirectory,
+  context: CommandContext,
+): Promise<PrivateContainerd> {
   const { clock, random, env } = context;
   return await openPrivateContainerd({ dataDir: home.dataDir, clock, random, env, cgroupDriver: 'cgroupfs' });
 }
@@ -118,17 +123,17 @@ export class RuntimeWatcher {
   }
 
   /** The runtime was asked how it is: what went wrong, or undefined. */
-  looked(error: unknown): void {
+  observed(error: unknown): void {
     const state = error === undefined ? 'there' : 'away';
     if (state !== this.#state)
       this.#deps.say(state === 'there' ? 'answers again' : `does not answer: ${describeError(error)}`);
     this.#state = state;
-    if (state === 'away') this.#startAgain();
+    if (state === 'away') this.#restartRuntime();
     else if (this.#restart === 'failed') this.#restart = 'idle';
   }
 
   /** What kept it from starting may pass, so it is tried at every look; only the first failure is told. */
-  #startAgain(): void {
+  #restartRuntime(): void {
     const { restart, say } = this.#deps;
     if (restart === undefined || this.#restart === 'under-way') return;
     const told = this.#restart === 'failed';

@@ -5,17 +5,17 @@ import { MemoryManifestFiles } from '../../test/fakes/memory-source-files.ts';
 import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs, KubelingError } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { StaticUids } from './claims.ts';
 import { FileSource } from './file-source.ts';
 import { HttpSource } from './http-source.ts';
-import { type KeptFiles, KeptManifests } from './kept-manifests.ts';
+import { type CheckpointFiles, ManifestCheckpoints } from './manifest-checkpoints.ts';
+import { StaticUids } from './manifest-claims.ts';
 import { describeProblem } from './problems.ts';
 
 const folder = '/etc/manifests';
 const url = 'http://example.com/pods?token=abc';
 const keptDirectory = '/root/kept';
 
-function memoryKeptFiles(): KeptFiles & { readonly texts: Map<string, string> } {
+function memoryKeptFiles(): CheckpointFiles & { readonly texts: Map<string, string> } {
   const texts = new Map<string, string>();
   return {
     texts,
@@ -66,9 +66,9 @@ class Machine {
       rules: defaultRules,
       clock,
       logger,
-      checkMs: 20_000,
+      resyncMs: 20_000,
       uids: this.uids,
-      lastGood: new KeptManifests({ files, directory: `${keptDirectory}/${kind}`, logger }),
+      lastGood: new ManifestCheckpoints({ files, directory: `${keptDirectory}/${kind}`, logger }),
       setPods: (pods) => void sets.push(pods),
       onProblem: (problem) => void told.push(describeProblem(problem)),
     });

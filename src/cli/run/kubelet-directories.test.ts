@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseMountinfo } from '../../lib/index.ts';
-import { isSelfBind, planSharing } from './data-directories.ts';
+import { isSelfBind, planSharing } from './kubelet-directories.ts';
 
 const root = '1 0 8:1 / / rw - ext4 /dev/vda rw';
 const place = '/var/lib/kubelet';

@@ -3,16 +3,21 @@ import { chmod, chown, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { findHome, type Home, homeAt, openHome } from './home.ts';
-import { claimHome, isClaimed, removeHome } from './home-content.ts';
+import { claimDataDirectory, isDataDirectory, removeDataDirectory } from './content.ts';
+import {
+  type DataDirectory,
+  dataDirectoryAt,
+  findDataDirectory,
+  openDataDirectory,
+} from './data-directory.ts';
 
 describe('a data directory', () => {
   let outer: string;
-  let home: Home;
+  let home: DataDirectory;
 
   beforeEach(async () => {
     outer = await mkdtemp(join(tmpdir(), 'klg-home-'));
-    home = homeAt(join(outer, 'data'));
+    home = dataDirectoryAt(join(outer, 'data'));
     await mkdir(home.dataDir);
   });
 
@@ -24,62 +29,62 @@ describe('a data directory', () => {
 
   it('is ours from the first time on, and also when an earlier kubeling was up there', async () => {
     await put('notes');
-    assert.equal(await isClaimed(home), false);
+    assert.equal(await isDataDirectory(home), false);
     await put('up.json');
-    assert.equal(await isClaimed(home), true);
+    assert.equal(await isDataDirectory(home), true);
     await rm(home.stateFile);
-    await claimHome(home);
-    assert.equal(await isClaimed(home), true);
+    await claimDataDirectory(home);
+    assert.equal(await isDataDirectory(home), true);
   });
 
   it('goes as a whole when nothing was in it before', async () => {
     await put('up.lock', 'up.lock.a.own');
-    await claimHome(home);
+    await claimDataDirectory(home);
     await put('kubeling.log', 'up.json');
-    await claimHome(home);
-    assert.deepEqual(await removeHome(home), []);
+    await claimDataDirectory(home);
+    assert.deepEqual(await removeDataDirectory(home), []);
     assert.deepEqual(await readdir(outer), []);
   });
 
   it('keeps what others had put there before, and nothing else', async () => {
     await put('notes', 'backup');
-    await claimHome(home);
+    await claimDataDirectory(home);
     await put('up.json', 'kubeling.log');
-    await claimHome(home);
+    await claimDataDirectory(home);
     await mkdir(home.rootDir);
-    assert.deepEqual([...(await removeHome(home))].sort(), ['backup', 'notes']);
+    assert.deepEqual([...(await removeDataDirectory(home))].sort(), ['backup', 'notes']);
     assert.deepEqual((await readdir(home.dataDir)).sort(), ['backup', 'notes']);
-    assert.equal(await isClaimed(home), false);
+    assert.equal(await isDataDirectory(home), false);
   });
 
   for (const name of ['kubelet/pods', 'containerd/io.containerd.metadata.v1.bolt']) {
     it(`is not taken where somebody else has ${name}`, async () => {
       await mkdir(join(home.dataDir, name), { recursive: true });
-      await assert.rejects(claimHome(home), {
+      await assert.rejects(claimDataDirectory(home), {
         code: 'HOME_UNUSABLE',
         message: new RegExp(`\\(.*${name}\\)`),
       });
-      assert.equal(await isClaimed(home), false);
+      assert.equal(await isDataDirectory(home), false);
     });
   }
 
   it('is taken where configuration was put in place before', async () => {
     await mkdir(join(home.dataDir, 'containerd', 'certs.d'), { recursive: true });
     await mkdir(home.rootDir);
-    await claimHome(home);
-    assert.equal(await isClaimed(home), true);
+    await claimDataDirectory(home);
+    assert.equal(await isDataDirectory(home), true);
   });
 
   it('goes as a whole when an earlier kubeling, which kept no list, is up there or left its word', async () => {
     await put('up.json', 'kubeling.log');
-    await claimHome(home);
-    assert.deepEqual(await removeHome(home), []);
+    await claimDataDirectory(home);
+    assert.deepEqual(await removeDataDirectory(home), []);
     assert.deepEqual(await readdir(outer), []);
   });
 
   it('is not touched while the list of what others put there cannot be read', async () => {
     await put('notes', 'home.json');
-    await assert.rejects(removeHome(home), { code: 'FILE_CORRUPT' });
+    await assert.rejects(removeDataDirectory(home), { code: 'FILE_CORRUPT' });
     assert.deepEqual((await readdir(home.dataDir)).sort(), ['home.json', 'notes']);
   });
 });
@@ -96,7 +101,7 @@ describe('a data directory that another user could change', () => {
     const open = join(outer, 'open');
     await mkdir(open);
     await chmod(open, 0o777);
-    for (const use of [openHome, findHome])
+    for (const use of [openDataDirectory, findDataDirectory])
       await assert.rejects(use(open), {
         code: 'HOME_UNUSABLE',
         message: /writable by other users \(mode 777\)/,
@@ -104,10 +109,10 @@ describe('a data directory that another user could change', () => {
   });
 
   it('is rejected when its manifest directory is writable by others', async () => {
-    const { manifests } = homeAt(join(outer, 'data'));
+    const { manifests } = dataDirectoryAt(join(outer, 'data'));
     await mkdir(manifests, { recursive: true });
     await chmod(manifests, 0o777);
-    await assert.rejects(openHome(join(outer, 'data')), {
+    await assert.rejects(openDataDirectory(join(outer, 'data')), {
       code: 'HOME_UNUSABLE',
       message: /manifests is writable/,
     });
@@ -118,6 +123,9 @@ describe('a data directory that another user could change', () => {
     const foreign = join(outer, 'foreign');
     await mkdir(foreign);
     await chown(foreign, 12_345, 12_345);
-    await assert.rejects(openHome(foreign), { code: 'HOME_UNUSABLE', message: /belongs to the user 12345/ });
+    await assert.rejects(openDataDirectory(foreign), {
+      code: 'HOME_UNUSABLE',
+      message: /belongs to the user 12345/,
+    });
   });
 });

@@ -7,7 +7,7 @@ import type {
 } from '../../kinds/index.ts';
 import type { YamlTree } from '../../lib/index.ts';
 import { isSidecar } from '../../pods/index.ts';
-import { addHeld, entryOf, type HeldQuantity, holdWritten, maxHeld } from './held-quantity.ts';
+import { addHeld, entryOf, type HeldQuantity, holdWritten, maxHeld } from './internal-quantity.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Kind = 'limits' | 'requests';
@@ -17,7 +17,7 @@ type Amounts = ReadonlyMap<string, HeldQuantity>;
  * A defaulted pod with its fields where the Go kubelet has them inside. Amounts that were filled in by defaults are held
  * as the amounts they come from, which the manifest spells.
  */
-export function asHeld(pod: WrittenPod & { readonly spec: PodSpec }, manifest: YamlTree): Fields {
+export function toInternalPod(pod: WrittenPod & { readonly spec: PodSpec }, manifest: YamlTree): Fields {
   const { metadata, spec, status } = pod;
   return {
     metadata: metadata?.annotations ? { ...metadata, annotations: kept(metadata.annotations) } : metadata,

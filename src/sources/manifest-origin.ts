@@ -1,5 +1,5 @@
 /** Where a manifest lies, which is part of who its pod is. */
-export interface ManifestPlace {
+export interface ManifestOrigin {
   readonly source: 'file' | 'http';
   /** The path of the file, or the URL. */
   readonly path: string;

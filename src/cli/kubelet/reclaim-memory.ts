@@ -1,6 +1,6 @@
 import { type Clock, libcFunctions } from '../../lib/index.ts';
 
-export interface MemoryTidierDeps {
+export interface MemoryReclaimDeps {
   readonly clock: Clock;
   /** What the process has taken of the processors so far. */
   readonly cpuMs: () => number;
@@ -8,7 +8,7 @@ export interface MemoryTidierDeps {
   readonly collect: () => void;
 }
 
-const lookMs = 5_000;
+const sampleMs = 5_000;
 /** With less than this the process is at rest. */
 const restingShare = 0.02;
 /** Less work than this leaves too little garbage to stop for. */
@@ -18,15 +18,15 @@ const workPerCost = 30;
 /** or a tenth after so long with next to nothing to do: memory that nobody needs would lie idle for hours. */
 const workPerCostWhenIdle = 10;
 const idleShare = 0.01;
-const idleLooks = 6;
-const leastBetweenMs = 30_000;
+const idleSamples = 6;
+const minIntervalMs = 30_000;
 
 /**
  * Gives memory back while nothing happens. Who works hard is left alone: collecting rarely is what makes it fast. Ends
  * with the signal, without an error.
  */
-export async function tidyMemory(
-  { clock, cpuMs, collect }: MemoryTidierDeps,
+export async function reclaimMemory(
+  { clock, cpuMs, collect }: MemoryReclaimDeps,
   signal: AbortSignal,
 ): Promise<void> {
   let tidiedMs = Number.NEGATIVE_INFINITY;
@@ -36,20 +36,20 @@ export async function tidyMemory(
   const looks = [beforeMs];
   for (;;) {
     try {
-      await clock.sleep(lookMs, signal);
+      await clock.sleep(sampleMs, signal);
     } catch {
       return;
     }
     const usedMs = cpuMs();
-    const isResting = (usedMs - beforeMs) / lookMs < restingShare;
+    const isResting = (usedMs - beforeMs) / sampleMs < restingShare;
     beforeMs = usedMs;
     // On the whole: what is done every ten seconds must not look like work each time.
-    const longAgoMs = looks.push(usedMs) > idleLooks ? looks.shift() : undefined;
-    const isIdle = longAgoMs !== undefined && (usedMs - longAgoMs) / (idleLooks * lookMs) < idleShare;
+    const longAgoMs = looks.push(usedMs) > idleSamples ? looks.shift() : undefined;
+    const isIdle = longAgoMs !== undefined && (usedMs - longAgoMs) / (idleSamples * sampleMs) < idleShare;
     const nowMs = clock.monotonicMs();
     const perCost = isIdle ? workPerCostWhenIdle : workPerCost;
     const worthMs = Math.max(leastWorkMs, perCost * costMs);
-    if (!isResting || usedMs - tidiedCpuMs < worthMs || nowMs - tidiedMs < leastBetweenMs) continue;
+    if (!isResting || usedMs - tidiedCpuMs < worthMs || nowMs - tidiedMs < minIntervalMs) continue;
     collect();
     tidiedMs = nowMs;
     tidiedCpuMs = beforeMs = cpuMs();

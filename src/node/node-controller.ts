@@ -23,7 +23,7 @@ import { Registration } from './registration.ts';
 import { checkNodeSettings, type NodeSettings } from './settings.ts';
 import { StatusLoop } from './status-loop.ts';
 
-export interface NodeKeeperDeps {
+export interface NodeControllerDeps {
   readonly settings: NodeSettings;
   readonly clock: Clock;
   readonly random: Random;
@@ -46,7 +46,7 @@ export interface NodeKeeperDeps {
 }
 
 /** All that keeps a Node object true: its registration, its status and its lease. */
-export class NodeKeeper {
+export class NodeController {
   readonly #loop: StatusLoop;
   readonly #lease: NodeLease;
   readonly #images: NodeImages;
@@ -54,7 +54,7 @@ export class NodeKeeper {
   readonly #view: NodeView;
 
   /** Throws NODE_SETTINGS for what no node can have. */
-  constructor(deps: NodeKeeperDeps) {
+  constructor(deps: NodeControllerDeps) {
     checkNodeSettings(deps.settings);
     const logger = deps.logger.child({ room: 'node' });
     const log = new NodeLog(logger, deps.troubles);
@@ -98,7 +98,7 @@ export class NodeKeeper {
   }
 }
 
-function polled(deps: NodeKeeperDeps, logger: Logger, changed: () => void): PolledAddresses | undefined {
+function polled(deps: NodeControllerDeps, logger: Logger, changed: () => void): PolledAddresses | undefined {
   const { addresses: provider, settings, clock, random } = deps;
   if (provider === undefined) return undefined;
   return new PolledAddresses({ provider, nodeName: settings.name, clock, random, logger, changed });

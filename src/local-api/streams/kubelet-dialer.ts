@@ -6,7 +6,7 @@ import { type BackendResponse, sendWithConnectDeadline } from '../../protocols/u
 import { internalError, type StoredObject } from '../api/index.ts';
 
 /** Where a kubelet answers. */
-export interface KubeletPlace {
+export interface KubeletAddress {
   /** A name or an address, without brackets. */
   readonly host: string;
   readonly port: number;
@@ -23,9 +23,9 @@ export interface KubeletCredentials {
 }
 
 /** The way to the kubelets: given by whoever started them. */
-export interface KubeletDoor {
+export interface KubeletDialer {
   /** Undefined when the node does not say where. */
-  locate(node: StoredObject): KubeletPlace | undefined;
+  locate(node: StoredObject): KubeletAddress | undefined;
   /** Asked for each time, as certificates are renewed. */
   credentials(): KubeletCredentials;
 }
@@ -44,8 +44,8 @@ const connectWithinMs = 15_000;
 const maxHeaderBytes = 1 << 20;
 
 /** Where a node's kubelet is, by what the node says of itself. */
-export function placeOf(node: StoredObject): KubeletPlace | undefined {
-  const { addresses = [], daemonEndpoints } = (node.status ?? {}) as NodeWhereabouts;
+export function addressOf(node: StoredObject): KubeletAddress | undefined {
+  const { addresses = [], daemonEndpoints } = (node.status ?? {}) as NodeEndpoints;
   const port = daemonEndpoints?.kubeletEndpoint?.Port;
   const address = ['InternalIP', 'Hostname', 'ExternalIP', 'InternalDNS', 'ExternalDNS']
     .map((type) => addresses.find((each) => each.type === type)?.address)
@@ -53,7 +53,7 @@ export function placeOf(node: StoredObject): KubeletPlace | undefined {
   return address === undefined || port === undefined ? undefined : { host: address, port };
 }
 
-interface NodeWhereabouts {
+interface NodeEndpoints {
   readonly addresses?: readonly { readonly type: string; readonly address: string }[];
   readonly daemonEndpoints?: { readonly kubeletEndpoint?: { readonly Port?: number } };
 }
@@ -62,9 +62,9 @@ interface NodeWhereabouts {
  * Asks over a connection of its own. Resolves with the head of the answer; its body, or the upgraded connection, is the
  * caller's. Rejects with a Status when nobody answers.
  */
-export async function askKubelet(
-  place: KubeletPlace,
-  door: Pick<KubeletDoor, 'credentials'>,
+export async function requestKubelet(
+  place: KubeletAddress,
+  door: Pick<KubeletDialer, 'credentials'>,
   request: KubeletRequest,
   clock: Clock,
   signal: AbortSignal,
@@ -72,14 +72,14 @@ export async function askKubelet(
   const { cert, key, ca } = door.credentials();
   const options = { ...wire(place, request), cert, key, ca, rejectUnauthorized: ca !== undefined };
   try {
-    return await exchange(tlsRequest(options), request, clock, signal);
+    return await sendToBackend(tlsRequest(options), request, clock, signal);
   } catch (error) {
     signal.throwIfAborted();
     throw internalError(`error dialing backend: ${describeError(error)}`);
   }
 }
 
-function wire({ host, port, identity = host }: KubeletPlace, request: KubeletRequest): RequestOptions {
+function wire({ host, port, identity = host }: KubeletAddress, request: KubeletRequest): RequestOptions {
   const { method, path, headers } = request;
   return {
     method,
@@ -100,7 +100,7 @@ function wire({ host, port, identity = host }: KubeletPlace, request: KubeletReq
 }
 
 /** Sends the request; connecting has a deadline, the response has none. */
-export function exchange(
+export function sendToBackend(
   request: ClientRequest,
   { body }: Pick<KubeletRequest, 'body'>,
   clock: Clock,

@@ -21,7 +21,7 @@ const resets = { streamResetBurst: 500, streamResetRate: 50 };
  * Takes over connections that have agreed on HTTP/2. Streams that are upgraded never come this way. The module is loaded
  * with the first such connection: many a node never sees one.
  */
-export class Http2Door {
+export class Http2Server {
   readonly #limits: Http2Limits;
   readonly #logger: Logger;
   readonly #listeners: Http2Listener[] = [];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
+import { collectGarbage, processCpuMs, reclaimMemory } from './reclaim-memory.ts';
 
 function start() {
   const clock = new VirtualClock();
@@ -11,7 +11,7 @@ function start() {
     rig.cpuMs += rig.costMs;
     rig.collected.push(clock.monotonicMs());
   };
-  const running = tidyMemory({ clock, cpuMs: () => rig.cpuMs, collect }, stop.signal);
+  const running = reclaimMemory({ clock, cpuMs: () => rig.cpuMs, collect }, stop.signal);
   const started = clock.monotonicMs();
   return {
     rig,
