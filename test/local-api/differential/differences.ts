@@ -15,7 +15,7 @@ function each(...names: readonly string[]): readonly string[] {
 
 /** How bodies, patches and options are refused that are none. */
 const unreadable: Difference = {
-  row: 'a body, patch or option that cannot be read',
+  row: 'a body, patch or option that cannot be parsed',
   alike: 'code',
   steps: {
     lists: [`GET ${maps}?limit=1&continue=nonsense`, `GET ${maps}?limit=1&continue=bm9uc2Vuc2U`],
@@ -68,7 +68,7 @@ const ofRequests: readonly Difference[] = [
   unreadable,
   { row: 'a body of `null`', alike: 'nothing', steps: { negotiation: ['send null'] } },
   {
-    row: 'a wrong request that is taken for a failure of the server',
+    row: 'an invalid request that causes an internal error',
     alike: 'nothing',
     steps: {
       lists: [`GET ${maps}/a?resourceVersion=x`],
@@ -98,12 +98,12 @@ const ofRequests: readonly Difference[] = [
     },
   },
   {
-    row: 'a type of patch nobody knows',
+    row: 'an unknown patch type',
     alike: 'code',
     steps: { patches: ['a patch of plain JSON', 'a patch of text'] },
   },
   {
-    row: 'a client that accepts nothing there is',
+    row: 'an unsupported Accept header',
     alike: 'code',
     steps: {
       watches: [`watch ${maps}?watch=1`],
@@ -126,12 +126,12 @@ const ofRequests: readonly Difference[] = [
     steps: { negotiation: each('application/json;as=Table;v=v1beta1;g=meta.k8s.io') },
   },
   {
-    row: 'answers in protobuf or CBOR',
+    row: 'responses in protobuf or CBOR',
     alike: 'code',
     steps: { negotiation: ['get as protobuf or JSON'] },
   },
   {
-    row: 'a path nobody knows',
+    row: 'an unknown path',
     alike: 'code',
     steps: {
       negotiation: [
@@ -144,18 +144,18 @@ const ofRequests: readonly Difference[] = [
     },
   },
   {
-    row: 'methods that only look, and others where only looking makes sense',
+    row: 'HEAD, and write methods on read-only paths',
     alike: 'nothing',
     steps: { negotiation: ['POST /healthz', `HEAD ${maps}/n`] },
   },
   {
-    row: 'a form of discovery nobody knows',
+    row: 'an unknown discovery format',
     alike: 'nothing',
     steps: { discovery: ['aggregated in a form nobody knows'] },
   },
   { row: 'the index of `/openapi/v3`', alike: 'code', steps: { discovery: ['GET /openapi/v3'] } },
   {
-    row: 'a warning about a field nobody knows',
+    row: 'a warning about an unknown field',
     alike: 'code',
     steps: {
       writes: [
@@ -169,14 +169,14 @@ const ofRequests: readonly Difference[] = [
 
 const ofObjects: readonly Difference[] = [
   {
-    row: 'ports of one number in a strategic patch',
+    row: 'ports with the same number in a strategic patch',
     alike: 'code',
     steps: {
       patches: ['PATCH strategic /api/v1/namespaces/<ns>/services/dns', 'a port alone changes its protocol'],
     },
   },
   {
-    row: 'what belongs to an object that is deleted',
+    row: 'dependents of a deleted object',
     alike: 'nothing',
     steps: {
       writes: [
@@ -213,7 +213,7 @@ const ofObjects: readonly Difference[] = [
     },
   },
   {
-    row: '`generation` of a new object whose kind counts none',
+    row: '`generation` of a new object of a kind without generations',
     alike: 'code',
     steps: {
       writes: [
@@ -227,7 +227,7 @@ const ofObjects: readonly Difference[] = [
     steps: { watches: ['a bookmark before the end'] },
   },
   {
-    row: 'lists and values that are always shown, with nothing in them',
+    row: 'empty required lists and values',
     alike: 'code',
     steps: {
       tables: ['POST /apis/storage.k8s.io/v1/csinodes'],
@@ -239,17 +239,17 @@ const ofObjects: readonly Difference[] = [
     },
   },
   {
-    row: 'a time with other than six digits behind the second',
+    row: 'a timestamp without exactly six fractional digits',
     alike: 'nothing',
     steps: { records: ['a time of other digits'] },
   },
   {
-    row: 'a conflict of preconditions of a binding',
+    row: 'a precondition conflict of a binding',
     alike: 'code',
     steps: { subresources: [`POST ${pods}/b/binding (4)`] },
   },
   {
-    row: 'logs and streams of a pod whose node is not there',
+    row: 'logs and streams of a pod whose node does not exist',
     alike: 'code',
     steps: { subresources: [`GET ${pods}/c/log`, `POST ${pods}/c/exec`] },
   },
@@ -262,7 +262,7 @@ const ofObjects: readonly Difference[] = [
     },
   },
   {
-    row: 'warnings about kinds and fields that are on their way out',
+    row: 'deprecation warnings',
     alike: 'code',
     steps: {
       tables: ['GET /api/v1/namespaces/<ns>/endpoints/ep'],
@@ -274,12 +274,12 @@ const ofObjects: readonly Difference[] = [
 
 const ofAccess: readonly Difference[] = [
   {
-    row: 'a token for an object of a version nobody knows',
+    row: 'a token bound to an object of an unknown version',
     alike: 'nothing',
     steps: { access: ['POST /api/v1/namespaces/<ns>/serviceaccounts/robot/token (14)'] },
   },
   {
-    row: 'why a token is not for whom it is shown to',
+    row: 'a token with the wrong audience',
     alike: 'code',
     steps: { access: ['a review for others'] },
   },
@@ -289,7 +289,7 @@ const ofAccess: readonly Difference[] = [
     steps: { nodes: ['PATCH merge /api/v1/nodes/n2', 'PATCH merge /api/v1/nodes/n2/status'] },
   },
   {
-    row: 'the words in which a node is refused',
+    row: 'the message of a rejected node request',
     alike: 'code',
     steps: {
       nodes: [
