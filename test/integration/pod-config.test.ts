@@ -383,7 +383,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
   it('variables out of a file of a volume, which no link leads out of', async () => {
     assert.equal(await node.printed('fileenv'), 'deep blue|a\nb|unset');
     const message = await node.waits('filelink', 'CreateContainerConfigError');
-    assert.equal(message, "couldn't parse env file: a link leads out of the volume");
+    assert.equal(message, "couldn't parse env file: a symlink leads out of the volume");
     assert.equal(await node.event('filelink', 'Failed'), `Error: ${message}`);
   });
 
@@ -404,7 +404,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     );
     assert.equal(await node.waits('unnamed', 'CreateContainerConfigError'), 'missing value for NOBODY');
     const says = (container: string) =>
-      `failed to prepare subPath for volumeMount "data" of container "${container}": a link leads out of the volume`;
+      `failed to prepare subPath for volumeMount "data" of container "${container}": a symlink leads out of the volume`;
     assert.equal(await node.waits('escape', 'CreateContainerConfigError'), says('main'));
     assert.equal(await node.waits('escape', 'CreateContainerConfigError', 'gone'), says('gone'));
     for (const name of ['subpath', 'inlink', 'again']) {

@@ -63,9 +63,9 @@ describe('a file system that does not answer', { skip: noHangingMounts, timeout:
     const target = join(root, 'target');
     await assert.rejects(parts.bind(place, 'part', target, signal), {
       code: 'VOLUME_UNUSABLE',
-      message: 'its file system does not answer',
+      message: 'its file system is not responding',
     });
-    await assert.rejects(parts.readText(place, 'part', 10), { message: 'its file system does not answer' });
+    await assert.rejects(parts.readText(place, 'part', 10), { message: 'its file system is not responding' });
   });
 
   it('is known to be mounted, and nothing is deleted through it', async () => {

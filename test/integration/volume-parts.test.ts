@@ -58,7 +58,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
         await bind(`dir/${name}`, name);
         const [here, there] = [await stat(join(targets(), name)), await stat(join(volume, 'dir', name))];
         assert.deepEqual([here.ino, here.mode, here.rdev], [there.ino, there.mode, there.rdev]);
-        await assert.rejects(parts.readText(volume, `dir/${name}`, 10), { message: 'it is no file' });
+        await assert.rejects(parts.readText(volume, `dir/${name}`, 10), { message: 'it is not a file' });
       }
     } finally {
       server.close();
@@ -158,7 +158,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
       ['dangling', '/nowhere/at/all'],
     ] as const) {
       await symlink(target, join(volume, name));
-      const message = 'a link leads out of the volume';
+      const message = 'a symlink leads out of the volume';
       await assert.rejects(bind(name), { code: 'VOLUME_UNUSABLE', message });
     }
     await assert.rejects(bind('absolute/passwd'), { code: 'VOLUME_UNUSABLE' });
@@ -173,7 +173,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
       await bind(`made/${round}`);
       await bind('pipe');
       await assert.rejects(bind('dir/file/below'));
-      await assert.rejects(parts.readText(volume, 'dir', 100), { message: 'it is no file' });
+      await assert.rejects(parts.readText(volume, 'dir', 100), { message: 'it is not a file' });
     }
     assert.equal(await opened(), before);
   });

@@ -194,7 +194,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     await cluster.apply(pod('other', [], 'echo here'));
     await cluster.ready('other');
     const why =
-      'failed to prepare subPath for volumeMount "data" of container "main": its file system does not answer';
+      'failed to prepare subPath for volumeMount "data" of container "main": its file system is not responding';
     for (const name of names)
       await cluster.until('its state', ['get', 'pod', name, '-o', 'yaml'], (out) =>
         out.replaceAll(/\s+/g, ' ').includes(why),

@@ -11,7 +11,10 @@ import { containerResources, type LinuxNode, type ResourceGrants } from './linux
 import { containerMounts, type MountInputs, volumeDevices } from './mounts.ts';
 import { containerSecurityContext, type SecurityInputs } from './security-context.ts';
 
-/** What devices that were set aside for the container bring along. */
+/**
+ * Devices, mounts, environment variables and annotations that the allocated devices add to the
+ * container.
+ */
 export interface DeviceGrants {
   readonly devices?: readonly MessageInit<Device>[];
   readonly cdiDevices?: readonly string[];
@@ -22,7 +25,7 @@ export interface DeviceGrants {
 
 export interface ContainerInputs {
   readonly restartCount: number;
-  /** The image as the runtime knows it, by digest or id. */
+  /** Image reference as reported by the runtime: a digest or an id. */
   readonly imageRef: string;
   readonly environment: EnvironmentInputs;
   readonly mounts: Omit<MountInputs, 'lookup' | 'budget' | 'podIps'>;
@@ -30,7 +33,7 @@ export interface ContainerInputs {
   readonly node: LinuxNode;
   readonly grants?: (ResourceGrants & DeviceGrants) | undefined;
   readonly userNamespace?: MessageInit<UserNamespace>;
-  /** The container whose processes this one is to see. */
+  /** Container whose process namespace an ephemeral container joins. */
   readonly targetId?: string;
   readonly stopSignals?: 'honoured' | 'ignored';
 }
@@ -79,7 +82,10 @@ function linuxConfig(pod: Pod, container: Container, inputs: ContainerInputs) {
   };
 }
 
-/** Files outside belong to users outside: what is mounted is shown with the pod's own users. */
+/**
+ * Adds the pod's ID mappings to each mount, because files on the host keep the owners of the host's
+ * user namespace.
+ */
 function withMappings(
   mounts: readonly MessageInit<Mount>[],
   userNamespace: MessageInit<UserNamespace> | undefined,
@@ -89,7 +95,10 @@ function withMappings(
   return mounts.map((mount) => ({ ...mount, uidMappings, gidMappings }));
 }
 
-/** The signal a container wants to be stopped with; undefined leaves it to the image and the runtime. */
+/**
+ * The stop signal from the container's spec; undefined leaves the choice to the image and the
+ * runtime.
+ */
 export function stopSignal({ lifecycle }: Container): Signal | undefined {
   const name = lifecycle?.stopSignal ?? '';
   return name === '' ? undefined : (name.replace('+', 'PLUS').replace('-', 'MINUS') as Signal);

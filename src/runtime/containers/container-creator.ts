@@ -37,10 +37,10 @@ export interface ContainerCreatorDeps {
   readonly recorder: StartRecorder;
 }
 
-/** The images a container is made of, once they are there. */
+/** Images present on the node that one container is created from. */
 interface StartImages {
   readonly own: ImageFacts;
-  /** By the volume's name. */
+  /** Keyed by volume name. */
   readonly volumes: ReadonlyMap<string, MountableImage>;
 }
 
@@ -54,7 +54,7 @@ interface RequiredImage {
 const logDirectoryMode = 0o755;
 const maxNameConflicts = 2;
 
-/** Makes containers, ready to be started: images, config, creation. */
+/** Creates containers: pulls images, builds the config and calls CreateContainer. */
 export class ContainerCreator {
   readonly #deps: ContainerCreatorDeps;
 
@@ -62,7 +62,10 @@ export class ContainerCreator {
     this.#deps = deps;
   }
 
-  /** Throws a StartFailure, or CANCELLED when `mayCreate`, asked right before the runtime is told to, says no. */
+  /**
+   * Throws a StartFailure, or CANCELLED when `mayCreate` returns false right before
+   * CreateContainer.
+   */
   async create(
     start: ContainerStart,
     mayCreate: () => boolean,
@@ -75,7 +78,7 @@ export class ContainerCreator {
     const first = await this.#restartCount(start);
     for (let restartCount = first; ; restartCount++) {
       const plan = await this.#plan(start, images, restartCount, signal);
-      if (!mayCreate()) throw new KubelingError('CANCELLED', 'The container is not wanted any more');
+      if (!mayCreate()) throw new KubelingError('CANCELLED', 'The container is no longer needed');
       try {
         const id = await this.#createContainer(start, plan, restartCount, signal);
         this.#deps.recorder.event(start, { type: 'Normal', reason: 'Created', text: 'Container created' });
@@ -88,7 +91,10 @@ export class ContainerCreator {
     }
   }
 
-  /** What was made and is not used must not start later, by a call that is still on its way. */
+  /**
+   * Removes created but unstarted instances: a StartContainer call still in flight could start them
+   * later.
+   */
   async #removeUnstarted({ observed, container }: ContainerStart, signal: AbortSignal): Promise<void> {
     const unused = observed.containers.filter(
       ({ name, state }) => name === container.name && state === 'created',
@@ -96,7 +102,10 @@ export class ContainerCreator {
     for (const { id } of unused) await this.#deps.remover.remove(id, 'keep-logs', signal);
   }
 
-  /** Its own, and those it mounts: the failure of one is shown by the containers that want it and by no other. */
+  /**
+   * Ensures the container's image and the images of its image volumes. A failed pull affects only
+   * containers that use that image.
+   */
   async #ensureImages(
     start: ContainerStart,
     hold: ImageRequest['hold'],
@@ -136,8 +145,9 @@ export class ContainerCreator {
   }
 
   /**
-   * One more than any instance that ran has: one that never did is not counted, and makes way. When the runtime has
-   * forgotten all of them, by the logs they left.
+   * The highest restart count of the instances that ran, plus one; an instance that was only
+   * created is replaced under its own count. Without instances the count comes from the names of
+   * the log files.
    */
   async #restartCount({ observed, container, sandbox }: ContainerStart): Promise<number> {
     const instances = observed.containers.filter(({ name }) => name === container.name);
@@ -191,7 +201,7 @@ export class ContainerCreator {
       const found = await pollForResult(error, clock, look, signal).catch(() => undefined);
       signal.throwIfAborted();
       if (found === undefined) throw error;
-      this.#deps.logger.info('Took over a container the runtime had made without saying so', {
+      this.#deps.logger.info('Adopted container after unanswered CreateContainer', {
         pod: describePod(start.pod),
         container: start.container.name,
         id: found.id,
@@ -200,7 +210,7 @@ export class ContainerCreator {
     }
   }
 
-  /** A container as we would have made it, not started yet. */
+  /** Finds a created, unstarted container with this attempt, sandbox and spec hash. */
   async #findCreated(
     { pod, container, sandbox }: ContainerStart,
     attempt: number,
@@ -219,7 +229,9 @@ export class ContainerCreator {
   }
 }
 
-/** Below the directory of all logs, where pods may have put links. */
+/**
+ * The log directory relative to the root of all pod logs. Pods may place symlinks below that root.
+ */
 function logDirectoryOf(start: ContainerStart, plan: ContainerPlan): readonly [root: string, inside: string] {
   const directory = posix.dirname(logPathOf(start, plan));
   const root = posix.dirname(start.sandbox.config.logDirectory ?? '');
@@ -238,21 +250,21 @@ function targetOf({ container, observed }: ContainerStart): string | undefined {
   throw new KubelingError('CONTAINER_TARGET', `unable to find target container ${name}`);
 }
 
-/** One container of a pod that is to run. */
+/** One container of a pod that is to be started. */
 export interface ContainerStart {
   readonly pod: Pod;
   readonly container: Container | EphemeralContainer;
   readonly observed: ObservedPod;
   readonly sandbox: ReadySandbox;
-  /** Images this sync has looked at already. */
+  /** Images already inspected during this sync, by name. */
   readonly inspectedImages: Map<string, Image>;
-  /** Containers this sync has stopped: the observation still has them running. */
+  /** Containers stopped during this sync; `observed` still lists them as running. */
   readonly stopped: ReadonlySet<string>;
-  /** Called when it is made and about to be started. */
+  /** Called after the container was created and before it is started. */
   readonly created?: (() => void) | undefined;
 }
 
-/** Ends a start with the reason its status shows. */
+/** Aborts a start with the waiting reason for the container's status. */
 export class StartFailure extends Error {
   readonly failure: ActionFailure;
 
@@ -266,11 +278,14 @@ interface StartEvent {
   readonly type: PodEvent['type'];
   readonly reason: string;
   readonly text: string;
-  /** Ids differ from try to try; the container's name in place of this one keeps events of one cause alike. */
+  /**
+   * Replaced by the container's name in the message, so that repeated events with changing ids are
+   * correlated.
+   */
   readonly containerId?: string | undefined;
 }
 
-/** What is told of the starts of containers. */
+/** Records events and journal steps of container starts. */
 export class StartRecorder {
   readonly #journal: PodJournal;
 
@@ -294,7 +309,7 @@ export class StartRecorder {
     this.#journal.step(pod.metadata.uid, { stage: 'container', outcome, message, container: name, ms });
   }
 
-  /** Tells of the failure and answers it, to be thrown. */
+  /** Records the failure as an event and returns the error to throw. */
   failed(start: ContainerStart, reason: string, error: unknown, containerId = ''): StartFailure {
     const message = describeError(error);
     this.event(start, { type: 'Warning', reason: 'Failed', text: `Error: ${message}`, containerId });

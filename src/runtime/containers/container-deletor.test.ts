@@ -4,7 +4,7 @@ import { memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts'
 import { memoryFiles } from '../../../test/simulator/index.ts';
 import { ContainerRemover } from './container-deletor.ts';
 
-test('who wants a container gone that is being removed waits for that, and the runtime is asked once', async () => {
+test('concurrent removals of one container share a single RemoveContainer call', async () => {
   const { promise: gone, resolve: goes } = Promise.withResolvers<void>();
   const asked: string[] = [];
   const removed: string[] = [];
@@ -32,5 +32,5 @@ test('who wants a container gone that is being removed waits for that, and the r
   assert.deepEqual(asked.sort(), ['a', 'b']);
   assert.deepEqual(removed.sort(), ['a', 'a', 'b']);
   await remover.remove('a', 'keep-logs', signal);
-  assert.equal(asked.length, 3, 'one that is over is no excuse');
+  assert.equal(asked.length, 3, 'a removal that has finished is not reused');
 });

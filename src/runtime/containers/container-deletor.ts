@@ -6,12 +6,12 @@ import { readOwner } from './labels.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import { terminationMessageFile } from './termination-message.ts';
 
-/** Which dead containers of a pod to remove: older ones of the container that died, or all of the pod. */
+/** Selects dead containers of a pod: older instances of one container, or all of the pod. */
 export type Surplus =
   | { readonly kind: 'instances-of'; readonly containerId: string; readonly keep: number }
   | { readonly kind: 'all' };
 
-/** The dead containers that may go, newest first. */
+/** The selected dead containers, newest first. */
 export function surplusContainers(observed: ObservedPod, surplus: Surplus): readonly ObservedContainer[] {
   const dead = observed.containers.filter(({ state }) => state === 'exited');
   if (surplus.kind === 'all') return dead;
@@ -25,10 +25,10 @@ export interface ContainerDeletorDeps {
   readonly logger: Logger;
 }
 
-/** What does not fit waits for the garbage collection, which finds it anyway. */
+/** Limits the deletion queue. Containers beyond it are left to garbage collection. */
 const longestQueue = 50;
 
-/** Removes surplus dead containers one after the other in the background, soon after another one died. */
+/** Removes surplus dead containers serially in the background, shortly after a container died. */
 export class ContainerDeletor implements AsyncDisposable {
   readonly #deps: ContainerDeletorDeps;
   readonly #queue = new Set<string>();
@@ -51,9 +51,9 @@ export class ContainerDeletor implements AsyncDisposable {
     if (this.#queue.size > 0) this.#worker ??= this.#work();
   }
 
-  /** Gives up what is still to do. */
+  /** Cancels the remaining removals. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#controller.abort(cancelledError('The node stops removing dead containers'));
+    this.#controller.abort(cancelledError('The container deletor is stopping'));
     await this.#worker;
   }
 
@@ -64,7 +64,7 @@ export class ContainerDeletor implements AsyncDisposable {
         await this.#deps.remover.remove(id, 'with-logs', signal);
       } catch (error) {
         if (signal.aborted) break;
-        this.#deps.logger.error('Cannot remove a dead container', error, { id });
+        this.#deps.logger.error('Failed to remove dead container', error, { id });
       }
       this.#queue.delete(id);
     }
@@ -76,23 +76,29 @@ export class ContainerDeletor implements AsyncDisposable {
 export interface ContainerRemoverDeps {
   readonly cri: Pick<CriClient, 'containerStatus' | 'removeContainer'>;
   readonly files: RuntimeFiles;
-  /** Where the links to all logs are. */
+  /** Directory of the links to all container logs. */
   readonly logLinksDir: string;
-  /** Told of each container that is gone. */
+  /** Called for each removed container. */
   readonly removed: (id: string) => void;
 }
 
-/** Removes dead containers. One that is gone already counts as removed. */
+/** Removes dead containers. NotFound counts as removed. */
 export class ContainerRemover {
   readonly #deps: ContainerRemoverDeps;
-  /** Several may want the same one gone, and runtimes refuse to remove what is being removed. */
+  /**
+   * Callers that remove the same container share one call, because runtimes reject a second
+   * RemoveContainer for it.
+   */
   readonly #removals = new SingleFlight<string, unknown>();
 
   constructor(deps: ContainerRemoverDeps) {
     this.#deps = deps;
   }
 
-  /** Its logs go first, so that a container whose logs cannot be removed is found again. */
+  /**
+   * Removes the logs before the container: if the logs cannot be removed, the container is still
+   * listed and the removal is retried.
+   */
   async remove(containerId: string, logs: 'with-logs' | 'keep-logs', signal: AbortSignal): Promise<void> {
     try {
       if (logs === 'with-logs') await this.#removeLogs(containerId, signal);

@@ -6,7 +6,7 @@ import { podUid } from '../../pods/index.ts';
 
 const crash = { script: 'exit 1' };
 
-/** Runs the pod's container so many times. */
+/** Runs the pod's container the given number of times. */
 async function runTimes(rig: PodRuntimeRig, pod: ReturnType<typeof podOf>, times: number): Promise<void> {
   for (let runs = 0; runs < times; runs++) {
     await rig.sync(pod);
@@ -15,7 +15,7 @@ async function runTimes(rig: PodRuntimeRig, pod: ReturnType<typeof podOf>, times
 }
 
 describe('garbage collection', () => {
-  it('keeps the newest dead instance of each container of a pod that is wanted', async () => {
+  it('keeps the newest dead instance of each container of a desired pod', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: crash, b: crash });
     await runTimes(rig, pod, 4);
@@ -28,7 +28,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await rig.machine.names('/logs/pods/default_web_uid-web/a'), ['3.log']);
   });
 
-  it('leaves nothing of a pod that is gone', async () => {
+  it('removes containers, sandboxes and logs of a deleted pod', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: crash, b: {} }, { init: { setup: { script: 'echo x' } } });
     await runTimes(rig, pod, 3);
@@ -45,14 +45,14 @@ describe('garbage collection', () => {
     assert.deepEqual(Object.values(rig.runtime.pending()), [0, 0, 0, 0, 0, 0, 0]);
   });
 
-  it('leaves nothing of a stopped pod when asked for that one', async () => {
+  it('collectPod removes everything of one stopped pod', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: crash, b: {} });
     await runTimes(rig, pod, 3);
     await rig.kill(pod, 1);
     rig.takeCalls();
     await rig.done(rig.runtime.removePod(pod, rig.signal));
-    assert.ok(!rig.takeCalls().includes('stopPodSandbox'), 'it was stopped already');
+    assert.ok(!rig.takeCalls().includes('stopPodSandbox'), 'the sandbox was stopped before');
     const held = rig.simulated.held();
     assert.deepEqual([held.sandboxes, held.containers, held.names, held.addresses], [0, 0, 0, 0]);
     assert.deepEqual(await rig.machine.names('/logs/pods'), []);
@@ -69,7 +69,7 @@ describe('garbage collection', () => {
     assert.deepEqual([observed.containers.length, observed.sandboxes.length], [1, 1]);
   });
 
-  it('touches nothing of a pod that the workers do not call gone', async () => {
+  it('keeps everything of a pod that the workers do not report as removable', async () => {
     using rig = new PodRuntimeRig({
       deps: {
         pods: {
@@ -87,7 +87,7 @@ describe('garbage collection', () => {
     assert.equal((await rig.machine.names('/logs/pods')).length, 1);
   });
 
-  it('keeps the newest dead sandbox of a pod that is wanted', async () => {
+  it('keeps the newest dead sandbox of a desired pod', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     for (let times = 0; times < 3; times++) {
@@ -103,7 +103,7 @@ describe('garbage collection', () => {
     );
   });
 
-  it('bounds dead containers on the whole node, evenly and then the oldest first', async () => {
+  it('limits dead containers per node: evenly per container first, then oldest first', async () => {
     using rig = new PodRuntimeRig({
       deps: {
         settings: {
@@ -125,7 +125,7 @@ describe('garbage collection', () => {
     );
   });
 
-  it('leaves young dead containers alone', async () => {
+  it('keeps dead containers below the minimum age', async () => {
     using rig = new PodRuntimeRig({
       deps: {
         settings: {
@@ -143,7 +143,7 @@ describe('garbage collection', () => {
     assert.equal((await rig.observe(pod)).containers.length, 1);
   });
 
-  it('goes on after a failure and tells all of them at the end', async () => {
+  it('continues after a failed removal and reports all failures', async () => {
     using rig = new PodRuntimeRig();
     const pods = ['x', 'y'].map((name) => podOf({ a: crash }, {}, name));
     for (const pod of pods) {
@@ -155,7 +155,7 @@ describe('garbage collection', () => {
     rig.simulated.setFaults(scriptedFaults({ calls: [{ method: 'removeContainer', fault, times: 1 }] }));
     await assert.rejects(rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal)), {
       code: 'CONTAINER_GC',
-      message: /cannot remove the container \w+: stuck$/,
+      message: /cannot remove container \w+: stuck$/,
     });
     assert.equal(rig.simulated.containers().length, 1);
     rig.simulated.setFaults(undefined);
@@ -163,7 +163,7 @@ describe('garbage collection', () => {
     assert.equal(rig.simulated.sandboxes().length, 0);
   });
 
-  it('removes links whose container is dead and whose log is gone', async () => {
+  it('removes links to missing logs of dead containers', async () => {
     using rig = new PodRuntimeRig();
     const link = '/logs/containers/web_default_a-0123456789abcdef.log';
     await rig.machine.link('/logs/pods/nothing', link);
@@ -171,7 +171,7 @@ describe('garbage collection', () => {
     assert.equal(await rig.machine.readLink(link), undefined);
   });
 
-  it('removes rotated logs with those they were rotated from, and no log of another instance', async () => {
+  it('removes rotated logs together with the current log, but no log of another instance', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: crash });
     await runTimes(rig, pod, 2);
@@ -187,7 +187,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await rig.machine.names(logs), ['00.log', '1.log', '1.log.20260101-000000']);
   });
 
-  it('removes links without an id in their name only when the directory of the log is gone', async () => {
+  it('removes a link without a container id only when its log directory is missing', async () => {
     using rig = new PodRuntimeRig();
     const name = (letter: string) => `/logs/containers/${letter.repeat(251)}.log`;
     await rig.machine.makeDirectory('/logs/pods/default_web_uid-web/a', 0o755);
@@ -200,7 +200,7 @@ describe('garbage collection', () => {
     );
   });
 
-  it('removes the logs of pods that are gone though the runtime knows nothing of them, and no other', async () => {
+  it('removes log directories of deleted pods that the runtime does not list, and no others', async () => {
     using rig = new PodRuntimeRig();
     rig.gone.add(podUid('uid-gone'));
     for (const path of ['default_old_uid-gone/a/0.log', 'default_web_uid-web/a/0.log', 'audit/today.log'])
@@ -209,7 +209,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await rig.machine.names('/logs/pods'), ['audit', 'default_web_uid-web']);
   });
 
-  it('keeps a container whose logs cannot be removed, so that it is found again', async () => {
+  it('keeps a container whose logs cannot be removed, so that the removal is retried', async () => {
     let stuck = true;
     using rig = new PodRuntimeRig();
     const { removeLogs } = rig.machine;
@@ -232,7 +232,7 @@ describe('garbage collection', () => {
     assert.equal(rig.simulated.containers().length, 0);
   });
 
-  it('removes the file for last words with the container it was made for', async () => {
+  it('removes the termination message file together with its container', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: crash });
     await runTimes(rig, pod, 3);
@@ -242,7 +242,7 @@ describe('garbage collection', () => {
     assert.equal(files(), 1);
   });
 
-  it('stops what may still run before it is removed', async () => {
+  it('kills a container in unknown state before removing it', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -270,7 +270,7 @@ describe('garbage collection', () => {
 });
 
 describe('removing surplus dead containers', () => {
-  it('removes the older instances of the one that died, in the background', async () => {
+  it('removes older instances of the container that died, in the background', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: crash, b: crash });
     await runTimes(rig, pod, 3);

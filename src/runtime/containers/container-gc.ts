@@ -17,21 +17,24 @@ import { restorePod } from './labels.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 
 export interface GcPolicy {
-  /** Younger dead containers are left alone. */
+  /** Dead containers younger than this are kept. */
   readonly minAgeMs: number;
-  /** Dead instances kept of each container; negative for all. */
+  /** Dead instances to keep per container; negative keeps all. */
   readonly maxPerContainer: number;
-  /** Dead containers kept on the whole node; negative for any number. */
+  /** Dead containers to keep per node; negative keeps all. */
   readonly maxContainers: number;
 }
 
-/** What the workers know of pods. No pod is called gone before all who could want it have spoken. */
+/**
+ * State of pods as the pod workers know it. A pod counts as removed only after its sources have
+ * synced.
+ */
 export interface GcPods {
-  /** Nothing of the pod is wanted any more, its logs neither. */
+  /** Whether the pod's logs and containers can be removed. */
   shouldPodContentBeRemoved(uid: PodUid): boolean;
-  /** The pod has ended; its dead containers are kept for their logs only. */
+  /** Whether the pod is terminated, so that its dead containers are kept for their logs only. */
   shouldPodRuntimeBeRemoved(uid: PodUid): boolean;
-  /** What a pod that was told to end has left of its time; undefined for any other. */
+  /** Remaining grace period of a terminating pod in seconds; undefined for other pods. */
   secondsLeft(uid: PodUid): number | undefined;
 }
 
@@ -49,14 +52,17 @@ export interface ContainerGcDeps {
   readonly logLinksDir: string;
 }
 
-/** Ordinary garbage, or on a node short of disk also what ended pods have left. */
+/** Collects garbage of deleted pods only, or under disk pressure of terminated pods too. */
 export type GcScope = 'deleted-pods' | 'terminated-pods-too';
 
 interface DeadContainer extends RuntimeContainer {
   readonly pod: RuntimePod;
 }
 
-/** Removes dead containers, empty sandboxes and logs nobody wants. Run it now and then, one run at a time. */
+/**
+ * Removes dead containers, unused sandboxes, and logs of deleted pods. The caller runs one
+ * collection at a time.
+ */
 export class ContainerGc {
   readonly #deps: ContainerGcDeps;
 
@@ -64,7 +70,7 @@ export class ContainerGc {
     this.#deps = deps;
   }
 
-  /** Throws CONTAINER_GC with all that could not be done, after everything was tried. */
+  /** Throws CONTAINER_GC listing all failures, after every removal was tried. */
   async collect(scope: GcScope, signal: AbortSignal): Promise<void> {
     const failures: string[] = [];
     const steps = [
@@ -73,14 +79,15 @@ export class ContainerGc {
       () => this.#collectLogs(failures),
       () => this.#collectLinks(failures, signal),
     ];
-    for (const step of steps) await this.#attempt(failures, 'look for garbage', step, signal);
+    for (const step of steps) await this.#attempt(failures, 'collect garbage', step, signal);
     if (failures.length === 0) return;
     throw new KubelingError('CONTAINER_GC', `Cannot remove all garbage: ${failures.join('; ')}`);
   }
 
   /**
-   * All that is left of one stopped pod, without waiting for the next round. The caller knows that nobody wants the pod
-   * any more and that nothing else works on it.
+   * Removes containers, sandboxes and logs of one stopped pod without waiting for the next
+   * collection. The caller guarantees that the pod is no longer desired and that no worker syncs
+   * it.
    */
   async collectPod(pod: Pod, signal: AbortSignal): Promise<void> {
     const { observer, remover, cri, files, podLogsDir } = this.#deps;
@@ -93,7 +100,8 @@ export class ContainerGc {
     const gone = new Set(dead.map(({ id }) => id));
     const used = new Set(found?.containers.filter(({ id }) => !gone.has(id)).map((each) => each.sandboxId));
     const idle = found?.sandboxes.filter(({ id, state }) => state !== 'running' && !used.has(id)) ?? [];
-    // They were stopped a moment ago; the runtime refuses those whose network it has not given back.
+    // The sandboxes were stopped before; the runtime rejects the removal of one whose network it
+    // has not released.
     for (const { id: podSandboxId } of idle)
       await cri
         .removePodSandbox({ podSandboxId }, signal)
@@ -104,16 +112,11 @@ export class ContainerGc {
   async #collectContainers(scope: GcScope, failures: string[], signal: AbortSignal): Promise<void> {
     const pods = await this.#deps.observer.listPods(signal);
     for (const dead of this.#toRemove(pods, scope)) {
-      await this.#attempt(
-        failures,
-        `remove the container ${dead.id}`,
-        () => this.#remove(dead, signal),
-        signal,
-      );
+      await this.#attempt(failures, `remove container ${dead.id}`, () => this.#remove(dead, signal), signal);
     }
   }
 
-  /** Oldest last in each group of instances; the order of removal is oldest first. */
+  /** Selects from groups sorted newest first; the result is sorted oldest first. */
   #toRemove(pods: readonly RuntimePod[], scope: GcScope): readonly DeadContainer[] {
     const { maxPerContainer, maxContainers } = this.#deps.policy;
     const gone = pods.filter(({ uid }) => this.#isGone(uid, scope));
@@ -132,7 +135,10 @@ export class ContainerGc {
     return scope === 'terminated-pods-too' && pods.shouldPodRuntimeBeRemoved(uid);
   }
 
-  /** Newest first. One that is only made yet may be about to be started, unless its pod is gone. */
+  /**
+   * Sorted newest first. A created container is skipped while its pod exists, because it may be
+   * about to start.
+   */
   #dead(pod: RuntimePod, standing: 'gone' | 'known'): readonly DeadContainer[] {
     const newestNs = BigInt(Math.trunc(this.#deps.clock.now() - this.#deps.policy.minAgeMs)) * 1_000_000n;
     return pod.containers
@@ -163,17 +169,12 @@ export class ContainerGc {
       const candidates = this.#isGone(pod.uid, scope) ? pod.sandboxes : pod.sandboxes.slice(1);
       const idle = candidates.filter(({ id, state }) => state !== 'running' && !used.has(id));
       for (const { id } of idle.toReversed()) {
-        await this.#attempt(
-          failures,
-          `remove the sandbox ${id}`,
-          () => this.#removeSandbox(id, signal),
-          signal,
-        );
+        await this.#attempt(failures, `remove sandbox ${id}`, () => this.#removeSandbox(id, signal), signal);
       }
     }
   }
 
-  /** Stopped once more: only then it is sure that its network is given back. */
+  /** Stops the sandbox again before its removal, so that its network is released for certain. */
   async #removeSandbox(podSandboxId: string, signal: AbortSignal): Promise<void> {
     const { cri } = this.#deps;
     try {
@@ -190,7 +191,7 @@ export class ContainerGc {
       const uid = podUidOfLogDirectory(name);
       if (uid === undefined || !pods.shouldPodContentBeRemoved(uid)) continue;
       const path = posix.join(podLogsDir, name);
-      await this.#attempt(failures, `remove the logs ${path}`, () => files.remove(path));
+      await this.#attempt(failures, `remove log directory ${path}`, () => files.remove(path));
     }
   }
 
@@ -199,11 +200,14 @@ export class ContainerGc {
     for (const name of await files.names(logLinksDir)) {
       const path = posix.join(logLinksDir, name);
       if (!(await this.#isDangling(path, containerIdOfLogLink(name), signal))) continue;
-      await this.#attempt(failures, `remove the link ${path}`, () => files.remove(path), signal);
+      await this.#attempt(failures, `remove log link ${path}`, () => files.remove(path), signal);
     }
   }
 
-  /** A link whose name was too long for the id goes when the whole directory it pointed into is gone. */
+  /**
+   * A link whose name was truncated has no container id; it is removed when the directory of its
+   * target is missing.
+   */
   async #isDangling(path: string, id: string | undefined, signal: AbortSignal): Promise<boolean> {
     const { files } = this.#deps;
     if (await files.exists(path)) return false;
@@ -212,7 +216,10 @@ export class ContainerGc {
     return target !== undefined && !(await files.exists(posix.dirname(target)));
   }
 
-  /** While a log is rotated its link points nowhere for a moment, so only links of the dead may go. */
+  /**
+   * Links are removed only for dead containers, because during rotation the link of a running
+   * container has no target for a moment.
+   */
   async #isDead(containerId: string, signal: AbortSignal): Promise<boolean> {
     try {
       const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
@@ -233,7 +240,7 @@ export class ContainerGc {
       await act();
     } catch (error) {
       signal?.throwIfAborted();
-      this.#deps.logger.error(`Cannot ${what}`, error);
+      this.#deps.logger.error(`Failed to ${what}`, error);
       failures.push(`cannot ${what}: ${describeError(error)}`);
     }
   }
@@ -244,7 +251,7 @@ interface Cut {
   readonly removed: readonly DeadContainer[];
 }
 
-/** Of each group the newest stay. */
+/** Keeps the newest containers of each group. */
 function cut(groups: readonly (readonly DeadContainer[])[], keep: number): Cut {
   if (keep < 0) return { kept: groups, removed: [] };
   return {
@@ -253,7 +260,10 @@ function cut(groups: readonly (readonly DeadContainer[])[], keep: number): Cut {
   };
 }
 
-/** First evenly from all groups, leaving each at least one; then the oldest of what is left. */
+/**
+ * Removes evenly from all groups, leaving at least one in each; then removes the oldest of the
+ * rest.
+ */
 function cutOnNode(groups: readonly (readonly DeadContainer[])[], keep: number): readonly DeadContainer[] {
   const filled = groups.filter(({ length }) => length > 0);
   const total = filled.flat().length;

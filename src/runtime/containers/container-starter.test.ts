@@ -9,7 +9,7 @@ const other = 'localhost/other:1';
 const images = [busybox, other].map((reference) => ({ reference, command: ['sh'], env: { PATH: '/bin' } }));
 const refused = { kind: 'error', code: 'UNKNOWN', message: 'no such file' } as const;
 
-/** Makes the pod's container and gives up before it is started. */
+/** Creates the pod's container and cancels the sync before StartContainer. */
 async function makeOnly(rig: PodRuntimeRig, pod: Pod): Promise<void> {
   const hang = { method: 'startContainer', fault: { kind: 'hang' }, times: 1 } as const;
   rig.simulated.setFaults(scriptedFaults({ calls: [hang] }));
@@ -25,7 +25,7 @@ async function instances(rig: PodRuntimeRig, pod: Pod): Promise<readonly string[
 }
 
 describe('starting a container', () => {
-  it('takes one that is made already only if it was made from the same spec', async () => {
+  it('reuses a created container only if it has the same spec hash', async () => {
     for (const [image, created] of [
       [busybox, 0],
       [other, 1],
@@ -36,11 +36,11 @@ describe('starting a container', () => {
       const pod = podOf({ a: { image } });
       assert.equal((await rig.sync(pod)).error, undefined);
       assert.equal(rig.takeCalls().filter((call) => call === 'createContainer').length, created);
-      assert.deepEqual(await instances(rig, pod), ['a running 0'], 'nothing was restarted');
+      assert.deepEqual(await instances(rig, pod), ['a running 0'], 'nothing is started again');
     }
   });
 
-  it('makes another one when the runtime refused to start it, and removes the one in vain', async () => {
+  it('replaces a container that the runtime failed to start', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     rig.simulated.setFaults(
@@ -51,7 +51,7 @@ describe('starting a container', () => {
     assert.deepEqual(await instances(rig, pod), ['a running 0']);
   });
 
-  it('makes a directory for its logs that all may read', async () => {
+  it('creates a log directory that is readable for all users', async () => {
     using rig = new PodRuntimeRig();
     const made: [string, number][] = [];
     const { makeDirectoryBelow } = rig.machine;
@@ -68,7 +68,7 @@ describe('starting a container', () => {
     ]);
   });
 
-  it('makes no link to a log that is not there', async () => {
+  it('creates no link when the log file is missing', async () => {
     using rig = new PodRuntimeRig();
     Object.assign(rig.machine, { exists: async () => false });
     assert.equal((await rig.sync(podOf({ a: {} }))).error, undefined);
@@ -76,8 +76,8 @@ describe('starting a container', () => {
   });
 });
 
-describe('init containers in the runtime', () => {
-  it('are kept no more than one ended instance each', async () => {
+describe('init containers', () => {
+  it('keeps one exited instance of each init container', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ main: {} }, { init: { setup: { script: 'exit 1' } } });
     for (let tries = 0; tries < 4; tries++) {
@@ -87,7 +87,7 @@ describe('init containers in the runtime', () => {
     assert.deepEqual(await instances(rig, pod), ['setup exited 3', 'setup exited 2']);
   });
 
-  it('all go when the sandbox is replaced, before the first of them runs again', async () => {
+  it('removes all init containers before the first one runs in a new sandbox', async () => {
     using rig = new PodRuntimeRig();
     const init = { one: { script: 'exit 0' }, two: { script: 'exit 0' } };
     const pod = podOf({ main: {} }, { init });
@@ -103,8 +103,8 @@ describe('init containers in the runtime', () => {
   });
 });
 
-describe('a container that must make way', () => {
-  it('keeps its successor from starting when it cannot be stopped', async () => {
+describe('a container that is to be replaced', () => {
+  it('blocks the start of its replacement when it cannot be stopped', async () => {
     using rig = new PodRuntimeRig({ images });
     await rig.sync(podOf({ a: {}, b: {} }));
     const changed = podOf({ a: { image: other }, b: {} });

@@ -39,15 +39,21 @@ export interface ContainerStarterDeps extends Omit<ContainerCreatorDeps, 'record
 }
 
 const maxFailedStarts = 1_000;
-/** A start that is given up half way may come to run behind the back of whoever stops the pod: it is waited for a while. */
+/**
+ * A cancelled StartContainer may still succeed after the pod was stopped: it is awaited for this
+ * long.
+ */
 const startOutlastsMs = 2_000;
 
-/** Brings one container of a pod to run: makes it unless that is done, starts it, runs its hook. */
+/**
+ * Starts one container: creates it unless a created instance exists, calls StartContainer and runs
+ * the postStart hook.
+ */
 export class ContainerStarter {
   readonly #deps: ContainerStarterDeps;
-  /** Containers whose start the runtime refused: to try those again is in vain. */
+  /** Containers for which StartContainer failed; they are replaced, not started again. */
   readonly #failedStarts = new LruMap<string, true>({ capacity: maxFailedStarts });
-  /** Containers that are created ahead of their start. */
+  /** Containers created ahead of their start. */
   readonly preparations = new RestartPreparations();
   readonly #recorder: StartRecorder;
   readonly #creator: ContainerCreator;
@@ -59,8 +65,8 @@ export class ContainerStarter {
   }
 
   /**
-   * Makes the container that a later `start` will need, unless it would have to wait for its back-off. `mayCreate` is
-   * asked right before. What goes wrong, that start will meet again and tell.
+   * Creates the container for a later `start`, unless its back-off has not expired. `mayCreate` is
+   * called right before CreateContainer. An error is reported by that `start`.
    */
   prepare(start: ContainerStart, mayCreate: () => boolean, signal: AbortSignal): void {
     const { uid } = start.pod.metadata;
@@ -69,7 +75,10 @@ export class ContainerStarter {
     this.preparations.begin(key, (inner) => this.#creator.create(start, mayCreate, inner), signal);
   }
 
-  /** Answers why it does not run, or undefined when it does. Rejects only when the signal is aborted. */
+  /**
+   * Returns why the container does not run, or undefined when it runs. Rejects only when the signal
+   * is aborted.
+   */
   async start(start: ContainerStart, signal: AbortSignal): Promise<ActionFailure | undefined> {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
@@ -101,8 +110,9 @@ export class ContainerStarter {
   }
 
   /**
-   * An instance that runs while the plan sees a newer one that does not: the newer one was made by a call we had given
-   * up on. It is in the way, and starting it would run the container twice.
+   * An older instance may still run while the plan sees a newer created one, from a call whose
+   * outcome was unknown. The newer one is removed, because starting it would run the container
+   * twice.
    */
   async #isAlreadyRunning(
     { observed, container, stopped }: ContainerStart,
@@ -135,7 +145,10 @@ export class ContainerStarter {
     });
   }
 
-  /** What was made for just this start when the end of the instance before it was announced. */
+  /**
+   * Takes the container that was created for this start when the exit of the previous instance was
+   * announced.
+   */
   async #takePreparation(start: ContainerStart, signal: AbortSignal): Promise<Prepared> {
     const { uid } = start.pod.metadata;
     const prepared = await this.preparations.take(uid, start.container.name, preparationKey(start), signal);
@@ -154,12 +167,15 @@ export class ContainerStarter {
     if ('made' in prepared) await this.#deps.remover.remove(prepared.made.id, 'keep-logs', signal);
   }
 
-  /** One that an earlier sync made and could not start any more, because kubeling ended or gave up in between. */
+  /**
+   * A container created by an earlier sync that was cancelled, or whose kubelet exited, before
+   * StartContainer.
+   */
   #reusableInstance({ pod, observed, container, sandbox }: ContainerStart): CreatedContainer | undefined {
     const newest = newestInstance(observed, container.name);
     const usable =
       newest?.state === 'created' &&
-      // One whose start was given up is there to be removed.
+      // An instance whose start was cancelled has a finish time and must be removed.
       newest.finishedAtNs <= 0n &&
       newest.sandboxId === sandbox.id &&
       newest.hash === specHash(container) &&
@@ -188,7 +204,8 @@ export class ContainerStarter {
     } catch (error) {
       signal.throwIfAborted();
       if (!(await this.#hasStarted(id, error, signal))) {
-        // One that may yet start must stay the one to start: another beside it could come to run at the same time.
+        // An instance whose start may still succeed must be kept: a second instance could run at
+        // the same time.
         if (!mayHaveTakenEffect(error)) {
           this.#failedStarts.set(id, true);
           if (isNoted) await startCheckpoint.clearStart(pod, id);
@@ -200,7 +217,7 @@ export class ContainerStarter {
     await this.#linkLog(start, id, logPath);
   }
 
-  /** Whether the container runs, or ran, though its start seemed to fail. */
+  /** Whether the container runs or ran although StartContainer reported an error. */
   async #hasStarted(containerId: string, error: unknown, signal: AbortSignal): Promise<boolean> {
     try {
       const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
@@ -212,7 +229,9 @@ export class ContainerStarter {
     }
   }
 
-  /** For log collectors. A link to nothing would only be garbage, and none is no reason to fail. */
+  /**
+   * Creates the link for log collectors. Skipped when the log is missing; a failure is only logged.
+   */
   async #linkLog({ pod, container }: ContainerStart, containerId: string, logPath: string): Promise<void> {
     const { files, logger, logLinksDir } = this.#deps;
     const { name: podName, namespace } = pod.metadata;
@@ -225,13 +244,13 @@ export class ContainerStarter {
     try {
       if (logPath !== '' && (await files.exists(logPath))) await files.link(logPath, link);
     } catch (error) {
-      logger.error('Cannot link the log of a container', error, { pod: describePod(pod), link });
+      logger.error('Failed to link container log', error, { pod: describePod(pod), link });
     }
   }
 
   #unexpected(start: ContainerStart, error: unknown): ActionFailure {
     const { pod, container } = start;
-    this.#deps.logger.error('Cannot start a container', error, {
+    this.#deps.logger.error('Failed to start container', error, {
       pod: describePod(pod),
       container: container.name,
     });
@@ -239,7 +258,10 @@ export class ContainerStarter {
   }
 }
 
-/** What a container is made for: one that was made for anything else is of no use. */
+/**
+ * Identifies what a container is created for: sandbox, spec hash and resources. A prepared
+ * container is used only for the same key.
+ */
 function preparationKey({
   pod,
   container,

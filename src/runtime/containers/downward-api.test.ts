@@ -29,15 +29,16 @@ const fields: readonly [string, string][] = [
   ['status.podIPs', '10.0.0.7,fd00::7'],
 ];
 for (const [fieldPath, expected] of fields) {
-  test(`the field ${fieldPath}`, () => assert.equal(podField(pod, { fieldPath }, addresses), expected));
+  test(`resolves the field ${fieldPath}`, () =>
+    assert.equal(podField(pod, { fieldPath }, addresses), expected));
 }
 
-test('the family of the node’s first address comes first', () => {
+test("puts the address family of the node's first address first", () => {
   assert.deepEqual(orderPodIps(['10.0.0.7', 'fd00::7'], ['fd01::1']), ['fd00::7', '10.0.0.7']);
   assert.deepEqual(orderPodIps(['fd00::7', 'fd00::8'], []), ['fd00::7']);
 });
 
-test('other fields are refused', () => {
+test('rejects unsupported fields', () => {
   assert.throws(() => podField(pod, { fieldPath: 'spec.containers' }, addresses), {
     code: 'CONTAINER_CONFIG',
     message: 'unsupported fieldPath: spec.containers',
@@ -57,10 +58,10 @@ const quotes: readonly [string, string][] = [
   ['\u{e0001}', '"\\U000e0001"'],
 ];
 for (const [text, expected] of quotes) {
-  test(`${JSON.stringify(text)} is quoted as ${expected}`, () => assert.equal(goQuote(text), expected));
+  test(`quotes ${JSON.stringify(text)} as ${expected}`, () => assert.equal(goQuote(text), expected));
 }
 
-test('an empty map is an empty text', () => assert.equal(formatMap(), ''));
+test('formats an empty map as an empty string', () => assert.equal(formatMap(), ''));
 
 const main: Container = {
   name: 'main',
@@ -82,18 +83,18 @@ const resources: readonly [string, string | undefined, string][] = [
   ['limits.hugepages-1Gi', undefined, '0'],
 ];
 for (const [resource, divisor, expected] of resources) {
-  test(`${resource} in units of ${divisor ?? 'one'} is ${expected}`, () => {
+  test(`${resource} with divisor ${divisor ?? 'one'} is ${expected}`, () => {
     const whole = aPod({ spec: { containers: [main] } });
     assert.equal(resourceField(whole, main, { resource, divisor }, allocatable), expected);
   });
 }
 
-test('the limit of the pod goes before what the node has to give', () => {
+test("prefers the pod's limit over the node's allocatable", () => {
   const whole = aPod({ spec: { containers: [main], resources: { limits: { memory: '2Gi' } } } });
   assert.equal(resourceField(whole, main, { resource: 'limits.memory', divisor: '1Gi' }, allocatable), '2');
 });
 
-test('another container can be asked for, if it is there', () => {
+test('resolves a resource of another container, and rejects a missing container', () => {
   const whole = aPod({ spec: { containers: [main], initContainers: [{ name: 'init' }] } });
   const init = { name: 'init' };
   assert.equal(

@@ -12,14 +12,16 @@ import {
 } from '../../pods/index.ts';
 import { goQuote } from './go-format.ts';
 
-/** Addresses that a pod can be told, beside what its own object says. */
+/** Addresses for downward API fields that are not part of the pod object. */
 export interface DownwardAddresses {
   readonly podIps: readonly string[];
-  /** Of the node, preferred one first. */
+  /** The node's addresses, preferred address first. */
   readonly hostIps: readonly string[];
 }
 
-/** A field of the pod as text, for its own containers. Throws CONTAINER_CONFIG for what is no such field. */
+/**
+ * The value of a pod field for the downward API. Throws CONTAINER_CONFIG for an unsupported field.
+ */
 export function podField(pod: Pod, { fieldPath }: ObjectFieldSelector, addresses: DownwardAddresses): string {
   const [, path = fieldPath, key] = /^([^[]+)\['(.*)'\]$/s.exec(fieldPath) ?? [];
   if (key !== undefined) return subscripted(pod, path, key, fieldPath);
@@ -59,7 +61,7 @@ function subscripted(pod: Pod, path: string, key: string, fieldPath: string): st
   throw new KubelingError('CONTAINER_CONFIG', `field label does not support subscript: ${fieldPath}`);
 }
 
-/** One line for each, sorted, values quoted. */
+/** One `key="value"` line per entry, sorted by key. */
 export function formatMap(map: Readonly<Record<string, string>> = {}): string {
   return Object.keys(map)
     .sort()
@@ -67,7 +69,7 @@ export function formatMap(map: Readonly<Record<string, string>> = {}): string {
     .join('\n');
 }
 
-/** One address of each family, that of the node's first address before the other. */
+/** One address per family, the family of the node's first address first. */
 export function orderPodIps(podIps: readonly string[], nodeIps: readonly string[]): string[] {
   const families = isIPv6(nodeIps[0] ?? '') ? [isIPv6, isIPv4] : [isIPv4, isIPv6];
   return families.flatMap((isOfFamily) => podIps.find((ip) => isOfFamily(ip)) ?? []);
@@ -76,8 +78,8 @@ export function orderPodIps(podIps: readonly string[], nodeIps: readonly string[
 const plain = ['cpu', 'memory', 'ephemeral-storage'];
 
 /**
- * How much of a resource a container asked for or may use, in units of the divisor, rounded up. Without a limit of
- * its own a container may use what its pod may, and without that all the node has to give.
+ * The request or limit of a container in units of the divisor, rounded up. A container without a
+ * limit gets the limit of its pod, or the node's allocatable.
  */
 export function resourceField(
   pod: Pod,
@@ -113,7 +115,7 @@ function divisorOf({ divisor = '0' }: ResourceFieldSelector): Quantity {
   return isPositive(written) ? written : quantityOf(1n);
 }
 
-/** CPU counts in thousandths and all else in whole units before they are divided. */
+/** CPU is compared in thousandths of a core, all other resources in whole units. */
 function inUnitsOf(amount: Quantity, divisor: Quantity, name: string): bigint {
   const grain = name === 'cpu' ? milliQuantity(1n).nanos : quantityOf(1n).nanos;
   return divideUp(divideUp(amount.nanos, grain), divideUp(divisor.nanos, grain));

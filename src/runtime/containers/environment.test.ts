@@ -57,7 +57,7 @@ async function made(
   return variables.map(({ name, value }) => `${name}=${value}`);
 }
 
-test('variables come as they are declared and see those before them', async () => {
+test('variables keep their declared order and can refer to earlier ones', async () => {
   const env = [
     { name: 'B', value: 'b' },
     { name: 'A', value: '$(B)-$(LATER)-$$(B)' },
@@ -67,7 +67,7 @@ test('variables come as they are declared and see those before them', async () =
   assert.deepEqual(await made({ env }), ['B=b', 'A=b-$(LATER)-$(B)', 'LATER=x', 'EMPTY=']);
 });
 
-test('whole objects come first, by key, and what is declared replaces them in place', async () => {
+test('envFrom comes first, sorted by key, and declared variables override it in place', async () => {
   const envFrom = [{ configMapRef: { name: 'settings' } }, { prefix: 'S_', secretRef: { name: 'keys' } }];
   const env = [{ name: 'A', value: 'own $(S_TOKEN)' }];
   assert.deepEqual(
@@ -76,7 +76,7 @@ test('whole objects come first, by key, and what is declared replaces them in pl
   );
 });
 
-test('a later object replaces an earlier one', async () => {
+test('a later envFrom source overrides an earlier one', async () => {
   const lookup = {
     ...objects,
     secret: async () => ({ data: { A: Buffer.from('secret').toString('base64') } }),
@@ -85,7 +85,7 @@ test('a later object replaces an earlier one', async () => {
   assert.deepEqual(await made({ envFrom }, { objects: lookup }), ['A=secret', 'Z=last']);
 });
 
-test('values that are no text come through whole, by reference and by expansion', async () => {
+test('binary values are preserved, by reference and by expansion', async () => {
   const env = [
     { name: 'RAW', valueFrom: { secretKeyRef: { name: 'keys', key: 'RAW' } } },
     { name: 'COPY', value: 'é$(RAW)' },
@@ -101,7 +101,7 @@ test('values that are no text come through whole, by reference and by expansion'
   assert.deepEqual(variables[1]?.value, Buffer.from([0xc3, 0xa9, 0xff, 0xfe]));
 });
 
-test('single keys, fields and resources', async () => {
+test('resolves single keys, fields and resources', async () => {
   const env = [
     { name: 'K', valueFrom: { configMapKeyRef: { name: 'settings', key: 'Z' } } },
     { name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
@@ -111,7 +111,7 @@ test('single keys, fields and resources', async () => {
   assert.deepEqual(await made({ env }), ['K=last', 'IP=10.0.0.7', 'CPU=0', 'NONE=']);
 });
 
-test('what is optional and not there leaves no variable', async () => {
+test('an optional missing key sets no variable', async () => {
   const env = [
     { name: 'A', valueFrom: { configMapKeyRef: { name: 'none', key: 'x', optional: true } } },
     { name: 'B', valueFrom: { secretKeyRef: { name: 'keys', key: 'none', optional: true } } },
@@ -143,19 +143,19 @@ const failures: readonly [string, Parameters<typeof made>[0], Partial<Environmen
     "couldn't find key k in Secret default/keys",
   ],
   [
-    'no API to ask for a config map',
+    'a config map without an API client',
     { envFrom: [{ configMapRef: { name: 'settings' } }] },
     { objects: undefined },
     "couldn't get configMap default/settings, no kubeClient defined",
   ],
   [
-    'no API to ask for a secret',
+    'a secret without an API client',
     ref({ secretKeyRef: { name: 'keys', key: 'k', optional: true } }),
     { objects: undefined },
     "couldn't get secret default/keys, no kubeClient defined",
   ],
   [
-    'a value no process can be given',
+    'a value with a NUL byte',
     { envFrom: [{ secretRef: { name: 'keys' } }] },
     {
       objects: {
@@ -166,37 +166,37 @@ const failures: readonly [string, Parameters<typeof made>[0], Partial<Environmen
     'environment variable "NUL" has a NUL byte, which no process can be given',
   ],
   [
-    'services that are not read yet',
+    'services that have not been read',
     {},
     { services: { state: 'unread' } },
     'services have not yet been read at least once, cannot construct envvars',
   ],
   [
-    'a file in a volume that is not there',
+    'a missing volume of a file key',
     ref({ fileKeyRef: { volumeName: 'v', path: 'f', key: 'k' } }),
     {},
     'cannot find the volume "v" referenced by FileKeyRef',
   ],
   [
-    'a file that cannot be read as one',
+    'an env file that cannot be parsed',
     ref({ fileKeyRef: { volumeName: 'v', path: 'f', key: 'k' } }),
     { volumeFile: async () => 'what' },
     "couldn't parse env file",
   ],
   [
-    'a file without the key',
+    'an env file without the key',
     ref({ fileKeyRef: { volumeName: 'v', path: 'f', key: 'k' } }),
     { volumeFile: async () => "x='1'" },
     'environment variable key "k" not found in file "f"',
   ],
 ];
 for (const [what, parts, other, message] of failures) {
-  test(`refused: ${what}`, async () => {
+  test(`fails for ${what}`, async () => {
     await assert.rejects(made(parts, other), { code: 'CONTAINER_CONFIG', message });
   });
 }
 
-test('a value from a file in a volume', async () => {
+test('reads a value from an env file in a volume', async () => {
   const volumeFile = async (volume: string, path: string) => `K='${volume}/${path}'`;
   const file = { volumeName: 'v', path: 'f', key: 'K' };
   assert.deepEqual(await made(ref({ fileKeyRef: file }), { volumeFile }), ['X=v/f']);
@@ -206,26 +206,26 @@ test('a value from a file in a volume', async () => {
   );
 });
 
-test('a pod that does not say whether it wants links is refused', async () => {
+test('rejects a pod without enableServiceLinks', async () => {
   await assert.rejects(made({}, {}, aPod()), {
     message: 'nil pod.spec.enableServiceLinks encountered, cannot construct envvars',
   });
 });
 
-test('an object that cannot be read fails the container, be it optional or not', async () => {
+test('fails the container when an object cannot be read, even an optional one', async () => {
   const away = new KubelingError('OBJECT_UNSYNCED', 'failed to sync secret cache');
   const lookup: ObjectLookup = { ...objects, secret: () => Promise.reject(away) };
   const parts = { envFrom: [{ secretRef: { name: 'keys', optional: true } }] };
   await assert.rejects(made(parts, { objects: lookup }), away);
 });
 
-test('keys of any form become variables, with the prefix before them', async () => {
+test('keys of any form become variables, with the prefix', async () => {
   const lookup: ObjectLookup = { ...objects, configMap: async () => ({ data: { 'a.b-c': '1', '2': '3' } }) };
   const envFrom = [{ prefix: 'P_', configMapRef: { name: 'settings' } }];
   assert.deepEqual(await made({ envFrom }, { objects: lookup }), ['P_2=3', 'P_a.b-c=1']);
 });
 
-test('what is not text in a config map is no variable', async () => {
+test('ignores binary data of a config map', async () => {
   const lookup: ObjectLookup = {
     ...objects,
     configMap: async () => ({ data: { A: '1' }, binaryData: { B: 'AAE=' } }),
@@ -235,7 +235,7 @@ test('what is not text in a config map is no variable', async () => {
   ]);
 });
 
-test('each object is read once for all variables of a container', async () => {
+test('reads each object once for all variables of a container', async () => {
   let reads = 0;
   const counting: ObjectLookup = {
     ...objects,
@@ -281,7 +281,7 @@ const api = [
   'KUBERNETES_PORT_443_TCP_ADDR=fd00::1',
 ];
 
-test('services of the namespace and the API are told, sorted', async () => {
+test('sets variables for services of the namespace and the API, sorted by service', async () => {
   assert.deepEqual(await made({}, { services: { state: 'read', services } }), [
     ...api,
     'WEB_API_SERVICE_HOST=10.1.1.1',
@@ -300,12 +300,12 @@ test('services of the namespace and the API are told, sorted', async () => {
   ]);
 });
 
-test('without links only the API is told', async () => {
+test("sets only the API's variables when service links are disabled", async () => {
   const pod = aPod({ spec: { enableServiceLinks: false } });
   assert.deepEqual(await made({}, { services: { state: 'read', services } }, pod), api);
 });
 
-test('declared variables may use those of services and replace them', async () => {
+test('declared variables can refer to and override service variables', async () => {
   const env = [
     { name: 'URL', value: '$(KUBERNETES_PORT)' },
     { name: 'KUBERNETES_SERVICE_PORT', value: '1' },
@@ -318,7 +318,7 @@ test('declared variables may use those of services and replace them', async () =
   ]);
 });
 
-test('static pods do not wait for services', () => {
+test('a static pod does not wait for services', () => {
   const pod = aPod({
     metadata: { annotations: { [annotations.source]: 'file' } },
     spec: { enableServiceLinks: true },
@@ -326,7 +326,7 @@ test('static pods do not wait for services', () => {
   assert.deepEqual([...serviceVariables(pod, { state: 'unread' })], []);
 });
 
-test('commands see the variables as text', async () => {
+test('commands get variables as text', async () => {
   const variables = await containerEnvironment(
     linked,
     { name: 'm', env: [{ name: 'A', value: 'é' }] },
@@ -338,7 +338,7 @@ test('commands see the variables as text', async () => {
   assert.equal(textLookup(variables)('B'), undefined);
 });
 
-test('expands literal values only in the command of a probe', () => {
+test('expands only literal values in the command of a probe', () => {
   const env = [
     { name: 'A', value: '$(B)' },
     { name: 'B', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
@@ -350,7 +350,7 @@ test('expands literal values only in the command of a probe', () => {
   ]);
 });
 
-describe('the size of variables and commands', () => {
+describe('size limits of variables and commands', () => {
   const tooLong = {
     code: 'CONTAINER_CONFIG',
     message:
@@ -364,15 +364,15 @@ describe('the size of variables and commands', () => {
     })),
   ];
 
-  it('refuses variables that double with each reference, before they are built', async () => {
+  it('rejects variables that double with each reference, before building them', async () => {
     await assert.rejects(made({ env: doubling(100) }), tooLong);
   });
 
-  it('allows what a process can be started with', async () => {
+  it('accepts the largest environment a process can be started with', async () => {
     assert.equal((await made({ env: doubling(11) })).length, 12);
   });
 
-  it('counts each copy of a value from a secret', async () => {
+  it("counts each copy of a secret's value", async () => {
     const large = Buffer.alloc(1_000_000, 'x').toString('base64');
     const lookup: ObjectLookup = { ...objects, secret: async () => ({ data: { key: large } }) };
     const env = Array.from({ length: 7 }, (_, index) => ({
@@ -382,7 +382,7 @@ describe('the size of variables and commands', () => {
     await assert.rejects(made({ env }, { objects: lookup }), tooLong);
   });
 
-  it('bounds the command of a probe beyond its literal length', () => {
+  it('limits the command of a probe beyond its literal length', () => {
     const env = [{ name: 'A', value: 'x'.repeat(1_000) }];
     assert.throws(() => expandProbeCommand(['$(A)'.repeat(200)], { name: 'm', env }), {
       code: 'CONTAINER_CONFIG',
@@ -407,7 +407,7 @@ const found: readonly [string, string | undefined][] = [
   ['', undefined],
 ];
 for (const [text, expected] of found) {
-  test(`${JSON.stringify(text)} has KEY as ${JSON.stringify(expected)}`, () =>
+  test(`reads KEY from ${JSON.stringify(text)} as ${JSON.stringify(expected)}`, () =>
     assert.equal(readEnvFile(text, 'KEY'), expected));
 }
 
@@ -422,7 +422,7 @@ for (const text of [
   'KEY=',
   "nonsense\nKEY='v'",
 ]) {
-  test(`${JSON.stringify(text)} is refused`, () => {
+  test(`rejects ${JSON.stringify(text)}`, () => {
     assert.throws(() => readEnvFile(text, 'KEY'), {
       code: 'CONTAINER_CONFIG',
       message: "couldn't parse env file",
@@ -430,7 +430,7 @@ for (const text of [
   });
 }
 
-test('any text is read or refused, and nothing else happens', () => {
+test('parses or rejects any text, and throws nothing else', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('K', '=', "'", '\n', ' ', '#', 'x') }), (text) => {
       try {

@@ -13,32 +13,39 @@ import { type DownwardAddresses, podField, resourceField } from './downward-api.
 import { ExpansionBudget, expand } from './expansion.ts';
 import { type KnownServices, serviceVariables } from './service-variables.ts';
 
-/** Reads objects that pods refer to. Answers undefined for what is not there; throws when it cannot be told. */
+/**
+ * Reads ConfigMaps and Secrets. Returns undefined for a missing object; throws when the object
+ * cannot be read.
+ */
 export interface ObjectLookup {
   configMap(namespace: string, name: string, signal: AbortSignal): Promise<ConfigMap | undefined>;
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
 }
 
 export interface EnvironmentInputs extends DownwardAddresses {
-  /** Undefined when there is no API. */
+  /** Undefined without an API client. */
   readonly objects: ObjectLookup | undefined;
   readonly services: KnownServices;
-  /** What the node has to give. */
+  /** The node's allocatable resources. */
   readonly allocatable: ResourceList;
-  /** The text of a file in a volume of the pod, which must not leave it; undefined when the volume is not there. */
+  /**
+   * Text of a file in a volume of the pod; the path must not leave the volume. Undefined when the
+   * volume is missing.
+   */
   readonly volumeFile?: (volume: string, path: string, signal: AbortSignal) => Promise<string | undefined>;
 }
 
-/** Values are bytes: a secret need not be text. */
+/** A variable's value as bytes: a secret need not be text. */
 export interface Variable {
   readonly name: string;
   readonly value: Buffer;
 }
 
 /**
- * The variables of a container in a stable order: from whole objects, by key, then as they are declared, then those of
- * services. What comes later in the spec replaces what came before. Throws CONTAINER_CONFIG, also where all values
- * exceed the budget, or what the lookup of an object threw, with the message for the container's waiting state.
+ * The container's variables in a stable order: envFrom sources by key, declared variables, service
+ * variables. A later entry of the spec overrides an earlier one. Throws CONTAINER_CONFIG with the
+ * message for the container's waiting state, also when the values exceed the budget or an object
+ * lookup throws.
  */
 export async function containerEnvironment(
   pod: Pod,
@@ -76,24 +83,27 @@ export async function containerEnvironment(
   return Array.from(variables, ([name, value]) => checkedVariable(name, value));
 }
 
-/** The runtime would refuse it too, in words nobody could make sense of. */
+/** Rejects NUL bytes here, because the runtime's error for them is not understandable. */
 function checkedVariable(name: string, value: Buffer): Variable {
   if (!name.includes('\0') && !value.includes(0)) return { name, value };
   throw failed(`environment variable ${JSON.stringify(name)} has a NUL byte, which no process can be given`);
 }
 
-/** For commands and arguments, which are text. */
+/** Returns a lookup of values as text, for commands and arguments. */
 export function textLookup(variables: readonly Variable[]): (name: string) => string | undefined {
   const texts = new Map(variables.map(({ name, value }) => [name, value.toString('utf8')]));
   return (name) => texts.get(name);
 }
 
-/** References in the command of a probe add at most so much to it, as they are expanded at each run of the probe. */
+/**
+ * Limits how much the references in a probe's command can add to it, because they are expanded on
+ * each run of the probe.
+ */
 const maxProbeExpansion = 128 * 1024;
 
 /**
- * The command of a probe with variables that the spec gives a literal value; a variable from another source is empty.
- * Throws CONTAINER_CONFIG where the references expand to too much.
+ * The probe's command with variables that have a literal value in the spec; variables from other
+ * sources expand to an empty string. Throws CONTAINER_CONFIG when the expansion is too large.
  */
 export function expandProbeCommand(command: readonly string[], { env = [] }: Container): readonly string[] {
   const literalBytes = command.reduce((sum, word) => sum + word.length, 0);
@@ -122,7 +132,7 @@ interface ValueContext {
   readonly signal: AbortSignal;
 }
 
-/** Undefined when it is optional and not there: then there is no such variable at all. */
+/** Undefined when the source is optional and missing: the variable is then not set. */
 async function valueOfVariable(variable: EnvVar, context: ValueContext): Promise<Buffer | undefined> {
   const { value = '', valueFrom } = variable;
   if (value !== '') return expandBytes(value, context);
@@ -132,7 +142,7 @@ async function valueOfVariable(variable: EnvVar, context: ValueContext): Promise
   return found;
 }
 
-/** One character a byte while expanding, so that values that are no text come through whole. */
+/** Encodes each byte as one character during expansion, so that binary values are preserved. */
 function expandBytes(text: string, { variables, services, budget }: ValueContext): Buffer {
   const asBytes = (buffer: Buffer) => buffer.toString('latin1');
   const lookup = (bytes: string) => {
@@ -181,13 +191,19 @@ interface ObjectRef {
   readonly optional?: boolean | undefined;
 }
 
-/** How the kinds are named in messages: when there is nothing to ask, when it is not there, when a key is not in it. */
+/**
+ * Names of the kinds in error messages: without an API client, for a missing object, and for a
+ * missing key.
+ */
 const kindNames = {
   configMap: { wanted: 'configMap', missing: 'configmap', holder: 'ConfigMap' },
   secret: { wanted: 'secret', missing: 'secret', holder: 'Secret' },
 } as const;
 
-/** The objects one container refers to; each is read once, so that all its variables are of one version. */
+/**
+ * The objects one container refers to. Each is read once, so that all variables come from one
+ * version.
+ */
 class Objects {
   readonly #namespace: string;
   readonly #lookup: ObjectLookup | undefined;
@@ -200,7 +216,7 @@ class Objects {
     this.#signal = signal;
   }
 
-  /** Undefined when it is optional and not there. */
+  /** Undefined when the object is optional and missing. */
   async read(kind: ObjectKind, { name = '', optional }: ObjectRef): Promise<ObjectData | undefined> {
     const id = `${kind}/${name}`;
     if (!this.#read.has(id)) this.#read.set(id, await this.#fetch(kind, name));
@@ -236,9 +252,9 @@ const emptyValue = /[ \t][^\n]*(?:\n|$)/y;
 const quotedValue = /'([^']*)'[ \t]*(?:#[^\n]*)?(?:\n|$)/y;
 
 /**
- * The value of one name in a file of lines such as `NAME='value'`; undefined when it is not there. Quotes are needed,
- * what is between them is taken as it is and may span lines. Throws CONTAINER_CONFIG at the first line before it that
- * is none of this: half a file is worse than none.
+ * The value of one name in a file with lines such as `NAME='value'`; undefined when the name is
+ * missing. Values are quoted, taken literally and may span lines. Throws CONTAINER_CONFIG at the
+ * first invalid line before the name.
  */
 export function readEnvFile(text: string, name: string): string | undefined {
   const lines = text.replaceAll('\r\n', '\n');
@@ -252,7 +268,7 @@ export function readEnvFile(text: string, name: string): string | undefined {
   while (at < lines.length) {
     if (take(blankOrComment) !== undefined) continue;
     const found = take(nameAndEquals)?.[1];
-    // A blank after the equals sign ends the value before it began, as in a shell.
+    // A blank after the equals sign makes the value empty, as in a shell.
     const value = take(emptyValue) === undefined ? take(quotedValue)?.[1] : '';
     if (found === undefined || value === undefined) {
       throw new KubelingError('CONTAINER_CONFIG', "couldn't parse env file");

@@ -37,11 +37,11 @@ const rows: readonly [string, string][] = [
   ['a\n$(A)\n', 'a\na value\n'],
 ];
 for (const [text, expected] of rows) {
-  test(`${JSON.stringify(text)} becomes ${JSON.stringify(expected)}`, () =>
+  test(`${JSON.stringify(text)} expands to ${JSON.stringify(expected)}`, () =>
     assert.equal(expand(text, lookup), expected));
 }
 
-test('a text without dollar signs stays as it is, whatever is in it', () => {
+test('a text without dollar signs is unchanged', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       const plain = text.replaceAll('$', '');
@@ -53,7 +53,7 @@ test('a text without dollar signs stays as it is, whatever is in it', () => {
   );
 });
 
-test('doubling each dollar sign protects any text', () => {
+test('doubled dollar signs escape any text', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       assert.equal(
@@ -64,7 +64,7 @@ test('doubling each dollar sign protects any text', () => {
   );
 });
 
-test('a text full of openers takes no longer than its length asks for', () => {
+test('many unclosed openers are expanded in linear time', () => {
   const text = '$('.repeat(500_000);
   assert.equal(
     expand(text, () => 'x'),
@@ -72,7 +72,7 @@ test('a text full of openers takes no longer than its length asks for', () => {
   );
 });
 
-test('where a value is needed, all that is missing or empty is named', () => {
+test('expandStrictly names all missing or empty variables', () => {
   assert.equal(expandStrictly('logs/$(A)', lookup, new ExpansionBudget()), 'logs/a value');
   assert.throws(() => expandStrictly('$(Z)/$(EMPTY)/$(C)/$(Z)', lookup, new ExpansionBudget()), {
     code: 'CONTAINER_CONFIG',
@@ -80,7 +80,7 @@ test('where a value is needed, all that is missing or empty is named', () => {
   });
 });
 
-test('a long value that is referenced often is refused before the text is built', () => {
+test('rejects a long value with many references before building the text', () => {
   let lookups = 0;
   const long = () => {
     lookups++;

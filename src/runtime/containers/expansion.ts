@@ -1,11 +1,14 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** The kernel refuses to start a process whose arguments and variables are longer, whatever the limit of its stack. */
+/**
+ * The kernel does not start a process with longer arguments and environment, whatever the stack
+ * limit.
+ */
 const maxProcessBytes = 6 * 1024 * 1024;
 
 /**
- * Bounds the variables, command, arguments and paths of one container together: references to variables that refer to
- * others double in length with each step, and each reference to a large value repeats it.
+ * Limits the total size of one container's variables, command, arguments and paths: nested
+ * references double in length at each step, and each reference to a large value copies it.
  */
 export class ExpansionBudget {
   readonly #maxBytes: number;
@@ -15,7 +18,7 @@ export class ExpansionBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** Throws CONTAINER_CONFIG where that many bytes more are too many. */
+  /** Throws CONTAINER_CONFIG when that many more bytes exceed the limit. */
   check(bytes: number): void {
     if (this.#usedBytes + bytes <= this.#maxBytes) return;
     throw new KubelingError(
@@ -31,9 +34,10 @@ export class ExpansionBudget {
 }
 
 /**
- * Replaces `$(NAME)` by the value of the variable. `$$` stands for one dollar sign; a reference to an unknown variable
- * and one without a closing parenthesis stay as they are written. References in values are not expanded. Throws
- * CONTAINER_CONFIG before the result exceeds the budget, from which it is taken.
+ * Replaces `$(NAME)` by the variable's value. `$$` is a literal dollar sign; a reference to an
+ * unknown variable or without a closing parenthesis is left unchanged. References inside values are
+ * not expanded. Throws CONTAINER_CONFIG before the result exceeds the budget; the result's length
+ * is charged to the budget.
  */
 export function expand(
   text: string,
@@ -46,7 +50,8 @@ export function expand(
   for (let at = text.indexOf('$'); at >= 0; at = text.indexOf('$', from)) {
     result += text.slice(from, at);
     const next = text[at + 1];
-    // Knowing the last closer keeps a text full of openers from being searched again for each of them.
+    // Stops searching after the last closing parenthesis, so that a text full of openers takes
+    // linear time.
     if (next === '(' && at + 1 < lastCloser) {
       const closer = text.indexOf(')', at);
       result += lookup(text.slice(at + 2, closer)) ?? text.slice(at, closer + 1);
@@ -62,7 +67,7 @@ export function expand(
   return result;
 }
 
-/** For paths inside volumes, where a missing or empty value would name another place than meant. */
+/** Expands a subPathExpr, where a missing or empty value would select another path. */
 export function expandStrictly(
   text: string,
   lookup: (name: string) => string | undefined,

@@ -6,7 +6,10 @@ const htmlEscapes: ReadonlyMap<string, string> = new Map([
   ['\u2029', '\\u2029'],
 ]);
 
-/** JSON as Go writes it: safe to be put into a page, which shows in hashes and in files that are compared. */
+/**
+ * JSON with the escapes of Go's encoding/json, for hashes and files that must match those of the Go
+ * kubelet.
+ */
 export function goJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(/[<>&\u2028\u2029]/g, (each) => htmlEscapes.get(each) ?? each);
 }
@@ -24,7 +27,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
 };
 const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|["\\]/gu;
 
-/** Quoted as programs that read pod metadata expect it: printable characters as they are, others escaped. */
+/** Quotes a string as Go's %q does, which readers of pod metadata expect. */
 export function goQuote(text: string): string {
   return `"${text.replace(unprintable, escapedCharacter)}"`;
 }

@@ -27,7 +27,7 @@ const pod = aPod({
   spec: { containers: [main], terminationGracePeriodSeconds: 30 },
 });
 
-test('a sandbox carries the labels of its pod, and ours win', () => {
+test("a sandbox has the labels of its pod, and the kubelet's labels win", () => {
   assert.deepEqual(sandboxLabels(pod), {
     app: 'web',
     'io.kubernetes.pod.name': 'web',
@@ -36,7 +36,7 @@ test('a sandbox carries the labels of its pod, and ours win', () => {
   });
 });
 
-test('a container carries our labels only, and its owner can be read from them', () => {
+test("a container has only the kubelet's labels, and its owner can be read back", () => {
   const labels = containerLabels(pod, main);
   assert.deepEqual(Object.keys(labels).sort(), [
     'io.kubernetes.container.name',
@@ -53,7 +53,7 @@ test('a container carries our labels only, and its owner can be read from them',
   assert.equal(readOwner({ app: 'web' }), undefined);
 });
 
-test('annotations keep what is needed to stop the container, and win over those of devices', () => {
+test('annotations store what stopping the container needs, and override annotations of devices', () => {
   const annotations = containerAnnotations(pod, main, 2, {
     'io.kubernetes.container.hash': 'forged',
     'device.example/slot': '7',
@@ -71,7 +71,7 @@ test('annotations keep what is needed to stop the container, and win over those 
   });
 });
 
-test('what the pod does not have is not annotated', () => {
+test('fields that the pod lacks are not annotated', () => {
   const annotations = containerAnnotations(aPod(), { name: 'a' }, 0);
   assert.deepEqual(Object.keys(annotations).sort(), [
     'io.kubernetes.container.hash',
@@ -94,7 +94,7 @@ test('annotations can be read back', () => {
   });
 });
 
-test('whatever stands in annotations, reading them never throws', () => {
+test('reading arbitrary annotations never throws', () => {
   const name = fc
     .constantFrom('hash', 'restartCount', 'preStopHandler', 'ports')
     .map((n) => `io.kubernetes.container.${n}`);
@@ -107,7 +107,7 @@ test('whatever stands in annotations, reading them never throws', () => {
   );
 });
 
-test('a pod whose spec is gone is restored as far as its containers tell', () => {
+test('restores a pod without a spec from its containers', () => {
   const annotations = containerAnnotations(pod, main, 2);
   const observed = anObservedPod({ containers: [anInstance(main, { annotations }), anInstance(main)] });
   const restored = restorePod(observed);

@@ -3,7 +3,7 @@ import type { ObservedContainer, ObservedPod } from '../../pods/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { specHash } from './spec-hash.ts';
 
-/** What marks sandboxes and containers of the runtime as ours. */
+/** Labels that identify the kubelet's sandboxes and containers. */
 export const labels = {
   podName: 'io.kubernetes.pod.name',
   podNamespace: 'io.kubernetes.pod.namespace',
@@ -15,11 +15,11 @@ export interface LabelledOwner {
   readonly podName: string;
   readonly namespace: string;
   readonly uid: PodUid;
-  /** Empty on sandboxes. */
+  /** Empty for sandboxes. */
   readonly containerName: string;
 }
 
-/** Our own labels win over labels of the same name in the pod. */
+/** The kubelet's labels override the pod's labels of the same name. */
 export function sandboxLabels(pod: Pod): Record<string, string> {
   return { ...pod.metadata.labels, ...podLabels(pod) };
 }
@@ -36,7 +36,7 @@ function podLabels({ metadata }: Pod): Record<string, string> {
   };
 }
 
-/** Whose it is; undefined for what no kubelet made. */
+/** The owner of a sandbox or container; undefined without a kubelet's labels. */
 export function readOwner(from: Readonly<Record<string, string>>): LabelledOwner | undefined {
   const uid = from[labels.podUid];
   if (uid === undefined || uid === '') return undefined;
@@ -59,9 +59,12 @@ const names = {
   terminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
 } as const;
 
-/** What a container's annotations remember of its spec, for the day the spec is gone. */
+/**
+ * The part of a container's spec that is stored in its annotations, for stopping it when the spec
+ * is no longer available.
+ */
 export interface AnnotatedContainer {
-  /** Empty when missing: such a container counts as changed. */
+  /** Empty when missing; the container then counts as changed. */
   readonly hash: string;
   readonly restartCount: number;
   readonly terminationMessagePath: string;
@@ -72,7 +75,7 @@ export interface AnnotatedContainer {
   readonly terminationGraceSeconds: number | undefined;
 }
 
-/** `others` are those of devices; ours win over them. */
+/** `others` are annotations of devices; the kubelet's annotations override them. */
 export function containerAnnotations(
   pod: Pod,
   container: Container,
@@ -100,7 +103,7 @@ function given(name: string, value: string | undefined): Record<string, string> 
   return value === undefined ? {} : { [name]: value };
 }
 
-/** What cannot be read counts as not there: somebody else may have written it. */
+/** Unreadable values count as missing, because another program may have written them. */
 export function readContainerAnnotations(from: Readonly<Record<string, string>>): AnnotatedContainer {
   const ports = parsed(from[names.ports]);
   const preStop = parsed(from[names.preStopHandler]);
@@ -129,8 +132,8 @@ function parsed(text: string | undefined): unknown {
 }
 
 /**
- * A pod as far as its containers in the runtime still tell of it, for stopping it properly when nobody has its spec
- * any more: names, grace periods, ports and hooks.
+ * Restores a pod from the annotations of its containers, for stopping a pod without a spec: names,
+ * grace periods, ports and hooks.
  */
 export function restorePod(observed: ObservedPod): Pod {
   const known = observed.containers.map(({ annotations }) => readContainerAnnotations(annotations));
@@ -155,7 +158,7 @@ export function restorePod(observed: ObservedPod): Pod {
   };
 }
 
-/** As much as a kill may know of a container besides its name. */
+/** The fields of an observed container from which its spec is restored. */
 export type RememberedContainer = Pick<ObservedContainer, 'name'> &
   Partial<Pick<ObservedContainer, 'image' | 'annotations'>>;
 

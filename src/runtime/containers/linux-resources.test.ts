@@ -37,10 +37,10 @@ const made = (resources: ResourceRequirements, spec: Partial<PodSpec> = {}, on: 
 };
 
 const cpu: readonly [string, ResourceRequirements, shares: bigint, quota: bigint][] = [
-  ['nothing asked for', {}, 2n, 0n],
+  ['no requests or limits', {}, 2n, 0n],
   ['only a request', { requests: { cpu: '250m' } }, 256n, 0n],
   ['only a limit', { limits: { cpu: '500m' } }, 512n, 50_000n],
-  ['a request of zero beside a limit', { requests: { cpu: '0' }, limits: { cpu: '1' } }, 2n, 100_000n],
+  ['a zero request with a limit', { requests: { cpu: '0' }, limits: { cpu: '1' } }, 2n, 100_000n],
   ['both', { requests: { cpu: '1' }, limits: { cpu: '2' } }, 1024n, 200_000n],
   ['very little', { requests: { cpu: '1m' }, limits: { cpu: '1m' } }, 2n, 1_000n],
 ];
@@ -51,12 +51,12 @@ for (const [what, resources, shares, quota] of cpu) {
   });
 }
 
-test('without quotas neither quota nor period is set', () => {
+test('sets neither quota nor period when quotas are disabled', () => {
   const { cpuQuota, cpuPeriod } = made({ limits: { cpu: '1' } }, {}, { cpuQuota: 'off' });
   assert.deepEqual([cpuQuota, cpuPeriod], [undefined, undefined]);
 });
 
-test('containers with CPUs of their own are not slowed down', () => {
+test('sets no quota for containers with exclusive CPUs', () => {
   const container = c({ limits: { cpu: '2' } });
   const grants = { exclusiveCpus: true, cpusetCpus: '2-3' };
   const { cpuQuota, cpusetCpus } = containerResources(
@@ -68,14 +68,14 @@ test('containers with CPUs of their own are not slowed down', () => {
   assert.deepEqual([cpuQuota, cpusetCpus], [-1n, '2-3']);
 });
 
-test('a container without limits takes those of its pod', () => {
+test('a container without limits gets the limits of its pod', () => {
   const whole = { resources: { limits: { cpu: '2', memory: '1Gi' } } };
   const { cpuQuota, memoryLimitInBytes, cpuShares } = made({}, whole);
   assert.deepEqual([cpuQuota, memoryLimitInBytes, cpuShares], [200_000n, Gi, 2048n]);
   assert.equal(made({ limits: { memory: '512Mi' } }, whole).memoryLimitInBytes, Gi / 2n);
 });
 
-test('every size of huge pages is limited, to nothing unless asked for', () => {
+test('limits every huge page size, to zero unless requested', () => {
   const sizes = { hugePageSizes: ['2MB', '1GB', '64KB'] };
   const { hugepageLimits } = made({ limits: { 'hugepages-2Mi': '100Mi' } }, {}, sizes);
   assert.deepEqual(hugepageLimits, [
@@ -87,7 +87,7 @@ test('every size of huge pages is limited, to nothing unless asked for', () => {
   assert.equal(made({}, whole, sizes).hugepageLimits?.[1]?.limit, 2n * Gi);
 });
 
-test('on cgroup v2 the kernel ends the whole container, unless told to end one process', () => {
+test('enables memory.oom.group on cgroup v2 unless single-process OOM kill is configured', () => {
   assert.deepEqual(made({}).unified, {});
   assert.deepEqual(made({}, {}, { cgroups: 'v2' }).unified, { 'memory.oom.group': '1' });
   assert.deepEqual(made({}, {}, { cgroups: 'v2', oomKills: 'process' }).unified, {});
@@ -95,21 +95,21 @@ test('on cgroup v2 the kernel ends the whole container, unless told to end one p
 
 const v2 = { cgroups: 'v2', oomKills: 'process', swapController: 'present', swapCapacity: 2n * Gi } as const;
 const swaps: readonly [string, ResourceRequirements, Partial<LinuxNode>, string][] = [
-  ['none unless the node allows it', { requests: { memory: '1Gi' } }, v2, '0'],
+  ['no swap with NoSwap', { requests: { memory: '1Gi' } }, v2, '0'],
   [
-    'a share of it by memory asked for',
+    'a share in proportion to the memory request',
     { requests: { memory: '5Gi' } },
     { ...v2, swapBehavior: 'LimitedSwap' },
     `${Gi}`,
   ],
   [
-    'none for who asks for all its memory',
+    'no swap when the request equals the limit',
     { requests: { memory: '1Gi' }, limits: { memory: '1Gi' } },
     { ...v2, swapBehavior: 'LimitedSwap' },
     '0',
   ],
   [
-    'none for who asks for no memory',
+    'no swap without a memory request',
     { requests: { cpu: '1' } },
     { ...v2, swapBehavior: 'LimitedSwap' },
     '0',
@@ -119,13 +119,13 @@ for (const [what, resources, on, expected] of swaps) {
   test(`swap: ${what}`, () => assert.equal(made(resources, {}, on).unified?.['memory.swap.max'], expected));
 }
 
-test('swap on cgroup v1: memory and swap together are limited to the memory', () => {
+test('on cgroup v1 the swap limit equals the memory limit', () => {
   const limits = { limits: { memory: '1Gi' } };
   assert.equal(made(limits, {}, { swapController: 'present' }).memorySwapLimitInBytes, Gi);
   assert.equal(made(limits).memorySwapLimitInBytes, undefined);
 });
 
-test('critical pods get no swap', () => {
+test('a critical pod gets no swap', () => {
   const spec = { priority: 2_000_000_000 };
   assert.equal(
     made({ requests: { memory: '5Gi' } }, spec, { ...v2, swapBehavior: 'LimitedSwap' }).unified?.[
@@ -135,7 +135,7 @@ test('critical pods get no swap', () => {
   );
 });
 
-test('the sandbox is told the sum of its containers, and overhead by itself', () => {
+test('a sandbox gets the sum of its containers, and overhead separately', () => {
   const pod = aPod({
     spec: {
       containers: [
@@ -160,41 +160,41 @@ test('the sandbox is told the sum of its containers, and overhead by itself', ()
 
 const request = (memory: string, parts: Partial<Container> = {}) => c({ requests: { memory } }, parts);
 const scores: readonly [string, Partial<PodSpec>, bigint][] = [
-  ['nothing asked for', { containers: [c()] }, 1000n],
+  ['no requests', { containers: [c()] }, 1000n],
   [
     'guaranteed',
     { containers: [c({ requests: { cpu: '1', memory: '1Gi' }, limits: { cpu: '1', memory: '1Gi' } })] },
     -997n,
   ],
   [
-    'critical for the node',
+    'a node-critical pod',
     { containers: [c()], priority: 2_000_001_000, priorityClassName: 'system-node-critical' },
     -997n,
   ],
   [
-    'critical for the cluster only',
+    'a cluster-critical pod',
     { containers: [c()], priority: 2_000_000_000, priorityClassName: 'system-cluster-critical' },
     1000n,
   ],
-  ['a tenth of the memory', { containers: [request('1Gi')] }, 900n],
-  ['half of the memory', { containers: [request('5Gi')] }, 500n],
-  ['next to nothing', { containers: [request('1Mi')] }, 999n],
+  ['a request of a tenth of the memory', { containers: [request('1Gi')] }, 900n],
+  ['a request of half of the memory', { containers: [request('5Gi')] }, 500n],
+  ['a tiny request', { containers: [request('1Mi')] }, 999n],
   ['CPU only', { containers: [c({ requests: { cpu: '1' } })] }, 999n],
-  ['all of the memory', { containers: [request('10Gi')] }, 3n],
+  ['a request of all of the memory', { containers: [request('10Gi')] }, 3n],
   [
-    'what the pod asks for beyond its containers',
+    "a pod-level request beyond the containers' requests",
     { containers: [request('1Gi'), request('1Gi')], resources: { requests: { memory: '4Gi' } } },
     800n,
   ],
 ];
 for (const [what, spec, expected] of scores) {
-  test(`how willingly it is killed: ${what}`, () => {
+  test(`oom_score_adj: ${what}`, () => {
     const pod = aPod({ spec });
     assert.equal(oomScoreAdj(pod, pod.spec.containers[0] ?? c(), node.memoryCapacity), expected);
   });
 }
 
-test('a sidecar is not killed before the container it serves', () => {
+test('a sidecar has no higher oom_score_adj than the regular container', () => {
   const sidecar = request('1Mi', { name: 'sidecar', restartPolicy: 'Always' });
   const pod = aPod({
     spec: { containers: [request('2Gi'), request('5Gi', { name: 'b' })], initContainers: [sidecar] },
@@ -202,7 +202,7 @@ test('a sidecar is not killed before the container it serves', () => {
   assert.equal(oomScoreAdj(pod, sidecar, node.memoryCapacity), 800n);
 });
 
-test('burstable containers are always between the other classes', () => {
+test('burstable containers score between guaranteed and best-effort ones', () => {
   fc.assert(
     fc.property(fc.bigInt(1n, 100n * Gi), fc.bigInt(1n, 100n * Gi), (asked, capacity) => {
       const container = request(`${asked}`);

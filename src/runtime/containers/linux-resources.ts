@@ -20,24 +20,24 @@ import {
 } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 
-/** Facts of the machine and settings of the node that decide what containers get. */
+/** Machine facts and node settings that determine container resources. */
 export interface LinuxNode {
   readonly cgroups: 'v1' | 'v2';
   readonly memoryCapacity: bigint;
   readonly swapCapacity: bigint;
-  /** Whether swap can be limited for a cgroup at all. */
+  /** Whether the kernel can limit swap per cgroup. */
   readonly swapController: 'present' | 'absent';
   readonly swapBehavior: 'NoSwap' | 'LimitedSwap';
-  /** All the kernel has, as cgroup files name them: 2MB, 1GB. */
+  /** All huge page sizes of the kernel, in the notation of cgroup files: 2MB, 1GB. */
   readonly hugePageSizes: readonly string[];
   readonly cpuQuota: 'enforced' | 'off';
   readonly cpuPeriodUs: bigint;
-  /** Whether running out of memory ends the whole container; has no effect on cgroup v1. */
+  /** Whether an OOM kill ends the whole container; no effect on cgroup v1. */
   readonly oomKills: 'container' | 'process';
 }
 
 export interface ResourceGrants {
-  /** Containers with CPUs of their own are not slowed down by a quota. */
+  /** Containers with exclusive CPUs get no CPU quota. */
   readonly exclusiveCpus?: boolean;
   readonly cpusetCpus?: string;
   readonly cpusetMems?: string;
@@ -46,7 +46,7 @@ export interface ResourceGrants {
 type Resources = MessageInit<LinuxContainerResources>;
 
 interface Amounts {
-  /** Undefined when not asked for: then the limit stands in. */
+  /** Undefined without a CPU request: the limit is used instead. */
   readonly cpuRequest: bigint | undefined;
   readonly cpuLimit: bigint;
   readonly memoryLimit: bigint;
@@ -78,13 +78,16 @@ export function containerResources(
   };
 }
 
-/** The limits a container that runs has, and is to have no more. */
+/** Limits that a running container has and that the resize removes. */
 export interface RemovedLimits {
   readonly cpu: boolean;
   readonly memory: boolean;
 }
 
-/** What a container that runs is to have from now on; what cannot be changed any more is left out. */
+/**
+ * Resources for UpdateContainerResources; fields that cannot be changed on a running container are
+ * omitted.
+ */
 export function resizedResources(
   pod: Pod,
   container: Container,
@@ -94,7 +97,7 @@ export function resizedResources(
 ): Resources {
   const all = containerResources(pod, container, node, grants);
   const { unified: _unified, hugepageLimits: _pages, ...resources } = all;
-  // A limit that is left out stays as it is.
+  // An omitted limit is left unchanged by the runtime.
   const hasSwap = resources.memorySwapLimitInBytes !== undefined;
   return {
     ...resources,
@@ -104,7 +107,7 @@ export function resizedResources(
   };
 }
 
-/** Of the sandbox: what the pod's containers may use together. */
+/** Resources of the sandbox: the sum for the pod's containers. */
 export function sandboxResources(pod: Pod, node: LinuxNode, grants: ResourceGrants = {}): Resources {
   const requests = podRequests(pod, { overhead: 'excluded' });
   const limits = podLimits(pod, { overhead: 'excluded' });
@@ -116,7 +119,7 @@ export function sandboxResources(pod: Pod, node: LinuxNode, grants: ResourceGran
   return baseResources(amounts, node, grants);
 }
 
-/** What the pod's runtime class costs, as both request and limit. */
+/** Overhead of the pod's runtime class, as both request and limit. */
 export function overheadResources(pod: Pod, node: LinuxNode): Resources {
   if (pod.spec.overhead === undefined) return {};
   const overhead = readResources(pod.spec.overhead);
@@ -136,7 +139,7 @@ function baseResources(amounts: Amounts, node: LinuxNode, { exclusiveCpus }: Res
   };
 }
 
-/** Every size the machine has gets a limit: what is not asked for is forbidden. */
+/** Limits every huge page size of the machine, to zero unless the pod requests it. */
 function hugePageLimits(pod: Pod, container: Container, node: LinuxNode): MessageInit<HugepageLimit>[] {
   const asked = new Map([
     ...hugePageAmounts(readResources(hasPodLevelResources(pod) ? pod.spec.resources?.limits : {})),
@@ -147,17 +150,18 @@ function hugePageLimits(pod: Pod, container: Container, node: LinuxNode): Messag
 
 function swapResources(pod: Pod, container: Container, memoryLimit: bigint, node: LinuxNode): Resources {
   if (node.swapController === 'absent') return {};
-  // On v1 the number limits memory and swap together, so the same as memory means no swap.
+  // On cgroup v1 the value limits memory and swap together, so a value equal to the memory limit
+  // disables swap.
   if (node.cgroups === 'v1') return { memorySwapLimitInBytes: memoryLimit };
   return { unified: { 'memory.swap.max': `${swapShare(pod, container, node)}` } };
 }
 
-/** Whether the container may use swap, of which it has the more the more memory it asks for. */
+/** Whether the container can use swap; its share grows with its memory request. */
 export function mayUseSwap(pod: Pod, container: Container, node: LinuxNode): boolean {
   return node.swapController === 'present' && node.cgroups === 'v2' && swapShare(pod, container, node) > 0n;
 }
 
-/** Swap in proportion to the memory asked for; only for pods that promised neither all nor nothing. */
+/** Swap in proportion to the memory request, only for Burstable pods that are not critical. */
 function swapShare(pod: Pod, container: Container, node: LinuxNode): bigint {
   const request = memoryOf(readResources(container.resources?.requests));
   const limit = memoryOf(readResources(container.resources?.limits));
@@ -169,12 +173,15 @@ function swapShare(pod: Pod, container: Container, node: LinuxNode): bigint {
 
 const guaranteed = -997n;
 const bestEffort = 1000n;
-/** A container of a guaranteed pod using all memory scores 3 at most; burstable ones stay above that. */
+/**
+ * A guaranteed container that uses all memory scores at most 3, so burstable containers stay above
+ * it.
+ */
 const leastBurstable = bestEffort + guaranteed;
 
 /**
- * How willing the kernel is to kill the container when the machine runs out of memory. Among burstable pods, those
- * that asked for more of the machine's memory are spared longer.
+ * The oom_score_adj of a container. Among Burstable pods, a larger memory request gives a lower
+ * score.
  */
 export function oomScoreAdj(pod: Pod, container: Container, memoryCapacity: bigint): bigint {
   const qos = qosClass(pod);
@@ -183,7 +190,7 @@ export function oomScoreAdj(pod: Pod, container: Container, memoryCapacity: bigi
   const spare = spareMemoryEach(pod);
   const score = (request: bigint) => 1000n - (1000n * (request + spare)) / memoryCapacity;
   const own = score(requestedMemory(container));
-  // A sidecar serves the others, so it does not die before them.
+  // A sidecar serves the regular containers, so it is not killed before them.
   const adj = isSidecarOf(pod, container) ? least(own, score(smallestRegular(pod))) : own;
   if (adj < leastBurstable) return leastBurstable;
   return adj >= bestEffort ? bestEffort - 1n : adj;
@@ -209,7 +216,7 @@ function isSidecarOf(pod: Pod, { name }: Container): boolean {
   return initContainersOf(pod).some((init) => init.name === name && isSidecar(init));
 }
 
-/** What the pod as a whole asked for beyond its containers is shared among them equally. */
+/** The pod-level memory request beyond the containers' requests, divided equally among them. */
 function spareMemoryEach(pod: Pod): bigint {
   const whole = memoryOf(readResources(pod.spec.resources?.requests));
   if (!hasPodLevelResources(pod, 'requests') || whole === 0n) return 0n;

@@ -51,16 +51,16 @@ const mounted: readonly [string, Partial<VolumeMount>, object][] = [
     { containerPath: '/data', hostPath: '/host/data', readonly: false, propagation: 'PROPAGATION_PRIVATE' },
   ],
   ['a relative path', { mountPath: 'data' }, { containerPath: '/data' }],
-  ['read-only by the mount', { readOnly: true }, { readonly: true, recursiveReadOnly: false }],
-  ['read-only by the volume', { name: 'fixed' }, { readonly: true }],
+  ['a read-only mount', { readOnly: true }, { readonly: true, recursiveReadOnly: false }],
+  ['a read-only volume', { name: 'fixed' }, { readonly: true }],
   ['propagation none', { mountPropagation: 'None' }, { propagation: 'PROPAGATION_PRIVATE' }],
   [
-    'propagation from the host',
+    'HostToContainer propagation',
     { mountPropagation: 'HostToContainer' },
     { propagation: 'PROPAGATION_HOST_TO_CONTAINER' },
   ],
   [
-    'propagation both ways',
+    'Bidirectional propagation',
     { mountPropagation: 'Bidirectional' },
     { propagation: 'PROPAGATION_BIDIRECTIONAL' },
   ],
@@ -87,19 +87,19 @@ for (const [what, parts, expected] of mounted) {
   });
 }
 
-test('mounts: an image has no path of the host', async () => {
+test('mounts: an image volume has no host path', async () => {
   const [first] = await made(mount({ name: 'model' }));
   assert.equal(first?.hostPath, undefined);
 });
 
-test('mounts: recursion degrades where it is only wished for', async () => {
+test('mounts: IfPossible recursive read-only falls back without runtime support', async () => {
   const [first] = await made(mount({ readOnly: true, recursiveReadOnly: 'IfPossible' }), {
     recursiveReadOnly: 'unsupported',
   });
   assert.equal(first?.recursiveReadOnly, false);
 });
 
-test('mounts: files get another label only where there are labels and the volume bears it', async () => {
+test('mounts: relabels only with SELinux and a volume that supports it', async () => {
   const [data] = await made(mount({}), { selinux: 'enabled' });
   const [fixed] = await made(mount({ name: 'fixed' }), { selinux: 'enabled' });
   assert.deepEqual([data?.selinuxRelabel, fixed?.selinuxRelabel], [true, false]);
@@ -108,66 +108,61 @@ test('mounts: files get another label only where there are labels and the volume
 const rro =
   'failed to resolve recursive read-only mode: volume "data" requested recursive read-only mode, but it is not';
 const refused: readonly [string, Partial<VolumeMount>, Partial<MountInputs>, string][] = [
-  [
-    'a volume that is not there',
-    { name: 'gone' },
-    {},
-    'cannot find volume "gone" to mount into container "main"',
-  ],
+  ['a missing volume', { name: 'gone' }, {}, 'cannot find volume "gone" to mount into container "main"'],
   ['an unknown propagation', { mountPropagation: 'Odd' }, {}, 'invalid MountPropagation mode: "Odd"'],
-  ['an absolute sub-path', { subPath: '/x' }, {}, 'error SubPath `/x` must not be an absolute path'],
+  ['an absolute subPath', { subPath: '/x' }, {}, 'error SubPath `/x` must not be an absolute path'],
   [
-    'a sub-path with steps back',
+    'a subPath with ..',
     { subPath: 'a/../b' },
     {},
     "unable to provision SubPath `a/../b`: must not contain '..'",
   ],
-  ['an expression without a value', { subPathExpr: '$(B)' }, {}, 'missing value for B'],
+  ['a subPathExpr with an unset variable', { subPathExpr: '$(B)' }, {}, 'missing value for B'],
   [
-    'an expression that steps back',
+    'a subPathExpr with ..',
     { subPathExpr: '$(UP)' },
     {},
     "unable to provision SubPath `../x`: must not contain '..'",
   ],
   [
-    'an expression that is absolute',
+    'an absolute subPathExpr',
     { subPathExpr: '$(ROOT)' },
     {},
     'error SubPath `/x` must not be an absolute path',
   ],
   [
-    'a part of a volume on a node that cannot',
+    'a subPath on a node without subPath support',
     { subPath: 'a' },
     {},
     'failed to prepare subPath for volumeMount "data" of container "main": this node cannot mount parts of volumes yet',
   ],
-  ['recursion of what can be written', { recursiveReadOnly: 'Enabled' }, {}, `${rro} read-only`],
+  ['recursive read-only on a writable mount', { recursiveReadOnly: 'Enabled' }, {}, `${rro} read-only`],
   [
-    'recursion with propagation',
+    'recursive read-only with propagation',
     { readOnly: true, recursiveReadOnly: 'IfPossible', mountPropagation: 'HostToContainer' },
     {},
     `${rro} compatible with propagation "HostToContainer"`,
   ],
   [
-    'recursion the runtime cannot',
+    'recursive read-only without runtime support',
     { readOnly: true, recursiveReadOnly: 'Enabled' },
     { recursiveReadOnly: 'unsupported' },
     `${rro} supported by the runtime`,
   ],
   [
-    'an unknown recursion',
+    'an unknown recursive read-only mode',
     { readOnly: true, recursiveReadOnly: 'Odd' },
     {},
     'failed to resolve recursive read-only mode: unknown recursive read-only mode "Odd"',
   ],
 ];
 for (const [what, parts, other, message] of refused) {
-  test(`mounts refused: ${what}`, async () => {
+  test(`mounts: rejects ${what}`, async () => {
     await assert.rejects(made(mount(parts), other), { code: 'CONTAINER_CONFIG', message });
   });
 }
 
-test('mounts: whether a part of a volume cannot be made or not be used is told apart', async () => {
+test('mounts: distinguishes a subPath that cannot be created from one that cannot be prepared', async () => {
   const refuses = async (details: Readonly<Record<string, string>>, message: string) => {
     const subPath = async () => {
       throw new KubelingError('VOLUME_UNUSABLE', 'why', { details });
@@ -179,7 +174,7 @@ test('mounts: whether a part of a volume cannot be made or not be used is told a
   await refuses({}, `failed to prepare subPath ${of}`);
 });
 
-test('mounts: a part of a volume is prepared by who knows how', async () => {
+test('mounts: prepares a subPath through the given function', async () => {
   const seen: unknown[] = [];
   const [first] = await made(mount({ subPathExpr: 'logs/$(A)' }), {
     subPath: async (subPath) => {
@@ -200,7 +195,7 @@ test('mounts: a part of a volume is prepared by who knows how', async () => {
   ]);
 });
 
-test('the hosts file needs an address or the host’s network, and no mount of its own there', async () => {
+test('mounts the hosts file only with an address or the host network, and without an own mount there', async () => {
   const own = { name: 'main', volumeMounts: [{ name: 'data', mountPath: '/etc/hosts' }] };
   assert.equal(getsHostsFile(aPod(), { name: 'main' }, []), false);
   assert.equal(getsHostsFile(aPod(), { name: 'main' }, ['10.0.0.7']), true);
@@ -211,7 +206,7 @@ test('the hosts file needs an address or the host’s network, and no mount of i
   ]);
 });
 
-test('the file for last words comes last', async () => {
+test('the termination message file is the last mount', async () => {
   const mounts = await made(
     { terminationMessagePath: 'dev/termination-log', ...mount({}) },
     { terminationFile: '/pods/uid-1/containers/main/0a1b2c3d', podIps: ['10.0.0.7'] },
@@ -222,7 +217,7 @@ test('the file for last words comes last', async () => {
   );
 });
 
-test('each instance gets a file for last words of its own, if it has a place for them', () => {
+test('each instance gets its own termination message file if it has a path for it', () => {
   const random = seededRandom(1);
   const container = { name: 'main', terminationMessagePath: '/dev/termination-log' };
   const path = newTerminationFile('/pods/uid-1', container, random);
@@ -232,7 +227,7 @@ test('each instance gets a file for last words of its own, if it has a place for
   assert.equal(hostsFileOf('/pods/uid-1'), '/pods/uid-1/etc-hosts');
 });
 
-test('volumes can be passed on as devices, if they are some', () => {
+test('passes block volumes on as devices', () => {
   const devices = (name: string, devicePath = '/dev/x') =>
     volumeDevices({ name: 'main', volumeDevices: [{ name, devicePath }] }, inputs.volumes);
   assert.deepEqual(devices('disk'), [
@@ -246,13 +241,13 @@ test('volumes can be passed on as devices, if they are some', () => {
   assert.throws(() => devices('disk', 'x'), { message: 'error DevicePath `x` must be an absolute path' });
 });
 
-test('a device is not mounted', async () => {
+test('mounts: rejects mounting a block volume', async () => {
   await assert.rejects(made(mount({ name: 'disk' })), {
     message: 'cannot find volume "disk" to mount into container "main"',
   });
 });
 
-test('mounts: an image names what the pod calls it, its handler and its annotations, and no path of the host', async () => {
+test("mounts: an image volume has the pod's image name, the runtime handler and the annotations, and no host path", async () => {
   const pod = aPod({ metadata: { annotations: { team: 'blue' } } });
   const container = { name: 'main', ...mount({ name: 'model' }) };
   const [made] = await containerMounts(pod, container, { ...inputs, runtimeHandler: 'crun' }, signal);
@@ -279,8 +274,8 @@ const volumes = [
   { name: 'absent', image: { reference: 'r.io/absent:1', pullPolicy: 'IfNotPresent' } },
 ];
 
-describe('images as volumes', () => {
-  it('are pulled when a container that mounts them starts, and not on any other sync', async () => {
+describe('image volumes', () => {
+  it('are pulled when a container that mounts them starts, and on no other sync', async () => {
     using rig = new PodRuntimeRig({ registry, flavour: 'containerd-2' });
     const pod = podOf({ plain: {}, mounts: mounting('files') }, { volumes });
     assert.equal((await rig.sync(pod)).error, undefined);
@@ -290,7 +285,7 @@ describe('images as volumes', () => {
     assert.deepEqual(rig.eventsOf('Pulling'), [`Pulling image "${files}"`]);
   });
 
-  it('that cannot be had stop the containers that mount them, and no others', async () => {
+  it('that cannot be pulled block only the containers that mount them', async () => {
     using rig = new PodRuntimeRig({ registry, flavour: 'containerd-2' });
     const pod = podOf({ broken: mounting('absent'), plain: {}, sound: mounting('files') }, { volumes });
     const { actions } = await rig.sync(pod);
@@ -306,7 +301,7 @@ describe('images as volumes', () => {
     assert.equal((await rig.sync(pod)).actions.at(-1)?.failure?.reason, 'ImagePullBackOff');
   });
 
-  it('are explained where the runtime knows no such thing', async () => {
+  it('have an explained error when the runtime does not support them', async () => {
     using rig = new PodRuntimeRig({ registry });
     const pod = podOf({ mounts: { ...mounting('files'), image: busybox } }, { volumes });
     const failure = (await rig.sync(pod)).actions.at(-1)?.failure;

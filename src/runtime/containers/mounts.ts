@@ -8,56 +8,62 @@ import { hostsFilePath } from '../sandbox/hostname.ts';
 import { type ExpansionBudget, expandStrictly } from './expansion.ts';
 import { isUnmade, whyUnusable } from './subpaths.ts';
 
-/** Where a volume of the pod is to be found by the runtime. */
+/** How a volume of the pod is passed to the runtime. */
 export type MountableVolume =
   | {
       readonly kind: 'path';
       readonly hostPath: string;
       readonly readOnly?: boolean;
-      /** Whether its files may be given another SELinux label. */
+      /** Whether the volume's files may get another SELinux label. */
       readonly relabel?: boolean;
-      /** What parts of it are kept under; the name of the volume unless given. */
+      /** Directory name of the volume's subPath mounts; the volume's name unless given. */
       readonly specName?: string;
     }
   | MountableImage
-  /** A device without a file system that is given to containers as it is. */
+  /** A block device that is passed to containers without a file system. */
   | { readonly kind: 'block'; readonly devicePath: string; readonly readOnly?: boolean };
 
-/** The files of an image that is on the machine. */
+/** A volume with the files of an image present on the node. */
 export interface MountableImage {
   readonly kind: 'image';
-  /** What the runtime calls it. */
+  /** The image reference of the runtime. */
   readonly image: string;
-  /** What the pod calls it. */
+  /** The image name in the pod's spec. */
   readonly asked?: string;
 }
 
 export interface SubPath {
   readonly containerName: string;
-  /** Which of the container's mounts. */
+  /** Index of the mount in the container's volumeMounts. */
   readonly index: number;
   readonly volumeName: string;
-  /** What parts of the volume are kept under. */
+  /** Directory name of the volume's subPath mounts. */
   readonly specName: string;
   readonly volumePath: string;
-  /** Relative, without steps back. */
+  /** Relative path without `..`. */
   readonly path: string;
 }
 
 export interface MountInputs {
   readonly volumes: ReadonlyMap<string, MountableVolume>;
   readonly podIps: readonly string[];
-  /** Where the pod's hosts file is, or will be before the container starts. */
+  /** Path of the pod's hosts file, which is written before the container starts. */
   readonly hostsFile: string;
-  /** Where the container leaves its last words; undefined when it has no place for them. */
+  /**
+   * Host path of the termination message file; undefined when the container has no
+   * terminationMessagePath.
+   */
   readonly terminationFile: string | undefined;
   readonly recursiveReadOnly: 'supported' | 'unsupported';
-  /** Of the pod's runtime class; empty for the runtime's own choice. */
+  /** Handler of the pod's runtime class; empty for the runtime's default. */
   readonly runtimeHandler: string;
   readonly selinux: 'enabled' | 'disabled';
   readonly lookup: (name: string) => string | undefined;
   readonly budget: ExpansionBudget;
-  /** Makes the directory if it is missing and answers a path that no link can lead out of the volume. */
+  /**
+   * Creates the directory if it is missing and returns a path that no symlink can redirect out of
+   * the volume.
+   */
   readonly subPath?: (subPath: SubPath, signal: AbortSignal) => Promise<string>;
 }
 
@@ -81,7 +87,7 @@ export async function containerMounts(
   ];
 }
 
-/** Volumes the container wants as devices, not mounted. */
+/** Block volumes of the container, as devices. */
 export function volumeDevices(
   container: Container,
   volumes: ReadonlyMap<string, MountableVolume>,
@@ -99,7 +105,7 @@ export function volumeDevices(
   });
 }
 
-/** Not when it brings its own, nor before the pod has an address to put into it. */
+/** False when the container mounts its own file there, and while the pod has no address. */
 export function getsHostsFile(pod: Pod, container: Container, podIps: readonly string[]): boolean {
   const own = container.volumeMounts?.some(({ mountPath }) => mountPath === hostsFilePath) ?? false;
   return !own && (podIps.length > 0 || pod.spec.hostNetwork === true);
@@ -109,7 +115,7 @@ export function hostsFileOf(podDir: string): string {
   return posix.join(podDir, 'etc-hosts');
 }
 
-/** Fresh for each instance, so that the last words of one are not taken for those of the next. */
+/** A new path per instance, so that an instance never reads the message of a previous one. */
 export function newTerminationFile(podDir: string, container: Container, random: Random): string | undefined {
   if ((container.terminationMessagePath ?? '') === '') return undefined;
   return posix.join(podDir, 'containers', container.name, randomHex(random, 8));
@@ -145,7 +151,7 @@ async function volumeMount(
   };
   if (volume.kind === 'image') {
     const { image, asked: userSpecifiedImage = '' } = volume;
-    // As it was pulled with.
+    // Uses the annotations of the image pull.
     const { annotations = {} } = pod.metadata;
     const spec = { image, userSpecifiedImage, runtimeHandler: inputs.runtimeHandler, annotations };
     return { ...common, readonly: true, image: spec, imageSubPath: path };
@@ -222,14 +228,14 @@ function failed(message: string): KubelingError {
   return new KubelingError('CONTAINER_CONFIG', message);
 }
 
-/** A volume of a pod whose files come from an image. */
+/** A volume of a pod with the files of an image. */
 export interface ImageVolume {
   readonly name: string;
   readonly reference: string;
   readonly pullPolicy: string | undefined;
 }
 
-/** Those the container mounts, each once: what only others mount is none of its business. */
+/** The image volumes that the container mounts, each once. */
 export function imageVolumesOf({ spec }: Pod, container: Container): readonly ImageVolume[] {
   const mounted = new Set((container.volumeMounts ?? []).map(({ name }) => name));
   return (spec.volumes ?? []).flatMap(({ name, image }) =>
@@ -239,10 +245,13 @@ export function imageVolumesOf({ spec }: Pod, container: Container): readonly Im
   );
 }
 
-/** Runtimes without image volumes do not know the field and stumble over the path that is missing beside it. */
+/**
+ * Adds the cause to the error of a runtime without image volume support, which complains about the
+ * missing host path.
+ */
 export function explainRefusal(error: unknown, { mounts = [] }: MessageInit<ContainerConfig>): unknown {
   const asked = mounts.find(({ image }) => image !== undefined);
   if (asked === undefined || !(error instanceof KubelingError)) return error;
-  const why = `the container mounts an image at ${asked.containerPath}, which takes containerd 2.1 or CRI-O 1.31`;
+  const why = `the container mounts an image at ${asked.containerPath}, which requires containerd 2.1 or CRI-O 1.31`;
   return new KubelingError(error.code, `${error.message} (${why})`, { cause: error });
 }

@@ -32,7 +32,7 @@ function rig(listed: Partial<RuntimePod> | undefined, exitCode = 0) {
   return { asked, pods: new PodStreams({ cri, observer: { listPod } }) };
 }
 
-test('the newest running instance of the container is entered', async () => {
+test('exec and attach use the newest running instance of the container', async () => {
   const containers = [item('old', 'running', 1n), item('new', 'running', 2n), item('dead', 'exited', 3n)];
   const { asked, pods } = rig({ containers });
   assert.equal(await pods.exec(pod, 'main', ['id'], streams, signal), 'http://runtime/once');
@@ -43,7 +43,7 @@ test('the newest running instance of the container is entered', async () => {
   ]);
 });
 
-test('what does not run is not found', async () => {
+test('rejects containers and pods that are not running', async () => {
   const { pods } = rig({ containers: [item('dead', 'exited', 1n)], sandboxes: [item('s', 'exited', 1n)] });
   await assert.rejects(pods.exec(pod, 'main', ['id'], streams, signal), {
     message: 'container not found ("main")',
@@ -55,13 +55,13 @@ test('what does not run is not found', async () => {
   await assert.rejects(rig(undefined).pods.portForward(pod, [], signal), { code: 'STREAM_NO_POD' });
 });
 
-test('ports are forwarded to the running sandbox', async () => {
+test('port forwarding uses the running sandbox', async () => {
   const { asked, pods } = rig({ sandboxes: [item('old', 'exited', 1n), item('now', 'running', 2n)] });
   await pods.portForward(pod, [80], signal);
   assert.deepEqual(asked, [{ podSandboxId: 'now', port: [80] }]);
 });
 
-test('a command that is run to its end answers what it wrote, or fails with its exit code', async () => {
+test('run returns the output of a command, or fails with its exit code', async () => {
   const containers = [item('c', 'running', 1n)];
   assert.equal(String(await rig({ containers }).pods.run(pod, 'main', ['ls', '-l'], signal)), 'out err');
   await assert.rejects(rig({ containers }, 2).pods.run(pod, 'main', ['ls', '-l'], signal), {

@@ -2,7 +2,7 @@ import type { CriClient } from '../../cri/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { Pod, PodUid, RuntimeContainer, RuntimePod } from '../../pods/index.ts';
 
-/** Which streams of a process are wanted; a terminal has no stderr of its own. */
+/** Streams of a process to open; with a terminal, stderr is part of stdout. */
 export interface ProcessStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -16,8 +16,9 @@ export interface PodStreamsDeps {
 }
 
 /**
- * Ways into what runs. The runtime is asked at this moment: only what runs now can be entered. Addresses it answers are
- * good for one use, and for a minute.
+ * Opens exec, attach and port-forward streams to running containers. Each call lists the pod from
+ * the runtime, so only running containers are reached. A returned URL is valid for one use and one
+ * minute.
  */
 export class PodStreams {
   readonly #deps: PodStreamsDeps;
@@ -44,7 +45,7 @@ export class PodStreams {
     return url;
   }
 
-  /** The ports are for protocols that must know them beforehand. */
+  /** The ports are for protocols that need them in the request. */
   async portForward(pod: Pod, ports: readonly number[], signal: AbortSignal): Promise<string> {
     const { name, namespace, uid } = pod.metadata;
     const sandbox = newestRunning((await this.#deps.observer.listPod(uid, signal))?.sandboxes ?? []);
@@ -55,7 +56,10 @@ export class PodStreams {
     return url;
   }
 
-  /** Runs the command to its end; answers what it wrote. A command that fails rejects with COMMAND_FAILED. */
+  /**
+   * Runs the command to completion and returns its output. Rejects with COMMAND_FAILED for a
+   * non-zero exit code.
+   */
   async run(
     pod: Pod,
     container: string,

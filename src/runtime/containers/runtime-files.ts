@@ -32,43 +32,63 @@ import { holdLogDirectory } from '../logs/rotation/rotation-files.ts';
 export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
 
 /**
- * The machine's files as far as running pods needs them: logs, links to logs, the files each container is given.
- * Failures are FILE_READ and FILE_WRITE errors; what is not there is an answer, not a failure.
+ * File operations of running pods: logs, log links and files of containers. Failures are FILE_READ
+ * and FILE_WRITE errors; a missing file is not a failure.
  */
 export interface RuntimeFiles {
-  /** With all directories above it; fine when it is there already. */
+  /** Creates missing parent directories too; does nothing when the directory exists. */
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** The same for a directory of logs below a root. Rejects when there is a link on the way to it from the root. */
+  /**
+   * Creates a log directory below a root. Rejects when the path below the root contains a symlink.
+   */
   makeDirectoryBelow(root: string, inside: string, mode: number): Promise<void>;
-  /** With exactly this mode and group from its first moment on, and as told if it is there already. */
+  /**
+   * Creates the directory atomically with this mode and group; `ifThere` decides about an existing
+   * one.
+   */
   makeSharedDirectory(path: string, as: SharedDirectory): Promise<void>;
-  /** The names in a directory, sorted; none when there is no such directory. */
+  /** The sorted names in a directory; empty when it is missing. */
   names(directory: string): Promise<readonly string[]>;
-  /** The end of a regular file, or undefined when it is not there. Rejects for a link: it could lead to any file. */
+  /**
+   * The last bytes of a regular file, or undefined when it is missing. Rejects for a symlink, which
+   * could point to any file.
+   */
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
-  /** The same of a log below the directory of logs. Rejects with LOG_REFUSED when there is a link on the way to it. */
+  /**
+   * The last bytes of a log below the root of pod logs. Rejects with LOG_REFUSED when the path
+   * contains a symlink.
+   */
   readLogEnd(podLogsDir: string, path: string, maxBytes: number): Promise<Buffer | undefined>;
-  /** Whether something is there, at the far end of a link too. */
+  /** Follows symlinks. */
   exists(path: string): Promise<boolean>;
-  /** What is there; undefined for nothing. Links are not followed. */
+  /** Undefined when the path is missing. Does not follow symlinks. */
   kindAt(path: string): Promise<FileKind | 'link' | undefined>;
-  /** What is there, at the far end of a link too; undefined for nothing. */
+  /** Follows symlinks; undefined when the target is missing. */
   kindBehind(path: string): Promise<FileKind | undefined>;
-  /** Where a link points, or undefined when there is no link. */
+  /** The target of a symlink, or undefined when the path is no symlink. */
   readLink(path: string): Promise<string | undefined>;
-  /** Replaces what was there, and makes the directory. */
+  /** Creates or replaces a symlink and creates its directory. */
   link(target: string, path: string): Promise<void>;
-  /** Replaces what was there, and makes the directory; the mode is exact whatever the process's mask. */
+  /**
+   * Creates or overwrites the file and creates its directory; the mode is exact, regardless of the
+   * umask.
+   */
   write(path: string, text: string, mode: number): Promise<void>;
-  /** Makes an empty file, not its directory; what is there already stays. */
+  /** Creates an empty file but not its directory; an existing file is left unchanged. */
   makeFile(path: string, mode: number): Promise<void>;
-  /** Puts a new file in the place of the old one, in one step, and makes the directory: nobody ever sees half of it. */
+  /** Replaces the file atomically and creates its directory; readers never see partial content. */
   replace(path: string, text: string, options: WriteOptions): Promise<void>;
-  /** A file, a link or a whole directory without mounts; fine when it is not there. */
+  /**
+   * Removes a file, a symlink or a directory tree without mounts; does nothing when the path is
+   * missing.
+   */
   remove(path: string): Promise<void>;
-  /** A log and all in its directory whose names begin with its name; nothing when a link is on the way to it. */
+  /**
+   * Removes a log and all files in its directory whose names start with its name; does nothing when
+   * the path contains a symlink.
+   */
   removeLogs(path: string): Promise<void>;
-  /** Answers whether there is no such directory any more, or whether something in it keeps it. */
+  /** Returns `gone` when the directory no longer exists, `not-empty` when it has entries. */
   removeEmptyDirectory(path: string): Promise<'gone' | 'not-empty'>;
 }
 
@@ -80,7 +100,7 @@ export interface SharedDirectory {
 
 const directoryMode = 0o755;
 
-/** The real ones. */
+/** RuntimeFiles of this machine. */
 export function realRuntimeFiles(
   silent: Pick<UnresponsiveMounts, 'check'> = { check: async () => {} },
 ): RuntimeFiles {
@@ -130,8 +150,8 @@ export function realRuntimeFiles(
 }
 
 /**
- * A call through the thread pool costs ten times what the kernel needs to look at a directory of our own. Those of
- * volumes may be served by others, who may never answer.
+ * Synchronous calls are ten times cheaper than the thread pool, but only safe on the kubelet's own
+ * directories: a volume's file system may be unresponsive.
  */
 function isLocal(path: string): boolean {
   return !path.includes('/volume') || /\/pods\/[^/]+\/volume[^/]*$/.test(path);
@@ -141,13 +161,13 @@ async function namesIn(directory: string): Promise<string[]> {
   return isLocal(directory) ? readdirSync(directory) : await readdir(directory);
 }
 
-/** Most are files, and for those one call will do. */
+/** Tries unlink first, because most paths are files. */
 async function remove(path: string): Promise<void> {
   try {
     await unlink(path);
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return;
-    // Others may write to what is in there, so no step of it is taken by a name.
+    // Other programs may write to the directory, so removeTree resolves no name twice.
     await removeTree(path);
   }
 }
@@ -174,11 +194,14 @@ function kindOf(facts: Stats): FileKind {
   return facts.isBlockDevice() ? 'block-device' : 'other';
 }
 
-/** Made aside: whoever finds it finds it whole, also after we were killed in between. */
+/**
+ * Creates the directory under a temporary name and renames it, so that a crash never leaves one
+ * with a wrong mode or group.
+ */
 async function createShared(path: string, as: SharedDirectory): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found !== undefined) {
-    if (!found.isDirectory()) throw new Error('it is no directory');
+    if (!found.isDirectory()) throw new Error('it is not a directory');
     if (as.ifThere === 'gets-them') await giveTo(path, as);
     return;
   }
@@ -193,17 +216,17 @@ async function createShared(path: string, as: SharedDirectory): Promise<void> {
   }
 }
 
-/** The group first: changing it may take bits away. */
+/** Sets the group first, because chown can clear mode bits. */
 async function giveTo(path: string, { mode, group }: SharedDirectory): Promise<void> {
   if (group !== undefined) await chown(path, 0, group);
   await chmod(path, mode);
 }
 
-/** A pipe somebody put there must not hold us until somebody writes to it. */
+/** O_NONBLOCK keeps a pipe at this path from blocking the open. */
 async function readEnd(path: string, maxBytes: number): Promise<Buffer> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   const facts = await file.stat();
-  if (!facts.isFile()) throw new Error('it is no regular file');
+  if (!facts.isFile()) throw new Error('it is not a regular file');
   const { size } = facts;
   const length = Math.min(size, maxBytes);
   const buffer = Buffer.alloc(length);
@@ -222,7 +245,10 @@ async function readLogEnd(podLogsDir: string, path: string, maxBytes: number): P
 
 const inPlace = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
-/** In place, not by renaming: containers that have the file mounted see the same file. */
+/**
+ * Overwrites the file instead of replacing it, so that containers that mount it see the new
+ * content.
+ */
 async function writeInPlace(path: string, text: string, mode: number): Promise<void> {
   await inDirectory(path, async () => {
     await using file = await open(path, inPlace, mode);
@@ -231,7 +257,7 @@ async function writeInPlace(path: string, text: string, mode: number): Promise<v
   });
 }
 
-/** Mostly its directory is there: it is made when it turns out to be missing. */
+/** Retries after creating the parent directory, which usually exists. */
 async function inDirectory(path: string, act: () => Promise<void>): Promise<void> {
   try {
     await act();

@@ -30,7 +30,7 @@ function made({ pod, own, annotations = {}, inputs: other = {} }: Case) {
   return containerSecurityContext(whole, container, { ...inputs, ...other });
 }
 
-test('a container that asks for nothing gets what is safe', () => {
+test('a container without settings gets the safe defaults', () => {
   const context = made({});
   assert.deepEqual(context.runAsUser, { value: 0n });
   assert.equal(context.runAsGroup, undefined);
@@ -61,22 +61,22 @@ test('a container that asks for nothing gets what is safe', () => {
   ]);
 });
 
-test('the machine’s own thermal files are masked where there are some', () => {
+test("masks the machine's thermal throttle paths when they exist", () => {
   const path = '/sys/devices/system/cpu/cpu0/thermal_throttle';
   assert.equal(made({ inputs: { thermalThrottlePaths: [path] } }).maskedPaths?.at(-1), path);
 });
 
-test('an unmasked proc mount masks nothing', () => {
+test('procMount Unmasked masks nothing', () => {
   const { maskedPaths, readonlyPaths } = made({ own: { procMount: 'Unmasked' } });
   assert.deepEqual([maskedPaths, readonlyPaths], [[], []]);
 });
 
 const users: readonly [string, Case, bigint | undefined, string | undefined][] = [
-  ['the container’s goes first', { pod: { runAsUser: 1 }, own: { runAsUser: 2 } }, 2n, undefined],
-  ['then the pod’s', { pod: { runAsUser: 1 } }, 1n, undefined],
-  ['then the image’s number', { inputs: { imageUser: imageUser(33n, '') } }, 33n, undefined],
-  ['then the image’s name', { inputs: { imageUser: imageUser(undefined, 'www') } }, undefined, 'www'],
-  ['root when nobody says', {}, 0n, undefined],
+  ['runAsUser of the container', { pod: { runAsUser: 1 }, own: { runAsUser: 2 } }, 2n, undefined],
+  ['runAsUser of the pod', { pod: { runAsUser: 1 } }, 1n, undefined],
+  ['the numeric user of the image', { inputs: { imageUser: imageUser(33n, '') } }, 33n, undefined],
+  ['the named user of the image', { inputs: { imageUser: imageUser(undefined, 'www') } }, undefined, 'www'],
+  ['root without any user', {}, 0n, undefined],
 ];
 for (const [what, given, uid, name] of users) {
   test(`user: ${what}`, () => {
@@ -85,7 +85,7 @@ for (const [what, given, uid, name] of users) {
   });
 }
 
-test('what the container says goes before what the pod says', () => {
+test('settings of the container override those of the pod', () => {
   const context = made({
     pod: { runAsGroup: 5, seLinuxOptions: { level: 'pod' } },
     own: { runAsGroup: 6, seLinuxOptions: { level: 'own' } },
@@ -95,7 +95,7 @@ test('what the container says goes before what the pod says', () => {
   assert.deepEqual(made({ pod: { runAsGroup: 5 } }).runAsGroup, { value: 5n });
 });
 
-test('fields of the container are passed on', () => {
+test("passes on the container's fields", () => {
   const context = made({
     own: {
       privileged: true,
@@ -108,7 +108,7 @@ test('fields of the container are passed on', () => {
   assert.deepEqual(context.capabilities, { addCapabilities: ['NET_ADMIN'], dropCapabilities: ['ALL'] });
 });
 
-test('groups are the fsGroup, those listed and those of volumes', () => {
+test('groups are the fsGroup, the supplementalGroups and the groups of volumes', () => {
   const context = made({
     pod: { fsGroup: 1, supplementalGroups: [2, 3], supplementalGroupsPolicy: 'Strict' },
     inputs: { extraGroups: [9] },
@@ -124,7 +124,7 @@ test('groups are the fsGroup, those listed and those of volumes', () => {
 const where = '(pod: "web_default(uid-1)", container: main)';
 const refusals: readonly [string, Case, string][] = [
   [
-    'the spec wants root',
+    'runAsUser is 0',
     { pod: { runAsNonRoot: true, runAsUser: 0 } },
     `container's runAsUser breaks non-root policy ${where}`,
   ],
@@ -134,23 +134,23 @@ const refusals: readonly [string, Case, string][] = [
     `container has runAsNonRoot and image will run as root ${where}`,
   ],
   [
-    'the image names a user',
+    'the image has a named user',
     { own: { runAsNonRoot: true }, inputs: { imageUser: imageUser(undefined, 'www') } },
     `container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root ${where}: set securityContext.runAsUser to the number of user www`,
   ],
   [
-    'the image has a user of no sense',
+    'the image has an invalid user id',
     { own: { runAsNonRoot: true }, inputs: { imageUser: imageUser(4_294_967_295n, '') } },
     `container has runAsNonRoot and image has an invalid user id (4294967295). (Must be 1-(2147483647)) ${where}`,
   ],
 ];
 for (const [what, given, message] of refusals) {
-  test(`non-root is refused when ${what}`, () => {
+  test(`runAsNonRoot rejects a container when ${what}`, () => {
     assert.throws(() => made(given), { code: 'CONTAINER_CONFIG', message });
   });
 }
 
-test('non-root is fine with any other number, and when the container takes it back', () => {
+test('runAsNonRoot accepts other user ids, and a container can override it', () => {
   made({ pod: { runAsNonRoot: true }, own: { runAsUser: 7 } });
   made({ pod: { runAsNonRoot: true }, inputs: { imageUser: imageUser(7n, '') } });
   made({ pod: { runAsNonRoot: true }, own: { runAsNonRoot: false } });
@@ -159,22 +159,22 @@ test('non-root is fine with any other number, and when the container takes it ba
 const root = '/var/lib/kubelet/seccomp';
 const seccomps: readonly [string, Case, object][] = [
   [
-    'the container’s goes first',
+    'profile of the container',
     { pod: { seccompProfile: { type: 'Unconfined' } }, own: { seccompProfile: { type: 'RuntimeDefault' } } },
     { profileType: 'RuntimeDefault' },
   ],
   [
-    'then the pod’s',
+    'profile of the pod',
     { pod: { seccompProfile: { type: 'RuntimeDefault' } } },
     { profileType: 'RuntimeDefault' },
   ],
   [
-    'then the node’s',
+    'default of the node',
     { inputs: { seccomp: { profileRoot: root, fallback: 'RuntimeDefault' } } },
     { profileType: 'RuntimeDefault' },
   ],
   [
-    'unconfined stays so',
+    'Unconfined is kept',
     {
       own: { seccompProfile: { type: 'Unconfined' } },
       inputs: { seccomp: { profileRoot: root, fallback: 'RuntimeDefault' } },
@@ -182,7 +182,7 @@ const seccomps: readonly [string, Case, object][] = [
     { profileType: 'Unconfined' },
   ],
   [
-    'a file of the node',
+    'a Localhost profile',
     { own: { seccompProfile: { type: 'Localhost', localhostProfile: 'a/b.json' } } },
     { profileType: 'Localhost', localhostRef: `${root}/a/b.json` },
   ],
@@ -191,7 +191,7 @@ for (const [what, given, expected] of seccomps) {
   test(`seccomp: ${what}`, () => assert.deepEqual(made(given).seccomp, expected));
 }
 
-test('seccomp: a file of the node must be named', () => {
+test('seccomp: rejects a Localhost profile without a name', () => {
   for (const localhostProfile of [undefined, '']) {
     assert.throws(() => made({ own: { seccompProfile: { type: 'Localhost', localhostProfile } } }), {
       code: 'CONTAINER_CONFIG',
@@ -210,7 +210,7 @@ const armours: readonly [string, Case, object | undefined, string | undefined][]
     'unconfined',
   ],
   [
-    'an annotation before the pod’s',
+    "an annotation overrides the pod's field",
     { pod: { appArmorProfile: { type: 'Unconfined' } }, annotations: annotated('localhost/x') },
     { profileType: 'Localhost', localhostRef: 'x' },
     'localhost/x',
@@ -221,7 +221,7 @@ const armours: readonly [string, Case, object | undefined, string | undefined][]
     { profileType: 'RuntimeDefault' },
     'runtime/default',
   ],
-  ['an annotation that cannot be read', { annotations: annotated('what') }, undefined, undefined],
+  ['an invalid annotation', { annotations: annotated('what') }, undefined, undefined],
 ];
 for (const [what, given, profile, legacy] of armours) {
   test(`AppArmor: ${what}`, () => {
@@ -230,7 +230,7 @@ for (const [what, given, profile, legacy] of armours) {
   });
 }
 
-test('AppArmor: a host without it refuses who wants to be confined by it, and nobody else', () => {
+test('AppArmor: a host without AppArmor rejects only pods that require a profile', () => {
   const refused = 'Cannot enforce AppArmor: AppArmor is not enabled on the host';
   const of = (type: string) => aPod({ spec: { securityContext: { appArmorProfile: { type } } } });
   const annotated = aPod({
@@ -248,14 +248,14 @@ test('AppArmor: a host without it refuses who wants to be confined by it, and no
   assert.equal(appArmorProblem(aPod(), 'disabled'), undefined);
 });
 
-test('AppArmor: a profile of the node must be named', () => {
+test('AppArmor: rejects a Localhost profile without a name', () => {
   assert.throws(() => made({ own: { appArmorProfile: { type: 'Localhost' } } }), {
     code: 'CONTAINER_CONFIG',
     message: 'missing localhost apparmor profile name',
   });
 });
 
-test('seccomp: a profile stays in the directory of profiles', () => {
+test('seccomp: rejects a Localhost profile outside the profile root', () => {
   for (const localhostProfile of ['/etc/passwd', '../secret', 'a/../../b'])
     assert.throws(() => made({ own: { seccompProfile: { type: 'Localhost', localhostProfile } } }), {
       code: 'CONTAINER_CONFIG',

@@ -6,12 +6,15 @@ import type { Pod } from '../../pods/index.ts';
 import { describePod, ephemeralContainersOf, initContainersOf } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 
-/** Who an image wants to run as. An image that says nothing runs as root. */
+/** The default user of an image; root when the image has none. */
 export type ImageUser =
   | { readonly kind: 'uid'; readonly uid: bigint }
   | { readonly kind: 'name'; readonly name: string };
 
-/** From what the runtime says of the image: a number, a name that only the image itself can make sense of, or nothing. */
+/**
+ * Converts the user in the runtime's image status: a user id, a user name that only the image can
+ * resolve, or none.
+ */
 export function imageUser(uid: bigint | undefined, username: string): ImageUser {
   if (uid !== undefined || username === '') return { kind: 'uid', uid: uid ?? 0n };
   return { kind: 'name', name: username };
@@ -21,9 +24,9 @@ export interface SecurityInputs {
   readonly imageUser: ImageUser;
   readonly namespaces: MessageInit<NamespaceOption>;
   readonly seccomp: SeccompSettings;
-  /** Of the pod's volumes. */
+  /** Groups that own the pod's volumes. */
   readonly extraGroups: readonly number[];
-  /** Those of /sys/devices/system/cpu/cpuN/thermal_throttle that exist. */
+  /** The existing /sys/devices/system/cpu/cpuN/thermal_throttle paths. */
   readonly thermalThrottlePaths: readonly string[];
 }
 
@@ -64,7 +67,9 @@ function userFields(
   return image.kind === 'uid' ? { runAsUser: { value: image.uid } } : { runAsUsername: image.name };
 }
 
-/** The order is the one containers have always seen: the pod's volumes' groups come first in the sandbox only. */
+/**
+ * The order matches the Go kubelet: groups of the pod's volumes come second only in the sandbox.
+ */
 export function supplementalGroups(
   context: PodSecurityContext | undefined,
   extraGroups: readonly number[],
@@ -91,7 +96,7 @@ const maskedPaths = [
 ];
 const readonlyPaths = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger'].map((name) => `/proc/${name}`);
 
-/** What a container must not see of the machine's /proc and /sys, and what it must not change there. */
+/** Paths of /proc and /sys that are masked or read-only in the container. */
 function pathFields(
   { securityContext }: Container,
   { thermalThrottlePaths }: SecurityInputs,
@@ -102,7 +107,9 @@ function pathFields(
 
 const largestUid = 2_147_483_647n;
 
-/** Refuses a container that must not run as root but would, or of which that cannot be told. */
+/**
+ * Throws for a container with runAsNonRoot that would run as root or whose user cannot be verified.
+ */
 export function verifyNonRoot(pod: Pod, container: Container, image: ImageUser): void {
   const own = container.securityContext;
   const whole = pod.spec.securityContext;
@@ -134,18 +141,18 @@ function breach(
   };
 }
 
-/** What confines system calls and file access of a container besides its user. */
+/** Seccomp and AppArmor settings. */
 
 export interface SeccompSettings {
-  /** Where profiles of this machine are kept. */
+  /** Directory of Localhost profiles. */
   readonly profileRoot: string;
-  /** For containers that name none. */
+  /** Profile for containers without one. */
   readonly fallback: 'RuntimeDefault' | 'Unconfined';
 }
 
 type Profile = MessageInit<SecurityProfile>;
 
-/** The container's own goes before the pod's. */
+/** The container's profile overrides the pod's. */
 export function seccompProfile(pod: Pod, container: Container, settings: SeccompSettings): Profile {
   const profile = container.securityContext?.seccompProfile ?? pod.spec.securityContext?.seccompProfile;
   if (profile === undefined) return { profileType: settings.fallback };
@@ -169,7 +176,7 @@ const annotationPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
 type AppArmorFields = Pick<MessageInit<LinuxContainerSecurityContext>, 'apparmor' | 'apparmorProfile'>;
 
-/** Both as runtimes know it now and as old ones did; neither when nothing is asked for. */
+/** Sets the current and the deprecated CRI field; neither without a profile. */
 export function appArmorFields(pod: Pod, container: Container): AppArmorFields {
   const profile = appArmorProfile(pod, container);
   switch (profile?.type) {
@@ -184,7 +191,7 @@ export function appArmorFields(pod: Pod, container: Container): AppArmorFields {
   }
 }
 
-/** Static pods may have it as an annotation, which goes before the pod's field. */
+/** The annotation of a static pod overrides the pod's field. */
 export function appArmorProfile(pod: Pod, container: Container): AppArmorProfile | undefined {
   const annotation = pod.metadata.annotations?.[`${annotationPrefix}${container.name}`];
   return (
@@ -194,7 +201,9 @@ export function appArmorProfile(pod: Pod, container: Container): AppArmorProfile
   );
 }
 
-/** Why the pod cannot be confined as it asks for; undefined when it can, or asks for nothing. */
+/**
+ * Why the pod's AppArmor profiles cannot be enforced; undefined when they can, or when it has none.
+ */
 export function appArmorProblem(pod: Pod, host: 'enabled' | 'disabled'): string | undefined {
   const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
   const asked = [pod.spec.securityContext?.appArmorProfile, ...all.map((each) => appArmorProfile(pod, each))];

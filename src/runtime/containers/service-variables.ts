@@ -3,17 +3,17 @@ import type { Service, ServicePort } from '../../kinds/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import { isStaticPod, type Pod } from '../../pods/index.ts';
 
-/** What is known of the cluster's services. */
+/** State of the service cache. */
 export type KnownServices =
-  /** There is no API to ask. */
+  /** The node has no API client. */
   | { readonly state: 'none' }
-  /** They have not been read yet. */
+  /** Services have not been listed yet. */
   | { readonly state: 'unread' }
   | { readonly state: 'read'; readonly services: readonly Service[] };
 
 /**
- * The variables that tell a container where the services of its namespace are, sorted by service. The API's own
- * service is always among them. Throws CONTAINER_CONFIG when they cannot be told yet.
+ * Environment variables of the services in the pod's namespace and of the API service, sorted by
+ * service. Throws CONTAINER_CONFIG while services are not listed.
  */
 export function serviceVariables(pod: Pod, known: KnownServices): Map<string, string> {
   const links = pod.spec.enableServiceLinks;
@@ -21,7 +21,7 @@ export function serviceVariables(pod: Pod, known: KnownServices): Map<string, st
     const message = 'nil pod.spec.enableServiceLinks encountered, cannot construct envvars';
     throw new KubelingError('CONTAINER_CONFIG', message);
   }
-  // A static pod may be what makes the API reachable, so it does not wait for it.
+  // A static pod does not wait for services, because it may provide the API server.
   if (known.state === 'unread' && !isStaticPod(pod)) {
     const message = 'services have not yet been read at least once, cannot construct envvars';
     throw new KubelingError('CONTAINER_CONFIG', message);
@@ -31,7 +31,7 @@ export function serviceVariables(pod: Pod, known: KnownServices): Map<string, st
   return new Map(visible.flatMap(variablesOf));
 }
 
-/** Of two with one name, one of the pod's own namespace hides the API's. */
+/** A service of the pod's namespace overrides the API service of the same name. */
 function visibleServices(
   services: readonly Service[],
   namespace: string,

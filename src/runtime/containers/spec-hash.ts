@@ -3,8 +3,8 @@ import { fnv1a32 } from '../../lib/index.ts';
 import { goJson } from './go-format.ts';
 
 /**
- * What of a container's spec restarts it when changed: its name and image. Other kubelets compute the same number, so
- * that taking over a node from one of them restarts nothing.
+ * Hash of the spec fields whose change restarts a container: name and image. Equals the Go
+ * kubelet's hash, so that taking over its node restarts no container.
  */
 export function specHash({ name, image = '' }: Container): string {
   const bytes = Buffer.from(goJson({ image, name }));

@@ -6,7 +6,7 @@ import { isOnlyStart, withInterruptedStart } from './start-checkpoint.ts';
 
 const main = { name: 'main', image: 'example/web:1' };
 
-test('a start is noted only where a failed one would be the last', () => {
+test('records a start only when a failed one would be final', () => {
   const isOnly = (pod: string | undefined, container?: string) =>
     isOnlyStart(aPod({ spec: { restartPolicy: pod } }), { ...main, restartPolicy: container });
   assert.equal(isOnly('Never'), true);
@@ -16,13 +16,13 @@ test('a start is noted only where a failed one would be the last', () => {
   assert.equal(isOnly('Always', 'Never'), true);
 });
 
-test('a container that never ran as its start was given up counts as made and not started', () => {
+test('a container whose start was interrupted counts as created', () => {
   const failed = anInstance(main, { state: 'exited', startedAtNs: 0n, exitCode: 128, reason: 'StartError' });
   const observed = anObservedPod({ containers: [failed] });
   assert.equal(withInterruptedStart(observed, failed.id).containers[0]?.state, 'created');
 });
 
-test('one that ran, or whose failed start was answered, is what it is', () => {
+test('a container that ran, or whose failed start was reported, is unchanged', () => {
   const ran = anInstance(main, { state: 'exited', startedAtNs: 5n });
   const refused = anInstance(main, { state: 'exited', startedAtNs: 0n });
   for (const [one, id] of [

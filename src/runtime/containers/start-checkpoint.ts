@@ -8,30 +8,32 @@ import {
 } from '../../pods/index.ts';
 
 /**
- * Keeps across kubelets which start of a container was under way. A runtime gives up a start when the one who asked
- * for it is gone, and shows the container as failed.
+ * Persists which container start is in flight. When the kubelet exits during StartContainer, the
+ * runtime aborts the start and reports the container as exited.
  */
 export interface StartCheckpoint {
-  /** Settles when it is kept. */
+  /** Settles when the record is written. */
   recordStart(pod: Pod, containerId: string): Promise<void>;
-  /** The runtime has said how it went. */
+  /** Removes the record after StartContainer returned. */
   clearStart(pod: Pod, containerId: string): Promise<void>;
 }
 
 export const noStartCheckpoint: StartCheckpoint = { recordStart: async () => {}, clearStart: async () => {} };
 
-/** What runtimes show as the exit code of a container that never came to run. */
+/** Exit code that runtimes report for a container that never ran. */
 const startErrorCode = 128;
 
-/** Whether a start that comes to nothing would be the end of the container; any other is just started again. */
+/**
+ * Whether a failed start would be final for the container; otherwise the next sync starts it again.
+ */
 export function isOnlyStart(pod: Pod, container: Container): boolean {
   const isEphemeral = ephemeralContainersOf(pod).some(({ name }) => name === container.name);
   return isEphemeral || !restartsAfterExit(pod, container, startErrorCode);
 }
 
 /**
- * The pod as it is without the failure nobody was told of: a container that never ran because its start was given up
- * with the kubelet that asked for it counts as made and not started.
+ * Treats a container that never ran, because its start was interrupted by the kubelet's exit, as
+ * created and not started.
  */
 export function withInterruptedStart(observed: ObservedPod, containerId: string | undefined): ObservedPod {
   const isUnanswered = ({ id, state, startedAtNs }: ObservedContainer) =>

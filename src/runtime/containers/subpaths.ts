@@ -27,28 +27,34 @@ import {
 } from '../../lib/index.ts';
 
 /**
- * Parts of volumes. Whoever writes to a volume may put links there at any moment, also while we look: no link ever leads
- * out of the volume. What fails is said without paths of the host: users read it.
+ * Bind-mounts and reads paths inside volumes. Writers of a volume may place symlinks at any time;
+ * no symlink leads out of the volume. Errors contain no host paths, because users read them.
  */
 export interface SubPaths {
-  /** Shows a part of the volume at the target as well; a part that is missing becomes a directory like the volume itself. */
+  /**
+   * Bind-mounts a path of the volume at the target; a missing path is created as a directory with
+   * the volume's mode.
+   */
   bind(volume: string, part: string, target: string, signal: AbortSignal): Promise<void>;
-  /** Undoes every bind below the directory and removes the targets; fine when there are none. */
+  /**
+   * Unmounts every bind below the directory and removes the targets; does nothing when there are
+   * none.
+   */
   unbind(directory: string, signal: AbortSignal): Promise<void>;
-  /** Rejects also for what is no file, or is longer. */
+  /** Rejects when the path is not a file or the file is larger. */
   readText(volume: string, part: string, maxBytes: number): Promise<string>;
 }
 
-/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
+/** O_PATH of Linux, which Node.js does not export: a handle for traversal, not for reading. */
 const oPath = 0o10000000;
 const stepFlags = oPath | constants.O_NOFOLLOW;
 const targetDirectoryMode = 0o750;
 const targetFileMode = 0o640;
-/** Below the directory of all of a pod: `<volume>/<container>/<mount>`. */
+/** Directory levels below a pod's subPath directory: `<volume>/<container>/<mount>`. */
 const targetDepth = 3;
 const mountDeadlineMs = 30_000;
 
-/** The real ones, with the mounts of this machine. */
+/** SubPaths with real mounts. */
 export function hostSubPaths(
   clock: Clock,
   silent: Pick<UnresponsiveMounts, 'check'> = hostUnresponsiveMounts(clock, systemRandom()),
@@ -62,13 +68,13 @@ export function hostSubPaths(
       await using place = await openSubPath(volume, part, 'make');
       const isDirectory = (await place.stat()).isDirectory();
       await createTarget(target, isDirectory ? 'directory' : 'file');
-      // The handle names the place itself; a name could have become a link by now.
+      // Mounts through the handle, because the path could have been replaced by a symlink.
       const source = `/proc/${process.pid}/fd/${place.fd}`;
       const flags = ['--no-canonicalize'];
       await run('mount', mountArguments({ flags, options: ['bind'], source, target }), signal);
     },
     async unbind(directory, signal) {
-      // Most pods have none, and the directory itself is nobody's but ours.
+      // Most pods have no subPath mounts; the directory itself is only written by the kubelet.
       if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) return;
       await unmountAll(await mountsBelow(directory), run, signal);
       await removeTargets(directory);
@@ -77,14 +83,14 @@ export function hostSubPaths(
       await checkAnswers(silent, join(volume, part));
       await using place = await openSubPath(volume, part, 'find');
       const facts = await place.stat();
-      if (!facts.isFile()) throw unusable('it is no file');
+      if (!facts.isFile()) throw unusable('it is not a file');
       if (facts.size > maxBytes) throw unusable(`it has ${facts.size} bytes, at most ${maxBytes} are read`);
       return await readAtMost(place, maxBytes);
     },
   };
 }
 
-/** Users read what is said of it. */
+/** The message is shown to users. */
 async function checkAnswers(
   silent: Pick<UnresponsiveMounts, 'check'>,
   path: string,
@@ -92,11 +98,11 @@ async function checkAnswers(
 ): Promise<void> {
   await silent.check(path, signal).catch((error: unknown) => {
     signal?.throwIfAborted();
-    throw isKind(error, 'Unavailable') ? unusable('its file system does not answer') : error;
+    throw isKind(error, 'Unavailable') ? unusable('its file system is not responding') : error;
   });
 }
 
-/** Whatever its size was said to be: somebody may write to it all the while. */
+/** Reads at most `maxBytes`, because the file may grow while it is read. */
 async function readAtMost(place: FileHandle, maxBytes: number): Promise<string> {
   await using file = await open(`/proc/self/fd/${place.fd}`, constants.O_RDONLY | constants.O_NONBLOCK);
   const buffer = Buffer.alloc(maxBytes + 1);
@@ -110,25 +116,29 @@ async function readAtMost(place: FileHandle, maxBytes: number): Promise<string> 
 
 type Run = (file: string, args: readonly string[], signal: AbortSignal) => Promise<unknown>;
 
-/** A container that starts again may find what its last instance was given. */
+/** Removes the bind mount of a previous instance. */
 async function unbindOne(target: string, run: Run, signal: AbortSignal): Promise<void> {
   await unmountAll(await mountsBelow(target), run, signal);
   await removeTarget(target);
 }
 
-/** What others have mounted in the volume meanwhile is shown here, too; it stays where it is in the volume itself. */
+/**
+ * Mounts inside the volume also appear below the target. They are made private first, so that
+ * unmounting them here leaves them mounted in the volume.
+ */
 async function unmountAll(points: readonly string[], run: Run, signal: AbortSignal): Promise<void> {
   for (const point of points) {
     const isAround = points.some((other) => other.startsWith(`${point}/`));
     const args = mountArguments({ flags: ['--make-rprivate'], target: point });
     if (isAround) await run('mount', args, signal);
   }
-  // As the kernel names them: to find that out, the program would ask a file system that may not answer.
+  // Passes the kernel's mount points, because canonicalizing them could block on an unresponsive
+  // file system.
   for (const point of points.toReversed())
     await run('umount', umountArguments(['--no-canonicalize'], point), signal);
 }
 
-/** In the order they were made. The kernel names them without the links that may lead to the directory. */
+/** Mount points in the order of mounting. The kernel lists them with symlinks resolved. */
 async function mountsBelow(path: string): Promise<readonly string[]> {
   const directory = await realpath(path).catch((error) => {
     if (errnoOf(error) === 'ENOENT') return undefined;
@@ -147,8 +157,8 @@ async function createTarget(target: string, kind: 'directory' | 'file'): Promise
 }
 
 /**
- * Those too that have lost their mount, as all have after the machine was started anew. What lies in a target is never
- * looked at: if it is not the volume's, it is somebody else's.
+ * Removes targets without a mount too, as after a reboot. The content of a target is never listed,
+ * because it may belong to the volume.
  */
 async function removeTargets(directory: string, depth = targetDepth): Promise<void> {
   const names = depth === 0 ? [] : await namesIn(directory);
@@ -156,7 +166,7 @@ async function removeTargets(directory: string, depth = targetDepth): Promise<vo
   await removeTarget(directory);
 }
 
-/** None of what is no directory itself. */
+/** Empty for anything but a directory. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   try {
     return (await lstat(directory)).isDirectory() ? await readdir(directory) : [];
@@ -166,7 +176,7 @@ async function namesIn(directory: string): Promise<readonly string[]> {
   }
 }
 
-/** Never more than an empty directory or an empty file: anything else is content of somebody's. */
+/** Removes only an empty directory or file: anything else is content of a volume. */
 async function removeTarget(target: string): Promise<void> {
   try {
     const facts = await lstat(target);
@@ -178,8 +188,8 @@ async function removeTarget(target: string): Promise<void> {
 }
 
 /**
- * A handle to the part. Links that lead to another place of the volume are followed first; then each step is taken from
- * the handle of the one before, and what has become a link since ends the way.
+ * Returns a handle to the path. Symlinks inside the volume are resolved first; then each step is
+ * opened relative to the previous handle, so that a symlink placed meanwhile is not followed.
  */
 async function openSubPath(volume: string, part: string, missing: 'make' | 'find'): Promise<FileHandle> {
   const root = await realpath(volume);
@@ -200,17 +210,17 @@ async function openStep(from: FileHandle, step: string, mode: number | undefined
     return undefined;
   });
   if (found !== undefined) return await unlessBad(found, checkPlace);
-  if (mode === undefined) throw unusable('it is not there');
+  if (mode === undefined) throw unusable('it does not exist');
   await mkdir(path, { mode }).catch((error: NodeJS.ErrnoException) => {
-    // Without the path, which is one of the host.
+    // Omits the path, which is a path of the host.
     throw unmade(error.message.split(`, ${error.syscall}`)[0] ?? 'it failed');
   });
   const made = await open(path, stepFlags | constants.O_DIRECTORY);
-  // The mask of the process took from it what a container needs.
+  // Restores mode bits that the umask cleared and containers need.
   return await unlessBad(made, (place) => withMode(place, mode));
 }
 
-/** The handle, which is closed when it does not stand the check. */
+/** Returns the handle, or closes it when the check fails. */
 async function unlessBad(
   place: FileHandle,
   check: (place: FileHandle) => Promise<void>,
@@ -225,7 +235,7 @@ async function unlessBad(
 }
 
 async function checkPlace(place: FileHandle): Promise<void> {
-  if ((await place.stat()).isSymbolicLink()) throw unusable('a link leads out of the volume');
+  if ((await place.stat()).isSymbolicLink()) throw unusable('a symlink leads out of the volume');
 }
 
 async function withMode(place: FileHandle, mode: number): Promise<void> {
@@ -234,8 +244,8 @@ async function withMode(place: FileHandle, mode: number): Promise<void> {
 }
 
 /**
- * Resolves the part to steps below the root without leaving it, so that no answer depends on what exists elsewhere on the host: links are
- * read one by one, and a link out of the volume ends the resolution. Missing steps are returned as they are.
+ * Resolves the part to steps below the root without leaving it, so that no result depends on other paths of the host: symlinks are
+ * read one by one, and a symlink out of the volume ends the resolution. Missing steps are returned as they are.
  */
 async function stepsTo(root: string, part: string, missing: 'make' | 'find'): Promise<readonly string[]> {
   checkLength(part);
@@ -252,14 +262,14 @@ async function stepsTo(root: string, part: string, missing: 'make' | 'find'): Pr
     const path = [root, ...resolved, step].join(sep);
     const target = await linkTarget(path);
     if (target === 'missing') {
-      if (missing === 'find' || left.includes('..')) throw unusable('it is not there');
+      if (missing === 'find' || left.includes('..')) throw unusable('it does not exist');
       return [...resolved, step, ...left];
     }
     if (target === undefined) {
       resolved.push(step);
       continue;
     }
-    if (++links > maxLinks) throw unusable('it has too many links');
+    if (++links > maxLinks) throw unusable('it has too many symlinks');
     if (target.startsWith(sep)) {
       if (!`${target}${sep}`.startsWith(`${root}${sep}`)) throw leadsOut();
       resolved.length = 0;
@@ -295,16 +305,16 @@ async function linkTarget(path: string): Promise<string | 'missing' | undefined>
 }
 
 function leadsOut(): KubelingError {
-  return unusable('a link leads out of the volume');
+  return unusable('a symlink leads out of the volume');
 }
 
-/** Why a part could not be had, without the paths of the host that other errors name. */
+/** The reason as shown to users, without host paths that other errors contain. */
 export function whyUnusable(error: unknown): string {
   const isOurs = error instanceof KubelingError && error.code === 'VOLUME_UNUSABLE';
   return isOurs ? error.message : 'it cannot be used';
 }
 
-/** Whether what is missing could not be made, rather than not be used. */
+/** Whether a missing path could not be created, as opposed to not used. */
 export function isUnmade(error: unknown): boolean {
   return error instanceof KubelingError && error.details['missing'] === 'unmade';
 }
@@ -317,14 +327,14 @@ function unusable(why: string): KubelingError {
   return new KubelingError('VOLUME_UNUSABLE', why);
 }
 
-/** For machines that exist only in memory: volumes have files, and nothing is ever mounted. */
+/** SubPaths for simulated nodes: files are in memory, mounts do nothing. */
 export function memorySubPaths(read: (path: string) => string | undefined): SubPaths {
   return {
     bind: async () => {},
     unbind: async () => {},
     async readText(volume, part) {
       const text = read(`${volume}/${part}`);
-      if (text === undefined) throw unusable('it is not there');
+      if (text === undefined) throw unusable('it does not exist');
       return text;
     },
   };

@@ -29,7 +29,7 @@ function statusOf(hostPath: string, path = '/dev/termination-log'): ContainerSta
 
 const ours = '/var/lib/kubelet/pods/uid-1/containers/main/0123abcd';
 
-test('the file for last words is known by its place and name', () => {
+test('recognizes the termination message file by its path', () => {
   assert.equal(terminationMessageFile(statusOf(ours)), ours);
 });
 
@@ -40,23 +40,23 @@ for (const path of [
   '/var/lib/kubelet/pods/uid-1/containers/main/notes',
   '/var/lib/kubelet/pods/uid-1/volumes/main/0123abcd',
 ]) {
-  test(`${path} was not made for the last words of the container`, () => {
+  test(`${path} is not a termination message file of the container`, () => {
     assert.equal(terminationMessageFile(statusOf(path)), undefined);
   });
 }
 
-test('a container without a place for last words has no file for them', () => {
+test('a container without terminationMessagePath has no termination message file', () => {
   assert.equal(terminationMessageFile(statusOf(ours, '')), undefined);
 });
 
-test('last words are found under a path that does not begin at the root', async () => {
+test('resolves a relative terminationMessagePath from the root', async () => {
   const store = mapFileStore();
   store.write(ours, 'because');
   const status = { ...statusOf(ours, 'dev/termination-log'), message: 'failed' };
   assert.equal(await messageOf(status, { files: memoryRuntimeFiles(store), podLogsDir }), 'failed: because');
 });
 
-test('a volume that was mounted where last words go, below our file, is not read', async () => {
+test("ignores a volume that is mounted at the termination message path over the kubelet's file", async () => {
   const store = mapFileStore();
   store.write('/host/chosen-by-the-pod', 'secret');
   store.write(ours, 'because');
@@ -69,7 +69,7 @@ test('a volume that was mounted where last words go, below our file, is not read
   );
 });
 
-test('a file of the host that is mounted where last words go is not read', async () => {
+test('ignores a host file that is mounted at the termination message path', async () => {
   const store = mapFileStore();
   store.write('/host/chosen-by-the-pod', 'secret');
   const source = { files: memoryRuntimeFiles(store), podLogsDir };
@@ -90,44 +90,44 @@ async function fromLog(status: Partial<ContainerStatus>, log = lines): Promise<s
   return await messageOf(whole, { files: memoryRuntimeFiles(store), podLogsDir });
 }
 
-test('without last words the last 80 lines of the log speak for a container that failed', async () => {
+test("FallbackToLogsOnError uses the last 80 lines of a failed container's log", async () => {
   const message = await fromLog({});
   assert.deepEqual([message.split('\n').length - 1, message.slice(0, 3)], [80, '20\n']);
 });
 
 for (const [what, status] of [
   ['ended well', { exitCode: 0 }],
-  ['could not even run', { exitCode: 128, reason: 'ContainerCannotRun' }],
+  ['could not start', { exitCode: 128, reason: 'ContainerCannotRun' }],
 ] as const) {
-  test(`the log does not speak for a container that ${what}`, async () => {
+  test(`the log is not used for a container that ${what}`, async () => {
     assert.equal(await fromLog(status), '');
   });
 }
 
-test('the log speaks with its last 2048 bytes at most, parts joined', async () => {
+test('limits the message from the log to 2048 bytes, with partial lines joined', async () => {
   const line = (tag: string, text: string) => `2026-01-01T00:00:00Z stderr ${tag} ${text}\n`;
   const message = await fromLog({}, `${line('P', 'x'.repeat(5_000))}${line('F', 'y')}${line('F', 'end')}`);
   assert.equal(message, `${'x'.repeat(2_048 - 6)}y\nend\n`);
 });
 
-test('the log speaks though its last line is longer than what is read at first', async () => {
+test('uses the log when its last line is longer than the first read', async () => {
   const message = await fromLog({}, `2026-01-01T00:00:00Z stdout F ${'z'.repeat(200_000)}\n`);
   assert.equal(message, `${'z'.repeat(2_047)}\n`);
 });
 
-test('an empty log, one without lines and none at all say nothing', async () => {
+test('a missing or empty log, and one without lines, give no message', async () => {
   for (const log of ['', 'no log at all\n', '\n']) assert.equal(await fromLog({}, log), '');
   assert.equal(await fromLog({ logPath: '/logs/ns_web_uid-1/main/none.log' }), '');
 });
 
-test('words of its own go before the log, the last 4096 bytes of them', async () => {
+test('the termination message file overrides the log and is limited to 4096 bytes', async () => {
   const store = mapFileStore();
   store.write(ours, `${'a'.repeat(5_000)}b`);
   const message = await messageOf(statusOf(ours), { files: memoryRuntimeFiles(store), podLogsDir });
   assert.equal(message, `${'a'.repeat(4_095)}b`);
 });
 
-test('what lies elsewhere is no log of the container', async () => {
+test("rejects a log outside the pod's directory", async () => {
   for (const path of [
     '/etc/shadow',
     '/logs/ns_other_uid-2/main/0.log',
@@ -139,7 +139,7 @@ test('what lies elsewhere is no log of the container', async () => {
     );
 });
 
-test('a link in the place of last words, or of the log, leads nowhere', async () => {
+test('does not follow a symlink in place of the message file or the log', async () => {
   const store = mapFileStore();
   store.write('/host/secret', '2026-01-01T00:00:00Z stdout F secret\n');
   const files = memoryRuntimeFiles(store);

@@ -8,9 +8,9 @@ import type { RuntimeFiles } from './runtime-files.ts';
 const maxFileBytes = 4_096;
 const maxLogBytes = 2_048;
 const maxLogLines = 80;
-/** Room for so many lines with their stamps; a message is cut to less anyway. */
+/** Large enough for 80 lines with timestamps; the message itself is shorter. */
 const logReadBytes = 64 << 10;
-/** For runtimes that do not cut long lines into parts. */
+/** For runtimes that do not split long lines. */
 const longLineReadBytes = 4 << 20;
 
 export interface MessageSource {
@@ -18,14 +18,17 @@ export interface MessageSource {
   readonly podLogsDir: string;
 }
 
-/** What a container left to say. */
+/** Termination message of a container. */
 export interface TerminationMessage {
   readonly text: string;
-  /** `unread` when it could not be read, or was not there yet: another attempt may tell more. */
+  /**
+   * `unread` when the file or log could not be read or is missing; the next observation tries
+   * again.
+   */
   readonly state: 'read' | 'unread';
 }
 
-/** What an exited container left to say, appended to what the runtime says of its end. */
+/** The termination message of an exited container, appended to the runtime's own message. */
 export async function terminationMessage(
   status: ContainerStatus,
   source: MessageSource,
@@ -46,7 +49,10 @@ async function ownMessage(status: ContainerStatus, source: MessageSource): Promi
   return mayUseLog(status) ? await endOfLog(status, source) : { text: '', state: 'read' };
 }
 
-/** The last of the mounts there covers the others: a volume of the pod's choice in that place is not what is read. */
+/**
+ * The last mount at the path hides the others, so a volume mounted there is not read as the
+ * kubelet's file.
+ */
 function hostPathOfMessage({ annotations, mounts }: ContainerStatus): string | undefined {
   const path = readContainerAnnotations(annotations).terminationMessagePath;
   if (path === '') return undefined;
@@ -54,8 +60,8 @@ function hostPathOfMessage({ annotations, mounts }: ContainerStatus): string | u
 }
 
 /**
- * The file that was made for the last words of this container and goes with it. Undefined where the container has
- * something else mounted in that place: that is not ours.
+ * The termination message file that was created for this container and is removed with it;
+ * undefined when something else is mounted at the path.
  */
 export function terminationMessageFile(status: ContainerStatus): string | undefined {
   const owner = readOwner(status.labels);
@@ -66,7 +72,7 @@ export function terminationMessageFile(status: ContainerStatus): string | undefi
   return isOurs && /^[0-9a-f]{8}$/.test(file) ? path : undefined;
 }
 
-/** A container that could not even be started has no log. */
+/** A container that failed to start has no log. */
 function mayUseLog({ annotations, exitCode, reason }: ContainerStatus): boolean {
   const policy = readContainerAnnotations(annotations).terminationMessagePolicy;
   return policy === 'FallbackToLogsOnError' && exitCode !== 0 && reason !== 'ContainerCannotRun';
@@ -90,7 +96,7 @@ async function endOfLog(
   }
 }
 
-/** A container speaks through logs of its own pod only. */
+/** Throws unless the log is in the directory of the container's pod. */
 function checkOwnLog({ labels, logPath }: ContainerStatus, podLogsDir: string): void {
   const owner = readOwner(labels);
   const [directory] = posix.relative(podLogsDir, logPath).split('/');
@@ -100,7 +106,7 @@ function checkOwnLog({ labels, logPath }: ContainerStatus, podLogsDir: string): 
 
 type ReadLog = (maxBytes: number) => Promise<Buffer | undefined>;
 
-/** Undefined when so little of the log does not tell: its end belongs to a line that begins earlier. */
+/** Undefined when the bytes are not enough: the last line begins earlier. */
 async function shownIn(read: ReadLog, readBytes: number): Promise<Buffer | undefined> {
   const bytes = await read(readBytes);
   if (bytes === undefined) return undefined;
@@ -111,7 +117,7 @@ async function shownIn(read: ReadLog, readBytes: number): Promise<Buffer | undef
   return isEnough || readBytes === longLineReadBytes ? shown : undefined;
 }
 
-/** Where the last so many lines of the file begin; 0 when there are no more than that. */
+/** Start of the given number of last lines; 0 when the file has no more. */
 function startOfLines(bytes: Buffer, lines: number): number {
   let at = bytes.length - 1;
   for (let found = 0; found < lines && at > 0; found++) at = bytes.lastIndexOf(0x0a, at - 1);

@@ -9,12 +9,12 @@ import type { HookCheckpoint, HookRunner, StartedPreStop } from './lifecycle-hoo
 const ignoring = { script: 'trap "" TERM; sleep 100000' };
 const exec = { exec: { command: ['hook'] } };
 
-/** Keeps what is told, and begins with what an earlier kubelet has left. */
+/** Records the calls, and returns what a previous kubelet recorded. */
 class KeptNotes implements HookCheckpoint {
   readonly told: string[] = [];
   due: readonly string[] = [];
   begun: StartedPreStop | undefined;
-  /** Whose; of any container unless given. */
+  /** Container id of the record; any container unless given. */
   begunId: string | undefined;
 
   async recordPostStart(_pod: unknown, id: string): Promise<void> {
@@ -57,17 +57,17 @@ async function idsOf(rig: PodRuntimeRig, pod: Pod, ...names: readonly string[]):
   return found.flatMap((one) => (one === undefined ? [] : [one.id]));
 }
 
-describe('a postStart hook', () => {
+describe('postStart hook', () => {
   const pod = podOf({ a: { lifecycle: { postStart: exec } } });
 
-  it('is noted before its container starts, and over when it has ended', async () => {
+  it('is recorded before its container starts and cleared when it finished', async () => {
     const { rig, checkpoint } = aNode(async () => {});
     using _rig = rig;
     await rig.sync(pod);
     assert.deepEqual(checkpoint.told, ['due', 'over']);
   });
 
-  it('that nobody saw end runs again, before anything else is started', async () => {
+  it('is run again before other starts when a previous kubelet did not record its end', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     await rig.sync(pod);
@@ -79,7 +79,7 @@ describe('a postStart hook', () => {
     assert.equal(rig.simulated.runningContainers().length, 1);
   });
 
-  it('runs again in each container of which nobody saw it end', async () => {
+  it('is run again in each container without a recorded end', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const two = podOf({ a: { lifecycle: { postStart: exec } }, b: { lifecycle: { postStart: exec } } });
@@ -89,7 +89,7 @@ describe('a postStart hook', () => {
     assert.deepEqual([ran.length, checkpoint.due], [4, []]);
   });
 
-  it('that nobody saw end and that fails ends its container', async () => {
+  it('that fails when it is run again stops its container', async () => {
     let fails = false;
     const { rig, checkpoint } = aNode(() => (fails ? Promise.reject(new Error('no')) : Promise.resolve()));
     using _rig = rig;
@@ -102,7 +102,7 @@ describe('a postStart hook', () => {
     assert.deepEqual([rig.simulated.runningContainers().length, checkpoint.due], [0, []]);
   });
 
-  it('of a container that has ended since is let be, and due no more', async () => {
+  it('of a container that has exited is cleared and not run', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const brief = podOf(
@@ -116,7 +116,7 @@ describe('a postStart hook', () => {
     assert.deepEqual([ran.length, checkpoint.due], [1, []]);
   });
 
-  it('does not hold up an end: it is given up with the sync, and stays noted', async () => {
+  it('does not block deletion: it is cancelled with the sync and stays recorded', async () => {
     const { rig, checkpoint } = aNode((_hook, { clock }, signal) => clock.sleep(1e9, signal));
     using _rig = rig;
     const observed = await rig.observe(pod);
@@ -133,8 +133,8 @@ describe('a postStart hook', () => {
   });
 });
 
-describe('a preStop hook', () => {
-  it('is noted with the time there is when it begins, and forgotten when the container has stopped', async () => {
+describe('preStop hook', () => {
+  it('is recorded with the remaining grace period and cleared when the container stopped', async () => {
     const { rig, checkpoint } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: exec } } });
@@ -143,7 +143,7 @@ describe('a preStop hook', () => {
     assert.deepEqual(checkpoint.told, ['preStop 20', 'stopped']);
   });
 
-  it('that an earlier kubelet has begun is not run again, and the time it used counts', async () => {
+  it('started by a previous kubelet is not run again, and its time counts', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { ...ignoring, lifecycle: { preStop: exec } } });
@@ -155,7 +155,7 @@ describe('a preStop hook', () => {
     assert.equal(Math.round((rig.clock.now() - startMs) / 1_000), 8);
   });
 
-  it('that was begun is the end of its container, whatever the plan says', async () => {
+  it('that was started makes every sync stop its container', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: exec } }, b: {} });
@@ -171,7 +171,7 @@ describe('a preStop hook', () => {
     assert.equal((await rig.newest(pod, 'b'))?.restartCount, 0);
   });
 
-  it('that sleeps goes on with what is left of its sleep', async () => {
+  it('with a sleep continues with the remaining time', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: { sleep: { seconds: 10 } } } } });

@@ -21,22 +21,22 @@ export interface LifecycleHooksDeps {
   readonly journal: PodJournal;
   readonly logger: Logger;
   readonly dial: SendHttp;
-  /** The addresses the pod has now, the first of which is asked; rejects when nobody can tell. */
+  /** The pod's current addresses, of which the first is used; rejects when they cannot be determined. */
   readonly podIps: (pod: Pod, signal: AbortSignal) => Promise<readonly string[]>;
-  /** How long any hook of this node may take; as long as it wants unless given. */
+  /** The node's limit for any hook; unlimited unless given. */
   readonly limitMs?: number | undefined;
   readonly observer?: HookObserver | undefined;
 }
 
 const userAgent = 'kube-lifecycle/1.36';
-/** Nobody reads what a hook answers; so much of it is taken from the wire. */
+/** The response is discarded; at most this much of its body is read. */
 const bodyLimit = 10 * 1024;
-/** More of what a command says is of no use in a log. */
+/** Limit for command output in a log entry. */
 const maxLoggedBytes = 4_096;
 
 /**
- * Runs hooks for real. A hook has no time limit of its own: it runs until it ends, the signal is aborted because its
- * container or the time of its container ends, or the limit of the node is reached.
+ * Runs hooks in containers. A hook without the node's limit runs until it ends or the signal is
+ * aborted, by the end of its container or of the grace period.
  */
 export class LifecycleHooks implements HookRunner {
   readonly #deps: LifecycleHooksDeps;
@@ -60,7 +60,7 @@ export class LifecycleHooks implements HookRunner {
     if (exec !== undefined) await this.#exec(exec, target, signal);
     else if (httpGet !== undefined) await this.#httpGet(httpGet, target, signal);
     else if (sleep !== undefined) await this.#sleep((sleep.seconds ?? 0) * 1_000, signal);
-    else throw new KubelingError('HOOK_UNKNOWN', `Cannot run ${describeHook(hook)}: there is no such hook`);
+    else throw new KubelingError('HOOK_UNKNOWN', `Cannot run ${describeHook(hook)}: unsupported hook`);
   }
 
   async #sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -76,8 +76,8 @@ export class LifecycleHooks implements HookRunner {
     const request = { containerId: target.containerId, cmd: [...command], timeout: 0n };
     const { exitCode, stdout, stderr } = await this.#deps.cri.execSync(request, signal);
     if (exitCode === 0) return;
-    // What it said may hold secrets of the container: it goes into the log and nowhere else.
-    this.#deps.logger.warn('The command of a hook failed', {
+    // The output may hold secrets of the container, so it is only logged.
+    this.#deps.logger.warn('Lifecycle hook command failed', {
       pod: describePod(target.pod),
       container: target.container.name,
       exitCode,
@@ -86,7 +86,7 @@ export class LifecycleHooks implements HookRunner {
     throw new KubelingError('HOOK_FAILED', `${describeCommand(command)} exited with ${exitCode}`);
   }
 
-  /** Whatever is answered is good; it is only to be told. */
+  /** Any response counts as success. */
   async #httpGet(action: HTTPGetAction, target: HookTarget, signal: AbortSignal): Promise<void> {
     const host = action.host || (await this.#podIp(target.pod, signal));
     const request = actionRequest(action, target.container, host, userAgent);
@@ -103,7 +103,7 @@ export class LifecycleHooks implements HookRunner {
     await followRedirects(this.#deps.dial, request, bodyLimit, signal);
   }
 
-  /** Credentials that were meant for an encrypted connection do not go over one that is not. */
+  /** Credentials for HTTPS are not sent over HTTP. */
   async #retryWithoutTls(
     request: HttpRequest,
     pod: Pod,
@@ -116,7 +116,7 @@ export class LifecycleHooks implements HookRunner {
       await this.#request({ ...request, scheme: 'http', headers }, signal);
     } catch (error) {
       signal.throwIfAborted();
-      this.#deps.logger.warn('A hook got no answer without TLS either', {
+      this.#deps.logger.warn('Lifecycle hook failed over HTTP too', {
         pod: describePod(pod),
         host: place,
         because: describeError(error),
@@ -131,11 +131,11 @@ export class LifecycleHooks implements HookRunner {
   async #podIp(pod: Pod, signal: AbortSignal): Promise<string> {
     const [ip] = await this.#deps.podIps(pod, signal);
     if (ip !== undefined) return ip;
-    throw new KubelingError('HOOK_NO_ADDRESS', `Cannot ask ${describePod(pod)} as it has no address`);
+    throw new KubelingError('HOOK_NO_ADDRESS', `Cannot request ${describePod(pod)} as it has no address`);
   }
 }
 
-/** As its kind and what the pod's spec says of it; for people. */
+/** Describes a hook for people, without command arguments. */
 export function describeHook({ exec, httpGet, sleep, tcpSocket }: LifecycleHandler): string {
   if (exec !== undefined) return `the exec hook, ${describeCommand(exec.command ?? [])}`;
   if (httpGet !== undefined) return `the httpGet hook ${httpGet.path ?? ''}`;
@@ -143,7 +143,7 @@ export function describeHook({ exec, httpGet, sleep, tcpSocket }: LifecycleHandl
   return tcpSocket === undefined ? 'an empty hook' : 'a tcpSocket hook';
 }
 
-/** Its arguments may be secrets, and what is told of hooks is read by others. */
+/** Omits the arguments, which may be secrets. */
 function describeCommand([program = '', ...words]: readonly string[]): string {
   return `command '${program}' with ${words.length} argument${words.length === 1 ? '' : 's'}`;
 }
@@ -152,74 +152,74 @@ function isPlainHttpResponse(error: unknown): boolean {
   return error instanceof KubelingError && error.code === 'HTTP_NOT_TLS';
 }
 
-/** Told what became of hooks, to be counted. Never throws. */
+/** Counts hook outcomes. Never throws. */
 export interface HookObserver {
-  /** A hook that asked with TLS got its answer without. */
+  /** A request over HTTPS was answered over HTTP. */
   httpFallback(): void;
-  /** A sleep was given up before its time. */
+  /** A sleep was cancelled before its end. */
   sleepTerminatedEarly(): void;
 }
 
 export const unobservedHooks: HookObserver = { httpFallback() {}, sleepTerminatedEarly() {} };
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the metrics of the Go kubelet for hooks. */
 export function hookMetrics(registry: MetricRegistry): HookObserver {
   const counter = (name: string, help: string) => registry.counter({ name, help }).with({});
   const fallbacks = counter(
     'kubelet_lifecycle_handler_http_fallbacks_total',
-    'Hooks that asked with TLS and got their answer without.',
+    'Lifecycle hooks over HTTPS that were answered over HTTP.',
   );
   const sleeps = counter(
     'kubelet_sleep_action_terminated_early_total',
-    'Sleep hooks that were given up before their time.',
+    'Sleep hooks that were cancelled before their end.',
   );
   return { httpFallback: () => fallbacks.inc(), sleepTerminatedEarly: () => sleeps.inc() };
 }
 
 export interface HookTarget {
   readonly pod: Pod;
-  /** As the pod's spec has it, or as much as the runtime remembers of it. */
+  /** From the pod's spec, or restored from the runtime's annotations. */
   readonly container: Pick<Container, 'name' | 'ports'>;
   readonly containerId: string;
 }
 
 /**
- * Runs the hooks of containers. Rejects when the hook failed; the message may hold output of the container and is
- * kept out of events.
+ * Runs lifecycle hooks. Rejects when a hook fails; the error may hold container output, so it must
+ * not be used in events.
  */
 export interface HookRunner {
   run(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void>;
 }
 
-/** Takes every hook for done. */
+/** Reports every hook as successful without running it. */
 export const noHooks: HookRunner = { run: async () => {} };
 
-/** A preStop hook that an earlier kubelet has begun. */
+/** A preStop hook that a previous kubelet started. */
 export interface StartedPreStop {
-  /** Since it began. */
+  /** Time since it started. */
   readonly usedMs: number;
-  /** Until the container must have ended; at least a second. */
+  /** Time left until the container must be stopped; at least a second. */
   readonly msLeft: number;
 }
 
 /**
- * Keeps across kubelets how far the hooks of containers have come. What is told holds at once; the answer settles when
- * it is kept, or cannot be for now.
+ * Persists the progress of container hooks. A change is effective immediately; the promise settles
+ * when it was written or the write failed.
  */
 export interface HookCheckpoint {
-  /** The container is about to start, and its postStart hook to run. */
+  /** Recorded before StartContainer of a container with a postStart hook. */
   recordPostStart(pod: Pod, containerId: string): Promise<void>;
-  /** The hook has ended, and what follows from that is done. */
+  /** Cleared after the hook ended and its failure was handled. */
   clearPostStart(pod: Pod, containerId: string): Promise<void>;
   /**
-   * The containers whose postStart hook has not ended, in the order they were started. Containers start one at a time,
-   * but of a start nobody knows the outcome of the hook stays due while the next one starts.
+   * Containers with an unfinished postStart hook, in start order. There can be several: when the
+   * outcome of a start is unknown, its hook stays pending while the next container starts.
    */
   pendingPostStarts(uid: PodUid): readonly string[];
   recordPreStop(pod: Pod, containerId: string, graceSeconds: number): Promise<void>;
-  /** undefined when no preStop hook of the container was ever begun. */
+  /** undefined when no preStop hook of the container was started. */
   startedPreStop(uid: PodUid, containerId: string): StartedPreStop | undefined;
-  /** The container has ended: nobody asks for its hooks any more. */
+  /** Clears the hooks of a stopped container. */
   containerStopped(pod: Pod, containerId: string): Promise<void>;
 }
 

@@ -20,7 +20,7 @@ export interface StartedContainer {
   readonly id: string;
 }
 
-/** The postStart hooks of containers: noted before the container starts, and run until they have ended once. */
+/** PostStart hooks: recorded before the container starts, and run until each has finished once. */
 export class PostStartHooks {
   readonly #deps: PostStartDeps;
 
@@ -28,15 +28,15 @@ export class PostStartHooks {
     this.#deps = deps;
   }
 
-  /** To be called before the container is started: from then on a later kubelet knows of the hook. */
+  /** Called before StartContainer, so that a later kubelet knows of the pending hook. */
   async record({ pod, container, id }: StartedContainer): Promise<void> {
     if (container.lifecycle?.postStart !== undefined)
       await this.#deps.hookCheckpoint.recordPostStart(pod, id);
   }
 
   /**
-   * Runs the hook, if the container has one, and stops the container when it fails. Answers why it failed, or
-   * undefined. Rejects only when the signal is aborted; the hook is then still due.
+   * Runs the container's hook, if any, and stops the container when it fails. Returns the failure
+   * or undefined. Rejects only when the signal is aborted; the hook then stays pending.
    */
   async run(started: StartedContainer, signal: AbortSignal): Promise<ActionFailure | undefined> {
     const { pod, container, id } = started;
@@ -65,13 +65,14 @@ export class PostStartHooks {
   async #stop({ pod, container, id }: StartedContainer, error: unknown, signal: AbortSignal): Promise<void> {
     const { name } = container;
     const { logger, journal, killer, hookCheckpoint } = this.#deps;
-    // What it said stays in the log: it may hold secrets of the container.
+    // The error stays in the log, because it may hold secrets of the container.
     logger.error('PostStart hook failed', error, { pod: describePod(pod), container: name });
     const reason = 'FailedPostStartHook';
     const fieldPath = containerFieldPath(pod, name);
     journal.event(pod, { type: 'Warning', reason, message: 'PostStartHook failed', fieldPath });
     const { failure } = await killer.killContainer(pod, { id, name, reason, message: reason }, signal);
-    // One that does not stop is not left running without what its hook should have done.
+    // Removes the record only when the container was stopped, so that it never runs on without its
+    // hook.
     if (failure === undefined) await hookCheckpoint.clearPostStart(pod, id);
   }
 }

@@ -106,7 +106,7 @@ describe('an empty directory on the disk', () => {
     symlinkSync('/', directory);
     await assert.rejects(make(), {
       code: 'FILE_WRITE',
-      message: `Cannot write ${directory}: it is no directory`,
+      message: `Cannot write ${directory}: it is not a directory`,
     });
     assert.throws(() => statSync(marker), /ENOENT/);
   });

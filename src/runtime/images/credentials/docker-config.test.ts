@@ -8,7 +8,7 @@ const login = (username: string, password: string, email = '') => ({ username, p
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
 describe('docker configs', () => {
-  it('hold logins under auths, or right at the top in the older form', () => {
+  it('are read from auths, or from the top level of a .dockercfg', () => {
     const entry = { username: 'u', password: 'p', email: 'e' };
     const newer = parseDockerConfigJson(JSON.stringify({ auths: { 'r.io': entry }, HttpHeaders: {} }), 'x');
     assert.deepEqual([...newer], [['r.io', login('u', 'p', 'e')]]);
@@ -16,14 +16,14 @@ describe('docker configs', () => {
     assert.equal(parseDockerConfigJson('{}', 'x').size, 0);
   });
 
-  it('give user and password in auth, padded or not, which wins over the plain fields', () => {
+  it('decode user and password from auth, which overrides the plain fields', () => {
     for (const text of [base64('user:p:w'), base64('user:p:w').replace(/=+$/, '')]) {
       const config = parseDockerCfg(JSON.stringify({ r: { auth: text, username: 'other' } }), 'x');
       assert.deepEqual(config.get('r'), login('user', 'p:w'));
     }
   });
 
-  it('that are broken are refused without a word of what is in them', () => {
+  it('that are invalid are rejected without their content in the error', () => {
     for (const text of [
       '{"auths": sesame',
       '[]',
@@ -67,8 +67,8 @@ function configOn(files: Map<string, string>) {
   return { clock, logs, read, user };
 }
 
-describe('the docker config of a node', () => {
-  it('is looked for in eight places, the newer form first', async () => {
+describe('docker config of the node', () => {
+  it('is searched in eight locations, .docker/config.json before .dockercfg', async () => {
     const { read, user } = configOn(new Map());
     assert.equal(await user(), undefined);
     assert.deepEqual(read, [
@@ -83,7 +83,7 @@ describe('the docker config of a node', () => {
     ]);
   });
 
-  it('is the first that can be used, and one that cannot is told without its content', async () => {
+  it('is the first valid file; an invalid one is logged without its content', async () => {
     const files = new Map([
       ['/root-dir/config.json', '{"auths": sesame'],
       ['/home/me/.docker/config.json', config('home')],

@@ -1,22 +1,22 @@
 import { posix } from 'node:path';
 import { type Clock, describeError, KubelingError, type Logger } from '../../../lib/index.ts';
 
-/** Who to be at a registry. */
+/** Login at a registry. */
 export interface RegistryLogin {
   readonly username: string;
   readonly password: string;
   readonly email: string;
 }
 
-/** By registry, as the file writes it: a host, maybe with scheme, port and path. */
+/** Keyed by registry as written in the file: a host, optionally with scheme, port and path. */
 export type DockerConfig = ReadonlyMap<string, RegistryLogin>;
 
-/** The newer form, with everything under `auths`. Throws IMAGE_CREDENTIALS, which tells nothing of the content. */
+/** The format with `auths`. Throws IMAGE_CREDENTIALS without any content of the file. */
 export function parseDockerConfigJson(text: string, what: string, maxRegistries?: number): DockerConfig {
   return readLogins(recordIn(parse(text, what), what)['auths'], what, maxRegistries);
 }
 
-/** The older form, `.dockercfg`: registries right at the top. */
+/** The `.dockercfg` format, with registries at the top level. */
 export function parseDockerCfg(text: string, what: string, maxRegistries?: number): DockerConfig {
   return readLogins(parse(text, what), what, maxRegistries);
 }
@@ -25,7 +25,7 @@ function parse(text: string, what: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's own words quote the text, and the text is a secret.
+    // The error of JSON.parse quotes the text, which is secret.
     throw bad(what, 'it must hold JSON');
   }
 }
@@ -53,7 +53,9 @@ function readLogin(entry: Readonly<Record<string, unknown>>, what: string): Regi
   return { ...readAuth(auth, what), email };
 }
 
-/** `auth` holds `user:password` in base64, which some tools write without its padding. It wins over the plain fields. */
+/**
+ * `auth` holds base64 of `user:password`, sometimes without padding. It overrides the plain fields.
+ */
 function readAuth(auth: string, what: string): { readonly username: string; readonly password: string } {
   const text = auth.replaceAll(/[\r\n]/g, '');
   const isSound = text.trim().endsWith('=') ? padded.test(text) : unpadded.test(text);
@@ -81,11 +83,11 @@ function bad(what: string, why: string): KubelingError {
 export interface NodeDockerConfigDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Text of a file, or undefined when it is not there. */
+  /** Text of a file, or undefined when it is missing. */
   readonly readFile: (path: string) => Promise<string | undefined>;
   readonly rootDir: string;
   readonly workingDir: string;
-  /** Undefined for a user without one. */
+  /** Undefined when the user has no home directory. */
   readonly homeDir: string | undefined;
 }
 
@@ -96,7 +98,7 @@ interface ConfigLocation {
 
 const lifetimeMs = 5 * 60_000;
 
-/** The logins the machine itself has, good for all its pods. The files are read again when five minutes have passed. */
+/** The node's registry logins, for all pods. The files are read again after five minutes. */
 export class NodeDockerConfig {
   readonly #deps: NodeDockerConfigDeps;
   #cached: { readonly config: DockerConfig; readonly untilMs: number } | undefined;
@@ -113,7 +115,7 @@ export class NodeDockerConfig {
     return config;
   }
 
-  /** The first file that can be used, the newer form before the older one. */
+  /** The first valid file, `config.json` before `.dockercfg`. */
   async #read(): Promise<DockerConfig> {
     for (const place of configLocations(this.#deps)) {
       const config = await this.#readOne(place);
@@ -127,7 +129,10 @@ export class NodeDockerConfig {
       const text = await this.#deps.readFile(path);
       return text === undefined ? undefined : parse(text, path);
     } catch (error) {
-      this.#deps.logger.warn('Left out a docker config of the node', { path, because: describeError(error) });
+      this.#deps.logger.warn('Ignored invalid docker config of the node', {
+        path,
+        because: describeError(error),
+      });
       return undefined;
     }
   }

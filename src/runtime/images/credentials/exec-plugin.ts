@@ -2,7 +2,7 @@ import { type Clock, KubelingError, runCommand, tryParseDurationMs } from '../..
 import { goJson } from '../../containers/go-format.ts';
 import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 
-/** How a plugin is called; the environment of the kubelet is added by whoever runs it. */
+/** Call of a plugin; the runner adds the kubelet's environment. */
 export interface PluginCommand {
   readonly file: string;
   readonly args: readonly string[];
@@ -11,7 +11,7 @@ export interface PluginCommand {
 }
 
 export interface PluginOutput {
-  /** Undefined when it was killed. */
+  /** Undefined when the plugin was killed. */
   readonly exitCode: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
@@ -21,7 +21,7 @@ export type RunPlugin = (command: PluginCommand, signal: AbortSignal) => Promise
 
 const deadlineMs = 60_000;
 
-/** Runs plugins as processes of this machine. */
+/** Runs plugins as processes. */
 export function processPlugins(
   clock: Clock,
   environment: Readonly<Record<string, string | undefined>>,
@@ -57,7 +57,7 @@ export function encodeRequest({ apiVersion, image, token, annotations }: PluginR
   return `${goJson({ kind, apiVersion, image, ...account })}\n`;
 }
 
-/** Throws IMAGE_CREDENTIALS; what the plugin said never shows in it, as it may be a password. */
+/** Throws IMAGE_CREDENTIALS without any plugin output, which may be a password. */
 export function decodeResponse(text: string, apiVersion: string): PluginResponse {
   const answer = recordOf(parse(text), 'it must be an object');
   const { kind, apiVersion: version, cacheKeyType, cacheDuration, auth } = answer;
@@ -114,5 +114,5 @@ function recordOf(value: unknown, why: string): Readonly<Record<string, unknown>
 }
 
 function invalidResponse(why: string): KubelingError {
-  return new KubelingError('IMAGE_CREDENTIALS', `Cannot use the answer of the credential plugin as ${why}`);
+  return new KubelingError('IMAGE_CREDENTIALS', `Cannot use the response of the credential plugin as ${why}`);
 }

@@ -18,8 +18,8 @@ function keyringOf(...configs: readonly Readonly<Record<string, string>>[]): Key
 
 const usersFor = (keyring: Keyring, image: string) => keyring.lookup(image).map(({ auth }) => auth.username);
 
-describe('a keyring', () => {
-  it('gives all logins that fit, the most specific registry first', () => {
+describe('keyring', () => {
+  it('returns all matching logins, the most specific registry first', () => {
     const keyring = keyringOf(
       { 'r.io': 'host', 'https://r.io/team': 'team', '*.io': 'glob' },
       { 'r.io': 'again', 'other.io': 'no' },
@@ -29,13 +29,13 @@ describe('a keyring', () => {
     assert.deepEqual(usersFor(keyring, 'r.org/app'), []);
   });
 
-  it('falls back to the login of docker hub for its images alone', () => {
+  it('uses the Docker Hub login only for Docker Hub images', () => {
     const keyring = keyringOf({ 'https://index.docker.io/v1/': 'hub' });
     assert.deepEqual(usersFor(keyring, 'docker.io/library/busybox'), ['hub']);
     assert.deepEqual(usersFor(keyring, 'r.io/busybox'), []);
   });
 
-  it('knows a login by the hash of its fields as they are written in JSON', () => {
+  it('hashes a login over its JSON fields', () => {
     const keyring = new Keyring();
     const entry = { username: 'u&<>', password: 'p', email: 'e' };
     keyring.add(node, parseDockerCfg(JSON.stringify({ 'r.io': entry }), 'x'));

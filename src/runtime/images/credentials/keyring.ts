@@ -9,7 +9,7 @@ import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 /** Under this name logins of Docker Hub are used for every image of it. */
 export const dockerHub = 'index.docker.io';
 
-/** Logins by registry, and which of them are for an image. */
+/** Registry logins and their lookup by image repository. */
 export class Keyring {
   readonly #keys = new Map<string, PullCredential[]>();
 
