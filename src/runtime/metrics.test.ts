@@ -6,7 +6,7 @@ import { containerTypeOf, startMetrics } from './metrics.ts';
 
 const { signal } = new AbortController();
 
-test('starts, failures and pulls are counted under the names dashboards know', async () => {
+test("counts starts, failures and pulls under the Go kubelet's metric names", async () => {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const observer = startMetrics(registry);
   observer.sandboxStarting();
@@ -34,7 +34,7 @@ test('starts, failures and pulls are counted under the names dashboards know', a
   ]);
 });
 
-test('a container is counted by what it is in its pod', () => {
+test('counts a container by its type in the pod', () => {
   const pod = aPod({
     spec: { initContainers: [{ name: 'init' }], ephemeralContainers: [{ name: 'debug' }] },
   });

@@ -3,16 +3,16 @@ import { ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index
 
 export type ContainerType = 'container' | 'init_container' | 'ephemeral_container';
 
-/** Told what is started, to be counted. Never throws. */
+/** Counts started sandboxes, containers and pulls. Never throws. */
 export interface StartObserver {
   sandboxStarting(): void;
   sandboxFailed(): void;
-  /** The runtime was asked to make one, and answered after so long. */
+  /** Duration and outcome of a RunPodSandbox call. */
   runPodSandbox(runtimeHandler: string, ms: number, outcome: 'created' | 'failed'): void;
-  /** A container is made; not told while it waits for its back-off. */
+  /** Called per start of a container, but not during its back-off. */
   containerStarting(type: ContainerType): void;
   containerFailed(type: ContainerType, reason: string): void;
-  /** `bytes` is undefined when the runtime would not say. */
+  /** `bytes` is undefined when the size is unknown. */
   imagePulled(ms: number, bytes: bigint | undefined): void;
 }
 
@@ -26,10 +26,10 @@ export const unobservedStarts: StartObserver = {
 };
 
 const pullBuckets = [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600];
-/** The buckets Prometheus uses where nobody chose others. */
+/** Default buckets of Prometheus. */
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const mebibyte = 1n << 20n;
-/** The name of each size, and what an image must be larger than to be of it; the largest first. */
+/** Label of each image size class and its lower bound, largest first. */
 const imageSizes: readonly (readonly [string, bigint])[] = [
   ['GT100GB', 102_400n * mebibyte],
   ['60GB-100GB', 61_440n * mebibyte],
@@ -45,27 +45,24 @@ const imageSizes: readonly (readonly [string, bigint])[] = [
   ['0-10MB', 0n],
 ];
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the start metrics of the Go kubelet. */
 export function startMetrics(registry: MetricRegistry): StartObserver {
   const counter = (name: string, help: string) => registry.counter({ name, help }).with({});
-  const pods = counter('kubelet_started_pods_total', 'Sandboxes of pods that were started.');
-  const podErrors = counter(
-    'kubelet_started_pods_errors_total',
-    'Sandboxes of pods that could not be started.',
-  );
+  const pods = counter('kubelet_started_pods_total', 'Pod sandboxes started.');
+  const podErrors = counter('kubelet_started_pods_errors_total', 'Pod sandboxes that failed to start.');
   const containers = registry.counter({
     name: 'kubelet_started_containers_total',
-    help: 'Containers that were started, by type.',
+    help: 'Containers started, by type.',
     labels: ['container_type'],
   });
   const containerErrors = registry.counter({
     name: 'kubelet_started_containers_errors_total',
-    help: 'Containers that could not be started, by type and reason.',
+    help: 'Containers that failed to start, by type and reason.',
     labels: ['container_type', 'code'],
   });
   const pulls = registry.histogram({
     name: 'kubelet_image_pull_duration_seconds',
-    help: 'How long pulls of images took, by the size of the image.',
+    help: 'Duration of image pulls by image size.',
     labels: ['image_size_in_bytes'],
     buckets: pullBuckets,
   });
@@ -79,18 +76,18 @@ export function startMetrics(registry: MetricRegistry): StartObserver {
   };
 }
 
-/** By the class the runtime runs it in: empty for the runtime's own choice. */
+/** Labelled by runtime handler; empty for the runtime's default. */
 function sandboxMetrics(registry: MetricRegistry): StartObserver['runPodSandbox'] {
   const labels = ['runtime_handler'] as const;
   const durations = registry.histogram({
     name: 'kubelet_run_podsandbox_duration_seconds',
-    help: 'How long the runtime took to make the sandbox of a pod, by runtime handler.',
+    help: 'Duration of RunPodSandbox by runtime handler.',
     labels,
     buckets: requestBuckets,
   });
   const errors = registry.counter({
     name: 'kubelet_run_podsandbox_errors_total',
-    help: 'Sandboxes of pods the runtime did not make, by runtime handler.',
+    help: 'Failed RunPodSandbox calls by runtime handler.',
     labels,
   });
   return (runtime_handler, ms, outcome) => {
@@ -113,13 +110,13 @@ const resizeBuckets = [
   10, 50, 100, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000,
 ];
 
-/** Told how long each resize took; the name is the one dashboards know. */
+/** Registers the histogram of resize durations. */
 export function resizeDurations(
   registry: MetricRegistry,
 ): (outcome: { readonly ms: number; readonly success: boolean }) => void {
   const durations = registry.histogram({
     name: 'kubelet_pod_resize_duration_milliseconds',
-    help: 'Time in milliseconds to give a pod other resources.',
+    help: 'Duration of in-place pod resizes in milliseconds.',
     labels: ['success'],
     buckets: resizeBuckets,
   });

@@ -33,7 +33,7 @@ function randomPod(random: Random, name: string): Pod {
   return podOf(some('c', 1), { init, restartPolicy }, name);
 }
 
-/** Notes each time one container of a pod runs twice at the same time. */
+/** Counts each time two instances of one container run concurrently. */
 function watchForTwins(rig: PodRuntimeRig): readonly string[] {
   const twins: string[] = [];
   rig.simulated.trace.subscribe((entry) => {
@@ -45,12 +45,12 @@ function watchForTwins(rig: PodRuntimeRig): readonly string[] {
   return twins;
 }
 
-/** A worker that syncs the pod again and again, sometimes giving up in between. */
+/** A worker that syncs the pod repeatedly and sometimes cancels a sync. */
 async function live(rig: PodRuntimeRig, pod: Pod, random: Random): Promise<void> {
   for (let syncs = 0; syncs < 12; syncs++) {
     const controller = new AbortController();
     using _timer = rig.clock.timer(random.next() < 0.3 ? random.next() * 2_000 : 1e9, () =>
-      controller.abort(cancelledError('something else is to be done')),
+      controller.abort(cancelledError('another sync is due')),
     );
     const { signal } = controller;
     try {
@@ -61,7 +61,7 @@ async function live(rig: PodRuntimeRig, pod: Pod, random: Random): Promise<void>
           : await rig.runtime.observe(listed, signal);
       await rig.runtime.syncPod({ pod, observed, context: noProbes }, signal);
     } catch {
-      // Looking may fail, and giving up is a rejection: a worker tries again in both cases.
+      // Observations may fail and cancelled calls reject: the worker retries in both cases.
     }
     await rig.clock.sleep(random.next() * 15_000, rig.signal);
   }
@@ -76,14 +76,14 @@ async function end(rig: PodRuntimeRig, pod: Pod): Promise<void> {
       const { error } = await rig.runtime.killPod({ pod, running, graceSeconds: 2 }, rig.signal);
       if (error === undefined) await rig.runtime.garbageCollect('deleted-pods', rig.signal);
     } catch {
-      // As above.
+      // See above.
     }
     await rig.clock.sleep(2_000, rig.signal);
   }
 }
 
-describe('pods on a runtime that fails in every way', () => {
-  it(`run no container twice at once, end, and leave nothing behind (${seeds} seeds)`, async () => {
+describe('pods on a runtime with random failures', () => {
+  it(`never run a container twice concurrently, terminate, and leave nothing behind (${seeds} seeds)`, async () => {
     for (let seed = 1; seed <= seeds; seed++) {
       const random = seededRandom(seed);
       using rig = new PodRuntimeRig({ seed, requestTimeoutMs: 5_000 });

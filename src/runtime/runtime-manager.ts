@@ -45,13 +45,13 @@ export interface RuntimeManagerDeps {
   readonly logger: Logger;
   readonly files: RuntimeFiles;
   readonly planner: PodPlanner;
-  /** Left out, all sandboxes are made at once. */
+  /** Without it, sandbox creation is not limited. */
   readonly sandboxLimiter?: SandboxLimit;
   readonly crashBackoff: CrashBackoff;
   readonly hooks: HookRunner;
   readonly credentials: CredentialProvider;
   readonly pullRecords?: PullRecords | undefined;
-  /** Against whoever removes images; nobody does unless given. */
+  /** Shared with image garbage collection; private unless given. */
   readonly imageLeases?: ImageLeases | undefined;
   readonly pods: GcPods;
   readonly settings: RuntimeManagerSettings;
@@ -59,16 +59,16 @@ export interface RuntimeManagerDeps {
   readonly startCheckpoint?: StartCheckpoint | undefined;
   readonly beforeStop?: ((uid: PodUid) => Promise<void>) | undefined;
   readonly hookCheckpoint?: HookCheckpoint | undefined;
-  /** What the runtime was told of resources outlives this process only where it is given. */
+  /** Without it, applied resources are not persisted. */
   readonly actuated?: ActuatedResources | undefined;
-  /** Pods have no cgroups of their own unless given. */
+  /** Without it, pods have no cgroups. */
   readonly podLimits?: PodLimitsAccess | undefined;
   readonly allocationPersisted?: PodResizerDeps['allocationPersisted'] | undefined;
   readonly resizeObserver?: PodResizerDeps['observe'];
 }
 
 export interface RuntimeManagerSettings {
-  /** The scheme of container ids in statuses, as the runtime calls itself. */
+  /** The runtime's name, which is the scheme of container ids in statuses. */
   readonly runtimeName: string;
   readonly podLogsDir: string;
   readonly logLinksDir: string;
@@ -77,18 +77,18 @@ export interface RuntimeManagerSettings {
 }
 
 export interface ExecRequest {
-  /** The runtime's own id, without the scheme. */
+  /** The runtime's container id, without the scheme. */
   readonly containerId: string;
   readonly command: readonly string[];
-  /** Zero for as long as it takes. */
+  /** Zero for no timeout. */
   readonly timeoutSeconds: number;
 }
 
 export interface RestartRequest {
   readonly pod: Pod;
-  /** What the runtime said of it last. */
+  /** The last observation from the pod cache. */
   readonly observed: ObservedPod;
-  /** Of the container that is said to have ended. */
+  /** Id of the container whose exit was announced. */
   readonly containerId: string;
 }
 
@@ -102,13 +102,13 @@ type PendingKind =
   | 'pullBackoffs';
 
 /**
- * The pods of the container runtime: what is there, and making it what it should be. The only place that tells the
- * runtime anything about pods. One sync or kill of one pod at a time is the caller's duty.
+ * Runtime manager: observes and changes pods of the container runtime. It is the only caller of the
+ * CRI for pods. The caller serializes syncs and kills of one pod.
  */
 export class RuntimeManager implements AsyncDisposable {
-  /** Why containers do not start; see their waiting state. */
+  /** Reasons for waiting states of containers. */
   readonly reasons = new ReasonCache();
-  /** Ways into what runs. */
+  /** Exec, attach and port-forward streams. */
   readonly streams: PodStreams;
   readonly #deps: RuntimeManagerDeps;
   readonly #observer: RuntimeObserver;
@@ -119,9 +119,9 @@ export class RuntimeManager implements AsyncDisposable {
   readonly #containers: ContainerStarter;
   readonly #sync: PodSyncDeps;
   readonly #actuated: ActuatedResources;
-  /** Pods that are being synced. */
+  /** Pods with a running sync. */
   readonly #syncing = new Set<PodUid>();
-  /** What was seen of pods before something was done about them. */
+  /** Observations that a sync or kill has acted on, which are therefore outdated. */
   readonly #usedObservations = new WeakSet<object>();
 
   constructor(deps: RuntimeManagerDeps) {
@@ -178,17 +178,17 @@ export class RuntimeManager implements AsyncDisposable {
     };
   }
 
-  /** Every pod of which the runtime has something. */
+  /** All pods with a sandbox or container in the runtime. */
   listPods(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     return this.#observer.listPods(signal);
   }
 
-  /** undefined when the runtime has nothing of the pod. */
+  /** Undefined when the runtime has no sandbox or container of the pod. */
   listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined> {
     return this.#observer.listPod(uid, signal);
   }
 
-  /** The addresses the pod has at this moment; none on the network of the node. */
+  /** The pod's current addresses; empty on the host network. */
   async podIps(uid: PodUid, signal: AbortSignal): Promise<readonly string[]> {
     const listed = await this.#observer.listPod(uid, signal);
     if (listed === undefined) return [];
@@ -196,8 +196,8 @@ export class RuntimeManager implements AsyncDisposable {
   }
 
   /**
-   * Runs a command in a container; what it prints comes together. A failure of the command is an answer, one that does
-   * not end in time rejects with CRI_EXEC_TIMEOUT.
+   * Runs a command in a container and returns its combined output. A non-zero exit code does not
+   * reject; a timeout rejects with CRI_EXEC_TIMEOUT.
    */
   async execSync(
     { containerId, command, timeoutSeconds }: ExecRequest,
@@ -208,12 +208,15 @@ export class RuntimeManager implements AsyncDisposable {
     return { exitCode, output: Buffer.concat([stdout, stderr]) };
   }
 
-  /** All details of a listed pod. */
+  /** The details of a listed pod. */
   observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod> {
     return this.#observer.observe(pod, signal);
   }
 
-  /** Brings the pod's containers to its spec as far as that goes now; failures are part of the result. */
+  /**
+   * SyncPod: brings the pod's containers to its spec as far as possible now. Failures are part of
+   * the result.
+   */
   async syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult> {
     const { uid } = request.pod.metadata;
     const sync = new PodSync(this.#sync, request);
@@ -229,24 +232,24 @@ export class RuntimeManager implements AsyncDisposable {
     }
   }
 
-  /** What the runtime was told to give the containers of the pod, as far as is known. */
+  /** Resources applied to the pod's containers, as far as known. */
   actuatedOf(pod: Pod, observed: ObservedPod): PodAllocation | undefined {
     return actuatedOf(pod, observed, this.#actuated.get(pod.metadata.uid));
   }
 
-  /** Whether something of the pod runs with other resources than the pod is given with. */
+  /** Whether a running container has other resources than allocated. */
   isResizeInProgress(pod: Pod, observed: ObservedPod): boolean {
     return isResizeInProgress(pod, observed, this.actuatedOf(pod, observed));
   }
 
-  /** The cgroup of the pod was made, with what the pod was allocated. */
+  /** Called after the pod's cgroup was created with its allocation. */
   cgroupMade(pod: Pod): void {
     recordPodCgroup(this.#actuated, pod);
   }
 
   /**
-   * The runtime announces that a container has ended, but may not show it yet: if it is to run once more, its next
-   * instance is made meanwhile, as long as `mayCreate` says so. The next sync starts it.
+   * Creates the next instance of a container whose exit was announced but is not listed yet, if it
+   * restarts in any case and `mayCreate` returns true. The next sync starts it.
    */
   async prepareRestart(
     { pod, observed, containerId }: RestartRequest,
@@ -262,19 +265,19 @@ export class RuntimeManager implements AsyncDisposable {
     if (mayPrepare()) this.#containers.prepare(start, mayCreate, signal);
   }
 
-  /** Whether nobody has acted on the pod since it was looked at, or acts on it now. */
+  /** Whether no sync or kill has acted on the observation and none is running. */
   #isUnchanged(uid: PodUid, observed: ObservedPod): boolean {
     return !this.#syncing.has(uid) && !this.#usedObservations.has(observed);
   }
 
-  /** Stops everything of the pod and removes nothing. */
+  /** Stops all containers and sandboxes of the pod and removes nothing. */
   async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
     this.#usedObservations.add(request.running);
     await this.#containers.preparations.cancel(request.pod.metadata.uid);
     return await this.#killer.killPod(request, signal);
   }
 
-  /** The same for a pod nobody has a spec of: what was written on its containers must do. */
+  /** Stops a pod without a spec, using the annotations of its containers. */
   async killRuntimePod(
     pod: RuntimePod,
     graceSeconds: () => number,
@@ -285,13 +288,13 @@ export class RuntimeManager implements AsyncDisposable {
     return await this.#killer.killPod(kill, signal);
   }
 
-  /** Throws CONTAINER_GC with what could not be removed. */
+  /** Throws CONTAINER_GC listing all failures. */
   garbageCollect(scope: GcScope, signal: AbortSignal): Promise<void> {
     this.#deps.crashBackoff.collect(this.#deps.clock.now());
     return this.#gc.collect(scope, signal);
   }
 
-  /** Removes what is left of a stopped pod that nobody wants any more. */
+  /** Removes everything of a stopped pod that is no longer desired. */
   removePod(pod: Pod, signal: AbortSignal): Promise<void> {
     return this.#gc.collectPod(pod, signal);
   }
@@ -301,7 +304,7 @@ export class RuntimeManager implements AsyncDisposable {
     this.#deletor.deleteSurplus(observed, surplus);
   }
 
-  /** The pod is gone for good: nothing is remembered of it. */
+  /** Drops all state of a deleted pod. */
   forgetPod(uid: PodUid): void {
     void this.#containers.preparations.cancel(uid);
     this.reasons.forgetPod(uid);
@@ -314,7 +317,7 @@ export class RuntimeManager implements AsyncDisposable {
     return this.#deps.cri.checkVersion(signal);
   }
 
-  /** What is remembered of work under way: all zero when nothing is. */
+  /** Sizes of queues and caches; all zero when idle. */
   pending(): Readonly<Record<PendingKind, number>> {
     return {
       kills: this.#killer.size,
@@ -326,7 +329,7 @@ export class RuntimeManager implements AsyncDisposable {
     };
   }
 
-  /** Gives up hooks and removals still under way; containers run on. */
+  /** Cancels running hooks and removals; containers keep running. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#killer[Symbol.dispose]();
     await this.#deletor[Symbol.asyncDispose]();

@@ -287,7 +287,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     );
     assert.equal(node.mostPulls, 3);
     assert.equal(proxy.most, 3);
-    const queued = node.steps.filter(({ message }) => /place \d of \d in the queue/.test(message));
+    const queued = node.steps.filter(({ message }) => /position \d of \d/.test(message));
     assert.ok(queued.length > 0);
     const amounts = node.steps.flatMap(({ message }) => / of ([\d.]+) MiB after/.exec(message)?.[1] ?? []);
     const own = (await runtime.cri.imageStatus({ image: { image: `${proxy.host}/many0:1` } }, signal)).image;
@@ -322,7 +322,10 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     if (major > 2 || (major === 2 && minor >= 1)) assert.equal(mounts, undefined);
     else {
       assert.equal(mounts?.reason, 'CreateContainerError');
-      assert.match(mounts.message, /mounts an image at \/files, which takes containerd 2\.1 or CRI-O 1\.31/);
+      assert.match(
+        mounts.message,
+        /mounts an image at \/files, which requires containerd 2\.1 or CRI-O 1\.31/,
+      );
     }
     assert.equal(await isPresent(files), true);
     const pulled = node.messages('mixed', 'Pulling');

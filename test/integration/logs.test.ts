@@ -248,7 +248,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     try {
       const { code, out, err } = await read('many');
       assert.deepEqual([code, out], [1, '']);
-      assert.match(err, /it is a link/);
+      assert.match(err, /it is a symlink/);
     } finally {
       await rm(path);
       await rename(`${path}.aside`, path);

@@ -308,7 +308,7 @@ describe('image volumes', () => {
     assert.equal(failure?.reason, 'CreateContainerError');
     assert.match(
       failure.message,
-      /failed to mkdir "".* \(the container mounts an image at \/files, which takes containerd 2\.1 or CRI-O 1\.31\)$/,
+      /failed to mkdir "".* \(the container mounts an image at \/files, which requires containerd 2\.1 or CRI-O 1\.31\)$/,
     );
   });
 });

@@ -14,7 +14,7 @@ const remote = 'localhost/app:1';
 const registry = registryOf([{ reference: remote, pullMs: 1_500, sizeBytes: 1_234, command: ['sh'] }]);
 
 describe('image names', () => {
-  it('get the tag latest when they say neither tag nor digest', () => {
+  it('default to the tag latest without tag and digest', () => {
     const digest = `sha256:${'a'.repeat(64)}`;
     const cases: Readonly<Record<string, string>> = {
       busybox: 'busybox:latest',
@@ -29,13 +29,13 @@ describe('image names', () => {
     }
   });
 
-  it('are refused when they are none', () => {
+  it('are rejected when invalid', () => {
     for (const text of ['', 'UPPER', 'a b', 'a:', 'a@sha256:12', '/a', 'a//b', `${'a'.repeat(256)}`]) {
       assert.equal(readImageName(text).ok, false, text);
     }
   });
 
-  it('decide the pull policy of a container that says none', () => {
+  it('determine the default pull policy', () => {
     assert.equal(pullPolicyOf(undefined, 'a'), 'Always');
     assert.equal(pullPolicyOf(undefined, 'a:latest'), 'Always');
     assert.equal(pullPolicyOf(undefined, `a:latest@sha256:${'0'.repeat(64)}`), 'Always');
@@ -46,7 +46,7 @@ describe('image names', () => {
 });
 
 describe('images of containers', () => {
-  it('are pulled when missing, with events that tell time and size', async () => {
+  it('are pulled when missing, with events about duration and size', async () => {
     using rig = new PodRuntimeRig({ registry });
     const pod = podOf({ a: { image: remote, script: 'sleep 1000' } });
     const observed = await rig.observe(pod);
@@ -72,7 +72,7 @@ describe('images of containers', () => {
     );
   });
 
-  it('are pulled at each start under Always, and never under Never', async () => {
+  it('are pulled at each start with Always, and never with Never', async () => {
     using rig = new PodRuntimeRig({ registry });
     const pod = podOf({
       a: { image: remote, imagePullPolicy: 'Always', script: 'exit 0' },
@@ -89,7 +89,7 @@ describe('images of containers', () => {
     );
   });
 
-  it('are held until the container is there, and found again when they were removed meanwhile', async () => {
+  it('are held until the container is created, and pulled again when they were removed meanwhile', async () => {
     const leases = new ImageLeases();
     using rig = new PodRuntimeRig({ registry, deps: { imageLeases: leases } });
     const pod = podOf({ a: { image: remote, imagePullPolicy: 'Always', script: 'sleep 1000' } });
@@ -114,11 +114,11 @@ describe('images of containers', () => {
     outcomes.push(await rig.done(remove()));
     assert.equal((await syncing).error, undefined);
     assert.deepEqual(outcomes, ['removed', 'held']);
-    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2, 'one of them is ours');
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2, 'one of the images is held');
     assert.equal(leases.size, 0);
   });
 
-  it('back off from 10 s to 300 s after failed pulls, and say why all the time', async () => {
+  it('back off from 10 s to 300 s after failed pulls, with the reason in every message', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { image: 'localhost/nothing:1' } });
     const seen: string[] = [];
@@ -152,7 +152,7 @@ describe('images of containers', () => {
     assert.equal(rig.eventsOf('BackOff')[0], 'Back-off pulling image "localhost/nothing:1"');
   });
 
-  it('have the reason the runtime names first', async () => {
+  it("have the waiting reason that the runtime's error begins with", async () => {
     for (const [word, text] of [
       [
         'RegistryUnavailable',
@@ -173,7 +173,7 @@ describe('images of containers', () => {
     }
   });
 
-  it('that cannot be looked up or have no name are told apart', async () => {
+  it('that cannot be inspected or have an invalid name get different reasons', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'broken store' } as const;
     using rig = new PodRuntimeRig({ faults: scriptedFaults({ calls: [{ method: 'imageStatus', fault }] }) });
     const result = await rig.sync(podOf({ a: {}, b: { image: 'No Image' } }));
@@ -184,7 +184,7 @@ describe('images of containers', () => {
     assert.equal(rig.eventsOf('InspectFailed')[0], `Failed to inspect image "${busybox}": broken store`);
   });
 
-  it('are pulled once for many pods, and given up when the last pod is', async () => {
+  it('are pulled once for several pods, and the pull is cancelled with the last pod', async () => {
     using rig = new PodRuntimeRig({ registry });
     const pods = ['one', 'two', 'three'].map((name) => podOf({ a: { image: remote } }, {}, name));
     const controller = new AbortController();
@@ -206,7 +206,7 @@ describe('images of containers', () => {
     );
   });
 
-  it('wait their turn when pulls are serialized', async () => {
+  it('are queued when pulls are serialized', async () => {
     const many = Array.from({ length: 3 }, (_, at) => ({
       reference: `localhost/app:${at}`,
       pullMs: 1_100,
@@ -231,7 +231,7 @@ describe('images of containers', () => {
     assert.deepEqual(waited, ['1 of 1', '1 of 2', '1 of 3']);
   });
 
-  it('tell how a slow pull is doing, and the place in the queue of one that waits', async () => {
+  it('report the progress of slow pulls and the queue position of waiting ones', async () => {
     const many = ['slow', 'next', 'last'].map((name) => ({
       reference: `localhost/${name}:1`,
       pullMs: 45_000,
@@ -250,11 +250,11 @@ describe('images of containers', () => {
     await rig.done(Promise.all(syncs));
     assert.deepEqual(rig.eventsOf('PullProgress').slice(0, 6), [
       'Pulling image "localhost/slow:1": 0.4 of 1.9 MiB after 10s',
-      'Pulling image "localhost/next:1": waiting for its turn for 10s, place 1 of 2 in the queue',
-      'Pulling image "localhost/last:1": waiting for its turn for 10s, place 2 of 2 in the queue',
+      'Pulling image "localhost/next:1": queued for 10s, position 1 of 2',
+      'Pulling image "localhost/last:1": queued for 10s, position 2 of 2',
       'Pulling image "localhost/slow:1": 1.7 of 1.9 MiB after 40s',
-      'Pulling image "localhost/next:1": waiting for its turn for 40s, place 1 of 2 in the queue',
-      'Pulling image "localhost/last:1": waiting for its turn for 40s, place 2 of 2 in the queue',
+      'Pulling image "localhost/next:1": queued for 40s, position 1 of 2',
+      'Pulling image "localhost/last:1": queued for 40s, position 2 of 2',
     ]);
     assert.equal(
       rig.eventsOf('PullProgress').at(6),
@@ -263,14 +263,10 @@ describe('images of containers', () => {
     assert.equal(rig.runtime.pending().pulls, 0);
     const told = rig.eventsOf('PullProgress').length;
     await rig.clock.advance(300_000);
-    assert.equal(
-      rig.eventsOf('PullProgress').length,
-      told,
-      'there is nothing to tell of a pull that has ended',
-    );
+    assert.equal(rig.eventsOf('PullProgress').length, told, 'no progress is reported after the pull');
   });
 
-  it('that are there after all end a pull whose answer never comes', async () => {
+  it('that are present end a pull whose response is lost', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', fault: { kind: 'lost-reply', code: 'none' } }],
     });
@@ -281,7 +277,7 @@ describe('images of containers', () => {
     assert.equal(rig.runtime.pending().pulls, 0);
   });
 
-  it('that may have been there before are pulled once more when the answer never comes', async () => {
+  it('that may have been present before are pulled again when the response is lost', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', nth: 1, fault: { kind: 'lost-reply', code: 'none' } }],
     });
@@ -292,10 +288,13 @@ describe('images of containers', () => {
     assert.equal(rig.runtime.pending().pulls, 0);
   });
 
-  it('are pulled with the annotations and the sandbox of the pod, by one credential after the other', async () => {
+  it('are pulled with the annotations and the sandbox of the pod, trying the credentials in order', async () => {
     for (const [accepted, failure] of [
       ['second', undefined],
-      ['none of them', 'Failed to pull image "localhost/app:1": [first is refused, second is refused]'],
+      [
+        'without credentials',
+        'Failed to pull image "localhost/app:1": [first is refused, second is refused]',
+      ],
     ] as const) {
       const login = (username: string) => ({ username, password: '', email: '' });
       const credentialsFor = async () =>
@@ -324,7 +323,7 @@ describe('images of containers', () => {
     }
   });
 
-  it('that failed are tried at once by a pod that comes back under the same uid', async () => {
+  it('are retried immediately for a new pod with the same UID', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { image: 'localhost/nothing:1' } });
     const reason = async () => (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
@@ -334,7 +333,7 @@ describe('images of containers', () => {
     assert.equal(await reason(), 'ErrImagePull');
   });
 
-  it('that need a secret are refused to pods without it, and pulled again by those who have another', async () => {
+  it('that were pulled with a secret are rejected for pods without it, and pulled again with other credentials', async () => {
     const password = 'sesame';
     const guarded = { reference: 'r.io/app:1', command: ['sh'], credentials: { username: 'u', password } };
     const files = new RecordFiles({
@@ -371,11 +370,11 @@ describe('images of containers', () => {
     assert.equal(await reason('same', 'Never', 'one'), undefined);
     assert.equal(rig.takeCalls().includes('pullImage'), false);
     assert.equal(await reason('friend', 'IfNotPresent', 'two'), undefined);
-    assert.equal(rig.takeCalls().includes('pullImage'), true, 'another secret has to show that it is good');
+    assert.equal(rig.takeCalls().includes('pullImage'), true, 'another secret has to be verified by a pull');
     assert.equal(await reason('friend-of-friend', 'Never', 'two'), undefined);
   });
 
-  it('are pulled with a mended secret without waiting for the back-off', async () => {
+  it('are pulled without back-off after the secret changed', async () => {
     const print = { now: 'a' };
     const credentials = { ...noCredentials, fingerprint: async () => print.now };
     using rig = new PodRuntimeRig({ deps: { credentials } });
@@ -385,10 +384,10 @@ describe('images of containers', () => {
     print.now = 'b';
     assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
     const { earliestBackoffExpiryMs: untilMs = 0 } = await rig.sync(pod);
-    assert.equal(Math.round((untilMs - rig.clock.monotonicMs()) / 1_000), 10, 'it begins anew');
+    assert.equal(Math.round((untilMs - rig.clock.monotonicMs()) / 1_000), 10, 'the back-off restarts');
   });
 
-  it('that stand still are told of as a warning', async () => {
+  it('with a stalled pull are reported by a warning', async () => {
     using rig = new PodRuntimeRig({
       registry: registryOf([{ reference: remote, pullMs: 300_000, command: ['sh'] }]),
     });
@@ -400,13 +399,13 @@ describe('images of containers', () => {
     const [told] = rig.events.filter(({ reason, type }) => reason === 'PullProgress' && type === 'Warning');
     assert.equal(
       told?.message,
-      'Pulling image "localhost/app:1": 1.0 of 4.0 MiB after 1m1s, stalled: nothing came for 1m0s',
+      'Pulling image "localhost/app:1": 1.0 of 4.0 MiB after 1m1s, stalled: no data for 1m0s',
     );
     const steps = rig.steps.filter(({ keep }) => keep === 'last');
-    assert.ok(steps.length >= 300, 'the story is brought up to date at least once a second');
+    assert.ok(steps.length >= 300, 'the journal is updated at least once a second');
   });
 
-  it('brought by somebody else prove nothing for credentials that were not accepted yet', async () => {
+  it('pulled by another pod do not verify credentials that were not accepted yet', async () => {
     const slow = registryOf([{ reference: remote, pullMs: 1_000, command: ['sh'] }]);
     const login = (username: string) => ({ username, password: '', email: '' });
     const credentialsFor = async ({ metadata }: Pod) => [
@@ -451,7 +450,7 @@ describe('images of containers', () => {
     assert.deepEqual(tries.toSorted(), ['bad', 'bad', 'good']);
   });
 
-  it('beyond the allowed rate fail at once, and may be tried again later', async () => {
+  it('above the pull rate fail immediately and can be retried later', async () => {
     const many = [0, 1, 2].map((at) => ({ reference: `localhost/app:${at}`, command: ['sh'], pullMs: 10 }));
     using rig = new PodRuntimeRig({
       registry: registryOf(many),

@@ -24,7 +24,7 @@ import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts'
 import { reportPull } from './pull-progress.ts';
 import type { PullEnd, PullRecords } from './pull-records/pull-records.ts';
 
-/** The waiting reasons of a container whose image is not to be had; part of the API. */
+/** Waiting reasons of containers whose image is not available; part of the API. */
 export type ImageFailureReason =
   | 'ErrImagePull'
   | 'ImagePullBackOff'
@@ -34,13 +34,13 @@ export type ImageFailureReason =
   | 'RegistryUnavailable'
   | 'SignatureValidationFailed';
 
-/** An image as containers are made from it. */
+/** The image from which a container is created. */
 export interface ImageFacts {
-  /** What the runtime calls it, whatever its tags come to mean later. */
+  /** The runtime's reference, which stays the same when tags change. */
   readonly ref: string;
-  /** Of its default user; undefined when it names one or none. */
+  /** User id of the image's default user; undefined for a named user or none. */
   readonly uid: bigint | undefined;
-  /** Empty for none. */
+  /** Name of the image's default user; empty for none. */
   readonly username: string;
 }
 
@@ -50,11 +50,11 @@ export type EnsuredImage =
       readonly ok: false;
       readonly reason: ImageFailureReason;
       readonly message: string;
-      /** How long until the next try may be made, when that is what it waits for. */
+      /** Time until the next pull is allowed, when the failure is a back-off. */
       readonly waitMs?: number;
     };
 
-/** With the id the runtime lists the image by. */
+/** Adds the runtime's image id. */
 type Ensured =
   | Extract<EnsuredImage, { ok: false }>
   | (Extract<EnsuredImage, { ok: true }> & { readonly id: string });
@@ -66,12 +66,12 @@ export interface ImageRequest {
     readonly image: string;
     readonly pullPolicy: string | undefined;
   };
-  /** Such as spec.containers{web}: what events are about. */
+  /** Field path for events, for example spec.containers{web}. */
   readonly fieldPath: string | undefined;
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
-  /** What this sync has seen of images already, by name; filled by the call. */
+  /** Images inspected during this sync, by name; the call adds to it. */
   readonly inspected: Map<string, Image>;
-  /** Keeps the image from being removed until it is disposed of, once a container is made of it. */
+  /** Receives a lease that protects the image from removal until the container is created. */
   readonly hold: (lease: Disposable) => void;
 }
 
@@ -81,7 +81,7 @@ export interface ImageManagerDeps {
   readonly random: Random;
   readonly journal: PodJournal;
   readonly credentials: CredentialProvider;
-  /** Who may use which image; without, every pod may use whatever is here. */
+  /** Verifies access to present images; without it, every pod may use every present image. */
   readonly pullRecords?: PullRecords | undefined;
   readonly limits: PullLimits;
   readonly leases: ImageLeases;
@@ -97,26 +97,28 @@ const namedFailures = [
 
 interface LastFailure {
   readonly text: string;
-  /** Of the pod's secrets as they were: with others it need not wait. */
+  /**
+   * Fingerprint of the pod's secrets at the failure. With changed secrets the back-off is skipped.
+   */
   readonly fingerprint: string;
 }
 
-/** Credentials as they are first wanted, and the same ever after. */
+/** Loads the credentials on the first call and caches them. */
 type GetCredentials = () => Promise<readonly PullCredential[]>;
 
 interface PendingPull {
-  /** The image's name with its tag. */
+  /** Image name with its tag. */
   readonly reference: string;
   readonly credentials: GetCredentials;
-  /** Whether the image was looked for and not found. */
+  /** Whether the image was inspected and found missing. */
   readonly presence: 'absent' | 'unknown';
 }
 
-/** Sees to it that the image of a container is on the machine, as its pull policy wants it. */
+/** Ensures that a container's image is present, according to its pull policy. */
 export class ImageManager {
   readonly #deps: ImageManagerDeps;
   readonly #pulls: ImagePulls;
-  /** By pod and image; on the monotonic clock. */
+  /** Keyed by pod and image, on the monotonic clock. */
   readonly #backoff: KeyedBackoff;
   readonly #lastErrors = new LruMap<string, LastFailure>({ capacity: rememberedErrors });
 
@@ -126,19 +128,19 @@ export class ImageManager {
     this.#backoff = new KeyedBackoff({ policy: backoffPolicy, random: deps.random });
   }
 
-  /** What is remembered of pulls: under way, and failed ones that wait. */
+  /** Number of pulls in flight and of failed pulls in back-off. */
   pending(): Readonly<Record<'pulls' | 'pullBackoffs', number>> {
     return { pulls: this.#pulls.size, pullBackoffs: this.#backoff.size };
   }
 
-  /** A pod that comes back under the same uid is another one: it does not wait for what its forerunner did. */
+  /** Drops the pod's back-off, so that a new pod with the same UID does not inherit it. */
   forgetPod(uid: PodUid): void {
     const prefix = backoffKey(uid, '');
     for (const [key] of this.#backoff.entries()) if (key.startsWith(prefix)) this.#backoff.delete(key);
     for (const [key] of [...this.#lastErrors]) if (key.startsWith(prefix)) this.#lastErrors.delete(key);
   }
 
-  /** Rejects only when the signal is aborted; all else is an answer. */
+  /** Rejects only when the signal is aborted; failures are part of the result. */
   async ensureImageExists(request: ImageRequest, signal: AbortSignal): Promise<EnsuredImage> {
     const { leases } = this.#deps;
     const name = readImageName(request.container.image);
@@ -156,7 +158,9 @@ export class ImageManager {
     }
   }
 
-  /** It was removed while it was looked for or pulled: what came after that is there. Undefined when nothing did. */
+  /**
+   * Holds the image if it is still present after a removal was detected; undefined when it is gone.
+   */
   async #holdIfThere(
     { pod }: ImageRequest,
     id: string,
@@ -189,8 +193,8 @@ export class ImageManager {
   }
 
   /**
-   * Looks for an image that will be wanted soon, so that nobody has to wait for the answer then. What is not found, or
-   * cannot be asked, will be asked for again. Never rejects.
+   * Inspects an image that will be needed soon and caches the result in `inspected`. A missing
+   * image or an error is not cached. Never rejects.
    */
   async inspectAhead(
     { pod, container, inspected }: Pick<ImageRequest, 'pod' | 'container' | 'inspected'>,
@@ -211,7 +215,10 @@ export class ImageManager {
     };
   }
 
-  /** The answer for an image that is here and may be used, or cannot be looked up; else why it has to be pulled. */
+  /**
+   * The result for a present, accessible image or a failed inspection; otherwise why a pull is
+   * needed.
+   */
   async #findPresent(
     request: ImageRequest,
     { reference, credentials }: PendingPull,
@@ -235,13 +242,16 @@ export class ImageManager {
     return { ok: true, image: factsOf(image.id, image), id: image.id };
   }
 
-  /** What was seen of an image that was removed since says nothing any more. */
+  /** An inspected image is invalid after its removal. */
   #inspectedImage({ inspected }: ImageRequest, reference: string): Image | undefined {
     const image = inspected.get(reference);
     return image === undefined || this.#deps.leases.wasRemoved(image.id) ? undefined : image;
   }
 
-  /** Who has credentials that cannot be used may not use what needs some; the pull then says what is wrong with them. */
+  /**
+   * With invalid credentials the image counts as inaccessible; the following pull reports what is
+   * wrong with them.
+   */
   async #mayUse(
     name: string,
     { id }: Image,
@@ -280,7 +290,7 @@ export class ImageManager {
     const fingerprint = await this.#fingerprint(request.pod, signal);
     const isSame = (this.#lastErrors.peek(key)?.fingerprint ?? fingerprint) === fingerprint;
     if (waitMs > 0 && isSame) return this.#backingOff(request, key, waitMs);
-    // A wait that ends early ends because the secrets were mended: nothing of it counts any more.
+    // The back-off is skipped because the secrets changed, so earlier failures no longer count.
     if (waitMs > 0) this.#backoff.delete(key);
     this.#lastErrors.delete(key);
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${image}"`);
@@ -306,7 +316,7 @@ export class ImageManager {
     }
   }
 
-  /** Kept on record from before it begins until it is known how it ended. */
+  /** Records the intent before the pull and its outcome afterwards. */
   async #pullWithRecord(
     request: ImageRequest,
     wanted: PendingPull,
@@ -408,7 +418,7 @@ function factsOf(ref: string, image: Image | undefined): ImageFacts {
   return { ref, uid: image?.uid?.value, username: image?.username ?? '' };
 }
 
-/** Some runtimes say by the first word of the message what kind of failure it was. */
+/** Some runtimes prefix the error message with the kind of failure. */
 function pullFailure(
   image: string,
   text: string,

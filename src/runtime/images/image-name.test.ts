@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isDockerHub, matchesRegistry, registryKey, repositoryOf } from './image-name.ts';
 
-describe('registries of credentials', () => {
-  it('fit images by host, port and the beginning of the path', () => {
+describe('registry keys', () => {
+  it('match images by host, port and path prefix', () => {
     const cases: readonly (readonly [string, string, boolean])[] = [
       ['r.io', 'r.io/a/b', true],
       ['r.io/a', 'r.io/a/b', true],
@@ -26,14 +26,14 @@ describe('registries of credentials', () => {
       assert.equal(matchesRegistry(key, image), want, `${key} ${image}`);
   });
 
-  it('are known without scheme and version of the protocol', () => {
+  it('are normalized without scheme and API version', () => {
     assert.equal(registryKey('https://index.docker.io/v1/'), 'index.docker.io');
     assert.equal(registryKey('http://r.io/v2/team/'), 'r.io/team/');
     assert.equal(registryKey('r.io/'), 'r.io');
     assert.equal(registryKey('r.io:5000/v1'), 'r.io:5000/v1');
   });
 
-  it('are docker hub where a name says nothing else', () => {
+  it('match Docker Hub for images without a registry', () => {
     assert.equal(repositoryOf('busybox'), 'docker.io/library/busybox');
     assert.equal(repositoryOf('team/app:1'), 'docker.io/team/app');
     assert.equal(repositoryOf('index.docker.io/busybox'), 'docker.io/library/busybox');
@@ -43,7 +43,7 @@ describe('registries of credentials', () => {
     assert.ok(!isDockerHub('r.io/x') && !isDockerHub('host:1/x'));
   });
 
-  it('take no time to speak of, whatever they are', () => {
+  it('are matched in bounded time', () => {
     const name = `${'a'.repeat(240)}.io/x`;
     const began = process.threadCpuUsage();
     assert.ok(!matchesRegistry(`${'*a'.repeat(100)}b.io`, name));

@@ -3,7 +3,10 @@ import { bareImageName, readImageName } from '../../pods/index.ts';
 const dockerHub = 'docker.io';
 const oldDockerHub = 'index.docker.io';
 
-/** With its registry, without tag and digest, as credentials are looked up by: `docker.io/library/a` for `a:1`. */
+/**
+ * Name with registry and without tag and digest, as used for credential lookup:
+ * `docker.io/library/a` for `a:1`.
+ */
 export function repositoryOf(text: string): string {
   const bare = bareImageName(text);
   const [first = '', ...rest] = bare.split('/');
@@ -14,7 +17,7 @@ export function repositoryOf(text: string): string {
   return `${dockerHub}/${path.includes('/') ? path : `library/${path}`}`;
 }
 
-/** The whole name with registry and with tag or digest: the same for all names of the same thing. */
+/** Normalized name with registry and with tag or digest; equal for all names of one image. */
 export function fullImageName(text: string): string {
   const read = readImageName(text);
   if (!read.ok) return text;
@@ -22,7 +25,7 @@ export function fullImageName(text: string): string {
   return `${repositoryOf(text)}${digestText === '' ? `:${tagText}` : `@${digestText}`}`;
 }
 
-/** A registry as credentials name it: a host of parts between dots, maybe a port, maybe the beginning of a path. */
+/** A registry in a credential key: host parts, optional port and optional path prefix. */
 interface RegistryPattern {
   readonly parts: readonly string[];
   readonly port: string;
@@ -30,8 +33,8 @@ interface RegistryPattern {
 }
 
 /**
- * Whether an image of that repository is what the key means. In the key each part of the host may hold wildcards that
- * reach no further than the part; the port must be the same and the path the beginning of the repository's.
+ * Whether a repository matches a credential key. Wildcards in the key match within one host part;
+ * the port must be equal and the path a prefix.
  */
 export function matchesRegistry(key: string, repository: string): boolean {
   const pattern = readPattern(key);
@@ -44,7 +47,7 @@ export function matchesRegistry(key: string, repository: string): boolean {
   );
 }
 
-/** The key by which credentials are found: without scheme, and without what only versions of the protocol. */
+/** Normalizes a registry to its credential key: without scheme and API version. */
 export function registryKey(location: string): string {
   const bare = location.replace(/^https?:\/\//, '');
   const slash = bare.indexOf('/');
@@ -54,7 +57,7 @@ export function registryKey(location: string): string {
   return path === '/' ? host : host + path;
 }
 
-/** Whether a repository is at Docker Hub, however its name says so. */
+/** Whether a repository is on Docker Hub. */
 export function isDockerHub(repository: string): boolean {
   const [first = '', ...rest] = repository.split('/');
   if (first === '') return false;
@@ -70,22 +73,22 @@ function readPattern(text: string): RegistryPattern {
   return { parts: name.split('.'), port, path };
 }
 
-/** One place of a glob: any run of characters, or one character of some kind. */
-/** No host and no path of a registry is longer. */
+/** One token of a glob: any run of characters, or one character of a set. */
+/** Longer patterns match nothing; no registry name is that long. */
 const longestGlob = 1_024;
 
 type GlobPlace = 'run' | ((character: string) => boolean);
 
 /**
- * Shell wildcards: `*`, `?` and sets in brackets. A pattern that is none fits nothing. Takes no longer than both lengths
- * multiplied: whoever may write a secret writes the pattern and the name, and must not be able to hold up the node.
+ * Matches `*`, `?` and bracket sets; an invalid pattern matches nothing. Takes at most the product
+ * of both lengths, because both the pattern and the name come from users.
  */
 function globFits(glob: string, text: string): boolean {
   if (!/[*?[\\]/.test(glob)) return glob === text;
   if (glob.length > longestGlob) return false;
   const places = readGlob(glob);
   if (places === undefined) return false;
-  // Where the last run began, in the glob and in the text: only that one is ever made longer.
+  // Position of the last `*` in glob and text; only this one is extended on a mismatch.
   let back: { readonly at: number; from: number } | undefined;
   let at = 0;
   let from = 0;

@@ -16,9 +16,9 @@ import { repositoryOf } from './image-name.ts';
 import { type DownloadProgress, type ImageDownload, IngestWatcher } from './ingest-watcher.ts';
 
 export interface PullLimits {
-  /** How many pulls run at once; undefined for any number. */
+  /** Maximum parallel pulls; undefined for no limit. */
   readonly maxParallel: number | undefined;
-  /** How many pulls may begin in a second on average; 0 for any number. */
+  /** Average pulls per second; 0 for no limit. */
   readonly qps: number;
   readonly burst: number;
 }
@@ -27,30 +27,30 @@ export interface PullRequest {
   readonly image: string;
   readonly annotations: Readonly<Record<string, string>>;
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
-  /** Tried in this order; none for an anonymous pull. */
+  /** Tried in this order; empty for an anonymous pull. */
   readonly credentials: readonly PullCredential[];
-  /** Whether the image was looked for right before, and not found. */
+  /** Whether the image was inspected before the pull and found missing. */
   readonly presence: 'absent' | 'unknown';
 }
 
 export interface PulledImage {
   readonly imageRef: string;
-  /** As the runtime has it now; undefined when it would not say. */
+  /** The image after the pull; undefined when its inspection failed. */
   readonly image: Image | undefined;
-  /** Without the wait for its turn. */
+  /** Duration without the time in the queue. */
   readonly ms: number;
-  /** With which of the credentials, by index; undefined when it needed none. */
+  /** Index of the accepted credential; undefined for an anonymous pull. */
   readonly used: number | undefined;
 }
 
-/** How far a pull is: waiting for its turn, or under way. */
+/** State of a pull: queued or running. */
 export type PullStatus =
   | { readonly kind: 'queued'; readonly place: number; readonly length: number }
   | {
       readonly kind: 'pulling';
-      /** Undefined while nothing is known of it. */
+      /** Undefined while no progress is known. */
       readonly arrival: DownloadProgress | undefined;
-      /** How many pulls run at the moment. */
+      /** Number of running pulls. */
       readonly running: number;
     };
 
@@ -60,36 +60,39 @@ export interface PullDeps {
   readonly limits: PullLimits;
 }
 
-/** One pull that runs. */
+/** A running pull. */
 interface RunningPull {
   readonly image: string;
   readonly download: ImageDownload;
-  /** Whether the image may have come by another pull, with other credentials. */
+  /** Whether another pull may have provided the image, with other credentials. */
   company: 'alone' | 'others';
-  /** Which of the credentials is being tried. */
+  /** Index of the credential being tried. */
   credentialIndex: number | undefined;
 }
 
-/** What came of waiting for one. */
+/** Result of one attempt. */
 type Outcome =
   | { readonly kind: 'answered'; readonly imageRef: string }
-  /** The image is there, though the runtime has not said so. */
+  /** The image is present although PullImage has not returned. */
   | { readonly kind: 'appeared'; readonly imageRef: string }
-  /** The image is there, perhaps from before, and nothing seems to be done about it. */
+  /** The image is present, possibly from before, and the pull makes no progress. */
   | { readonly kind: 'silent' };
 
-/** How often a long pull is checked for having done its work without saying so. */
+/** Interval of checks whether the image is present while PullImage has not returned. */
 const checkMs = 60_000;
-/** A pull without any sign of life for so long is asked for anew, the next time twice as late. */
+/** A pull without progress for this time is restarted; the time doubles with each restart. */
 const firstStallMs = 120_000;
 const rememberedImages = 1_000;
 
-/** Brings images from registries: each once however many pods want it, and not too many at a time. */
+/**
+ * Pulls images from registries: one pull per image and credentials for all waiting pods, within the
+ * limits of parallelism and rate.
+ */
 export class ImagePulls {
   readonly #deps: PullDeps;
   readonly #flights = new SingleFlight<string, PulledImage>();
   readonly #running = new Map<string, RunningPull>();
-  /** Images that pulls have brought. */
+  /** Images that pulls of this process provided. */
   readonly #pulledImages = new LruMap<string, true>({ capacity: rememberedImages });
   readonly #slots: Semaphore;
   readonly #rate: PullRate;
@@ -102,18 +105,21 @@ export class ImagePulls {
     this.#ingests = new IngestWatcher(deps);
   }
 
-  /** Pulls under way or waiting for their turn. */
+  /** Number of running and queued pulls. */
   get size(): number {
     return this.#flights.size;
   }
 
-  /** Rejects as the runtime refused, or with the signal's reason; the pull is dropped when nobody waits for it. */
+  /**
+   * Rejects with the runtime's error or the signal's reason. The pull is cancelled when its last
+   * caller is.
+   */
   pull(request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
     const key = pullKey(request);
     return this.#flights.run(key, (inner) => this.#pullWithSlot(key, request, inner), signal);
   }
 
-  /** How far a pull is that somebody waits for. */
+  /** State of a pull in flight. */
   status(request: PullRequest): PullStatus {
     const key = pullKey(request);
     const place = this.#slots.positionOf(key);
@@ -124,7 +130,7 @@ export class ImagePulls {
 
   async #pullWithSlot(key: string, request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
     using _slot = await this.#slots.acquire(key, signal);
-    // Only what really begins counts: waiting for a turn is no load for a registry.
+    // Queued pulls do not count for the rate limit, because they put no load on the registry.
     if (!this.#rate.take()) throw new KubelingError('IMAGE_PULL_RATE', 'pull QPS exceeded');
     using download = this.#ingests.watch(repositoryOf(request.image));
     const pull = this.#begin(request.image, download);
@@ -148,8 +154,9 @@ export class ImagePulls {
   }
 
   /**
-   * A pull has no deadline, as nobody can tell how long one may take; so an answer that is lost must not be waited for.
-   * An image that somebody else may have brought proves nothing about these credentials: it is pulled once more.
+   * A pull has no deadline, because its duration is unknown, so a lost PullImage response is
+   * detected by the image's presence. An image that another pull may have provided does not verify
+   * these credentials: it is pulled again.
    */
   async #pullUntilThere(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<string> {
     for (let patienceMs = firstStallMs; ; patienceMs *= 2) {
@@ -171,14 +178,14 @@ export class ImagePulls {
     try {
       return await Promise.race([answered, seen]);
     } finally {
-      controller.abort(cancelledError('The pull is over'));
+      controller.abort(cancelledError('The pull has finished'));
       await Promise.allSettled([answered, seen]);
     }
   }
 
   /**
-   * Settles with the image's id once one that was not there is. Of one that may have been there before nobody can tell
-   * whether it has come: that settles when the pull has shown no sign of life for long enough.
+   * Resolves with the image's id when it becomes present. An image that may have been present
+   * before resolves when the pull made no progress for the stall time.
    */
   async #waitForImage(
     request: PullRequest,
@@ -225,7 +232,7 @@ export class ImagePulls {
     throw failures.length === 1 ? failures[0] : severalFailures(failures);
   }
 
-  /** Its size and user are wanted at once; not to know them is no reason to fail. */
+  /** The image's size and user are needed next; a failed inspection does not fail the pull. */
   async #inspect(request: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
     try {
       return await this.#imageStatus(request, signal);
@@ -240,7 +247,7 @@ export class ImagePulls {
   }
 }
 
-/** Who has other credentials may be refused where somebody else is not. */
+/** Pulls with different credentials are separate, because the registry may reject some of them. */
 function pullKey({ image, credentials }: PullRequest): string {
   return JSON.stringify([image, credentials.map(({ hash }) => hash)]);
 }
@@ -253,12 +260,12 @@ function severalFailures(failures: readonly unknown[]): KubelingError {
 }
 
 export interface RateLimits {
-  /** 0 for any number. */
+  /** 0 for no limit. */
   readonly qps: number;
   readonly burst: number;
 }
 
-/** A bucket that fills with `qps` a second up to `burst`. */
+/** Token bucket with `qps` tokens per second and a capacity of `burst`. */
 export class PullRate {
   readonly #limits: RateLimits;
   readonly #clock: Clock;

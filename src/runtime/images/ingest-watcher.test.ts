@@ -25,8 +25,8 @@ function rigOf() {
 
 const part = (ref: string, bytes: number, totalBytes: number): Ingest => ({ ref, bytes, totalBytes });
 
-describe('watching what the runtime brings in', () => {
-  it('adds up what comes, and takes what is not on its way any more for come', async () => {
+describe('watching ingests of containerd', () => {
+  it('sums up content and counts finished ingests as complete', async () => {
     const { clock, now, watch } = rigOf();
     using look = watch.watch('r.io/app');
     const seen = () => look.progress;
@@ -39,18 +39,22 @@ describe('watching what the runtime brings in', () => {
     assert.deepEqual([seen()?.bytes, seen()?.totalBytes], [125, 155]);
     const changedMs = seen()?.changedMs;
     await clock.advance(5_000);
-    assert.equal(seen()?.changedMs, changedMs, 'nothing has come since');
+    assert.equal(seen()?.changedMs, changedMs, 'no ingest since');
     now.ingests = [];
     await clock.advance(500);
     assert.deepEqual([seen()?.bytes, seen()?.state], [155, 'arrived']);
   });
 
-  it('tells apart what comes for several images at once', async () => {
+  it('assigns content when several images are pulled concurrently', async () => {
     const { clock, now, watch } = rigOf();
     using one = watch.watch('r.io/one');
     now.ingests = [part('layer-a', 10, 100), part('layer-x', 1, 1)];
     await clock.advance(500);
-    assert.deepEqual([one.progress?.bytes, one.progress?.of], [10, 'this-image'], 'x is nobody’s any more');
+    assert.deepEqual(
+      [one.progress?.bytes, one.progress?.of],
+      [10, 'this-image'],
+      'x belongs to no image any more',
+    );
     using two = watch.watch('r.io/two');
     using none = watch.watch('r.io/none');
     now.ingests = [part('layer-a', 20, 100), part('layer-c', 5, 50)];
@@ -60,10 +64,10 @@ describe('watching what the runtime brings in', () => {
       [20, 100, 'this-image'],
     );
     assert.deepEqual([two.progress?.bytes, two.progress?.totalBytes], [5, 50]);
-    assert.equal(none.progress, undefined, 'nothing is known of it yet, and all that comes is of others');
+    assert.equal(none.progress, undefined, 'no progress yet, and all ingests belong to other images');
   });
 
-  it('counts nothing for an image that may have been of another', async () => {
+  it('counts no ingest that may belong to another image', async () => {
     const { clock, now, watch } = rigOf();
     using app = watch.watch('r.io/app');
     const other = watch.watch('r.io/other');
@@ -71,14 +75,14 @@ describe('watching what the runtime brings in', () => {
     await clock.advance(500);
     assert.deepEqual([app.progress?.bytes, app.progress?.of], [30, 'all-images']);
     other[Symbol.dispose]();
-    assert.equal(app.progress?.of, 'all-images', 'as it was seen last');
+    assert.equal(app.progress?.of, 'all-images', 'the last sample');
     now.ingests = [part('layer-p', 30, 100)];
     await clock.advance(500);
     const { bytes, totalBytes, of } = app.progress ?? {};
     assert.deepEqual({ bytes, totalBytes, of }, { bytes: 30, totalBytes: 100, of: 'this-image' });
   });
 
-  it('asks only while somebody looks, and no more at a runtime that cannot tell', async () => {
+  it('polls only while pulls run, and not on runtimes without ingests', async () => {
     const { clock, now, watch } = rigOf();
     const look = watch.watch('r.io/app');
     await clock.advance(1_000);
@@ -87,10 +91,10 @@ describe('watching what the runtime brings in', () => {
     assert.ok(asked >= 2);
     await clock.advance(10_000);
     assert.equal(now.asked, asked);
-    now.failure = new KubelingError('CRI_UNAVAILABLE', 'gone for a while');
+    now.failure = new KubelingError('CRI_UNAVAILABLE', 'temporarily unavailable');
     using _again = watch.watch('r.io/app');
     await clock.advance(2_000);
-    assert.ok(now.asked > asked + 1, 'a runtime that is away may come back');
+    assert.ok(now.asked > asked + 1, 'retries after the runtime was unavailable');
     now.failure = new KubelingError('CRI_UNSUPPORTED', 'unknown service');
     await clock.advance(1_000);
     const last = now.asked;

@@ -6,22 +6,22 @@ export interface IngestWatcherDeps {
   readonly clock: Clock;
 }
 
-/** How much has come since somebody began to look. */
+/** Content received since the watch began. */
 export interface DownloadProgress {
   readonly bytes: number;
-  /** As far as known now: more may turn out to be needed. */
+  /** Total known so far; it may grow when more content turns out to be needed. */
   readonly totalBytes: number;
-  /** Whether something is on its way at this moment; if not, what came is being unpacked. */
+  /** Whether ingests are active; otherwise the received content is being unpacked. */
   readonly state: 'arriving' | 'arrived';
-  /** When it last got on, on the monotonic clock. */
+  /** Time of the last progress, on the monotonic clock. */
   readonly changedMs: number;
-  /** Whether all of it is of this image, or what others bring at the same time is in it. */
+  /** Whether the content belongs to this image only, or includes concurrent pulls. */
   readonly of: 'this-image' | 'all-images';
 }
 
 const pollMs = 500;
 
-/** Sees what the runtime is bringing in, while somebody looks. At runtimes that do not tell nothing is ever seen. */
+/** Samples containerd's ingests while pulls run. On other runtimes no progress is reported. */
 export class IngestWatcher {
   readonly #deps: IngestWatcherDeps;
   readonly #downloads = new Set<ImageDownload>();
@@ -32,7 +32,7 @@ export class IngestWatcher {
     this.#deps = deps;
   }
 
-  /** At what comes of a repository. Must be disposed of. */
+  /** Watches the ingests of one repository until disposed of. */
   watch(repository: string): ImageDownload {
     const look = new ImageDownload(repository, this.#deps.clock, () => this.#leave(look));
     this.#downloads.add(look);
@@ -46,7 +46,7 @@ export class IngestWatcher {
   #leave(look: ImageDownload): void {
     this.#downloads.delete(look);
     if (this.#downloads.size > 0) return;
-    this.#polling?.abort(cancelledError('Nobody looks any more'));
+    this.#polling?.abort(cancelledError('No pull is watched any more'));
     this.#polling = undefined;
   }
 
@@ -61,7 +61,10 @@ export class IngestWatcher {
     }
   }
 
-  /** Asked only when something comes of which it is not known whose it is: the answer takes the runtime some work. */
+  /**
+   * Reads the repositories' content only when an ingest is not assigned to one, because the request
+   * is expensive for the runtime.
+   */
   async #assignContent(ingests: readonly Ingest[], signal: AbortSignal): Promise<void> {
     const looks = [...this.#downloads];
     const isKnown = ({ ref }: Ingest) => looks.some((look) => look.owns(ref));
@@ -81,7 +84,7 @@ export class IngestWatcher {
       for (const look of this.#downloads) look.sample(ingests, this.#besides(look));
     } catch (error) {
       signal.throwIfAborted();
-      // One that does not answer now may do so next time.
+      // A failed sample is retried; only Unsupported ends the polling.
       if (isKind(error, 'Unsupported')) this.#support = 'none';
     }
   }
@@ -92,18 +95,18 @@ interface Part {
   readonly totalBytes: number;
 }
 
-/** What came in since the look began. */
+/** Content of one image received since the watch began. */
 export class ImageDownload implements Disposable {
   readonly repository: string;
   readonly #clock: Clock;
   readonly #end: () => void;
   readonly #parts = new Map<string, Part>();
   #arriving = 0;
-  /** Digests of the repository, once they are wanted. */
+  /** Content digests of the repository, once they were read. */
   #own: ReadonlySet<string> | undefined;
-  /** Whether it ever came together with what others look at. */
+  /** Whether other pulls were ever active during a sample. */
   #isMixed = false;
-  /** Whether it did so when it was last seen. */
+  /** Whether other pulls were active during the last sample. */
   #isShared = false;
   #changedMs: number;
 
@@ -114,7 +117,7 @@ export class ImageDownload implements Disposable {
     this.#changedMs = clock.monotonicMs();
   }
 
-  /** Undefined as long as nothing was seen. */
+  /** Undefined until an ingest was sampled. */
   get progress(): DownloadProgress | undefined {
     if (this.#parts.size === 0) return undefined;
     let bytes = 0;
@@ -142,10 +145,10 @@ export class ImageDownload implements Disposable {
     this.#isShared = others.length > 0;
     this.#isMixed ||= this.#isShared;
     const ingests = all.filter(({ ref }) => this.#mayOwn(ref, others));
-    // Of what is not on its way any more nobody can tell whose it was.
+    // Finished ingests of concurrent pulls cannot be assigned to an image.
     if (this.#own === undefined && this.#isMixed) this.#parts.clear();
     const now = new Map(ingests.map((each) => [each.ref, each]));
-    // What is not on its way any more has come as a whole.
+    // An ingest that is no longer active is complete.
     for (const [ref, { totalBytes }] of this.#parts) {
       if (!now.has(ref) && totalBytes > 0) this.#set(ref, { bytes: totalBytes, totalBytes });
     }
@@ -171,7 +174,7 @@ export class ImageDownload implements Disposable {
   }
 }
 
-/** A ref says what kind of content it is, then its digest. */
+/** An ingest ref is the kind of content, a dash, and the digest. */
 function digestOf(ref: string): string {
   return ref.slice(ref.indexOf('-') + 1);
 }

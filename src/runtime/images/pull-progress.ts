@@ -2,26 +2,29 @@ import { type Clock, formatDurationMs } from '../../lib/index.ts';
 import type { PodJournal, PodUid } from '../../pods/index.ts';
 import type { PullStatus } from './image-pulls.ts';
 
-/** How a pull is told of while it goes on. */
+/** What is reported about a running pull. */
 export interface PullReport {
   readonly uid: PodUid;
   readonly container: string;
-  /** As the pod names it. */
+  /** Image name in the pod's spec. */
   readonly image: string;
   readonly status: () => PullStatus;
-  /** For the owner of the pod, now and then. */
+  /** Records an event on the pod. */
   readonly event: (type: 'Normal' | 'Warning', message: string) => void;
 }
 
-/** So often the pod's story is brought up to date. */
+/** Update interval of the pod's journal. */
 const stepMs = 500;
-/** A pull is silent for so long, then events tell how it is doing again and again. */
+/** First event of a slow pull, and the interval of further events. */
 const firstEventMs = 10_000;
 const eventMs = 30_000;
-/** Without a byte for so long something is wrong. */
+/** A pull without new bytes for this time counts as stalled. */
 const stalledMs = 60_000;
 
-/** Tells what a pull is about until disposed of: in the pod's story all the time, by events when it takes long. */
+/**
+ * Reports the progress of a pull until disposed of: continuously in the pod's journal, and as
+ * events when it is slow.
+ */
 export function reportPull(
   news: PullReport,
   { clock, journal }: { readonly clock: Clock; readonly journal: PodJournal },
@@ -56,18 +59,18 @@ function describeStanding(standing: PullStatus, startMs: number, nowMs: number):
   const elapsed = seconds(nowMs - startMs);
   if (standing.kind === 'queued') {
     const { place, length } = standing;
-    return `waiting for its turn for ${elapsed}, place ${place} of ${length} in the queue`;
+    return `queued for ${elapsed}, position ${place} of ${length}`;
   }
   const { arrival, running } = standing;
-  if (arrival === undefined) return `under way after ${elapsed}`;
+  if (arrival === undefined) return `running for ${elapsed}`;
   const { bytes, totalBytes, state, changedMs } = arrival;
-  // Of those that were seen together some may have ended since.
+  // Some of the pulls sampled together may have ended since.
   const together = running > 1 ? `all ${running}` : 'several';
   const shared = arrival.of === 'all-images' ? ` (${together} pulls together)` : '';
   const amount = `${mebibytes(bytes)} of ${mebibytes(totalBytes)} MiB${shared} after ${elapsed}`;
   if (state === 'arrived') return `${amount}, unpacking`;
   return isStalled(standing, nowMs)
-    ? `${amount}, stalled: nothing came for ${seconds(nowMs - changedMs)}`
+    ? `${amount}, stalled: no data for ${seconds(nowMs - changedMs)}`
     : amount;
 }
 

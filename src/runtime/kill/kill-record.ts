@@ -5,13 +5,14 @@ import type { StartedPreStop } from '../hooks/lifecycle-hooks.ts';
 import type { KillReason } from '../plan/pod-actions.ts';
 
 export interface HookRun {
-  /** Settles when the hook ended, failed or was given up; never rejects. */
+  /** Settles when the hook ended, failed or was cancelled; never rejects. */
   readonly ended: Promise<void>;
 }
 
 /**
- * One container on its way out, from the first order to stop it until it is stopped. Orders may be repeated, after a
- * failure or with less time: the deadline only moves closer, and the hook runs once, whoever waits for it.
+ * State of one container from the first kill until it is stopped. Kills can be repeated after a
+ * failure or with a shorter grace period: the deadline only moves earlier, and the hook runs once
+ * for all callers.
  */
 export class KillRecord implements Disposable {
   readonly podUid: PodUid;
@@ -20,9 +21,12 @@ export class KillRecord implements Disposable {
   #deadlineMs: number;
   #hook: HookRun | undefined;
   #hookTimer: Timer | undefined;
-  /** Whether users were told. */
+  /** Whether the Killing event was recorded. */
   announced = false;
-  /** How long ago an earlier kubelet began the hook, which is not begun again; undefined if none did. */
+  /**
+   * Time since a previous kubelet started the hook, which is then not started again; undefined
+   * otherwise.
+   */
   readonly hookUsedMs: number | undefined;
 
   constructor(podUid: PodUid, clock: Clock, graceSeconds: number, begun?: StartedPreStop) {
@@ -33,7 +37,7 @@ export class KillRecord implements Disposable {
     this.#deadlineMs = clock.monotonicMs() + graceMs;
   }
 
-  /** Never later than an earlier order had it. */
+  /** Never extends the deadline. */
   allow(graceSeconds: number): void {
     const deadlineMs = this.#clock.monotonicMs() + graceSeconds * 1_000;
     if (deadlineMs >= this.#deadlineMs) return;
@@ -41,9 +45,9 @@ export class KillRecord implements Disposable {
     if (this.#hook !== undefined) this.#armHook();
   }
 
-  /** What is left in whole seconds: one that has begun still counts. Never negative. */
+  /** Remaining whole seconds, rounded up. Never negative. */
   get secondsLeft(): number {
-    // The clock has fractions: what they cannot tell exactly must not count as one second more.
+    // Rounds first, so that a rounding error of the clock does not count as another second.
     return Math.ceil(Math.round(this.msLeft) / 1_000);
   }
 
@@ -55,7 +59,7 @@ export class KillRecord implements Disposable {
     return this.#hook;
   }
 
-  /** Starts the hook, once. It is given up at the deadline, not when one who waits for it gives up. */
+  /** Starts the hook once. It is cancelled at the deadline, not when a caller stops waiting. */
   startHook(run: (signal: AbortSignal) => Promise<void>): HookRun {
     const done = () => this.#hookTimer?.cancel();
     this.#hook ??= { ended: run(this.#hookController.signal).then(done, done) };
@@ -63,7 +67,7 @@ export class KillRecord implements Disposable {
     return this.#hook;
   }
 
-  /** Ends a hook that still runs. */
+  /** Cancels a running hook. */
   [Symbol.dispose](): void {
     this.#hookTimer?.cancel();
     this.#hookController.abort(cancelledError('The container is stopped'));
@@ -72,15 +76,15 @@ export class KillRecord implements Disposable {
   #armHook(): void {
     this.#hookTimer?.cancel();
     this.#hookTimer = this.#clock.timer(this.msLeft, () =>
-      this.#hookController.abort(cancelledError('The hook has used up the grace period')),
+      this.#hookController.abort(cancelledError('The hook exceeded the grace period')),
     );
   }
 }
 
-/** No container gets less, so that one that ends at once is not killed. */
+/** Minimum grace period, so that a container that exits promptly is not killed. */
 export const minimumGraceSeconds = 2;
 
-/** How long a container may take to end, unless an override says otherwise. */
+/** The grace period of a container without an override. */
 export function graceSecondsOf(pod: Pod, container: Container, reason: KillReason): number {
   const { deletionGracePeriodSeconds } = pod.metadata;
   if (deletionGracePeriodSeconds !== undefined) return deletionGracePeriodSeconds;

@@ -17,14 +17,14 @@ async function started(rig: PodRuntimeRig, pod: ReturnType<typeof podOf>): Promi
   return rig.clock.now();
 }
 
-/** When containers ended, by name, in whole seconds since then. */
+/** Exit times of containers by name, in whole seconds. */
 function ends(rig: PodRuntimeRig, sinceMs: number): Record<string, number> {
   const exits = rig.simulated.trace.entries().filter((entry) => entry.kind === 'container-exited');
   return Object.fromEntries(exits.map(({ name, at }) => [name, Math.round((at - sinceMs) / 1_000)]));
 }
 
-describe('the end of a pod with sidecars', () => {
-  it('begins all preStop hooks at once, those of sidecars too', async () => {
+describe('termination of a pod with sidecars', () => {
+  it('starts all preStop hooks concurrently, including those of sidecars', async () => {
     const begun: [string, number][] = [];
     const hooks: HookRunner = {
       run: async (_hook, { container }, signal) => {
@@ -41,7 +41,7 @@ describe('the end of a pod with sidecars', () => {
     assert.deepEqual(ends(rig, startMs), { main: 3, side: 3 });
   });
 
-  it('lets a sidecar wait no longer than its own grace, and gives it two seconds then', async () => {
+  it("limits a sidecar's wait to the grace period, then gives it two seconds", async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ main: ignoring }, { init: { side: { ...sidecar, ...ignoring } } });
     const startMs = await started(rig, pod);
@@ -49,7 +49,7 @@ describe('the end of a pod with sidecars', () => {
     assert.deepEqual(ends(rig, startMs), { main: 6, side: 8 });
   });
 
-  it('gives a sidecar what the others left of the grace', async () => {
+  it('gives a sidecar the remaining grace period', async () => {
     using rig = new PodRuntimeRig();
     const slow = { script: 'trap "sleep 4; exit 0" TERM; while true; do sleep 1; done' };
     const pod = podOf({ main: slow }, { init: { side: { ...sidecar, ...ignoring } } });
@@ -57,11 +57,11 @@ describe('the end of a pod with sidecars', () => {
     await rig.kill(pod, 10);
     const { main = 0, side } = ends(rig, startMs);
     assert.ok(main >= 4 && main <= 6, `${main}`);
-    // What is left is counted in whole seconds, one that has begun with the others.
+    // Remaining time is rounded up to whole seconds.
     assert.ok(side === 10 || side === 11, `${side}`);
   });
 
-  it('is shortened for those that wait for their turn too', async () => {
+  it('a shorter grace period also applies to waiting containers', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ main: ignoring }, { init: { side: { ...sidecar, ...ignoring } } });
     const startMs = await started(rig, pod);
@@ -76,8 +76,8 @@ describe('the end of a pod with sidecars', () => {
   });
 });
 
-describe('the sandboxes of a pod that ends', () => {
-  it('are all stopped, also when one of them or a container does not stop', async () => {
+describe('sandboxes of a terminating pod', () => {
+  it('are all stopped, even if one of them or a container fails to stop', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'stuck' } as const;
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
@@ -99,7 +99,7 @@ describe('the sandboxes of a pod that ends', () => {
   });
 });
 
-it('the time of a container that is being stopped shrinks with each order, and its hook ends with it', async () => {
+it('each shorter kill shortens the grace period, and the hook ends with it', async () => {
   const clock = new VirtualClock();
   using record = new KillRecord(podUid('pod'), clock, 600);
   let ended = false;

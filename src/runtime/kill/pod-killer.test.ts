@@ -10,7 +10,7 @@ import type { PlanContext } from '../plan/pod-actions.ts';
 const ignoring = { script: 'trap "" TERM; sleep 100000' };
 const preStop = { lifecycle: { preStop: { exec: { command: ['bye'] } } } };
 
-/** How long containers were there, by name, in seconds of virtual time since the first order to stop. */
+/** Lifetimes of containers by name, in seconds of virtual time since the first kill. */
 function exits(rig: PodRuntimeRig, sinceMs: number): Record<string, number> {
   const ends = rig.simulated.trace.entries().filter((entry) => entry.kind === 'container-exited');
   return Object.fromEntries(ends.map(({ name, at }) => [name, Math.round((at - sinceMs) / 1_000)]));
@@ -38,7 +38,7 @@ describe('killing a pod', () => {
     );
   });
 
-  it('kills a container that ignores SIGTERM when its grace is over', async () => {
+  it('kills a container that ignores SIGTERM after the grace period', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: ignoring });
     await rig.sync(pod);
@@ -48,7 +48,7 @@ describe('killing a pod', () => {
     assert.equal((await rig.newest(pod, 'a'))?.exitCode, 137);
   });
 
-  it('takes the grace of the spec, or of the deletion, and never less than two seconds', async () => {
+  it('uses the grace period of the spec or the deletion, at least two seconds', async () => {
     for (const [deletion, spec, want] of [
       [undefined, 5, 5],
       [3, 5, 3],
@@ -65,7 +65,7 @@ describe('killing a pod', () => {
     }
   });
 
-  it('stops what the spec no longer has as the runtime remembers it', async () => {
+  it('stops a container that is not in the spec with its restored spec', async () => {
     const hooked: string[] = [];
     const hooks: HookRunner = { run: async (_hook, { container }) => void hooked.push(container.name) };
     using rig = new PodRuntimeRig({ hooks });
@@ -80,7 +80,7 @@ describe('killing a pod', () => {
     assert.deepEqual(rig.eventsOf('Killing'), ['Stopping container old']);
   });
 
-  it('shortens the grace of a container that is being stopped when ordered again', async () => {
+  it('shortens the grace period of a container that is being stopped', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: ignoring });
     await rig.sync(pod);
@@ -97,7 +97,7 @@ describe('killing a pod', () => {
     assert.equal(rig.runtime.pending().kills, 0);
   });
 
-  it('never gives more time than was given before', async () => {
+  it('never extends the grace period', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: ignoring });
     await rig.sync(pod);
@@ -112,7 +112,7 @@ describe('killing a pod', () => {
     assert.deepEqual(exits(rig, startMs), { a: 20 });
   });
 
-  it('runs the preStop hook once, however often the kill is ordered, and counts its time', async () => {
+  it('runs the preStop hook once for repeated kills, and counts its time', async () => {
     let runs = 0;
     let hookEnded = 0;
     const hooks: HookRunner = {
@@ -137,7 +137,7 @@ describe('killing a pod', () => {
     assert.deepEqual(exits(rig, startMs), { a: 20 });
   });
 
-  it('gives up a hook that does not end in time, and one the time was taken from', async () => {
+  it('cancels a hook at the deadline, also at a shortened one', async () => {
     const hooks: HookRunner = { run: (_hook, _target, signal) => rig.clock.sleep(1e9, signal) };
     using rig = new PodRuntimeRig({ hooks });
     const pod = podOf({ a: { ...preStop, script: 'sleep 100000' } });
@@ -156,7 +156,7 @@ describe('killing a pod', () => {
     assert.equal(rig.clock.pendingTimers, 0);
   });
 
-  it('tells of a hook that fails, and stops the container all the same', async () => {
+  it('records an event for a failed hook and stops the container', async () => {
     using rig = new PodRuntimeRig({ hooks: { run: () => Promise.reject(new Error('secret')) } });
     const pod = podOf({ a: preStop });
     await rig.sync(pod);
@@ -165,7 +165,7 @@ describe('killing a pod', () => {
     assert.equal(rig.simulated.runningContainers().length, 0);
   });
 
-  it('stops sidecars after the regular containers, the last one first', async () => {
+  it('stops sidecars after the regular containers, in reverse order', async () => {
     using rig = new PodRuntimeRig();
     const sidecar = { ...ignoring, restartPolicy: 'Always', script: 'sleep 100000' };
     const slow = { script: 'trap "sleep 3; exit 0" TERM; while true; do sleep 1; done' };
@@ -180,7 +180,7 @@ describe('killing a pod', () => {
     );
   });
 
-  it('stops every sandbox even when a container would not stop, and tells both', async () => {
+  it('stops every sandbox even when a container fails to stop, and reports the failure', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'stuck' } as const;
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
@@ -191,7 +191,7 @@ describe('killing a pod', () => {
     assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
   });
 
-  it('takes a container for stopped that has ended though the runtime fails to stop it', async () => {
+  it('counts an exited container as stopped when StopContainer fails', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'sleep 1; exit 4' }, b: {} });
     await rig.sync(pod);
@@ -212,7 +212,7 @@ describe('killing a pod', () => {
     );
   });
 
-  it('stops what may still run, and leaves alone what never did', async () => {
+  it('stops running and unknown containers, but not created ones', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
     await rig.sync(pod);
@@ -228,7 +228,7 @@ describe('killing a pod', () => {
     assert.deepEqual(rig.takeCalls(), ['stopContainer', 'stopPodSandbox']);
   });
 
-  it('runs no hook when there is no time for one', async () => {
+  it('runs no hook without remaining grace period', async () => {
     const runs: string[] = [];
     using rig = new PodRuntimeRig({
       hooks: { run: async (_hook, { container }) => void runs.push(container.name) },
@@ -239,7 +239,7 @@ describe('killing a pod', () => {
     assert.deepEqual(runs, []);
   });
 
-  it('takes what is gone for stopped', async () => {
+  it('counts a missing container as stopped', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -251,7 +251,7 @@ describe('killing a pod', () => {
     assert.equal(result.error, undefined);
   });
 
-  it('stops a pod of which only the runtime knows, with its hook', async () => {
+  it('stops a pod without a spec, with its hook', async () => {
     const ran: unknown[] = [];
     using rig = new PodRuntimeRig({
       hooks: {
@@ -269,7 +269,7 @@ describe('killing a pod', () => {
     assert.deepEqual(exits(rig, startMs), { a: 2 });
   });
 
-  it('uses the grace of the probe that failed', async () => {
+  it('uses the grace period of the failed probe', async () => {
     using rig = new PodRuntimeRig();
     const livenessProbe = { terminationGracePeriodSeconds: 4 };
     const pod = podOf({ a: { ...ignoring, livenessProbe } });
@@ -284,7 +284,7 @@ describe('killing a pod', () => {
     assert.deepEqual(rig.eventsOf('Killing'), ['Container a failed liveness probe, will be restarted']);
   });
 
-  it('lists nothing of a pod that was never there', async () => {
+  it('lists no pod that never existed', async () => {
     using rig = new PodRuntimeRig();
     assert.equal(await rig.done(rig.runtime.listPod('nobody' as PodUid, rig.signal)), undefined);
   });

@@ -22,7 +22,7 @@ import { type KillResult, killResult, type SyncAction } from '../sync/sync-resul
 import { graceSecondsOf, KillRecord, minimumGraceSeconds } from './kill-record.ts';
 import { hasSidecar, settledWithin, TerminationOrder } from './termination-order.ts';
 
-/** What is there of a pod to be stopped: a listing or an observation will do. */
+/** The parts of a listed or observed pod that a kill needs. */
 export interface KillablePod {
   readonly uid: PodUid;
   readonly name: string;
@@ -32,17 +32,17 @@ export interface KillablePod {
     readonly id: string;
     readonly name: string;
     readonly state: ObservedContainerState;
-    /** What the runtime remembers of it, for one that the spec no longer has. */
+    /** Image and annotations from the runtime, for a container that is not in the spec. */
     readonly image?: string;
     readonly annotations?: Readonly<Record<string, string>>;
   }[];
 }
 
 export interface KillPodRequest {
-  /** Its spec, or as much of it as the runtime remembers. */
+  /** The pod's spec, or the spec restored from the runtime. */
   readonly pod: Pod;
   readonly running: KillablePod;
-  /** Replaces what the pod says. A later call may give less, never more. */
+  /** Overrides the pod's grace period. Later calls can only shorten it. */
   readonly graceSeconds?: number | undefined;
 }
 
@@ -50,9 +50,9 @@ export interface ContainerKill {
   readonly id: string;
   readonly name: string;
   readonly reason: KillReason;
-  /** For one that the pod's spec does not have. */
+  /** For a container that is not in the pod's spec. */
   readonly container?: Container | undefined;
-  /** Shown to users; "Stopping container NAME" when empty. */
+  /** Message of the Killing event; "Stopping container NAME" when empty. */
   readonly message?: string;
   readonly graceSeconds?: number | undefined;
 }
@@ -64,9 +64,12 @@ export interface PodKillerDeps {
   readonly logger: Logger;
   readonly hooks: HookRunner;
   readonly hookCheckpoint?: HookCheckpoint | undefined;
-  /** Settles when the end a container of the pod is about to be told is known to whoever comes after us. */
+  /**
+   * Called before a container of the pod is stopped; settles when the pod's termination is
+   * persisted.
+   */
   readonly beforeStop?: ((uid: PodUid) => Promise<void>) | undefined;
-  /** What was known of the sandbox is over. */
+  /** Called before a sandbox is stopped, because its cached status becomes invalid. */
   readonly sandboxStopping?: ((podSandboxId: string) => void) | undefined;
 }
 
@@ -81,13 +84,13 @@ interface KillTarget {
 const maxKillRecords = 1_000;
 
 /**
- * Stops containers and pods. A kill that was given up or failed can be ordered again: hooks are not run twice, and
- * the time already used counts. Order it again with less time to have a container stopped sooner.
+ * Stops containers and pods. A cancelled or failed kill can be repeated: hooks are not run twice,
+ * and the time already used counts. A repeated kill can shorten the grace period.
  */
 export class PodKiller implements Disposable {
   readonly #deps: PodKillerDeps;
   readonly #hookCheckpoint: HookCheckpoint;
-  /** Containers on their way out, by id. */
+  /** Containers being stopped, by id. */
   readonly #records = new LruMap<string, KillRecord>({
     capacity: maxKillRecords,
     onEvict: (_id, record) => record[Symbol.dispose](),
@@ -98,14 +101,14 @@ export class PodKiller implements Disposable {
     this.#hookCheckpoint = deps.hookCheckpoint ?? noHookCheckpoint;
   }
 
-  /** Containers ordered to stop that have not stopped yet, as far as known. */
+  /** Number of containers being stopped. */
   get size(): number {
     return this.#records.size;
   }
 
   /**
-   * Stops all containers at once, sidecars after the others, then every sandbox even if a container would not stop.
-   * Rejects only when the signal is aborted; removes nothing.
+   * Stops all containers concurrently, sidecars after the regular ones, then every sandbox, even if
+   * a container fails to stop. Rejects only when the signal is aborted; removes nothing.
    */
   async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
     const { running, pod, graceSeconds } = request;
@@ -127,30 +130,33 @@ export class PodKiller implements Disposable {
     return killResult([...containers, ...sandboxes]);
   }
 
-  /** Stops one container of a pod that goes on. Rejects only when the signal is aborted. */
+  /** Stops one container of a pod that keeps running. Rejects only when the signal is aborted. */
   async killContainer(pod: Pod, kill: ContainerKill, signal: AbortSignal): Promise<SyncAction> {
     const action = await this.#killOne(pod, kill, undefined, signal);
     signal.throwIfAborted();
     return action;
   }
 
-  /** Whether the preStop hook of a container was begun, by whichever kubelet, and the container has not ended since. */
+  /**
+   * Whether the preStop hook was started, by this or a previous kubelet, and the container has not
+   * stopped since.
+   */
   hasStartedPreStop({ metadata: { uid } }: Pod, containerId: string): boolean {
     return this.#hookCheckpoint.startedPreStop(uid, containerId) !== undefined;
   }
 
-  /** The pod is gone for good, whoever ended its containers. */
+  /** Drops the records of a deleted pod. */
   forgetPod(uid: PodUid): void {
     for (const [id, record] of [...this.#records]) if (record.podUid === uid) this.forget(id);
   }
 
-  /** The container is gone, whoever ended it. */
+  /** Drops the record of a stopped container. */
   forget(id: string): void {
     this.#records.peek(id)?.[Symbol.dispose]();
     this.#records.delete(id);
   }
 
-  /** What is still running of hooks is given up. */
+  /** Cancels running hooks. */
   [Symbol.dispose](): void {
     for (const [, record] of this.#records) record[Symbol.dispose]();
     this.#records.clear();
@@ -170,7 +176,7 @@ export class PodKiller implements Disposable {
     } catch (error) {
       const message = describeError(error);
       if (!signal.aborted) {
-        this.#deps.logger.error('Cannot stop a container', error, { container: kill.name, id: kill.id });
+        this.#deps.logger.error('Failed to stop container', error, { container: kill.name, id: kill.id });
       }
       return { ...action, failure: { reason: 'KillContainerError', message } };
     }
@@ -233,7 +239,7 @@ export class PodKiller implements Disposable {
     const startMs = this.#deps.clock.monotonicMs();
     const left = remainingHook(preStop, record.hookUsedMs);
     if (left === undefined) {
-      this.#step(victim, 'done', 'The preStop hook was begun by an earlier kubelet: it is not run again');
+      this.#step(victim, 'done', 'The preStop hook was started by a previous kubelet and is not run again');
       return;
     }
     try {
@@ -249,13 +255,13 @@ export class PodKiller implements Disposable {
 
   #hookFailed(victim: KillTarget, error: unknown, ms: number, signal: AbortSignal): void {
     const { pod, container } = victim;
-    // What it said stays in the log: it may hold secrets of the container.
+    // The error stays in the log, because it may hold secrets of the container.
     this.#deps.logger.error('PreStop hook failed', error, {
       pod: describePod(pod),
       container: container.name,
     });
     const why = signal.aborted ? describeError(signal.reason) : 'PreStopHook failed';
-    const message = `The preStop hook of container ${container.name} did not succeed: ${why}`;
+    const message = `The preStop hook of container ${container.name} failed: ${why}`;
     this.#step(victim, 'failed', message, ms);
     if (!signal.aborted) this.#event(victim, 'Warning', 'FailedPreStopHook', 'PreStopHook failed');
   }
@@ -270,7 +276,7 @@ export class PodKiller implements Disposable {
     }
   }
 
-  /** A runtime may stumble over a container that ends in the very moment it is to be stopped. */
+  /** StopContainer may fail for a container that exits at that moment. */
   async #hasExited(containerId: string, signal: AbortSignal): Promise<boolean> {
     try {
       const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
@@ -288,7 +294,8 @@ export class PodKiller implements Disposable {
       return action;
     } catch (error) {
       if (isKind(error, 'NotFound')) return action;
-      if (!signal.aborted) this.#deps.logger.error('Cannot stop a sandbox', error, { sandbox: podSandboxId });
+      if (!signal.aborted)
+        this.#deps.logger.error('Failed to stop sandbox', error, { sandbox: podSandboxId });
       return { ...action, failure: { reason: 'KillPodSandboxError', message: describeError(error) } };
     }
   }
@@ -305,8 +312,8 @@ export class PodKiller implements Disposable {
 }
 
 /**
- * What is still to be done of a hook that an earlier kubelet began so long ago. Nobody knows how far it came, and to do
- * half of its work twice may be worse than not to do the rest; only a sleep can be gone on with.
+ * The rest of a hook that a previous kubelet started. Its progress is unknown, and repeating it may
+ * do harm, so only a sleep is continued.
  */
 function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): LifecycleHandler | undefined {
   if (usedMs === undefined) return hook;
@@ -314,7 +321,7 @@ function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): Life
   return leftMs > 0 ? { sleep: { seconds: leftMs / 1_000 } } : undefined;
 }
 
-/** One that the spec no longer has is stopped as the runtime remembers it, with the time its pod has. */
+/** The container's spec, or the restored one when the pod's spec no longer has it. */
 function containerSpecOf(pod: Pod, { name, container = { name } }: ContainerKill): Container {
   const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
   return all.find((each) => each.name === name) ?? container;

@@ -2,12 +2,12 @@ import { type Clock, onAbort } from '../../lib/index.ts';
 import { initContainersOf, isSidecar, type Pod } from '../../pods/index.ts';
 
 /**
- * Who waits for whom when a pod with sidecars ends: a sidecar for all regular containers and for all sidecars after
- * it. Made for one kill of the whole pod.
+ * Order of stopping containers of a pod with sidecars: a sidecar waits for all regular containers
+ * and for all later sidecars. Used for one kill of the whole pod.
  */
 export class TerminationOrder {
   readonly #predecessors = new Map<string, readonly string[]>();
-  /** Of those that run: resolved when stopped. */
+  /** Running containers; resolved when stopped. */
   readonly #stopped = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(pod: Pod, running: readonly string[]) {
@@ -23,7 +23,7 @@ export class TerminationOrder {
     this.#stopped.get(name)?.resolve();
   }
 
-  /** Resolves when it is the container's turn or `ms` are over; rejects with the signal's reason. */
+  /** Resolves when all predecessors stopped or after `ms`; rejects with the signal's reason. */
   async waitForPredecessors(name: string, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
     const before = this.#predecessors.get(name) ?? [];
     const waits = before.flatMap((other) => this.#stopped.get(other)?.promise ?? []);
@@ -35,7 +35,7 @@ export function hasSidecar(pod: Pod): boolean {
   return initContainersOf(pod).some(isSidecar);
 }
 
-/** Resolves when the promise settles or `ms` are over, whichever is first; rejects with the signal's reason. */
+/** Resolves when the promise settles or after `ms`; rejects with the signal's reason. */
 export function settledWithin(
   promise: Promise<unknown>,
   ms: number,

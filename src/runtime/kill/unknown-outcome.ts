@@ -1,6 +1,9 @@
 import { type Clock, isKind, KubelingError, onAbort, type Timer } from '../../lib/index.ts';
 
-/** The runtime keeps a name for a call that never ended as far as we know, or for something we do not see yet. */
+/**
+ * The runtime has reserved the name, for a call that has not finished or for an object not listed
+ * yet.
+ */
 export function isNameReserved(error: unknown): boolean {
   if (isKind(error, 'Conflict')) return true;
   if (!(error instanceof KubelingError)) return false;
@@ -8,7 +11,7 @@ export function isNameReserved(error: unknown): boolean {
   return name >= 0 && / is (?:reserved|in use)\b/.test(error.message.slice(name));
 }
 
-/** Whether what failed may have happened all the same, or may have happened before. */
+/** Whether a failed call may have taken effect, or an earlier one did. */
 export function mayHaveTakenEffect(error: unknown): boolean {
   return isKind(error, 'Unavailable', 'DeadlineExceeded') || isNameReserved(error);
 }
@@ -17,8 +20,8 @@ const pollMs = 500;
 const nameReservedWaitMs = 5_000;
 
 /**
- * Looks for what a call of unknown outcome may have made. A taken name says that it is there or about to be, so that
- * is worth a little patience; otherwise one look must do.
+ * Looks for the result of a call with unknown outcome. A reserved name means that the result exists
+ * or is about to, so the search is repeated for a while; otherwise it runs once.
  */
 export async function pollForResult<T>(
   error: unknown,
@@ -34,12 +37,12 @@ export async function pollForResult<T>(
   }
 }
 
-/** Less than a process that is told to end has for that. */
+/** Shorter than the time a terminating process has. */
 const finishGraceMs = 3_000;
 
 /**
- * Makes a call that leaves something half-made behind when it is cut off: once the signal is aborted it still gets a
- * moment to come to its own end. Settles like the call; that the signal is aborted is for the caller to see to.
+ * Runs a call that leaves partial state when it is cancelled: after the signal is aborted the call
+ * gets a moment to finish. Settles like the call; the caller must check the signal.
  */
 export async function withFinishGrace<T>(
   clock: Clock,

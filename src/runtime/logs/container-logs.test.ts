@@ -71,7 +71,7 @@ class Rig {
     return opened.kind === 'refused' ? opened.message : 'not refused';
   }
 
-  /** Reads along; answers how it stands. */
+  /** Reads the chunks and returns the state of the stream. */
   async follow() {
     const opened = await this.open({ follow: 'until-ended' });
     assert.ok(opened.kind === 'open');
@@ -92,7 +92,7 @@ class Rig {
   }
 }
 
-test('the runtime says where the log is', async () => {
+test("the log path comes from the runtime's status", async () => {
   const rig = new Rig();
   rig.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
   const opened = await rig.open();
@@ -103,11 +103,7 @@ test('the runtime says where the log is', async () => {
 });
 
 const oddPaths: readonly (readonly [string, Partial<CriContainerStatus>, RegExp])[] = [
-  [
-    'outside the directory of the pod',
-    { logPath: '/logs/ns_p_u/../other/0.log' },
-    /is not in \/logs\/ns_p_u/,
-  ],
+  ["outside the pod's directory", { logPath: '/logs/ns_p_u/../other/0.log' }, /is not in \/logs\/ns_p_u/],
   ['of another pod', { labels: { ...labels, 'io.kubernetes.pod.uid': 'v' } }, /another container/],
   [
     'of another container',
@@ -115,23 +111,23 @@ const oddPaths: readonly (readonly [string, Partial<CriContainerStatus>, RegExp]
     /another container/,
   ],
   ['nowhere', { logPath: '' }, /has no log/],
-  ['not there', {}, /is not there/],
+  ['missing', {}, /does not exist/],
 ];
 for (const [what, status, message] of oddPaths) {
-  test(`a log that is ${what} is not read`, async () => {
+  test(`rejects a log that is ${what}`, async () => {
     const rig = new Rig();
     rig.answer = { ...running, ...status };
     assert.match(await rig.refusal(), message);
   });
 }
 
-test('what is no log is refused with the reason', async () => {
+test('rejects a path that is not a log, with the reason', async () => {
   const rig = new Rig();
   rig.files.refuse(path);
   assert.match(await rig.refusal(), /Cannot read the log/);
 });
 
-test('a container the runtime does not tell of has no log', async () => {
+test('a container that the runtime does not report has no log', async () => {
   const rig = new Rig();
   rig.answer = new KubelingError('CRI_NOT_FOUND', 'gone');
   assert.equal(await rig.refusal(), 'unable to retrieve container logs for x://id');
@@ -142,7 +138,7 @@ for (const [code, end] of [
   ['CRI_DEADLINE', 'open'],
   ['CRI_NOT_FOUND', 'ended'],
 ] as const satisfies readonly (readonly [ErrorCode, string])[]) {
-  test(`while the runtime answers ${code} a log that is followed stays ${end}`, async () => {
+  test(`with ${code} from the runtime a followed log stays ${end}`, async () => {
     const rig = new Rig();
     rig.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
     const state = await rig.follow();
@@ -153,7 +149,7 @@ for (const [code, end] of [
   });
 }
 
-test('a log that is opened and never read is closed when its reader goes', async () => {
+test('a log that is opened and never read is closed when its signal is aborted', async () => {
   const rig = new Rig();
   rig.files.append(path, '');
   await rig.open({ follow: 'until-ended' });
@@ -163,7 +159,7 @@ test('a log that is opened and never read is closed when its reader goes', async
   assert.deepEqual([rig.files.handles, rig.files.watchers, rig.clock.pendingTimers], [0, 0, 0]);
 });
 
-test('a reader who goes ends the following, and nothing stays open', async () => {
+test('aborting a follower ends the stream and closes all files', async () => {
   const rig = new Rig();
   rig.files.append(path, '');
   const state = await rig.follow();
@@ -192,29 +188,37 @@ function choose(
 }
 
 const rows: readonly (readonly [string, Partial<ContainerStatus> | undefined, string])[] = [
-  ['one that runs', { state: runningState, containerID: 'x://1', lastState: ended('x://0') }, 'x://1'],
-  ['one that ended', { state: ended('x://1'), lastState: ended('x://0') }, 'x://1'],
-  ['one whose successor never came to be', { state: ended(''), lastState: ended('x://0') }, 'x://0'],
+  ['a running container', { state: runningState, containerID: 'x://1', lastState: ended('x://0') }, 'x://1'],
+  ['an exited container', { state: ended('x://1'), lastState: ended('x://0') }, 'x://1'],
   [
-    'one that is to be started again',
+    'an exited container whose replacement failed to start',
+    { state: ended(''), lastState: ended('x://0') },
+    'x://0',
+  ],
+  [
+    'a container waiting for its restart',
     { state: waiting('CrashLoopBackOff'), lastState: ended('x://0') },
     'x://0',
   ],
-  ['one of which nothing is left', { state: ended('') }, 'container "c" in pod "p" is terminated'],
-  ['one that nobody knows', undefined, 'container "c" in pod "p" is not available'],
-  ['one without a state', {}, 'container "c" in pod "p" is waiting to start - no logs yet'],
   [
-    'one that is made',
+    'a terminated container without an instance',
+    { state: ended('') },
+    'container "c" in pod "p" is terminated',
+  ],
+  ['an unknown container', undefined, 'container "c" in pod "p" is not available'],
+  ['a container without a state', {}, 'container "c" in pod "p" is waiting to start - no logs yet'],
+  [
+    'a container being created',
     { state: waiting('ContainerCreating') },
     'container "c" in pod "p" is waiting to start: ContainerCreating',
   ],
   [
-    'one without its image',
+    'a container whose image pull failed',
     { state: waiting('ErrImagePull') },
     'container "c" in pod "p" is waiting to start: image can\'t be pulled',
   ],
   [
-    'one still without its image',
+    'a container in image pull back-off',
     { state: waiting('ImagePullBackOff') },
     'container "c" in pod "p" is waiting to start: trying and failing to pull image',
   ],
@@ -224,7 +228,7 @@ for (const [what, status, answer] of rows) {
   test(`the log of ${what}: ${answer}`, () => assert.equal(choose(status), answer));
 }
 
-test('the instance before is the one that ended last', () => {
+test('previous selects the last terminated instance', () => {
   const previous = { which: 'previous' } as const;
   assert.equal(
     choose({ state: runningState, containerID: 'x://1', lastState: ended('x://0') }, previous),
@@ -235,7 +239,7 @@ test('the instance before is the one that ended last', () => {
   assert.equal(choose({ state: ended('x://1') }, previous), none);
 });
 
-test('an id leads only to an instance of this container', () => {
+test('an id selects only an instance of this container', () => {
   const status = { state: runningState, containerID: 'x://1', lastState: ended('x://0') };
   for (const id of ['x://0', 'x://1']) assert.equal(choose(status, { which: 'id', id }), id);
   for (const id of ['x://2', ''])

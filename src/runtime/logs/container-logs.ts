@@ -15,7 +15,7 @@ export interface ContainerLogsDeps {
   readonly clock: Clock;
   readonly files: LogFiles;
   readonly podLogsDir: string;
-  /** Where to be known as one who follows a log; nobody asks unless given. */
+  /** Registers followed logs, so that rotation can notify their readers. */
   readonly followers?: Pick<LogFollowers, 'add'> | undefined;
 }
 
@@ -26,16 +26,19 @@ export interface ContainerLogRequest {
   readonly instance: LogInstanceSelector;
   readonly view: LogView;
   readonly tailLines?: number | undefined;
-  /** To go on until the instance has ended. */
+  /** Whether to follow the log until the instance has exited. */
   readonly follow: 'until-ended' | 'no';
 }
 
 export type OpenedLog =
   | { readonly kind: 'refused'; readonly message: string }
-  /** To be read once; ends by throwing the signal's reason when that is aborted, and then keeps nothing open. */
+  /**
+   * Can be read once. When the signal is aborted, reading throws its reason and all files are
+   * closed.
+   */
   | { readonly kind: 'open'; readonly chunks: AsyncIterable<Uint8Array> };
 
-/** What containers of this node have written, as users see it. */
+/** Opens logs of containers for users. */
 export class ContainerLogs {
   readonly #deps: ContainerLogsDeps;
 
@@ -69,14 +72,14 @@ export class ContainerLogs {
         return { kind: 'open', chunks: readOnce(new LogReader(this.#deps, reading, trail), close, signal) };
       }
       await trail[Symbol.asyncDispose]();
-      return { kind: 'refused', message: `the log ${reading.path} is not there` };
+      return { kind: 'refused', message: `the log ${reading.path} does not exist` };
     } catch (error) {
       if (!isKind(error, 'Denied', 'Failed')) throw error;
       return { kind: 'refused', message: describeError(error) };
     }
   }
 
-  /** What the runtime says is looked at, too: nothing but the log of this very container is read. */
+  /** Checks the path reported by the runtime, so that only the log of this container is read. */
   #pathOf(
     { logPath, labels }: CriContainerStatus,
     { pod, container }: ContainerLogRequest,
@@ -86,7 +89,10 @@ export class ContainerLogs {
     const owner = readOwner(labels);
     if (logPath === '') return { path, problem: `container ${JSON.stringify(container)} has no log` };
     if (owner?.uid !== pod.metadata.uid || owner.containerName !== container)
-      return { path, problem: `the runtime calls this another container than ${JSON.stringify(container)}` };
+      return {
+        path,
+        problem: `the runtime reports another container than ${JSON.stringify(container)}`,
+      };
     const isInside = path.startsWith(`${directory}/`);
     return { path, problem: isInside ? undefined : `the log ${path} is not in ${directory}` };
   }
@@ -102,7 +108,7 @@ export class ContainerLogs {
     }
   }
 
-  /** A runtime that does not answer does not end its containers. */
+  /** While the runtime is unavailable the container counts as running. */
   async #isRunning(containerId: string, signal: AbortSignal): Promise<boolean> {
     try {
       const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
@@ -120,7 +126,7 @@ function unreadable(containerId: string): OpenedLog {
   return { kind: 'refused', message: `unable to retrieve container logs for ${containerId}` };
 }
 
-/** Closes what is open whether it is read to its end, given up on the way, or never read at all. */
+/** Closes the log when it was read completely, cancelled, or never read. */
 function readOnce(
   reader: LogReader,
   close: () => Promise<void>,
@@ -141,7 +147,7 @@ function readOnce(
   return read();
 }
 
-/** Those who read logs while they are written: they have hold of a file before it is removed. */
+/** Readers that follow logs. Before files are removed they open what they have not read yet. */
 export class LogFollowers {
   readonly #sequences = new Map<string, Set<LogFileSequence>>();
 
@@ -149,7 +155,7 @@ export class LogFollowers {
     return this.#sequences.size;
   }
 
-  /** Until it is disposed of. */
+  /** Registers until it is disposed of. */
   add(path: string, trail: LogFileSequence): Disposable {
     const directory = posix.dirname(path);
     const trails = this.#sequences.get(directory) ?? new Set();
@@ -162,26 +168,26 @@ export class LogFollowers {
     };
   }
 
-  /** Settles when each of them has opened what there is in the directory, or has failed to. */
+  /** Settles when each follower has opened the remaining files of the directory or failed to. */
   async openRemaining(directory: string): Promise<void> {
     const trails = this.#sequences.get(directory);
     if (trails !== undefined) await Promise.allSettled([...trails].map((trail) => trail.openRemaining()));
   }
 }
 
-/** Which instance of a container a log is asked of. */
+/** Selects an instance of a container. */
 export type LogInstanceSelector =
   | { readonly which: 'newest' }
-  /** The one before the newest. */
+  /** The instance before the newest. */
   | { readonly which: 'previous' }
-  /** By the id its status gives it, scheme and all. */
+  /** By the container id of the status, including its scheme. */
   | { readonly which: 'id'; readonly id: string };
 
 export type SelectedLogInstance =
   | { readonly kind: 'found'; readonly containerId: string }
   | { readonly kind: 'refused'; readonly message: string };
 
-/** Decides by the pod's status whose log is read; what is refused is told in the words clients know. */
+/** Selects the instance by the pod's status. Rejections have the messages of the Go kubelet. */
 export function selectLogInstance(
   podName: string,
   status: PodStatus,
@@ -213,7 +219,7 @@ function waitingWords(reason: string): string {
   return reason === 'ImagePullBackOff' ? 'trying and failing to pull image' : reason;
 }
 
-/** Only an instance the status speaks of: an id leads to no other container. */
+/** Accepts only ids in the container's status, so that no other container is reached. */
 function byId(
   { containerID, state, lastState }: ContainerStatus,
   id: string,

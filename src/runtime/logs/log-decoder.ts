@@ -1,12 +1,12 @@
 import type { LineHead, LogStream } from './log-line.ts';
 import { isBefore, LineSplitter, type LogTime } from './log-line.ts';
 
-/** What of a log is shown, and how. */
+/** Options for showing a log. */
 export interface LogView {
-  /** Lines that began earlier are left out. */
+  /** Omits lines that began earlier. */
   readonly since?: LogTime | undefined;
   readonly timestamps?: 'shown' | 'hidden' | undefined;
-  /** Of what is shown. */
+  /** Limit of the shown bytes. */
   readonly limitBytes?: number | undefined;
   readonly stream?: LogStream | 'all' | undefined;
 }
@@ -14,23 +14,23 @@ export interface LogView {
 const newline = Uint8Array.of(0x0a);
 
 /**
- * Turns the bytes of a log's files into what is shown: parts of a line are joined, also across files, the time stands
- * once before each joined line. Text is passed on as it is, byte for byte.
+ * Converts the bytes of log files to the shown text: joins partial lines, also across files, and
+ * puts the timestamp before each joined line. The text itself is unchanged.
  */
 export class LogDecoder {
   readonly #view: LogView;
   readonly #lines: LineSplitter;
   #out: Uint8Array[] = [];
   #left: number;
-  /** Of the line that is being put together. */
+  /** State of the current joined line. */
   #line: 'none' | 'shown' | 'left-out' = 'none';
-  /** A line of a stream that is not asked for. */
+  /** Whether the current line belongs to a stream that is not requested. */
   #ignoring = false;
   #isPart = false;
-  /** The last line shown has no end, and cannot get one any more. */
+  /** The last shown line has no newline and its file has ended. */
   #unended = false;
 
-  /** `position` is where in the first file the bytes begin. */
+  /** `position` is the offset of the first byte in the first file. */
   constructor(view: LogView, position = 0) {
     this.#view = view;
     this.#left = view.limitBytes ?? Number.POSITIVE_INFINITY;
@@ -44,23 +44,23 @@ export class LogDecoder {
     );
   }
 
-  /** All that may be shown was. */
+  /** Whether the byte limit is reached. */
   get isDone(): boolean {
     return this.#left <= 0;
   }
 
-  /** Whether a line of the file has begun that has not ended. */
+  /** Whether the file ended within a line. */
   get isInLine(): boolean {
     return this.#lines.isInLine;
   }
 
-  /** Answers what is to be shown; the chunk may be used anew after it. */
+  /** Returns the text to show; the chunk can be reused afterwards. */
   decode(chunk: Uint8Array): Uint8Array {
     this.#lines.feed(chunk);
     return this.#take();
   }
 
-  /** Nothing more comes of this file; of the next one more may. */
+  /** Ends the current file; bytes of the next file may follow. */
   endFile(): Uint8Array {
     this.#lines.endFile();
     return this.#take();

@@ -3,36 +3,42 @@ import { type FileHandle, lstat, open, readdir, readlink, realpath } from 'node:
 import { posix } from 'node:path';
 import { describeError, errnoOf, KubelingError } from '../../lib/index.ts';
 
-/** A log that is open. It stays the same file when its name changes or goes away. */
+/** An open log file, independent of later renames and removal. */
 export interface LogHandle extends AsyncDisposable {
-  /** The same for the same file under any name, as long as it is open. */
+  /** Equal for the same file under any name while it is open. */
   readonly identity: string;
   size(): Promise<number>;
-  /** Answers how many bytes it read: fewer than there is room for at the end of the file, none behind it. */
+  /** Returns the number of bytes read: fewer than requested at the end of the file, 0 behind it. */
   read(into: Uint8Array, position: number): Promise<number>;
 }
 
-/** Whether a file was written to, or files came, went or changed their names. */
+/** Whether a file was written, or a file was created, removed or renamed. */
 export type LogHint = 'written' | 'renamed';
 
-/** The files of container logs. Failures are FILE_READ errors; what is not there is an answer, not a failure. */
+/** Files of container logs. Failures are FILE_READ errors; a missing file is not a failure. */
 export interface LogFiles {
-  /** Undefined when it is not there. Rejects with LOG_REFUSED for anything but a regular file in its own directory. */
+  /**
+   * Undefined when the file is missing. Rejects with LOG_REFUSED for anything but a regular file in
+   * its own directory.
+   */
   open(path: string): Promise<LogHandle | undefined>;
-  /** Of what is there now; undefined when nothing is. Opens nothing, and is no promise that it can be opened. */
+  /**
+   * Identity of the file at the path; undefined when it is missing. Opens nothing, so a later open
+   * can still fail.
+   */
   identityAt(path: string): Promise<string | undefined>;
-  /** The names in a directory, in any order; none when there is no such directory. */
+  /** The names in a directory in any order; empty when it is missing. */
   names(directory: string): Promise<readonly string[]>;
-  /** A hint and no more: one may come for nothing, and none may come for something. */
+  /** Reports hints, which can be missing or spurious. */
   watch(directory: string, hint: (what: LogHint) => void): Disposable;
 }
 
-/** A pipe somebody put in place of a log must not hold us. */
+/** O_NONBLOCK keeps a pipe in place of a log from blocking the open. */
 const openFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
- * The logs below a directory. Pods may have that directory mounted and put anything into it, so nothing there is
- * trusted: neither the log nor a directory on the way to it may be a link. The directory itself may be one.
+ * Log files below a root. Pods may mount the root and place anything there, so neither the log nor
+ * a directory between it and the root may be a symlink. The root itself may be one.
  */
 export function realLogFiles(podLogsDir: string): LogFiles {
   return {
@@ -50,11 +56,11 @@ async function openLog(podLogsDir: string, path: string): Promise<LogHandle> {
   const file = await openUnlinked(path);
   try {
     const facts = await file.stat({ bigint: true });
-    if (!facts.isFile()) throw refused(path, 'it is no regular file');
+    if (!facts.isFile()) throw refused(path, 'it is not a regular file');
     const directory = posix.join(await realpath(podLogsDir), posix.dirname(inside));
-    // Asked of the open file: whatever is done to the names meanwhile, this is where it really lies.
+    // Checks the real path of the open file, because names may change at any time.
     const real = posix.dirname(await readlink(`/proc/self/fd/${file.fd}`));
-    if (real !== directory) throw refused(path, `it lies in ${real}`);
+    if (real !== directory) throw refused(path, `it is in ${real}`);
     return handleOf(file, identityOf(facts));
   } catch (error) {
     await file.close();
@@ -66,7 +72,7 @@ async function openUnlinked(path: string): Promise<FileHandle> {
   try {
     return await open(path, openFlags);
   } catch (error) {
-    if (errnoOf(error) === 'ELOOP') throw refused(path, 'it is a link');
+    if (errnoOf(error) === 'ELOOP') throw refused(path, 'it is a symlink');
     throw error;
   }
 }
@@ -103,7 +109,7 @@ async function reading<T, A>(path: string, act: () => Promise<T>, absent: A): Pr
   }
 }
 
-/** Where the machine has no more watches to give, or the directory is gone, there are no hints. */
+/** Without available inotify watches, or without the directory, no hints are reported. */
 function watchLogs(directory: string, hint: (what: LogHint) => void): Disposable {
   try {
     const watcher = watch(directory, { persistent: false }, (event) =>

@@ -12,7 +12,7 @@ import { LogFileSequence } from './log-trail.ts';
 const path = '/logs/ns_pod_uid/main/0.log';
 const stemOf = (rotation: number) => `${path}.20260101-${String(rotation).padStart(6, '0')}`;
 
-/** A container that writes numbered lines, and somebody who follows its log. */
+/** A container that writes numbered lines, and a reader that follows its log. */
 class Rig {
   readonly clock = new VirtualClock();
   readonly files = new MemoryLogFiles();
@@ -21,7 +21,7 @@ class Rig {
   #write = this.files.writer(path);
   #lines = 0;
   #rotations = 0;
-  /** The rotation the container still writes to, as it was not told to open its log anew. */
+  /** The rotated file that the container still writes to until its log is reopened. */
   #written: number | undefined;
   #running = true;
   #taking: Promise<void> = Promise.resolve();
@@ -57,14 +57,14 @@ class Rig {
     for (let left = count; left > 0; left--) this.#write(`2026-01-01T00:00:00Z stdout F ${this.#lines++}\n`);
   }
 
-  /** The name goes; what is written still goes to the old file. */
+  /** Removes the name; the container still writes to the old file. */
   rename(): void {
     const isWritten = this.#written === undefined && this.files.contentOf(path) !== undefined;
     this.files.rename(path, stemOf(++this.#rotations));
     if (isWritten) this.#written = this.#rotations;
   }
 
-  /** Until told to, what is written goes to the old file even though the new one is there. */
+  /** Creates a new file while the container still writes to the old one. */
   reopen(): () => void {
     const next = this.files.writer(path);
     return () => {
@@ -78,7 +78,7 @@ class Rig {
     this.reopen()();
   }
 
-  /** Nobody compresses what is still written to: the lines that came meanwhile would be lost to all. */
+  /** Compresses only files that are no longer written; later lines would be lost. */
   compress(rotation: number): void {
     if (rotation === this.#written) return;
     const content = this.files.contentOf(stemOf(rotation));
@@ -107,7 +107,7 @@ class Rig {
     this.#controller.abort(cancelledError('enough'));
   }
 
-  /** Lets time pass until it holds. What is compressed is unpacked in real time, which virtual time does not wait for. */
+  /** Advances virtual time until the condition holds. Decompression runs in real time. */
   async passUntil(condition: () => boolean): Promise<void> {
     for (let turn = 0; turn < 1_000 && !condition(); turn++) {
       await this.clock.advance(1_000);
@@ -124,7 +124,7 @@ class Rig {
   }
 }
 
-test('what is written is shown at once, and the end of the container is the end', async () => {
+test('a followed log shows lines immediately and ends with the container', async () => {
   const rig = new Rig();
   rig.lines(2);
   await rig.follow();
@@ -140,7 +140,7 @@ test('what is written is shown at once, and the end of the container is the end'
   assert.deepEqual([rig.end, rig.out, rig.left], ['ended', rig.wanted, [0, 0, 0]]);
 });
 
-test('half a line is shown when it is there, the rest when that is', async () => {
+test('a partial line is shown immediately, its rest when it is written', async () => {
   const rig = new Rig();
   await rig.follow();
   rig.files.append(path, '2026-01-01T00:00:00Z std');
@@ -153,7 +153,7 @@ test('half a line is shown when it is there, the rest when that is', async () =>
   assert.equal(rig.out, 'half\n');
 });
 
-test('a file that took the place of another is read after all that came to the old one', async () => {
+test('a replaced file is read completely before the next one', async () => {
   const rig = new Rig();
   await rig.follow();
   rig.lines();
@@ -171,7 +171,7 @@ test('a file that took the place of another is read after all that came to the o
   assert.equal(rig.out, rig.wanted);
 });
 
-test('one who reads slowly misses none of many rotations', async () => {
+test('a slow reader misses no lines during many rotations', async () => {
   const rig = new Rig();
   await rig.follow();
   rig.stall();
@@ -188,7 +188,7 @@ test('one who reads slowly misses none of many rotations', async () => {
   assert.equal(rig.out, rig.wanted);
 });
 
-test('several rotations between two looks are all seen', async () => {
+test('several rotations between two refreshes are all read', async () => {
   const rig = new Rig();
   rig.lines();
   await rig.follow();
@@ -204,7 +204,7 @@ test('several rotations between two looks are all seen', async () => {
   assert.equal(rig.out, rig.wanted);
 });
 
-test('files that come fast are read without a pause between them', async () => {
+test('files that are replaced quickly are read without delay', async () => {
   const rig = new Rig();
   await rig.follow();
   rig.stall();
@@ -221,7 +221,7 @@ test('files that come fast are read without a pause between them', async () => {
   assert.equal(rig.out, rig.wanted);
 });
 
-test('a line that has begun in a file is waited for though another file is there', async () => {
+test('a partial line is completed before the next file is read', async () => {
   const rig = new Rig();
   await rig.follow();
   rig.files.append(path, '2026-01-01T00:00:00Z stdout F ha');
@@ -234,7 +234,7 @@ test('a line that has begun in a file is waited for though another file is there
   assert.equal(rig.out, 'half\nmore\n');
 });
 
-test('whoever is told before files go reads them all the same', async () => {
+test('a follower that is notified before files are removed still reads them', async () => {
   const rig = new Rig();
   for (let rotation = 1; rotation <= 4; rotation++) {
     rig.lines(3);
@@ -255,7 +255,7 @@ test('whoever is told before files go reads them all the same', async () => {
   assert.deepEqual([rig.left, rig.followers.size], [[0, 0, 0], 0]);
 });
 
-test('many small files are held for one who reads slowly', async () => {
+test('many small files stay open for a slow reader', async () => {
   const rig = new Rig();
   await rig.follow();
   rig.stall();
@@ -270,7 +270,7 @@ test('many small files are held for one who reads slowly', async () => {
   assert.equal(rig.out, rig.wanted);
 });
 
-test('one that was removed before anybody looked takes no other with it', async () => {
+test('a file removed unread does not skip other files', async () => {
   const rig = new Rig();
   rig.lines();
   await rig.follow();
@@ -283,7 +283,7 @@ test('one that was removed before anybody looked takes no other with it', async 
   assert.equal(rig.out, rig.wanted);
 });
 
-test('a rotation in the very moment the log is opened takes nothing away', async () => {
+test('a rotation while the log is opened loses nothing', async () => {
   const rig = new Rig();
   rig.lines();
   const { names } = rig.files;
@@ -300,7 +300,7 @@ test('a rotation in the very moment the log is opened takes nothing away', async
   assert.equal(rig.out, rig.wanted);
 });
 
-test('two rotations in the midst of a look change no order', async () => {
+test('two rotations during a refresh keep the order', async () => {
   for (const moment of ['open', 'later']) {
     const rig = new Rig();
     rig.lines();
@@ -323,7 +323,7 @@ test('two rotations in the midst of a look change no order', async () => {
   }
 });
 
-test('a log emptied in place is read from its beginning again', async () => {
+test('a log truncated in place is read from its start again', async () => {
   const rig = new Rig();
   rig.lines(5);
   await rig.follow();
@@ -333,7 +333,7 @@ test('a log emptied in place is read from its beginning again', async () => {
   assert.equal(rig.out, rig.wanted);
 });
 
-test('a log that is not there yet is waited for', async () => {
+test('a missing log is awaited', async () => {
   const rig = new Rig();
   rig.files.remove(path);
   await rig.follow();
@@ -343,7 +343,7 @@ test('a log that is not there yet is waited for', async () => {
   assert.equal(rig.out, rig.wanted);
 });
 
-test('only the last lines of what is there come before what is written from then on', async () => {
+test('with a line limit only the last lines precede the followed ones', async () => {
   const rig = new Rig();
   rig.lines(10);
   await rig.follow({ tailLines: 2 });
@@ -358,7 +358,7 @@ test('only the last lines of what is there come before what is written from then
   assert.equal(none.out, '3\n');
 });
 
-test('all bytes that are allowed end it', async () => {
+test('reaching the byte limit ends the stream', async () => {
   const rig = new Rig();
   await rig.follow({ view: { limitBytes: 5 } });
   rig.lines(10);
@@ -366,7 +366,7 @@ test('all bytes that are allowed end it', async () => {
   assert.deepEqual([rig.end, rig.out, rig.left], ['ended', '0\n1\n2', [0, 0, 0]]);
 });
 
-test('given up it leaves nothing open', async () => {
+test('an aborted reader leaves no open files', async () => {
   const rig = new Rig();
   rig.lines(3);
   await rig.follow();
@@ -386,7 +386,7 @@ const act = fc.oneof(
   fc.constant((rig: Rig) => rig.takeAgain()),
 );
 
-test('however a log is written and rotated, no line is lost and none repeated', async () => {
+test('no line is lost or repeated, however a log is written and rotated', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(act, fc.constantFrom(0, 10, 300, 1_100)), { maxLength: 14 }),

@@ -1,34 +1,37 @@
 export type LogStream = 'stdout' | 'stderr';
 
-/** What a log says of a line of its file besides the text. */
+/** Metadata of a line in a log file. */
 export interface LineHead {
   readonly time: LogTime;
   readonly stream: LogStream;
-  /** A part goes on in the next line of the file. */
+  /** A `part` continues in the next line of the file. */
   readonly is: 'end' | 'part';
-  /** The time as it is shown to users: nine digits behind the seconds, in the zone of the log. */
+  /** The timestamp as shown: nine fractional digits, in the time zone of the log. */
   readonly stamp: string;
 }
 
-/** No head of a line is longer; what has none in so many bytes is no line of a log. */
+/** A longer prefix is not a line head; such a line is skipped. */
 export const maxHeadBytes = 256;
-/** A line in Docker's format must be read whole, so it cannot be of any length. */
+/** A line in Docker's format must be parsed completely, so its length is limited. */
 export const maxJsonLineBytes = 1 << 20;
 
 const head =
   /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d) (stdout|stderr) ([^ :\n]*)(?::[^ \n]*)? /;
 
 export interface ParsedHead extends LineHead {
-  /** Where the text begins. */
+  /** Offset of the text. */
   readonly length: number;
 }
 
-/** Reads heads of lines in CRI's format, `<time> stdout|stderr P|F[:tags] <text>`. Neighbours mostly share their second. */
+/**
+ * Parses line heads in the CRI format, `<time> stdout|stderr P|F[:tags] <text>`. Caches the second,
+ * because adjacent lines mostly share it.
+ */
 export class HeadParser {
   #moment = '';
   #seconds: number | undefined;
 
-  /** Undefined when the bytes do not begin with a whole head. */
+  /** Undefined unless the bytes begin with a complete head. */
   parse(bytes: Uint8Array): ParsedHead | undefined {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, maxHeadBytes)).toString(
       'latin1',
@@ -56,11 +59,11 @@ function stampOf(moment: string, fraction: string, zone: string): string {
 }
 
 export interface JsonLine extends LineHead {
-  /** Without the end of the line. */
+  /** Without the newline. */
   readonly text: Uint8Array;
 }
 
-/** A line in Docker's format; one whose text does not end in a newline goes on in the next. */
+/** Parses a line in Docker's format; a text without a newline continues in the next line. */
 export function parseJsonLine(bytes: Uint8Array): JsonLine | undefined {
   const { log, stream, time } = asRecord(bytes);
   if (typeof log !== 'string' || typeof time !== 'string') return undefined;
@@ -83,16 +86,16 @@ function asRecord(bytes: Uint8Array): Readonly<Record<'log' | 'stream' | 'time',
   }
 }
 
-/** A moment to the nanosecond. */
+/** A time with nanosecond precision. */
 export interface LogTime {
-  /** Whole seconds since 1970. */
+  /** Whole seconds since the Unix epoch. */
   readonly seconds: number;
   readonly nanos: number;
 }
 
 const written = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)$/;
 
-/** As logs and clients write it (RFC 3339, any number of digits behind the seconds); undefined for what is no time. */
+/** Parses RFC 3339 with any number of fractional digits; undefined for an invalid time. */
 export function parseLogTime(text: string): LogTime | undefined {
   const [, moment, fraction = '', zone] = written.exec(text) ?? [];
   if (moment === undefined || zone === undefined) return undefined;
@@ -102,14 +105,14 @@ export function parseLogTime(text: string): LogTime | undefined {
   return { seconds: seconds - offset, nanos: nanosOf(fraction) };
 }
 
-/** Of a date and time without a zone; undefined for a day that is in no calendar. */
+/** Seconds since the epoch of a date and time without zone; undefined for an invalid date. */
 export function secondsOf(moment: string): number | undefined {
   const ms = Date.parse(`${moment}Z`);
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 19) !== moment) return undefined;
   return ms / 1_000;
 }
 
-/** Seconds east of Greenwich; undefined for what is no zone. */
+/** Offset from UTC in seconds; undefined for an invalid zone. */
 export function offsetOf(zone: string): number | undefined {
   if (zone === 'Z') return 0;
   const hours = Number(zone.slice(1, 3));
@@ -126,12 +129,14 @@ export function isBefore(one: LogTime, other: LogTime): boolean {
   return one.seconds === other.seconds ? one.nanos < other.nanos : one.seconds < other.seconds;
 }
 
-/** What is told of each line of a log's file that is one; others are passed over. */
+/** Receives the valid lines of a log file; others are skipped. */
 export interface LineSink {
   begin(head: LineHead): void;
-  /** The text in as many pieces as it comes; only good during the call. */
+  /** The text in one or more pieces, valid during the call only. */
   text(bytes: Uint8Array): void;
-  /** `position` is where the next line begins. A line is cut when its file ends before it does. */
+  /**
+   * `position` is the offset of the next line. A line is cut when its file ends before the newline.
+   */
   end(how: 'whole' | 'cut', position: number): void;
 }
 
@@ -139,13 +144,13 @@ const newline = 0x0a;
 const brace = 0x7b;
 const nothing = new Uint8Array(0);
 
-/** Finds the lines in the bytes of a log, whatever their length; keeps no more than the head of a line. */
+/** Splits the bytes of a log into lines of any length; buffers only line heads. */
 export class LineSplitter {
   readonly #sink: LineSink;
   readonly #heads = new HeadParser();
   #state: 'head' | 'text' | 'json' | 'bad' = 'head';
   #carry: Uint8Array = nothing;
-  /** Of the next byte to come. */
+  /** Offset of the next byte. */
   #position: number;
 
   constructor(sink: LineSink, position = 0) {
@@ -153,7 +158,7 @@ export class LineSplitter {
     this.#position = position;
   }
 
-  /** Whether a line has begun that has not ended. */
+  /** Whether the bytes end within a line. */
   get isInLine(): boolean {
     return this.#state !== 'head' || this.#carry.length > 0;
   }
@@ -174,13 +179,12 @@ export class LineSplitter {
     }
   }
 
-  /** The file ends here; the next bytes are of another one. */
+  /** Ends the current file; the next bytes belong to another file. */
   endFile(): void {
     this.#endLine('cut');
     this.#position = 0;
   }
 
-  /** More of a line. */
   #take(bytes: Uint8Array): void {
     if (this.#state === 'head') this.#takeHead(bytes);
     else if (this.#state === 'text') this.#sink.text(bytes);

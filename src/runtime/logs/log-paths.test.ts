@@ -13,19 +13,19 @@ import {
 
 const main = { name: 'main' };
 
-test('logs of a pod are in a directory named by namespace, name and uid', () => {
+test("a pod's log directory is named by namespace, name and UID", () => {
   assert.equal(podLogDirectory('/var/log/pods', aPod()), '/var/log/pods/default_web_uid-1');
   assert.equal(containerLogDirectory('/var/log/pods', aPod(), main), '/var/log/pods/default_web_uid-1/main');
   assert.equal(containerLogPath(main, 3), 'main/3.log');
 });
 
-test('the uid can be read from the name of the directory, also of very old ones', () => {
+test('reads the UID from a log directory name, also in the old format', () => {
   assert.equal(podUidOfLogDirectory('default_web_uid-1'), 'uid-1');
   for (const uid of ['0123456789abcdef0123456789abcdef', '6a1f2b3c-0000-4000-8000-0123456789ab'])
     assert.equal(podUidOfLogDirectory(uid), uid);
 });
 
-test('a directory that is not named like one of a pod belongs to none', () => {
+test("ignores directories that are not named like a pod's", () => {
   for (const name of ['lost+found', 'archive', 'web_uid-1', 'a_b_c_d', 'default_web_', ''])
     assert.equal(podUidOfLogDirectory(name), undefined, name);
 });
@@ -45,20 +45,20 @@ for (const [names, expected] of counts) {
 
 const owner = { podName: 'web', namespace: 'default', containerName: 'main', containerId: 'abcdef012345' };
 
-test('the link tells pod, namespace, container and id', () => {
+test('the link name contains pod, namespace, container and id', () => {
   const link = containerLogLink('/var/log/containers', owner);
   assert.equal(link, '/var/log/containers/web_default_main-abcdef012345.log');
   assert.equal(containerIdOfLogLink('web_default_main-abcdef012345.log'), 'abcdef012345');
 });
 
-test('the name of a link is never longer than a file system takes', () => {
+test('the link name is limited to the length of a file name', () => {
   const link = containerLogLink('/l', { ...owner, podName: 'p'.repeat(253) });
   assert.equal(link.length - '/l/'.length, 255);
   assert.ok(link.endsWith('.log'));
   assert.equal(containerIdOfLogLink(link.slice('/l/'.length)), undefined);
 });
 
-test('names that are not of links have no id', () => {
+test('other names have no container id', () => {
   for (const name of ['', 'x.log', 'web_default_main-abc.log', 'web_default_main-abcdef012345.txt']) {
     assert.equal(containerIdOfLogLink(name), undefined, name);
   }

@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import type { Container } from '../../kinds/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 
-/** Where log collectors expect links to the logs of all containers. */
+/** Directory in which log collectors expect links to container logs. */
 export const containerLogLinks = '/var/log/containers';
 const longestFileName = 255;
 const linkSuffix = '.log';
@@ -14,8 +14,8 @@ export function podLogDirectory(podLogsDir: string, { metadata }: Pod): string {
 const plainUid = /^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 /**
- * The pod a directory of logs belongs to; very old ones are named by the UID alone. Undefined for what is no directory
- * of a pod: whoever put it there still wants it.
+ * UID of the pod a log directory belongs to; old directories are named by the UID alone. Undefined
+ * for other directories, which are not the kubelet's.
  */
 export function podUidOfLogDirectory(directoryName: string): PodUid | undefined {
   const parts = directoryName.split('_');
@@ -27,14 +27,14 @@ export function containerLogDirectory(podLogsDir: string, pod: Pod, container: C
   return posix.join(podLogDirectory(podLogsDir, pod), container.name);
 }
 
-/** Relative to the pod's log directory, as the runtime wants it. */
+/** Relative to the pod's log directory, as the CRI requires. */
 export function containerLogPath(container: Container, restartCount: number): string {
   return posix.join(container.name, `${restartCount}.log`);
 }
 
 /**
- * The restart count of a container the runtime has forgotten, from the names in its log directory: one more than the
- * highest there is, 0 when there is none.
+ * Restart count of a container without instances in the runtime, from the names of its log files:
+ * the highest number plus one, or 0.
  */
 export function restartCountFromLogs(fileNames: Iterable<string>): number {
   let highest = -1;
@@ -52,14 +52,14 @@ export interface LogLinkOwner {
   readonly containerId: string;
 }
 
-/** The link to a container's log; cut to what a file system takes as a name. */
+/** Path of the link to a container's log, truncated to the length of a file name. */
 export function containerLogLink(linksDir: string, owner: LogLinkOwner): string {
   const { podName, namespace, containerName, containerId } = owner;
   const name = `${podName}_${namespace}_${containerName}-${containerId}`;
   return posix.join(linksDir, `${name.slice(0, longestFileName - linkSuffix.length)}${linkSuffix}`);
 }
 
-/** Undefined when the name is not of such a link, or was cut so short that the id is of no use. */
+/** Undefined for other names, and when truncation left too little of the id. */
 export function containerIdOfLogLink(fileName: string): string | undefined {
   return /-([^-_]{6,})\.log$/.exec(fileName)?.[1];
 }

@@ -34,18 +34,18 @@ function fileWith(content: string | Uint8Array): MemoryLogFiles {
   return files;
 }
 
-test('lines are shown without what the log says of them', async () => {
+test('shows lines without their heads', async () => {
   assert.equal(String(await read(fileWith(linesOf(0, 3)))), textOf(0, 3));
 });
 
-test('parts are joined, with one time before the joined line', async () => {
+test('joins partial lines with one timestamp', async () => {
   const log = `${stampOf(1)} stdout P one \n${stampOf(2)} stdout P:x \n${stampOf(3)} stdout F:a:b two\n${lineOf(4)}`;
   assert.equal(String(await read(fileWith(log))), 'one two\nline 4\n');
   const stamped = await read(fileWith(log), { view: { timestamps: 'shown' } });
   assert.equal(String(stamped), `${stampOf(1)} one two\n${stampOf(4)} line 4\n`);
 });
 
-test('times are shown with nine digits in the zone of the log', async () => {
+test('shows timestamps with nine digits in the time zone of the log', async () => {
   const log =
     '2026-01-01T00:00:00Z stdout F a\n2026-01-01T00:00:00.5+02:00 stdout F b\n2026-01-01T00:00:00.12345678901+00:00 stdout F c\n';
   assert.equal(
@@ -54,7 +54,7 @@ test('times are shown with nine digits in the zone of the log', async () => {
   );
 });
 
-test('what is no line of a log is passed over', async () => {
+test('skips invalid lines', async () => {
   const bad = [
     'nonsense',
     '',
@@ -70,7 +70,7 @@ test('what is no line of a log is passed over', async () => {
   assert.equal(String(await read(fileWith(`${lineOf(7)}${bad.join('\n')}\n`), { tailLines: 1 })), 'line 7\n');
 });
 
-test("lines in Docker's format are read too, and a text without an end goes on", async () => {
+test("reads Docker's format, and joins texts without a newline", async () => {
   const time = '"time":"2026-01-01T00:00:00.5Z"';
   const log = `{"log":"one ","stream":"stdout",${time}}\n{"log":"two\\n","stream":"stdout",${time}}\n{"log":"three\\n","stream":"stderr",${time}}\n`;
   assert.equal(String(await read(fileWith(log))), 'one two\nthree\n');
@@ -78,26 +78,26 @@ test("lines in Docker's format are read too, and a text without an end goes on",
   assert.equal(String(await read(fileWith(log), { tailLines: 1 })), 'three\n');
 });
 
-test('bytes that are no text come out as they went in', async () => {
+test('preserves binary data', async () => {
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, index) => index)).filter((byte) => byte !== 10);
   const log = Buffer.concat([Buffer.from(`${stampOf(1)} stdout F `), bytes, Buffer.from('\n')]);
   assert.deepEqual(await read(fileWith(log)), Buffer.concat([bytes, Buffer.from('\n')]));
 });
 
-test('a line of many megabytes is passed on in pieces and counts as one', async () => {
+test('passes on a line of many megabytes in pieces and counts it once', async () => {
   const long = 'x'.repeat(5 << 20);
   const log = `${lineOf(1)}${lineOf(2, long)}${lineOf(3)}`;
   assert.equal(String(await read(fileWith(log), { tailLines: 2 })), `${long}\nline 3\n`);
   assert.equal((await read(fileWith(log), { view: { limitBytes: 3 << 20 } })).length, 3 << 20);
 });
 
-test('one stream alone can be asked for', async () => {
+test('shows only the requested stream', async () => {
   const log = `${stampOf(1)} stdout P a\n${stampOf(2)} stderr F b\n${stampOf(3)} stdout F c\n`;
   assert.equal(String(await read(fileWith(log), { view: { stream: 'stdout' } })), 'ac\n');
   assert.equal(String(await read(fileWith(log), { view: { stream: 'stderr' } })), 'b\n');
 });
 
-test('rotated files are read first, compressed ones too, and lines across them joined', async () => {
+test('reads rotated and compressed files first, and joins lines across files', async () => {
   const files = new MemoryLogFiles();
   files.append(`${path}.20260101-000000.gz`, gzipSync(`${linesOf(0, 10)}${stampOf(10)} stdout P be`));
   files.append(`${path}.20260101-000010`, `\n${stampOf(11)} stdout F gun\n${linesOf(12, 20)}`);
@@ -112,13 +112,13 @@ test('rotated files are read first, compressed ones too, and lines across them j
   assert.equal(files.handles, 0);
 });
 
-test('a log that was just rotated and not opened anew is read', async () => {
+test('reads a log that was rotated and not reopened yet', async () => {
   const files = new MemoryLogFiles();
   files.append(`${path}.20260101-000000`, linesOf(0, 3));
   assert.equal(String(await read(files)), textOf(0, 3));
 });
 
-test('of a damaged file what is before the damage is shown, and the rest of the log', async () => {
+test('shows a damaged compressed file up to the damage, and the rest of the log', async () => {
   const files = new MemoryLogFiles();
   const packed = gzipSync(linesOf(0, 5));
   files.append(`${path}.20260101-000000.gz`, packed.subarray(0, packed.length - 9));
@@ -152,7 +152,7 @@ function written(rows: readonly string[], from: number, end: 'whole' | 'cut'): B
   return Buffer.from(rows.length > 0 && end === 'whole' ? `${text}\n` : text);
 }
 
-test('whatever a log is like, it is read as one reads it line by line', async () => {
+test('reads any log like a line-by-line reader', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.array(row, { maxLength: 12 }), fc.boolean()), { minLength: 1, maxLength: 4 }),

@@ -9,9 +9,9 @@ import { type ChunkRange, chunksOf } from './log-trail.ts';
 export interface LogReadRequest {
   readonly path: string;
   readonly view: LogView;
-  /** Only so many lines from the end; all unless given. */
+  /** Number of lines from the end; all unless given. */
   readonly tailLines?: number | undefined;
-  /** To go on as long as something may be written, here is who knows; left out to end at the end. */
+  /** Follows the log while `isRunning` is true; undefined ends at the end of the log. */
   readonly follow?: { isRunning(signal: AbortSignal): Promise<boolean> } | undefined;
 }
 
@@ -20,23 +20,26 @@ export interface LogReaderDeps {
   readonly clock: Clock;
 }
 
-/** Between two looks whether the container still runs, and at the files where no hint came. */
+/** Interval of checks whether the container runs, and of refreshes without a hint. */
 const pollMs = 1_000;
 /**
- * The runtime writes what it has taken from the container a moment after it says that the container ended, or has
- * opened the next file: so long nothing may come before a file counts as read.
+ * The runtime may write output shortly after it reported the exit or opened the next file: a file
+ * counts as complete after this time without growth.
  */
 const settleMs = 100;
-/** The same for a line that has begun, or on a machine that has much to do. */
+/** Maximum of this wait, for a partial line or on a busy machine. */
 const maxSettleMs = 2_000;
 
-/** Where to begin: at a place in one of the older files, or, past all of these, in the one that is written now. */
+/**
+ * Start position: an older file and offset, or, with `older` equal to the number of older files,
+ * the current file.
+ */
 interface Start {
   readonly older: number;
   readonly offset: number;
 }
 
-/** Reads one log once. Keeps a piece of it at a time, and reads on when that was taken. */
+/** Reads one log once. Buffers one chunk and continues when it was consumed. */
 export class LogReader {
   readonly #deps: LogReaderDeps;
   readonly #request: LogReadRequest;
@@ -44,10 +47,10 @@ export class LogReader {
   readonly #decoder: LogDecoder;
   readonly #hints: HintLatch;
   #refreshDue = true;
-  /** When a file was last seen to grow after another took its place. */
+  /** Last time a file grew after it was replaced. */
   #grewAtMs = Number.NEGATIVE_INFINITY;
 
-  /** The trail is the caller's to close. */
+  /** The caller closes the file sequence. */
   constructor(deps: LogReaderDeps, reading: LogReadRequest, trail: LogFileSequence) {
     this.#deps = deps;
     this.#request = reading;
@@ -105,7 +108,7 @@ export class LogReader {
     yield* this.#endFile();
   }
 
-  /** Answers how far it came. */
+  /** Returns the end offset. */
   async *#read(
     file: OpenLogFile,
     range: ChunkRange,
@@ -143,7 +146,7 @@ export class LogReader {
       if (file !== undefined) at = yield* this.#read(file, { from: at }, signal);
       if (this.#decoder.isDone) return;
       if (file !== undefined && (await sizeOf(file, at)) < at) {
-        // Emptied in place: what is written now begins anew.
+        // The file was truncated in place and is read from its start.
         yield* this.#endFile();
         at = 0;
         continue;
@@ -169,7 +172,7 @@ export class LogReader {
     }
   }
 
-  /** Whether another file took the place of the one that is read. */
+  /** Whether another file replaced the current one. */
   async #hasNext(): Promise<boolean> {
     if (this.#refreshDue) {
       this.#refreshDue = false;
@@ -179,8 +182,8 @@ export class LogReader {
   }
 
   /**
-   * Whether more comes to a file though another has taken its place; the longer ago that was, the sooner it is told. A
-   * line that has not ended will, and on a machine that lets even us wait the runtime has more time.
+   * Whether a replaced file still grows; the wait shrinks with the time since the replacement. A
+   * partial line is awaited, and on a busy machine the runtime gets more time.
    */
   async #grows(file: OpenLogFile, at: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#deps;
@@ -199,18 +202,18 @@ export class LogReader {
     return isGrown;
   }
 
-  /** What is compressed has got all it will. */
+  /** A compressed file does not grow. */
   #mayWait({ format }: OpenLogFile, sinceMs: number): boolean {
     return format === 'plain' && this.#deps.clock.monotonicMs() - sinceMs < maxSettleMs;
   }
 
   /**
-   * Hints, and looks at once when a name has changed and now and then without, also while nobody takes what was read:
-   * files must not come and go unseen.
+   * Refreshes on hints and periodically, also while the consumer is slow, so that no file is
+   * removed unseen.
    */
   #watch(): Disposable {
     const { files, clock } = this.#deps;
-    // What fails here fails again when the reader itself looks, and is told then.
+    // An error here recurs in the reader's own refresh, which reports it.
     const look = () => void this.#sequence.refresh().catch(() => {});
     const watch = files.watch(posix.dirname(this.#request.path), (what) => {
       if (what === 'renamed') {
@@ -233,7 +236,7 @@ export class LogReader {
   }
 }
 
-/** What is compressed does not change any more: it is as long as it was read. */
+/** A compressed file does not change, so its size is what was read. */
 async function sizeOf({ handle, format }: OpenLogFile, read: number): Promise<number> {
   return format === 'gzip' ? read : await handle.size();
 }

@@ -8,8 +8,8 @@ const newline = 0x0a;
 const brace = 0x7b;
 
 /**
- * Finds where the last so many lines begin, from the end backwards, file after file. Lines are those a user sees: the
- * parts of a long one count as one, and one that has not ended yet counts too.
+ * Finds the start of the last lines, backwards through the files. Counts shown lines: a line of
+ * several parts counts once, and so does a line without a newline.
  */
 export class TailSearch {
   readonly #heads = new HeadParser();
@@ -21,7 +21,10 @@ export class TailSearch {
     this.#wanted = lines;
   }
 
-  /** Where the lines begin if they begin in this file, whose first `size` bytes count; undefined when in an earlier one. */
+  /**
+   * Offset of the lines in this file, of which the first `size` bytes count; undefined when they
+   * begin in an earlier file.
+   */
   async search(file: OpenLogFile, size: number): Promise<number | undefined> {
     return file.format === 'gzip' ? await this.#forwards(file) : await this.#backwards(file.handle, size);
   }
@@ -35,7 +38,7 @@ export class TailSearch {
       const bytes = block.subarray(0, await handle.read(block.subarray(0, right - left), left));
       for (let at = bytes.length; at >= 0; ) {
         at = at === 0 ? -1 : bytes.lastIndexOf(newline, at - 1);
-        // The beginning of the block is the beginning of a line only at the beginning of the file.
+        // The block starts at a line start only at the start of the file.
         if (at < 0 && left > 0) break;
         const lineStart = left + at + 1;
         if (lineStart === end) continue;
@@ -50,7 +53,7 @@ export class TailSearch {
     return this.#wanted === 0 ? size : undefined;
   }
 
-  /** Counts a line of the file; answers whether the lines wanted go back that far. */
+  /** Counts a line; returns whether it belongs to the requested lines. */
   #count(is: 'end' | 'part'): boolean {
     if (is === 'end' || this.#seen === 'nothing') {
       if (this.#found === this.#wanted) return false;
@@ -60,7 +63,7 @@ export class TailSearch {
     return true;
   }
 
-  /** `inBlock` is what the block has from the line's start on. */
+  /** `inBlock` is the part of the line that the block contains. */
   async #classify(
     handle: LogHandle,
     inBlock: Uint8Array,
@@ -78,7 +81,7 @@ export class TailSearch {
     return parseJsonLine(await read(end - start))?.is ?? 'none';
   }
 
-  /** What is compressed can be read from its beginning only: once to count, once more to the place. */
+  /** A compressed file is read from its start: once to count the lines, once to find the offset. */
   async #forwards(file: OpenLogFile): Promise<number | undefined> {
     let last: 'end' | 'part' | undefined;
     let ends = 0;
@@ -98,7 +101,7 @@ export class TailSearch {
   }
 }
 
-/** Where the line after so many ended lines begins. */
+/** Offset after the given number of complete lines. */
 async function afterEnds(file: OpenLogFile, count: number): Promise<number> {
   let left = count;
   let place = 0;

@@ -4,16 +4,16 @@ import { createGunzip } from 'node:zlib';
 import type { Clock } from '../../lib/index.ts';
 import type { LogFiles, LogHandle } from './log-files.ts';
 
-/** One file of a log, open. */
+/** An open file of a log. */
 export interface OpenLogFile {
   readonly handle: LogHandle;
   readonly format: 'plain' | 'gzip';
 }
 
-/** One that queues up to be read. */
+/** A file waiting to be read. */
 interface QueuedFile {
   readonly file: OpenLogFile;
-  /** When it was seen that it took the place of the one before it. */
+  /** When the file was found to have replaced the previous one. */
   readonly sinceMs: number;
 }
 
@@ -23,8 +23,8 @@ export interface LogFileSequenceDeps {
 }
 
 /**
- * A file that took the place of another while its log is followed is opened at once. Of so many we keep hold, and of more
- * while they are small: what is open takes room on the disk after it was removed.
+ * Limits of files opened while a log is followed: this many, and more while they are small, because
+ * an open file occupies disk space after its removal.
  */
 const freelyQueued = 16;
 const maxQueued = 128;
@@ -32,17 +32,17 @@ const maxQueuedBytes = 256 << 20;
 const compressed = '.gz';
 
 /**
- * The files of one instance's log in the order they were written: those that were rotated away, `N.log.<time>` plain
- * or as `.gz`, and last the one that is written now, `N.log`. Between a rotation and the moment the runtime opens the
- * log anew there is no last one. Who follows looks again and again: files that came since are opened and queue up, so
- * that a slow reader loses none of them to the next rotation.
+ * The files of one instance's log in the order of writing: rotated files, `N.log.<time>` or
+ * `N.log.<time>.gz`, then the current file `N.log`. The current file is missing between a rotation
+ * and the reopening by the runtime. A follower refreshes regularly: new files are opened and
+ * queued, so that a slow reader misses none.
  */
 export class LogFileSequence implements AsyncDisposable {
   readonly #files: LogFiles;
   readonly #path: string;
-  /** Names without `.gz` of the rotated ones, in order; those still to be read. */
+  /** Names of the unread rotated files in order, without `.gz`. */
   #older: readonly string[] = [];
-  /** By their place among those: the ones that were opened before their turn. */
+  /** Rotated files opened in advance, by index. */
   readonly #openedOlder = new Map<number, OpenLogFile>();
   #olderTaken = 0;
   #known: ReadonlySet<string> = new Set();
@@ -71,12 +71,12 @@ export class LogFileSequence implements AsyncDisposable {
     }
   }
 
-  /** How many rotated files there were at the beginning. */
+  /** Number of rotated files at the start. */
   get olderCount(): number {
     return this.#older.length;
   }
 
-  /** One of those, 0 for the oldest; undefined when it is gone by now, or is the one that was written last. */
+  /** Opens a rotated file, 0 for the oldest; undefined when it is missing or is the newest file. */
   async openOlder(index: number): Promise<OpenLogFile | undefined> {
     const stem = this.#older[index];
     const file = stem === undefined ? undefined : await this.#openRotated(stem);
@@ -85,7 +85,7 @@ export class LogFileSequence implements AsyncDisposable {
     return undefined;
   }
 
-  /** The same to read it, in this order; each once. */
+  /** Opens a rotated file for reading, each once and in order. */
   async takeOlder(index: number): Promise<OpenLogFile | undefined> {
     this.#olderTaken = index + 1;
     const kept = this.#openedOlder.get(index);
@@ -93,7 +93,7 @@ export class LogFileSequence implements AsyncDisposable {
     return kept ?? (await this.openOlder(index));
   }
 
-  /** Takes hold of all that is still to be read, before some of it goes. */
+  /** Opens all unread files before some are removed. */
   async openRemaining(): Promise<void> {
     for (let index = this.#olderTaken; index < this.#older.length; index++) {
       if (this.#openedOlder.has(index)) continue;
@@ -105,23 +105,26 @@ export class LogFileSequence implements AsyncDisposable {
     await this.refresh();
   }
 
-  /** The file that is to be read after the older ones, and then whatever took its place; undefined for none yet. */
+  /** The next file after the rotated ones; undefined when there is none. */
   next(): OpenLogFile | undefined {
     return this.#queue.shift()?.file;
   }
 
-  /** The one `next` would answer. */
+  /** The file that `next` would return. */
   get upcoming(): OpenLogFile | undefined {
     return this.#queue[0]?.file;
   }
 
-  /** For how long it has been known that there is another one to read. */
+  /** Time since the next file was found. */
   get upcomingForMs(): number {
     const [first] = this.#queue;
     return first === undefined ? 0 : this.#clock.monotonicMs() - first.sinceMs;
   }
 
-  /** Looks whether another file has taken the place of the last one. One look at a time: who comes meanwhile has it repeated. */
+  /**
+   * Checks whether a new file replaced the newest one. Calls are serialized; a call during a check
+   * repeats it.
+   */
   refresh(): Promise<void> {
     this.#isRefreshDue = true;
     this.#refreshing ??= this.#refreshWhileDue().finally(() => {
@@ -151,8 +154,8 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * First the one that is written: should it be rotated meanwhile, it is known by its identity. Just rotated and not
-   * opened anew yet, it still is the one that is written.
+   * Opens the current file first, so that it is recognized by its identity if it is rotated
+   * meanwhile. A file that was rotated and not reopened yet still counts as the current one.
    */
   async #openFirst(): Promise<void> {
     const current = await this.#open(this.#path, 'plain');
@@ -165,7 +168,7 @@ export class LogFileSequence implements AsyncDisposable {
     if (written !== undefined) this.#enqueue(written);
   }
 
-  /** Those that were rotated before the file; all when it was not rotated itself since it was opened. */
+  /** The files rotated before this one; all of them when it was not rotated since it was opened. */
   async #writtenBefore(stems: readonly string[], file: OpenLogFile | undefined): Promise<readonly string[]> {
     for (const [index, stem] of stems.entries())
       if (await this.#isAt(stem, file?.handle.identity)) return stems.slice(0, index);
@@ -184,7 +187,7 @@ export class LogFileSequence implements AsyncDisposable {
       const between = await this.#openRotated(stem);
       if (between?.handle.identity === current.handle.identity) {
         await this.release(between);
-        // It was rotated meanwhile: whatever came after it is for another look.
+        // The file was rotated meanwhile; later files are left to the next refresh.
         this.#known = new Set(stems.slice(0, stems.indexOf(stem) + 1));
         this.#isRefreshDue = true;
         return this.#enqueue(current);
@@ -207,8 +210,8 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * What was rotated after the newest file we know. That one is among them under a name of its own now: found by its
-   * identity, or, compressed already, as the first of the names that are new; unless it is gone for being too old.
+   * Files rotated after the newest known file. That file is among them under a new name: recognized
+   * by its identity or, when compressed, as the first new name; unless it was removed.
    */
   async #since(stems: readonly string[]): Promise<readonly string[]> {
     const fresh = stems.filter((stem) => !this.#known.has(stem));
@@ -234,7 +237,7 @@ export class LogFileSequence implements AsyncDisposable {
     this.#queue.push({ file, sinceMs: this.#clock.monotonicMs() });
   }
 
-  /** Compressing puts the compressed one beside the plain one before that goes, so one of them is always there. */
+  /** A compressed file is created before the plain one is removed, so one of them always exists. */
   async #openRotated(stem: string): Promise<OpenLogFile | undefined> {
     const path = this.#beside(stem);
     return (await this.#open(path, 'plain')) ?? (await this.#open(`${path}${compressed}`, 'gzip'));
@@ -259,7 +262,10 @@ export class LogFileSequence implements AsyncDisposable {
   }
 }
 
-/** `N.log.YYYYMMDD-HHMMSS`, plain or compressed; what is still being compressed has another ending. */
+/**
+ * Matches `N.log.YYYYMMDD-HHMMSS` with or without `.gz`; a file being compressed has another
+ * suffix.
+ */
 function rotatedStem(base: string, name: string): string | undefined {
   if (!name.startsWith(`${base}.`)) return undefined;
   const stem = name.endsWith(compressed) ? name.slice(0, -compressed.length) : name;
@@ -270,11 +276,11 @@ const chunkBytes = 256 << 10;
 
 export interface ChunkRange {
   readonly from: number;
-  /** Where to end though more may follow; as far as there is something unless given. */
+  /** End offset; the end of the file unless given. */
   readonly to?: number | undefined;
 }
 
-/** The log in pieces, from a place in it; each is good until the next is asked for. Reads no faster than it is asked. */
+/** Reads a file in chunks. Each chunk is valid until the next one is requested. */
 export async function* chunksOf(
   { handle, format }: OpenLogFile,
   range: ChunkRange,
@@ -293,7 +299,7 @@ async function* plain({ handle }: OpenLogFile, { from, to = Number.POSITIVE_INFI
   }
 }
 
-/** What is damaged ends where the damage begins: the rest of the log is worth more than an error. */
+/** A damaged file ends at the damage, so that the rest of the log is still shown. */
 async function* unpacked(file: OpenLogFile, { from }: ChunkRange) {
   const packed = Readable.from(copies(file));
   const gunzip = createGunzip();

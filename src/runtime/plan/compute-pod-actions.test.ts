@@ -17,7 +17,7 @@ const ruled: Container = {
 
 check('sandbox', [
   {
-    what: 'a pod nobody has seen gets its first sandbox and all containers',
+    what: 'a pod without a sandbox gets its first sandbox and all containers',
     seen: { sandboxes: [] },
     expected: { ...create, start: [0, 1], attempt: 0, sandboxId: '' },
   },
@@ -27,97 +27,97 @@ check('sandbox', [
     expected: { ...create, start: [0, 1], attempt: 4, sandboxId: 's' },
   },
   {
-    what: 'of two ready ones none is kept',
+    what: 'two ready sandboxes are both replaced',
     seen: { sandboxes: [aSandbox({ id: 'new', attempt: 1 }), aSandbox({ id: 'old' })] },
     expected: { ...create, start: [0, 1], attempt: 2, sandboxId: 'new' },
   },
   {
-    what: 'an old ready one does not stand in for a newer that is not',
+    what: 'an older ready sandbox is not used when a newer one is not ready',
     seen: { sandboxes: [aSandbox({ id: 'new', attempt: 1, state: 'not-ready' }), aSandbox({ id: 'old' })] },
     expected: { ...create, start: [0, 1], attempt: 2, sandboxId: 'new' },
   },
   {
-    what: 'an old one that is not ready does not matter',
+    what: 'an older sandbox that is not ready is ignored',
     seen: { sandboxes: [aSandbox({ id: 'new', attempt: 1 }), aSandbox({ id: 'old', state: 'not-ready' })] },
     expected: { start: [0, 1], attempt: 1, sandboxId: 'new' },
   },
   {
-    what: 'another network mode needs another sandbox',
+    what: 'a changed network mode replaces the sandbox',
     spec: { hostNetwork: true },
     expected: { ...create, start: [0, 1], attempt: 1, sandboxId: '' },
   },
   {
-    what: 'a sandbox without an address is of no use',
+    what: 'a sandbox without an address is replaced',
     seen: { sandboxes: [aSandbox({ ips: [], unaddressed: true })] },
     expected: { ...create, start: [0, 1], attempt: 1, sandboxId: 'sandbox-0' },
   },
   {
-    what: 'a sandbox whose address the runtime does not tell, or tells in words nobody understands, is kept',
+    what: 'a sandbox without reported or with invalid addresses is kept',
     seen: { sandboxes: [aSandbox({ ips: [], unaddressed: false })] },
     expected: { start: [0, 1], attempt: 0 },
   },
   {
-    what: 'on the host network a sandbox has no address of its own',
+    what: 'a sandbox on the host network has no own address',
     spec: { hostNetwork: true },
     seen: { sandboxes: [aSandbox({ network: 'node', ips: [] })] },
     expected: { start: [0, 1], attempt: 0 },
   },
   {
-    what: 'a pod that never restarts is only killed when its sandbox is lost',
+    what: 'a pod with Never is only killed when its sandbox is lost',
     spec: { restartPolicy: 'Never' },
     seen: { sandboxes: [notReady], containers: [exited(a)] },
     expected: { killPod: true },
   },
   {
-    what: 'a pod that never restarts is tried again as long as no container was made',
+    what: 'a pod with Never is retried until its first container was created',
     spec: { restartPolicy: 'Never' },
     seen: { sandboxes: [notReady] },
     expected: { ...create, start: [0, 1], attempt: 1 },
   },
   {
-    what: 'what succeeded under OnFailure is not run again in a new sandbox',
+    what: 'a container that succeeded under OnFailure does not run again in a new sandbox',
     spec: { restartPolicy: 'OnFailure' },
     seen: { sandboxes: [notReady], containers: [exited(a), exited(b, 1)] },
     expected: { ...create, start: [1] },
   },
   {
-    what: 'no new sandbox when everything succeeded under OnFailure',
+    what: 'no new sandbox when all containers succeeded under OnFailure',
     spec: { restartPolicy: 'OnFailure' },
     seen: { sandboxes: [notReady], containers: [exited(a), exited(b)] },
     expected: { killPod: true },
   },
   {
-    what: 'the policy of a container goes before that of the pod',
+    what: "the container's restart policy overrides the pod's",
     spec: { containers: [{ ...a, restartPolicy: 'OnFailure' }, b] },
     seen: { sandboxes: [notReady], containers: [exited({ ...a, restartPolicy: 'OnFailure' }), exited(b)] },
     expected: { ...create, start: [1] },
   },
   {
-    what: 'what never comes back by its own policy does not in a new sandbox, but for a rule that says so',
+    what: 'a container with its own Never policy does not run in a new sandbox unless a rule restarts it',
     spec: { containers: [once, a, ruled] },
     seen: { sandboxes: [notReady], containers: [exited(once), exited(a), exited(ruled, 42)] },
     expected: { ...create, start: [1, 2] },
   },
   {
-    what: 'one of those that still runs is judged by how it ends',
+    what: 'such a container that still runs is evaluated after its exit',
     spec: { containers: [once, a, ruled] },
     seen: { sandboxes: [notReady], containers: [anInstance(once), anInstance(a), exited(ruled, 1)] },
     expected: { ...create, start: [1] },
   },
   {
-    what: 'one of those that was never started is started',
+    what: 'such a container that never started is started',
     spec: { containers: [once, a] },
     seen: { sandboxes: [notReady], containers: [anInstance(once, { state: 'created' }), exited(a)] },
     expected: { ...create, start: [0, 1] },
   },
   {
-    what: 'no new sandbox when everything has had its one run',
+    what: 'no new sandbox when all containers have run once',
     spec: { containers: [once, ruled] },
     seen: { sandboxes: [notReady], containers: [exited(once), exited(ruled, 1)] },
     expected: { killPod: true },
   },
   {
-    what: 'a new sandbox begins with the first init container alone',
+    what: 'a new sandbox starts only the first init container',
     spec: { initContainers: [i1, i2] },
     seen: { sandboxes: [notReady], containers: [exited(i1), exited(i2), exited(a)] },
     expected: { ...create, init: [0] },
@@ -127,25 +127,25 @@ check('sandbox', [
 const debug = { name: 'debug', image: 'x:1' };
 check('ephemeral containers', [
   {
-    what: 'one starts once, beside running containers',
+    what: 'starts once beside running containers',
     spec: { ephemeralContainers: [debug] },
     seen: { containers: [anInstance(a), anInstance(b)] },
     expected: { ephemeral: [0] },
   },
   {
-    what: 'one starts while init containers still run',
+    what: 'starts while init containers run',
     spec: { ephemeralContainers: [debug], initContainers: [i1] },
     seen: { containers: [anInstance(i1)] },
     expected: { ephemeral: [0] },
   },
   {
-    what: 'one that ended stays ended',
+    what: 'is not restarted after its exit',
     spec: { ephemeralContainers: [debug] },
     seen: { containers: [anInstance(a), anInstance(b), exited(debug, 1)] },
     expected: {},
   },
   {
-    what: 'none starts in a pod that ends',
+    what: 'does not start in a finished pod',
     spec: { ephemeralContainers: [debug], restartPolicy: 'Never' },
     seen: { containers: [exited(a), exited(b)] },
     expected: { killPod: true },
@@ -153,31 +153,31 @@ check('ephemeral containers', [
 ]);
 
 const gone = anInstance({ name: 'gone', image: 'x:1' });
-check('containers the spec no longer has', [
+check('containers that are not in the spec', [
   {
-    what: 'one that runs is stopped',
+    what: 'a running one is stopped',
     seen: { containers: [anInstance(a), anInstance(b), gone] },
     expected: { kill: ['Container gone is no longer part of the pod'] },
   },
   {
-    what: 'one that was renamed makes way for the new one',
+    what: 'a renamed one is replaced',
     seen: { containers: [anInstance(a), gone] },
     expected: { kill: ['Container gone is no longer part of the pod'], start: [1] },
   },
   {
-    what: 'one that may run is stopped also while the pod initializes',
+    what: 'one in unknown state is stopped during initialization',
     spec: { initContainers: [i1] },
     seen: { containers: [anInstance(i1), { ...gone, state: 'unknown' }] },
     expected: { kill: ['Container gone is no longer part of the pod'] },
   },
   {
-    what: 'one that has ended is left alone',
+    what: 'an exited one is ignored',
     seen: { containers: [anInstance(a), anInstance(b), { ...gone, state: 'exited' }] },
     expected: {},
   },
 ]);
 
-test('restarting all containers takes every instance away, those that asked for it last', () => {
+test('RestartAllContainers resets every instance, those that triggered it last', () => {
   const trigger: Container = {
     ...a,
     restartPolicy: 'Never',
@@ -232,7 +232,7 @@ const anyWorld = fc
       .map((containers) => ({ ...world, containers })),
   );
 
-test('no plan breaks the order of init containers, starts what runs, or does nothing for ever', () => {
+test('no plan violates the order of init containers, starts a running container, or does nothing forever', () => {
   fc.assert(
     fc.property(anyWorld, ({ init, regular, restartPolicy, liveness, startup, ready, containers }) => {
       const pod = aPod({ spec: { initContainers: init, containers: regular, restartPolicy } });
@@ -246,23 +246,23 @@ test('no plan breaks the order of init containers, starts what runs, or does not
         ...plan.initContainersToStart.map((index) => init[index]),
         ...plan.containersToStart.map((index) => regular[index]),
       ];
-      // What runs is stopped before it is started, unless the whole pod is.
+      // A running container is stopped before it is started, unless the pod is killed.
       for (const container of starts) {
         assert.ok(container !== undefined);
         const seen = newest(container.name);
         const stopped = plan.killPod || (seen !== undefined && plan.containersToKill.has(seen.id));
         if (seen?.state === 'running' || seen?.state === 'unknown') assert.ok(stopped);
       }
-      // Indexes come in order and once.
+      // Indexes are sorted and unique.
       for (const list of [plan.initContainersToStart, plan.containersToStart]) {
         assert.deepEqual(list, [...new Set(list)].sort());
       }
-      // A plain init container and regular ones never start in one sync.
+      // Regular init containers and regular containers never start in one sync.
       const plain = plan.initContainersToStart.some((index) => init[index]?.restartPolicy !== 'Always');
       assert.ok(!plain || plan.containersToStart.length === 0);
-      // A pod that is killed for good starts nothing.
+      // A pod killed without a new sandbox starts nothing.
       if (plan.killPod && !plan.createSandbox) assert.equal(starts.length, 0);
-      // Something happens, or something runs.
+      // The plan has an action, or a container runs.
       const idle = !plan.killPod && starts.length === 0;
       if (idle) assert.ok(containers.some(({ state }) => state === 'running' || state === 'created'));
       assert.deepEqual(

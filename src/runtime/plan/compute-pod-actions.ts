@@ -19,8 +19,8 @@ import type { ContainerToKill, ContainerToReset, PlanContext, PodActions } from 
 import { regularContainerActions } from './regular-container-actions.ts';
 
 /**
- * What one sync has to do so that the pod's containers match its spec. Pure: the same pod, observation and context
- * give the same plan.
+ * Computes what one sync must do so that the pod's containers match its spec. Pure: equal inputs
+ * give equal plans.
  */
 export function computePodActions(pod: Pod, observed: ObservedPod, context: PlanContext): PodActions {
   const sandbox = decideSandbox(pod, observed);
@@ -36,7 +36,7 @@ export function computePodActions(pod: Pod, observed: ObservedPod, context: Plan
   return resize === undefined ? plan : { ...plan, resize };
 }
 
-/** Of a pod that is to end nothing is resized; in a new sandbox nothing runs that could be. */
+/** A finished pod is not resized, and a new sandbox has no running containers to resize. */
 function resizeOf(
   pod: Pod,
   observed: ObservedPod,
@@ -68,11 +68,11 @@ function idle(sandbox: SandboxDecision): PodActions {
   };
 }
 
-/** What is left of the pod is stopped; a new sandbox is made only when something is to run in it. */
+/** Stops what is left of the pod; creates a new sandbox only when a container is to run in it. */
 function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxDecision): PodActions {
   const plan = idle(sandbox);
   const ran = observed.containers.length > 0;
-  // As long as no container was ever made there is nothing that must not be repeated.
+  // Without any container so far, nothing would be run twice.
   if (pod.spec.restartPolicy === 'Never' && sandbox.attempt !== 0 && ran) {
     return { ...plan, createSandbox: false };
   }
@@ -88,9 +88,8 @@ function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxD
 }
 
 /**
- * Whether a container runs in a new sandbox. One with a policy of its own has its say there too, or the API would refuse
- * to hear of it; one that still runs will have ended when its sandbox is there, and is judged then unless it comes back
- * however it ends.
+ * Whether a container runs in a new sandbox. A container with its own restart policy is evaluated
+ * by it; one that still runs is evaluated after its exit, unless it restarts in any case.
  */
 function comesBack(pod: Pod, observed: ObservedPod, container: Container): boolean {
   const newest = newestInstance(observed, container.name);
@@ -132,7 +131,7 @@ function actionsInSandbox(
   const regular = regularContainerActions(pod, observed, context);
   const finished = regular.kept === 0 && regular.toStart.length === 0;
   if (init.progress === 'waiting') {
-    // A sidecar that has to come back does not keep a finished pod alive.
+    // A sidecar that must be restarted does not keep a finished pod alive.
     return finished && passedInitialization(pod, observed, context) ? dead : plan;
   }
   return {
@@ -142,12 +141,12 @@ function actionsInSandbox(
   };
 }
 
-/** Made and not started is what is left when the kubelet ends in between: it still has its one run to come. */
+/** A created container was left by a kubelet that exited before the start; it has not run yet. */
 function neverRan(newest: ObservedContainer | undefined): boolean {
   return newest === undefined || newest.state === 'created';
 }
 
-/** Whoever edits a pod that names its own UID may rename or drop what runs. */
+/** Containers can disappear from the spec of a static pod with a fixed UID. */
 function noLongerInSpec(pod: Pod, observed: ObservedPod): readonly ContainerToKill[] {
   const all = [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
   const names = new Set(all.map(({ name }) => name));
@@ -167,8 +166,8 @@ function byId(containers: readonly ContainerToKill[]): ReadonlyMap<string, Conta
 }
 
 /**
- * Every instance of every regular and init container. Those whose exit asked for it go last: while they are there, a
- * kubelet that starts in between still knows what it was about to do.
+ * Every instance of every regular and init container. Instances whose exit triggered the restart
+ * are last, so that a kubelet that restarts meanwhile repeats the plan.
  */
 function containersToReset(pod: Pod, observed: ObservedPod): readonly ContainerToReset[] {
   const [init, regular] = [initContainersOf(pod), pod.spec.containers].map((containers) =>

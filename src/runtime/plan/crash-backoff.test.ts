@@ -18,12 +18,12 @@ const ended = (atMs: number, exitCode = 1) =>
 
 const at = (ms: number) => ({ nowMs: ms, monotonicMs: ms });
 
-/** What is noted holds at once; the promise only says that it is kept. */
+/** Changes apply immediately; the promise settles when they are persisted. */
 function note(backoff: CrashBackoff, observed: ObservedPod, nowMs: number): void {
   void backoff.recordRestart(pod, main, observed, nowMs);
 }
 
-/** Lets the container end at once after each start and tells how long each restart had to wait. */
+/** Exits the container immediately after each start and returns the delay of each restart. */
 function waits(backoff: CrashBackoff, times: number, exitCode = 1): number[] {
   let nowMs = 1_000_000;
   return Array.from({ length: times }, () => {
@@ -36,12 +36,12 @@ function waits(backoff: CrashBackoff, times: number, exitCode = 1): number[] {
   });
 }
 
-test('the first restart is immediate, the second waits 10 s, then it doubles up to five minutes', () => {
+test('the first restart is immediate, the second after 10 s, then the delay doubles up to five minutes', () => {
   const seconds = waits(new CrashBackoff({ random }), 9).map((ms) => ms / 1000);
   assert.deepEqual(seconds, [0, 10, 20, 40, 80, 160, 300, 300, 300]);
 });
 
-test('a container that never ran or runs does not wait', () => {
+test('a container that never ran, or runs, has no delay', () => {
   const backoff = new CrashBackoff({ random });
   assert.deepEqual(backoff.restartDelay(pod, main, anObservedPod(), at(0)), { kind: 'go' });
   const running = anObservedPod({ containers: [anInstance(main)] });
@@ -50,7 +50,7 @@ test('a container that never ran or runs does not wait', () => {
   assert.equal(backoff.size, 0);
 });
 
-test('who waits is told how long and why', () => {
+test('a delayed container gets a message with the delay', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(0), 0);
   assert.deepEqual(backoff.restartDelay(pod, main, ended(2_000), at(5_000)), {
@@ -63,7 +63,7 @@ test('who waits is told how long and why', () => {
   });
 });
 
-test('the longest wait is written as minutes and seconds', () => {
+test('the maximum delay is formatted in minutes and seconds', () => {
   const backoff = new CrashBackoff({ random });
   for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
   const delay = backoff.restartDelay(pod, main, ended(10), at(10));
@@ -71,7 +71,7 @@ test('the longest wait is written as minutes and seconds', () => {
   assert.match(delay.message, /^back-off 5m0s /);
 });
 
-test('a container that ran for more than ten minutes starts anew', () => {
+test('a container that ran for more than ten minutes restarts without delay', () => {
   const backoff = new CrashBackoff({ random });
   for (let n = 0; n < 5; n++) note(backoff, ended(n), n);
   const endMs = 600_010;
@@ -82,17 +82,17 @@ test('a container that ran for more than ten minutes starts anew', () => {
   assert.equal(delay.delayMs, 10_000);
 });
 
-test('a lower maximum lowers the first wait too', () => {
+test('a lower maximum also limits the first delay', () => {
   assert.deepEqual(waits(new CrashBackoff({ random, maxMs: 2_000 }), 4), [0, 2_000, 2_000, 2_000]);
   assert.deepEqual(waits(new CrashBackoff({ random, maxMs: 15_000 }), 4), [0, 10_000, 15_000, 15_000]);
 });
 
-test('a clean end waits as well, unless the node is told otherwise', () => {
+test('an exit with code 0 is delayed too, unless disabled for the node', () => {
   assert.deepEqual(waits(new CrashBackoff({ random }), 3, 0), [0, 10_000, 20_000]);
   assert.deepEqual(waits(new CrashBackoff({ random, cleanExits: 'restart-at-once' }), 3, 0), [0, 0, 0]);
 });
 
-test('the newest end counts, not an instance that was only created since', () => {
+test('the newest exit counts, not a later created instance', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(0), 0);
   const made = anInstance(main, { state: 'created', id: 'newer' });
@@ -100,7 +100,7 @@ test('the newest end counts, not an instance that was only created since', () =>
   assert.equal(backoff.restartDelay(pod, main, observed, at(1_000)).kind, 'wait');
 });
 
-test('another image or other resources make another key, the order of resources does not', () => {
+test('a changed image or resources give a new key, the order of resources does not', () => {
   const key = crashBackoffKey(pod, { ...main, resources: { limits: { cpu: '1', memory: '1Gi' } } });
   const same = crashBackoffKey(pod, { ...main, resources: { limits: { memory: '1Gi', cpu: '1' } } });
   assert.equal(key, same);
@@ -110,7 +110,7 @@ test('another image or other resources make another key, the order of resources 
   assert.equal(crashBackoffKey(pod, { ...main, command: ['sh'] }), crashBackoffKey(pod, main));
 });
 
-/** What a back-off would keep for its successor. */
+/** The entries that a back-off persists. */
 function keeping() {
   const kept = new Map<string, BackoffState>();
   const backoff = new CrashBackoff({
@@ -123,7 +123,7 @@ function keeping() {
   return { backoff, kept };
 }
 
-test('what was quiet for long is forgotten, and what is kept can be given to a new one', () => {
+test('idle entries are collected, and persisted ones can be restored', () => {
   const { backoff, kept } = keeping();
   note(backoff, ended(0), 0);
   assert.equal(kept.size, 1);
@@ -135,7 +135,7 @@ test('what was quiet for long is forgotten, and what is kept can be given to a n
   assert.equal(second.size, 0);
 });
 
-test('what is forgotten in time is no way around a wait that has begun', () => {
+test('collecting does not shorten a running delay', () => {
   const { backoff } = keeping();
   for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
   const last = ended(500_000);
@@ -145,7 +145,7 @@ test('what is forgotten in time is no way around a wait that has begun', () => {
   assert.ok(delay.kind === 'wait' && delay.waitMs === 100_000);
 });
 
-test('what was kept never makes anybody wait longer than the longest wait there is now', () => {
+test('a restored delay is limited to the current maximum', () => {
   const { backoff, kept } = keeping();
   for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
   const strict = new CrashBackoff({ random, maxMs: 20_000 });
@@ -154,10 +154,10 @@ test('what was kept never makes anybody wait longer than the longest wait there 
   assert.ok(delay.kind === 'wait' && delay.waitMs === 20_000);
   const later = new CrashBackoff({ random });
   later.restore(kept, 1_000_000);
-  assert.equal(later.size, 0, 'quiet for so long that it starts anew');
+  assert.equal(later.size, 0, 'idle long enough for a reset');
 });
 
-test('nobody waits longer or shorter because the clock was set', () => {
+test('setting the clock changes no delay', () => {
   for (const jumpMs of [-3_600_000, 3_600_000]) {
     const backoff = new CrashBackoff({ random });
     const before = { nowMs: 10_000_000, monotonicMs: 500 };
@@ -174,7 +174,7 @@ test('nobody waits longer or shorter because the clock was set', () => {
   }
 });
 
-test('an end that seems to lie ahead counts from when it is first seen', () => {
+test('an exit time in the future counts from its first observation', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(3_600_000), 3_600_000);
   const last = ended(3_600_100);
@@ -183,7 +183,7 @@ test('an end that seems to lie ahead counts from when it is first seen', () => {
   assert.equal(backoff.restartDelay(pod, main, last, at(10_200)).kind, 'go');
 });
 
-test('no run of ends makes a wait shorter than the one before, short of a long quiet', () => {
+test('consecutive exits never shorten the delay without a long idle time', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(300_000), { maxLength: 20 }), (ranMs) => {
       const backoff = new CrashBackoff({ random });
@@ -201,7 +201,7 @@ test('no run of ends makes a wait shorter than the one before, short of a long q
   );
 });
 
-test('a pod that was removed and came back under the same uid begins anew, others go on waiting', () => {
+test('a recreated pod with the same UID starts without back-off, and others keep theirs', () => {
   const backoff = new CrashBackoff({ random });
   const other = aPod({ metadata: { uid: podUid('uid-2') } });
   for (const each of [pod, other]) void backoff.recordRestart(each, main, ended(0), 0);

@@ -10,21 +10,21 @@ import {
 
 export interface CrashBackoffOptions {
   readonly random: Random;
-  /** The longest wait between restarts, 1 s to 300 s; below the first wait it becomes that too. 300 s unless given. */
+  /** Maximum delay between restarts, 1 s to 300 s, default 300 s; also limits the first delay. */
   readonly maxMs?: number;
-  /** The first wait; 10 s unless given. */
+  /** First delay; default 10 s. */
   readonly baseMs?: number;
-  /** A container that ran longer than this starts anew with the first wait; ten minutes unless given. */
+  /** A container that ran longer than this restarts with the first delay; default ten minutes. */
   readonly resetAfterMs?: number;
-  /** Whether a container that ended with 0 waits as well; it does unless told otherwise. */
+  /** Whether an exit with code 0 is delayed; default `wait`. */
   readonly cleanExits?: 'wait' | 'restart-at-once';
-  /** Told all there is on a pod when that changes; a container starts again only when the answer has settled. */
+  /** Persists all entries of a pod; the container starts after the promise settled. */
   readonly persist?: (uid: PodUid, entries: readonly (readonly [string, BackoffState])[]) => Promise<void>;
 }
 
 const maxCachedExits = 1_000;
 
-/** The same moment on both clocks. */
+/** One moment on both clocks. */
 export interface Moment {
   readonly nowMs: number;
   readonly monotonicMs: number;
@@ -34,29 +34,29 @@ export type RestartDelay =
   | { readonly kind: 'go' }
   | {
       readonly kind: 'wait';
-      /** The whole delay in force, as shown to users. */
+      /** The current delay, as shown to users. */
       readonly delayMs: number;
-      /** What is left of it. */
+      /** Remaining delay. */
       readonly waitMs: number;
-      /** When it may start, on the clock of the runtime's times. */
+      /** When it may start, on the wall clock of the runtime's timestamps. */
       readonly untilMs: number;
-      /** For the waiting state CrashLoopBackOff. */
+      /** Message of the waiting state CrashLoopBackOff. */
       readonly message: string;
-      /** For the event BackOff. */
+      /** Message of the event BackOff. */
       readonly eventMessage: string;
     };
 
 /**
- * How long a container that ended waits before it is started again: the first time not at all, then 10 s and double
- * each time. The runtime tells ends of containers in wall time; once an end was seen the monotonic clock counts, so that
- * nobody waits longer or shorter because the other was set.
+ * CrashLoopBackOff delays: the first restart is immediate, the next after 10 s, then the delay
+ * doubles. Exit times from the runtime are wall time; once an exit was observed the monotonic clock
+ * counts, so that setting the clock changes no delay.
  */
 export class CrashBackoff {
   readonly #backoff: KeyedBackoff;
   readonly #maxMs: number;
   readonly #cleanExits: 'wait' | 'restart-at-once';
   readonly #persist: CrashBackoffOptions['persist'];
-  /** When each container that waits has ended, by the monotonic clock; `finishedAtNs` tells its ends apart. */
+  /** Monotonic exit times of delayed containers; `finishedAtNs` distinguishes the exits. */
   readonly #exits = new LruMap<string, { readonly finishedAtNs: bigint; readonly atMs: number }>({
     capacity: maxCachedExits,
   });
@@ -80,7 +80,9 @@ export class CrashBackoff {
     return this.#backoff.size;
   }
 
-  /** Whether the container may start now. Changes nothing: say `noteRestart` when it is really started. */
+  /**
+   * Whether the container may start now. Changes nothing: call `recordRestart` when it is started.
+   */
   restartDelay(pod: Pod, container: Container, observed: ObservedPod, at: Moment): RestartDelay {
     const ended = this.#lastExit(container, observed);
     if (ended === undefined) return { kind: 'go' };
@@ -100,7 +102,7 @@ export class CrashBackoff {
     };
   }
 
-  /** Notes that the container is started once more: the next end of it waits longer. Settles when that is kept. */
+  /** Records a restart, so that the next exit has a longer delay. Settles when it is persisted. */
   async recordRestart(pod: Pod, container: Container, observed: ObservedPod, nowMs: number): Promise<void> {
     const ended = this.#lastExit(container, observed);
     if (ended === undefined) return;
@@ -111,16 +113,16 @@ export class CrashBackoff {
   }
 
   /**
-   * Forgets what was quiet for so long that it starts anew; answers how many. Call it now and then. One that ended just
-   * before that time was over may still wait.
+   * Removes entries that were idle for the reset time and returns their number. Called
+   * periodically. An entry whose container exited just before that time may still have a delay.
    */
   collect(nowMs: number): number {
     return this.#backoff.collect(nowMs - this.#maxMs);
   }
 
   /**
-   * Takes over what `keep` was told before, so that a restart of the kubelet is no way around a wait. Whatever the
-   * clock and the settings have become since, nobody waits longer than the longest wait.
+   * Restores persisted entries, so that a kubelet restart does not skip a delay. Delays are limited
+   * to the current maximum.
    */
   restore(entries: Iterable<readonly [string, BackoffState]>, nowMs: number): void {
     for (const [key, { failures, delayMs, lastMs }] of entries)
@@ -130,7 +132,7 @@ export class CrashBackoff {
     this.collect(nowMs);
   }
 
-  /** A pod that comes back under the same uid is another one: it begins anew. */
+  /** Drops the pod's entries, so that a new pod with the same UID does not inherit them. */
   forgetPod(uid: PodUid): void {
     for (const [key] of this.#backoff.entries()) if (uidOfKey(key) === uid) this.#backoff.delete(key);
     for (const [key] of [...this.#exits]) if (uidOfKey(key) === uid) this.#exits.delete(key);
@@ -156,23 +158,23 @@ export class CrashBackoff {
   }
 }
 
-/** No later than now: the clock may have been set back behind it. */
+/** Limited to now, because the clock may have been set back. */
 function exitMs({ finishedAtNs }: ObservedContainer, nowMs: number): number {
   return Math.min(Number(finishedAtNs / 1_000_000n), nowMs);
 }
 
-/** A change of image or resources may be the cure, so it makes another key that has not failed yet. */
+/** A changed image or resources may fix the crash, so they give a new key without failures. */
 export function crashBackoffKey(pod: Pod, { name, image = '', resources }: Container): string {
   const amounts = [resources?.requests, resources?.limits].map((list) => Object.entries(list ?? {}).sort());
   return `${keyPrefix(pod)}${JSON.stringify([name, image, amounts])}`;
 }
 
-/** Of all containers of the pod. */
+/** Prefix of the keys of all containers of the pod. */
 function keyPrefix({ metadata: { namespace, name, uid } }: Pod): string {
   return JSON.stringify([namespace, name, uid]);
 }
 
-/** No part of how a pod is called has a bracket in it. */
+/** Namespace, name and UID contain no brackets. */
 function uidOfKey(key: string): unknown {
   return (JSON.parse(key.slice(0, key.indexOf(']') + 1)) as readonly unknown[])[2];
 }

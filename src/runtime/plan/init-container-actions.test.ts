@@ -7,26 +7,26 @@ import type { Container } from '../../kinds/index.ts';
 import type { ObservedContainer } from '../../pods/index.ts';
 import { initializedSandbox } from './init-container-actions.ts';
 
-check('plain init containers', [
+check('regular init containers', [
   {
-    what: 'the first starts when none was seen',
+    what: 'the first starts in a new pod',
     spec: { initContainers: [i1, i2] },
     expected: { init: [0] },
   },
   {
-    what: 'nothing starts beside one that runs',
+    what: 'nothing else starts while one runs',
     spec: { initContainers: [i1, i2] },
     seen: { containers: [anInstance(i1)] },
     expected: {},
   },
   {
-    what: 'the next starts after a success',
+    what: 'the next one starts after a success',
     spec: { initContainers: [i1, i2] },
     seen: { containers: [exited(i1)] },
     expected: { init: [1] },
   },
   {
-    what: 'the latest success counts though records of earlier ones are gone',
+    what: 'the latest success counts even without records of earlier ones',
     spec: { initContainers: [i1, i2, i3] },
     seen: { containers: [exited(i2)] },
     expected: { init: [2] },
@@ -38,13 +38,13 @@ check('plain init containers', [
     expected: { start: [0, 1] },
   },
   {
-    what: 'a failed one is run again',
+    what: 'a failed one is restarted',
     spec: { initContainers: [i1, i2], restartPolicy: 'OnFailure' },
     seen: { containers: [exited(i1, 1)] },
     expected: { init: [0] },
   },
   {
-    what: 'exit 0 of a container that ran out of memory is a failure',
+    what: 'an OOMKilled one with exit code 0 counts as failed',
     spec: { initContainers: [i1, i2], restartPolicy: 'Always' },
     seen: { containers: [exited(i1, 0, { reason: 'OOMKilled' })] },
     expected: { init: [0] },
@@ -56,7 +56,7 @@ check('plain init containers', [
     expected: { killPod: true },
   },
   {
-    what: 'a rule of the container saves it from Never',
+    what: 'a restart rule of the container overrides Never',
     spec: {
       initContainers: [
         {
@@ -71,49 +71,49 @@ check('plain init containers', [
     expected: { init: [0] },
   },
   {
-    what: 'one that was created but never started is started',
+    what: 'a created one is started',
     spec: { initContainers: [i1, i2], restartPolicy: 'Never' },
     seen: { containers: [anInstance(i1, { state: 'created' })] },
     expected: { init: [0] },
   },
   {
-    what: 'one that was lost from sight is stopped and run again',
+    what: 'one in unknown state is killed and restarted',
     spec: { initContainers: [i1, i2] },
     seen: { containers: [anInstance(i1, { state: 'unknown' })] },
     expected: { init: [0], kill: ['Init container is in "unknown" state, try killing it before restart'] },
   },
   {
-    what: 'one that was lost from sight under Never ends the pod',
+    what: 'one in unknown state under Never ends the pod',
     spec: { initContainers: [i1, i2], restartPolicy: 'Never' },
     seen: { containers: [anInstance(i1, { state: 'unknown' })] },
     expected: { killPod: true },
   },
   {
-    what: 'they are not run again while a regular container runs, whatever is left of them',
+    what: 'none is restarted while a regular container runs',
     spec: { initContainers: [i1, i2] },
     seen: { containers: [anInstance(a)] },
     expected: { start: [1] },
   },
   {
-    what: 'a failure that is over does not matter while a regular container runs',
+    what: 'an earlier failure is ignored while a regular container runs',
     spec: { initContainers: [i1, i2], restartPolicy: 'Never' },
     seen: { containers: [anInstance(a), anInstance(b), exited(i1, 1)] },
     expected: {},
   },
   {
-    what: 'a new image does not run one again',
+    what: 'a changed image does not restart a finished one',
     spec: { initContainers: [{ ...i1, image: 'x:2' }] },
     seen: { containers: [anInstance(a), anInstance(b), exited(i1)] },
     expected: {},
   },
   {
-    what: 'they are not run again when their records are gone and a regular container ended in this sandbox',
+    what: 'none runs again without records when a regular container exited in this sandbox',
     spec: { initContainers: [i1, i2] },
     seen: { containers: [exited(a, 1), exited(b, 1)] },
     expected: { start: [0, 1] },
   },
   {
-    what: 'they are run again when the regular containers are of an earlier sandbox',
+    what: 'all run again when the regular containers belong to an earlier sandbox',
     spec: { initContainers: [i1, i2] },
     seen: {
       sandboxes: [aSandbox({ id: 'sandbox-1', attempt: 1 }), notReady],
@@ -122,13 +122,13 @@ check('plain init containers', [
     expected: { init: [0] },
   },
   {
-    what: 'a record that they are done goes before the lack of all traces',
+    what: 'a recorded initialization of this sandbox counts without any containers',
     spec: { initContainers: [i1, i2] },
     context: { initializedSandboxId: 'sandbox-0' },
     expected: { start: [0, 1] },
   },
   {
-    what: 'a record about another sandbox counts for nothing',
+    what: 'a recorded initialization of another sandbox is ignored',
     spec: { initContainers: [i1, i2] },
     context: { initializedSandboxId: 'sandbox-9' },
     expected: { init: [0] },
@@ -145,96 +145,96 @@ check('sidecars', [
     expected: { init: [1] },
   },
   {
-    what: 'the last one running lets regular containers start',
+    what: 'the last running one lets regular containers start',
     spec: { initContainers: [s1, s2] },
     seen: { containers: [anInstance(s2), anInstance(s1)] },
     expected: { start: [0, 1] },
   },
   {
-    what: 'nothing follows before its startup probe has answered',
+    what: 'nothing else starts before the first result of its startup probe',
     spec: { initContainers: [probed(s1), i1] },
     seen: { containers: [anInstance(s1)] },
     expected: {},
   },
   {
-    what: 'nothing follows while its startup probe is undecided',
+    what: 'nothing else starts while its startup probe is unknown',
     spec: { initContainers: [probed(s1), i1] },
     seen: { containers: [anInstance(s1)] },
     context: { startup: says('unknown') },
     expected: {},
   },
   {
-    what: 'the next follows when its startup probe succeeds',
+    what: 'the next starts when its startup probe succeeds',
     spec: { initContainers: [probed(s1), i1] },
     seen: { containers: [anInstance(s1)] },
     context: { startup: says('success') },
     expected: { init: [1] },
   },
   {
-    what: 'a failed startup probe restarts it, under Never too',
+    what: 'a failed startup probe restarts it, even under Never',
     spec: { initContainers: [probed(s1), i1], restartPolicy: 'Never' },
     seen: { containers: [anInstance(s1)] },
     context: { startup: says('failure') },
     expected: { init: [0], kill: ['Init container s1 failed startup probe'] },
   },
   {
-    what: 'a failed liveness probe restarts it and holds nothing up',
+    what: 'a failed liveness probe restarts it without blocking others',
     spec: { initContainers: [probed(s1), i1] },
     seen: { containers: [anInstance(s1)] },
     context: { startup: says('success'), liveness: says('failure') },
     expected: { init: [0, 1], kill: ['Init container s1 failed liveness probe'] },
   },
   {
-    what: 'a new image restarts it',
+    what: 'a changed image restarts it',
     spec: { initContainers: [{ ...s1, image: 'x:2' }] },
     seen: { containers: [anInstance(a), anInstance(b), anInstance(s1)] },
     expected: { init: [0], kill: ['Init container s1 definition changed'] },
   },
   {
-    what: 'one that ended is started again and its successor waits',
+    what: 'an exited one is restarted before the next init container',
     spec: { initContainers: [s1, i1] },
     seen: { containers: [exited(s1, 0)] },
     expected: { init: [0] },
   },
   {
-    what: 'those that ended are started in order beside running regular containers',
+    what: 'exited ones are restarted in order beside running regular containers',
     spec: { initContainers: [s1, s2], restartPolicy: 'Never' },
     seen: { containers: [anInstance(a), anInstance(b), exited(s1, 1), exited(s2, 1)] },
     expected: { init: [0, 1] },
   },
   {
-    what: 'one whose record is gone is started again beside a running regular container',
+    what: 'one without a record is started again beside a running regular container',
     spec: { initContainers: [s1, i1] },
     seen: { containers: [anInstance(a), anInstance(b)] },
     expected: { init: [0] },
   },
   {
-    what: 'one that was lost from sight is stopped and started, under Never too',
+    what: 'one in unknown state is killed and restarted, even under Never',
     spec: { initContainers: [s1], restartPolicy: 'Never' },
     seen: { containers: [anInstance(a), anInstance(b), anInstance(s1, { state: 'unknown' })] },
     expected: { init: [0], kill: ['Init container is in "unknown" state, try killing it before restart'] },
   },
   {
-    what: 'a finished pod ends though its sidecar runs',
+    what: 'a finished pod ends although its sidecar runs',
     spec: { initContainers: [s1], restartPolicy: 'Never' },
     seen: { containers: [exited(a), exited(b), anInstance(s1)] },
     expected: { killPod: true },
   },
   {
-    what: 'a finished pod ends though its sidecar has to come back',
+    what: 'a finished pod ends although its sidecar must be restarted',
     spec: { initContainers: [s1], restartPolicy: 'Never' },
     seen: { containers: [exited(a), exited(b), exited(s1, 1)] },
     expected: { killPod: true },
   },
   {
-    what: 'regular containers that ended with their sidecar wait for it',
+    what: 'regular containers that exited together with a sidecar wait for it',
     spec: { initContainers: [s1] },
     seen: { containers: [exited(a), exited(b), exited(s1, 1)] },
     expected: { init: [0] },
   },
 ]);
 
-test('a sandbox counts as initialized once the last plain init container has succeeded in it', () => {
+test('a sandbox counts as initialized when the last regular init container succeeded in it', () => {
   const silent = { liveness: () => undefined, startup: () => undefined };
   const sandboxOf = (initContainers: readonly Container[], ...containers: readonly ObservedContainer[]) =>
     initializedSandbox(
@@ -247,6 +247,6 @@ test('a sandbox counts as initialized once the last plain init container has suc
   assert.equal(sandboxOf([i1, i2], exited(i1)), undefined);
   assert.equal(sandboxOf([i1, i2], exited(i2, 1)), undefined);
   assert.equal(sandboxOf([i1, i2], exited(i2, 0, { sandboxId: 'earlier' })), undefined);
-  assert.equal(sandboxOf([s1], anInstance(s1)), undefined, 'sidecars come back by themselves');
+  assert.equal(sandboxOf([s1], anInstance(s1)), undefined, 'restartable init containers');
   assert.equal(sandboxOf([]), undefined);
 });

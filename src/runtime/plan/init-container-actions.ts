@@ -18,21 +18,21 @@ import { resizeKill } from './regular-container-actions.ts';
 
 export interface InitContainerActions {
   /**
-   * - ready: regular containers may run now;
-   * - waiting: not yet, or not again until a sidecar is back;
-   * - failed: an init container failed for good.
+   * - ready: regular containers may run;
+   * - waiting: init containers must run first, or a sidecar must be restarted first;
+   * - failed: an init container failed permanently.
    */
   readonly progress: 'ready' | 'waiting' | 'failed';
-  /** In the order of the spec. */
+  /** Indexes in the order of the spec. */
   readonly toStart: readonly number[];
   readonly toKill: readonly ContainerToKill[];
 }
 
-/** What follows from one init container. */
+/** Actions for one init container. */
 interface Step {
   readonly start?: readonly number[];
   readonly kill?: ContainerToKill;
-  /** Everything up to here has done its work, and it was the last. */
+  /** Set when the last init container has finished or is a started sidecar. */
   readonly initialized?: true;
   readonly failed?: true;
 }
@@ -40,13 +40,17 @@ interface Step {
 interface Place {
   readonly index: number;
   readonly isLast: boolean;
-  /** A later init container or a regular one was seen, so this one has done its work before. */
+  /**
+   * Whether a later init container or a regular container was observed, so that this one has
+   * finished.
+   */
   readonly passed: boolean;
 }
 
 /**
- * The next init container to run and the sidecars to keep alive. Goes from the last to the first: records of finished
- * init containers may be gone, so the latest trace there is tells how far the pod got.
+ * Computes the next init container to start and the sidecars to restart. Iterates from the last to
+ * the first: records of finished init containers may be removed, so the latest remaining one shows
+ * the progress.
  */
 export function initContainerActions(
   pod: Pod,
@@ -81,7 +85,7 @@ export function initContainerActions(
   };
 }
 
-/** What has ended in an earlier sandbox, or never started there, and could not be removed, proves nothing here. */
+/** Ignores containers that exited or were created in an earlier sandbox. */
 function ofThisSandbox(observed: ObservedPod): ObservedPod {
   const sandbox = observed.sandboxes[0]?.id;
   const containers = observed.containers.filter((one) => one.sandboxId === sandbox || mayRun(one));
@@ -96,8 +100,8 @@ function hasLiveRegularContainer(pod: Pod, observed: ObservedPod): boolean {
 }
 
 /**
- * Whether initialization was ever finished in the sandbox that is there now. Containers of an earlier sandbox prove
- * nothing: after a reboot all init containers run again.
+ * Whether initialization finished in the current sandbox. Containers of an earlier sandbox are
+ * ignored: after a reboot all init containers run again.
  */
 export function passedInitialization(pod: Pod, observed: ObservedPod, context: PlanContext): boolean {
   const sandbox = observed.sandboxes[0]?.id;
@@ -107,7 +111,10 @@ export function passedInitialization(pod: Pod, observed: ObservedPod, context: P
   return observed.containers.some(({ name, sandboxId }) => sandboxId === sandbox && regular.has(name));
 }
 
-/** The sandbox in use, if all init containers that end have done their work in it; to be kept for later plans. */
+/**
+ * The current sandbox if all regular init containers have finished in it, to be persisted for later
+ * plans.
+ */
 export function initializedSandbox(
   pod: Pod,
   observed: ObservedPod,
@@ -135,7 +142,7 @@ function seen(
   if (place.passed && !sidecar) return {};
   switch (newest.state) {
     case 'created':
-      // Created but never started: an earlier start failed half-way.
+      // Created but not started: an earlier start was interrupted.
       return { start: [place.index] };
     case 'running':
       return sidecar ? runningSidecar(pod, container, newest, place, context) : {};
@@ -170,7 +177,7 @@ function runningSidecar(
     : { ...done, start: [index, ...next], kill: restart };
 }
 
-/** Independent of the pod's restart policy: a sidecar always comes back. */
+/** Regardless of the pod's restart policy, a sidecar is always restarted. */
 function whyRestart(
   pod: Pod,
   container: Container,
@@ -188,7 +195,8 @@ function whyRestart(
 }
 
 function exitedPlain(pod: Pod, container: Container, newest: ObservedContainer, place: Place): Step {
-  // The kernel may kill a child and leave the main process to exit with 0: that is no success.
+  // The kernel may kill a child process while the main process exits with 0: this counts as a
+  // failure.
   const failed = newest.exitCode !== 0 || newest.reason === 'OOMKilled';
   if (failed) {
     return shouldContainerStart(pod, container, newest) ? { start: [place.index] } : { failed: true };
@@ -196,9 +204,9 @@ function exitedPlain(pod: Pod, container: Container, newest: ObservedContainer, 
   return place.isLast ? { initialized: true } : { start: [place.index + 1] };
 }
 
-/** It may run or not: it is stopped before another one starts, so that never two run at once. */
+/** An instance in unknown state may still run, so it is stopped before its replacement starts. */
 function lostSight(pod: Pod, container: Container, newest: ObservedContainer, { index }: Place): Step {
-  // There is no exit code to hold against rules, so only the policy counts.
+  // Restart rules need an exit code, so only the policy counts.
   if (effectiveRestartPolicy(pod, container) === 'Never') return { failed: true };
   const message = 'Init container is in "unknown" state, try killing it before restart';
   return { start: [index], kill: kill(container, newest, message, 'Unknown') };

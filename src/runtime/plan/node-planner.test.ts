@@ -76,7 +76,7 @@ const request = (container: Container = main, spec: Partial<PodSpec> = {}) => ({
   targetId: undefined,
 });
 
-test('a sandbox is planned with the node’s resolver, its cgroup and its handler', async () => {
+test("plans a sandbox with the node's resolver, its cgroup and its runtime handler", async () => {
   const { planner, events, nodeEvents } = rig();
   const { config, runtimeHandler } = await planner.sandboxPlan(aPod(), 1, signal);
   assert.equal(runtimeHandler, 'crun');
@@ -85,7 +85,7 @@ test('a sandbox is planned with the node’s resolver, its cgroup and its handle
   assert.deepEqual([events.length, nodeEvents.length], [1, 1]);
 });
 
-test('users of its own are on the sandbox, on the container and on each mount', async () => {
+test('applies user namespaces to the sandbox, the container and each mount', async () => {
   const asked = request(
     { ...main, volumeMounts: [{ name: 'data', mountPath: '/data' }] },
     { hostUsers: false },
@@ -101,7 +101,7 @@ test('users of its own are on the sandbox, on the container and on each mount', 
     assert.deepEqual([uidMappings, gidMappings], [ownUsers.uids, ownUsers.gids]);
 });
 
-test('a container is planned with all it asks for', async () => {
+test('plans a container with all inputs', async () => {
   const { config, files } = await rig().planner.containerPlan(request(), signal);
   const whole = ContainerConfig.create(config);
   assert.deepEqual({ ...whole.metadata }, { name: 'main', attempt: 3 });
@@ -135,7 +135,7 @@ test('a container is planned with all it asks for', async () => {
   assert.match(files[0]?.text ?? '', /\n10\.0\.0\.7\tweb\n$/);
 });
 
-test('the files of an image are mounted under the handler of the pod', async () => {
+test("mounts image volumes with the pod's runtime handler", async () => {
   const container = { ...main, volumeMounts: [{ name: 'model', mountPath: '/model', subPath: 'small' }] };
   const volumeImages = new Map([
     ['model', { kind: 'image', image: 'sha256:2', asked: 'example/model:1' } as const],
@@ -155,12 +155,12 @@ test('the files of an image are mounted under the handler of the pod', async () 
   assert.deepEqual([first?.imageSubPath, first?.hostPath, first?.readonly], ['small', '', true]);
 });
 
-test('on the host network the node’s hosts are read', async () => {
+test("reads the node's hosts file on the host network", async () => {
   const { files } = await rig().planner.containerPlan(request(main, { hostNetwork: true }), signal);
   assert.equal(files[0]?.text, '# Kubernetes-managed hosts file (host network).\n127.0.0.1 node\n');
 });
 
-test('a container may be talked to, once or for ever', async () => {
+test('passes on stdin and stdinOnce', async () => {
   const planned = async (container: Partial<Container>) =>
     (await rig().planner.containerPlan(request({ ...main, ...container }), signal)).config;
   const { stdin, stdinOnce } = await planned({ stdin: true, stdinOnce: true });
@@ -182,7 +182,7 @@ test('on the host network a pod has the addresses of the node', async () => {
   }
 });
 
-test('a container that brings its own hosts file gets none', async () => {
+test('a container with its own hosts file gets none', async () => {
   const own = {
     ...main,
     volumeMounts: [{ name: 'data', mountPath: '/etc/hosts' }],
@@ -192,7 +192,7 @@ test('a container that brings its own hosts file gets none', async () => {
   assert.deepEqual(files, []);
 });
 
-test('an ephemeral container sees the processes of its target', async () => {
+test('an ephemeral container joins the process namespace of its target', async () => {
   const planned = await rig().planner.containerPlan({ ...request(), targetId: 'abc' }, signal);
   assert.deepEqual(planned.config.linux?.securityContext?.namespaceOptions, {
     network: 'POD',
@@ -208,14 +208,14 @@ test('an ephemeral container sees the processes of its target', async () => {
   assert.equal(shared.config.linux?.securityContext?.namespaceOptions?.pid, 'POD');
 });
 
-test('signals to stop with are passed on only where that is on', async () => {
+test('passes on stop signals only when the feature is enabled', async () => {
   const container = { ...main, lifecycle: { stopSignal: 'SIGRTMIN+3' } };
   const off = await rig().planner.containerPlan(request(container), signal);
   const on = await rig({ stopSignals: 'honoured' }).planner.containerPlan(request(container), signal);
   assert.deepEqual([off.config.stopSignal, on.config.stopSignal], [undefined, 'SIGRTMINPLUS3']);
 });
 
-test('a missing volume is told as it is shown', async () => {
+test('reports a missing volume with the message for the status', async () => {
   const container = { ...main, volumeMounts: [{ name: 'gone', mountPath: '/x' }] };
   await assert.rejects(rig().planner.containerPlan(request(container), signal), {
     code: 'CONTAINER_CONFIG',
@@ -223,7 +223,7 @@ test('a missing volume is told as it is shown', async () => {
   });
 });
 
-test('devices bring variables, mounts and annotations, which come first', async () => {
+test('adds variables, mounts and annotations of devices, which come first', async () => {
   const inputs: ContainerInputs = {
     restartCount: 0,
     imageRef: 'sha256:1',

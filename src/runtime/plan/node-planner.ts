@@ -30,62 +30,67 @@ import { sandboxConfig } from '../sandbox/sandbox-config.ts';
 import { computePodActions } from './compute-pod-actions.ts';
 import type { ContainerPlan, ContainerRequest, PlannedFile, PodPlanner, SandboxPlan } from './pod-planner.ts';
 
-/** What holds for all pods of the node as long as the kubelet runs. */
+/** Settings that are the same for all pods. */
 export interface NodePlannerSettings {
   readonly node: LinuxNode;
   readonly podLogsDir: string;
-  /** Pods have their files below it, each in a directory named by its uid. */
+  /** Directory of pod directories, which are named by UID. */
   readonly podsDir: string;
   readonly seccomp: SeccompSettings;
   readonly selinux: 'enabled' | 'disabled';
   readonly thermalThrottlePaths: readonly string[];
   readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;
-  /** Empty for none. */
+  /** Path of the node's resolv.conf; empty for none. */
   readonly resolvConf: string;
   readonly stopSignals: 'honoured' | 'ignored';
 }
 
-/** What is asked anew for each pod. None of it may wait for long: a pod's worker waits for it. */
+/** Inputs read for each pod. None of them may block for long, because the pod worker waits. */
 export interface NodePlannerDeps {
   readonly random: Random;
   readonly journal: PodJournal;
-  /** Hears of what concerns the node rather than one pod. */
+  /** Records an event about the node. */
   readonly nodeEvent: (event: PodEvent) => void;
-  /** Text of a file of the machine. */
+  /** Reads a text file of the node. */
   readonly readNodeFile: (path: string) => Promise<string>;
-  /** Of the node, preferred one first. */
+  /** The node's addresses, preferred address first. */
   readonly nodeIps: () => readonly string[];
   readonly allocatable: () => ResourceList;
   readonly cgroupParent: (pod: Pod) => string;
-  /** Of the pod's runtime class; empty for the runtime's own choice. Throws when there is no such class. */
+  /**
+   * Handler of the pod's runtime class; empty for the runtime's default. Throws for a missing
+   * runtime class.
+   */
   readonly runtimeHandler: (pod: Pod, signal: AbortSignal) => Promise<string>;
   readonly supportsRecursiveReadOnly: (runtimeHandler: string) => boolean;
-  /** Whose users the pod has under that handler. Throws when it cannot have those it asks for. */
+  /**
+   * User namespace of the pod with that handler. Throws when the requested one is not available.
+   */
   readonly users: (pod: Pod, runtimeHandler: string) => Promise<MessageInit<UserNamespace>>;
   readonly objects: ObjectLookup | undefined;
   readonly services: () => KnownServices;
-  /** Those of the pod that are mounted, by their names in the pod. */
+  /** Mounted volumes of the pod, by name. */
   readonly volumes: (uid: PodUid) => ReadonlyMap<string, MountableVolume>;
   /** Groups that own the pod's volumes. */
   readonly volumeGroups: (uid: PodUid) => readonly number[];
-  /** What was set aside for the container, made ready for it; nothing unless given. */
+  /** CPUs, memory and devices allocated to the container, prepared for use; none unless given. */
   readonly grants?:
     | ((pod: Pod, container: Container, signal: AbortSignal) => Promise<ContainerInputs['grants']>)
     | undefined;
-  /** What was set aside for any container of the pod, as far as it matters to the whole; nothing unless given. */
+  /** Resources allocated to the pod's containers that affect its sandbox; none unless given. */
   readonly podGrants?: ((pod: Pod) => ResourceGrants) | undefined;
-  /** Answers where a part of a volume is to be found; what it throws may name no path of the host. */
+  /** Prepares a subPath mount and returns its path; errors must not contain host paths. */
   readonly subPath?: (podDir: string, subPath: SubPath, signal: AbortSignal) => Promise<string>;
-  /** The text of a file in a volume; throws when there is none. */
+  /** Text of a file in a volume; throws when it is missing. */
   readonly volumeFile?: (volumePath: string, path: string, signal: AbortSignal) => Promise<string>;
 }
 
 const hostsFileMode = 0o644;
-/** Whatever user the container runs as may write its last words. */
+/** Writable for any user the container may run as. */
 const terminationFileMode = 0o666;
 
-/** Brings together what is decided about pods with what is known of this node. */
+/** Combines the pure planning functions with settings and state of this node. */
 export class NodePlanner implements PodPlanner {
   readonly computePodActions = computePodActions;
   readonly #settings: NodePlannerSettings;

@@ -2,7 +2,7 @@ import type { Container } from '../../kinds/index.ts';
 import type { PodAllocation } from '../../pods/index.ts';
 import type { ResizePlan } from '../resize/resize-plan.ts';
 
-/** Why a container is stopped; part of what users see. */
+/** Reason for stopping a container; visible to users. */
 export type KillReason =
   | 'Unknown'
   | 'LivenessProbe'
@@ -16,57 +16,62 @@ export type KillReason =
 export interface ContainerToKill {
   readonly id: string;
   readonly name: string;
-  /** As the runtime remembers it when the pod's spec no longer has it. */
+  /** Restored from the runtime when the pod's spec no longer has it. */
   readonly container: Container;
   readonly message: string;
   readonly reason: KillReason;
 }
 
-/** One instance of a container that makes way for a restart of the whole pod; its logs stay. */
+/** An instance removed by RestartAllContainers; its logs are kept. */
 export interface ContainerToReset {
   readonly id: string;
   readonly container: Container;
-  /** An instance that may still run is stopped before it is removed. */
+  /** Whether the instance may still run and is stopped before its removal. */
   readonly stopFirst: boolean;
 }
 
 /**
- * The plan of one sync: what to do so that the pod's containers match its spec. Made by computePodActions, a pure
- * function; carried out by the sync. Containers to start are named by their place in the spec.
+ * The plan of one sync, computed by the pure function computePodActions and executed by PodSync.
+ * Containers to start are given by their index in the spec.
  */
 export interface PodActions {
-  /** Stop everything that runs, sandbox included. */
+  /** Whether to stop all containers and sandboxes. */
   readonly killPod: boolean;
   readonly createSandbox: boolean;
-  /** The sandbox to use, or the one that is replaced; empty for none. */
+  /** The current sandbox, or the one that is replaced; empty for none. */
   readonly sandboxId: string;
-  /** Of the sandbox to create. */
+  /** Attempt of the sandbox to create. */
   readonly attempt: number;
   readonly initContainersToStart: readonly number[];
   readonly containersToStart: readonly number[];
   readonly ephemeralContainersToStart: readonly number[];
-  /** By id. */
+  /** Keyed by container id. */
   readonly containersToKill: ReadonlyMap<string, ContainerToKill>;
-  /** In the order to do it. When there are any, nothing is started in this sync: the next one begins anew. */
+  /**
+   * In the order of removal. If not empty, this sync starts nothing and the next one plans again.
+   */
   readonly containersToReset: readonly ContainerToReset[];
-  /** What has to change about resources before anything is started; undefined for nothing. */
+  /** Resource changes before containers are started; undefined for none. */
   readonly resize?: ResizePlan | undefined;
 }
 
 export type ProbeResult = 'success' | 'failure' | 'unknown';
 
-/** What a plan depends on besides the pod's spec and what the runtime says. Values only: a plan asks nobody. */
+/** Inputs of a plan besides the pod's spec and the runtime's state. */
 export interface PlanContext {
-  /** By the runtime's container id; undefined while there is no result. */
+  /** Keyed by the runtime's container id; undefined without a result. */
   readonly liveness: (containerId: string) => ProbeResult | undefined;
   readonly startup: (containerId: string) => ProbeResult | undefined;
   /**
-   * The sandbox in which all init containers are known to have done their work, from a record that outlives the
-   * containers: without it, init containers run again once the runtime has forgotten them.
+   * The sandbox in which all init containers finished, from a persisted record. Without it, init
+   * containers would run again after the runtime removed them.
    */
   readonly initializedSandboxId?: string | undefined;
-  /** Set when an exit asked for all containers to be restarted. */
+  /** Set when a container's exit requested a restart of all containers. */
   readonly restart?: 'all-containers' | undefined;
-  /** The resources the runtime was last told, where that is known: containers that have others are resized. */
+  /**
+   * Resources last applied through the runtime, if known; containers with other allocated resources
+   * are resized.
+   */
   readonly actuated?: PodAllocation | undefined;
 }

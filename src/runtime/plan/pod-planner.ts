@@ -9,7 +9,7 @@ import type { PlanContext, PodActions } from './pod-actions.ts';
 
 export interface SandboxPlan {
   readonly config: MessageInit<PodSandboxConfig>;
-  /** Of the pod's runtime class; empty for the runtime's own choice. */
+  /** Handler of the pod's runtime class; empty for the runtime's default. */
   readonly runtimeHandler: string;
 }
 
@@ -18,14 +18,14 @@ export interface ContainerRequest {
   readonly container: Container;
   readonly restartCount: number;
   readonly image: ImageFacts;
-  /** Of the volumes whose files come from images, those that the container mounts. */
+  /** Images of the image volumes that the container mounts, by volume name. */
   readonly volumeImages?: ReadonlyMap<string, MountableImage> | undefined;
   readonly podIps: readonly string[];
-  /** The container whose processes an ephemeral container is to see. */
+  /** Container whose process namespace an ephemeral container joins. */
   readonly targetId: string | undefined;
 }
 
-/** A file a container must find when it starts. */
+/** A file written before the container starts. */
 export interface PlannedFile {
   readonly path: string;
   readonly text: string;
@@ -37,17 +37,20 @@ export interface ContainerPlan {
   readonly files: readonly PlannedFile[];
 }
 
-/** Everything that is decided about a pod before the runtime is told. Throws what the pod's status should show. */
+/**
+ * Computes everything about a pod that does not need the runtime. Throws errors for the pod's
+ * status.
+ */
 export interface PodPlanner {
   computePodActions(pod: Pod, observed: ObservedPod, context: PlanContext): PodActions;
   sandboxPlan(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxPlan>;
   containerPlan(request: ContainerRequest, signal: AbortSignal): Promise<ContainerPlan>;
-  /** What a container that runs is to have from now on. */
+  /** Resources for UpdateContainerResources. */
   updatedResources(
     pod: Pod,
     container: Container,
     lifted: RemovedLimits,
   ): MessageInit<LinuxContainerResources>;
-  /** What the pod's runtime class costs by itself. */
+  /** Overhead of the pod's runtime class. */
   overheadResources(pod: Pod): MessageInit<LinuxContainerResources>;
 }

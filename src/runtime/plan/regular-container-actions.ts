@@ -12,7 +12,7 @@ import { restartsForResize } from '../resize/resize-plan.ts';
 import type { ContainerToKill, PlanContext } from './pod-actions.ts';
 
 export interface RegularContainerActions {
-  /** How many run and stay as they are. */
+  /** Number of running containers that are kept. */
   readonly kept: number;
   readonly toStart: readonly number[];
   readonly toKill: readonly ContainerToKill[];
@@ -45,7 +45,7 @@ export function regularContainerActions(
 function notRunning(pod: Pod, container: Container, newest: ObservedContainer | undefined): Step {
   if (!shouldContainerStart(pod, container, newest)) return { do: 'leave' };
   if (newest?.state !== 'unknown') return { do: 'start' };
-  // It may still run: stop it first, so that never two run at once.
+  // An instance in unknown state may still run, so it is stopped before its replacement starts.
   const message = 'Container is in "unknown" state, try killing it before restart';
   return {
     do: 'start',
@@ -56,14 +56,15 @@ function notRunning(pod: Pod, container: Container, newest: ObservedContainer | 
 function running(pod: Pod, container: Container, newest: ObservedContainer, context: PlanContext): Step {
   const why = whyStop(container, newest, context);
   if (why === undefined) return resized(pod, container, newest, context);
-  // A changed spec is always brought to life. A failed probe is judged by policy alone: rules need an exit code.
+  // A changed spec always restarts. A failed probe is evaluated by the policy only, because rules
+  // need an exit code.
   const restart = why.reason === 'SpecChanged' || effectiveRestartPolicy(pod, container) !== 'Never';
   const message = restart ? `${why.message}, will be restarted` : why.message;
   const kill = { id: newest.id, name: container.name, container, message, reason: why.reason };
   return restart ? { do: 'start', kill } : { do: 'kill', kill };
 }
 
-/** Whatever the policy for its end: it has not come to one. */
+/** Restarts regardless of the restart policy, because the container has not exited. */
 function resized(pod: Pod, container: Container, newest: ObservedContainer, context: PlanContext): Step {
   if (!restartsForResize(pod, container, context.actuated)) return { do: 'keep' };
   return { do: 'start', kill: resizeKill(container, newest) };

@@ -11,11 +11,11 @@ const main = { name: 'main', image: 'example/web:1' };
 const running = anInstance(main);
 const observed = anObservedPod({ containers: [running] });
 
-describe('an exit that is announced', () => {
+describe('an announced exit', () => {
   const isTaken = (pod: Pod, seen: ObservedPod = observed, id = running.id) =>
     announcedExit(pod, seen, id, 5_000) !== undefined;
 
-  it('is taken for one only where the container restarts whatever its exit code is', () => {
+  it('counts only if the container restarts with any exit code', () => {
     const rules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [1] } }];
     assert.equal(isTaken(aPod({ spec: { containers: [main] } })), true);
     assert.equal(isTaken(aPod({ spec: { containers: [main], restartPolicy: 'OnFailure' } })), false);
@@ -23,7 +23,7 @@ describe('an exit that is announced', () => {
     assert.equal(isTaken(aPod({ spec: { containers: [{ ...main, restartPolicyRules: rules }] } })), false);
   });
 
-  it('is nothing of a pod that is deleted, or of a container that would be another one', () => {
+  it('is ignored for a deleted pod and a changed container', () => {
     const spec = { containers: [main] };
     const deletionTimestamp = '2026-01-01T00:00:00Z';
     const deleted = aPod({ spec });
@@ -36,7 +36,7 @@ describe('an exit that is announced', () => {
     assert.equal(isTaken(aPod({ spec: { containers: [{ ...main, name: 'other' }] } })), false);
   });
 
-  it('is nothing unless the container is the newest of its name and runs in the sandbox in use', () => {
+  it('is ignored unless the container is the newest instance and runs in the current sandbox', () => {
     const pod = aPod({ spec: { containers: [main] } });
     const newer = anInstance(main, { id: 'main-1', state: 'created' });
     const see = (containers: readonly ObservedContainer[], sandbox = aSandbox()) =>
@@ -50,7 +50,7 @@ describe('an exit that is announced', () => {
   });
 });
 
-describe('a restart made ready', () => {
+describe('a prepared restart', () => {
   async function runs(rig: PodRuntimeRig, pod: Pod) {
     assert.equal((await rig.sync(pod)).error, undefined);
     const seen = await rig.observe(pod);
@@ -61,11 +61,11 @@ describe('a restart made ready', () => {
   }
   const prepare = (rig: PodRuntimeRig, pod: Pod, seen: { observed: ObservedPod; containerId: string }) =>
     rig.done(rig.runtime.prepareRestart({ pod, ...seen }, always, rig.signal));
-  /** Lets what is being made be made. */
+  /** Lets the running creation finish. */
   const settled = (rig: PodRuntimeRig) => rig.done(rig.clock.sleep(1_000, rig.signal));
   const count = (rig: PodRuntimeRig, call: string) => rig.takeCalls().filter((one) => one === call).length;
 
-  it('is made once and started by the sync that sees the exit', async () => {
+  it('is created once and started by the sync that observes the exit', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'sleep 3; exit 1' } });
     const seen = await runs(rig, pod);
@@ -85,7 +85,7 @@ describe('a restart made ready', () => {
     assert.equal(rig.runtime.pending().preparations, 0);
   });
 
-  it('is thrown away when the container runs on', async () => {
+  it('is discarded when the container keeps running', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await prepare(rig, pod, await runs(rig, pod));
@@ -96,7 +96,7 @@ describe('a restart made ready', () => {
     assert.equal(rig.runtime.pending().preparations, 0);
   });
 
-  it('is not made for a container that must wait for its back-off', async () => {
+  it('is not created while the container is in back-off', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'sleep 3; exit 1' } });
     await runs(rig, pod);
@@ -106,7 +106,7 @@ describe('a restart made ready', () => {
     assert.equal(count(rig, 'createContainer'), 0);
   });
 
-  it('is not made once nobody wants it, and given up when the pod ends', async () => {
+  it('is not created for a pod that ends, and cancelled with it', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     const seen = await runs(rig, pod);

@@ -10,24 +10,24 @@ import {
 } from '../../pods/index.ts';
 import { specHash } from '../containers/spec-hash.ts';
 
-/** A container that is made but does not run yet. */
+/** A created container that is not started. */
 export interface CreatedContainer {
   readonly id: string;
-  /** Where its log will be. */
+  /** Path of its log. */
   readonly logPath: string;
 }
 
-/** A container of which the runtime says that it has ended, though it does not show it yet. */
+/** A container whose exit the runtime announced but does not list yet. */
 export interface AnnouncedExit {
   readonly container: Container;
   readonly sandbox: { readonly id: string; readonly attempt: number };
-  /** The pod as it will be once the exit shows. */
+  /** The observation with the container as exited. */
   readonly observed: ObservedPod;
 }
 
 /**
- * Whether the exit announced will make the container start once more, whatever its exit code is: then the next
- * instance can be made meanwhile. Nothing is started for it: that waits until the runtime shows the exit.
+ * Whether the announced exit restarts the container with any exit code, so that its next instance
+ * can be created in advance. It is started only after the runtime lists the exit.
  */
 export function announcedExit(
   pod: Pod,
@@ -62,7 +62,7 @@ function withExited(observed: ObservedPod, ending: ObservedContainer, nowMs: num
 
 interface Preparation {
   readonly uid: PodUid;
-  /** What it fits: the sandbox and the spec it is made for. */
+  /** Key of the sandbox and the spec it is created for. */
   readonly fits: string;
   readonly controller: LinkedController;
   /** Never rejects. */
@@ -71,13 +71,13 @@ interface Preparation {
 
 type Outcome = { readonly made: CreatedContainer } | { readonly error: unknown };
 
-/** What became of a container that was made ahead. */
+/** Result of taking a container that was created in advance. */
 export type Prepared =
   | { readonly kind: 'use' | 'discard'; readonly made: CreatedContainer }
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'none' };
 
-/** Containers that are made before it is certain that they are needed, by pod and name; at most one each. */
+/** Containers created in advance, at most one per pod and container name. */
 export class RestartPreparations {
   readonly #byName = new Map<string, Preparation>();
 
@@ -100,7 +100,10 @@ export class RestartPreparations {
     this.#byName.set(nameOf(uid, name), { uid, fits, controller, outcome: made });
   }
 
-  /** What was made for just this, if anything was; what was made for anything else is to be thrown away. */
+  /**
+   * Takes the container if it was created for the same key; with another key it is returned for
+   * removal.
+   */
   async take(uid: PodUid, name: string, fits: string, signal: AbortSignal): Promise<Prepared> {
     const found = this.#byName.get(nameOf(uid, name));
     if (found === undefined) return { kind: 'none' };
@@ -112,7 +115,7 @@ export class RestartPreparations {
     return isFit && !isKind(error, 'Cancelled') ? { kind: 'failed', error } : { kind: 'none' };
   }
 
-  /** Who gives up waiting for it gives it up. */
+  /** Aborting the waiter aborts the creation. */
   async #outcome({ outcome, controller }: Preparation, signal: AbortSignal): Promise<Outcome> {
     using _link = onAbort(signal, (reason) => controller.abort(reason));
     try {
@@ -122,12 +125,12 @@ export class RestartPreparations {
     }
   }
 
-  /** The pod ends: nothing is made for it any more. What was made goes with its sandbox. */
+  /** Cancels the creations of an ending pod. Created containers are removed with its sandbox. */
   async cancel(uid: PodUid): Promise<void> {
     const ofPod = [...this.#byName].filter(([, one]) => one.uid === uid);
     for (const [key, { controller }] of ofPod) {
       this.#byName.delete(key);
-      controller.abort(cancelledError('The pod ends'));
+      controller.abort(cancelledError('The pod is terminating'));
     }
     await Promise.all(ofPod.map(([, { outcome }]) => outcome));
     for (const [, { controller }] of ofPod) controller[Symbol.dispose]();

@@ -19,14 +19,14 @@ import {
   sharesToMilliCpu,
 } from '../../pods/index.ts';
 
-/** Remembers, also over restarts, with what resources the runtime was told to run containers. */
+/** Persists the resources that were last applied to containers through the runtime. */
 export interface ActuatedResources {
   get(uid: PodUid): PodAllocation | undefined;
-  /** Holds at once; settles when it is on the disk, or cannot be. */
+  /** Effective immediately; settles when it was written or the write failed. */
   set(uid: PodUid, allocation: PodAllocation): Promise<void>;
 }
 
-/** For one process only. */
+/** Not persisted. */
 export function memoryActuated(): ActuatedResources {
   const entries = new Map<PodUid, PodAllocation>();
   return {
@@ -38,8 +38,9 @@ export function memoryActuated(): ActuatedResources {
 }
 
 /**
- * What the containers of the pod have, as far as is known: by the record, and where that is lost by what the runtime
- * tells of those that run. What it does not tell is taken to be as it was allocated: nothing is restarted on a guess.
+ * Resources applied to the pod's containers: from the record, or else from the runtime's status of
+ * running containers. Values the runtime does not report count as allocated, so that nothing
+ * restarts on a guess.
  */
 export function actuatedOf(
   pod: Pod,
@@ -59,13 +60,16 @@ export function actuatedOf(
   };
 }
 
-/** The pod has its cgroup, and nothing of it runs yet: what it is resized to before it starts is told from this. */
+/** Records the allocation when the pod's cgroup was created, as the base of later resizes. */
 export function recordPodCgroup(actuated: ActuatedResources, pod: Pod): void {
   const { uid } = pod.metadata;
   if (actuated.get(uid) === undefined) void actuated.set(uid, effectiveAllocation(pod));
 }
 
-/** The container is about to run with what it was allocated. What is known otherwise is on the disk before it does. */
+/**
+ * Records the resources of a container before its start. A changed value is persisted before the
+ * start.
+ */
 export async function recordActuatedStart(
   actuated: ActuatedResources,
   pod: Pod,
@@ -82,7 +86,7 @@ export async function recordActuatedStart(
   if (before !== undefined && !sameResources(before, now)) await written;
 }
 
-/** What the runtime tells put over what was allocated, where it is not just that. */
+/** The allocated resources, replaced by the runtime's values where those differ. */
 export function reportedResources(
   pod: Pod,
   container: Container,

@@ -10,7 +10,7 @@ import {
 } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 
-/** What the cgroup of a pod as a whole holds it to; -1 for no limit. */
+/** Limits of a pod's cgroup; -1 for no limit. */
 export interface PodLimits {
   readonly cpuShares: number;
   readonly cpuQuotaUs: number;
@@ -18,34 +18,37 @@ export interface PodLimits {
   readonly memoryBytes: number;
 }
 
-/** The cgroups of pods, as far as resizing needs them. */
+/** Access to pod cgroups for resizing. */
 export interface PodLimitsAccess {
-  /** What the pod is to have, as the kernel would keep it; undefined where pods have no cgroup of their own. */
+  /**
+   * The limits computed from the pod's spec, rounded as by the kernel; undefined without pod
+   * cgroups.
+   */
   wanted(pod: Pod): PodLimits | undefined;
   current(pod: Pod): Promise<PodLimits>;
   /** Throws CGROUP_UPDATE. */
   set(pod: Pod, limits: Partial<PodLimits>, signal: AbortSignal): Promise<void>;
   memoryUsage(pod: Pod): Promise<number>;
-  /** The weight of a pod has changed: so has that of all of its class. */
+  /** Called after CPU shares of a pod changed, to update those of its QoS class. */
   changed(signal: AbortSignal): Promise<void>;
 }
 
-/** For a node whose pods have no cgroups of their own. */
+/** For nodes without pod cgroups. */
 export const noPodLimits: PodLimitsAccess = {
   wanted: () => undefined,
-  current: () => Promise.reject(new Error('Pods have no cgroups of their own')),
+  current: () => Promise.reject(new Error('The node has no pod cgroups')),
   set: async () => {},
   memoryUsage: async () => 0,
   changed: async () => {},
 };
 
-/** As the runtime is told of a sandbox: without what the class of the pod costs by itself. */
+/** The sandbox limits for the runtime, which exclude the pod's overhead. */
 export function sandboxLimits(pod: Pod, limits: PodLimits): MessageInit<LinuxContainerResources> {
   const overhead = readResources(pod.spec.overhead);
   const { cpuPeriodUs } = limits;
   const [cpu, memory] = [milliCpuOf(overhead), memoryOf(overhead)];
   const less = (amount: number, part: bigint) => (amount < 0 ? -1n : BigInt(amount) - part);
-  // Weights are kept rounded: of one it may seem that less is left than nothing.
+  // Shares are rounded, so the difference may be negative.
   const left = BigInt(sharesToMilliCpu(limits.cpuShares)) - cpu;
   return {
     cpuShares: cpu === 0n ? BigInt(limits.cpuShares) : cpuShares(left),
@@ -55,7 +58,7 @@ export function sandboxLimits(pod: Pod, limits: PodLimits): MessageInit<LinuxCon
   };
 }
 
-/** Whether it is more; no limit is more than any. */
+/** Whether a limit is larger; -1 is the largest. */
 export function isMore(a: number, b: number): boolean {
   return b !== -1 && (a === -1 || a > b);
 }

@@ -26,7 +26,7 @@ const node: LinuxNode = {
   oomKills: 'container',
 };
 
-/** A container for each letter, of so many thousandths of a core and so many mebibytes, both asked for and at most. */
+/** One container per letter, with the given millicores and mebibytes as requests and limits. */
 function podOf(
   amounts: Readonly<Record<string, readonly [number, number]>>,
   spec: Partial<PodSpec> = {},
@@ -53,20 +53,20 @@ function sum(pod: Pod): PodLimits {
 }
 
 interface RigOptions {
-  /** What containers use, in mebibytes. */
+  /** Memory usage of containers in mebibytes. */
   readonly used?: Readonly<Record<string, number>>;
   readonly usedByPod?: number;
   readonly sandbox?: Error;
-  /** What the pod as a whole is to be held to, if not to the sum of its containers. */
+  /** Limits of the pod's cgroup, if not the sum of its containers. */
   readonly wanted?: (pod: Pod) => PodLimits;
   readonly fails?: (call: string) => boolean;
-  /** When containers were made; before this process was unless given. */
+  /** Creation time of containers; before this process unless given. */
   readonly createdAtNs?: bigint;
-  /** How it fails. */
+  /** Calls that fail. */
   readonly code?: 'CRI_FAILED' | 'CRI_DEADLINE';
 }
 
-/** A pod that runs as `before`, is to be as `after`, and all that is done to make it so. */
+/** A pod running as `before` that is resized to `after`, with a log of all calls. */
 async function resized(
   before: Pod,
   after: Pod,
@@ -145,7 +145,7 @@ async function resized(
     signal,
   );
   const isOver = !isResizeInProgress(after, observed, record());
-  /** What is set again so long after that. */
+  /** Calls after the given time. */
   const confirmed = async (ms: number, pod = after) => {
     await clock.advance(ms);
     calls.length = 0;
@@ -155,14 +155,14 @@ async function resized(
   return { calls, failure: action.failure?.message, limits: () => limits, isOver, confirmed };
 }
 
-test('memory goes before processors, what is given back before what is taken, the pod around both', async () => {
+test("resizes memory before CPU, decreases before increases, and the pod's cgroup around its containers", async () => {
   const { calls, isOver } = await resized(
     podOf({ a: [100, 100], b: [200, 200], c: [300, 300] }),
     podOf({ a: [200, 150], b: [300, 250], c: [250, 200] }),
   );
   assert.deepEqual(calls, [
     'kept',
-    // All in all it needs as much memory as before.
+    // The total memory is unchanged.
     'c 307 30000 200',
     'a 102 10000 150',
     'b 204 20000 250',
@@ -177,7 +177,7 @@ test('memory goes before processors, what is given back before what is taken, th
   assert.ok(isOver);
 });
 
-test('a pod that shrinks is held to less only after its containers are', async () => {
+test("lowers the pod's limits only after those of its containers", async () => {
   const { calls, limits } = await resized(podOf({ a: [200, 200] }), podOf({ a: [100, 100] }));
   assert.deepEqual(calls, [
     'kept',
@@ -193,7 +193,7 @@ test('a pod that shrinks is held to less only after its containers are', async (
   assert.deepEqual(limits(), sum(podOf({ a: [100, 100] })));
 });
 
-test('resources that a pod is given as a whole while it runs, or that are taken from it, are over when done', async () => {
+test('completes added and removed pod-level resources', async () => {
   const [without, given] = [{}, { resources: { requests: { cpu: '200m' } } }].map((spec) =>
     podOf({ a: [100, 100] }, spec),
   ) as [Pod, Pod];
@@ -201,7 +201,7 @@ test('resources that a pod is given as a whole while it runs, or that are taken 
   assert.ok((await resized(given, without)).isOver);
 });
 
-test('a limit that goes is lifted, not left as it was', async () => {
+test('removes a limit instead of leaving it unchanged', async () => {
   const unlimited = (pod: Pod): Pod => ({
     ...pod,
     spec: {
@@ -221,7 +221,7 @@ test('a limit that goes is lifted, not left as it was', async () => {
     `a 102 10000 ${-1 / mebibyte}`,
     `sandbox 102 -1 ${-1 / mebibyte}`,
     'pod cpuQuotaUs -1 cpuPeriodUs 100000',
-    // There is no limit of memory any more to be lifted.
+    // No memory limit remains to be removed.
     'a 102 -1 0',
     `sandbox 0 -1 ${-1 / mebibyte}`,
     'pod cpuShares 0',
@@ -229,7 +229,7 @@ test('a limit that goes is lifted, not left as it was', async () => {
   assert.deepEqual([limits().cpuQuotaUs, limits().memoryBytes], [-1, -1]);
 });
 
-test('a pod that comes to have resources of its own is held to them', async () => {
+test('applies new pod-level resources to the cgroup', async () => {
   const before = podOf({ a: [100, 100] });
   const limits = { cpu: '300m', memory: '300Mi' };
   const after = { ...before, spec: { ...before.spec, resources: { requests: limits, limits } } };
@@ -246,7 +246,7 @@ test('a pod that comes to have resources of its own is held to them', async () =
   assert.ok(isOver);
 });
 
-test('nothing at all is changed when memory would go below what is in use', async () => {
+test('changes nothing when a memory limit would be below usage', async () => {
   const [before, after] = [podOf({ a: [100, 200], b: [100, 200] }), podOf({ a: [50, 100], b: [100, 100] })];
   const { calls, failure, isOver } = await resized(before, after, {
     used: { a: 150, b: 10 },
@@ -260,7 +260,7 @@ test('nothing at all is changed when memory would go below what is in use', asyn
   assert.ok(!isOver);
 });
 
-test('a runtime that does not want to hear of sandboxes is not asked for leave', async () => {
+test('ignores a runtime without UpdatePodSandboxResources', async () => {
   for (const error of [
     new KubelingError('CRI_UNSUPPORTED', 'unknown method'),
     new KubelingError('CRI_FAILED', 'not implemented yet'),
@@ -275,7 +275,7 @@ test('a runtime that does not want to hear of sandboxes is not asked for leave',
   assert.equal(failure, 'no');
 });
 
-test('a runtime hears again of what it was before when the kernel refuses', async () => {
+test("restores the sandbox's resources in the runtime when the cgroup update fails", async () => {
   const { calls, failure } = await resized(podOf({ a: [100, 50] }), podOf({ a: [100, 100] }), {
     fails: (call) => call.startsWith('pod '),
   });
@@ -283,7 +283,7 @@ test('a runtime hears again of what it was before when the kernel refuses', asyn
   assert.deepEqual(calls, ['kept', 'sandbox 102 10000 100', 'pod memoryBytes 100', 'sandbox 102 10000 50']);
 });
 
-test('what fails half way is not told as done', async () => {
+test('does not record a failed update as applied', async () => {
   const { calls, failure, isOver } = await resized(
     podOf({ a: [100, 100], b: [100, 100] }),
     podOf({ a: [100, 50], b: [100, 50] }),
@@ -294,7 +294,7 @@ test('what fails half way is not told as done', async () => {
   assert.ok(!isOver);
 });
 
-test('an update that may yet come is followed by another once it cannot come any more', async () => {
+test('reapplies resources after an update with unknown outcome', async () => {
   const outcomes = [true, false];
   const fails = (call: string) => call.startsWith('a ') && outcomes.shift() === true;
   const { failure, confirmed } = await resized(podOf({ a: [100, 10] }), podOf({ a: [200, 10] }), {
@@ -303,11 +303,11 @@ test('an update that may yet come is followed by another once it cannot come any
   });
   assert.match(failure ?? '', /failed/);
   assert.deepEqual(await confirmed(119_000), []);
-  assert.deepEqual(await confirmed(1_000), ['a 102 10000 10'], 'what it is known to have');
+  assert.deepEqual(await confirmed(1_000), ['a 102 10000 10'], 'the recorded resources');
   assert.deepEqual(await confirmed(3_600_000), []);
 });
 
-test('a limit that was lifted is lifted again should it have come back', async () => {
+test('removes a limit again that a late update may have restored', async () => {
   const outcomes = [true];
   const fails = (call: string) => call.startsWith('a ') && outcomes.shift() === true;
   const options = { fails, code: 'CRI_DEADLINE' } as const;
@@ -315,14 +315,14 @@ test('a limit that was lifted is lifted again should it have come back', async (
   assert.deepEqual(await confirmed(120_000), [`a 2 -1 ${-1 / mebibyte}`]);
 });
 
-test('an update that was refused is not repeated', async () => {
+test('does not repeat a rejected update', async () => {
   const { confirmed } = await resized(podOf({ a: [100, 10] }), podOf({ a: [200, 10] }), {
     fails: (call) => call.startsWith('a '),
   });
   assert.deepEqual(await confirmed(3_600_000), []);
 });
 
-test('of a pod that was edited before this kubelet began nobody knows what may yet come', async () => {
+test('reapplies resources of pods that were edited before this kubelet started', async () => {
   const after = podOf({ a: [200, 10] });
   const { confirmed } = await resized(podOf({ a: [100, 10] }), after);
   const edited = { ...after, metadata: { ...after.metadata, generation: 2 } };
@@ -331,7 +331,7 @@ test('of a pod that was edited before this kubelet began nobody knows what may y
   assert.deepEqual(await confirmed(3_600_000, edited), []);
 });
 
-test('of a container that was made since all is known', async () => {
+test('a container created since then is not affected', async () => {
   const after = podOf({ a: [200, 10] });
   const { confirmed } = await resized(podOf({ a: [100, 10] }), after, { createdAtNs: 1n << 62n });
   const edited = { ...after, metadata: { ...after.metadata, generation: 2 } };

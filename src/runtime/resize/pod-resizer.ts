@@ -22,7 +22,7 @@ export interface PodResizerDeps {
   readonly planner: Pick<PodPlanner, 'updatedResources' | 'overheadResources'>;
   readonly limits: PodLimitsAccess;
   readonly actuated: ActuatedResources;
-  /** What is about to be done outlives this process: it was allocated, and the next kubelet has to know. */
+  /** Settles when the pod's allocation is persisted, which must precede the resize. */
   readonly allocationPersisted: () => Promise<void>;
   readonly observe?: ((outcome: { readonly ms: number; readonly success: boolean }) => void) | undefined;
 }
@@ -30,27 +30,32 @@ export interface PodResizerDeps {
 export interface ResizeRequest {
   readonly pod: Pod;
   readonly plan: ResizePlan;
-  /** Empty when a new one is about to be made. */
+  /** Empty when a new sandbox is about to be created. */
   readonly sandboxId: string;
-  /** What the containers have, as the plan was made from it. */
+  /** Applied resources from which the plan was computed. */
   readonly actuated: PodAllocation;
 }
 
-/** An update that was not answered may still take effect for as long as a call may last. */
+/** An unanswered update may take effect for as long as a call can last. */
 const settledAfterMs = 120_000;
 const maxUnconfirmed = 1_000;
 
 /**
- * Gives a pod that runs other resources. Memory goes before processors. The pod as a whole gets more before its
- * containers do, and less after them; what is half done when something fails is done the next time.
+ * Resizes running pods in place: memory before CPU; the pod's cgroup is raised before its
+ * containers and lowered after them. A partly failed resize is completed by the next sync.
  */
 export class PodResizer {
   readonly #deps: PodResizerDeps;
-  /** When an update of a container, by its id, was last given up that may yet come, and undo a later one. */
+  /**
+   * Containers by id with the time of an update of unknown outcome, which may undo a later update.
+   */
   readonly #unconfirmed = new LruMap<string, number>({ capacity: maxUnconfirmed });
-  /** Containers of edited pods that were met in this process: what an earlier one has given up nobody knows. */
+  /**
+   * Containers of edited pods that were checked by this process; updates of a previous kubelet are
+   * unknown.
+   */
   readonly #checked = new LruMap<string, true>({ capacity: maxUnconfirmed });
-  /** Wall time, as runtimes tell when they made a container. */
+  /** Wall time, for comparison with the runtime's creation times. */
   readonly #beganMs: number;
 
   constructor(deps: PodResizerDeps) {
@@ -59,8 +64,8 @@ export class PodResizer {
   }
 
   /**
-   * Sets again what may have been undone; undefined where there is nothing of the kind. What fails is tried the next
-   * time; rejects only when the signal is aborted.
+   * Reapplies resources that a late update may have undone; undefined when there are none. Failures
+   * are retried by the next sync; rejects only when the signal is aborted.
    */
   async reapplyUnconfirmed(
     pod: Pod,
@@ -83,7 +88,7 @@ export class PodResizer {
         signal.throwIfAborted();
         const because = describeError(error);
         const fields = { pod: describePod(pod), container: name, because };
-        logger.v(2)?.info('Cannot set the resources of a container again', fields);
+        logger.v(2)?.info('Failed to reapply container resources', fields);
       }
     }
     return isDone ? { action: 'ResizePodInPlace', target: describePod(pod) } : undefined;
@@ -105,7 +110,7 @@ export class PodResizer {
     const container = all.find((each) => each.name === name);
     const resources = actuated.get(pod.metadata.uid)?.containers[name];
     if (container === undefined || resources === undefined) return;
-    // What may have come is perhaps a limit that was lifted since.
+    // The late update may have restored a limit that was removed.
     const isFree = (resource: ResizedResource) => amountOf(resources, 'limits', resource) === 0n;
     const lifted = { cpu: isFree('cpu'), memory: isFree('memory') };
     const linux = planner.updatedResources(pod, { ...container, resources }, lifted);
@@ -117,7 +122,7 @@ export class PodResizer {
     return sinceMs !== undefined && this.#deps.clock.monotonicMs() - sinceMs >= settledAfterMs;
   }
 
-  /** Failures are part of the answer; rejects only when the signal is aborted. */
+  /** Failures are part of the result; rejects only when the signal is aborted. */
   async resize(request: ResizeRequest, signal: AbortSignal): Promise<SyncAction> {
     const { clock, observe, logger } = this.#deps;
     const { pod } = request;
@@ -132,7 +137,7 @@ export class PodResizer {
       signal.throwIfAborted();
       tell(false);
       const message = describeError(error);
-      logger.warn('Cannot resize a pod now; it will be tried again', {
+      logger.warn('Failed to resize pod, will retry', {
         pod: describePod(pod),
         because: message,
       });
@@ -159,7 +164,7 @@ export class PodResizer {
     await this.#recordPodResources(request);
   }
 
-  /** The kernel would kill something in the pod. */
+  /** A limit below the usage would make the kernel kill processes of the pod. */
   async #checkMemoryUsage(
     pod: Pod,
     { memory }: ResizePlan,
@@ -196,7 +201,7 @@ export class PodResizer {
     return usageBytes?.value ?? workingSetBytes?.value;
   }
 
-  /** Of the other resource the container keeps what it has. */
+  /** The other resource is left unchanged. */
   async #update(
     { pod, actuated }: ResizeRequest,
     { id: containerId, container, before, after }: ContainerUpdate,
@@ -230,7 +235,7 @@ export class PodResizer {
   }
 }
 
-/** The resources with one of them as it is in others. */
+/** The resources with one resource taken from others. */
 function withResource(
   own: ResourceRequirements,
   other: ResourceRequirements,
@@ -244,7 +249,7 @@ function withResource(
   return { ...own, requests: side('requests'), limits: side('limits') };
 }
 
-/** Some runtimes say so in words only. */
+/** Some runtimes report an unknown method in the message only. */
 function isUnknownMethod(error: unknown): boolean {
   if (!(error instanceof KubelingError)) return false;
   return (
@@ -253,7 +258,7 @@ function isUnknownMethod(error: unknown): boolean {
   );
 }
 
-/** The cgroup of the pod on its way from what it holds the pod to now to what it is to. */
+/** Changes a pod's cgroup stepwise from its current to its desired limits. */
 class PodCgroupResize {
   readonly #deps: PodResizerDeps;
   readonly #request: ResizeRequest;
@@ -267,13 +272,13 @@ class PodCgroupResize {
     this.#current = current;
   }
 
-  /** The limit of memory if it becomes less. */
+  /** The desired memory limit if it is lower than the current one. */
   get lowerMemory(): number | undefined {
     const { memoryBytes } = this.#desired;
     return isMore(this.#current.memoryBytes, memoryBytes) ? memoryBytes : undefined;
   }
 
-  /** Limits before what is asked for, which is never more than they are. */
+  /** Raises limits before shares, because a request must not exceed its limit. */
   async raise(resource: ResizedResource, signal: AbortSignal): Promise<void> {
     const [wanted, current] = [this.#desired, this.#current];
     if (resource === 'memory') {
@@ -308,7 +313,7 @@ class PodCgroupResize {
     await this.#deps.limits.changed(signal);
   }
 
-  /** The runtime hears of it first: it may refuse. */
+  /** Updates the runtime before the cgroup, because the runtime may reject the change. */
   async #set(part: Partial<PodLimits>, signal: AbortSignal): Promise<void> {
     const before = this.#current;
     const next = { ...before, ...part };
@@ -322,7 +327,7 @@ class PodCgroupResize {
     this.#current = next;
   }
 
-  /** Not every runtime wants to know. */
+  /** UpdatePodSandboxResources is optional for runtimes. */
   async #updateSandbox(limits: PodLimits, signal: AbortSignal): Promise<void> {
     const { cri, planner } = this.#deps;
     const { pod, sandboxId: podSandboxId } = this.#request;

@@ -31,14 +31,14 @@ function planned(before: Pod, after: Pod, running: readonly Container[], over: P
   return { ...brief(plan), resize: plan.resize && { memory: names(memory), cpu: names(cpus) } };
 }
 
-test('a container that runs is given other resources where it stands', () => {
+test('a running container is resized in place', () => {
   const [was, is] = [container('a', cpu('1')), container('a', cpu('2'))];
   const [before, after] = [was, is].map((one) => aPod({ spec: { containers: [one] } })) as [Pod, Pod];
   assert.deepEqual(planned(before, after, [is]), { resize: { memory: '', cpu: 'a' } });
   assert.deepEqual(planned(after, after, [is]), { resize: undefined });
 });
 
-test('one whose policy says so is started anew instead, whatever becomes of it otherwise', () => {
+test('a container with RestartContainer policy is restarted instead', () => {
   const [was, is] = [container('a', cpu('1'), restarts), container('a', cpu('2'), restarts)];
   const [before, after] = [was, is].map((one) =>
     aPod({ spec: { restartPolicy: 'Never', containers: [one, container('b', cpu('1'))] } }),
@@ -46,7 +46,7 @@ test('one whose policy says so is started anew instead, whatever becomes of it o
   assert.deepEqual(planned(before, after, after.spec.containers), {
     start: [0],
     kill: ['Container a resize requires restart'],
-    // The pod as a whole has to make room for it.
+    // The pod's cgroup must be changed for it.
     resize: { memory: '', cpu: '' },
   });
   const memory = aPod({
@@ -61,7 +61,7 @@ test('one whose policy says so is started anew instead, whatever becomes of it o
   assert.deepEqual(planned(before, memory, memory.spec.containers), { resize: { memory: 'a', cpu: '' } });
 });
 
-test('sidecars and init containers that run are resized as others are', () => {
+test('running sidecars and init containers are resized too', () => {
   const side = (amount: string, over = {}) =>
     container('s', cpu(amount), { restartPolicy: 'Always', ...over });
   const pod = (init: Container) =>
@@ -82,7 +82,7 @@ test('sidecars and init containers that run are resized as others are', () => {
   });
 });
 
-test('the pod as a whole follows what starts with other resources, and its own', () => {
+test("the pod's cgroup follows containers that start with other resources, and pod-level resources", () => {
   const pod = (amount: string, whole?: string) =>
     aPod({
       spec: {
@@ -95,12 +95,12 @@ test('the pod as a whole follows what starts with other resources, and its own',
   assert.deepEqual(planned(pod('1'), pod('1'), [b]), { start: [0], resize: undefined });
   const running = [container('a', cpu('1')), b];
   assert.deepEqual(planned(pod('1', '3'), pod('1', '4'), running), { resize: { memory: '', cpu: '' } });
-  // Also when it is given resources of its own only now, or has none any more.
+  // Also when pod-level resources are added or removed.
   assert.deepEqual(planned(pod('1'), pod('1', '4'), running), { resize: { memory: '', cpu: '' } });
   assert.deepEqual(planned(pod('1', '4'), pod('1'), running), { resize: { memory: '', cpu: '' } });
 });
 
-test('a limit of the pod is that of each container without one', () => {
+test('a pod-level limit applies to containers without their own', () => {
   const pod = (limit: string) =>
     aPod({ spec: { containers: [container('a', cpu('1'))], resources: { limits: { memory: limit } } } });
   assert.deepEqual(planned(pod('1Gi'), pod('2Gi'), [container('a', cpu('1'))]), {
@@ -108,7 +108,7 @@ test('a limit of the pod is that of each container without one', () => {
   });
 });
 
-test('without a record nothing is resized or restarted but what the runtime tells to be otherwise', () => {
+test('without a record only values reported by the runtime cause a resize or restart', () => {
   const full = { requests: { cpu: '500m', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } };
   const main = container('a', full, restarts);
   const pod = aPod({ spec: { containers: [main] } });

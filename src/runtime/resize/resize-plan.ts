@@ -14,31 +14,31 @@ import {
 export type ResizedResource = 'cpu' | 'memory';
 const resized = ['memory', 'cpu'] as const;
 
-/** One container that runs and is to have other resources. */
+/** A running container with other allocated resources. */
 export interface ContainerUpdate {
-  /** The runtime's own id. */
+  /** The runtime's container id. */
   readonly id: string;
   readonly container: Container;
   readonly before: ResourceRequirements;
   readonly after: ResourceRequirements;
 }
 
-/** What of a pod's resources has to change. The cgroup of the pod is brought in line in any case. */
+/** Resource changes of a pod. Its cgroup is updated in any case. */
 export interface ResizePlan {
-  /** In the order to do them: what is given back comes first. */
+  /** In order of execution: decreases before increases. */
   readonly memory: readonly ContainerUpdate[];
   readonly cpu: readonly ContainerUpdate[];
 }
 
 export interface StartsAndStops {
   readonly starting: ReadonlySet<string>;
-  /** By the runtime's own id. */
+  /** Keyed by the runtime's container id. */
   readonly stopping: ReadonlySet<string>;
 }
 
 type Side = 'requests' | 'limits';
 
-/** What has to be done so that containers that run have what the pod was allocated; undefined for nothing. Pure. */
+/** Plans the changes from applied to allocated resources; undefined for none. Pure. */
 export function planResize(
   pod: Pod,
   observed: ObservedPod,
@@ -47,7 +47,7 @@ export function planResize(
 ): ResizePlan | undefined {
   if (actuated === undefined) return undefined;
   const updates = updatesOf(pod, observed, actuated).filter(({ id }) => !stopping.has(id));
-  // One that starts anew gets what it is to have; but the pod as a whole has to make room for it.
+  // A starting container gets its new resources, but the pod's cgroup must be changed for it.
   const isStartingResized = allContainers(pod).some(
     (container) => starting.has(container.name) && isResized(pod, container, actuated),
   );
@@ -59,7 +59,7 @@ export function planResize(
   return { memory: of('memory'), cpu: of('cpu') };
 }
 
-/** Whether something of the pod runs with other resources than it was allocated. */
+/** Whether a running container has other resources than allocated. */
 export function isResizeInProgress(
   pod: Pod,
   observed: ObservedPod,
@@ -69,7 +69,7 @@ export function isResizeInProgress(
   return isPodResized(pod, actuated) || updatesOf(pod, observed, actuated).length > 0;
 }
 
-/** Whether the container is to be started anew to have the resources it was allocated. */
+/** Whether the resize policy requires a restart of the container. */
 export function restartsForResize(
   pod: Pod,
   container: Container,
@@ -103,7 +103,7 @@ function isResized(pod: Pod, container: Container, { containers }: PodAllocation
   return resized.some((resource) => isOther(before, after, resource));
 }
 
-/** Also one that was only given resources as a whole while it ran, or had them taken. */
+/** Includes pod-level resources that were added or removed while the pod runs. */
 function isPodResized({ spec: { resources = {} } }: Pod, { pod: before = {} }: PodAllocation): boolean {
   return resized.some((resource) => isOther(before, resources, resource));
 }
@@ -114,17 +114,17 @@ function isOther(a: ResourceRequirements, b: ResourceRequirements, resource: Res
   );
 }
 
-/** Thousandths of a core, or bytes; 0 when not given. */
+/** Millicores or bytes; 0 when unset. */
 export function amountOf(resources: ResourceRequirements, side: Side, resource: ResizedResource): bigint {
   const list = readResources(resources[side]);
   return resource === 'cpu' ? milliCpuOf(list) : memoryOf(list);
 }
 
-/** Below zero for what is given back. The limit decides, or else what is asked for. */
+/** Negative for a decrease. Compares limits first, then requests. */
 function growth({ before, after }: ContainerUpdate, resource: ResizedResource): number {
   for (const side of ['limits', 'requests'] as const) {
     const [was, is] = [amountOf(before, side, resource), amountOf(after, side, resource)];
-    // No limit is more than any limit.
+    // No limit is larger than any limit.
     const asSize = (amount: bigint) =>
       side === 'limits' && amount === 0n ? Number.POSITIVE_INFINITY : Number(amount);
     if (was !== is) return asSize(is) < asSize(was) ? -1 : 1;

@@ -27,27 +27,27 @@ const policies: readonly [string, Partial<PodSpec>, Partial<DnsSettings>, object
   ['ClusterFirst', { dnsPolicy: 'ClusterFirst' }, {}, cluster],
   ['ClusterFirst on the host network', { dnsPolicy: 'ClusterFirst', hostNetwork: true }, {}, host],
   ['ClusterFirstWithHostNet', { dnsPolicy: 'ClusterFirstWithHostNet', hostNetwork: true }, {}, cluster],
-  ['a policy nobody knows', { dnsPolicy: 'Odd' }, {}, cluster],
+  ['an unknown policy', { dnsPolicy: 'Odd' }, {}, cluster],
   [
-    'ClusterFirst without a domain',
+    'ClusterFirst without a cluster domain',
     { dnsPolicy: 'ClusterFirst' },
     { clusterDomain: '' },
     { ...cluster, searches: ['corp.example'] },
   ],
   [
-    'Default without a file',
+    'Default without a resolv.conf',
     { dnsPolicy: 'Default' },
     { resolvConf: undefined },
     { servers: ['127.0.0.1'], searches: ['.'], options: [] },
   ],
   [
-    'Default without a file on a node of both families',
+    'Default without a resolv.conf on a dual-stack node',
     { dnsPolicy: 'Default' },
     { resolvConf: undefined, nodeIps: ['fd00::1', '192.0.2.1'] },
     { servers: ['::1', '127.0.0.1'], searches: ['.'], options: [] },
   ],
   [
-    'ClusterFirst without a file',
+    'ClusterFirst without a resolv.conf',
     { dnsPolicy: 'ClusterFirst' },
     { resolvConf: undefined },
     { ...cluster, searches: cluster.searches.slice(0, 3) },
@@ -61,13 +61,13 @@ for (const [what, spec, other, expected] of policies) {
   });
 }
 
-test('on a node without a cluster the host’s servers are used, and nobody misses others', () => {
+test("on a standalone node the host's servers are used without an event", () => {
   const { config, events, nodeEvents } = made({ dnsPolicy: 'ClusterFirst' }, { clusterDns: 'no-cluster' });
   assert.deepEqual(config, host);
   assert.deepEqual([events, nodeEvents], [[], []]);
 });
 
-test('without servers of the cluster the host’s are used, and both owners hear of it', () => {
+test("without cluster DNS the host's servers are used, with events on pod and node", () => {
   const { config, events, nodeEvents } = made({ dnsPolicy: 'ClusterFirst' }, { clusterDns: [] });
   assert.deepEqual(config, host);
   const message =
@@ -78,7 +78,7 @@ test('without servers of the cluster the host’s are used, and both owners hear
   ]);
 });
 
-test('the pod’s own settings are added, and its options win', () => {
+test("adds the pod's dnsConfig, whose options override", () => {
   const dnsConfig = {
     nameservers: ['1.1.1.1', '10.96.0.10'],
     searches: ['my.example', 'cluster.local'],
@@ -91,7 +91,7 @@ test('the pod’s own settings are added, and its options win', () => {
   });
 });
 
-test('more servers than resolvers take are left out and told', () => {
+test('omits and reports name servers beyond the limit', () => {
   const { config, events } = made({ dnsPolicy: 'None', dnsConfig: { nameservers: ['1', '2', '3', '4'] } });
   assert.deepEqual(config.servers, ['1', '2', '3']);
   assert.deepEqual(events, [
@@ -107,15 +107,15 @@ test('more servers than resolvers take are left out and told', () => {
 const many = Array.from({ length: 33 }, (_, index) => `d${index}`);
 const cuts: readonly [string, string[], number][] = [
   ['more than 32', many, 32],
-  ['one longer than 253', ['a', 'b'.repeat(254), 'c'], 2],
+  ['one longer than 253 characters', ['a', 'b'.repeat(254), 'c'], 2],
   [
-    '2049 characters in all',
+    '2049 characters in total',
     [...Array.from({ length: 8 }, (_, index) => `${index}${'x'.repeat(252)}`), 'y'.repeat(18)],
     8,
   ],
 ];
 for (const [what, searches, kept] of cuts) {
-  test(`search domains: ${what} are cut and told`, () => {
+  test(`search domains: omits and reports ${what}`, () => {
     const { config, events } = made({ dnsPolicy: 'None', dnsConfig: { searches } });
     assert.equal(config.searches.length, kept);
     assert.equal(
@@ -125,13 +125,13 @@ for (const [what, searches, kept] of cuts) {
   });
 }
 
-test('search domains of 2048 characters in all are kept', () => {
+test('search domains: keeps 2048 characters in total', () => {
   const searches = [...Array.from({ length: 8 }, (_, index) => `${index}${'x'.repeat(252)}`), 'y'.repeat(16)];
   assert.equal(searches.join(' ').length, 2048);
   assert.deepEqual(made({ dnsPolicy: 'None', dnsConfig: { searches } }).events, []);
 });
 
-test('whatever a pod asks for, what it gets is within limits', () => {
+test("any pod's DNS config is within the limits", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1, maxLength: 300 }), { maxLength: 60 }), (searches) => {
       const { config, events } = made({ dnsPolicy: 'None', dnsConfig: { searches } });
@@ -141,7 +141,7 @@ test('whatever a pod asks for, what it gets is within limits', () => {
   );
 });
 
-test('resolv.conf: servers add up, the last search line counts, options of one name replace each other', () => {
+test('resolv.conf: merges servers, uses the last search line, and overrides options by name', () => {
   const text =
     '# a comment\nnameserver 1.1.1.1\n nameserver\t2.2.2.2 \nsearch a b\nsearch c. . d\noptions ndots:1 rotate\noptions ndots:3\nsortlist x\n\n';
   assert.deepEqual(parseResolvConf(text), {
@@ -151,14 +151,14 @@ test('resolv.conf: servers add up, the last search line counts, options of one n
   });
 });
 
-test('resolv.conf: a server without an address is an error', () => {
+test('resolv.conf: rejects a nameserver line without an address', () => {
   assert.throws(() => parseResolvConf('nameserver\n'), {
     code: 'SANDBOX_CONFIG',
     message: /nameserver list is empty/,
   });
 });
 
-test('resolv.conf: the node’s file is checked for what its pods could not use', () => {
+test('resolv.conf: checkResolvConf reports exceeded limits', () => {
   const searches = (names: readonly string[]) =>
     checkResolvConf('/r', `search ${names.join(' ')}`, 'cluster.local');
   assert.equal(searches(many.slice(0, 29)), undefined);

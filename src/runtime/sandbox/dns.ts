@@ -3,7 +3,7 @@ import type { PodDNSConfig } from '../../kinds/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import { describePod, type Pod, type PodEvent } from '../../pods/index.ts';
 
-/** The cluster's name servers; `no-cluster` where nobody would expect any, as the node is on its own. */
+/** The cluster's DNS servers; `no-cluster` on a standalone node, where none are expected. */
 export type ClusterDns = readonly string[] | 'no-cluster';
 
 export interface DnsSettings {
@@ -11,15 +11,15 @@ export interface DnsSettings {
   /** Empty for none. */
   readonly clusterDomain: string;
   readonly nodeIps: readonly string[];
-  /** The text of the node's file; undefined when the node is set to give pods none. */
+  /** Text of the node's resolv.conf; undefined when it is configured to be empty. */
   readonly resolvConf: string | undefined;
 }
 
 export interface PodDns {
   readonly config: ResolverConfig;
-  /** What its owner should hear of. */
+  /** Events on the pod. */
   readonly events: readonly PodEvent[];
-  /** What the owner of the node should hear of. */
+  /** Events on the node. */
   readonly nodeEvents: readonly PodEvent[];
 }
 
@@ -28,7 +28,7 @@ const mostSearches = 32;
 const longestSearch = 253;
 const longestSearchLine = 2048;
 
-/** Throws SANDBOX_CONFIG when the node's file cannot be read as one. */
+/** Throws SANDBOX_CONFIG when the node's resolv.conf is invalid. */
 export function podDns(pod: Pod, settings: DnsSettings): PodDns {
   const { base, missing } = baseConfig(pod, settings);
   const whole = withPodConfig(base, pod.spec.dnsConfig);
@@ -52,7 +52,7 @@ function warning(reason: string, message: string): PodEvent {
 
 type DnsMode = 'nothing' | 'cluster' | 'host';
 
-/** A policy nobody knows counts as the usual one. */
+/** An unknown policy counts as ClusterFirst. */
 function dnsMode({ spec }: Pod): DnsMode {
   switch (spec.dnsPolicy) {
     case 'None':
@@ -78,14 +78,14 @@ function baseConfig(pod: Pod, settings: DnsSettings): { base: ResolverConfig; mi
   return { base: host, missing: [message] };
 }
 
-/** A node without a file still gives something, or the runtime would give the pod the file of the machine. */
+/** Sets a server in any case, because the runtime would otherwise use the host's resolv.conf. */
 function hostConfig({ resolvConf, nodeIps }: DnsSettings): ResolverConfig {
   if (resolvConf !== undefined) return parseResolvConf(resolvConf);
   const local = nodeIps.map((ip) => (isIPv6(ip) ? '::1' : '127.0.0.1'));
   return { servers: local.length > 0 ? local : ['127.0.0.1'], searches: ['.'], options: [] };
 }
 
-/** The cluster's servers ask others themselves, so no others are named beside them. */
+/** Cluster servers forward other queries themselves, so host servers are not added. */
 function clusterConfig(
   pod: Pod,
   servers: readonly string[],
@@ -126,7 +126,7 @@ function limitServers(servers: readonly string[]): Limited {
   return { kept, complaints: [message] };
 }
 
-/** Resolvers in use crash on longer lists, so what does not fit is left out, from the end. */
+/** Common resolvers crash on longer lists, so entries beyond the limit are omitted. */
 function limitSearches(searches: readonly string[]): Limited {
   const kept = searches.slice(0, mostSearches).filter((domain) => domain.length <= longestSearch);
   while (kept.join(' ').length > longestSearchLine) kept.pop();
@@ -135,7 +135,7 @@ function limitSearches(searches: readonly string[]): Limited {
   return { kept, complaints: [message] };
 }
 
-/** What is wrong with the node's own file for its pods; told once, before any pod has trouble with it. */
+/** Reports limits that the node's resolv.conf exceeds, once at start. */
 export function checkResolvConf(path: string, text: string, clusterDomain: string): string | undefined {
   const { searches } = parseResolvConf(text);
   const most = mostSearches - (clusterDomain === '' ? 0 : 3);
@@ -149,14 +149,17 @@ export function checkResolvConf(path: string, text: string, clusterDomain: strin
     : undefined;
 }
 
-/** What a resolver is told. */
+/** Resolver configuration of a pod. */
 export interface ResolverConfig {
   readonly servers: readonly string[];
   readonly searches: readonly string[];
   readonly options: readonly string[];
 }
 
-/** Name servers add up, the last line of search domains counts, options of one name replace each other. */
+/**
+ * Parses resolv.conf: name servers are merged, the last search line counts, and later options
+ * override earlier ones of the same name.
+ */
 export function parseResolvConf(text: string): ResolverConfig {
   const servers: string[] = [];
   let searches: string[] = [];
@@ -164,7 +167,7 @@ export function parseResolvConf(text: string): ResolverConfig {
   for (const line of text.split('\n')) {
     const [keyword, ...values] = line.trim().split(/\s+/);
     if (keyword === 'nameserver') servers.push(serverIn(values));
-    // With and without the dot at its end it is the same domain, and must not count twice against limits.
+    // Removes the trailing dot, so that equal domains are not counted twice.
     if (keyword === 'search') searches = values.filter((name) => name !== '.').map(withoutDot);
     if (keyword === 'options') options.push(...values);
   }
@@ -183,7 +186,10 @@ function withoutDot(domain: string): string {
   return domain.endsWith('.') ? domain.slice(0, -1) : domain;
 }
 
-/** Options such as `ndots:5`: of two with one name the later counts, in the place of the earlier. */
+/**
+ * Merges options such as `ndots:5`: a later option replaces an earlier one of the same name in its
+ * position.
+ */
 export function mergeOptions(options: readonly string[]): string[] {
   return [...new Map(options.map((option) => [optionName(option), option])).values()];
 }

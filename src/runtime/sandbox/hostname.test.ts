@@ -8,18 +8,18 @@ const made = (spec: Partial<PodSpec>, name = 'web') =>
   podHostname(aPod({ metadata: { name }, spec }), 'cluster.local');
 
 const names: readonly [string, Partial<PodSpec>, string, { host: string; domain: string }][] = [
-  ['the pod’s name', {}, 'web', { host: 'web', domain: '' }],
+  ["the pod's name", {}, 'web', { host: 'web', domain: '' }],
   ['the hostname of the spec', { hostname: 'busy' }, 'web', { host: 'busy', domain: '' }],
   ['a subdomain', { subdomain: 'db' }, 'web', { host: 'web', domain: 'db.default.svc.cluster.local' }],
   [
-    'an override, which has no domain',
+    'hostnameOverride, without a domain',
     { hostnameOverride: 'a.b', subdomain: 'db' },
     'web',
     { host: 'a.b', domain: '' },
   ],
-  ['a name that is cut', {}, 'x'.repeat(70), { host: 'x'.repeat(63), domain: '' }],
+  ['a name that is truncated', {}, 'x'.repeat(70), { host: 'x'.repeat(63), domain: '' }],
   [
-    'a cut that ends in dashes and dots',
+    'a truncation ending in dashes and dots',
     {},
     `${'x'.repeat(60)}.-.more`,
     { host: 'x'.repeat(60), domain: '' },
@@ -37,12 +37,12 @@ const refusals: readonly [Partial<PodSpec>, RegExp][] = [
   [{ hostnameOverride: '' }, /^pod HostnameOverride "" is not a valid DNS subdomain: /],
 ];
 for (const [spec, message] of refusals) {
-  test(`hostname: ${JSON.stringify(spec)} is refused`, () => {
+  test(`hostname: rejects ${JSON.stringify(spec)}`, () => {
     assert.throws(() => made(spec), { code: 'SANDBOX_CONFIG', message });
   });
 }
 
-test('the kernel’s name is the short one unless the pod wants the full one', () => {
+test('the kernel hostname is the short name unless setHostnameAsFQDN is set', () => {
   const spec = { subdomain: 'db' };
   assert.equal(kernelHostname(aPod({ spec }), made(spec)), 'web');
   const full = { ...spec, setHostnameAsFQDN: true };
@@ -50,7 +50,7 @@ test('the kernel’s name is the short one unless the pod wants the full one', (
   assert.equal(kernelHostname(aPod({ spec: { setHostnameAsFQDN: true } }), made({})), 'web');
 });
 
-test('a full name the kernel cannot hold is refused with both lengths', () => {
+test('rejects an FQDN longer than the kernel limit', () => {
   const spec = { subdomain: 'd'.repeat(50), setHostnameAsFQDN: true };
   const fqdn = `web.${'d'.repeat(50)}.default.svc.cluster.local`;
   assert.throws(() => kernelHostname(aPod({ spec }), made(spec)), {
@@ -69,18 +69,18 @@ fe00::1\tip6-allnodes
 fe00::2\tip6-allrouters
 `;
 
-test('a pod with an address of its own', () => {
+test('a pod with its own address', () => {
   const text = hostsFile(aPod(), { hostname: host, podIps: ['10.0.0.7', 'fd00::7'], nodeHosts: '' });
   assert.equal(text, `${head}10.0.0.7\tweb\nfd00::7\tweb\n`);
 });
 
-test('a pod with a domain has its full name first', () => {
+test('a pod with a domain has its FQDN first', () => {
   const hostname = { host: 'web', domain: 'db.default.svc.cluster.local' };
   const text = hostsFile(aPod(), { hostname, podIps: ['10.0.0.7'], nodeHosts: '' });
   assert.equal(text, `${head}10.0.0.7\tweb.db.default.svc.cluster.local\tweb\n`);
 });
 
-test('aliases follow after a blank line', () => {
+test('host aliases follow after a blank line', () => {
   const spec = {
     hostAliases: [
       { ip: '1.2.3.4', hostnames: ['a', 'b.example'] },
@@ -94,7 +94,7 @@ test('aliases follow after a blank line', () => {
   );
 });
 
-test('on the host network it is the node’s own, with aliases', () => {
+test("on the host network the pod gets the node's hosts file with its aliases", () => {
   const spec = { hostNetwork: true, hostAliases: [{ ip: '1.2.3.4', hostnames: ['a'] }] };
   const text = hostsFile(aPod({ spec }), { hostname: host, podIps: [], nodeHosts: '127.0.0.1 localhost\n' });
   assert.equal(

@@ -12,7 +12,7 @@ const longestHost = 63;
 const longestKernelName = 64;
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
-/** The names a pod has for itself. Throws SANDBOX_CONFIG when the spec asks for what is no name. */
+/** Hostname and domain of a pod. Throws SANDBOX_CONFIG for invalid names. */
 export function podHostname(pod: Pod, clusterDomain: string): PodHostname {
   const { hostnameOverride, hostname = '', subdomain = '' } = pod.spec;
   if (hostnameOverride !== undefined) {
@@ -26,7 +26,7 @@ export function podHostname(pod: Pod, clusterDomain: string): PodHostname {
   return { host, domain: `${subdomain}.${pod.metadata.namespace}.svc.${clusterDomain}` };
 }
 
-/** What the kernel of the sandbox calls itself: the short name, or the full one where the pod wants that. */
+/** Hostname of the sandbox: the short name, or the FQDN with setHostnameAsFQDN. */
 export function kernelHostname(pod: Pod, { host, domain }: PodHostname): string {
   if (domain === '' || pod.spec.setHostnameAsFQDN !== true) return host;
   const fqdn = `${host}.${domain}`;
@@ -63,17 +63,17 @@ function requireSubdomain(name: string): void {
   );
 }
 
-/** Where containers expect it. */
+/** Path of the hosts file in containers. */
 export const hostsFilePath = '/etc/hosts';
 
 export interface HostsFileInputs {
   readonly hostname: PodHostname;
   readonly podIps: readonly string[];
-  /** The text of the node's own file, for pods on its network. */
+  /** Text of the node's hosts file, for pods on the host network. */
   readonly nodeHosts: string;
 }
 
-/** The whole text of the file that all containers of the pod get. */
+/** Text of the hosts file for the pod's containers. */
 export function hostsFile(pod: Pod, inputs: HostsFileInputs): string {
   const own = pod.spec.hostNetwork === true ? onHostNetwork(inputs) : onPodNetwork(inputs);
   return `${own}${aliasLines(pod.spec.hostAliases ?? [])}`;

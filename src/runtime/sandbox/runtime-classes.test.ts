@@ -12,35 +12,35 @@ const classes = (answer: MessageInit<StatusResponse>) =>
 const pod = (runtimeClassName?: string) =>
   aPod({ spec: runtimeClassName === undefined ? {} : { runtimeClassName } });
 
-test('a pod without a class is run as the runtime chooses, and nobody is asked', async () => {
+test('a pod without a runtime class uses the default handler without a lookup', async () => {
   const nobody = { find: () => Promise.reject(new Error('asked')) };
   assert.equal(await runtimeHandlerOf(pod(), nobody, signal), '');
   assert.equal(await runtimeHandlerOf(pod(''), nobody, signal), '');
 });
 
-test('each handler the runtime tells of is a class', async () => {
+test('each handler that the runtime reports is a runtime class', async () => {
   const told = classes({ runtimeHandlers: [{ name: '' }, { name: 'runc' }, { name: 'crun' }] });
   assert.equal(await runtimeHandlerOf(pod('crun'), told, signal), 'crun');
   await assert.rejects(runtimeHandlerOf(pod('gvisor'), told, signal), {
     code: 'SANDBOX_CONFIG',
     message:
-      'failed to lookup RuntimeClass gvisor: runtimeclass.node.k8s.io "gvisor" not found: on a node of its own each handler of the runtime is a class, and the runtime has crun, runc',
+      'failed to lookup RuntimeClass gvisor: runtimeclass.node.k8s.io "gvisor" not found: on a standalone node each handler of the runtime is a class, and the runtime has crun, runc',
   });
 });
 
-test('an older containerd tells its handlers in its configuration', async () => {
+test('reads the handlers of an older containerd from its configuration', async () => {
   const config = JSON.stringify({ containerd: { runtimes: { runc: {}, crun: {} } } });
   const told = classes({ info: { config } });
   assert.equal(await runtimeHandlerOf(pod('runc'), told, signal), 'runc');
   await assert.rejects(runtimeHandlerOf(pod('gvisor'), told, signal), { code: 'SANDBOX_CONFIG' });
 });
 
-test('a runtime that tells nothing is given the name and decides', async () => {
+test('a runtime that reports no handlers gets the class name as handler', async () => {
   for (const info of [{}, { config: 'no json' }, { config: '{}' }])
     assert.equal(await runtimeHandlerOf(pod('kata'), classes({ info }), signal), 'kata');
 });
 
-test('users of its own need a handler that can', async () => {
+test('user namespaces require a handler that supports them', async () => {
   const able = { userNamespaces: true, recursiveReadOnly: false };
   const unable = { userNamespaces: false, recursiveReadOnly: false };
   const namespaces = { of: async () => ({ mode: 'POD' as const }) };
@@ -57,7 +57,7 @@ test('users of its own need a handler that can', async () => {
   await assert.rejects(
     users('kata', new Map([['', able]])),
     refused(
-      `${start} RuntimeClass handler "kata" does not support user namespaces: the handler "kata" is not known`,
+      `${start} RuntimeClass handler "kata" does not support user namespaces: the runtime does not report the handler "kata"`,
     ),
   );
   assert.deepEqual(await podUsers(aPod(), '', { handlers: () => new Map(), namespaces }), { mode: 'NODE' });

@@ -2,15 +2,15 @@ import type { CriClient } from '../../cri/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
-/** What a handler of the runtime can do for a pod. */
+/** Features of a runtime handler. */
 export interface HandlerFeatures {
   readonly userNamespaces: boolean;
   readonly recursiveReadOnly: boolean;
 }
 
-/** Which handler of the runtime a class of pods is run by. */
+/** Maps runtime classes to runtime handlers. */
 export interface RuntimeClasses {
-  /** Answers why not when there is no such class. Throws when it cannot be told. */
+  /** Returns the reason when the class does not exist. Throws when the lookup fails. */
   find(name: string, signal: AbortSignal): Promise<FoundClass>;
 }
 
@@ -18,7 +18,10 @@ export type FoundClass =
   | { readonly found: true; readonly handler: string }
   | { readonly found: false; readonly because: string };
 
-/** Empty for the runtime's own choice. Throws SANDBOX_CONFIG when there is no such class: the pod must not run in another. */
+/**
+ * Empty for the runtime's default. Throws SANDBOX_CONFIG for a missing class, because the pod must
+ * not run with another handler.
+ */
 export async function runtimeHandlerOf(
   { spec }: Pod,
   classes: RuntimeClasses,
@@ -32,8 +35,9 @@ export async function runtimeHandlerOf(
 }
 
 /**
- * The classes of a node that has no API to ask: each handler of the runtime is a class of its name. A runtime that does
- * not tell its handlers is given the name as it is, and refuses what it does not have.
+ * Runtime classes of a node without an API: each handler of the runtime is a class. When the
+ * runtime does not report its handlers, the class name is used as handler and the runtime rejects
+ * unknown ones.
  */
 export function handlersAsClasses(cri: Pick<CriClient, 'status'>): RuntimeClasses {
   return {
@@ -43,7 +47,7 @@ export function handlersAsClasses(cri: Pick<CriClient, 'status'>): RuntimeClasse
       const has = handlers.length === 0 ? 'none' : handlers.join(', ');
       return {
         found: false,
-        because: `runtimeclass.node.k8s.io "${name}" not found: on a node of its own each handler of the runtime is a class, and the runtime has ${has}`,
+        because: `runtimeclass.node.k8s.io "${name}" not found: on a standalone node each handler of the runtime is a class, and the runtime has ${has}`,
       };
     },
   };
@@ -58,7 +62,10 @@ async function handlerNames(
   return told.length > 0 ? told.toSorted() : configuredHandlers(info['config']);
 }
 
-/** What containerd before 2.0 tells only as part of its configuration; undefined for anything else. */
+/**
+ * Handlers that containerd before 2.0 reports only in its configuration; undefined for other
+ * runtimes.
+ */
 function configuredHandlers(text: string | undefined): readonly string[] | undefined {
   const runtimes = field(field(parsed(text), 'containerd'), 'runtimes');
   return isObject(runtimes) ? Object.keys(runtimes).toSorted() : undefined;

@@ -2,13 +2,13 @@ import type { ObservedPod, Pod } from '../../pods/index.ts';
 
 export interface SandboxDecision {
   readonly kind: 'keep' | 'create';
-  /** Of the sandbox to keep, or of the one to create. */
+  /** Attempt of the sandbox to keep or to create. */
   readonly attempt: number;
-  /** The one to keep, or the one that is replaced; empty for none. */
+  /** The sandbox to keep or to replace; empty for none. */
   readonly sandboxId: string;
 }
 
-/** Whether the newest sandbox can go on serving the pod, or a new one has to be made. */
+/** Whether the newest sandbox is kept or a new one must be created. */
 export function decideSandbox(pod: Pod, { sandboxes }: ObservedPod): SandboxDecision {
   const newest = sandboxes[0];
   if (newest === undefined) return { kind: 'create', attempt: 0, sandboxId: '' };
@@ -16,7 +16,7 @@ export function decideSandbox(pod: Pod, { sandboxes }: ObservedPod): SandboxDeci
   const ready = sandboxes.filter(({ state }) => state === 'ready').length;
   if (ready > 1 || newest.state !== 'ready') return { ...next, sandboxId: newest.id };
   if (newest.network !== networkOf(pod)) return { ...next, sandboxId: '' };
-  // A sandbox with a network of its own but no address can reach nobody.
+  // A sandbox with a pod network but without an address is unusable.
   if (newest.network === 'pod' && newest.unaddressed === true) return { ...next, sandboxId: newest.id };
   return { kind: 'keep', attempt: newest.attempt, sandboxId: newest.id };
 }

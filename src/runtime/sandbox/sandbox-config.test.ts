@@ -27,7 +27,7 @@ const inputs: SandboxInputs = {
 const made = (parts: PodParts, other: Partial<SandboxInputs> = {}) =>
   PodSandboxConfig.create(sandboxConfig(aPod(parts), { ...inputs, ...other }).config);
 
-test('a sandbox is named, labelled and logged as its pod', () => {
+test('sets name, labels and log directory of the pod', () => {
   const config = made({ metadata: { labels: { app: 'web' }, annotations: { note: 'x' } } });
   assert.deepEqual({ ...config.metadata }, { name: 'web', namespace: 'default', uid: 'uid-1', attempt: 2 });
   assert.equal(config.hostname, 'web');
@@ -39,17 +39,17 @@ test('a sandbox is named, labelled and logged as its pod', () => {
   assert.equal(config.linux?.cgroupParent, '/kubepods/poduid-1');
 });
 
-test('on the host network there is no hostname', () => {
+test('sets no hostname on the host network', () => {
   assert.equal(made({ spec: { hostNetwork: true } }).hostname, '');
 });
 
-test('what DNS complains of is handed on', () => {
+test('passes on DNS events', () => {
   const dns = { ...inputs.dns, clusterDns: [] };
   const { events, nodeEvents } = sandboxConfig(aPod(), { ...inputs, dns });
   assert.deepEqual([events[0]?.reason, nodeEvents[0]?.reason], ['MissingClusterDNS', 'MissingClusterDNS']);
 });
 
-test('the sandbox’s own process is confined and takes users, groups and labels of the pod', () => {
+test('confines the sandbox process, and sets users, groups and SELinux options of the pod', () => {
   const context = made(
     {
       spec: {
@@ -74,7 +74,7 @@ test('the sandbox’s own process is confined and takes users, groups and labels
   assert.equal(context?.privileged, false);
 });
 
-test('one privileged container, of whatever kind, makes the sandbox privileged', () => {
+test('one privileged container of any kind makes the sandbox privileged', () => {
   const privileged = { name: 'p', securityContext: { privileged: true } };
   for (const spec of [
     { containers: [privileged] },
@@ -85,7 +85,7 @@ test('one privileged container, of whatever kind, makes the sandbox privileged',
   }
 });
 
-test('sysctls are written with dots', () => {
+test('writes sysctls with dots', () => {
   const sysctls = [
     { name: 'net/ipv4/ip_forward', value: '1' },
     { name: 'kernel.shmmax', value: '2' },
@@ -100,7 +100,7 @@ test('sysctls are written with dots', () => {
 });
 
 const namespaces: readonly [string, Partial<PodSpec>, object][] = [
-  ['of its own', {}, { network: 'POD', ipc: 'POD', pid: 'CONTAINER' }],
+  ['own namespaces', {}, { network: 'POD', ipc: 'POD', pid: 'CONTAINER' }],
   [
     'the host’s',
     { hostNetwork: true, hostIPC: true, hostPID: true },
@@ -114,7 +114,7 @@ for (const [what, spec, expected] of namespaces) {
   });
 }
 
-test('ports of regular containers are mapped, once by name', () => {
+test('maps ports of regular containers, once per name', () => {
   const ports = [
     { name: 'http', containerPort: 80, hostPort: 8080 },
     { name: 'http', containerPort: 81 },

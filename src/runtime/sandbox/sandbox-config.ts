@@ -26,14 +26,14 @@ import { dottedSysctl } from './sysctls.ts';
 export interface SandboxInputs {
   readonly attempt: number;
   readonly podLogsDir: string;
-  /** The pod's own cgroup. */
+  /** The pod's cgroup. */
   readonly cgroupParent: string;
   readonly dns: DnsSettings;
   readonly node: LinuxNode;
   readonly grants?: ResourceGrants;
   /** Groups that own the pod's volumes. */
   readonly extraGroups?: readonly number[];
-  /** For pods that have users of their own. */
+  /** For pods with a user namespace. */
   readonly userNamespace?: MessageInit<UserNamespace>;
 }
 
@@ -43,7 +43,7 @@ export interface PlannedSandboxConfig {
   readonly nodeEvents: readonly PodEvent[];
 }
 
-/** Throws SANDBOX_CONFIG with the message for the event that says why there is no sandbox. */
+/** Throws SANDBOX_CONFIG with the message for the FailedCreatePodSandBox event. */
 export function sandboxConfig(pod: Pod, inputs: SandboxInputs): PlannedSandboxConfig {
   const { name, namespace, uid } = pod.metadata;
   const { config: dnsConfig, events, nodeEvents } = podDns(pod, inputs.dns);
@@ -60,7 +60,7 @@ export function sandboxConfig(pod: Pod, inputs: SandboxInputs): PlannedSandboxCo
   return { config, events, nodeEvents };
 }
 
-/** A pod on the host's network has the host's name. */
+/** Empty on the host network, where the pod has the host's name. */
 function hostnameOf(pod: Pod, { dns }: SandboxInputs): string {
   if (pod.spec.hostNetwork === true) return '';
   return kernelHostname(pod, podHostname(pod, dns.clusterDomain));
@@ -77,7 +77,7 @@ function linuxConfig(pod: Pod, inputs: SandboxInputs): MessageInit<LinuxPodSandb
     securityContext: {
       namespaceOptions: podNamespaces(pod, inputs.userNamespace),
       privileged: hasPrivilegedContainer(pod),
-      // Containers may ask for more or less; the sandbox's own process needs no more than this.
+      // Containers have their own profiles; this one confines the sandbox process only.
       seccomp: { profileType: 'RuntimeDefault' },
       runAsUser: asValue(context?.runAsUser),
       runAsGroup: asValue(context?.runAsGroup),
@@ -97,7 +97,7 @@ function hasPrivilegedContainer(pod: Pod): boolean {
   return all.some(({ securityContext }) => securityContext?.privileged === true);
 }
 
-/** The namespaces of a pod's sandbox; its containers repeat them. */
+/** Namespaces of a pod's sandbox, which are repeated in the config of its containers. */
 export function podNamespaces(
   { spec }: Pod,
   userNamespace?: MessageInit<UserNamespace>,
@@ -110,7 +110,7 @@ export function podNamespaces(
   };
 }
 
-/** A container may see the processes of another one that it is to debug. */
+/** An ephemeral container can join the process namespace of its target. */
 export function containerNamespaces(
   namespaces: MessageInit<NamespaceOption>,
   targetId: string | undefined,
@@ -119,7 +119,7 @@ export function containerNamespaces(
   return { ...namespaces, pid: 'TARGET', targetId };
 }
 
-/** The ports of all regular containers; those of one container that share a name count once. */
+/** Ports of all regular containers; ports of one container with the same name are mapped once. */
 export function portMappings({ spec }: Pod): readonly MessageInit<PortMapping>[] {
   return spec.containers.flatMap(mappingsOf);
 }
@@ -144,7 +144,7 @@ const protocols: ReadonlyMap<string, Protocol> = new Map([
   ['SCTP', 'SCTP'],
 ]);
 
-/** A port without a name is told from others by all there is of it, its address family included. */
+/** Unnamed ports are distinguished by all fields, including the address family. */
 function keyOf({
   name = '',
   hostIP = '',

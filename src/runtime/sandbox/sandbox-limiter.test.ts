@@ -5,7 +5,7 @@ import { type CpuTimes, parseCpuTimes, SandboxLimiter } from './sandbox-limiter.
 
 const signal = new AbortController().signal;
 
-/** Turns on a machine of two processors, of which as many are idle as the test says. */
+/** A limiter on a machine with two CPUs, of which the test sets the idle ones. */
 function rigOf() {
   const clock = new VirtualClock();
   const machine = { idle: 0 as number | undefined };
@@ -30,8 +30,8 @@ function rigOf() {
 
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at);
 
-describe('turns to make sandboxes', () => {
-  it('are a few at a time on a busy machine, in the order they were asked for', async () => {
+describe('concurrency limit of sandbox creation', () => {
+  it('admits a few at a time on a busy machine, in order', async () => {
     const { clock, turns, begun, take } = rigOf();
     const all = upTo(7).map((who) => take(who));
     await clock.advance(1_000);
@@ -49,12 +49,12 @@ describe('turns to make sandboxes', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('are more while processors are idle, or nobody can tell', async () => {
+  it('admits more while CPUs are idle, or usage is unknown', async () => {
     const { clock, machine, begun, take } = rigOf();
     machine.idle = 1;
     for (const who of upTo(12)) void take(who);
     await clock.advance(250);
-    assert.equal(begun.length, 6, 'from the second look on, two at a time');
+    assert.equal(begun.length, 6, 'from the second sample on, two at a time');
     machine.idle = 0.2;
     await clock.advance(300);
     assert.equal(begun.length, 6);
@@ -63,7 +63,7 @@ describe('turns to make sandboxes', () => {
     assert.equal(begun.length, 8);
   });
 
-  it('are not kept by who waits for something else', async () => {
+  it('releases a slot that is held for too long', async () => {
     const { clock, begun, take } = rigOf();
     for (const who of upTo(9)) void take(who);
     await clock.advance(2_000);
@@ -72,22 +72,22 @@ describe('turns to make sandboxes', () => {
     assert.equal(begun.length, 9);
   });
 
-  it('are left by who is not wanted any more', async () => {
+  it('cancelled waiters leave the queue', async () => {
     const { clock, begun, take } = rigOf();
     const leaves = new AbortController();
     const held = await Promise.all(upTo(4).map((who) => take(who)));
     const gone = take(4, leaves.signal);
     void take(5);
-    leaves.abort(new Error('the pod is to end'));
-    await assert.rejects(gone, /the pod is to end/);
+    leaves.abort(new Error('the pod is terminating'));
+    await assert.rejects(gone, /the pod is terminating/);
     held[0]?.[Symbol.dispose]();
     await clock.advance(1);
     assert.deepEqual(begun, [0, 1, 2, 3, 5]);
   });
 
-  it('read what the kernel tells of processors', () => {
+  it('CPU times are parsed from /proc/stat', () => {
     const text = 'cpu  10 1 5 70 4 1 2 3 6 1\ncpu0 10 1 5 70 4 1 2 3 6 1\nintr 9\n';
     assert.deepEqual(parseCpuTimes(text), { idle: 74, total: 96 });
-    assert.throws(() => parseCpuTimes('nothing of the kind'), /does not tell/);
+    assert.throws(() => parseCpuTimes('no CPU times'), /no line with CPU times/);
   });
 });

@@ -1,16 +1,16 @@
 import { type Clock, onAbort, type Timer } from '../../lib/index.ts';
 
-/** What the processors of the machine have done since it was started, in any unit. */
+/** CPU time since boot, in any unit. */
 export interface CpuTimes {
   readonly idle: number;
   readonly total: number;
 }
 
-/** Who may make a sandbox now. */
+/** Limits concurrent sandbox creations. */
 export interface SandboxLimit {
-  /** Whether one that comes now has to wait. */
+  /** Whether the next caller has to wait. */
   readonly isFull: boolean;
-  /** To be disposed of when the sandbox is made, or cannot be. */
+  /** Acquires a slot; dispose of it when the creation ended. */
   take(signal: AbortSignal): Promise<Disposable>;
 }
 
@@ -18,22 +18,22 @@ export const noSandboxLimit: SandboxLimit = { isFull: false, take: async () => (
 
 export interface SandboxLimiterDeps {
   readonly clock: Clock;
-  /** How many of them the machine has. */
+  /** Number of CPUs. */
   readonly processors: number;
-  /** Rejects where nobody knows: then they count as idle. */
+  /** Rejects when unknown; the CPUs then count as idle. */
   readonly cpuTimes: () => Promise<CpuTimes>;
 }
 
 const sampleMs = 100;
-/** From this share on, what is under way leaves the processors room for more. */
+/** With at least this idle share, more creations are admitted. */
 const idleShare = 0.25;
-/** Who takes longer does not work, but waits for something, and keeps nobody waiting. */
+/** After this time a creation waits for something else than CPU, so its slot is released. */
 const maxHoldMs = 2_000;
 
 /**
- * Lets the sandboxes of many pods be made a few at a time, in the order they were asked for: all at once they would
- * take longer together, and all of them as long as the last. Where that leaves processors idle, as with a network that
- * is slow, more are let in.
+ * Limits concurrent sandbox creations, in the order of requests: on a busy machine, creating all at
+ * once would delay all of them until the last one. While CPUs are idle, as with a slow network,
+ * more are admitted.
  */
 export class SandboxLimiter implements SandboxLimit {
   readonly #deps: SandboxLimiterDeps;
@@ -103,7 +103,7 @@ export class SandboxLimiter implements SandboxLimit {
     this.#sampleTimer = this.#waiters.size > 0 ? this.#scheduleSample() : undefined;
   }
 
-  /** Since the last look; nobody can tell from the first. */
+  /** Compares with the previous sample; the first sample gives no result. */
   #isIdle(now: CpuTimes | undefined): boolean {
     if (now === undefined) return true;
     const before = this.#lastSample;
@@ -111,13 +111,12 @@ export class SandboxLimiter implements SandboxLimit {
   }
 }
 
-/** From the text of /proc/stat. */
+/** Parses /proc/stat. */
 export function parseCpuTimes(text: string): CpuTimes {
   const [, ...times] = (/^cpu .*$/m.exec(text)?.[0] ?? '').split(/\s+/).map(Number);
-  if (times.length < 5 || times.some(Number.isNaN))
-    throw new Error('/proc/stat does not tell what the processors do');
+  if (times.length < 5 || times.some(Number.isNaN)) throw new Error('/proc/stat has no line with CPU times');
   const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, ...others] = times;
-  // The last two of ten are in the first two already.
+  // Guest times are already included in user and nice.
   const rest = others.slice(0, 3).reduce((sum, time) => sum + time, 0);
   return { idle: idle + waiting, total: user + nice + system + idle + waiting + rest };
 }

@@ -5,12 +5,12 @@ import { type Fault, scriptedFaults } from '../../../test/simulator/index.ts';
 import { cancelledError, KubelingError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
-/** Syncs a pod whose sandbox meets the fault, and orders it to end half a second later. */
+/** Syncs a pod with a faulty sandbox creation and cancels the sync half a second later. */
 async function giveUp(rig: PodRuntimeRig, pod: Pod): Promise<number> {
   const controller = new AbortController();
   const startMs = rig.clock.monotonicMs();
-  rig.clock.timer(500, () => controller.abort(cancelledError('the pod is to end')));
-  await assert.rejects(rig.sync(pod, controller.signal), /the pod is to end/);
+  rig.clock.timer(500, () => controller.abort(cancelledError('the pod is terminating')));
+  await assert.rejects(rig.sync(pod, controller.signal), /the pod is terminating/);
   return rig.clock.monotonicMs() - startMs;
 }
 
@@ -19,8 +19,8 @@ function rigWith(fault: Fault, seed = 1): PodRuntimeRig {
   return new PodRuntimeRig({ seed, faults: scriptedFaults({ calls }) });
 }
 
-describe('a pod that is to end while its sandbox is made', () => {
-  it('is given up with the sandbox in sight, which is stopped and removed like any other', async () => {
+describe('a pod that terminates while its sandbox is created', () => {
+  it('is cancelled after the sandbox was created, which is then stopped and removed', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       using rig = rigWith({ kind: 'delay', ms: 2_000 }, seed);
       const pod = podOf({ a: {} });
@@ -35,14 +35,14 @@ describe('a pod that is to end while its sandbox is made', () => {
     }
   });
 
-  it('does not wait for long for a runtime that hangs', async () => {
+  it('does not wait long for a runtime that hangs', async () => {
     using rig = rigWith({ kind: 'hang' });
     const tookMs = await giveUp(rig, podOf({ a: {} }));
     assert.ok(tookMs < 4_000, `it took ${tookMs} ms`);
     assert.equal(rig.simulated.held().calls, 0);
   });
 
-  it('tells nobody of a sandbox that could not be made any more', async () => {
+  it('records no event for the cancelled sandbox creation', async () => {
     using rig = rigWith({ kind: 'late-effect', ms: 1_000, code: 'DEADLINE_EXCEEDED' });
     const controller = new AbortController();
     const pod = podOf({ a: {} });
@@ -51,14 +51,14 @@ describe('a pod that is to end while its sandbox is made', () => {
       { pod, observed, context: { liveness: () => undefined, startup: () => undefined } },
       controller.signal,
     );
-    controller.abort(cancelledError('the pod is to end'));
-    await assert.rejects(rig.done(sync), /the pod is to end/);
+    controller.abort(cancelledError('the pod is terminating'));
+    await assert.rejects(rig.done(sync), /the pod is terminating/);
     assert.deepEqual(rig.events, []);
   });
 });
 
-describe('a sandbox whose network cannot be told', () => {
-  it('is a failure with an event of its own, and is used when it can', async () => {
+describe('a sandbox whose status cannot be read', () => {
+  it('fails with its own event, and the sandbox is used by the next sync', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'no answer today' } as const;
     using rig = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'podSandboxStatus', fault, times: 1 }] }),
@@ -77,13 +77,13 @@ describe('a sandbox whose network cannot be told', () => {
   });
 });
 
-describe('a sandbox whose name is taken', () => {
+describe('a sandbox with a reserved name', () => {
   const taken = new KubelingError(
     'CRI_FAILED',
     'failed to reserve sandbox name "x": name "x" is reserved for "y"',
   );
 
-  /** The first order to make a sandbox is answered with a taken name, after `meanwhile`. */
+  /** The first RunPodSandbox fails with a reserved name, after `meanwhile`. */
   function refuseFirst(
     rig: PodRuntimeRig,
     meanwhile: (make: () => Promise<string>) => void | Promise<void>,
@@ -102,7 +102,7 @@ describe('a sandbox whose name is taken', () => {
   const sandboxesOf = async (rig: PodRuntimeRig, pod: Pod) =>
     (await rig.observe(pod)).sandboxes.map(({ attempt, state }) => `${attempt} ${state}`);
 
-  it('is waited for, and used when it comes to be', async () => {
+  it('is awaited and used when it appears', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     refuseFirst(rig, (make) => void rig.clock.timer(2_000, () => void make()));
@@ -110,7 +110,7 @@ describe('a sandbox whose name is taken', () => {
     assert.deepEqual(await sandboxesOf(rig, pod), ['0 ready']);
   });
 
-  it('is left to the garbage when it is not ready, and the next attempt is made', async () => {
+  it('is left to garbage collection when it is not ready, and the next attempt is created', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     refuseFirst(rig, async (make) => {
@@ -121,8 +121,8 @@ describe('a sandbox whose name is taken', () => {
   });
 });
 
-describe('a sandbox of the wrong network', () => {
-  it('is not replaced before everything in it has stopped', async () => {
+describe('a sandbox with the wrong network', () => {
+  it('is not replaced before all its containers have stopped', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);

@@ -29,7 +29,7 @@ export interface SandboxStarterDeps {
   readonly startObserver: Pick<StartObserver, 'runPodSandbox'>;
 }
 
-/** A sandbox containers can be put into. */
+/** A sandbox in which containers can be created. */
 export interface ReadySandbox {
   readonly id: string;
   readonly config: MessageInit<PodSandboxConfig>;
@@ -46,10 +46,13 @@ interface CreatedSandbox {
 }
 
 const logDirectoryMode = 0o755;
-/** How often a name that stays taken is given up for the next one within one sync. */
+/** Attempts skipped per sync because their names are reserved. */
 const maxNameConflicts = 2;
 
-/** Makes the sandbox of a pod, and finds it again when the runtime made it without saying so. */
+/**
+ * Creates the sandbox of a pod, and adopts an existing one after a RunPodSandbox call with unknown
+ * outcome.
+ */
 export class SandboxStarter {
   readonly #deps: SandboxStarterDeps;
 
@@ -96,15 +99,15 @@ export class SandboxStarter {
   async #acquireSlot(pod: Pod, signal: AbortSignal): Promise<Disposable> {
     const { limit, journal } = this.#deps;
     if (limit.isFull) {
-      const message = 'waits for its turn while sandboxes of other pods are made';
+      const message = 'queued while sandboxes of other pods are created';
       journal.step(pod.metadata.uid, { stage: 'sandbox', outcome: 'waiting', message, keep: 'last' });
     }
     return await limit.take(signal);
   }
 
   /**
-   * Not cut off when the pod is to end: what the runtime has half made by then might come to be after the pod was taken
-   * for stopped. Known to be there, it is stopped with the rest of the pod.
+   * A cancelled RunPodSandbox gets time to finish: otherwise the sandbox could appear after the pod
+   * counted as stopped. Once it is listed, it is stopped with the pod.
    */
   async #run(plan: SandboxPlan, signal: AbortSignal): Promise<RunPodSandboxResponse> {
     signal.throwIfAborted();
@@ -124,7 +127,7 @@ export class SandboxStarter {
     return response;
   }
 
-  /** The sandbox of that attempt, if it is there after all. */
+  /** Finds the ready sandbox of the attempt. */
   async #findExisting(
     pod: Pod,
     attempt: number,
@@ -140,7 +143,7 @@ export class SandboxStarter {
     const found = await pollForResult(error, clock, look, signal).catch(() => undefined);
     signal.throwIfAborted();
     if (found !== undefined) {
-      logger.info('Took over a sandbox the runtime had made without saying so', {
+      logger.info('Adopted sandbox after unanswered RunPodSandbox', {
         pod: describePod(pod),
         sandbox: found.id,
       });
@@ -165,7 +168,7 @@ export class SandboxStarter {
   #failed(pod: Pod, error: unknown): SandboxStart {
     const text = describeError(error);
     const event = `Failed to create pod sandbox: ${text}`;
-    this.#deps.logger.error('Cannot create the sandbox of a pod', error, { pod: describePod(pod) });
+    this.#deps.logger.error('Failed to create pod sandbox', error, { pod: describePod(pod) });
     this.#deps.journal.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message: event });
     this.#step(pod, 'failed', event);
     const message = `Failed to create sandbox for pod "${describePod(pod)}": ${text}`;

@@ -10,7 +10,8 @@ for (const [written, expected] of [
   ['net/ipv4/conf/eth0.100/forwarding', 'net.ipv4.conf.eth0/100.forwarding'],
   ['net.ipv4.conf.eth0/100.forwarding', 'net.ipv4.conf.eth0/100.forwarding'],
 ] as const) {
-  test(`the sysctl ${written} is ${expected} with dots`, () => assert.equal(dottedSysctl(written), expected));
+  test(`the sysctl ${written} is normalized to ${expected}`, () =>
+    assert.equal(dottedSysctl(written), expected));
 }
 
 const problem = (name: string, rules: Partial<SysctlRules> = {}, spec: Partial<PodSpec> = {}) =>
@@ -23,50 +24,50 @@ const problem = (name: string, rules: Partial<SysctlRules> = {}, spec: Partial<P
 const cases: readonly [what: string, found: string | undefined, expected: string | undefined][] = [
   ['a safe one', problem('net.ipv4.tcp_syncookies'), undefined],
   ['a safe one with slashes', problem('net/ipv4/tcp_syncookies'), undefined],
-  ['one the kernel keeps apart', problem('net.ipv4.tcp_rmem', { kernelRelease: '4.15.0' }), undefined],
+  ['a namespaced one', problem('net.ipv4.tcp_rmem', { kernelRelease: '4.15.0' }), undefined],
   [
-    'one the kernel does not keep apart yet',
+    'one that this kernel does not namespace',
     problem('net.ipv4.tcp_rmem', { kernelRelease: '4.9.3' }),
     'forbidden sysctl: "net.ipv4.tcp_rmem" not allowlisted',
   ],
   [
-    'one whose kernel cannot be told',
+    'one with an unknown kernel version',
     problem('net.ipv4.tcp_fin_timeout', { kernelRelease: '' }),
     'forbidden sysctl: "net.ipv4.tcp_fin_timeout" not allowlisted',
   ],
   ['an unsafe one', problem('kernel.msgmax'), 'forbidden sysctl: "kernel.msgmax" not allowlisted'],
-  ['an unsafe one that is allowed', problem('kernel.msgmax', { allowedUnsafe: ['kernel.msg*'] }), undefined],
+  ['an allowed unsafe one', problem('kernel.msgmax', { allowedUnsafe: ['kernel.msg*'] }), undefined],
   [
-    'an unsafe one beside the allowed',
+    'an unsafe one that is not allowed',
     problem('kernel.sem', { allowedUnsafe: ['kernel.msg*', 'kernel.shmmax'] }),
     'forbidden sysctl: "kernel.sem" not allowlisted',
   ],
   [
-    'one of the network on the host’s',
+    'a network one with the host network',
     problem('net.ipv4.tcp_syncookies', {}, { hostNetwork: true }),
     'forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host Net enabled',
   ],
   [
-    'one of shared memory with the host’s',
+    'an IPC one with the host IPC namespace',
     problem('kernel.shm_rmid_forced', {}, { hostIPC: true, hostNetwork: true }),
     'forbidden sysctl: "kernel.shm_rmid_forced" not allowed with host IPC enabled',
   ],
   [
-    'one of shared memory on the host’s network',
+    'an IPC one with the host network',
     problem('kernel.shm_rmid_forced', {}, { hostNetwork: true }),
     undefined,
   ],
 ];
 for (const [what, found, expected] of cases) {
-  test(`sysctls: ${what} is ${expected === undefined ? 'allowed' : 'refused'}`, () =>
+  test(`sysctls: ${what} is ${expected === undefined ? 'allowed' : 'rejected'}`, () =>
     assert.equal(found, expected));
 }
 
-test('a pod without sysctls has no problem with them', () => {
+test('a pod without sysctls is allowed', () => {
   assert.equal(sysctlProblem(aPod(), { kernelRelease: '', allowedUnsafe: [] }), undefined);
 });
 
-test('a value that could hold a second sysctl is refused', () => {
+test('rejects a value that could contain a second sysctl', () => {
   const sysctls = [{ name: 'kernel.shm_rmid_forced', value: '1+kernel.core_pattern=|/evil' }];
   assert.equal(
     sysctlProblem(aPod({ spec: { securityContext: { sysctls } } }), {

@@ -2,19 +2,22 @@ import type { Pod } from '../../pods/index.ts';
 import { goQuote } from '../containers/go-format.ts';
 
 export interface SysctlRules {
-  /** The kernel's own name of its version, such as 6.1.0-18-amd64. */
+  /** Kernel release, for example 6.1.0-18-amd64. */
   readonly kernelRelease: string;
-  /** What the owner of the node allows besides; `*` at the end stands for any rest. */
+  /** Additionally allowed sysctls; a `*` at the end matches any rest. */
   readonly allowedUnsafe: readonly string[];
 }
 
-/** With dots between its parts. Written with slashes, dots belong to the name of an interface, and change sides too. */
+/**
+ * Normalizes to dots as separators. With slashes as separators, dots belong to interface names and
+ * are swapped.
+ */
 export function dottedSysctl(name: string): string {
   const [separator] = /[./]/.exec(name) ?? [];
   return separator === '/' ? name.replace(/[./]/g, (mark) => (mark === '/' ? '.' : '/')) : name;
 }
 
-/** What each pod has of its own and no other pod feels, with the kernel it is so since. */
+/** Sysctls that are namespaced and safe, with the first kernel version for which this holds. */
 const safe: readonly (readonly [name: string, since?: readonly [number, number]])[] = [
   ['kernel.shm_rmid_forced'],
   ['net.ipv4.ip_local_port_range'],
@@ -30,13 +33,13 @@ const safe: readonly (readonly [name: string, since?: readonly [number, number]]
   ['net.ipv4.tcp_wmem', [4, 15]],
 ];
 
-/** Why the pod may not have the sysctls it asks for; undefined when it may. */
+/** Why the pod's sysctls are rejected; undefined when they are allowed. */
 export function sysctlProblem({ spec }: Pod, rules: SysctlRules): string | undefined {
   for (const { name, value } of spec.securityContext?.sysctls ?? []) {
     const sysctl = dottedSysctl(name);
     const shared = sharedNamespace(sysctl, spec);
     if (!isAllowed(sysctl, rules)) return `forbidden sysctl: ${goQuote(sysctl)} not allowlisted`;
-    // One runtime took what follows a plus for a further sysctl, of the machine's (CVE-2022-0811).
+    // A runtime interpreted the text after a plus as another sysctl of the host (CVE-2022-0811).
     if (value.includes('+')) return `forbidden sysctl: ${goQuote(sysctl)} must not have a + in its value`;
     if (shared === undefined) continue;
     return `forbidden sysctl: ${goQuote(sysctl)} not allowed with host ${shared} enabled`;
@@ -60,7 +63,10 @@ function isAtLeast(release: string, since: readonly [number, number] = [0, 0]): 
   return newer > 0 || (newer === 0 && Number(minor) >= since[1]);
 }
 
-/** The namespace the sysctl belongs to, where the pod shares it with the machine: it would be set for all. */
+/**
+ * The namespace of the sysctl if the pod shares it with the host, where the sysctl would apply to
+ * the host.
+ */
 function sharedNamespace(sysctl: string, { hostNetwork, hostIPC }: Pod['spec']): 'Net' | 'IPC' | undefined {
   if (sysctl.startsWith('net.')) return hostNetwork === true ? 'Net' : undefined;
   return hostIPC === true ? 'IPC' : undefined;

@@ -23,7 +23,7 @@ const file = (hostId: number, length = 65_536) => {
   return JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] });
 };
 
-test('each pod has a block of its own, written as the Go kubelet does, and keeps it', async () => {
+test("each pod gets its own block, which is persisted in the Go kubelet's format", async () => {
   const { users, store } = rig();
   assert.deepEqual(await users.of(one), {
     mode: 'POD',
@@ -38,7 +38,7 @@ test('each pod has a block of its own, written as the Go kubelet does, and keeps
   assert.equal(await firstOf(users, one), 65_536);
 });
 
-test('the next kubelet finds them again and gives no part of them to others', async () => {
+test('a later kubelet restores the blocks and allocates none of them again', async () => {
   const { users, store } = rig();
   await users.of(one);
   await users.of(two);
@@ -51,7 +51,7 @@ test('the next kubelet finds them again and gives no part of them to others', as
   assert.equal(await firstOf(next, one), 196_608);
 });
 
-test('blocks of another size than is given now stay, and larger ones go around them', async () => {
+test('restored blocks of another size are kept, and new ones do not overlap them', async () => {
   const { users, store } = rig(131_072);
   store.write(`/pods/${one}/userns`, file(196_608));
   await users.restore();
@@ -59,14 +59,14 @@ test('blocks of another size than is given now stay, and larger ones go around t
   assert.equal(await firstOf(users, two), 262_144);
 });
 
-test('a file that says nothing usable keeps its pod from running, and no other', async () => {
+test('an invalid file fails only its pod', async () => {
   for (const [text, says] of [
     ['{', /JSON/],
-    ['{}', /one mapping of users/],
-    [file(0), /whole blocks/],
-    [file(65_537), /whole blocks/],
-    [file(4_294_901_760, 131_072), /whole blocks/],
-    [file(65_536).replace('"containerId":0', '"containerId":1'), /mapped alike/],
+    ['{}', /one mapping of user ids/],
+    [file(0), /multiples of/],
+    [file(65_537), /multiples of/],
+    [file(4_294_901_760, 131_072), /multiples of/],
+    [file(65_536).replace('"containerId":0', '"containerId":1'), /mappings must be equal/],
     [file(65_536).replaceAll('"containerId":0', '"containerId":1'), /root must be mapped/],
   ] as const) {
     const { users, store, logs } = rig();
@@ -81,23 +81,23 @@ test('a file that says nothing usable keeps its pod from running, and no other',
   }
 });
 
-test('of two pods that claim the same block the second is refused', async () => {
+test('of two pods with the same block the second one fails', async () => {
   const { users, store } = rig();
   store.write(`/pods/${one}/userns`, file(65_536));
   store.write(`/pods/${two}/userns`, file(65_536));
   await users.restore();
   assert.equal(await firstOf(users, one), 65_536);
-  await assert.rejects(users.of(two), /belong to another pod/);
+  await assert.rejects(users.of(two), /overlap with another pod/);
 });
 
-test('what cannot be written is not given', async () => {
+test('a block is not allocated when it cannot be written', async () => {
   const { users, files } = rig();
   files.replace = () => Promise.reject(new Error('disk full'));
   await assert.rejects(users.of(one), { message: 'create user namespace: disk full' });
   assert.equal(users.size, 0);
 });
 
-test('when all are given the next pod is told so', async () => {
+test('reports when no block is left', async () => {
   const { users } = rig(2 ** 31);
   await users.of(one);
   await assert.rejects(users.of(two), {
@@ -105,7 +105,7 @@ test('when all are given the next pod is told so', async () => {
   });
 });
 
-test('blocks come out of the range that is set aside', async () => {
+test('allocates from the configured range', async () => {
   const { files, logs } = rig();
   const ids = { first: 655_360, length: 131_072 };
   const users = new UserNamespaces({ files, logger: logs.logger, podsDir: '/pods', idsPerPod: 65_536, ids });
@@ -113,7 +113,7 @@ test('blocks come out of the range that is set aside', async () => {
   await assert.rejects(users.of(three), /could not find an empty slot/);
 });
 
-test('pods that are gone are forgotten', async () => {
+test('releases blocks of deleted pods', async () => {
   const { users } = rig();
   await users.of(one);
   await users.of(two);

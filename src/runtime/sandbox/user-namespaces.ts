@@ -7,10 +7,10 @@ import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { RuntimeFiles } from '../containers/runtime-files.ts';
 import type { HandlerFeatures } from './runtime-classes.ts';
 
-/** The smallest block, and what all blocks are a multiple of: what a pod expects to find of users. */
+/** Minimum block size and the alignment of all blocks. */
 export const idsPerBlock = 65_536;
 const endOfIds = 2 ** 32;
-/** As the Go kubelet names it, so that either takes over from the other. */
+/** The Go kubelet's file name, so that either kubelet restores the other's blocks. */
 const fileName = 'userns';
 const fileMode = 0o600;
 const longestFile = 4_096;
@@ -18,45 +18,51 @@ const longestFile = 4_096;
 export interface UserNamespacesDeps {
   readonly files: Pick<RuntimeFiles, 'names' | 'readEnd' | 'replace' | 'remove'>;
   readonly logger: Logger;
-  /** Pods have their files below it, each in a directory named by its uid. */
+  /** Directory of pod directories, which are named by UID. */
   readonly podsDir: string;
   readonly idsPerPod: number;
-  /** Of which blocks are given; all but the machine's own unless told. */
+  /** Range of ids to allocate from; all except the first block unless given. */
   readonly ids?: { readonly first: number; readonly length: number } | undefined;
 }
 
-/** Users and groups of the machine that stand for those of one pod, of which the first is its root. */
+/** Host ids that are mapped to a pod's ids, starting with its root. */
 interface IdBlock {
   readonly first: number;
   readonly length: number;
 }
 
 /**
- * The users of pods that do not share those of the machine. No two pods have one in common, and none has one of the
- * machine's own. A pod keeps its block over restarts of the kubelet: files it has written belong to it.
+ * Allocates host id ranges to pods with user namespaces. Ranges of pods are disjoint and exclude
+ * the host's own ids. A range is kept over kubelet restarts, because files of the pod belong to it.
  */
 export class UserNamespaces {
   readonly #deps: UserNamespacesDeps;
   readonly #blocks = new Map<PodUid, IdBlock>();
-  /** Whose file says nothing usable; they get no other block, as files may belong to the one they had. */
+  /**
+   * Pods with an invalid file; they get no new range, because files may belong to their previous
+   * one.
+   */
   readonly #broken = new Map<PodUid, string>();
 
   constructor(deps: UserNamespacesDeps) {
     this.#deps = deps;
   }
 
-  /** How many pods have users of their own. */
+  /** Number of pods with a user namespace. */
   get size(): number {
     return this.#blocks.size + this.#broken.size;
   }
 
-  /** Reads what earlier kubelets have given away; to be called before anything is asked for. */
+  /** Restores the ranges of previous kubelets; called before any allocation. */
   async restore(): Promise<void> {
     const { files, podsDir } = this.#deps;
     for (const uid of (await files.names(podsDir)).filter(mayBePodUid)) await this.#restoreBlock(uid);
   }
 
-  /** Those the pod has, or from now on has. Rejects with SANDBOX_CONFIG when it can have none. */
+  /**
+   * The pod's range, allocated on the first call. Rejects with SANDBOX_CONFIG when none is
+   * available.
+   */
   async of(uid: PodUid): Promise<MessageInit<UserNamespace>> {
     const problem = this.#broken.get(uid);
     if (problem !== undefined) throw failed(`user namespace: ${problem}`);
@@ -64,20 +70,20 @@ export class UserNamespaces {
     return asMessage(known ?? (await this.#allocateBlock(uid)));
   }
 
-  /** To be called once nothing of the pod runs any more; fine when it has none. */
+  /** Called when no container of the pod runs; does nothing for pods without a range. */
   async release(uid: PodUid): Promise<void> {
     if (!this.#forget(uid)) return;
     await this.#deps.files.remove(this.#file(uid));
   }
 
-  /** Forgets those of pods that have gone with their directory. */
+  /** Releases the ranges of pods whose directory was removed. */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of [...this.#blocks.keys(), ...this.#broken.keys()]) if (!isKept(uid)) this.#forget(uid);
   }
 
   async #allocateBlock(uid: PodUid): Promise<IdBlock> {
     const block = this.#findFreeBlock();
-    // Taken before it is written, so that nobody else is given it meanwhile.
+    // Reserved before it is written, so that a concurrent call gets another range.
     this.#blocks.set(uid, block);
     try {
       const text = JSON.stringify(asFile(block));
@@ -89,7 +95,7 @@ export class UserNamespaces {
     return block;
   }
 
-  /** The lowest that touches nobody's; never the first, which is the machine's own users. */
+  /** The lowest free range; never the first block, which contains the host's own ids. */
   #findFreeBlock(): IdBlock {
     const { idsPerPod: length, ids = { first: length, length: endOfIds - length } } = this.#deps;
     const taken = [...this.#blocks.values()].toSorted((one, other) => one.first - other.first);
@@ -109,12 +115,12 @@ export class UserNamespaces {
       if (bytes === undefined || bytes.length === 0) return;
       const block = readBlock(bytes.toString('utf8'));
       if ([...this.#blocks.values()].some((other) => overlap(block, other)))
-        throw new Error(`ids from ${block.first} on belong to another pod`);
+        throw new Error(`ids from ${block.first} on overlap with another pod`);
       this.#blocks.set(uid, block);
     } catch (error) {
       const because = describeError(error);
       this.#broken.set(uid, because);
-      logger.warn('Cannot tell which users a pod has', { podUid: uid, because });
+      logger.warn('Failed to restore user namespace', { podUid: uid, because });
     }
   }
 
@@ -142,20 +148,20 @@ function asFile({ first, length }: IdBlock) {
   return { uidMappings: [mapping], gidMappings: [mapping] };
 }
 
-/** Throws what is wrong with the file. */
+/** Throws when the file is invalid. */
 function readBlock(text: string): IdBlock {
   const read: Partial<ReturnType<typeof asFile>> = JSON.parse(text);
   const [uids, more] = read.uidMappings ?? [];
   const [gids, others] = read.gidMappings ?? [];
   if (uids === undefined || gids === undefined || more !== undefined || others !== undefined)
-    throw new Error('there must be one mapping of users and one of groups');
+    throw new Error('there must be one mapping of user ids and one of group ids');
   const { hostId, containerId, length } = uids;
   if (gids.hostId !== hostId || gids.containerId !== containerId || gids.length !== length)
-    throw new Error('users and groups must be mapped alike');
+    throw new Error('user and group mappings must be equal');
   if (containerId !== 0) throw new Error(`root must be mapped: the first id is ${containerId}`);
   const isWhole = [hostId, length].every((id) => Number.isInteger(id) && id > 0 && id % idsPerBlock === 0);
   if (!isWhole || hostId + length > endOfIds)
-    throw new Error(`ids must come in whole blocks of ${idsPerBlock}: ${length} from ${hostId} on`);
+    throw new Error(`ids must be multiples of ${idsPerBlock}: ${length} from ${hostId} on`);
   return { first: hostId, length };
 }
 
@@ -169,14 +175,15 @@ function failed(message: string): KubelingError {
 }
 
 export interface PodUsersDeps {
-  /** Those the runtime tells of, by name; none for a runtime that does not tell. */
+  /** Handlers reported by the runtime, by name; empty when it reports none. */
   readonly handlers: () => ReadonlyMap<string, HandlerFeatures>;
   readonly namespaces: { of(uid: PodUid): Promise<MessageInit<UserNamespace>> };
 }
 
 /**
- * Whose users the pod has: the machine's, unless it asks for its own. Throws SANDBOX_CONFIG when it cannot have them:
- * an old runtime ignores the wish, and the pod would be root of the machine where it asked not to be.
+ * The pod's user namespace: the host's unless hostUsers is false. Throws SANDBOX_CONFIG when the
+ * handler does not support user namespaces: an old runtime would ignore the setting and run the pod
+ * as the host's root.
  */
 export async function podUsers(
   { spec, metadata }: Pod,
@@ -187,7 +194,8 @@ export async function podUsers(
   const known = handlers();
   if (known.get(handler)?.userNamespaces === true) return await namespaces.of(metadata.uid);
   const who = handler === '' ? 'runtime' : `RuntimeClass handler "${handler}"`;
-  const more = known.size > 0 && !known.has(handler) ? `: the handler "${handler}" is not known` : '';
+  const more =
+    known.size > 0 && !known.has(handler) ? `: the runtime does not report the handler "${handler}"` : '';
   throw new KubelingError(
     'SANDBOX_CONFIG',
     `can't set \`spec.hostUsers: false\`, ${who} does not support user namespaces${more}`,

@@ -8,7 +8,7 @@ import type { ObservedPod } from '../../pods/index.ts';
 const ignoreBig = (_key: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
 
 describe('syncing a pod', () => {
-  it('starts sandbox and containers with no call more than needed', async () => {
+  it('starts sandbox and containers with the minimum of calls', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
     const observed = await rig.observe(pod);
@@ -54,7 +54,7 @@ describe('syncing a pod', () => {
     );
   });
 
-  it('does nothing about a pod that is as it should be', async () => {
+  it('does nothing for a pod that matches its spec', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -64,7 +64,7 @@ describe('syncing a pod', () => {
     assert.deepEqual([result.actions, rig.takeCalls()], [[], []]);
   });
 
-  it('runs init containers one a sync, in order, before the others', async () => {
+  it('runs one init container per sync, in order, before the regular ones', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ main: {} }, { init: { one: { script: 'exit 0' }, two: { script: 'exit 0' } } });
     for (let syncs = 0; syncs < 3; syncs++) {
@@ -92,7 +92,7 @@ describe('syncing a pod', () => {
     assert.equal(await rig.machine.readLink(link), undefined);
   });
 
-  it('restarts at once, then after 10 s, doubling up to 300 s', async () => {
+  it('restarts immediately, then after 10 s, doubling up to 300 s', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 1' } });
     const waits: number[] = [];
@@ -122,7 +122,7 @@ describe('syncing a pod', () => {
     );
   });
 
-  it('keeps the reason a container waits for until it starts', async () => {
+  it('keeps the waiting reason of a container until it starts', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 1' } });
     const reason = () => rig.runtime.reasons.get(pod.metadata.uid, 'a')?.reason;
@@ -136,7 +136,7 @@ describe('syncing a pod', () => {
     assert.equal(reason(), undefined);
   });
 
-  it('tells why an image cannot be had, and goes on with the other containers', async () => {
+  it('reports why an image is not available, and starts the other containers', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ bad: { image: 'localhost/nothing:1' }, good: {} });
     const result = await rig.sync(pod);
@@ -148,7 +148,7 @@ describe('syncing a pod', () => {
     assert.deepEqual(rig.eventsOf('Failed').at(-1), 'Error: ErrImagePull');
   });
 
-  it('replaces a sandbox that died, with everything in it', async () => {
+  it('replaces a failed sandbox and all its containers', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ main: {} }, { init: { setup: { script: 'exit 0' } } });
     await rig.sync(pod);
@@ -177,7 +177,7 @@ describe('syncing a pod', () => {
     ]);
   });
 
-  it('says why a sandbox cannot be made', async () => {
+  it('reports why a sandbox cannot be created', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'no network' } as const;
     using rig = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'runPodSandbox', fault }] }),
@@ -192,7 +192,7 @@ describe('syncing a pod', () => {
 
   for (const code of ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'none'] as const) {
     for (const method of ['runPodSandbox', 'createContainer', 'startContainer'] as const) {
-      it(`takes over what was made though the reply to ${method} was lost (${code})`, async () => {
+      it(`adopts the result after a lost response to ${method} (${code})`, async () => {
         const fault = { kind: 'lost-reply', code } as const;
         using rig = new PodRuntimeRig({ faults: scriptedFaults({ calls: [{ method, fault, times: 1 }] }) });
         const pod = podOf({ a: {} });
@@ -210,7 +210,7 @@ describe('syncing a pod', () => {
     }
   }
 
-  it('goes on with the next attempt when a name stays taken for nothing to be seen', async () => {
+  it('uses the next attempt when a name stays reserved', async () => {
     const taken = (what: string): string =>
       `failed to reserve ${what} name "x": name "x" is reserved for "y"`;
     const error = (message: string) => ({ kind: 'error', code: 'UNKNOWN', message }) as const;
@@ -228,7 +228,7 @@ describe('syncing a pod', () => {
     assert.deepEqual([observed.sandboxes[0]?.attempt, observed.containers[0]?.restartCount], [1, 1]);
   });
 
-  it('starts the container an earlier life had made, instead of making another', async () => {
+  it('starts the container that a previous kubelet created', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     const controller = new AbortController();
@@ -246,7 +246,7 @@ describe('syncing a pod', () => {
     );
   });
 
-  it('leaves a running container alone though a call given up on has made a newer one', async () => {
+  it('keeps a running container when a cancelled call has created a newer one', async () => {
     const late = { kind: 'late-effect', ms: 20_000, code: 'UNAVAILABLE' } as const;
     using rig = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'createContainer', fault: late, times: 1 }] }),
@@ -261,7 +261,7 @@ describe('syncing a pod', () => {
     assert.equal(rig.simulated.runningContainers().length, 1);
   });
 
-  it('gives up at any moment with the reason of the signal, and comes to the same end later', async () => {
+  it("can be cancelled at any time with the signal's reason, and completes later", async () => {
     const pod = podOf({ a: {}, b: {} }, { init: { setup: { script: 'exit 0' } } });
     for (let afterMs = 0; afterMs < 400; afterMs += 7) {
       using rig = new PodRuntimeRig({ seed: afterMs + 1 });
@@ -278,7 +278,7 @@ describe('syncing a pod', () => {
     }
   });
 
-  it('kills a container whose postStart hook fails, and says no more of it than that', async () => {
+  it('kills a container whose postStart hook fails, without output in the event', async () => {
     using rig = new PodRuntimeRig({
       hooks: { run: () => Promise.reject(new Error('secret output')) },
     });
@@ -289,7 +289,7 @@ describe('syncing a pod', () => {
     assert.equal(rig.simulated.runningContainers().length, 0);
   });
 
-  it('names the container in events where the runtime tells its id, which is another one each time', async () => {
+  it("replaces the container id in events by the container's name", async () => {
     using rig = new PodRuntimeRig({
       faults: {
         call: (method, request) => {
@@ -305,7 +305,7 @@ describe('syncing a pod', () => {
     assert.deepEqual(rig.eventsOf('Failed'), ['Error: cannot start "a": no such file']);
   });
 
-  it('counts restarts by the logs when the runtime has forgotten all containers', async () => {
+  it('restores the restart count from the logs when the runtime has no instance left', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     for (const name of ['0.log', '3.log', '3.log.20260101-000000.gz']) {
@@ -315,7 +315,7 @@ describe('syncing a pod', () => {
     assert.equal((await rig.newest(pod, 'a'))?.restartCount, 4);
   });
 
-  it('shows the message a container left behind, or the end of its log', async () => {
+  it('shows the termination message of a container, or the end of its log', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({
       file: { script: 'echo because >/dev/termination-log; exit 3' },
@@ -329,7 +329,7 @@ describe('syncing a pod', () => {
     assert.deepEqual(messages, { file: 'because\n', log: 'one\ntwo\n', none: '' });
   });
 
-  it('uses images that are there by their id', async () => {
+  it('uses present images by their id', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -337,8 +337,8 @@ describe('syncing a pod', () => {
   });
 });
 
-describe('the calls in the life of a pod', () => {
-  it('are few when a container has crashed: one look at the image, then a new one in the same sandbox', async () => {
+describe('the CRI calls of a pod', () => {
+  it('after a crash are one ImageStatus and the creation of a container in the same sandbox', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 1' } });
     await rig.sync(pod);
@@ -349,7 +349,7 @@ describe('the calls in the life of a pod', () => {
     assert.deepEqual(rig.takeCalls(), ['imageStatus', 'createContainer', 'startContainer']);
   });
 
-  it('look at everything of the pod at once', async () => {
+  it('observe all sandboxes and containers concurrently', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
     await rig.sync(pod);
@@ -363,7 +363,7 @@ describe('the calls in the life of a pod', () => {
     ]);
   });
 
-  it('remove containers with their logs before the sandbox when the pod is gone', async () => {
+  it('remove containers with their logs before the sandbox of a deleted pod', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -379,7 +379,7 @@ describe('the calls in the life of a pod', () => {
 });
 
 describe('other kinds of containers', () => {
-  it('ephemeral ones start once, beside what runs', async () => {
+  it('ephemeral containers start once, beside running containers', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -397,7 +397,7 @@ describe('other kinds of containers', () => {
     assert.deepEqual(names, ['debug exited', 'a running']);
   });
 
-  it('ephemeral ones need the container they are to look at', async () => {
+  it('ephemeral containers require their target container', async () => {
     using rig = new PodRuntimeRig();
     const debug = { name: 'debug', image: busybox, targetContainerName: 'nobody' };
     const pod = podOf({ a: {} });
@@ -409,7 +409,7 @@ describe('other kinds of containers', () => {
     });
   });
 
-  it('all of them make way, logs kept, when an exit asks for a restart of the whole pod', async () => {
+  it('RestartAllContainers replaces all containers and keeps their logs', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 7' }, b: { script: 'trap "" TERM; sleep 100000' } });
     await rig.sync(pod);
@@ -423,7 +423,7 @@ describe('other kinds of containers', () => {
     assert.deepEqual(await rig.machine.names('/logs/pods/default_web_uid-web/a'), ['0.log']);
   });
 
-  it('a sidecar that cannot be started again does not keep the others from it, a plain one does', async () => {
+  it('a sidecar that fails to start does not block other containers, a regular init container does', async () => {
     for (const [init, expected] of [
       [{ restartPolicy: 'Always', script: 'sleep 1; exit 1' }, ['main running 1', 'steady running 0']],
       [{ script: 'exit 1' }, []],
@@ -450,7 +450,7 @@ describe('other kinds of containers', () => {
     }
   });
 
-  it('sidecars start one after the other, before the regular ones, and keep running', async () => {
+  it('sidecars start in order before the regular containers and keep running', async () => {
     using rig = new PodRuntimeRig();
     const sidecar = { restartPolicy: 'Always' };
     const pod = podOf({ main: {} }, { init: { first: sidecar, second: sidecar } });

@@ -37,12 +37,12 @@ import {
 
 export interface SyncPodRequest {
   readonly pod: Pod;
-  /** What the runtime said after the last sync of this pod had ended. */
+  /** The observation after the previous sync of this pod. */
   readonly observed: ObservedPod;
   readonly context: PlanContext;
   /**
-   * Called with what is known of the pod when its new sandbox has its network, before images are pulled, and with the
-   * containers that have been stopped for it. Must not throw.
+   * Called when the new sandbox has its network, before images are pulled, with the observation and
+   * the stopped containers. Must not throw.
    */
   readonly sandboxReady?: ((now: ObservedPod, stopped: ReadonlySet<string>) => void) | undefined;
 }
@@ -63,7 +63,7 @@ export interface PodSyncDeps {
   readonly resizer: PodResizer;
 }
 
-/** Carries out one sync of one pod. Made for that one, and told by `carryOut` when to begin. */
+/** Executes one sync of one pod. */
 export class PodSync {
   readonly #deps: PodSyncDeps;
   readonly #request: SyncPodRequest;
@@ -84,14 +84,14 @@ export class PodSync {
     this.#plan = deps.planner.computePodActions(pod, observed, { ...context, actuated });
   }
 
-  /** What became of containers so far, also of a sync that was given up. */
+  /** Results of container starts so far, also of a cancelled sync. */
   get starts(): readonly StartOutcome[] {
     return this.#starts;
   }
 
   /**
-   * Stops what must go, makes the sandbox if there is none to use, and starts containers one after the other. Failures
-   * are part of the result; it rejects only when the signal is aborted.
+   * Stops containers, creates the sandbox if needed, and starts containers in order. Failures are
+   * part of the result; rejects only when the signal is aborted.
    */
   async run(signal: AbortSignal): Promise<SyncPodResult> {
     const mayStart = this.#plan.killPod ? await this.#killPod(signal) : await this.#killContainers(signal);
@@ -115,7 +115,7 @@ export class PodSync {
     this.#actions.push(...actions);
     for (const { id } of observed.containers) this.#stopped.add(id);
     if (error !== undefined || !createSandbox) return false;
-    // In a new sandbox all of them must run again.
+    // All init containers run again in a new sandbox.
     await this.#removeAll(this.#initInstances(), signal);
     return true;
   }
@@ -134,7 +134,10 @@ export class PodSync {
     return false;
   }
 
-  /** Whatever an earlier kubelet had against them: after its preStop hook a container is not what it was. */
+  /**
+   * Containers whose preStop hook was started by a previous kubelet: they must be stopped, whatever
+   * the reason was.
+   */
   #partlyStopped(): readonly ContainerKill[] {
     const { pod, observed } = this.#request;
     const { containersToKill: planned } = this.#plan;
@@ -146,7 +149,7 @@ export class PodSync {
       .map((one) => ({ id: one.id, name: one.name, container: restoreContainer(one), reason: 'Unknown' }));
   }
 
-  /** Makes way for a restart of all containers, up to the first failure. */
+  /** Removes all containers for RestartAllContainers, up to the first failure. */
   async #reset(signal: AbortSignal): Promise<void> {
     const { pod } = this.#request;
     for (const { id, container, stopFirst } of this.#plan.containersToReset) {
@@ -169,7 +172,7 @@ export class PodSync {
     }
   }
 
-  /** Of each init container only the newest ended instance is of use. */
+  /** Keeps only the newest exited instance of each init container. */
   async #pruneInitContainers(signal: AbortSignal): Promise<void> {
     const ended = this.#initInstances().filter(({ state }) => state === 'exited' || state === 'unknown');
     const surplus = ended.filter((instance) => instance !== ended.find(({ name }) => name === instance.name));
@@ -182,7 +185,7 @@ export class PodSync {
     return observed.containers.filter(({ name, id }) => names.has(name) && !this.#removed.has(id));
   }
 
-  /** Garbage collection gets what could not be removed here. */
+  /** Failed removals are left to garbage collection. */
   async #removeAll(containers: readonly ObservedContainer[], signal: AbortSignal): Promise<void> {
     for (const { id, name } of containers) {
       const removed = await this.#remove(id, name, 'with-logs', signal);
@@ -203,7 +206,7 @@ export class PodSync {
       return action;
     } catch (error) {
       signal.throwIfAborted();
-      this.#deps.logger.error('Cannot remove a container', error, {
+      this.#deps.logger.error('Failed to remove container', error, {
         pod: describePod(this.#request.pod),
         container: name,
         id,
@@ -212,7 +215,7 @@ export class PodSync {
     }
   }
 
-  /** What an earlier kubelet began with a container comes before what is begun now. */
+  /** Runs pending postStart hooks of a previous kubelet before anything is started. */
   async #resumePostStarts(signal: AbortSignal): Promise<void> {
     for (const due of this.#deps.hookCheckpoint.pendingPostStarts(this.#request.pod.metadata.uid)) {
       if (!this.#stopped.has(due)) await this.#resumePostStart(due, signal);
@@ -231,7 +234,7 @@ export class PodSync {
     this.#recordStart(container.name, failure);
   }
 
-  /** What starts now does so whether or not the others could be given what they are to have. */
+  /** Containers start even when the resize of others fails. */
   async #resize(signal: AbortSignal): Promise<void> {
     const { resize: plan, createSandbox, sandboxId } = this.#plan;
     const { pod, observed } = this.#request;
@@ -275,7 +278,7 @@ export class PodSync {
     await this.#deps.images.inspectAhead(request, signal);
   }
 
-  /** Creates the next regular container while the runtime starts the one before it. */
+  /** Creates the next regular container while the runtime starts the previous one. */
   #prepare(container: Container, sandbox: ReadySandbox, signal: AbortSignal): void {
     this.#deps.containers.prepare(this.#startOf(container, sandbox), () => !signal.aborted, signal);
   }
@@ -292,7 +295,7 @@ export class PodSync {
     };
   }
 
-  /** The one that is there, or a new one; undefined when there is none to be had. */
+  /** The current sandbox or a new one; undefined when it cannot be created. */
   async #sandbox(signal: AbortSignal): Promise<ReadySandbox | undefined> {
     const { pod, observed, sandboxReady } = this.#request;
     const { createSandbox, sandboxId, attempt } = this.#plan;
@@ -350,7 +353,7 @@ export class PodSync {
     );
   }
 
-  /** A container that waits for its back-off was not tried. */
+  /** A container in back-off does not count as started. */
   #countStart(name: string, failure: string | undefined): void {
     if (failure === 'CrashLoopBackOff') return;
     const { startObserver } = this.#deps;

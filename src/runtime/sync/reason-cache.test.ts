@@ -5,7 +5,7 @@ import { ReasonCache } from './reason-cache.ts';
 
 const uid = podUid('pod');
 
-test('a reason is kept until the container starts', () => {
+test('keeps a reason until the container starts', () => {
   const cache = new ReasonCache();
   cache.update(uid, [{ container: 'a', started: false, reason: 'ErrImagePull', message: 'no' }]);
   assert.deepEqual(cache.get(uid, 'a'), { reason: 'ErrImagePull', message: 'no' });
@@ -13,7 +13,7 @@ test('a reason is kept until the container starts', () => {
   assert.equal(cache.get(uid, 'a'), undefined);
 });
 
-test('the oldest reasons make room for new ones', () => {
+test('evicts the oldest reasons', () => {
   const cache = new ReasonCache(2);
   for (const container of ['a', 'b', 'c']) {
     cache.update(uid, [{ container, started: false, reason: 'R', message: '' }]);
@@ -24,7 +24,7 @@ test('the oldest reasons make room for new ones', () => {
   );
 });
 
-test('a pod that is gone leaves no reason, and takes none of a pod with a longer uid', () => {
+test('drops the reasons of a deleted pod, but not of a pod with a longer UID', () => {
   const cache = new ReasonCache();
   const other = podUid('pod-2');
   for (const each of [uid, other]) {

@@ -1,13 +1,13 @@
 import { LruMap } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 
-/** Why a container does not run, as its waiting state shows it. */
+/** Reason and message of a waiting container. */
 export interface WaitingReason {
   readonly reason: string;
   readonly message: string;
 }
 
-/** What the last try to start one container came to. */
+/** Result of the last attempt to start a container. */
 export type StartOutcome = { readonly container: string } & (
   | { readonly started: true }
   | ({ readonly started: false } & WaitingReason)
@@ -16,8 +16,8 @@ export type StartOutcome = { readonly container: string } & (
 const defaultCapacity = 1_000;
 
 /**
- * Remembers why containers could not be started, for their status: the runtime knows nothing of a container that was
- * never made. A start that works clears the entry.
+ * Caches why containers failed to start, for their status: the runtime does not know containers
+ * that were never created. A successful start removes the entry.
  */
 export class ReasonCache {
   readonly #reasons: LruMap<string, WaitingReason>;
@@ -45,7 +45,7 @@ export class ReasonCache {
     this.#reasons.delete(keyOf(uid, container));
   }
 
-  /** Nothing of the pod will be asked for any more. */
+  /** Removes all entries of a deleted pod. */
   forgetPod(uid: PodUid): void {
     const prefix = keyOf(uid, '');
     for (const [key] of [...this.#reasons]) if (key.startsWith(prefix)) this.#reasons.delete(key);

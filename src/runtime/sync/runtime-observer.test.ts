@@ -5,8 +5,8 @@ import { scriptedFaults } from '../../../test/simulator/index.ts';
 import { PodSandboxStatus } from '../../cri/index.ts';
 import { ipsOf, observedSandbox } from './runtime-observer.ts';
 
-describe('looking at the runtime', () => {
-  it('groups by pod what is ours, and leaves the rest alone', async () => {
+describe('observing the runtime', () => {
+  it('groups sandboxes and containers by pod and ignores those of other programs', async () => {
     using rig = new PodRuntimeRig();
     await rig.sync(podOf({ a: {} }, {}, 'one'));
     await rig.sync(podOf({ b: {} }, {}, 'two'));
@@ -31,7 +31,7 @@ describe('looking at the runtime', () => {
     assert.equal(pods[0]?.sandboxes[0]?.state, 'running');
   });
 
-  it('tells all there is to know of a pod', async () => {
+  it('returns all details of a pod', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 3' } });
     await rig.sync(pod);
@@ -55,7 +55,7 @@ describe('looking at the runtime', () => {
     assert.ok((container?.finishedAtNs ?? 0n) >= (container?.startedAtNs ?? 1n));
   });
 
-  it('takes the later attempt for the newer instance, also when the clock was set back between them', async () => {
+  it('the higher attempt is the newer instance, even when the clock was set back', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 3' }, b: {} });
     await rig.sync(pod);
@@ -76,7 +76,7 @@ describe('looking at the runtime', () => {
     assert.equal(containers.length, 3);
   });
 
-  it('leaves out what went away since it was listed', async () => {
+  it('omits objects removed since the listing', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -89,7 +89,7 @@ describe('looking at the runtime', () => {
     assert.deepEqual([observed.sandboxes, observed.containers], [[], []]);
   });
 
-  it('fails when the runtime does, rather than showing half of a pod', async () => {
+  it('fails as a whole when one call fails', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
     await rig.sync(pod);
@@ -98,7 +98,7 @@ describe('looking at the runtime', () => {
     await assert.rejects(rig.observe(pod), { code: 'CRI_UNAVAILABLE' });
   });
 
-  it('believes all addresses of a sandbox or none', () => {
+  it('uses all addresses of a sandbox or none', () => {
     const status = (ip: string, ...additional: string[]) =>
       ({ network: { ip, additionalIps: additional.map((each) => ({ ip: each })) } }) as unknown as Parameters<
         typeof ipsOf
@@ -108,7 +108,7 @@ describe('looking at the runtime', () => {
     assert.deepEqual(ipsOf(status('')), []);
   });
 
-  it('takes the highest attempt for the newest sandbox, whenever it was made', async () => {
+  it('the highest attempt is the newest sandbox, regardless of its creation time', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({});
     const labels = { 'io.kubernetes.pod.uid': pod.metadata.uid };
@@ -124,7 +124,7 @@ describe('looking at the runtime', () => {
     );
   });
 
-  it('gives a pod on the host network no address of its own, whatever the runtime says', async () => {
+  it('a pod on the host network has no address', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     const real = rig.cri.podSandboxStatus;
@@ -140,7 +140,7 @@ describe('looking at the runtime', () => {
     assert.deepEqual([sandboxes[0]?.network, ips], ['node', []]);
   });
 
-  it('asks for what a sandbox is only once while it is ready', async () => {
+  it('reads the status of a ready sandbox once', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -153,10 +153,10 @@ describe('looking at the runtime', () => {
     assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
     rig.takeCalls();
     assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
-    assert.ok(!rig.takeCalls().includes('podSandboxStatus'), 'nothing of it changes any more');
+    assert.ok(!rig.takeCalls().includes('podSandboxStatus'), 'its status does not change');
   });
 
-  it('reads the last words of a container again as long as they cannot be read', async () => {
+  it('retries reading an unreadable termination message', async () => {
     using rig = new PodRuntimeRig({ script: () => ({ runMs: 10, exitCode: 1, terminationMessage: 'last' }) });
     const pod = podOf({ a: {} });
     await rig.sync(pod);
@@ -172,7 +172,7 @@ describe('looking at the runtime', () => {
     assert.equal((await rig.newest(pod, 'a'))?.message, 'last');
   });
 
-  it('reads the last words of a container once, and again when the runtime tells more of its end', async () => {
+  it("reads a termination message once, and again when the runtime's status changes", async () => {
     using rig = new PodRuntimeRig({
       script: () => ({ runMs: 10, exitCode: 137, terminationMessage: 'last' }),
     });
@@ -199,7 +199,7 @@ describe('looking at the runtime', () => {
     assert.deepEqual([await saying(), reads], ['killed: last', 2]);
   });
 
-  it('tells a network without an address from one it is not told of', () => {
+  it('distinguishes an empty address from a missing network status', () => {
     const seen = (network: PodSandboxStatus['network']) =>
       observedSandbox(PodSandboxStatus.create(network === undefined ? {} : { network })).unaddressed;
     assert.deepEqual(
@@ -208,7 +208,7 @@ describe('looking at the runtime', () => {
     );
   });
 
-  it('shows no more of a message than its last 4096 bytes', async () => {
+  it('limits a termination message to its last 4096 bytes', async () => {
     using rig = new PodRuntimeRig({
       script: () => ({ runMs: 10, exitCode: 1, terminationMessage: `${'x'.repeat(5_000)}end` }),
     });
@@ -219,7 +219,7 @@ describe('looking at the runtime', () => {
     assert.deepEqual([message.length, message.slice(-3)], [4_096, 'end']);
   });
 
-  it('shows no more of a log than 80 lines and 2048 bytes', async () => {
+  it('limits a message from the log to 80 lines and 2048 bytes', async () => {
     const lines = Array.from({ length: 100 }, (_, at) => ({ atMs: 1, text: `${at} ${'y'.repeat(60)}\n` }));
     using rig = new PodRuntimeRig({ script: () => ({ runMs: 10, exitCode: 1, output: lines }) });
     const pod = podOf({ a: { terminationMessagePolicy: 'FallbackToLogsOnError' } });

@@ -26,43 +26,43 @@ import { terminationMessage } from '../containers/termination-message.ts';
 export interface ObserverDeps {
   readonly cri: Pick<CriClient, 'listPodSandbox' | 'listContainers' | 'podSandboxStatus' | 'containerStatus'>;
   readonly files: RuntimeFiles;
-  /** The scheme of container ids in statuses, such as containerd. */
+  /** The scheme of container ids in statuses, for example containerd. */
   readonly runtimeName: string;
   readonly podLogsDir: string;
 }
 
-/** More than a node has pods. */
+/** More than a node's pods. */
 const maxCachedSandboxes = 1_024;
-/** Containers that ended lately, which are looked at again and again. */
+/** Recently exited containers, which are observed repeatedly. */
 const maxCachedMessages = 256;
 
 /**
- * Asks the runtime what is there: each answer is what the runtime says at that moment. Only what never changes while a
- * sandbox is ready, its addresses above all, is not asked for again as long as the runtime lists it as ready, and nothing
- * of one that has ended as long as it is listed as such.
+ * Observes pods in the runtime; every result reflects the runtime's current state. Only the status
+ * of a sandbox is cached, while the runtime lists it in the same state, because its addresses do
+ * not change, and the termination message of an exited container.
  */
 export class RuntimeObserver {
   readonly #deps: ObserverDeps;
   readonly #cachedSandboxes = new LruMap<string, ObservedSandbox>({ capacity: maxCachedSandboxes });
-  /** What ended containers said last, by id: after its end none says more. */
+  /** Termination messages of exited containers, by id; they do not change. */
   readonly #terminationMessages = new LruMap<string, CachedMessage>({ capacity: maxCachedMessages });
 
   constructor(deps: ObserverDeps) {
     this.#deps = deps;
   }
 
-  /** Every pod of which the runtime has a sandbox or a container, by uid. */
+  /** All pods with a sandbox or container, sorted by UID. */
   async listPods(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     return await this.#list({}, signal);
   }
 
-  /** One pod, or undefined when nothing of it is there. */
+  /** Undefined when the pod has no sandbox or container. */
   async listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined> {
     const [pod] = await this.#list({ [ours.podUid]: uid }, signal);
     return pod;
   }
 
-  /** All details of a listed pod. What went away since it was listed is left out. */
+  /** The details of a listed pod, without objects removed since the listing. */
   async observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod> {
     const look = (inner: AbortSignal) =>
       Promise.all([
@@ -99,7 +99,7 @@ export class RuntimeObserver {
     return grouped(items, containers);
   }
 
-  /** What the runtime says of a sandbox now; undefined when it says nothing. */
+  /** Reads the current status; undefined when the runtime returns none. */
   async sandbox(podSandboxId: string, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
     this.forget(podSandboxId);
     const { status } = await this.#deps.cri.podSandboxStatus({ podSandboxId }, signal);
@@ -110,7 +110,7 @@ export class RuntimeObserver {
     return seen;
   }
 
-  /** The sandbox is about to end. */
+  /** Called before the sandbox is stopped, because its status will change. */
   forget(podSandboxId: string): void {
     this.#cachedSandboxes.delete(podSandboxId);
   }
@@ -131,7 +131,7 @@ export class RuntimeObserver {
     return observedContainer(status, listed, runtimeName, message);
   }
 
-  /** Read again as soon as the runtime tells more of the end. */
+  /** Read again when the runtime's status changes. */
   async #messageOf(status: ContainerStatus): Promise<string> {
     const { id, reason, message, exitCode } = status;
     const end = [status.finishedAt, exitCode, reason, message].join();
@@ -144,7 +144,7 @@ export class RuntimeObserver {
 }
 
 interface CachedMessage {
-  /** What the runtime said of the end. */
+  /** The exit as reported by the runtime. */
   readonly end: string;
   readonly text: string;
 }
@@ -158,7 +158,7 @@ async function unlessNotFound<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** What lacks the labels of a pod was made by somebody else. */
+/** Objects without pod labels were created by other programs. */
 function grouped(sandboxes: readonly PodSandbox[], containers: readonly Container[]): readonly RuntimePod[] {
   const uids = new Set([...sandboxes, ...containers].map(({ labels }) => labels[ours.podUid] ?? ''));
   uids.delete('');
@@ -232,7 +232,7 @@ export function observedSandbox(status: PodSandboxStatus): ObservedSandbox {
   };
 }
 
-/** All of them or none: an address that is none makes the whole answer worthless. */
+/** All addresses or none: one invalid address invalidates the response. */
 export function ipsOf({ network }: PodSandboxStatus): readonly string[] {
   if (network === undefined || network.ip === '') return [];
   const ips = [network.ip, ...network.additionalIps.map(({ ip }) => ip)];
@@ -294,12 +294,15 @@ interface Created {
   readonly createdAtNs: bigint;
 }
 
-/** Ids decide between equals, so that the same answers always give the same order. */
+/** Ids break ties, so that the order is deterministic. */
 function newestFirst(a: Created, b: Created): number {
   return compare(b.createdAtNs, a.createdAtNs) || compare(a.id, b.id);
 }
 
-/** Of one container the later attempt is the newer one, whatever the clock was set to when it was made. */
+/**
+ * Instances of one container are ordered by attempt, because the clock may have been set back
+ * between them.
+ */
 function newestInstancesFirst<T extends Created & { readonly name: string }>(
   all: readonly T[],
   attemptOf: (one: T) => number,

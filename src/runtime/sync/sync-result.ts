@@ -11,42 +11,45 @@ export type SyncActionKind =
   | 'StartContainer'
   | 'ResizePodInPlace';
 
-/** One thing that was tried, and why it failed if it did. */
+/** One action of a sync and its failure, if any. */
 export interface SyncAction {
   readonly action: SyncActionKind;
-  /** The container's name, the sandbox's id or the pod. */
+  /** Name of the container, id of the sandbox, or the pod. */
   readonly target: string;
   readonly failure?: ActionFailure;
 }
 
 export interface ActionFailure {
-  /** One word, part of the API where it is a container's waiting reason. */
+  /** A CamelCase reason; part of the API as a container's waiting reason. */
   readonly reason: string;
   readonly message: string;
-  /** Set when it failed only because it is too early: when it may be tried, on the monotonic clock. */
+  /** Set for back-off failures: when the action may be retried, on the monotonic clock. */
   readonly retryAtMs?: number;
 }
 
 export interface KillResult {
   readonly actions: readonly SyncAction[];
-  /** All failures in one; undefined when everything is stopped. */
+  /** All failures as one error; undefined when everything was stopped. */
   readonly error?: KubelingError;
 }
 
 export interface SyncPodResult {
-  /** In the order they were done. */
+  /** In the order of execution. */
   readonly actions: readonly SyncAction[];
-  /** All failures in one; undefined when all went well. */
+  /** All failures as one error; undefined when there were none. */
   readonly error?: KubelingError;
-  /** What became of each container that was to be started: feeds the reason cache. */
+  /** Results of container starts, for the reason cache. */
   readonly starts: readonly StartOutcome[];
-  /** Containers that were stopped, or had stopped, by id: what was observed before may still have them running. */
+  /**
+   * Ids of containers that were stopped or had exited; the previous observation may list them as
+   * running.
+   */
   readonly stopped: ReadonlySet<string>;
-  /** Set when back-off is all that stands in the way: nothing can be gained before, on the monotonic clock. */
+  /** Set when all failures are back-off: the earliest time for a retry, on the monotonic clock. */
   readonly earliestBackoffExpiryMs?: number;
 }
 
-/** Sums up failures as one error, in the words users of a kubelet know, with the time to try again if it is known. */
+/** Formats failures as one error like the Go kubelet, with the retry time if known. */
 export function errorOf(code: ErrorCode, actions: readonly SyncAction[]): KubelingError | undefined {
   const texts = actions.flatMap(describeFailure);
   if (texts.length === 0) return undefined;
@@ -66,7 +69,7 @@ export function killResult(actions: readonly SyncAction[]): KillResult {
   return error === undefined ? { actions } : { actions, error };
 }
 
-/** When to try again, if waiting is all that is needed. */
+/** The earliest retry time if all failures are back-off. */
 export function earliestBackoffExpiryMs(actions: readonly SyncAction[]): number | undefined {
   const failures = actions.flatMap(({ failure }) => failure ?? []);
   const times = failures.flatMap(({ retryAtMs }) => retryAtMs ?? []);

@@ -23,7 +23,10 @@ export class Keyring {
     }
   }
 
-  /** All that fit, the most specific registry first; of one registry in the order they were added. */
+  /**
+   * All matching logins, the most specific registry first; logins of one registry in the order they
+   * were added.
+   */
   lookup(repository: string): readonly PullCredential[] {
     const fitting = [...this.#keys]
       .filter(([key]) => matchesRegistry(key, repository))
@@ -34,14 +37,14 @@ export class Keyring {
   }
 }
 
-/** An object of the API by which a pod came to its credentials. */
+/** The API object from which a pod got its credentials. */
 export interface Coordinates {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Whose the credentials are. Those of the node are for every pod on it. */
+/** Origin of a credential. Credentials of the node are valid for all its pods. */
 export type CredentialSource =
   | { readonly kind: 'node' }
   | ({ readonly kind: 'secret' } & Coordinates)
@@ -49,23 +52,23 @@ export type CredentialSource =
 
 export interface PullCredential {
   readonly auth: MessageInit<AuthConfig>;
-  /** SHA-256 of the login: the same login gives the same, wherever it comes from. */
+  /** SHA-256 of the login; equal for equal logins from different origins. */
   readonly hash: string;
   readonly source: CredentialSource;
 }
 
-/** Who may pull what. */
+/** Provides image pull credentials of pods. */
 export interface CredentialProvider {
   /**
-   * To be tried in this order; none for an anonymous pull. Rejects when what the pod names cannot be used at all. The
-   * image is as the pod writes it.
+   * Credentials to try in this order; empty for an anonymous pull. Rejects when a credential the
+   * pod refers to is invalid. `image` is the name in the pod's spec.
    */
   credentialsFor(pod: Pod, image: string, signal: AbortSignal): Promise<readonly PullCredential[]>;
-  /** Changes when the pod's own secrets do; costs no more than a look at them. */
+  /** Changes when the pod's pull secrets change. */
   fingerprint(pod: Pod, signal: AbortSignal): Promise<string>;
 }
 
-/** For a node on which every pull is anonymous. */
+/** For nodes that pull all images anonymously. */
 export const noCredentials: CredentialProvider = {
   credentialsFor: async () => [],
   fingerprint: async () => '',
@@ -78,7 +81,7 @@ export function pullCredential(
   return { auth: { username, password }, hash: loginHash({ username, password, email }), source };
 }
 
-/** Over the same bytes as in the reference, so that records of either are good for the other. */
+/** Hashes the same bytes as the Go kubelet, so that its pull records stay valid. */
 function loginHash({ username, password, email }: RegistryLogin): string {
   const filled = Object.entries({ username, password, email }).filter(([, value]) => value !== '');
   return createHash('sha256')

@@ -69,8 +69,8 @@ function rigOf({ changed, reply = answer, exitCode = 0, serviceAccounts = noServ
   return { clock, logs, runs, counted, ask };
 }
 
-describe('a credential plugin', () => {
-  it('is asked about the images it is for, with its arguments, its environment and a request', async () => {
+describe('credential provider plugin', () => {
+  it('gets its arguments, environment and a request for images that match', async () => {
     const { ask, runs, counted } = rigOf({});
     assert.equal(await ask('r.io/other'), undefined);
     const found = await ask('a.r.io/app');
@@ -84,7 +84,7 @@ describe('a credential plugin', () => {
     assert.deepEqual(counted, ['ecr worked']);
   });
 
-  it('has its answer kept by image, by registry or for all', async () => {
+  it('has its response cached by image, registry or globally', async () => {
     for (const [cacheKeyType, runsWanted] of [
       ['Image', 3],
       ['Registry', 2],
@@ -96,7 +96,7 @@ describe('a credential plugin', () => {
     }
   });
 
-  it('has its answer kept as long as it says, or else by default', async () => {
+  it('has its response cached for the duration it returns, or the default', async () => {
     for (const [cacheDuration, keptMs] of [
       ['0s', 0],
       ['10s', 10_000],
@@ -115,7 +115,7 @@ describe('a credential plugin', () => {
     }
   });
 
-  it('that fails or says nonsense gives nothing, and its words stay secret', async () => {
+  it('that fails or returns invalid output provides nothing, and its output is not logged', async () => {
     for (const [reply, why] of [
       ['sesame', /must be JSON/],
       [answer({ apiVersion: 'credentialprovider.kubelet.k8s.io/v1beta1' }), /apiVersion/],
@@ -134,10 +134,10 @@ describe('a credential plugin', () => {
     }
     const { ask, logs } = rigOf({ exitCode: 3 });
     assert.equal(await ask('a.r.io/app'), undefined);
-    assert.match(JSON.stringify([...logs.records]), /ended with 3: oh/);
+    assert.match(JSON.stringify([...logs.records]), /exited with 3: oh/);
   });
 
-  it('gets a token of the pod where it asks for one, and its answer is kept for that account alone', async () => {
+  it('gets a service account token if configured, and its response is cached for that account only', async () => {
     const asked: string[] = [];
     const serviceAccounts: ServiceAccounts = {
       get: async (_namespace, name) => ({ uid: `uid-${name}`, annotations: { 'r.io/id': name, other: 'x' } }),
@@ -166,10 +166,10 @@ describe('a credential plugin', () => {
         ['token-two', { 'r.io/id': 'two' }],
       ],
     );
-    assert.equal(await ask('a.r.io/app', pod), undefined, 'a pod without account is left out');
+    assert.equal(await ask('a.r.io/app', pod), undefined, 'a pod without a service account is skipped');
   });
 
-  it('that hands back the token is refused, unless answers are kept by token', async () => {
+  it('that returns the token as a password is rejected unless the cache type is Token', async () => {
     const serviceAccounts: ServiceAccounts = {
       get: async () => ({ uid: 'u', annotations: { 'r.io/id': '' } }),
       token: async () => 'sesame',
@@ -183,19 +183,19 @@ describe('a credential plugin', () => {
     }
   });
 
-  it('that asks for a token on a node without API server gives nothing and says why', async () => {
+  it('that needs a token provides nothing on a node without an API server, and the reason is logged', async () => {
     const { ask, logs } = rigOf({ changed: { tokenAttributes: tokens } });
     assert.equal(await ask('a.r.io/app', ofAccount('one')), undefined);
     assert.match(
       JSON.stringify([...logs.records]),
-      /service account default\/one as this node knows of no API server/,
+      /service account default\/one as this node has no API server/,
     );
   });
 });
 
 const { signal } = new AbortController();
 
-test('runs of plugins are counted, and their configuration is told by its fingerprint', async () => {
+test('metrics count plugin runs and expose the fingerprint of the configuration', async () => {
   const registry = new MetricRegistry({ onError: assert.ifError });
   const observer = pluginMetrics(registry, 'sha256:abc');
   observer.ran('ecr', 20, 'worked');

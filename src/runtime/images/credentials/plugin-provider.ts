@@ -15,7 +15,7 @@ import type { DockerConfig } from './docker-config.ts';
 import { decodeResponse, encodeRequest, type PluginResponse, type RunPlugin } from './exec-plugin.ts';
 import type { CredentialSource } from './keyring.ts';
 
-/** A program that knows credentials, as the configuration describes it. */
+/** One plugin of the CredentialProviderConfig. */
 export interface PluginSpec {
   readonly name: string;
   readonly matchImages: readonly string[];
@@ -52,7 +52,7 @@ export interface PluginLogins {
   readonly logins: DockerConfig;
 }
 
-/** The service account for which a plugin is asked; all empty when it is asked for no one. */
+/** Service account of a plugin request; all fields are empty for a request without one. */
 interface Account {
   readonly uid: string;
   readonly name: string;
@@ -69,7 +69,7 @@ interface CachedLogins {
 const maxCachedResponses = 1_000;
 const noAccount: Account = { uid: '', name: '', namespace: '', token: '', annotations: {} };
 
-/** Asks one plugin for credentials and keeps its answers as long as it says they are good. */
+/** Requests credentials from one plugin and caches its responses. */
 export class PluginProvider {
   readonly #spec: PluginSpec;
   readonly #deps: PluginProviderDeps;
@@ -81,7 +81,7 @@ export class PluginProvider {
     this.#deps = deps;
   }
 
-  /** Undefined when the plugin has nothing for this; a plugin that fails has nothing. */
+  /** Undefined when the plugin does not match the image or fails. */
   async provide(pod: Pod, repository: string, signal: AbortSignal): Promise<PluginLogins | undefined> {
     if (!this.#spec.matchImages.some((pattern) => matchesRegistry(pattern, repository))) return undefined;
     try {
@@ -93,7 +93,7 @@ export class PluginProvider {
       return { source, logins: await this.#logins(repository, account, signal) };
     } catch (error) {
       signal.throwIfAborted();
-      this.#deps.logger.error('A credential plugin gave nothing', undefined, {
+      this.#deps.logger.error('Failed to get credentials from plugin', undefined, {
         plugin: this.#spec.name,
         image: repository,
         because: describeError(error),
@@ -102,7 +102,7 @@ export class PluginProvider {
     }
   }
 
-  /** Undefined when the plugin is not for this pod. */
+  /** Undefined when the plugin does not apply to the pod. */
   async #account(pod: Pod, signal: AbortSignal): Promise<Account | undefined> {
     const attributes = this.#spec.tokenAttributes;
     if (attributes === undefined) return noAccount;
@@ -147,7 +147,9 @@ export class PluginProvider {
     return undefined;
   }
 
-  /** Credentials got with the token of one account are never given to another. */
+  /**
+   * Part of the cache key, so that credentials for one service account are never used for another.
+   */
   #ownerKey({ namespace, name, uid, annotations, token }: Account): string {
     if (name === '') return '';
     const perToken = this.#spec.tokenAttributes?.cacheType === 'Token' ? hashOf(token) : '';
@@ -190,14 +192,14 @@ export class PluginProvider {
     };
     const { exitCode, stdout, stderr } = await this.#deps.run(command, signal);
     if (exitCode === 0) return stdout;
-    const ended = exitCode === undefined ? 'it was killed' : `it ended with ${exitCode}`;
+    const ended = exitCode === undefined ? 'it was killed' : `it exited with ${exitCode}`;
     throw new KubelingError(
       'IMAGE_CREDENTIALS',
       `Cannot use the plugin ${name} as ${ended}${stderrTail(stderr)}`,
     );
   }
 
-  /** A token kept for the whole account would be used by pods it was not made for. */
+  /** A token cached for the whole account would be used for other pods of it. */
   #rejectEchoedToken({ logins }: PluginResponse, token: string): void {
     if (token === '' || this.#spec.tokenAttributes?.cacheType === 'Token') return;
     if (![...logins.values()].some(({ password }) => password === token)) return;
@@ -227,24 +229,24 @@ function hashOf(text: string): string {
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Make one for a registry; the fingerprint is that of the configuration the plugins come from. */
+/** Registers the plugin metrics. `fingerprint` is the hash of the plugins' configuration. */
 export function pluginMetrics(registry: MetricRegistry, fingerprint: string): PluginObserver {
   const labels = ['plugin_name'] as const;
   const errors = registry.counter({
     name: 'kubelet_credential_provider_plugin_errors_total',
-    help: 'Runs of a credential provider plugin that gave nothing usable',
+    help: 'Failed runs of a credential provider plugin',
     labels,
   });
   const durations = registry.histogram({
     name: 'kubelet_credential_provider_plugin_duration',
-    help: 'How long runs of a credential provider plugin took, in seconds',
+    help: 'Duration of credential provider plugin runs in seconds',
     labels,
     buckets,
   });
   registry
     .gauge({
       name: 'kubelet_credential_provider_config_info',
-      help: 'The fingerprint of the configuration of credential provider plugins; always 1.',
+      help: 'Fingerprint of the credential provider configuration; always 1.',
       labels: ['hash'],
     })
     .with({ hash: fingerprint })
@@ -269,24 +271,24 @@ export interface PodTokenRequest {
   readonly audience: string;
 }
 
-/** The service accounts of pods, and tokens of theirs that are good as long as the pod is. Both may reject. */
+/** Service accounts of pods and tokens bound to a pod. Both methods may reject. */
 export interface ServiceAccounts {
   get(namespace: string, name: string, signal: AbortSignal): Promise<ServiceAccountInfo>;
   token(request: PodTokenRequest, signal: AbortSignal): Promise<string>;
 }
 
-/** For a node without anybody to ask. */
+/** For nodes without an API server. */
 export const noServiceAccounts: ServiceAccounts = {
   async get(namespace, name) {
     throw new KubelingError(
       'IMAGE_CREDENTIALS',
-      `Cannot read the service account ${namespace}/${name} as this node knows of no API server`,
+      `Cannot read the service account ${namespace}/${name} as this node has no API server`,
     );
   },
   async token({ pod, serviceAccount }) {
     throw new KubelingError(
       'IMAGE_CREDENTIALS',
-      `Cannot get a token of ${pod.metadata.namespace}/${serviceAccount} as this node knows of no API server`,
+      `Cannot get a token of ${pod.metadata.namespace}/${serviceAccount} as this node has no API server`,
     );
   },
 };

@@ -41,8 +41,8 @@ const secretsOf = (...all: readonly Secret[]): PullSecrets => ({
 const podWith = (...names: readonly string[]) =>
   podOf({ a: {} }, { imagePullSecrets: names.map((name) => ({ name })) });
 
-describe('the credentials of a pod', () => {
-  it("are its secrets' in their order, then the node's", async () => {
+describe('credentials of a pod', () => {
+  it('are those of its secrets in their order, then those of the node', async () => {
     const older: Secret = {
       ...secretOf('two', ''),
       type: 'kubernetes.io/dockercfg',
@@ -69,7 +69,7 @@ describe('the credentials of a pod', () => {
     assert.deepEqual(events, []);
   });
 
-  it('go without secrets that cannot be read, and an event tells which', async () => {
+  it('skip unreadable secrets and record an event', async () => {
     const { credentials, events } = rigOf(secretsOf(secretOf('one', 'first')));
     const found = await credentials.credentialsFor(podWith('gone', 'one', 'lost'), 'r.io/app', signal);
     assert.equal(found.length, 1);
@@ -86,7 +86,7 @@ describe('the credentials of a pod', () => {
     assert.equal(alone.events.length, 1);
   });
 
-  it('cannot be had when a secret is broken', async () => {
+  it('are rejected when a secret is invalid', async () => {
     const { credentials } = rigOf(secretsOf(secretOf('one', '', '{"auths": sesame')));
     await assert.rejects(
       credentials.credentialsFor(podWith('one'), 'r.io/app', signal),

@@ -12,7 +12,7 @@ import type { PluginProvider } from './plugin-provider.ts';
 export interface PodCredentialsDeps {
   readonly journal: Pick<PodJournal, 'event'>;
   readonly secrets: PullSecrets;
-  /** The logins of the machine itself. */
+  /** The node's registry logins. */
   readonly nodeLogins: () => Promise<DockerConfig>;
   readonly plugins: readonly PluginProvider[];
 }
@@ -24,7 +24,10 @@ const maxRegistriesPerSecret = 4_096;
 /** How many characters of registry patterns are compared with an image in one turn of the event loop. */
 const charactersPerTurn = 65_536;
 
-/** All credentials a pod may pull with: its own secrets, then the node's files, then what plugins say. */
+/**
+ * Collects a pod's pull credentials: its imagePullSecrets, the node's docker config, then
+ * credential plugins.
+ */
 export class PodCredentials implements CredentialProvider {
   readonly #deps: PodCredentialsDeps;
   /** Secrets are cached objects that never change: each version is parsed and hashed once. */
@@ -76,7 +79,10 @@ export class PodCredentials implements CredentialProvider {
     return keyring;
   }
 
-  /** All in one keyring: the most specific registry is tried first, whichever plugin named it. */
+  /**
+   * Puts the logins of all plugins in one keyring, so that the most specific registry is tried
+   * first.
+   */
   async #fromPlugins(pod: Pod, repository: string, signal: AbortSignal): Promise<readonly PullCredential[]> {
     const keyring = new Keyring();
     for (const plugin of this.#deps.plugins) {
@@ -87,22 +93,22 @@ export class PodCredentials implements CredentialProvider {
   }
 }
 
-/** Where the secrets that pods name are read. Rejects when there is no such secret or it cannot be had. */
+/** Reads image pull secrets. Rejects when a secret is missing or cannot be read. */
 export interface PullSecrets {
   get(namespace: string, name: string, signal: AbortSignal): Promise<Secret>;
 }
 
-/** For a node without anybody to ask. */
+/** For nodes without an API server. */
 export const noPullSecrets: PullSecrets = {
   async get(namespace, name) {
     throw new KubelingError(
       'IMAGE_CREDENTIALS',
-      `Cannot read the secret ${namespace}/${name} as this node knows of no API server`,
+      `Cannot read the secret ${namespace}/${name} as this node has no API server`,
     );
   },
 };
 
-/** Those that can be read; an event tells of the others, and the pull goes on without them. */
+/** Reads the pod's pull secrets. Secrets that cannot be read are skipped and named in an event. */
 export async function readPullSecrets(
   pod: Pod,
   secrets: PullSecrets,
@@ -151,7 +157,10 @@ async function loginsFor(repository: string, logins: DockerConfig): Promise<Dock
   return found;
 }
 
-/** The logins in a secret; undefined for one of another type. Throws IMAGE_CREDENTIALS for one that is broken. */
+/**
+ * The logins in a secret; undefined for other secret types. Throws IMAGE_CREDENTIALS for an invalid
+ * secret.
+ */
 function loginsOf(secret: Secret): DockerConfig | undefined {
   const what = `the secret ${secret.metadata?.namespace ?? ''}/${secret.metadata?.name ?? ''}`;
   const text = (key: string) => Buffer.from(secret.data?.[key] ?? '', 'base64').toString('utf8');

@@ -12,7 +12,7 @@ const thresholds: ImageGcPolicy = { highPercent: 85, lowPercent: 80, minAgeMs: 2
 
 type Use = { readonly image: string; readonly mounts?: string };
 
-/** A runtime with images of 10 bytes each, on a disk of 100. */
+/** A runtime with images of 10 bytes each on a disk of 100 bytes. */
 class Rig {
   readonly clock = new VirtualClock();
   readonly leases = new ImageLeases();
@@ -53,7 +53,7 @@ class Rig {
     this.containers = new Map(ids.map((image, index) => [`c${index}-${image}`, { image }]));
   }
 
-  /** Of the disk, in use. */
+  /** Used bytes of the disk. */
   fill(percent: number): void {
     this.space = { capacityBytes: 100, availableBytes: 100 - percent };
   }
@@ -92,7 +92,7 @@ class Rig {
   }
 }
 
-test('a full disk has those removed that were not used for longest, down to the low threshold', async () => {
+test('removes the least recently used images of a full disk, down to the low threshold', async () => {
   const rig = new Rig();
   rig.have('a', 'b', 'c', 'd');
   rig.use('b');
@@ -116,7 +116,7 @@ test('a full disk has those removed that were not used for longest, down to the 
   );
 });
 
-test('what has just come, is pinned, mounted or the sandbox image stays', async () => {
+test('keeps images that are new, pinned, mounted, or used for sandboxes', async () => {
   const rig = new Rig({ preserved: ['docker.io/library/kept:1'] });
   rig.have('old', 'pinned', 'mounted', 'pause', 'kept');
   rig.images = rig.images.map((image) => (image.id === 'pinned' ? { ...image, pinned: true } : image));
@@ -132,10 +132,10 @@ test('what has just come, is pinned, mounted or the sandbox image stays', async 
   await rig.pass(2 * minute);
   await rig.manager.deleteUnusedImages(never);
   assert.deepEqual(rig.removed, ['old', 'new']);
-  assert.equal(rig.statusAsked, 1, 'a container is asked once what it mounts');
+  assert.equal(rig.statusAsked, 1, 'the mounts of a container are read once');
 });
 
-test('not enough to remove is told, and so is a disk nobody knows the size of', async () => {
+test('reports insufficient freed space and an unknown disk size', async () => {
   const rig = new Rig();
   rig.have('a', 'b');
   rig.use('b');
@@ -151,7 +151,7 @@ test('not enough to remove is told, and so is a disk nobody knows the size of', 
   assert.equal(rig.told.at(-1), 'InvalidDiskCapacity: invalid capacity 0 on image filesystem');
 });
 
-test('one that cannot be removed keeps no other', async () => {
+test('continues after a failed removal', async () => {
   const rig = new Rig();
   rig.have('a', 'b');
   rig.refused.add('a');
@@ -161,7 +161,7 @@ test('one that cannot be removed keeps no other', async () => {
   assert.deepEqual(rig.removed, ['b']);
 });
 
-test('images unused for too long go, once the kubelet has run for as long itself', async () => {
+test('removes images above the maximum age, once the kubelet has run for that long', async () => {
   const rig = new Rig({ maxAgeMs: 10 * minute });
   rig.have('never', 'once', 'used');
   rig.use('once', 'used');
@@ -171,7 +171,7 @@ test('images unused for too long go, once the kubelet has run for as long itself
   await rig.manager.collect(never);
   await rig.pass(5 * minute);
   await rig.manager.collect(never);
-  assert.deepEqual(rig.removed, [], 'nobody knows what was used before');
+  assert.deepEqual(rig.removed, [], 'previous use is unknown');
   await rig.pass(1);
   await rig.manager.collect(never);
   assert.deepEqual(
@@ -183,7 +183,7 @@ test('images unused for too long go, once the kubelet has run for as long itself
   );
 });
 
-test('who is about to use an image keeps it, and one that came to be used stays', async () => {
+test('keeps an image with a lease, and one that came into use meanwhile', async () => {
   const rig = new Rig();
   rig.have('a', 'b', 'c');
   await rig.manager.detect(never);
@@ -197,7 +197,7 @@ test('who is about to use an image keeps it, and one that came to be used stays'
   assert.deepEqual(rig.removed, ['a', 'b']);
 });
 
-test('off where neither space nor age removes anything', () => {
+test('is disabled when neither threshold is set', () => {
   assert.equal(new Rig({ highPercent: 100 }).manager.isEnabled, false);
   assert.equal(new Rig({ highPercent: 100, maxAgeMs: 1 }).manager.isEnabled, true);
 });

@@ -11,15 +11,15 @@ import { fullImageName } from '../image-name.ts';
 import type { ImageLeases } from './image-leases.ts';
 
 export interface ImageGcPolicy {
-  /** Of the disk in use, from which on images are removed; 100 for never. */
+  /** Disk usage in percent above which images are removed; 100 disables it. */
   readonly highPercent: number;
-  /** Down to which. */
+  /** Disk usage in percent to which images are removed. */
   readonly lowPercent: number;
-  /** For how long an image must have been known before it is removed for want of space. */
+  /** Minimum age of an image before it is removed to free space. */
   readonly minAgeMs: number;
-  /** For how long an image may have been unused; 0 for ever. */
+  /** Maximum time an image stays unused; 0 for no limit. */
   readonly maxAgeMs: number;
-  /** Names of images that stay in any case; none unless given. */
+  /** Images that are never removed. */
   readonly preserved?: readonly string[] | undefined;
 }
 
@@ -34,14 +34,14 @@ export interface ImageGcDeps {
   readonly logger: Logger;
   readonly leases: ImageLeases;
   readonly policy: ImageGcPolicy;
-  /** Of the file system at a place; undefined when nobody knows. */
+  /** Disk space of the file system at a path; undefined when unknown. */
   readonly diskSpace: (path: string) => Promise<DiskSpace | undefined>;
-  /** Told to users of the node. */
+  /** Records a node event. */
   readonly warn: (reason: 'InvalidDiskCapacity' | 'FreeDiskSpaceFailed', message: string) => void;
   readonly removed: (reason: 'age' | 'space') => void;
 }
 
-/** What is known of an image; times are monotonic. */
+/** Usage record of an image, on the monotonic clock. */
 interface ImageRecord {
   readonly image: Image;
   readonly firstDetectedMs: number;
@@ -51,15 +51,15 @@ interface ImageRecord {
 const never = Number.NEGATIVE_INFINITY;
 
 /**
- * Removes images nobody uses: when the disk is full, those that were not used for longest first, and those that were not
- * used for too long. One call at a time; others wait. An image that a container is about to be made of is left alone.
+ * Removes unused images: the least recently used ones when the disk is full, and those above the
+ * maximum age. Calls are serialized. Images with a lease are kept.
  */
 export class ImageGcManager {
   readonly #deps: ImageGcDeps;
   readonly #uses: ImagesInUse;
   readonly #beganMs: number;
   #records: ReadonlyMap<string, ImageRecord> = new Map();
-  /** Settles when nobody is at work; never rejects. */
+  /** Settles when the current call has finished; never rejects. */
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(deps: ImageGcDeps) {
@@ -68,18 +68,21 @@ export class ImageGcManager {
     this.#beganMs = deps.clock.monotonicMs();
   }
 
-  /** Whether `collect` would ever remove anything. */
+  /** Whether the policy ever removes images. */
   get isEnabled(): boolean {
     const { highPercent, maxAgeMs } = this.#deps.policy;
     return highPercent < 100 || maxAgeMs > 0;
   }
 
-  /** Looks which images there are and which are used. */
+  /** Updates the usage records from the runtime's images and containers. */
   detect(signal: AbortSignal): Promise<void> {
     return this.#serialize(async () => void (await this.#unused(signal)));
   }
 
-  /** Removes what is too old and, when the disk is too full, what is needed to have room. Throws IMAGE_GC. */
+  /**
+   * Removes images above the maximum age, then frees disk space down to the low threshold. Throws
+   * IMAGE_GC.
+   */
   collect(signal: AbortSignal): Promise<void> {
     return this.#serialize(async () => {
       const unused = await this.#unused(signal);
@@ -88,10 +91,10 @@ export class ImageGcManager {
     });
   }
 
-  /** Removes all images nobody uses, for whoever is short of disk. Throws IMAGE_GC. */
+  /** Removes all unused images, for eviction. Throws IMAGE_GC. */
   deleteUnusedImages(signal: AbortSignal): Promise<void> {
     return this.#serialize(async () => {
-      this.#deps.logger.info('Removing all images nobody uses');
+      this.#deps.logger.info('Removing all unused images');
       await this.#free(await this.#unused(signal), Number.POSITIVE_INFINITY, signal);
     });
   }
@@ -102,7 +105,7 @@ export class ImageGcManager {
     return mine;
   }
 
-  /** Those that may be removed, in the order they should be. */
+  /** Removable images in the order of removal. */
   async #unused(signal: AbortSignal): Promise<readonly ImageRecord[]> {
     const { cri, clock } = this.#deps;
     const { images } = await cri.listImages({}, signal);
@@ -123,7 +126,10 @@ export class ImageGcManager {
     return unused.sort(leastNeededFirst);
   }
 
-  /** Answers those that are left. Before it has run for as long itself, nobody knows what was used when. */
+  /**
+   * Returns the images that remain. Removes nothing until the kubelet has run for the maximum age,
+   * because earlier use is unknown.
+   */
   async #freeOld(images: readonly ImageRecord[], signal: AbortSignal): Promise<readonly ImageRecord[]> {
     const { clock, policy } = this.#deps;
     const { maxAgeMs } = policy;
@@ -151,7 +157,10 @@ export class ImageGcManager {
     const usedPercent = 100 - Math.floor((availableBytes * 100) / capacityBytes);
     if (usedPercent < policy.highPercent) return;
     const wanted = Math.floor((capacityBytes * (100 - policy.lowPercent)) / 100) - availableBytes;
-    logger.info('The disk of images is too full: removing images nobody uses', { usedPercent, wanted });
+    logger.info('Image file system is above the high threshold, removing unused images', {
+      usedPercent,
+      wanted,
+    });
     const freed = await this.#free(images, wanted, signal);
     if (freed >= wanted) return;
     const message =
@@ -171,7 +180,10 @@ export class ImageGcManager {
     return { ...space, availableBytes: Math.min(space.availableBytes, space.capacityBytes) };
   }
 
-  /** Answers how many bytes that brought. Throws after all were tried when some could not be removed. */
+  /**
+   * Returns the number of freed bytes. Throws after trying all images when some could not be
+   * removed.
+   */
   async #free(images: readonly ImageRecord[], wanted: number, signal: AbortSignal): Promise<number> {
     const { clock, policy } = this.#deps;
     const nowMs = clock.monotonicMs();
@@ -179,7 +191,7 @@ export class ImageGcManager {
     let freed = 0;
     for (const record of images) {
       if (freed >= wanted) break;
-      // One that has just come is about to be used.
+      // A recently detected image is probably about to be used.
       if (nowMs - record.firstDetectedMs < policy.minAgeMs) continue;
       if (await this.#remove(record, 'space', failures, signal)) freed += Number(record.image.size);
     }
@@ -189,7 +201,9 @@ export class ImageGcManager {
     );
   }
 
-  /** Answers whether it is gone. What came to be used since it was looked at stays. */
+  /**
+   * Returns whether the image was removed. An image that came into use since the listing is kept.
+   */
   async #remove(
     { image }: ImageRecord,
     reason: 'age' | 'space',
@@ -200,7 +214,7 @@ export class ImageGcManager {
     try {
       const act = async () => {
         if (isAmong(image, await this.#uses.find(signal))) return 'used';
-        logger.info('Removing an image', { image: image.repoTags[0] ?? image.id, bytes: image.size, reason });
+        logger.info('Removing image', { image: image.repoTags[0] ?? image.id, bytes: image.size, reason });
         await this.#deps.cri.removeImage({ image: { image: image.id } }, signal);
         return 'removed';
       };
@@ -248,17 +262,17 @@ function sizeText(bytes: number): string {
 
 export type ImageUseCri = Pick<CriClient, 'listContainers' | 'containerStatus' | 'status'>;
 
-/** Which images containers are made of or mount: all containers the runtime lists, dead ones too. */
+/** Finds the images that listed containers, including dead ones, are created from or mount. */
 export class ImagesInUse {
   readonly #cri: ImageUseCri;
-  /** By container: what it mounts never changes. */
+  /** Keyed by container; a container's mounts never change. */
   readonly #mounted = new Map<string, readonly string[]>();
 
   constructor(cri: ImageUseCri) {
     this.#cri = cri;
   }
 
-  /** Names and ids of images in any form the runtime gives them. */
+  /** Image names and ids in every form the runtime reports. */
   async find(signal: AbortSignal): Promise<ReadonlySet<string>> {
     const { containers } = await this.#cri.listContainers({}, signal);
     const listed = new Set(containers.map(({ id }) => id));
@@ -272,7 +286,10 @@ export class ImagesInUse {
     return used;
   }
 
-  /** That of the sandboxes, where the runtime tells: older ones do not pin it, and cannot do without. */
+  /**
+   * The sandbox image from the runtime's status. Older runtimes do not pin it, but cannot create
+   * sandboxes without it.
+   */
   async sandboxImages(signal: AbortSignal): Promise<readonly string[]> {
     const { info } = await this.#cri.status({ verbose: true }, signal);
     try {
@@ -302,7 +319,7 @@ function ownImage({ imageId, imageRef }: Container): string {
   return imageId === '' ? imageRef : imageId;
 }
 
-/** Whether one of these names is of the image. */
+/** Whether one of the names refers to the image. */
 export function isAmong({ id, repoDigests }: Image, names: ReadonlySet<string>): boolean {
   return names.has(id) || repoDigests.some((digest) => names.has(digest));
 }

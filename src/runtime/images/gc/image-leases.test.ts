@@ -12,7 +12,7 @@ function latch() {
   return { open, opened };
 }
 
-test('an image that is held is not removed until the last one lets go', async () => {
+test('does not remove an image until its last lease is released', async () => {
   const leases = new ImageLeases();
   const one = await leases.hold('a', leases.mark(), never);
   const other = await leases.hold('a', leases.mark(), never);
@@ -24,7 +24,7 @@ test('an image that is held is not removed until the last one lets go', async ()
   assert.deepEqual([await remove(), leases.size], ['removed', 0]);
 });
 
-test('one that is being removed cannot be held before that is over, and must be asked for again', async () => {
+test('an image that is being removed cannot be held, and must be inspected again after the removal', async () => {
   const leases = new ImageLeases();
   const mark = leases.mark();
   const { open, opened } = latch();
@@ -39,19 +39,19 @@ test('one that is being removed cannot be held before that is over, and must be 
   open();
   await Promise.all([removal, holding]);
   assert.equal(held, undefined);
-  assert.equal(await leases.hold('a', mark, never), undefined, 'an answer from before says nothing');
+  assert.equal(await leases.hold('a', mark, never), undefined, 'an earlier inspection is no longer valid');
   assert.ok(await leases.hold('a', leases.mark(), never));
 });
 
-test('a removal that failed may have been done', async () => {
+test('a failed removal may have removed the image', async () => {
   const leases = new ImageLeases();
   const mark = leases.mark();
-  await assert.rejects(leases.remove('a', () => Promise.reject(new Error('no answer'))));
+  await assert.rejects(leases.remove('a', () => Promise.reject(new Error('no response'))));
   assert.deepEqual([await leases.hold('a', mark, never), leases.wasRemoved('a')], [undefined, true]);
   assert.ok(await leases.hold('b', mark, never));
 });
 
-test('what somebody looks for by its name is not removed, and who looks for what is being removed waits', async () => {
+test('does not remove an image with a reserved name, and a reservation waits for a running removal', async () => {
   const leases = new ImageLeases();
   const isNamed = (reference: string) => reference === 'one:1';
   const remove = (act = async () => 'removed') => leases.remove('a', act, isNamed);
@@ -73,7 +73,7 @@ test('what somebody looks for by its name is not removed, and who looks for what
   assert.deepEqual([state, await remove()], ['wanted', 'held']);
 });
 
-test('who gives up waiting wants nothing any more', async () => {
+test('cancelling a reservation releases it', async () => {
   const leases = new ImageLeases();
   const { open, opened } = latch();
   const removal = leases.remove(

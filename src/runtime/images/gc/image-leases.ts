@@ -8,34 +8,38 @@ interface Removal {
 }
 
 /**
- * Who needs an image and who removes it never meet: an image that is held is not removed, and one that is being removed
- * cannot be held. Images are known by the runtime's id.
+ * Serializes use and removal of images: a held image is not removed, and an image that is being
+ * removed cannot be held. Images are identified by the runtime's id.
  *
- *     mark ── ask the runtime for the image ── hold ── make the container ── release
+ *     mark ── inspect the image ── hold ── create the container ── release
  *
- * Between asking and holding the image may have been removed, as the answer takes its time; the mark tells. And a runtime
- * may fail to pull what it is removing: from before the look until it is held an image is wanted by its name, too.
+ * The image may be removed between inspecting and holding it; comparing removals with the mark
+ * detects that. A runtime may also fail to pull an image that it is removing, so the image's name
+ * is reserved from before the inspection until it is held.
  */
 export class ImageLeases {
   readonly #held = new Map<string, number>();
-  /** Names that somebody looks for or pulls now; one for each. */
+  /** Names that are being inspected or pulled, one entry per caller. */
   readonly #reserved = new Set<{ readonly reference: string }>();
   readonly #removing = new Map<string, Removal>();
-  /** When each was removed last, as a number of removals. */
+  /** Number of the last removal of each image. */
   readonly #removed = new LruMap<string, number>({ capacity: rememberedRemovals });
   #removals = 0;
 
-  /** How many images are held. */
+  /** Number of held images. */
   get size(): number {
     return this.#held.size;
   }
 
-  /** To be taken before the runtime is asked. */
+  /** Taken before the image is inspected. */
   mark(): number {
     return this.#removals;
   }
 
-  /** Until it is disposed of nothing of that name is removed, and nothing is being removed when it answers. */
+  /**
+   * Reserves the name until it is disposed of: no image of that name is removed. Resolves after
+   * running removals of it have finished.
+   */
   async reserve(reference: string, signal: AbortSignal): Promise<Disposable> {
     const one = { reference };
     this.#reserved.add(one);
@@ -49,7 +53,10 @@ export class ImageLeases {
     return { [Symbol.dispose]: () => void this.#reserved.delete(one) };
   }
 
-  /** Undefined when the image was removed since the mark, or is so now: then that has ended, and it is to be asked for again. */
+  /**
+   * Undefined when the image was removed since the mark, or is being removed; then it resolves
+   * after the removal, and the image must be inspected again.
+   */
   async hold(id: string, mark: number, signal: AbortSignal): Promise<Disposable | undefined> {
     const removing = this.#removing.get(id);
     if (removing !== undefined) {
@@ -71,12 +78,15 @@ export class ImageLeases {
     return this.#held.has(id);
   }
 
-  /** Whether what was known of the image before may not hold any more. */
+  /** Whether earlier inspections of the image may be outdated. */
   wasRemoved(id: string): boolean {
     return this.#removing.has(id) || this.#removed.peek(id) !== undefined;
   }
 
-  /** Runs the removal unless somebody holds the image or wants it by name; whoever wants to hold it meanwhile waits. */
+  /**
+   * Runs the removal unless the image is held or its name is reserved. A concurrent `hold` waits
+   * for it.
+   */
   async remove<T>(
     id: string,
     act: () => Promise<T>,
@@ -90,7 +100,7 @@ export class ImageLeases {
     try {
       return await work;
     } finally {
-      // Also one that failed may have been done.
+      // A failed removal may have removed the image.
       this.#removing.delete(id);
       this.#removed.set(id, ++this.#removals);
     }

@@ -44,28 +44,32 @@ function rigOf(policy: VerificationPolicy = { kind: 'NeverVerifyPreloadedImages'
 const listed = (id: string, ...repoTags: readonly string[]) =>
   ({ id, repoTags, repoDigests: [] }) as unknown as Image;
 
-describe('an image on the machine', () => {
-  it('that was pulled with a secret is for pods with that secret, or with the same login in another', async () => {
+describe('a present image', () => {
+  it('that was pulled with a secret is accessible to pods with that secret or the same login', async () => {
     const { pull, mayUse } = rigOf();
     await pull(secretOf('one', 'p'));
-    assert.equal(await mayUse(), false, 'no secret at all');
+    assert.equal(await mayUse(), false, 'without a secret');
     assert.equal(await mayUse([secretOf('two', 'other')]), false, 'another login');
-    assert.equal(await mayUse([nodeLogin]), false, 'a login of the node was not used for it');
+    assert.equal(await mayUse([nodeLogin]), false, 'a node login was not used for the pull');
     assert.equal(await mayUse([secretOf('one', 'p')]), true, 'the same');
     assert.equal(await mayUse([secretOf('one', 'rotated')]), true, 'the same secret with a new password');
-    assert.equal(await mayUse([secretOf('two', 'rotated')]), true, 'the same login elsewhere');
-    assert.equal(await mayUse([secretOf('one', 'x', 'uid-new')]), false, 'a new secret of that name');
-    assert.equal(await mayUse([secretOf('one', 'p')], 'r.io/other:1'), false, 'the same under another name');
+    assert.equal(await mayUse([secretOf('two', 'rotated')]), true, 'the same login in another secret');
+    assert.equal(await mayUse([secretOf('one', 'x', 'uid-new')]), false, 'a new secret with that name');
+    assert.equal(
+      await mayUse([secretOf('one', 'p')], 'r.io/other:1'),
+      false,
+      'the same login under another name',
+    );
   });
 
-  it('that was pulled by a service account is for that account', async () => {
+  it('that was pulled with a service account is accessible to that account', async () => {
     const { pull, mayUse } = rigOf();
     await pull(account('one'));
     assert.equal(await mayUse([account('one')]), true);
     assert.equal(await mayUse([account('two')]), false);
   });
 
-  it('that anybody could pull is for all, also when somebody needed a secret before', async () => {
+  it('that was pulled anonymously is accessible to all pods, even after a pull with a secret', async () => {
     for (const used of ['anonymous', nodeLogin] as const) {
       const { pull, mayUse } = rigOf();
       await pull(secretOf('one', 'p'));
@@ -75,7 +79,7 @@ describe('an image on the machine', () => {
     }
   });
 
-  it('that no kubelet pulled is for all, unless the policy says otherwise', async () => {
+  it('that was preloaded is accessible to all pods unless the policy verifies it', async () => {
     const allowed = (policy: VerificationPolicy) => rigOf(policy).mayUse();
     assert.equal(await allowed({ kind: 'NeverVerifyPreloadedImages' }), true);
     assert.equal(await allowed({ kind: 'NeverVerify' }), true);
@@ -86,7 +90,7 @@ describe('an image on the machine', () => {
     assert.equal(await allowed({ kind, allowlist: ['r.io/other'] }), false);
   });
 
-  it('is verified while and after it is pulled, unless the pull failed', async () => {
+  it('is verified during and after its pull, unless the pull failed', async () => {
     const { records, mayUse } = rigOf();
     await records.begin(image, signal);
     assert.equal(await mayUse(), false);
@@ -95,12 +99,12 @@ describe('an image on the machine', () => {
     await records.begin(image, signal);
     await records.begin(image, signal);
     await records.end(image, { kind: 'failed' });
-    assert.equal(await mayUse(), false, 'another pull is under way');
+    assert.equal(await mayUse(), false, 'another pull is in flight');
     await records.end(image, { kind: 'unknown' });
-    assert.equal(await mayUse(), false, 'nobody knows how it ended');
+    assert.equal(await mayUse(), false, 'the outcome is unknown');
   });
 
-  it('whose record cannot be read is verified', async () => {
+  it('with an unreadable record is verified', async () => {
     const { pull, mayUse, store } = rigOf();
     await pull('anonymous');
     store.write(`/root/image_manager/pulled/${recordFileName(ref)}`, '{}');
@@ -110,8 +114,8 @@ describe('an image on the machine', () => {
   });
 });
 
-describe('records of pulls', () => {
-  it('that an earlier kubelet left half are settled: the image is there and proves nothing', async () => {
+describe('pull records', () => {
+  it('left by an interrupted pull are replaced by a record without credentials when the image is present', async () => {
     const store = mapFileStore();
     const first = rigOf(undefined, store);
     await first.records.begin('team/app', signal);
@@ -128,38 +132,38 @@ describe('records of pulls', () => {
     assert.equal(await mayUse([], 'team/app'), false);
   });
 
-  it('go with their images, except those that came meanwhile', async () => {
+  it('are removed with their images, except newer ones', async () => {
     const { records, pull, clock, store } = rigOf();
     await pull('anonymous');
     await records.prune([], clock.now(), signal);
-    assert.equal(store.paths().length, 1, 'it came after the list');
+    assert.equal(store.paths().length, 1, 'the image was pulled after the listing');
     await clock.advance(1_000);
     await records.prune([listed(ref)], clock.now(), signal);
-    assert.equal(store.paths().length, 1, 'it is in use');
+    assert.equal(store.paths().length, 1, 'the image is in use');
     await records.prune([], clock.now(), signal);
     assert.deepEqual(store.paths(), []);
   });
 
-  it('that were begun and have come to nothing go when they are found so twice, and not while pulled', async () => {
+  it('of interrupted pulls are removed when they are found idle twice, and not during a pull', async () => {
     const { records, clock, store } = rigOf();
     const prune = (...images: readonly Image[]) => records.prune(images, clock.now(), signal);
     await records.begin(image, signal);
     for (let round = 0; round < 3; round++) await prune();
-    assert.equal(store.paths().length, 1, 'it is pulled');
+    assert.equal(store.paths().length, 1, 'a pull is in flight');
     await records.end(image, { kind: 'unknown' });
     await prune();
     await records.begin(image, signal);
     await records.end(image, { kind: 'unknown' });
     await prune();
-    assert.equal(store.paths().length, 1, 'another pull was begun in between');
+    assert.equal(store.paths().length, 1, 'another pull was started in between');
     await prune(listed(ref, image));
     await prune();
-    assert.equal(store.paths().length, 1, 'the image was there the last time');
+    assert.equal(store.paths().length, 1, 'the image was present at the last check');
     await prune();
     assert.deepEqual(store.paths(), []);
   });
 
-  it('of an older version are written anew at the start', async () => {
+  it('of an older version are rewritten at start', async () => {
     const store = mapFileStore();
     const path = `/root/image_manager/pulling/${recordFileName('a')}`;
     store.write(path, encodeIntent('a').replace('v1beta1', 'v1alpha1'));

@@ -14,38 +14,39 @@ export interface PullRecordsDeps {
   readonly policy: VerificationPolicy;
 }
 
-/** How a pull went; after an unknown end the image may yet come. */
+/** Outcome of a pull; after `unknown` the image may still appear. */
 export type PullEnd =
   | { readonly kind: 'pulled'; readonly imageRef: string; readonly used: PullCredential | 'anonymous' }
   | { readonly kind: 'failed' }
   | { readonly kind: 'unknown' };
 
-/** More secrets than this are not noted for one image while merely looking. */
+/** Limit of secrets recorded for one image without a pull. */
 const maxMatchedSecrets = 100;
 
 /**
- * Remembers with what each image was pulled, so that an image which needed a secret is not to be had without one just
- * because it is on the machine. Images are named as pods write them, image refs as the runtime does.
+ * Records the credentials of each pull, so that an image pulled with a secret is not accessible
+ * without it just because it is present. Images have the names of the pod's spec, image refs those
+ * of the runtime.
  */
 export class PullRecords {
   readonly #deps: PullRecordsDeps;
-  /** Pulls under way, by image. */
+  /** Number of pulls in flight per image. */
   readonly #inFlight = new Map<string, number>();
-  /** Intents that had neither an image nor a pull when we last looked. */
+  /** Intents without an image and a pull at the last prune. */
   #idle = new Set<string>();
-  /** One change of one file at a time. */
+  /** Serializes changes of each file. */
   readonly #mutex = new KeyedMutex<string>();
 
   constructor(deps: PullRecordsDeps) {
     this.#deps = deps;
   }
 
-  /** Before anything is pulled. */
+  /** Called before the first pull. */
   async open(): Promise<void> {
     await this.#deps.files.open();
   }
 
-  /** To be written before the pull begins: from then on the image counts as pulled by us. */
+  /** Records the intent before the pull; from then on the image counts as pulled by the kubelet. */
   async begin(image: string, signal: AbortSignal): Promise<void> {
     await this.#mutex.run(
       `intent ${image}`,
@@ -58,7 +59,10 @@ export class PullRecords {
     );
   }
 
-  /** Once for each `begin`. Never rejects: what cannot be noted leaves the intent, and the image is verified again. */
+  /**
+   * Called once per `begin`. Never rejects: when the record cannot be written, the intent stays and
+   * the image is verified again.
+   */
   async end(image: string, end: PullEnd): Promise<void> {
     const { signal } = new AbortController();
     const noted = end.kind === 'pulled' ? await this.#recordPulled(image, end, signal) : end.kind;
@@ -74,7 +78,7 @@ export class PullRecords {
       await this.#updateRecord(image, imageRef, recordedOf(used), signal);
       return 'pulled';
     } catch (error) {
-      this.#logError('Cannot note an image pull', error, image);
+      this.#logError('Failed to record image pull', error, image);
       return 'unknown';
     }
   }
@@ -83,7 +87,7 @@ export class PullRecords {
     if (this.#countDown(image) > 0 || end === 'unknown') return;
     await this.#deps.files
       .removeIntent(image)
-      .catch((error) => this.#logError('Cannot forget that an image was to be pulled', error, image));
+      .catch((error) => this.#logError('Failed to remove image pull intent', error, image));
   }
 
   #countDown(image: string): number {
@@ -94,8 +98,8 @@ export class PullRecords {
   }
 
   /**
-   * Whether a pod may use an image that is here; if not, it has to pull it with its own credentials. They are asked for
-   * only when it depends on them, and what they reject with is passed on.
+   * Whether a pod may use a present image without pulling it. The credentials are loaded only when
+   * needed; a rejection of theirs is passed on.
    */
   async mayUse(
     image: string,
@@ -128,12 +132,14 @@ export class PullRecords {
         record !== undefined || this.#inFlight.has(image) || (await this.#deps.files.hasIntent(image));
       return { record, origin: isOurs ? 'pulled-here' : 'preloaded' };
     } catch (error) {
-      this.#logError('Cannot read the records of an image', error, image);
+      this.#logError('Failed to read image pull records', error, image);
       return undefined;
     }
   }
 
-  /** The same login under another name, or another login under the same name, is good from now on as it is. */
+  /**
+   * Records a matching secret: the same login in another secret, or a new login in the same secret.
+   */
   async #recordMatch(
     image: string,
     imageRef: string,
@@ -147,7 +153,7 @@ export class PullRecords {
       await this.#updateRecord(image, imageRef, recordedOf(credential), signal);
     } catch (error) {
       signal.throwIfAborted();
-      this.#logError('Cannot note who uses an image', error, image);
+      this.#logError('Failed to record image access', error, image);
     }
   }
 
@@ -161,7 +167,7 @@ export class PullRecords {
     await this.#mutex.run(
       `record ${imageRef}`,
       async () => {
-        // One that cannot be read is replaced: it proves nothing any more.
+        // An unreadable record is replaced, because it verifies nothing.
         const known = await files.record(imageRef).catch(() => undefined);
         const nowMs = clock.now();
         const before = known ?? { imageRef, lastUpdatedMs: nowMs, credentialMapping: new Map() };
@@ -174,8 +180,8 @@ export class PullRecords {
   }
 
   /**
-   * Pulls of an earlier kubelet whose end nobody noted: where the image is there, it becomes a record that proves
-   * nothing, so that everybody has to show credentials for it.
+   * Resolves intents of a previous kubelet: for a present image it writes a record without
+   * credentials, so that every pod must verify its access.
    */
   async resolveInterrupted(images: readonly Image[], signal: AbortSignal): Promise<void> {
     const refs = refsByName(images);
@@ -188,8 +194,9 @@ export class PullRecords {
   }
 
   /**
-   * Forgets images that are not in the list, except those that changed after a time, a while before the list was asked
-   * for. An intent goes when it was without an image and a pull the last time already: the end of a pull may come late.
+   * Removes records of images that are not listed, except records changed after `changedBeforeMs`,
+   * which precedes the listing. An intent is removed when two consecutive calls found neither its
+   * image nor a pull, because a pull's end may be recorded late.
    */
   async prune(images: readonly Image[], changedBeforeMs: number, signal: AbortSignal): Promise<void> {
     const there = new Set(images.flatMap(({ id, repoDigests }) => [id, ...repoDigests]));
@@ -221,7 +228,7 @@ export class PullRecords {
     await this.#mutex.run(
       `intent ${image}`,
       async () => {
-        // A pull may have begun since, and may even have ended.
+        // A pull may have started or ended since.
         if (!this.#idle.delete(image) || this.#inFlight.has(image)) return;
         await this.#deps.files.removeIntent(image);
       },
@@ -251,7 +258,7 @@ function fits(recorded: RecordedCredentials, { source, hash }: PullCredential): 
   return recorded.kubernetesSecrets.some(isKnown);
 }
 
-/** Which of the images that are here a pod may use without showing that it could pull them. */
+/** Which present images a pod may use without verifying its credentials by a pull. */
 export type VerificationPolicy =
   | { readonly kind: 'NeverVerify' }
   | { readonly kind: 'NeverVerifyPreloadedImages' }
@@ -259,7 +266,7 @@ export type VerificationPolicy =
   | { readonly kind: 'AlwaysVerify' };
 
 export type ImageOrigin =
-  /** A kubelet of this node pulled it, or began to. */
+  /** A kubelet of this node pulled the image or started to. */
   'pulled-here' | 'preloaded';
 
 export function mustVerify(policy: VerificationPolicy, image: string, origin: ImageOrigin): boolean {

@@ -21,15 +21,15 @@ export interface RecordFilesDeps {
 const directoryMode = 0o700;
 const fileMode = 0o600;
 const largestRecord = 1 << 20;
-/** More images than pods of a node name. */
+/** More than the number of images that a node's pods name. */
 const absentKept = 1_000;
 
-/** The files in which pulls are kept, each written as a whole. */
+/** Files of pull intents and records, each replaced atomically. */
 export class RecordFiles {
   readonly #deps: RecordFilesDeps;
   readonly #pulling: string;
   readonly #pulled: string;
-  /** Nobody but us writes here: what was not there is not there until we write it. */
+  /** Paths known to be missing; valid because only this process writes the directory. */
   readonly #absent = new LruMap<string, true>({ capacity: absentKept });
   #writes = 0;
 
@@ -39,7 +39,7 @@ export class RecordFiles {
     this.#pulled = posix.join(deps.rootDir, 'image_manager', 'pulled');
   }
 
-  /** Makes the directories, and brings files of earlier versions to the current one. */
+  /** Creates the directories and rewrites files of older versions. */
   async open(): Promise<void> {
     for (const directory of [this.#pulling, this.#pulled]) {
       await this.#deps.files.makeDirectory(directory, directoryMode);
@@ -73,7 +73,7 @@ export class RecordFiles {
     return (await this.#readAll(this.#pulled, decodeRecord)).map(({ value }) => value);
   }
 
-  /** Throws FILE_CORRUPT for one that cannot be read. */
+  /** Throws FILE_CORRUPT for an unreadable record. */
   async record(imageRef: string): Promise<PulledRecord | undefined> {
     const text = await this.#read(posix.join(this.#pulled, recordFileName(imageRef)));
     const record = text === undefined ? undefined : decodeRecord(text).value;
@@ -88,7 +88,7 @@ export class RecordFiles {
     return this.#deps.files.remove(posix.join(this.#pulled, recordFileName(imageRef)));
   }
 
-  /** What cannot be read is left out and logged. */
+  /** Unreadable files are skipped and logged. */
   async #readAll<T>(directory: string, decode: (text: string) => Decoded<T>): Promise<readonly Decoded<T>[]> {
     const found: Decoded<T>[] = [];
     for (const name of (await this.#deps.files.names(directory)).filter(isRecordFile)) {
@@ -97,7 +97,10 @@ export class RecordFiles {
         const text = await this.#read(path);
         if (text !== undefined) found.push(decode(text));
       } catch (error) {
-        this.#deps.logger.warn('Left out a record of image pulls', { path, because: describeError(error) });
+        this.#deps.logger.warn('Skipped unreadable image pull record', {
+          path,
+          because: describeError(error),
+        });
       }
     }
     return found;

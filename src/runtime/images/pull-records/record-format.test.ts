@@ -5,8 +5,8 @@ import { decodeIntent, decodeRecord, encodeIntent, encodeRecord, recordFileName 
 const record =
   '{"kind":"ImagePulledRecord","apiVersion":"kubelet.config.k8s.io/v1beta1","lastUpdatedTime":"2024-10-21T12:26:40Z","imageRef":"testimageref","credentialMapping":{"docker.io/testing/test":{"kubernetesSecrets":[{"uid":"u1","namespace":"ns","name":"n","credentialHash":"h"}]},"r.io/a":{"nodePodsAccessible":true},"r.io/b":{"kubernetesServiceAccounts":[{"uid":"u2","namespace":"ns","name":"sa"}]}}}\n';
 
-describe('records of pulls on disk', () => {
-  it('are written to the byte as the reference writes them', () => {
+describe('pull records on disk', () => {
+  it('are byte-identical to those of the Go kubelet', () => {
     assert.equal(encodeRecord(decodeRecord(record).value), record);
     assert.equal(
       encodeIntent('docker.io/testing/test:latest'),
@@ -30,7 +30,7 @@ describe('records of pulls on disk', () => {
     assert.deepEqual(decodeIntent(intent), { value: 'a', version: 'older' });
   });
 
-  it('that say something unknown are not believed', () => {
+  it('with unknown fields are rejected', () => {
     for (const text of [
       '',
       '[]',

@@ -3,25 +3,28 @@ import { apiTime, KubelingError } from '../../../lib/index.ts';
 import { goJson } from '../../containers/go-format.ts';
 import type { Coordinates, PullCredential } from '../credentials/keyring.ts';
 
-/** The files of the Go kubelet, to the byte: either kubelet goes on with what the other wrote. */
+/**
+ * Pull intents and records in the Go kubelet's file format, so that either kubelet can use the
+ * other's files.
+ */
 
 export interface RecordedSecret extends Coordinates {
   readonly credentialHash: string;
 }
 
-/** With what an image was pulled; nothing of it means that it has to be shown anew. */
+/** Credentials recorded for an image; without any, access must be verified by a pull. */
 export interface RecordedCredentials {
   readonly kubernetesSecrets: readonly RecordedSecret[];
   readonly kubernetesServiceAccounts: readonly Coordinates[];
-  /** Anybody on this node may use it. */
+  /** Whether every pod of the node may use the image. */
   readonly nodePodsAccessible: boolean;
 }
 
 export interface PulledRecord {
-  /** Milliseconds since 1970. */
+  /** Milliseconds since the Unix epoch. */
   readonly lastUpdatedMs: number;
   readonly imageRef: string;
-  /** By image as pods write it, without tag and digest. */
+  /** Keyed by image name as in the pod's spec, without tag and digest. */
   readonly credentialMapping: ReadonlyMap<string, RecordedCredentials>;
 }
 
@@ -34,7 +37,7 @@ export function recordFileName(key: string): string {
   return `${filePrefix}${createHash('sha256').update(key).digest('hex')}`;
 }
 
-/** What others leave in the directory is none of ours. */
+/** Other files in the directory are ignored. */
 export function isRecordFile(name: string): boolean {
   return name.startsWith(filePrefix) && !name.endsWith('.tmp');
 }
@@ -75,7 +78,7 @@ function encodeCredentials(found: RecordedCredentials): object {
 
 export interface Decoded<T> {
   readonly value: T;
-  /** Whether the file is in the version that is written now. */
+  /** Whether the file has the version that is written now. */
   readonly version: 'current' | 'older';
 }
 
@@ -85,7 +88,7 @@ export function decodeIntent(text: string): Decoded<string> {
   return { value: textIn(fields, 'image'), version };
 }
 
-/** Throws FILE_CORRUPT, also for fields nobody knows: they might mean that fewer may use the image. */
+/** Throws FILE_CORRUPT, also for unknown fields, which could restrict the access to the image. */
 export function decodeRecord(text: string): Decoded<PulledRecord> {
   const known = ['lastUpdatedTime', 'imageRef', 'credentialMapping'];
   const { fields, version } = open(text, 'ImagePulledRecord', known);
@@ -140,7 +143,7 @@ function open(text: string, kind: string, known: readonly string[]) {
 
 function checkKnown(fields: Fields, known: readonly string[]): void {
   const unknown = Object.keys(fields).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw corrupt(`the field ${unknown} must not be there`);
+  if (unknown !== undefined) throw corrupt(`the field ${unknown} is unknown`);
 }
 
 function recordIn(value: unknown): Fields {
@@ -182,7 +185,10 @@ const nobody: RecordedCredentials = {
   nodePodsAccessible: false,
 };
 
-/** What a pull with these credentials proves; an anonymous one that anybody may have the image. */
+/**
+ * The record entry for a successful pull with these credentials; an anonymous pull makes the image
+ * accessible to all pods.
+ */
 export function recordedOf(used: PullCredential | 'anonymous'): RecordedCredentials {
   if (used === 'anonymous' || used.source.kind === 'node') return { ...nobody, nodePodsAccessible: true };
   const { kind, uid, namespace, name } = used.source;
@@ -190,7 +196,7 @@ export function recordedOf(used: PullCredential | 'anonymous'): RecordedCredenti
   return { ...nobody, kubernetesSecrets: [{ uid, namespace, name, credentialHash: used.hash }] };
 }
 
-/** The record with what is new; the same object when nothing is. */
+/** The record with the added credentials; the same object when nothing changes. */
 export function withCredentials(
   record: PulledRecord,
   image: string,
@@ -225,7 +231,7 @@ function merged(before: RecordedCredentials, added: RecordedCredentials): Record
   };
 }
 
-/** A secret has one entry, whatever it held in the past. */
+/** A secret has one entry, with its latest login. */
 function replaced<T extends Coordinates>(before: readonly T[], added: readonly T[]): readonly T[] {
   return [...before.filter((old) => !added.some((each) => isSame(old, each))), ...added];
 }

@@ -12,7 +12,7 @@ const policy = { maxBytes: 1_000, maxFiles: 4, intervalMs: 10_000, workers: 1 };
 const full = () =>
   new KubelingError('FILE_WRITE', 'no', { cause: Object.assign(new Error('x'), { code: 'ENOSPC' }) });
 
-/** A machine with one container that writes, restarts and ends, and the manager of its logs. */
+/** A simulated container that writes, restarts and exits, and its log manager. */
 class Rig {
   readonly clock = new VirtualClock();
   readonly logs = collectLogs(this.clock);
@@ -56,7 +56,7 @@ class Rig {
     this.containers = this.containers.map((container) => ({ ...container, state: 'ended' }));
   }
 
-  /** So many bytes each step, for so long. */
+  /** Writes this many bytes per step for the given time. */
   async write(bytes: number, { forMs, stepMs = 10 }: { readonly forMs: number; readonly stepMs?: number }) {
     for (let passed = 0; passed < forMs; passed += stepMs) {
       this.#file?.append('x'.repeat(bytes));
@@ -77,9 +77,8 @@ class Rig {
   }
 
   toldOfTrouble(): number {
-    return this.logs.records
-      .toArray()
-      .filter(({ message }) => message === 'Cannot rotate the log of a container').length;
+    return this.logs.records.toArray().filter(({ message }) => message === 'Failed to rotate container log')
+      .length;
   }
 
   async stop(): Promise<void> {
@@ -89,7 +88,7 @@ class Rig {
   }
 }
 
-test('a full log is rotated, the one before is compressed, and no more than so many are kept', async () => {
+test('rotates a full log, compresses the previous one, and limits the number of files', async () => {
   const rig = new Rig();
   rig.start(0);
   rig.run();
@@ -104,13 +103,13 @@ test('a full log is rotated, the one before is compressed, and no more than so m
   );
 });
 
-test('one that writes fast holds no more than its files and what it writes between two looks', async () => {
+test('a fast log uses at most its files plus what is written between two checks', async () => {
   const rig = new Rig();
   rig.start(0);
   rig.run();
   await rig.clock.advance(60_000);
   await rig.write(100, { forMs: 10_000 });
-  // The first look after the rest is the interval's; then it is watched closely.
+  // The first check after idling waits for the interval; later checks are frequent.
   rig.largest = 0;
   await rig.write(100, { forMs: 60_000 });
   await rig.stop();
@@ -118,11 +117,11 @@ test('one that writes fast holds no more than its files and what it writes betwe
   assert.ok(rig.largest <= policy.maxBytes * policy.maxFiles + 2 * growth, `${rig.largest}`);
   assert.ok(
     rig.names().every((name) => !name.endsWith('.gz')),
-    'nothing is compressed that will be gone at once',
+    'a log that is about to be removed is not compressed',
   );
 });
 
-test('what was left plain in a rush is compressed when there is time', async () => {
+test('logs left uncompressed during fast writing are compressed later', async () => {
   const rig = new Rig();
   rig.start(0);
   rig.run();
@@ -132,7 +131,7 @@ test('what was left plain in a rush is compressed when there is time', async () 
   assert.equal(rig.names().filter((name) => name.endsWith('.gz')).length, policy.maxFiles - 2);
 });
 
-test('a disk that fills up has all logs looked at', async () => {
+test('checks all logs when the disk fills up', async () => {
   const rig = new Rig();
   let free = 1e9;
   rig.files.freeBytes = async () => free;
@@ -146,7 +145,7 @@ test('a disk that fills up has all logs looked at', async () => {
   assert.equal(rig.reopened, 1);
 });
 
-test('on a disk that is full whoever has most gives its oldest file', async () => {
+test('removes the oldest file of the largest log on a full disk', async () => {
   const rig = new Rig();
   rig.files.freeBytes = async () => (rig.names().length > 2 ? 0 : 1e9);
   for (let at = 0; at < 3; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}.gz`, 'x');
@@ -158,7 +157,7 @@ test('on a disk that is full whoever has most gives its oldest file', async () =
   assert.deepEqual(rig.names(), ['0.log', '0.log.20200101-000002.gz']);
 });
 
-test('a runtime that does not open the log anew leaves it as it was, and it is tried again', async () => {
+test("restores the log's name when the runtime fails to reopen it, and retries", async () => {
   const rig = new Rig();
   rig.start(0);
   rig.refusal = new KubelingError('CRI_FAILED', 'not now');
@@ -173,7 +172,7 @@ test('a runtime that does not open the log anew leaves it as it was, and it is t
   assert.equal(rig.names().length, 2);
 });
 
-test('a container that ends while its log is rotated is no trouble', async () => {
+test('a container that exits during the rotation is not reported as a failure', async () => {
   const rig = new Rig();
   rig.start(0);
   rig.refusal = new KubelingError('CRI_FAILED', 'container is not running');
@@ -186,7 +185,7 @@ test('a container that ends while its log is rotated is no trouble', async () =>
   assert.deepEqual([rig.toldOfTrouble(), rig.names()], [0, ['0.log']]);
 });
 
-test('a log that is gone is made anew', async () => {
+test('reopens a missing log', async () => {
   const rig = new Rig();
   rig.start(0);
   rig.run();
@@ -197,7 +196,7 @@ test('a log that is gone is made anew', async () => {
   assert.deepEqual([rig.reopened, rig.names()], [1, ['0.log', '0.log.20200101-000000']]);
 });
 
-test('what earlier instances left is compressed and bounded, also of one that has ended', async () => {
+test('compresses and limits logs of earlier instances, also of an exited container', async () => {
   const rig = new Rig();
   for (let at = 0; at < 9; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}`, 'x');
   rig.store.write(`${directory}/0.log.20200101-000003.tmp`, 'x');
@@ -210,7 +209,7 @@ test('what earlier instances left is compressed and bounded, also of one that ha
   await rig.stop();
 });
 
-test('on a full disk the oldest log goes, and compressing is tried again', async () => {
+test('removes the oldest log on a full disk and retries the compression', async () => {
   const rig = new Rig();
   const { compress } = rig.files;
   let room = 0;
@@ -231,7 +230,7 @@ test('on a full disk the oldest log goes, and compressing is tried again', async
   assert.deepEqual(rig.names(), ['0.log', '0.log.20200101-000001.gz', '0.log.20200101-000002']);
 });
 
-test('a rotation that finds no room makes some', async () => {
+test('frees space for a rotation on a full disk', async () => {
   const rig = new Rig();
   const { rename } = rig.files;
   let refusals = 1;

@@ -15,18 +15,18 @@ import { LogGrowth } from './log-growth.ts';
 import { isNoSpace, LogRotator } from './log-rotator.ts';
 import type { RotationFiles } from './rotation-files.ts';
 
-/** A container as the runtime last showed it. */
+/** A container from the pod cache. */
 export interface LoggingContainer {
   readonly id: string;
   readonly state: 'running' | 'ended';
-  /** Empty for none. */
+  /** Empty without a log. */
   readonly logPath: string;
 }
 
 export interface ContainerLogPolicy extends RotationPolicy {
-  /** Between two looks at a log that does not grow. */
+  /** Check interval of a log that does not grow. */
   readonly intervalMs: number;
-  /** How many files are compressed at once. */
+  /** Maximum concurrent compressions. */
   readonly workers: number;
 }
 
@@ -37,9 +37,9 @@ export interface ContainerLogManagerDeps {
   readonly files: RotationFiles;
   readonly policy: ContainerLogPolicy;
   readonly podLogsDir: string;
-  /** Those who read these logs; nobody does unless given. */
+  /** Readers of the logs; none unless given. */
   readonly followers?: Pick<LogFollowers, 'openRemaining'> | undefined;
-  /** Those that run, and those that have ended and are still there. */
+  /** Running and exited containers of the node. */
   readonly containers: () => Iterable<LoggingContainer>;
 }
 
@@ -47,30 +47,33 @@ interface WatchedLog {
   readonly container: LoggingContainer;
   readonly growth: LogGrowth;
   dueMs: number;
-  /** Undefined for not in this kubelet's life. */
+  /** Undefined before the first rotation by this process. */
   rotatedMs: number | undefined;
-  /** Whether files of its directory wait for being looked through. */
+  /** Whether the directory still has to be cleaned up. */
   cleanup: 'due' | 'done';
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number;
   isBusy: boolean;
 }
 
-/** Between two looks at the containers there are and at what is left on the disk. */
+/** Interval of listing containers and checking free disk space. */
 const refreshMs = 1_000;
-/** A container that has just ended or gone cannot have another log; that it has is known a moment later. */
+/**
+ * A container that exits during a rotation fails at first; its exit is known before this many
+ * failures.
+ */
 const failuresBeforeLog = 3;
-/** What is written faster than this between two rotations is gone before it would be compressed. */
+/** A log rotated more often is removed before its compression would pay off. */
 const quietMs = 2_000;
-/** A disk with less than this left takes no more lines, or will not in a moment. */
+/** Below this free space the disk counts as full. */
 const minFreeBytes = 1 << 20;
-/** A runtime that does not answer for one container keeps no other from being rotated. */
+/** Limits concurrent rotations, so that an unresponsive runtime does not block all of them. */
 const maxRotations = 8;
 
 /**
- * Rotates the logs of running containers when they are full, compresses what was rotated, and keeps the files of each
- * container within bounds, whatever its instances have left. Logs are looked at by the pace they grow; a disk that
- * fills up has all of them looked at.
+ * Rotates full logs of running containers, compresses rotated logs, and limits the files of each
+ * container across its instances. Logs are checked according to their growth; when the disk fills
+ * up, all of them are checked.
  */
 export class ContainerLogManager {
   readonly #deps: ContainerLogManagerDeps;
@@ -78,10 +81,10 @@ export class ContainerLogManager {
   readonly #watched = new Map<string, WatchedLog>();
   readonly #rotations = new Semaphore(maxRotations);
   readonly #compressions: Semaphore;
-  /** Paths that are compressed, or wait for it. */
+  /** Paths being compressed or queued for it. */
   readonly #compressing = new Set<string>();
   readonly #work = new Set<Promise<void>>();
-  /** Raised when something has become due. */
+  /** Raised when a log becomes due. */
   readonly #hints: HintLatch;
   #freeBytes: number | undefined;
 
@@ -92,7 +95,7 @@ export class ContainerLogManager {
     this.#compressions = new Semaphore(deps.policy.workers);
   }
 
-  /** Logs that are compressed, or wait for it. */
+  /** Number of logs being compressed or queued for it. */
   get compressing(): number {
     return this.#compressing.size;
   }
@@ -116,7 +119,7 @@ export class ContainerLogManager {
     }
   }
 
-  /** Who came, who went, and whether somebody fills the disk. */
+  /** Updates the watched containers and checks the free disk space. */
   async #refresh(): Promise<void> {
     const { clock, files, policy, podLogsDir } = this.#deps;
     const nowMs = clock.monotonicMs();
@@ -135,7 +138,7 @@ export class ContainerLogManager {
     if (freeBytes !== undefined && freeBytes < minFreeBytes) await this.#freeDiskSpace();
   }
 
-  /** Nothing more can be logged: whoever has most of what was rotated gives its oldest file. */
+  /** On a full disk, removes the oldest file of the container with the most removable bytes. */
   async #freeDiskSpace(): Promise<void> {
     const directories = new Map<string, LoggingContainer>();
     for (const { container } of this.#watched.values())
@@ -148,14 +151,14 @@ export class ContainerLogManager {
     }
     if (most === undefined) return;
     await this.#rotator.removeOldest(most.directory, most.owner).catch((error) => {
-      this.#deps.logger.error('Cannot remove the oldest log of a container', error);
+      this.#deps.logger.error('Failed to remove oldest container log', error);
     });
   }
 
   #track(container: LoggingContainer, nowMs: number): void {
     const { maxBytes, intervalMs: mostMs } = this.#deps.policy;
     const known = this.#watched.get(container.id);
-    // What is being done about it comes first; it is met again in a moment.
+    // A busy entry is updated by the next refresh.
     if (known?.container.state === container.state || known?.isBusy === true) return;
     this.#watched.set(container.id, {
       container,
@@ -195,7 +198,7 @@ export class ContainerLogManager {
       watched.dueMs = clock.monotonicMs() + Math.min(refreshMs, policy.intervalMs);
       watched.failures++;
       if (signal.aborted || watched.failures !== failuresBeforeLog || !this.#isCurrent(watched)) return;
-      logger.error('Cannot rotate the log of a container', error, { path: watched.container.logPath });
+      logger.error('Failed to rotate container log', error, { path: watched.container.logPath });
     } finally {
       watched.isBusy = false;
       this.#hints.raise();
@@ -206,7 +209,7 @@ export class ContainerLogManager {
     return this.#watched.get(watched.container.id) === watched;
   }
 
-  /** Answers how long to wait until the next look. */
+  /** Returns the time until the next check. */
   async #check(watched: WatchedLog, signal: AbortSignal): Promise<number> {
     const { clock, policy } = this.#deps;
     const { container, growth } = watched;
@@ -225,7 +228,7 @@ export class ContainerLogManager {
     return growth.rotated(bytes, clock.monotonicMs());
   }
 
-  /** Of one that has ended nothing grows any more: once is enough. */
+  /** The log of an exited container does not grow, so it is cleaned up once. */
   async #finish(watched: WatchedLog, signal: AbortSignal): Promise<number> {
     await this.#cleanUp(watched, signal);
     return Number.POSITIVE_INFINITY;
@@ -235,7 +238,9 @@ export class ContainerLogManager {
     return rotatedMs === undefined || this.#deps.clock.monotonicMs() - rotatedMs >= quietMs;
   }
 
-  /** A log that is not there was taken away, or not begun anew after it was rotated: the runtime makes another. */
+  /**
+   * A missing log was removed or not reopened after a rotation: the runtime is asked to reopen it.
+   */
   async #sizeOf({ id, logPath }: LoggingContainer, signal: AbortSignal): Promise<number> {
     const { cri, files } = this.#deps;
     const found = await files.size(logPath);
@@ -243,7 +248,7 @@ export class ContainerLogManager {
     await cri.reopenContainerLog({ containerId: id }, signal);
     const made = await files.size(logPath);
     if (made !== undefined) return made;
-    throw new KubelingError('FILE_READ', `Cannot find the log ${logPath} though the runtime has opened it`);
+    throw new KubelingError('FILE_READ', `Cannot find the log ${logPath} after the runtime reopened it`);
   }
 
   async #cleanUp(
@@ -261,7 +266,7 @@ export class ContainerLogManager {
       if (!this.#compressing.has(path)) this.#begin(this.#compress(watched, path, signal));
   }
 
-  /** Never rejects: what cannot be compressed now stays as it is until the next time. */
+  /** Never rejects: after a failure the log stays uncompressed until the next attempt. */
   async #compress(watched: WatchedLog, path: string, signal: AbortSignal): Promise<void> {
     const { clock, logger, policy } = this.#deps;
     this.#compressing.add(path);
@@ -272,13 +277,16 @@ export class ContainerLogManager {
       if (signal.aborted) return;
       watched.cleanup = 'due';
       watched.dueMs = Math.min(watched.dueMs, clock.monotonicMs() + policy.intervalMs);
-      logger.warn('Cannot compress the log of a container', { path, because: describeError(error) });
+      logger.warn('Failed to compress container log', { path, because: describeError(error) });
     } finally {
       this.#compressing.delete(path);
     }
   }
 
-  /** Where the disk has no room for what would take less of it, the oldest log makes some; that may be this very one. */
+  /**
+   * When the disk lacks space for the compressed file, the oldest log is removed, possibly this
+   * one.
+   */
   async #compressFreeingSpace(container: LoggingContainer, path: string, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
     try {
@@ -290,7 +298,7 @@ export class ContainerLogManager {
     }
   }
 
-  /** All instances of the container that are there: their logs lie side by side. */
+  /** All known instances of the container, which share a log directory. */
   #ownerOf({ logPath }: LoggingContainer): LogOwner {
     const directory = posix.dirname(logPath);
     const all = [...this.#watched.values()].map(({ container }) => container);

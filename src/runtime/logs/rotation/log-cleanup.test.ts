@@ -9,7 +9,7 @@ const logsOf = (files: Readonly<Record<string, number>>): readonly NamedLog[] =>
   Object.entries(files).flatMap(([name, bytes]) => readLogName({ name, bytes }) ?? []);
 const running = { running: 0, known: new Set([0]) };
 
-test('the newest rotated log stays as it is, older ones are compressed, the oldest go', () => {
+test('keeps the newest rotated log plain, compresses older ones, removes the oldest', () => {
   const files = {
     '0.log': 1,
     [`0.log.${stamp(4)}`]: 9,
@@ -23,7 +23,7 @@ test('the newest rotated log stays as it is, older ones are compressed, the olde
   });
 });
 
-test('what a compression left half done goes, and what was compressed', () => {
+test('removes unfinished compressions and originals of finished ones', () => {
   const files = {
     '0.log': 1,
     [`0.log.${stamp(1)}`]: 5,
@@ -36,7 +36,7 @@ test('what a compression left half done goes, and what was compressed', () => {
   });
 });
 
-test('instances that restart again and again share what one may have', () => {
+test('instances of a restarting container share one limit', () => {
   const files = {
     '0.log': 9,
     '1.log': 9,
@@ -52,7 +52,7 @@ test('instances that restart again and again share what one may have', () => {
   });
 });
 
-test('of a container that has ended all that was rotated is compressed and its last log stays', () => {
+test('of an exited container, all rotated logs are compressed and its last log is kept', () => {
   const files = { '4.log': 9, [`4.log.${stamp(1)}`]: 9 };
   const plan = planLogCleanup(logsOf(files), { running: undefined, known: new Set() }, policy);
   assert.deepEqual(plan, { remove: [], compress: [`4.log.${stamp(1)}`] });
@@ -65,7 +65,7 @@ const anyFile = fc.tuple(
   fc.nat(12),
 );
 
-test('whatever is there, bounds hold and what is needed stays', () => {
+test('for any directory, limits hold and required files are kept', () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(anyFile, {
@@ -95,7 +95,7 @@ test('whatever is there, bounds hold and what is needed stays', () => {
 
 const named = (name: string) => readLogName({ name, bytes: 1 });
 
-test('names say of which instance a file is, when it was rotated and in which form it is', () => {
+test('parses instance, rotation time and format from file names', () => {
   assert.deepEqual(named('3.log'), { name: '3.log', bytes: 1, instance: 3, stamp: '', form: 'plain' });
   const rotated = named('0.log.20260102-030405.gz');
   assert.deepEqual([rotated?.stamp, rotated?.form], ['20260102-030405', 'gzip']);
@@ -104,7 +104,7 @@ test('names say of which instance a file is, when it was rotated and in which fo
     assert.equal(named(other), undefined, other);
 });
 
-test('files are in the order they were written', () => {
+test('sorts files in the order of writing', () => {
   const names = [
     '1.log',
     '0.log',
@@ -119,7 +119,7 @@ test('files are in the order they were written', () => {
   );
 });
 
-test('every name is later than the one before, also within a second and when the clock goes back', () => {
+test('each new name is later than the previous one, also within a second or when the clock is set back', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 4e12 }),
@@ -139,7 +139,7 @@ test('every name is later than the one before, also within a second and when the
   );
 });
 
-test('the name has the time of the machine', () => {
+test('names contain the local time', () => {
   const now = new Date(2026, 1, 3, 4, 5, 6).getTime();
   assert.equal(nextStamp(now, undefined), '20260203-040506');
   assert.equal(nextStamp(now, '20261231-235959'), '20270101-000000');

@@ -1,31 +1,31 @@
 import type { LogFile } from './rotation-files.ts';
 
 export interface RotationPolicy {
-  /** A log this large is rotated. */
+  /** Size at which a log is rotated. */
   readonly maxBytes: number;
-  /** Files of one container, the one that is written to included; at least 2. */
+  /** Maximum files per container including the current one; at least 2. */
   readonly maxFiles: number;
 }
 
-/** What is known of the container whose directory is tidied. */
+/** State of the container that owns a log directory. */
 export interface LogOwner {
-  /** The instance that runs; undefined when none does. */
+  /** The running instance; undefined when none runs. */
   readonly running: number | undefined;
-  /** Instances whose last log somebody may still ask for: those the runtime knows. */
+  /** Instances in the runtime, whose last log can still be requested. */
   readonly known: ReadonlySet<number>;
 }
 
 export interface LogCleanupPlan {
-  /** Names, oldest first. */
+  /** File names, oldest first. */
   readonly remove: readonly string[];
   readonly compress: readonly string[];
 }
 
 /**
- * What to do about the files of one container, all its instances together, so that they hold at most as many files and
- * bytes as one of them may. The log that is written to is left alone, and so are the last ones of instances that the
- * runtime knows. What a running container wrote before its current log stays readable as it is: whoever reads may be
- * at its end, and the runtime may have a last line for it.
+ * Plans the clean-up of one container's log directory, so that all its instances together stay
+ * within the limits. The current log and the last logs of instances in the runtime are kept. The
+ * newest rotated log of a running container stays uncompressed, because readers may be at its end
+ * and the runtime may still write to it.
  */
 export function planLogCleanup(
   all: readonly NamedLog[],
@@ -45,10 +45,10 @@ export function planLogCleanup(
   };
 }
 
-/** Those that may go when there is no room, oldest first. */
+/** Logs that can be removed on a full disk, oldest first. */
 export function removableLogs(logs: readonly NamedLog[], owner: LogOwner): readonly NamedLog[] {
   const sorted = logs.toSorted(oldestFirst);
-  // Its number tells how often the container was restarted when nobody else knows any more.
+  // The last instance's log preserves the restart count when the runtime has no instance left.
   const last = sorted.at(-1)?.instance;
   const isKept = ({ instance, stamp }: NamedLog) =>
     stamp === '' && (instance === owner.running || instance === last || owner.known.has(instance));
@@ -77,18 +77,21 @@ function surplusOf(
   return surplus;
 }
 
-/** A file of the directory of a container's logs, by what its name says. */
+/** A file in a container's log directory, parsed from its name. */
 export interface NamedLog extends LogFile {
-  /** The restart count of the instance that wrote it. */
+  /** Restart count of the instance that wrote it. */
   readonly instance: number;
-  /** When it was rotated away, as in its name; empty for the one that is, or was last, written to. */
+  /** Rotation time from the name; empty for a log that was not rotated. */
   readonly stamp: string;
   readonly form: 'plain' | 'gzip' | 'unfinished';
 }
 
 const shape = /^(\d{1,9})\.log(?:\.(\d{8}-\d{6}))?(\.gz|\.tmp)?$/;
 
-/** `N.log`, `N.log.YYYYMMDD-HHMMSS`, the same as `.gz`, or as `.tmp` while it is compressed; undefined for anything else. */
+/**
+ * Parses `N.log`, `N.log.YYYYMMDD-HHMMSS`, and the latter with `.gz` or, during compression,
+ * `.tmp`; undefined for other names.
+ */
 export function readLogName(file: LogFile): NamedLog | undefined {
   const [, digits, stamp = '', ending = ''] = shape.exec(file.name) ?? [];
   if (digits === undefined || (stamp === '' && ending !== '')) return undefined;
@@ -96,7 +99,7 @@ export function readLogName(file: LogFile): NamedLog | undefined {
   return { ...file, instance: Number(digits), stamp, form };
 }
 
-/** In the order they were written. */
+/** Orders files by the time of writing. */
 export function oldestFirst(one: NamedLog, other: NamedLog): number {
   if (one.instance !== other.instance) return one.instance - other.instance;
   if (one.stamp === other.stamp) return 0;
@@ -107,9 +110,9 @@ export function oldestFirst(one: NamedLog, other: NamedLog): number {
 const second = 1_000;
 
 /**
- * The time as the name of a rotated log has it, in the machine's time zone; later than the newest there is. A log that
- * is rotated twice in a second, or while the clock goes back, is ahead of the clock for a while: order and the shape of
- * the names are worth more to whoever reads the logs than the exact second.
+ * Timestamp for the name of a rotated log, in local time and later than the newest one. After two
+ * rotations within a second, or when the clock was set back, it is ahead of the clock, so that
+ * names keep their order and format.
  */
 export function nextStamp(now: number, newest: string | undefined): string {
   const current = formatStamp(now - new Date(now).getTimezoneOffset() * 60 * second);

@@ -4,7 +4,7 @@ import { LogGrowth } from './log-growth.ts';
 
 const limits = { maxBytes: 10_000_000, maxMs: 10_000 };
 
-test('a log that rests is looked at less and less often, up to the interval', () => {
+test('a log that does not grow is checked less often, up to the maximum interval', () => {
   const growth = new LogGrowth(limits, 0);
   const waits: number[] = [];
   for (let at = 0, look = 0; look < 6; look++) {
@@ -14,7 +14,7 @@ test('a log that rests is looked at less and less often, up to the interval', ()
   assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
 });
 
-test('one that grows is looked at when it will be full', () => {
+test('a growing log is checked when it is expected to be full', () => {
   const growth = new LogGrowth(limits, 0);
   growth.sampled(0, 0);
   assert.equal(growth.sampled(5_000_000, 10_000), 2_000);
@@ -23,13 +23,13 @@ test('one that grows is looked at when it will be full', () => {
   assert.equal(growth.sampled(9_000_000, 20_000), 1_000);
 });
 
-test('however fast it grows, there is a little time between two looks', () => {
+test('a minimum interval separates checks of a fast log', () => {
   const growth = new LogGrowth(limits, 0);
   assert.equal(growth.sampled(9_999_999, 10), 100);
   assert.equal(growth.rotated(60_000_000, 110), 100);
 });
 
-test('after a rotation it is expected to grow on at its pace', () => {
+test('the growth rate is kept after a rotation', () => {
   const growth = new LogGrowth(limits, 0);
   growth.sampled(0, 0);
   growth.sampled(0, 1_000);

@@ -1,16 +1,19 @@
-/** Between two looks at a log that grows fast. */
+/** Minimum interval between checks. */
 const minMs = 100;
-/** Until the second look at a log. */
+/** Time until the second check. */
 const firstMs = 1_000;
 
 export interface GrowthLimits {
-  /** Until the log is full. */
+  /** Size at which the log is full. */
   readonly maxBytes: number;
-  /** Between two looks at most. */
+  /** Maximum interval between checks. */
   readonly maxMs: number;
 }
 
-/** When to look at a log again: as soon as it may be full at the pace it grows, and less and less often while it rests. */
+/**
+ * Computes when to check a log again: when it is expected to be full, and less often while it does
+ * not grow.
+ */
 export class LogGrowth {
   readonly #limits: GrowthLimits;
   #last: { readonly bytes: number; readonly atMs: number };
@@ -23,13 +26,13 @@ export class LogGrowth {
     this.#waitMs = Math.min(firstMs, limits.maxMs) / 2;
   }
 
-  /** Answers how long to wait. */
+  /** Returns the time until the next check. */
   sampled(bytes: number, atMs: number): number {
     this.#measure(bytes, atMs);
     return this.#wait(this.#limits.maxBytes - bytes);
   }
 
-  /** The log begins anew, and grows on as before unless it turns out otherwise. */
+  /** Starts a new file and keeps the growth rate. */
   rotated(bytes: number, atMs: number): number {
     this.#measure(bytes, atMs);
     this.#last = { bytes: 0, atMs };
@@ -38,7 +41,7 @@ export class LogGrowth {
 
   #measure(bytes: number, atMs: number): void {
     const tookMs = Math.max(1, atMs - this.#last.atMs);
-    // What is shorter than it was has begun anew.
+    // A file smaller than before was started again.
     const grown = bytes < this.#last.bytes ? bytes : bytes - this.#last.bytes;
     this.#bytesPerMs = grown / tookMs;
     this.#last = { bytes, atMs };

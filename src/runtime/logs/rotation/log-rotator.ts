@@ -20,13 +20,15 @@ export interface LogRotatorDeps {
   readonly logger: Logger;
   readonly files: RotationFiles;
   readonly policy: RotationPolicy;
-  /** Those who read these logs; nobody does unless given. */
+  /** Readers of the logs; none unless given. */
   readonly followers?: Pick<LogFollowers, 'openRemaining'> | undefined;
 }
 
 const catchUpMs = 3_000;
 
-/** What is done to the files of one container's logs. One call for one container at a time is the caller's duty. */
+/**
+ * Rotates and removes log files of one container. The caller serializes calls for one container.
+ */
 export class LogRotator {
   readonly #deps: LogRotatorDeps;
 
@@ -35,8 +37,8 @@ export class LogRotator {
   }
 
   /**
-   * Gives the log a name of its own and has the runtime begin another. When the runtime does not, the log keeps its
-   * name. Rejects with what went wrong.
+   * Renames the log and asks the runtime to reopen it. Restores the name and rejects when the
+   * runtime fails.
    */
   async rotate(containerId: string, path: string, owner: LogOwner, signal: AbortSignal): Promise<void> {
     const { cri, files } = this.#deps;
@@ -49,13 +51,13 @@ export class LogRotator {
         async () => void (await cri.reopenContainerLog({ containerId }, signal)),
       );
     } catch (error) {
-      // A runtime that did it though it does not say so has made another file by now; that one stays.
+      // When the runtime reopened the log despite the error, the new file is kept.
       await files.putBack(rotated, path);
       throw error;
     }
   }
 
-  /** Removes what is too much; answers what is to be compressed, as paths. */
+  /** Removes surplus files; returns the paths to compress. */
   async cleanUp(
     directory: string,
     owner: LogOwner,
@@ -72,23 +74,23 @@ export class LogRotator {
     return plan.compress.map((name) => posix.join(directory, name));
   }
 
-  /** What could be given back by removing all that may go. */
+  /** Total size of all removable logs. */
   async removableBytes(directory: string, owner: LogOwner): Promise<number> {
     return removableLogs(await this.#logs(directory), owner).reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Removes the oldest log that may go, for room on a full disk; answers whether there was one. */
+  /** Removes the oldest removable log to free disk space; returns whether there was one. */
   async removeOldest(directory: string, owner: LogOwner): Promise<boolean> {
     const [oldest] = removableLogs(await this.#logs(directory), owner);
     if (oldest === undefined) return false;
     const path = posix.join(directory, oldest.name);
     await this.#notifyFollowers(directory);
     await this.#deps.files.remove(path);
-    this.#deps.logger.warn('Removed the oldest log of a container as the disk is full', { path });
+    this.#deps.logger.warn('Removed oldest container log on full disk', { path });
     return true;
   }
 
-  /** Whoever follows has hold of a file before it goes; somebody who takes too long for that will miss it. */
+  /** Lets followers open a file before it is removed; a follower that takes too long misses it. */
   async #notifyFollowers(directory: string): Promise<void> {
     const { clock, followers } = this.#deps;
     if (followers === undefined) return;
@@ -122,7 +124,7 @@ export class LogRotator {
   }
 }
 
-/** Also as runtimes tell it. */
+/** Also matches the error text of runtimes. */
 export function isNoSpace(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const isFull = errnoOf(error) === 'ENOSPC' || /no space left on device/i.test(error.message);

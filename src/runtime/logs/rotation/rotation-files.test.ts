@@ -20,17 +20,17 @@ const text = Array.from({ length: 50_000 }, (_, index) => `2026-01-01T00:00:00Z 
   '',
 );
 
-test('what is compressed has the same content and mode, and the plain one goes', async () => {
+test('a compressed file has the same content and mode, and the plain file is removed', async () => {
   const path = join(directory, '0.log.20260101-000000');
   await writeFile(path, text, { mode: 0o640 });
-  await writeFile(`${path}.tmp`, 'left by one that was killed');
+  await writeFile(`${path}.tmp`, 'left by a killed process');
   await files.compress(path, never);
   assert.deepEqual(await readdir(directory), ['0.log.20260101-000000.gz']);
   assert.equal(String(gunzipSync(await readFile(`${path}.gz`))), text);
   assert.equal((await stat(`${path}.gz`)).mode & 0o777, 0o640);
 });
 
-test('given up it leaves the plain one alone', async () => {
+test('a cancelled compression leaves the plain file', async () => {
   const path = join(directory, '0.log.20260101-000000');
   await writeFile(path, text);
   const controller = new AbortController();
@@ -40,7 +40,7 @@ test('given up it leaves the plain one alone', async () => {
   assert.deepEqual(await readdir(directory), ['0.log.20260101-000000']);
 });
 
-test('one that is gone is none, and a link is not followed', async () => {
+test('a missing file is undefined, and symlinks are not followed', async () => {
   await files.compress(join(directory, 'gone'), never);
   const path = join(directory, '0.log.20260101-000000');
   await writeFile(join(directory, 'secret'), text);
@@ -50,7 +50,7 @@ test('one that is gone is none, and a link is not followed', async () => {
   assert.deepEqual(await files.list(directory), [{ name: 'secret', bytes: text.length }]);
 });
 
-test('a name that is taken is not taken back', async () => {
+test('putBack does not replace an existing file', async () => {
   const [from, to] = [join(directory, 'a'), join(directory, 'b')];
   await writeFile(from, 'old');
   await writeFile(to, 'new');

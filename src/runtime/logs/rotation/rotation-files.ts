@@ -11,43 +11,46 @@ import {
   openDirectoryHandle,
 } from '../../../lib/index.ts';
 
-/** A file in the directory of a container's logs. */
+/** A file in a container's log directory. */
 export interface LogFile {
   readonly name: string;
   readonly bytes: number;
 }
 
 /**
- * The files of container logs, for whoever rotates them. Failures are FILE_READ and FILE_WRITE errors with the system's
- * own as their cause; what is not there is an answer, not a failure.
+ * File operations of log rotation. Failures are FILE_READ and FILE_WRITE errors with the system's
+ * error as cause; a missing file is not a failure.
  */
 export interface RotationFiles {
-  /** Of a regular file; undefined when there is none. */
+  /** Size of a regular file; undefined when there is none. */
   size(path: string): Promise<number | undefined>;
-  /** The regular files in a directory, in any order; none when there is no such directory. */
+  /** The regular files of a directory in any order; empty when it is missing. */
   list(directory: string): Promise<readonly LogFile[]>;
-  /** Replaces what is there. */
+  /** Replaces an existing file. */
   rename(from: string, to: string): Promise<void>;
-  /** Gives a file its old name back, unless somebody has taken that. */
+  /** Renames a file back unless the name is in use. */
   putBack(from: string, to: string): Promise<'done' | 'taken'>;
-  /** Fine when it is not there. */
+  /** Does nothing when the file is missing. */
   remove(path: string): Promise<void>;
   /**
-   * Puts `<path>.gz` in the place of the file, by way of `<path>.tmp`: there is always one of them to be read. Without
-   * effect when the file goes away meanwhile. Does its work outside of the main thread.
+   * Replaces the file by `<path>.gz` via `<path>.tmp`; one of them is always readable. Does nothing
+   * when the file is removed meanwhile. Runs outside the main thread.
    */
   compress(path: string, signal: AbortSignal): Promise<void>;
-  /** What is left on the file system of a directory; undefined when nobody knows. */
+  /** Free bytes of the directory's file system; undefined when unknown. */
   freeBytes(directory: string): Promise<number | undefined>;
 }
 
-/** Large enough that the main thread, which hands the pieces on, has little to do for each. */
+/** Large chunks, so that the main thread has little work per byte. */
 const pieceBytes = 256 << 10;
-/** A pod may have put a link or a pipe there. */
+/** A pod may place a symlink or a pipe there. */
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const makeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
-/** The machine's own. Looking at names and sizes costs less than a way through the thread pool. */
+/**
+ * RotationFiles of this machine. Synchronous calls for names and sizes are cheaper than the thread
+ * pool.
+ */
 export function realRotationFiles(): RotationFiles {
   return {
     size: (path) => reading(path, () => sizeAt(path), undefined),
@@ -60,10 +63,13 @@ export function realRotationFiles(): RotationFiles {
   };
 }
 
-/** Where something in the directory of a log is found by its handle. */
+/** Maps a path to its name relative to the held directory. */
 type At = (path: string) => string;
 
-/** All that is done to a log happens in the one directory that is held: links may be put on the way there at any moment. */
+/**
+ * Runs an operation relative to a handle of the log directory, because pods may replace directories
+ * by symlinks at any time.
+ */
 async function held<T>(path: string, act: (at: At) => Promise<T>): Promise<T>;
 async function held(path: string, act: (at: At) => Promise<void>, without: 'fine'): Promise<void>;
 async function held<T>(
@@ -75,7 +81,7 @@ async function held<T>(
     using directory = holdLogDirectory(path);
     if (directory !== undefined) return await act((each) => directory.at(posix.basename(each)));
     if (without === 'fine') return undefined;
-    throw new Error('it is in no directory of logs');
+    throw new Error('it is not in a log directory');
   });
 }
 
@@ -100,7 +106,7 @@ function freeBytes(directory: string): number {
   return bavail * bsize;
 }
 
-/** Other than a renaming this takes no name that is in use. */
+/** Unlike rename, link never replaces an existing file. */
 async function putBack(from: string, to: string): Promise<'done' | 'taken'> {
   try {
     await link(from, to);
@@ -118,7 +124,7 @@ async function compress(path: string, signal: AbortSignal): Promise<void> {
   if (source === undefined) return;
   try {
     const facts = await source.stat();
-    if (!facts.isFile()) throw new Error('it is no regular file');
+    if (!facts.isFile()) throw new Error('it is not a regular file');
     await rm(aside, { force: true });
     await pack(source, await open(aside, makeFlags, facts.mode & 0o777), signal);
     if ((await lstat(path).catch(() => undefined)) === undefined) return;
@@ -130,7 +136,7 @@ async function compress(path: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The compression itself runs in the thread pool. Closes both, also when it fails. */
+/** Compresses in the thread pool. Closes both files, also on failure. */
 async function pack(source: FileHandle, target: FileHandle, signal: AbortSignal): Promise<void> {
   const read = source.createReadStream({ highWaterMark: pieceBytes });
   const write = target.createWriteStream({ highWaterMark: pieceBytes, flush: true });
@@ -165,8 +171,8 @@ async function writing<T>(path: string, act: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Holds the directory of a log, which is `<root>/<pod>/<container>/<log>`. Undefined when there is none. Pods may have the
- * root mounted and put links there: the directories of the pod and of the container must be none.
+ * Opens a handle to the directory of a log, `<root>/<pod>/<container>/<log>`; undefined when it is
+ * missing. Pods may mount the root, so the directories of pod and container must not be symlinks.
  */
 export function holdLogDirectory(path: string): DirectoryHandle | undefined {
   const [container, pod] = [posix.dirname(path), posix.dirname(posix.dirname(path))];
