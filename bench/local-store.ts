@@ -31,7 +31,7 @@ try {
     await measure(rig, `pods, ${writers} at once`, writers, apiResources.pods);
   for (const writers of [1, 64])
     await measure(rig, `events, ${writers} at once`, writers, apiResources.events);
-  const { fileBytes, walBytes, logRows, logBytes } = rig.store.figures();
+  const { fileBytes, walBytes, logRows, logBytes } = rig.store.stats();
   print('file, and its write-ahead log', `${megabytes(fileBytes)}, ${megabytes(walBytes)}`);
   print('changes in the log', `${logRows}, ${megabytes(logBytes)}`);
 } finally {
@@ -61,7 +61,7 @@ async function measure(rig: StoreRig, what: string, writers: number, resource: A
   // The more write at once the more share a commit: enough of those are wanted too.
   const all = writes * Math.max(1, writers / 4);
   const loop = monitorEventLoopDelay({ resolution: 1 });
-  const before = rig.store.figures().commits;
+  const before = rig.store.stats().commits;
   const startMs = clock.monotonicMs();
   loop.enable();
   const writer = async (own: number) => {
@@ -74,7 +74,7 @@ async function measure(rig: StoreRig, what: string, writers: number, resource: A
   await Promise.all(Array.from({ length: writers }, (_, own) => writer(own)));
   loop.disable();
   const perSecond = (took.length * 1_000) / (clock.monotonicMs() - startMs);
-  const commits = rig.store.figures().commits - before;
+  const commits = rig.store.stats().commits - before;
   const at = (share: number) => percentile(took, share).toFixed(2);
   print(
     what,

@@ -1,21 +1,21 @@
 /**
- * A Kubernetes API for one node, in this process:
+ * A Kubernetes API server for one node, in this process:
  *
- *     http/ ──understands──> core/ ──by the rules of──> pods/, kinds/
- *       │ security/ says who may     │ store/ keeps it
- *       └──passes on──> streams/ ──> the kubelet
+ *     http/ ──parses──> registry/ ──with the strategies of──> pods/, kinds/
+ *       │ security/ authorizes │ storage/, persistence/ store objects
+ *       └──forwards──> streams/ ──> the kubelet
  */
 
-export type { FieldCause, KindRules, WriteContext } from './api/api-types.ts';
-export { type ApiRequest, nodeOf } from './api/api-types.ts';
-export { conflict, forbiddenTo, invalid, notFound } from './api/status-errors.ts';
-export { overTheWire, type StoredObject } from './api/stored-object.ts';
-export type { ManifestKeeper } from './manifest-objects.ts';
+export type { FieldCause, ResourceStrategy, WriteContext } from './api/api-types.ts';
+export { type ApiRequest, nodeNameOfUser } from './api/api-types.ts';
+export { conflict, forbiddenForUser, invalid, notFound } from './api/status-errors.ts';
+export { type StoredObject, toWireObject } from './api/stored-object.ts';
+export type { ManifestObjects } from './manifest-objects.ts';
 export { referencesOf } from './node-access/pod-references.ts';
 export { type LocalApiOptions, type OpenLocalApi, openLocalApi } from './open-local-api.ts';
-export { keptPodStatus, podStatusComplaints } from './pods/pod-status.ts';
+export { podStatusCauses, withPreservedStatus } from './pods/pod-status.ts';
 export { type Grant, parseGrant } from './security/index.ts';
-export { ObjectStore } from './storage/object-store.ts';
+export { VersionedStore } from './storage/object-store.ts';
 export type {
   KubeletAddress,
   KubeletCredentials,

@@ -4,32 +4,32 @@ import { LocalApiRig } from '../../test/fakes/local-api-rig.ts';
 import { apiResources } from '../api/index.ts';
 import { KindTable } from '../kinds/index.ts';
 import type { StoredObject } from './api/index.ts';
-import { manifestKeeper, updateFrom } from './manifest-objects.ts';
+import { createManifestObjects, mergeServerFields } from './manifest-objects.ts';
 
 const table = new KindTable();
 
-test('an object is known by what it is and where it lies', () => {
+test('names an object by plural, namespace and name', () => {
   using rig = new LocalApiRig();
-  const { nameOf } = manifestKeeper(rig.api.world, rig.catalogue, table);
+  const { nameOf } = createManifestObjects(rig.api.context, rig.catalogue, table);
   assert.equal(nameOf({ kind: 'ConfigMap', metadata: { name: 'a' } }), 'configmaps/default/a');
   assert.equal(nameOf({ kind: 'PersistentVolume', metadata: { name: 'v' } }), 'persistentvolumes//v');
 });
 
-test('an object without a name is refused, and the field is told', () => {
+test('rejects an object without a name', () => {
   using rig = new LocalApiRig();
-  const { nameOf, apply } = manifestKeeper(rig.api.world, rig.catalogue, table);
+  const { nameOf, apply } = createManifestObjects(rig.api.context, rig.catalogue, table);
   const refused = (current: string) => ({
     code: 'API_INVALID',
-    message: `Cannot use a Secret as metadata.name must be a name: current value is ${current}`,
+    message: `Cannot use a Secret: metadata.name must be a name: current value is ${current}`,
   });
   assert.throws(() => nameOf({ kind: 'Secret' }), refused('none'));
   assert.throws(() => nameOf({ kind: 'Secret', metadata: { name: 7 } }), refused('7'));
   assert.throws(() => apply({ kind: 'Secret', metadata: { name: '' } }, 'a.yaml'), refused('""'));
 });
 
-test('what is written is read as what is sent: with the reason when it does not fit, and in its usual form', () => {
+test('decodes manifest objects strictly and normalizes them', () => {
   using rig = new LocalApiRig();
-  const { apply } = manifestKeeper(rig.api.world, rig.catalogue, table);
+  const { apply } = createManifestObjects(rig.api.context, rig.catalogue, table);
   const written = (kind: string, more: object) => () =>
     apply({ apiVersion: 'v1', kind, metadata: { name: 'a' }, ...more }, 'a.yaml');
   const about = (kind: string) => `${kind} in version "v1" cannot be handled as a ${kind}: `;
@@ -46,7 +46,7 @@ test('what is written is read as what is sent: with the reason when it does not 
     message: 'the API version in the data (v2) does not match the expected API version (v1)',
   });
   written('PersistentVolume', { spec: { capacity: { storage: '1024Mi' } } })();
-  const volume = rig.api.world.objects.get(apiResources.persistentVolumes, undefined, 'a');
+  const volume = rig.api.context.objects.get(apiResources.persistentVolumes, undefined, 'a');
   assert.deepEqual(volume?.spec?.['capacity'], { storage: '1Gi' });
 });
 
@@ -75,10 +75,10 @@ const written = (spec: object, annotations?: object) => ({
   spec,
 });
 
-test('what the binding wrote stays, and what people wrote besides is gone', () => {
+test('keeps the fields of the volume controller and drops other changes', () => {
   const marks = { 'pv.kubernetes.io/bound-by-controller': 'yes', note: 'by hand' };
   const wanted = written({ capacity: { storage: '1Gi' } }, { own: 'a' });
-  assert.deepEqual(updateFrom(wanted, stored({ capacity: { storage: '2Gi' }, claimRef }, marks)), {
+  assert.deepEqual(mergeServerFields(wanted, stored({ capacity: { storage: '2Gi' }, claimRef }, marks)), {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
     metadata: {
@@ -90,23 +90,25 @@ test('what the binding wrote stays, and what people wrote besides is gone', () =
   });
 });
 
-test('a claim that is named without its uid is the one that is bound, another name is another claim', () => {
+test('keeps the bound claimRef if the manifest names the same claim without a UID', () => {
   const named = { namespace: 'default', name: 'c' };
-  assert.deepEqual(updateFrom(written({ claimRef: named }), stored({ claimRef }))['spec'], { claimRef });
+  assert.deepEqual(mergeServerFields(written({ claimRef: named }), stored({ claimRef }))['spec'], {
+    claimRef,
+  });
   const other = { namespace: 'default', name: 'd' };
-  assert.deepEqual(updateFrom(written({ claimRef: other }), stored({ claimRef }))['spec'], {
+  assert.deepEqual(mergeServerFields(written({ claimRef: other }), stored({ claimRef }))['spec'], {
     claimRef: other,
   });
 });
 
-test('a claim keeps its volume and its class unless the file names others', () => {
+test('keeps volumeName and class of a claim unless the manifest sets them', () => {
   const before = stored({ volumeName: 'v', storageClassName: 'usual' });
-  assert.deepEqual(updateFrom(written({ accessModes: ['ReadWriteOnce'] }), before)['spec'], {
+  assert.deepEqual(mergeServerFields(written({ accessModes: ['ReadWriteOnce'] }), before)['spec'], {
     accessModes: ['ReadWriteOnce'],
     volumeName: 'v',
     storageClassName: 'usual',
   });
-  assert.deepEqual(updateFrom(written({ volumeName: 'w', storageClassName: '' }), before)['spec'], {
+  assert.deepEqual(mergeServerFields(written({ volumeName: 'w', storageClassName: '' }), before)['spec'], {
     volumeName: 'w',
     storageClassName: '',
   });

@@ -7,43 +7,50 @@ import {
   type Catalogue,
   manifestAnnotation,
   type ResourceVerb,
+  type ServerContext,
   StatusError,
-  type World,
 } from './api/index.ts';
 import { BodyDecoder } from './http/body/decode-body.ts';
 import { serverUser } from './kinds/resources.ts';
 
-/** Keeps objects that are written in files rather than sent by anybody. */
-export interface ManifestKeeper {
-  /** Makes the object as it is written, or makes it so; throws when it is refused. */
+/** Applies the API objects of manifest files. */
+export interface ManifestObjects {
+  /** Creates or updates the object; throws if it is rejected. */
   apply(object: JsonObject, file: string): void;
-  /** The names of all that came from files. */
+  /** The names of all objects that came from manifests. */
   applied(): readonly string[];
   remove(name: string): void;
-  /** Resolves when more can be kept: to be awaited before each change, as changes are made faster than they are written. */
-  whenRoom(signal: AbortSignal): Promise<void>;
-  /** Throws when the object does not say what it is called. */
+  /**
+   * Resolves when the store accepts more writes. Await it before each change: changes are applied
+   * faster than they are persisted.
+   */
+  whenAcceptingWrites(signal: AbortSignal): Promise<void>;
+  /** Throws if the object has no name. */
   nameOf(object: JsonObject): string;
 }
 
-const kept: Readonly<Record<string, ApiResource>> = {
+const manifestResources: Readonly<Record<string, ApiResource>> = {
   ConfigMap: apiResources.configMaps,
   Secret: apiResources.secrets,
   PersistentVolume: apiResources.persistentVolumes,
   PersistentVolumeClaim: apiResources.persistentVolumeClaims,
 };
 
-interface Place {
+interface ObjectLocation {
   readonly resource: ApiResource;
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
-export function manifestKeeper(world: World, catalogue: Catalogue, table: KindTable): ManifestKeeper {
+export function createManifestObjects(
+  world: ServerContext,
+  catalogue: Catalogue,
+  table: KindTable,
+): ManifestObjects {
   const decoder = new BodyDecoder(table);
-  const call = (verb: ResourceVerb, { resource, namespace, name }: Place, body?: JsonObject) =>
-    world.carryOut({
-      ...nobodysCall,
+  const call = (verb: ResourceVerb, { resource, namespace, name }: ObjectLocation, body?: JsonObject) =>
+    world.execute({
+      ...serverCall,
       verb,
       entry: catalogue.of(resource),
       namespace,
@@ -52,29 +59,30 @@ export function manifestKeeper(world: World, catalogue: Catalogue, table: KindTa
     });
   return {
     apply(object, file) {
-      const place = placeOf(object);
+      const place = locationOf(object);
       const { resource, namespace, name } = place;
-      // As strictly as kubectl has it: a word that is mistaken here would be missed by a pod later.
+      // Strict, as with kubectl: a misspelled field would only be noticed later by a pod.
       const how = { expected: resource, validation: 'Strict', warn: () => {} } as const;
-      const wanted = annotated(decoder.decodeWritten(object, how), place, file);
+      const wanted = annotated(decoder.decodeManifest(object, how), place, file);
       const before = world.objects.get(resource, namespace, name);
       if (before === undefined) call('create', place, wanted);
-      else if (before.metadata.annotations?.[manifestAnnotation] === undefined) throw notOurs(object, place);
+      else if (before.metadata.annotations?.[manifestAnnotation] === undefined)
+        throw notFromManifest(object, place);
       else if (before.metadata.deletionTimestamp === undefined)
-        call('update', place, updateFrom(wanted, before));
+        call('update', place, mergeServerFields(wanted, before));
     },
     applied: () =>
-      Object.values(kept).flatMap((resource) =>
+      Object.values(manifestResources).flatMap((resource) =>
         world.objects
           .all(resource)
           .filter(({ metadata }) => metadata.annotations?.[manifestAnnotation] !== undefined)
           .map(({ metadata }) => nameOf({ resource, namespace: metadata.namespace, name: metadata.name })),
       ),
-    nameOf: (object) => nameOf(placeOf(object)),
-    whenRoom: (signal) => world.whenRoom(signal),
+    nameOf: (object) => nameOf(locationOf(object)),
+    whenAcceptingWrites: (signal) => world.whenAcceptingWrites(signal),
     remove(name) {
       const [plural, namespace = '', own = ''] = name.split('/');
-      const resource = Object.values(kept).find((each) => each.plural === plural);
+      const resource = Object.values(manifestResources).find((each) => each.plural === plural);
       if (resource === undefined) return;
       try {
         call('delete', { resource, namespace: namespace === '' ? undefined : namespace, name: own });
@@ -85,7 +93,7 @@ export function manifestKeeper(world: World, catalogue: Catalogue, table: KindTa
   };
 }
 
-const nobodysCall: Omit<ApiCall, 'verb' | 'entry' | 'namespace' | 'name' | 'body'> = {
+const serverCall: Omit<ApiCall, 'verb' | 'entry' | 'namespace' | 'name' | 'body'> = {
   user: serverUser,
   subresource: undefined,
   query: new URLSearchParams(),
@@ -94,37 +102,40 @@ const nobodysCall: Omit<ApiCall, 'verb' | 'entry' | 'namespace' | 'name' | 'body
   warn: () => {},
 };
 
-function nameOf({ resource, namespace = '', name }: Place): string {
+function nameOf({ resource, namespace = '', name }: ObjectLocation): string {
   return `${resource.plural}/${namespace}/${name}`;
 }
 
-function placeOf(object: JsonObject): Place {
+function locationOf(object: JsonObject): ObjectLocation {
   const kind = String(object['kind']);
-  const resource = kept[kind];
+  const resource = manifestResources[kind];
   const { name, namespace = 'default' } = (object['metadata'] ?? {}) as { name?: string; namespace?: string };
   if (resource === undefined)
     throw new KubelingError(
       'API_INVALID',
-      `Cannot use an object as its kind must be known: current value is ${kind}`,
+      `Cannot use an object: its kind must be ConfigMap, Secret, PersistentVolume or PersistentVolumeClaim: current value is ${kind}`,
     );
   if (typeof name !== 'string' || name === '')
     throw new KubelingError(
       'API_INVALID',
-      `Cannot use a ${kind} as metadata.name must be a name: current value is ${JSON.stringify(name) ?? 'none'}`,
+      `Cannot use a ${kind}: metadata.name must be a name: current value is ${JSON.stringify(name) ?? 'none'}`,
     );
   return { resource, name, namespace: resource.scope === 'cluster' ? undefined : String(namespace) };
 }
 
-/** Somebody made it by hand: it would change under them, and go with the file. */
-function notOurs(object: JsonObject, { namespace, name }: Place): KubelingError {
+/**
+ * The existing object was created by a client: the manifest must not overwrite it, nor delete it
+ * later.
+ */
+function notFromManifest(object: JsonObject, { namespace, name }: ObjectLocation): KubelingError {
   const whole = namespace === undefined ? name : `${namespace}/${name}`;
   return new KubelingError(
     'API_INVALID',
-    `Cannot use the ${object['kind']} ${whole} as the API has one of this name that comes from no manifest`,
+    `Cannot use the ${object['kind']} ${whole}: the API has an object of this name that does not come from a manifest`,
   );
 }
 
-function annotated(object: JsonObject, { namespace }: Place, file: string): JsonObject {
+function annotated(object: JsonObject, { namespace }: ObjectLocation, file: string): JsonObject {
   const metadata = object['metadata'] as JsonObject;
   const annotations = { ...(metadata['annotations'] as JsonObject | undefined), [manifestAnnotation]: file };
   return {
@@ -133,14 +144,14 @@ function annotated(object: JsonObject, { namespace }: Place, file: string): Json
   };
 }
 
-/** Marks that the binding of volumes leaves. */
+/** The annotations of the volume controller. */
 const bindingMark = 'pv.kubernetes.io/';
 
 /**
- * What a file says, with what the server itself has written into the object since: a file that is read again changes
- * nothing unless it says something else.
+ * The manifest merged with the server-set fields of the existing object: an unchanged manifest
+ * causes no update.
  */
-export function updateFrom(wanted: JsonObject, before: StoredObject): JsonObject {
+export function mergeServerFields(wanted: JsonObject, before: StoredObject): JsonObject {
   const metadata = wanted['metadata'] as JsonObject;
   const { finalizers, annotations = {} } = before.metadata;
   const marks = Object.entries(annotations).filter(([name]) => name.startsWith(bindingMark));
@@ -158,7 +169,7 @@ export function updateFrom(wanted: JsonObject, before: StoredObject): JsonObject
   };
 }
 
-/** Who is bound to whom, as long as the file does not name another one. */
+/** The binding of a volume or claim, unless the manifest names another one. */
 function bindingOf(spec: JsonObject, before: JsonObject): JsonObject {
   const own = Object.entries(before).filter(
     ([name, value]) =>

@@ -13,130 +13,140 @@ import {
 } from '../lib/index.ts';
 import {
   type ApiCall,
-  type ApiLoop,
   Catalogue,
+  type Controller,
   LocalApi,
   type ObjectReader,
-  ObjectStore,
   type StoredObject,
   unavailable,
+  VersionedStore,
 } from './api/index.ts';
-import { ApiFront, type FrontApi } from './http/index.ts';
-import type { OwnService } from './kinds/index.ts';
-import { type ManifestKeeper, manifestKeeper } from './manifest-objects.ts';
-import { publicPages, versionFacts } from './output/index.ts';
+import { type ApiBackend, ApiServer } from './http/index.ts';
+import type { ServerEndpoint } from './kinds/index.ts';
+import { createManifestObjects, type ManifestObjects } from './manifest-objects.ts';
+import { createDocumentServer, createVersionInfo } from './output/index.ts';
 import { type OpenedStore, openStore, storeMetrics } from './persistence/index.ts';
 import {
-  type Authorities,
+  createAuthenticator,
+  createAuthorizer,
+  createCertificateSigner,
+  createRequestSecurity,
+  createTokenIssuer,
+  diskCredentialFiles,
   followCertificates,
   type Grant,
-  issuerPages,
-  makeAuthenticator,
-  makeAuthorizer,
-  makeFrontSecurity,
-  makeSigningDesk,
-  makeTokenDesk,
-  openAuthorities,
-  realAuthorityFiles,
+  issuerDocuments,
+  openServerCredentials,
+  type ServerCredentials,
   tlsOptions,
 } from './security/index.ts';
-import { makeRules, type Rules } from './strategies.ts';
+import { createStrategies, type Strategies } from './strategies.ts';
 import { createStreams, type KubeletAddress, type KubeletDialer, metricsEntries } from './streams/index.ts';
 
 export interface LocalApiOptions {
-  /** All that the API keeps; it is the API's own. */
+  /** The state directory of the API server. */
   readonly directory: string;
   readonly adminKubeconfig: string;
-  /** What becomes of the objects of an earlier run: they are here again unless said otherwise, or their file is set aside. */
-  readonly before?: 'kept' | 'set-aside' | undefined;
+  /** What happens to an existing store: it is loaded, or set aside if so specified. */
+  readonly existingStore?: 'kept' | 'set-aside' | undefined;
   readonly listen: {
     readonly host: string;
     readonly port: number;
-    /** What to do when somebody else has the port; nothing is opened unless said otherwise. */
+    /** What happens if the port is in use; the start fails by default. */
     readonly ifTaken?: 'refuse' | 'another-port';
   };
-  /** Of the one node that is expected to join. */
+  /** The name of the single node. */
   readonly nodeName: string;
-  /** By which others may call the server, besides loopback; read again and again. */
+  /** Further names of the server besides loopback; read repeatedly. */
   readonly hostnames: () => readonly string[];
   readonly addresses: () => readonly string[];
-  /** Where the kubelet of a node answers, if that is not where the node says. */
+  /** The address of a node's kubelet, if it differs from the one in its status. */
   readonly kubeletAt: (node: StoredObject) => KubeletAddress | undefined;
-  /** What service accounts may besides asking who they are. */
+  /** Roles of service accounts. Without them they can only review their own access. */
   readonly grants?: readonly Grant[] | undefined;
-  /** How long certificates hold at most that it signs for others; a year unless given. */
-  readonly signedForMs?: number | undefined;
+  /** The maximum lifetime of certificates signed for others; a year by default. */
+  readonly maxCertificateLifetimeMs?: number | undefined;
   readonly version: { readonly kubernetes: string; readonly own: string };
-  /** Counts and sizes of all parts of the process, in the words of `/metrics`, which is not there without it. */
+  /** The metrics of the process for `/metrics`; without it there is no such path. */
   readonly exposeMetrics?: (() => Promise<string>) | undefined;
-  /** How long events are kept after they last happened; an hour unless given. */
-  readonly eventsKeptForMs?: number | undefined;
-  /** What happened to an object is remembered for watchers so long, and of each resource so many times at most. */
+  /** How long events are retained after they last occurred; an hour by default. */
+  readonly eventTtlMs?: number | undefined;
+  /** How long and how many changes of each resource are retained for watches. */
   readonly history?: { readonly limit: number; readonly ms: number } | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
 }
 
-/** An API that answers. */
+/** A running API server. */
 export interface OpenLocalApi extends AsyncDisposable {
   readonly url: string;
-  /** The node's own way in. */
+  /** The kubeconfig of the node. */
   readonly nodeKubeconfig: string;
-  /** Of who vouches for everybody here. */
+  /** The file with the CA certificate. */
   readonly authorityFile: string;
-  /** Whether it was there already: what an earlier one signed is of no use here. */
+  /**
+   * Whether the CA was loaded or created: certificates of a previous CA are invalid after it was
+   * created.
+   */
   readonly authority: 'kept' | 'made';
-  /** Where the objects of an earlier run are, if they were set aside. */
+  /** The path of the previous store, if it was set aside. */
   readonly aside: string | undefined;
   readonly objects: ObjectReader;
-  /** Calls back after each change. */
+  /** Called after each change. */
   onChange(told: () => void): Disposable;
   isNodeReady(name: string): boolean;
-  readonly manifestKeeper: ManifestKeeper;
-  /** What there is to know of its store now. */
+  readonly manifestObjects: ManifestObjects;
+  /** The metrics of the store. */
   metrics(): readonly SampledFamily[];
-  /** Does what the server does by itself until aborted. Rejects when nothing can be kept any more, ever. */
+  /** Runs the controllers until aborted. Rejects when the store has failed permanently. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-const usualHistory = { limit: 50_000, ms: 5 * 60_000 };
-/** Of each resource, however young it is: what is remembered must not grow with the zeal of a client. */
+const defaultHistory = { limit: 50_000, ms: 5 * 60_000 };
+/** Limits the history of each resource, so that a busy client cannot exhaust memory. */
 const historyBytes = 32 * 2 ** 20;
 
-/** Rejects with SERVER_LISTEN when the address is taken, STORE_* when what it kept cannot be used. */
+/**
+ * Rejects with SERVER_LISTEN if the address is in use, and with STORE_* if the store cannot be
+ * opened.
+ */
 export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal): Promise<OpenLocalApi> {
   const { directory, logger, listen } = options;
   await using opened = new AsyncDisposableStack();
   const parts = await openParts(options, opened, signal);
-  const { api, authorities, catalogue, front, kept, place, rules, store } = parts;
-  const port = await listenAt(front, listen, tlsOptions(authorities));
-  // Nobody has been answered yet: what must be there is made before anything else happens.
-  const loops = rules.begin(api.world, catalogue, ownService(listen.host, options.addresses(), port));
-  const { url, nodeKubeconfig } = await publish(port, authorities, options);
+  const { api, credentials, catalogue, server, fileStore, place, strategies, store } = parts;
+  const port = await listenAt(server, listen, tlsOptions(credentials));
+  // The bootstrap objects are created before the first response.
+  const loops = strategies.start(
+    api.context,
+    catalogue,
+    serverEndpoint(listen.host, options.addresses(), port),
+  );
+  const { url, nodeKubeconfig } = await publish(port, credentials, options);
   place.url = url;
-  opened.use(followCertificates(front, authorities));
-  const certificates: ApiLoop = { name: 'certificates', run: (each) => authorities.run(each) };
+  opened.use(followCertificates(server, credentials));
+  const certificates: Controller = { name: 'certificates', run: (each) => credentials.run(each) };
   const moved = opened.move();
   return {
     url,
     nodeKubeconfig,
     authorityFile: join(directory, 'pki', 'ca.crt'),
-    authority: authorities.origin,
-    aside: kept.aside,
+    authority: credentials.origin,
+    aside: fileStore.aside,
     objects: store,
     onChange: (told) => store.subscribe(() => told()),
     isNodeReady: (name) => isReady(store.get(apiResources.nodes, undefined, name)),
-    manifestKeeper: manifestKeeper(api.world, catalogue, parts.table),
-    metrics: () => storeMetrics(kept.figures()),
+    manifestObjects: createManifestObjects(api.context, catalogue, parts.table),
+    metrics: () => storeMetrics(fileStore.stats()),
     run: (inner) => runAll([...loops, certificates, parts.storeEnd], logger, inner),
     [Symbol.asyncDispose]: () => moved.disposeAsync(),
   };
 }
 
-/** All that was opened before stays as it is: what was set aside is not set aside again. */
+/** Only the listener is retried: the store, which may have been set aside, stays open. */
 async function listenAt(
-  front: Pick<ApiFront, 'listen'>,
+  front: Pick<ApiServer, 'listen'>,
   { host, port, ifTaken = 'refuse' }: LocalApiOptions['listen'],
   tls: ReturnType<typeof tlsOptions>,
 ): Promise<number> {
@@ -151,73 +161,84 @@ async function listenAt(
 
 interface Parts {
   readonly api: LocalApi;
-  readonly authorities: Authorities;
+  readonly credentials: ServerCredentials;
   readonly catalogue: Catalogue;
-  readonly front: ApiFront;
-  readonly kept: OpenedStore;
-  /** Ends when the store has ended by itself. */
-  readonly storeEnd: ApiLoop;
-  /** Where the front answers, once it does. */
+  readonly server: ApiServer;
+  readonly fileStore: OpenedStore;
+  /** Rejects when the store has failed. */
+  readonly storeEnd: Controller;
+  /** The URL of the server, known after it listens. */
   readonly place: { url: string };
-  readonly rules: Rules;
-  readonly store: ObjectStore;
+  readonly strategies: Strategies;
+  readonly store: VersionedStore;
   readonly table: KindTable;
 }
 
-/** All parts, joined; whatever has to be closed again is told. */
+/** Creates and wires all parts; disposables are added to `opened`. */
 async function openParts(
   options: LocalApiOptions,
   opened: AsyncDisposableStack,
   signal: AbortSignal,
 ): Promise<Parts> {
   const { clock, random, logger } = options;
-  const { kept, authorities, storeEnd } = await openKept(options, opened, signal);
+  const { kept, authorities, storeEnd } = await openState(options, opened, signal);
   const nowMs = () => clock.monotonicMs();
-  const { limit: historyLimit, ms: historyMs } = options.history ?? usualHistory;
-  const store = ObjectStore.restore(kept.restored, { historyLimit, historyMs, historyBytes, nowMs });
-  const tokens = makeTokenDesk({ keys: authorities.tokenKeys, objects: store, clock });
-  const signing = makeSigningDesk(authorities.authority);
-  const judge = makeAuthorizer({ objects: store, grants: options.grants });
+  const { limit: historyLimit, ms: historyMs } = options.history ?? defaultHistory;
+  const store = VersionedStore.restore(kept.restored, { historyLimit, historyMs, historyBytes, nowMs });
+  const tokens = createTokenIssuer({ keys: authorities.tokenKeys, objects: store, clock });
+  const signing = createCertificateSigner(authorities.authority);
+  const judge = createAuthorizer({ objects: store, grants: options.grants });
   const place = { url: '' };
-  const kubelet = doorOf(options, authorities);
+  const kubelet = kubeletDialer(options, authorities);
   const authorityPem = () => authorities.authorityPem;
-  const rules = makeRules({ ...options, tokens, signing, judge, authorityPem });
+  const rules = createStrategies({ ...options, tokens, signer: signing, authorizer: judge, authorityPem });
   const catalogue = new Catalogue([...rules.catalogue.all, ...metricsEntries({ kubelet, clock })]);
   const api = opened.use(new LocalApi({ clock, random, logger, store, durability: kept, catalogue }));
   const authority = () => authorities.authorityCertificate;
   const table = new KindTable();
-  const authenticator = makeAuthenticator({ authority, tokens, clock });
+  const authenticator = createAuthenticator({ authority, tokens, clock });
   const front = opened.use(
-    new ApiFront({
-      api: guarded(api, kept),
+    new ApiServer({
+      api: withWriteCheck(api, kept),
       catalogue,
       table,
-      security: makeFrontSecurity({ authenticator, judge, log: logger }),
-      published: publicPages({ catalogue, version: versionOf(options) }),
+      security: createRequestSecurity({ authenticator, authorizer: judge, log: logger }),
+      documents: createDocumentServer({ catalogue, version: versionOf(options) }),
       streams: createStreams({ ...options, kubelet, objects: store }),
-      checks: { store: () => kept.refusal()?.message },
-      pages: {
-        ...issuerPages({ tokens, keys: authorities.tokenKeys, server: () => place.url }),
-        ...countPages(options),
+      checks: { store: () => kept.writeProblem()?.message },
+      extraDocuments: {
+        ...issuerDocuments({ tokens, keys: authorities.tokenKeys, server: () => place.url }),
+        ...metricsDocument(options),
       },
       clock,
       random,
       logger,
     }),
   );
-  return { api, authorities, catalogue, front, kept, place, rules, store, storeEnd, table };
+  return {
+    api,
+    credentials: authorities,
+    catalogue,
+    server: front,
+    fileStore: kept,
+    place,
+    strategies: rules,
+    store,
+    storeEnd,
+    table,
+  };
 }
 
-/** What outlives the process. */
-async function openKept(options: LocalApiOptions, opened: AsyncDisposableStack, signal: AbortSignal) {
+/** Opens the persistent state: the store and the credentials. */
+async function openState(options: LocalApiOptions, opened: AsyncDisposableStack, signal: AbortSignal) {
   const { directory, logger } = options;
   const path = join(directory, 'store', 'objects.db');
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {});
-  const storeEnd: ApiLoop = { name: 'store', run: (each) => abortable(ended.promise, each) };
+  const storeEnd: Controller = { name: 'store', run: (each) => abortable(ended.promise, each) };
   const kept = opened.use(await openStore({ ...options, path, onFailed: ended.reject }, signal));
-  const files = realAuthorityFiles();
-  const authorities = await openAuthorities({
+  const files = diskCredentialFiles();
+  const authorities = await openServerCredentials({
     ...options,
     directory: join(directory, 'pki'),
     files,
@@ -226,7 +247,7 @@ async function openKept(options: LocalApiOptions, opened: AsyncDisposableStack, 
   return { kept, authorities, storeEnd };
 }
 
-function doorOf({ kubeletAt }: LocalApiOptions, authorities: Authorities): KubeletDialer {
+function kubeletDialer({ kubeletAt }: LocalApiOptions, authorities: ServerCredentials): KubeletDialer {
   return {
     locate: kubeletAt,
     credentials() {
@@ -236,15 +257,15 @@ function doorOf({ kubeletAt }: LocalApiOptions, authorities: Authorities): Kubel
   };
 }
 
-/** What is counted is for who may see it; nothing unless somebody counts. */
-function countPages({ exposeMetrics }: LocalApiOptions) {
+/** Metrics need authorization, unlike the public documents. */
+function metricsDocument({ exposeMetrics }: LocalApiOptions) {
   if (exposeMetrics === undefined) return {};
   const headers = { 'Content-Type': metricsContentType };
   return { '/metrics': async () => ({ status: 200, headers, body: await exposeMetrics() }) };
 }
 
 function versionOf({ version }: LocalApiOptions) {
-  return versionFacts({
+  return createVersionInfo({
     kubernetes: version.kubernetes,
     kubeling: version.own,
     node: process.version,
@@ -253,24 +274,29 @@ function versionOf({ version }: LocalApiOptions) {
   });
 }
 
-/** Tells those who are to come where. */
-async function publish(port: number, authorities: Authorities, options: LocalApiOptions) {
+/** Writes the kubeconfigs. */
+async function publish(port: number, authorities: ServerCredentials, options: LocalApiOptions) {
   const { listen, directory, adminKubeconfig: path } = options;
-  const url = `https://${joinHostPort(isAnywhere(listen.host) ? '127.0.0.1' : listen.host, port)}`;
+  const url = `https://${joinHostPort(isWildcard(listen.host) ? '127.0.0.1' : listen.host, port)}`;
   const nodeKubeconfig = join(directory, 'pki', 'node.kubeconfig');
-  await authorities.keepKubeconfig({ path, server: url, who: 'admin', holds: 'certificate' });
-  await authorities.keepKubeconfig({ path: nodeKubeconfig, server: url, who: 'node', holds: 'file' });
+  await authorities.maintainKubeconfig({ path, server: url, user: 'admin', credentials: 'certificate' });
+  await authorities.maintainKubeconfig({
+    path: nodeKubeconfig,
+    server: url,
+    user: 'node',
+    credentials: 'file',
+  });
   return { url, nodeKubeconfig };
 }
 
-function isAnywhere(host: string): boolean {
+function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
-/** Pods come to the address of the node, but never to its loopback. */
-function ownService(host: string, addresses: readonly string[], port: number): OwnService {
+/** Pods can reach the node address, but not its loopback. */
+function serverEndpoint(host: string, addresses: readonly string[], port: number): ServerEndpoint {
   const isLoopback = (address: string) => address.startsWith('127.') || address === '::1';
-  const address = isAnywhere(host) ? addresses.find((each) => !isLoopback(each)) : host;
+  const address = isWildcard(host) ? addresses.find((each) => !isLoopback(each)) : host;
   return address === undefined || isLoopback(address)
     ? { kind: 'unreachable', port }
     : { kind: 'at', address, port };
@@ -278,12 +304,13 @@ function ownService(host: string, addresses: readonly string[], port: number): O
 
 const reading: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 
-/** While nothing can be kept nothing is taken: reading goes on. */
-function guarded(api: LocalApi, kept: Pick<OpenedStore, 'refusal'>): FrontApi {
+/** Rejects writes while the store cannot persist them; reads continue. */
+function withWriteCheck(api: LocalApi, kept: Pick<OpenedStore, 'writeProblem'>): ApiBackend {
   return {
     watch: (call, signal) => api.watch(call, signal),
     async handle(call: ApiCall, signal) {
-      const problem = reading.has(call.verb) || call.entry.kept === 'answered' ? undefined : kept.refusal();
+      const problem =
+        reading.has(call.verb) || call.entry.storage === 'virtual' ? undefined : kept.writeProblem();
       if (problem !== undefined) throw unavailable(problem.message);
       return await api.handle(call, signal);
     },
@@ -295,14 +322,14 @@ function isReady(node: StoredObject | undefined): boolean {
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 }
 
-/** One that fails ends all of it: half an API is worse than none. */
-async function runAll(loops: readonly ApiLoop[], logger: Logger, signal: AbortSignal): Promise<void> {
+/** A failing part stops the API server. */
+async function runAll(loops: readonly Controller[], logger: Logger, signal: AbortSignal): Promise<void> {
   await Promise.all(
     loops.map(async (loop) => {
       try {
         await loop.run(signal);
       } catch (error) {
-        if (!signal.aborted) logger.error('A part of the API has ended', error, { name: loop.name });
+        if (!signal.aborted) logger.error('Part of the API server failed', error, { name: loop.name });
         if (!signal.aborted) throw error;
       }
     }),

@@ -1,22 +1,22 @@
 import { apiResources } from '../api/index.ts';
 import type { Clock, Logger, Random } from '../lib/index.ts';
-import { type ApiLoop, type Catalogue, makeCatalogue, type World } from './api/index.ts';
+import { type Catalogue, type Controller, createCatalogue, type ServerContext } from './api/index.ts';
 import {
-  type AccessJudge,
-  makeKinds,
-  type OwnService,
-  type SigningDesk,
-  type TokenDesk,
+  type Authorizer,
+  type CertificateSigner,
+  createKinds,
+  type ServerEndpoint,
+  type TokenIssuer,
 } from './kinds/index.ts';
-import { AutoBinder, olderBindingRules, podRules } from './pods/index.ts';
+import { bindingsStrategy, podStrategy, Scheduler } from './pods/index.ts';
 
-export interface RulesDeps {
+export interface StrategyDeps {
   readonly nodeName: string;
-  readonly signedForMs?: number | undefined;
-  readonly eventsKeptForMs?: number | undefined;
-  readonly tokens: TokenDesk;
-  readonly signing: SigningDesk;
-  readonly judge: AccessJudge;
+  readonly maxCertificateLifetimeMs?: number | undefined;
+  readonly eventTtlMs?: number | undefined;
+  readonly tokens: TokenIssuer;
+  readonly signer: CertificateSigner;
+  readonly authorizer: Authorizer;
   /** Of who vouches for the server, as it is now. */
   readonly authorityPem: () => string;
   readonly clock: Clock;
@@ -24,40 +24,47 @@ export interface RulesDeps {
   readonly logger: Logger;
 }
 
-export interface Rules {
+export interface Strategies {
   readonly catalogue: Catalogue;
   /** What the server does by itself. What must be there before the first request is made at once. */
-  readonly begin: (world: World, entries: Catalogue, ownService: OwnService) => readonly ApiLoop[];
+  readonly start: (
+    world: ServerContext,
+    entries: Catalogue,
+    ownService: ServerEndpoint,
+  ) => readonly Controller[];
 }
 
 /** Nobody routes these addresses here: pods only read them in their environment. */
 const serviceRange = '10.96.0.0/16';
 
 /** What each kind is, may be and may become. */
-export function makeRules(deps: RulesDeps): Rules {
-  const kinds = makeKinds({ ...deps, serviceRange });
-  const bindings = olderBindingRules(() => catalogue.of(apiResources.pods));
-  const catalogue: Catalogue = makeCatalogue({ ...kinds.rules, pods: podRules, bindings }, kinds.views);
+export function createStrategies(deps: StrategyDeps): Strategies {
+  const kinds = createKinds({ ...deps, serviceRange });
+  const bindings = bindingsStrategy(() => catalogue.of(apiResources.pods));
+  const catalogue: Catalogue = createCatalogue(
+    { ...kinds.strategies, pods: podStrategy, bindings },
+    kinds.views,
+  );
   return {
     catalogue,
-    begin(world, entries, ownService) {
-      const { prepare, loops } = kinds.loops({
-        world,
+    start(world, entries, ownService) {
+      const { prepare, controllers } = kinds.createControllers({
+        context: world,
         log: deps.logger,
         entries: entries.all,
         localNode: deps.nodeName,
-        signedForMs: deps.signedForMs,
-        eventsKeptForMs: deps.eventsKeptForMs,
+        maxCertificateLifetimeMs: deps.maxCertificateLifetimeMs,
+        eventTtlMs: deps.eventTtlMs,
         rootCertificates: deps.authorityPem,
-        ownService,
+        serverEndpoint: ownService,
       });
       prepare();
-      const binder = new AutoBinder({
-        world,
+      const binder = new Scheduler({
+        context: world,
         entryOf: (resource) => entries.of(resource),
         logger: deps.logger,
       });
-      return [...loops, binder];
+      return [...controllers, binder];
     },
   };
 }

@@ -1,7 +1,7 @@
 import { KindTable, tableNameOf } from '../../src/kinds/index.ts';
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
 import type { ResourceEntry } from '../../src/local-api/api/api-types.ts';
-import { type Catalogue, makeCatalogue } from '../../src/local-api/registry/catalogue.ts';
+import { type Catalogue, createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { anyObject, encodeObject } from '../fakes/protobuf-objects.ts';
 
 /** A request nobody would send, or somebody might. */
@@ -134,7 +134,7 @@ const selectors = [
 export class RequestMaker {
   readonly #random: Random;
   readonly #table = new KindTable();
-  readonly #catalogue: Catalogue = makeCatalogue({});
+  readonly #catalogue: Catalogue = createCatalogue({});
 
   constructor(random: Random) {
     this.#random = random;

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { collectLogs, realClock, systemRandom, Verbosity } from '../../src/lib/index.ts';
 import { type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
-import { makeCatalogue } from '../../src/local-api/registry/catalogue.ts';
+import { createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { LoopMonitor } from './loop-monitor.ts';
 
 export interface ServerQuestion {
@@ -81,7 +81,7 @@ async function answerOf(ask: ServerQuestion['ask']): Promise<ServerAnswers[typeo
 }
 
 function kept({ objects }: OpenLocalApi): readonly (readonly [string, string])[] {
-  const stored = makeCatalogue({}).all.filter((entry) => entry.kept === 'stored');
+  const stored = createCatalogue({}).all.filter((entry) => entry.storage === 'stored');
   return stored.flatMap(({ resource }) =>
     objects
       .all(resource)

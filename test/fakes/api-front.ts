@@ -3,21 +3,21 @@ import type { TlsOptions } from 'node:tls';
 import { KindTable } from '../../src/kinds/index.ts';
 import { type Clock, type CollectedLogs, collectLogs, realClock, seededRandom } from '../../src/lib/index.ts';
 import { type ApiCall, StatusError } from '../../src/local-api/api/api-types.ts';
-import type { ApiAnswer, WatchLine } from '../../src/local-api/api/responses.ts';
-import { ApiFront, type FrontApi, type FrontDeps } from '../../src/local-api/http/index.ts';
-import { makeCatalogue } from '../../src/local-api/registry/catalogue.ts';
-import { openAuthorities, tlsOptions } from '../../src/local-api/security/index.ts';
-import { MemoryAuthorityFiles } from './memory-authority-files.ts';
+import type { ApiResponse, WatchEvent } from '../../src/local-api/api/responses.ts';
+import { type ApiBackend, ApiServer, type ApiServerDeps } from '../../src/local-api/http/index.ts';
+import { createCatalogue } from '../../src/local-api/registry/catalogue.ts';
+import { openServerCredentials, tlsOptions } from '../../src/local-api/security/index.ts';
+import { MemoryCredentialFiles } from './memory-authority-files.ts';
 
 /** What an API that only listens was asked, and what it answers. */
-export class ScriptedFrontApi implements FrontApi {
+export class ScriptedFrontApi implements ApiBackend {
   readonly calls: ApiCall[] = [];
-  answer: (call: ApiCall, signal: AbortSignal) => ApiAnswer | Promise<ApiAnswer> = ({ body }) => ({
+  answer: (call: ApiCall, signal: AbortSignal) => ApiResponse | Promise<ApiResponse> = ({ body }) => ({
     kind: 'object',
     code: 200,
     object: { kind: 'Anything', metadata: {}, body },
   });
-  lines: (call: ApiCall, signal: AbortSignal) => AsyncIterable<WatchLine> = async function* () {};
+  lines: (call: ApiCall, signal: AbortSignal) => AsyncIterable<WatchEvent> = async function* () {};
 
   get last(): ApiCall {
     const call = this.calls.at(-1);
@@ -25,12 +25,12 @@ export class ScriptedFrontApi implements FrontApi {
     return call;
   }
 
-  async handle(call: ApiCall, signal: AbortSignal): Promise<ApiAnswer> {
+  async handle(call: ApiCall, signal: AbortSignal): Promise<ApiResponse> {
     this.calls.push(call);
     return await this.answer(call, signal);
   }
 
-  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchLine> {
+  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchEvent> {
     this.calls.push(call);
     return this.lines(call, signal);
   }
@@ -45,14 +45,14 @@ const users: Readonly<Record<string, { readonly name: string; readonly groups: r
 export interface FrontRigOptions {
   readonly port?: number;
   readonly clock?: Clock;
-  readonly deps?: Partial<FrontDeps>;
+  readonly deps?: Partial<ApiServerDeps>;
 }
 
 /** A front on loopback with an API that is scripted, and a client for it. */
 export class FrontRig implements AsyncDisposable {
   readonly api: ScriptedFrontApi;
   readonly logs: CollectedLogs;
-  readonly front: ApiFront;
+  readonly front: ApiServer;
   readonly asked: unknown[] = [];
   readonly port: number;
   readonly #agent = new Agent({ keepAlive: true, rejectUnauthorized: false });
@@ -73,9 +73,9 @@ export class FrontRig implements AsyncDisposable {
     const api = new ScriptedFrontApi();
     const logs = collectLogs(clock);
     const asked: unknown[] = [];
-    const front = new ApiFront({
+    const front = new ApiServer({
       api,
-      catalogue: makeCatalogue({}),
+      catalogue: createCatalogue({}),
       table: new KindTable(),
       security: {
         authenticate: ({ headers, certificate }) => {
@@ -93,7 +93,7 @@ export class FrontRig implements AsyncDisposable {
           return { allowed: groups.includes('system:masters') || isOpen };
         },
       },
-      published: { page: () => undefined },
+      documents: { document: () => undefined },
       clock,
       random: seededRandom(1),
       logger: logs.logger,
@@ -169,13 +169,13 @@ let made: Promise<TlsOptions> | undefined;
 
 /** Made once for all tests of a file: keys take time. */
 export function servingTls(): Promise<TlsOptions> {
-  made ??= openAuthorities({
+  made ??= openServerCredentials({
     directory: '/authorities',
     nodeName: 'node',
     hostnames: () => ['localhost'],
     addresses: () => [],
     clock: realClock(),
-    files: new MemoryAuthorityFiles(),
+    files: new MemoryCredentialFiles(),
     log: collectLogs(realClock()).logger,
   }).then(tlsOptions);
   return made;

@@ -3,18 +3,18 @@ import { decodeJson, KindTable, tableNameOf } from '../../src/kinds/index.ts';
 import { collectLogs } from '../../src/lib/index.ts';
 import type {
   AccessAttributes,
-  AccessVerdict,
+  AccessDecision,
   Durability,
   StoredObject,
 } from '../../src/local-api/api/index.ts';
 import {
-  type KindLoops,
-  type LoopNeeds,
-  makeKinds,
-  type SigningOrder,
+  type ControllerDeps,
+  type Controllers,
+  createKinds,
+  type SigningParameters,
   type TokenClaims,
 } from '../../src/local-api/kinds/index.ts';
-import { makeSigningDesk } from '../../src/local-api/security/index.ts';
+import { createCertificateSigner } from '../../src/local-api/security/index.ts';
 import { type Identity, makeCertificateRequest, newEcKey } from '../../src/protocols/x509/index.ts';
 import { type CallOptions, LocalApiRig, refusedWith } from './local-api-rig.ts';
 import { noDurability } from './no-durability.ts';
@@ -34,7 +34,7 @@ export function named(name: string, more: JsonObject = {}): JsonObject {
 /** The rules of all kinds but pods in an API without a wire; the desks are simple ones. */
 export class KindsRig implements Disposable {
   readonly rig: LocalApiRig;
-  readonly orders: SigningOrder[] = [];
+  readonly orders: SigningParameters[] = [];
   readonly claims: TokenClaims[] = [];
   readonly asked: AccessAttributes[] = [];
   readonly #kinds;
@@ -42,9 +42,9 @@ export class KindsRig implements Disposable {
   readonly #running = new AbortController();
 
   constructor(durability: Durability = noDurability()) {
-    this.#kinds = makeKinds({
-      signing: {
-        ...makeSigningDesk({ issue: () => '' }),
+    this.#kinds = createKinds({
+      signer: {
+        ...createCertificateSigner({ issue: () => '' }),
         sign: (order) => {
           this.orders.push(order);
           return `-----BEGIN CERTIFICATE-----\n${order.notAfter}\n-----END CERTIFICATE-----\n`;
@@ -61,16 +61,16 @@ export class KindsRig implements Disposable {
             ? { authenticated: true }
             : { authenticated: false, error: 'invalid bearer token' },
       },
-      judge: {
-        judge: (user, attributes): AccessVerdict => {
+      authorizer: {
+        authorize: (user, attributes): AccessDecision => {
           this.asked.push(attributes);
           return { allowed: user.groups.includes('system:masters') };
         },
-        rulesOf: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
+        rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
       },
       serviceRange: '10.96.0.0/24',
     });
-    const { rules, views } = this.#kinds;
+    const { strategies: rules, views } = this.#kinds;
     this.rig = new LocalApiRig({ rules, views, durability });
   }
 
@@ -109,19 +109,19 @@ export class KindsRig implements Disposable {
   }
 
   /** Begins to do what the server does by itself. */
-  run(needs: Partial<LoopNeeds> = {}): KindLoops {
+  run(needs: Partial<ControllerDeps> = {}): Controllers {
     const { api, catalogue, clock } = this.rig;
-    const made = this.#kinds.loops({
-      world: api.world,
+    const made = this.#kinds.createControllers({
+      context: api.context,
       log: collectLogs(clock).logger,
       entries: catalogue.all,
       localNode: 'n1',
       rootCertificates: () => 'ROOT',
-      ownService: { kind: 'unreachable', port: 6443 },
+      serverEndpoint: { kind: 'unreachable', port: 6443 },
       ...needs,
     });
     made.prepare();
-    for (const { run } of made.loops) run(this.#running.signal).catch(() => {});
+    for (const { run } of made.controllers) run(this.#running.signal).catch(() => {});
     return made;
   }
 

@@ -3,22 +3,22 @@ import type { ApiResource, JsonObject, PatchKind } from '../../src/api/index.ts'
 import { apiResources } from '../../src/api/index.ts';
 import { collectLogs, seededRandom } from '../../src/lib/index.ts';
 import {
-  type ApiAnswer,
   type ApiCall,
+  type ApiResponse,
   type ApiUser,
   type Catalogue,
+  createCatalogue,
   type Durability,
-  type KindRules,
   LocalApi,
-  localResources,
-  makeCatalogue,
   type ObjectList,
-  ObjectStore,
+  type ResourceStrategy,
   type ResourceVerb,
   type ResourceView,
   StatusError,
   type StoredObject,
-  type WatchLine,
+  serverResources,
+  VersionedStore,
+  type WatchEvent,
 } from '../../src/local-api/api/index.ts';
 import { plainRules } from '../simulator/api/plain-rules.ts';
 import { adminUser } from './api-users.ts';
@@ -26,10 +26,10 @@ import { noDurability } from './no-durability.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface LocalApiRigOptions {
-  readonly rules?: Readonly<Record<string, KindRules>>;
+  readonly rules?: Readonly<Record<string, ResourceStrategy>>;
   readonly views?: Readonly<Record<string, ResourceView>>;
   readonly durability?: Durability;
-  readonly store?: ObjectStore;
+  readonly store?: VersionedStore;
   readonly historyLimit?: number;
   readonly maxWaiting?: number;
 }
@@ -47,7 +47,7 @@ export interface CallOptions {
 
 /** A watch and what it has told so far. */
 export interface RigWatch {
-  readonly lines: WatchLine[];
+  readonly lines: WatchEvent[];
   state: 'open' | 'ended';
   stop(): void;
 }
@@ -55,7 +55,7 @@ export interface RigWatch {
 /** The API without a wire under a clock of its own; calls are the administrator's, in the namespace `default`. */
 export class LocalApiRig implements Disposable {
   readonly clock = new VirtualClock();
-  readonly store: ObjectStore;
+  readonly store: VersionedStore;
   readonly api: LocalApi;
   readonly catalogue: Catalogue;
   readonly warnings: string[] = [];
@@ -63,8 +63,8 @@ export class LocalApiRig implements Disposable {
 
   constructor(options: LocalApiRigOptions = {}) {
     const { clock } = this;
-    this.catalogue = makeCatalogue({ ...plainRules, ...options.rules }, options.views);
-    this.store = options.store ?? new ObjectStore({ historyLimit: options.historyLimit ?? 1_000 });
+    this.catalogue = createCatalogue({ ...plainRules, ...options.rules }, options.views);
+    this.store = options.store ?? new VersionedStore({ historyLimit: options.historyLimit ?? 1_000 });
     this.api = new LocalApi({
       clock,
       random: seededRandom(1),
@@ -72,7 +72,7 @@ export class LocalApiRig implements Disposable {
       store: this.store,
       durability: options.durability ?? noDurability(),
       catalogue: this.catalogue,
-      ...(options.maxWaiting === undefined ? {} : { maxWaiting: options.maxWaiting }),
+      ...(options.maxWaiting === undefined ? {} : { maxPendingEvents: options.maxWaiting }),
     });
     this.namespace('default');
   }
@@ -80,9 +80,9 @@ export class LocalApiRig implements Disposable {
   /** Puts a namespace there, unless it is there. */
   namespace(name: string, more: Partial<StoredObject> = {}): void {
     const metadata = { name, uid: `uid-${name}`, resourceVersion: '', creationTimestamp: '' };
-    if (this.store.get(localResources.namespaces, undefined, name) !== undefined) return;
+    if (this.store.get(serverResources.namespaces, undefined, name) !== undefined) return;
     this.store.put(
-      localResources.namespaces,
+      serverResources.namespaces,
       { apiVersion: 'v1', kind: 'Namespace', metadata, status: { phase: 'Active' }, ...more },
       'rig',
     );
@@ -106,7 +106,7 @@ export class LocalApiRig implements Disposable {
     };
   }
 
-  ask(verb: ResourceVerb, resource: ApiResource, options: CallOptions = {}): Promise<ApiAnswer> {
+  ask(verb: ResourceVerb, resource: ApiResource, options: CallOptions = {}): Promise<ApiResponse> {
     return this.api.handle(this.call(verb, resource, options), this.signal);
   }
 

@@ -2,17 +2,17 @@ import type { ApiResource, JsonObject, PatchKind } from '../../src/api/index.ts'
 import { apiResources } from '../../src/api/index.ts';
 import { type Clock, collectLogs, seededRandom } from '../../src/lib/index.ts';
 import {
-  type ApiAnswer,
   type ApiCall,
+  type ApiResponse,
+  createCatalogue,
   LocalApi,
-  localResources,
-  makeCatalogue,
-  ObjectStore,
   type ResourceVerb,
   StatusError,
   type StoredObject,
+  serverResources,
+  VersionedStore,
 } from '../../src/local-api/api/index.ts';
-import { podRules } from '../../src/local-api/pods/index.ts';
+import { podStrategy } from '../../src/local-api/pods/index.ts';
 import { plainRules } from '../simulator/api/plain-rules.ts';
 import { type RecordedAnswer, recordable, surroundings } from '../testdata/pods/recorded.ts';
 import { adminUser } from './api-users.ts';
@@ -32,7 +32,7 @@ export interface Wish {
 
 const never = new AbortController().signal;
 const bySort: Readonly<Record<string, ApiResource>> = {
-  PriorityClass: localResources.priorityClasses,
+  PriorityClass: serverResources.priorityClasses,
   RuntimeClass: apiResources.runtimeClasses,
   ServiceAccount: apiResources.serviceAccounts,
   Node: apiResources.nodes,
@@ -44,7 +44,7 @@ export class LocalPods implements Disposable {
   readonly api: LocalApi;
   readonly warnings: string[] = [];
   readonly logs: ReturnType<typeof collectLogs>;
-  readonly #catalogue = makeCatalogue({ ...plainRules, pods: podRules });
+  readonly #catalogue = createCatalogue({ ...plainRules, pods: podStrategy });
 
   constructor(clock: Clock = new VirtualClock()) {
     this.clock = clock;
@@ -53,13 +53,13 @@ export class LocalPods implements Disposable {
       clock,
       random: seededRandom(1),
       logger: this.logs.logger,
-      store: new ObjectStore({ historyLimit: 1_000 }),
+      store: new VersionedStore({ historyLimit: 1_000 }),
       durability: noDurability(),
       catalogue: this.#catalogue,
     });
     this.do({
       verb: 'create',
-      resource: localResources.namespaces,
+      resource: serverResources.namespaces,
       body: { metadata: { name: 'default' } },
       namespace: undefined,
     });
@@ -75,7 +75,7 @@ export class LocalPods implements Disposable {
   }
 
   get world() {
-    return this.api.world;
+    return this.api.context;
   }
 
   /** What the pods of the recordings find there. */
@@ -89,7 +89,7 @@ export class LocalPods implements Disposable {
 
   /** Throws what it is refused with. */
   do(wish: Wish): StoredObject {
-    return this.world.carryOut(this.#call(wish));
+    return this.world.execute(this.#call(wish));
   }
 
   /** As one who records what a server answers. */
@@ -130,7 +130,7 @@ export class LocalPods implements Disposable {
   }
 }
 
-function told(answer: ApiAnswer): RecordedAnswer {
+function told(answer: ApiResponse): RecordedAnswer {
   if (answer.kind === 'object') return recordable(answer.code, answer.object);
   return { code: answer.code };
 }

@@ -1,7 +1,7 @@
-import type { AuthorityFiles } from '../../src/local-api/security/index.ts';
+import type { CredentialFiles } from '../../src/local-api/security/index.ts';
 
 /** Files of a machine that exists only in memory. */
-export class MemoryAuthorityFiles implements AuthorityFiles {
+export class MemoryCredentialFiles implements CredentialFiles {
   readonly #texts = new Map<string, { readonly text: string; readonly mode: number }>();
 
   async openDirectory(): Promise<void> {}

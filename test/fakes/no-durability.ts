@@ -10,7 +10,7 @@ class Forgetful implements Durability {
   readonly #events = new TypedEvents<{ committed: number }>((error) => {
     throw error;
   });
-  readonly hasRoom = true;
+  readonly acceptsWrites = true;
   #committed = 0;
 
   get committed(): number {

@@ -1,14 +1,14 @@
 import type { ResourceView, StoredObject } from '../../src/local-api/api/index.ts';
-import { type Catalogue, makeCatalogue } from '../../src/local-api/registry/catalogue.ts';
+import { type Catalogue, createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 
 /** The catalogue as it is served, but for the rules: what is told of a resource does not depend on them. */
 export function outputCatalogue(): Catalogue {
   const events = { group: '', version: 'v1', plural: 'events', kind: 'Event', scope: 'namespace' } as const;
   const view: ResourceView = {
     of: events,
-    shown: (kept: StoredObject) => kept,
+    toView: (kept: StoredObject) => kept,
     kept: (shown) => shown,
     validate: () => [],
   };
-  return makeCatalogue({}, { 'events.events.k8s.io': view });
+  return createCatalogue({}, { 'events.events.k8s.io': view });
 }

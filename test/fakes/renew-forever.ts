@@ -4,30 +4,30 @@
  */
 import { join } from 'node:path';
 import { collectLogs, instant, realClock } from '../../src/lib/index.ts';
-import { openAuthorities, realAuthorityFiles } from '../../src/local-api/security/index.ts';
+import { diskCredentialFiles, openServerCredentials } from '../../src/local-api/security/index.ts';
 
 const [directory = ''] = process.argv.slice(2);
 const real = realClock();
 const state = { aheadMs: 0 };
 const clock = { ...real, now: () => instant(real.now() + state.aheadMs) };
-const authorities = await openAuthorities({
+const authorities = await openServerCredentials({
   directory,
   nodeName: 'n1',
   hostnames: () => [`at-${state.aheadMs}`],
   addresses: () => [],
   clock,
-  files: realAuthorityFiles(),
+  files: diskCredentialFiles(),
   log: collectLogs(clock).logger,
 });
-await authorities.keepKubeconfig({
+await authorities.maintainKubeconfig({
   path: join(directory, 'admin.kubeconfig'),
   server: 'https://127.0.0.1:1',
-  who: 'admin',
-  holds: 'certificate',
+  user: 'admin',
+  credentials: 'certificate',
 });
 process.stdout.write('made\n');
 for (;;) {
   // Back and forth, so that the authority is made anew as well.
   state.aheadMs = state.aheadMs === 0 ? 4_000 * 86_400_000 : 0;
-  await authorities.keepUp();
+  await authorities.renewAll();
 }

@@ -15,7 +15,7 @@ export class ScriptedDurability implements Durability {
     return this.appended.filter((version) => version > this.committed).length;
   }
 
-  get hasRoom(): boolean {
+  get acceptsWrites(): boolean {
     return this.broken === undefined && this.waiting < this.room;
   }
 

@@ -8,19 +8,19 @@ import {
   resourceAccess,
   type StoredObject,
 } from '../../src/local-api/api/index.ts';
-import type { CallerFacts } from '../../src/local-api/http/server-deps.ts';
-import type { TokenClaims, TokenDesk } from '../../src/local-api/kinds/index.ts';
+import type { ClientInfo } from '../../src/local-api/http/server-deps.ts';
+import type { TokenClaims, TokenIssuer } from '../../src/local-api/kinds/index.ts';
 import {
-  type Authorities,
+  createAuthenticator,
+  createAuthorizer,
+  createRequestSecurity,
+  createTokenIssuer,
   type Grant,
-  makeAuthenticator,
-  makeAuthorizer,
-  makeFrontSecurity,
-  makeTokenDesk,
-  openAuthorities,
+  openServerCredentials,
+  type ServerCredentials,
 } from '../../src/local-api/security/index.ts';
 import { type Identity, keyPem, newEcKey } from '../../src/protocols/x509/index.ts';
-import { MemoryAuthorityFiles } from './memory-authority-files.ts';
+import { MemoryCredentialFiles } from './memory-authority-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** Objects as they are put. */
@@ -60,26 +60,26 @@ export class FewObjects implements ObjectReader {
 /** Who is who and who may what, with a node `n1` that runs the pod `web` of the account `builder`. */
 export class SecurityRig {
   readonly objects = new FewObjects();
-  readonly authorities: Authorities;
-  readonly tokens: TokenDesk;
-  readonly security: ReturnType<typeof makeFrontSecurity>;
-  readonly judge: ReturnType<typeof makeAuthorizer>;
+  readonly authorities: ServerCredentials;
+  readonly tokens: TokenIssuer;
+  readonly security: ReturnType<typeof createRequestSecurity>;
+  readonly judge: ReturnType<typeof createAuthorizer>;
   readonly logs: ReturnType<typeof collectLogs>;
   readonly #clock: Clock;
   #issued = 0;
 
-  private constructor(clock: Clock, authorities: Authorities, grants: readonly Grant[]) {
+  private constructor(clock: Clock, authorities: ServerCredentials, grants: readonly Grant[]) {
     this.#clock = clock;
     this.authorities = authorities;
     this.logs = collectLogs(clock);
-    this.tokens = makeTokenDesk({ keys: authorities.tokenKeys, objects: this.objects, clock });
-    this.judge = makeAuthorizer({ objects: this.objects, grants });
-    const authenticator = makeAuthenticator({
+    this.tokens = createTokenIssuer({ keys: authorities.tokenKeys, objects: this.objects, clock });
+    this.judge = createAuthorizer({ objects: this.objects, grants });
+    const authenticator = createAuthenticator({
       authority: () => authorities.authorityCertificate,
       tokens: this.tokens,
       clock,
     });
-    this.security = makeFrontSecurity({ authenticator, judge: this.judge, log: this.logs.logger });
+    this.security = createRequestSecurity({ authenticator, authorizer: this.judge, log: this.logs.logger });
     this.#fill();
   }
 
@@ -123,7 +123,7 @@ export class SecurityRig {
   }
 
   /** The user, or the code of the refusal. */
-  async who(facts: Partial<CallerFacts>): Promise<ApiUser | number> {
+  async who(facts: Partial<ClientInfo>): Promise<ApiUser | number> {
     const whole = { certificate: undefined, headers: {}, address: '127.0.0.1', ...facts };
     try {
       return await this.security.authenticate(whole, new AbortController().signal);
@@ -139,14 +139,14 @@ export class SecurityRig {
 }
 
 /** In memory, for the node `n1`. */
-export async function someAuthorities(clock: Clock): Promise<Authorities> {
-  return await openAuthorities({
+export async function someAuthorities(clock: Clock): Promise<ServerCredentials> {
+  return await openServerCredentials({
     directory: '/api',
     nodeName: 'n1',
     hostnames: () => [],
     addresses: () => [],
     clock,
-    files: new MemoryAuthorityFiles(),
+    files: new MemoryCredentialFiles(),
     log: collectLogs(clock).logger,
   });
 }
@@ -158,7 +158,7 @@ export interface ClientPair {
 
 /** A certificate of a client, valid from and until so many milliseconds from now. */
 export function clientPair(
-  authorities: Authorities,
+  authorities: ServerCredentials,
   subject: Pick<Identity, 'commonName' | 'organizations'>,
   nowMs: number,
   [fromMs, untilMs]: readonly [number, number] = [-60_000, 3_600_000],
@@ -175,7 +175,7 @@ export function clientPair(
   return { cert, key: keyPem(key) };
 }
 
-export function shownPair({ cert }: Pick<ClientPair, 'cert'>): Pick<CallerFacts, 'certificate'> {
+export function shownPair({ cert }: Pick<ClientPair, 'cert'>): Pick<ClientInfo, 'certificate'> {
   return { certificate: { certificate: new X509Certificate(cert), untrusted: undefined } };
 }
 

@@ -9,7 +9,11 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { type CollectedLogs, collectLogs, realClock, systemRandom, Verbosity } from '../../src/lib/index.ts';
 import { type Grant, type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
-import { type Authorities, openAuthorities, realAuthorityFiles } from '../../src/local-api/security/index.ts';
+import {
+  diskCredentialFiles,
+  openServerCredentials,
+  type ServerCredentials,
+} from '../../src/local-api/security/index.ts';
 import { keyPem, newEcKey } from '../../src/protocols/x509/index.ts';
 
 /** What somebody shows of itself. */
@@ -47,7 +51,7 @@ export class ServedApi implements AsyncDisposable {
   readonly url: string;
   readonly logs: CollectedLogs;
   /** Of the API itself, opened a second time: to make out what it would, and what it never should. */
-  readonly authorities: Authorities;
+  readonly authorities: ServerCredentials;
   readonly kubelet: RecordingKubelet;
   readonly #api: OpenLocalApi;
   readonly #agents: Agent[] = [];
@@ -85,10 +89,10 @@ export class ServedApi implements AsyncDisposable {
       },
       new AbortController().signal,
     );
-    const files = realAuthorityFiles();
+    const files = diskCredentialFiles();
     const pki = join(directory, 'api', 'pki');
     const log = collectLogs(clock).logger;
-    const authorities = await openAuthorities({ ...names, directory: pki, clock, files, log });
+    const authorities = await openServerCredentials({ ...names, directory: pki, clock, files, log });
     await kubelet.listen(authorities);
     return new ServedApi({ directory, url: api.url, logs, authorities, kubelet }, api);
   }
@@ -214,7 +218,7 @@ export class RecordingKubelet implements AsyncDisposable {
   }
 
   /** With a certificate that the authorities have made out. May be called again, with those of somebody else. */
-  async listen({ authority, authorityPem: ca }: Authorities): Promise<void> {
+  async listen({ authority, authorityPem: ca }: ServerCredentials): Promise<void> {
     await this[Symbol.asyncDispose]();
     const key = newEcKey();
     const nowMs = clock.now();

@@ -6,19 +6,19 @@ import { type ApiResource, apiResources } from '../../src/api/index.ts';
 import { type Clock, collectLogs, realClock } from '../../src/lib/index.ts';
 import type { StoredObject } from '../../src/local-api/api/stored-object.ts';
 import { type OpenedStore, openStore, type StoreOptions } from '../../src/local-api/persistence/index.ts';
-import { ObjectStore } from '../../src/local-api/storage/object-store.ts';
+import { VersionedStore } from '../../src/local-api/storage/object-store.ts';
 
 const { pods } = apiResources;
 
 /** The objects in memory on top of the store on disk, as the embedded API has them. */
 export class StoreRig implements AsyncDisposable {
   readonly store: OpenedStore;
-  readonly objects: ObjectStore;
+  readonly objects: VersionedStore;
   readonly #link: Disposable;
 
   constructor(store: OpenedStore) {
     this.store = store;
-    this.objects = ObjectStore.restore(store.restored, { historyLimit: 100_000 });
+    this.objects = VersionedStore.restore(store.restored, { historyLimit: 100_000 });
     this.#link = this.objects.subscribe((change) => store.append(change));
   }
 
@@ -70,7 +70,7 @@ export async function ownDirectory(): Promise<AsyncDisposable & { readonly path:
 /** Versions in the log only rise, and each change begins with what the one before it left. */
 export function assertLogIsWhole({ restored }: OpenedStore): void {
   const last = new Map<string, StoredObject | undefined>();
-  let version = restored.forgotten;
+  let version = restored.compacted;
   for (const { version: next, type, resource, object, before } of restored.log) {
     assert.ok(next > version, `${next} comes after ${version}`);
     version = next;

@@ -55,7 +55,7 @@ class Held implements Disposable {
 }
 
 test('whoever has not shown who they are makes room, the oldest first, and keeps nobody out', async () => {
-  await using rig = await FrontRig.open({ deps: { connections: { strangers: 4 } } });
+  await using rig = await FrontRig.open({ deps: { connections: { anonymous: 4 } } });
   using held = new Held(rig.port);
   await held.openSilent();
   for (let count = 0; count < 5; count++) await held.open();
@@ -66,7 +66,7 @@ test('whoever has not shown who they are makes room, the oldest first, and keeps
 });
 
 test('whoever may do little has connections enough, and those who may all lose none', async () => {
-  await using rig = await FrontRig.open({ deps: { connections: { strangers: 3, guests: 5 } } });
+  await using rig = await FrontRig.open({ deps: { connections: { anonymous: 3, unprivileged: 5 } } });
   using trusted = new Held(rig.port);
   for (let count = 0; count < 8; count++) assert.equal(await trusted.ask('admin', '/api/v1/pods'), '200');
   using guests = new Held(rig.port);
@@ -80,7 +80,7 @@ test('whoever may do little has connections enough, and those who may all lose n
 });
 
 test('a bad credential makes nobody better known', async () => {
-  await using rig = await FrontRig.open({ deps: { connections: { strangers: 2 } } });
+  await using rig = await FrontRig.open({ deps: { connections: { anonymous: 2 } } });
   using held = new Held(rig.port);
   for (let count = 0; count < 4; count++) assert.equal(await held.ask('made-up', '/api/v1/pods'), '401');
   await until('them to make room', () => held.stillOpen.length === 2);

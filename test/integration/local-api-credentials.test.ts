@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
 import type { TokenClaims } from '../../src/local-api/kinds/index.ts';
-import { defaultIssuer, makeTokenDesk } from '../../src/local-api/security/index.ts';
+import { createTokenIssuer, defaultIssuer } from '../../src/local-api/security/index.ts';
 import { type Caller, everyStream, everyWay } from '../fakes/every-way.ts';
 import { clientPair, FewObjects, someAuthorities } from '../fakes/security-rig.ts';
 import { type Credential, ServedApi, type Way } from '../fakes/served-api.ts';
@@ -93,7 +93,7 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
       'kubernetes.io': { namespace: 'default', serviceaccount: { name: 'bare', uid: metadata.uid } },
       ...more,
     };
-    return makeTokenDesk({ keys, objects: new FewObjects(), clock }).issue(claims);
+    return createTokenIssuer({ keys, objects: new FewObjects(), clock }).issue(claims);
   }
 
   async function withKey(of: 'ours' | 'theirs', more: Partial<TokenClaims> = {}): Promise<Credential> {

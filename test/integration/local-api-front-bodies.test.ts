@@ -155,7 +155,11 @@ test('patches come by their type, which must be one of three', async () => {
 test('what a patch leaves is read like any other object', async () => {
   await using rig = await FrontRig.open();
   let patched: Record<string, unknown> = {};
-  rig.api.answer = ({ readPatched }) => ({ kind: 'object', code: 200, object: readPatched?.(patched) ?? {} });
+  rig.api.answer = ({ decodePatched }) => ({
+    kind: 'object',
+    code: 200,
+    object: decodePatched?.(patched) ?? {},
+  });
   const patch = (body: string, query = '') =>
     rig.ask(`${pods}/x?${query}`, {
       method: 'PATCH',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { test } from 'node:test';
-import type { ApiAnswer } from '../../src/local-api/api/responses.ts';
+import type { ApiResponse } from '../../src/local-api/api/responses.ts';
 import { FrontRig } from '../fakes/api-front.ts';
 import { until } from '../fakes/until.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
@@ -10,7 +10,7 @@ import { VirtualClock } from '../fakes/virtual-clock.ts';
 const maps = '/api/v1/namespaces/a/configmaps';
 
 /** A list of large objects that counts how many of them were written down. */
-function countedList(count: number): { readonly answer: ApiAnswer; readonly made: () => number } {
+function countedList(count: number): { readonly answer: ApiResponse; readonly made: () => number } {
   let made = 0;
   const items = Array.from({ length: count }, (_, index) => ({
     apiVersion: 'v1',

@@ -125,14 +125,14 @@ test('published pages are passed on as they are, and their own pages asked for w
   const asked: unknown[] = [];
   await using rig = await FrontRig.open({
     deps: {
-      published: {
-        page: ({ path, accept, ifNoneMatch }) => {
+      documents: {
+        document: ({ path, accept, ifNoneMatch }) => {
           asked.push([path, accept, ifNoneMatch]);
           if (path !== '/api') return undefined;
           return ifNoneMatch === '"e"' ? { ...page, status: 304, body: '' } : page;
         },
       },
-      pages: {
+      extraDocuments: {
         '/metrics': () => ({ status: 200, headers: { 'Content-Type': 'text/plain' }, body: 'm 1\n' }),
       },
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
 import { StatusError } from '../../src/local-api/api/api-types.ts';
-import type { FrontStreams, StreamCall } from '../../src/local-api/http/index.ts';
+import type { StreamCall, StreamProxy } from '../../src/local-api/http/index.ts';
 import { ask, FrontRig, servingTls } from '../fakes/api-front.ts';
 import { CertificateFolder } from '../fakes/certificate-authority.ts';
 import { until } from '../fakes/until.ts';
@@ -10,21 +10,21 @@ import { until } from '../fakes/until.ts';
 const pod = '/api/v1/namespaces/a/pods/x';
 
 /** Streams that say back what they hear. */
-class EchoStreams implements FrontStreams {
+class EchoStreams implements StreamProxy {
   readonly calls: StreamCall[] = [];
 
   serves(entry: { readonly resource: { readonly plural: string } }, subresource: string): boolean {
     return entry.resource.plural === 'pods' && ['exec', 'log', 'proxy'].includes(subresource);
   }
 
-  answer: FrontStreams['answer'] = async (call, outgoing) => {
+  respond: StreamProxy['respond'] = async (call, outgoing) => {
     this.calls.push(call);
     if (call.subresource === 'exec')
       throw new StatusError({ code: 400, reason: 'BadRequest', message: 'Upgrade request required' });
     outgoing.writeHead(200, { 'Content-Type': 'text/plain' }).end('a line\n');
   };
 
-  upgrade: FrontStreams['upgrade'] = async (call, socket, head, signal) => {
+  upgrade: StreamProxy['upgrade'] = async (call, socket, head, signal) => {
     this.calls.push(call);
     if (call.query.has('refuse'))
       throw new StatusError({

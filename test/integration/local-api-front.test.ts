@@ -214,7 +214,7 @@ test('a request that takes too long is 504: reads after a minute, writes sooner,
 });
 
 test('more at once than there is room for are told to come again', async () => {
-  await using rig = await FrontRig.open({ deps: { mostAtOnce: 2 } });
+  await using rig = await FrontRig.open({ deps: { maxInFlight: 2 } });
   const waiting: (() => void)[] = [];
   rig.api.answer = () =>
     new Promise((resolve) => waiting.push(() => resolve({ kind: 'object', code: 200, object: {} })));

@@ -10,7 +10,7 @@ import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import type { StoredObject } from '../../src/local-api/api/index.ts';
-import { asTable, publicPages, versionFacts } from '../../src/local-api/output/index.ts';
+import { asTable, createDocumentServer, createVersionInfo } from '../../src/local-api/output/index.ts';
 import { readRecorded } from '../cluster/output/recorded.ts';
 import { outputCatalogue } from '../fakes/output-catalogue.ts';
 
@@ -46,9 +46,9 @@ class CannedServer implements AsyncDisposable {
   readonly #folder: string;
   readonly #catalogue = outputCatalogue();
   readonly #recorded = readRecorded<Recorded>('tables');
-  readonly #pages = publicPages({
+  readonly #pages = createDocumentServer({
     catalogue: this.#catalogue,
-    version: versionFacts({
+    version: createVersionInfo({
       kubernetes: 'v1.36.4',
       kubeling: '0.1.0',
       node: process.version,
@@ -104,7 +104,7 @@ class CannedServer implements AsyncDisposable {
     const url = new URL(request.url ?? '/', 'http://server.test');
     this.asked.push(`${request.method} ${url.pathname}`);
     const { accept } = request.headers;
-    const page = this.#pages.page({
+    const page = this.#pages.document({
       path: url.pathname,
       query: url.searchParams,
       accept,

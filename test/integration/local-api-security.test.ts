@@ -14,11 +14,11 @@ import { collectLogs, realClock } from '../../src/lib/index.ts';
 import { StatusError } from '../../src/local-api/api/index.ts';
 import { Connections } from '../../src/local-api/http/connections.ts';
 import {
-  type Authorities,
+  createCertificateSigner,
+  diskCredentialFiles,
   followCertificates,
-  makeSigningDesk,
-  openAuthorities,
-  realAuthorityFiles,
+  openServerCredentials,
+  type ServerCredentials,
   tlsOptions,
 } from '../../src/local-api/security/index.ts';
 import { makeCertificateRequest, newEcKey, readCertificateRequest } from '../../src/protocols/x509/index.ts';
@@ -39,22 +39,22 @@ class WhoServer implements AsyncDisposable {
   readonly #server;
   readonly #following: Disposable;
   readonly port: number;
-  readonly authorities: Authorities;
+  readonly authorities: ServerCredentials;
 
-  private constructor(server: ReturnType<typeof createServer>, authorities: Authorities) {
+  private constructor(server: ReturnType<typeof createServer>, authorities: ServerCredentials) {
     this.#server = server;
     this.#following = followCertificates(server, authorities);
     this.authorities = authorities;
     this.port = (server.address() as AddressInfo).port;
   }
 
-  static async open(rig: SecurityRig, authorities: Authorities = rig.authorities): Promise<WhoServer> {
-    const connections = new Connections({ strangers: 10, guests: 10 });
+  static async open(rig: SecurityRig, authorities: ServerCredentials = rig.authorities): Promise<WhoServer> {
+    const connections = new Connections({ anonymous: 10, unprivileged: 10 });
     const server = createServer(tlsOptions(authorities), (incoming, outgoing) => {
       void (async () => {
         try {
           const { signal } = new AbortController();
-          const user = await rig.security.authenticate(connections.factsOf(incoming), signal);
+          const user = await rig.security.authenticate(connections.clientInfoOf(incoming), signal);
           outgoing.end(user.name);
         } catch (error) {
           outgoing.statusCode = error instanceof StatusError ? error.status.code : 500;
@@ -62,7 +62,7 @@ class WhoServer implements AsyncDisposable {
         }
       })();
     });
-    connections.watch(server);
+    connections.track(server);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return new WhoServer(server, authorities);
@@ -153,7 +153,7 @@ describe('over TLS', () => {
   test('a certificate that was asked for and made out lets its owner in', async () => {
     const key = newEcKey();
     const identity = { commonName: 'joe', organizations: ['staff'], dnsNames: [], ips: [] };
-    const cert = await makeSigningDesk(rig.authorities.authority).sign({
+    const cert = await createCertificateSigner(rig.authorities.authority).sign({
       request: makeCertificateRequest(identity, key),
       usages: ['digital signature', 'client auth'],
       notBefore: clock.now(),
@@ -195,13 +195,13 @@ describe('the files of authorities', () => {
 
   const open = (at: string, names: { readonly hostnames: readonly string[] } = { hostnames: [] }) => {
     const { logger: log, records } = collectLogs(clock);
-    const opening = openAuthorities({
+    const opening = openServerCredentials({
       directory: at,
       nodeName: 'n1',
       hostnames: () => names.hostnames,
       addresses: () => [],
       clock,
-      files: realAuthorityFiles(),
+      files: diskCredentialFiles(),
       log,
     });
     return opening.then((authorities) => ({ authorities, records }));
@@ -224,7 +224,7 @@ describe('the files of authorities', () => {
     try {
       const old = await server.ask({ agent });
       names.hostnames = ['first', 'second'];
-      await authorities.keepUp();
+      await authorities.renewAll();
       const renewed = await server.ask();
       assert.notEqual(renewed.serial, old.serial);
       assert.equal(
@@ -269,7 +269,7 @@ describe('the files of authorities', () => {
       emailAddresses: ['joe@example.com'],
       uris: ['spiffe://x/y'],
     });
-    const desk = makeSigningDesk((await someAuthorities(clock)).authority);
+    const desk = createCertificateSigner((await someAuthorities(clock)).authority);
     assert.throws(
       () =>
         desk.sign({

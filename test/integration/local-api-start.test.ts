@@ -11,7 +11,10 @@ import { type LocalApiOptions, type OpenLocalApi, openLocalApi } from '../../src
 const clock = realClock();
 const host = '127.0.0.1';
 
-function open(directory: string, how: Pick<LocalApiOptions, 'before' | 'listen'>): Promise<OpenLocalApi> {
+function open(
+  directory: string,
+  how: Pick<LocalApiOptions, 'existingStore' | 'listen'>,
+): Promise<OpenLocalApi> {
   return openLocalApi(
     {
       ...how,
@@ -46,7 +49,7 @@ async function scene(): Promise<AsyncDisposable & { readonly directory: string; 
 test('who did not name a port gets another one, and what was there is set aside once', async () => {
   await using home = await scene();
   const listen = { host, port: home.port, ifTaken: 'another-port' } as const;
-  await using api = await open(home.directory, { before: 'set-aside', listen });
+  await using api = await open(home.directory, { existingStore: 'set-aside', listen });
   assert.notEqual(new URL(api.url).port, String(home.port));
   const files = await readdir(join(home.directory, 'api', 'store'));
   const aside = files.filter((name) => /set-aside-[^-]*$/.test(name));

@@ -17,8 +17,8 @@ import type {
   ApiCall,
   ObjectReader,
   ResourceEntry,
+  ServerContext,
   StoredObject,
-  World,
 } from '../../src/local-api/api/index.ts';
 import {
   createStreams,
@@ -102,7 +102,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
       logger,
     });
     front = createPlain((incoming, outgoing) => {
-      streams.answer(callOf(incoming), outgoing, never).catch((error) => {
+      streams.respond(callOf(incoming), outgoing, never).catch((error) => {
         const { code, message } = (error as StatusError).status;
         outgoing.writeHead(code).end(message);
       });
@@ -292,7 +292,10 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
         query: new URLSearchParams(),
       };
       const world = { objects: reader };
-      return await entry?.rules.act?.['']?.(call as unknown as ApiCall, world as unknown as World);
+      return await entry?.strategy.handlers?.['']?.(
+        call as unknown as ApiCall,
+        world as unknown as ServerContext,
+      );
     };
     const nodes = (await ask('nodes')) as { readonly items: readonly unknown[] };
     assert.deepEqual(nodes.items, [

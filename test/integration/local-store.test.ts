@@ -66,11 +66,11 @@ describe('the store of the embedded API', () => {
       },
       { code: 'STORE_WRITE', message: /no room is left on its disk/ },
     );
-    assert.equal(first.store.refusal()?.code, 'STORE_WRITE');
-    assert.ok(first.store.figures().failedCommits > 0);
+    assert.equal(first.store.writeProblem()?.code, 'STORE_WRITE');
+    assert.ok(first.store.stats().failedCommits > 0);
 
     await rm(ballast);
-    await until(() => first.store.refusal() === undefined);
+    await until(() => first.store.writeProblem() === undefined);
     await first.write('after', { data });
     await first[Symbol.asyncDispose]();
 

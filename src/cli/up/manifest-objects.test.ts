@@ -29,7 +29,7 @@ class Kept implements ObjectStoreAccess {
     this.objects.delete(name);
   }
 
-  async whenRoom(inner: AbortSignal): Promise<void> {
+  async whenAcceptingWrites(inner: AbortSignal): Promise<void> {
     if (this.objects.size >= this.room) await untilAborted(inner);
   }
 

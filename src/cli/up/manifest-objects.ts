@@ -19,7 +19,7 @@ export interface ObjectStoreAccess {
   applied(): readonly string[];
   remove(name: string): void;
   /** Resolves when more can be kept. */
-  whenRoom(signal: AbortSignal): Promise<void>;
+  whenAcceptingWrites(signal: AbortSignal): Promise<void>;
   /** By which an object that is written is known among those that were applied; throws when it has no name. */
   nameOf(object: JsonObject): string;
 }
@@ -110,7 +110,7 @@ export class ManifestObjects {
   async #room(signal: AbortSignal): Promise<void> {
     const { keeper, clock } = this.#options;
     const deadline = { clock, ms: roomWithinMs, what: 'hand over more to the store' };
-    await withDeadline(deadline, (inner) => keeper.whenRoom(inner), signal);
+    await withDeadline(deadline, (inner) => keeper.whenAcceptingWrites(inner), signal);
   }
 
   /** Nothing for an object that does not say what it is called. */

@@ -50,7 +50,7 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
   const manifests = new ManifestObjects({
     directory: home.manifests,
     files: hostManifestFiles(),
-    keeper: api.manifestKeeper,
+    keeper: api.manifestObjects,
     clock,
     logger,
   });
@@ -102,7 +102,7 @@ async function open(
       directory: home.api,
       adminKubeconfig: home.kubeconfig,
       // Who is who stays either way: kubeconfigs that were given out are as good as before.
-      before,
+      existingStore: before,
       // Only who did not name it can do with another one.
       listen: { ...address, ifTaken: listen === undefined ? 'another-port' : 'refuse' },
       nodeName,
@@ -113,7 +113,7 @@ async function open(
           ? { host: loopback, port: kubelet.port, identity: nodeName }
           : undefined,
       grants: grants.map(parseGrant),
-      eventsKeptForMs: eventTtlMs,
+      eventTtlMs: eventTtlMs,
       version: { kubernetes: kubernetesVersion, own: await ownVersion() },
       exposeMetrics: () => metrics.expose(signal),
       clock,

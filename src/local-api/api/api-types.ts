@@ -3,7 +3,7 @@ import type { Clock, Random } from '../../lib/index.ts';
 import type { FieldReason } from '../../pods/index.ts';
 import type { StoredObject } from './stored-object.ts';
 
-/** What a resource can be asked for. */
+/** The verbs of a resource. */
 export type ResourceVerb =
   | 'get'
   | 'list'
@@ -14,17 +14,23 @@ export type ResourceVerb =
   | 'delete'
   | 'deletecollection';
 
-/** A part of an object with a path of its own, such as `status` or `binding`. */
+/** A subresource, such as `status` or `binding`. */
 export interface SubresourceEntry {
   readonly name: string;
-  /** What is sent and answered there, where it is not the kind of the object itself. */
+  /**
+   * The request and response kind of the subresource, where it differs from the kind of the
+   * resource.
+   */
   readonly group?: string;
   readonly version?: string;
   readonly kind?: string;
   readonly verbs: readonly ResourceVerb[];
 }
 
-/** All there is to know of one resource: adding one is adding such an entry to the catalogue. */
+/**
+ * The definition of one resource. Adding a resource to the API means adding such an entry to the
+ * catalogue.
+ */
 export interface ResourceEntry {
   readonly resource: ApiResource;
   readonly singular: string;
@@ -32,28 +38,34 @@ export interface ResourceEntry {
   readonly categories: readonly string[];
   readonly verbs: readonly ResourceVerb[];
   readonly subresources: readonly SubresourceEntry[];
-  /** Paths of fields one may select by, besides name and namespace. */
+  /** Fields that field selectors support, besides name and namespace. */
   readonly fieldSelectors: readonly string[];
-  /** Whether DELETE answers the object, or a Status that says it went well. */
-  readonly deleteAnswers: 'object' | 'status';
-  /** Kept in the store, or only answered, as reviews are. */
-  readonly kept: 'stored' | 'answered';
-  readonly rules: KindRules;
-  /** For a resource that has no objects of its own, but shows those of another one. */
+  /** Whether DELETE returns the object or a Status. */
+  readonly deleteReturns: 'object' | 'status';
+  /** Whether objects are stored, or only computed per request, as for reviews. */
+  readonly storage: 'stored' | 'virtual';
+  readonly strategy: ResourceStrategy;
+  /** For a resource without own objects, which shows the objects of another resource. */
   readonly view?: ResourceView;
 }
 
-/** Objects kept under one resource as another one shows them. Selectors and rules are those of the kept form. */
+/**
+ * Presents the stored objects of one resource as another resource. Selectors and the strategy use
+ * the stored form.
+ */
 export interface ResourceView {
   readonly of: ApiResource;
-  readonly shown: (kept: StoredObject) => StoredObject;
-  /** Of what a caller sent, whose metadata may lack what the server gives. */
+  readonly toView: (toStored: StoredObject) => StoredObject;
+  /** Converts what a client sent; its metadata may lack the fields that the server sets. */
   readonly kept: (shown: JsonObject) => JsonObject;
-  /** What is wrong with an object (in its kept form) that was written here, besides what its rules say. */
+  /**
+   * Additional causes for an object (in stored form) written through this view, besides those of
+   * the strategy.
+   */
   readonly validate: (object: StoredObject, before: StoredObject | undefined) => readonly FieldCause[];
 }
 
-/** What is wrong with a field, as the causes of a refusal name it. */
+/** A cause in the details of an Invalid status. */
 export interface FieldCause {
   readonly reason: FieldReason;
   readonly field: string;
@@ -61,62 +73,80 @@ export interface FieldCause {
   readonly message: string;
 }
 
-/** Other objects, as they are now. They are frozen. */
+/** Reads the current objects. They are frozen. */
 export interface ObjectReader {
   get(resource: ApiResource, namespace: string | undefined, name: string): StoredObject | undefined;
-  /** In the order of namespaces and names. */
+  /** Sorted by namespace and name. */
   all(resource: ApiResource, namespace?: string): readonly StoredObject[];
 }
 
-/** A write on its way. */
+/** The context of one write request. */
 export interface WriteContext {
   readonly verb: 'create' | 'update' | 'delete';
-  /** Undefined for a new object. */
+  /** Undefined for a create. */
   readonly before: StoredObject | undefined;
   readonly user: ApiUser;
   readonly subresource: string | undefined;
-  /** By which it was asked: of two faces of one kind of object, the one that was written to. */
+  /**
+   * The resource of the request path: it tells which of the two resources over one stored kind was
+   * written to.
+   */
   readonly resource: ApiResource;
   readonly objects: ObjectReader;
   readonly clock: Clock;
   readonly random: Random;
-  /** How a deletion is asked for; undefined for other writes, and for a deletion that is only rehearsed. */
+  /** The options of a delete request; undefined for other writes and for dry-run deletes. */
   readonly deletion?: DeleteOptions;
-  /** Shown to the caller, whatever becomes of the write. */
+  /** Adds a warning header to the response, also when the write is rejected. */
   readonly warn: (text: string) => void;
 }
 
-/** What a kind does besides what all of them do, in the order in which it is asked. Nothing here waits or writes. */
-export interface KindRules {
-  /** Whether the status is written by itself only. */
-  readonly status?: 'apart' | 'along';
+/**
+ * The strategy of one kind: its steps of a write, in the order in which they run. They neither wait
+ * nor write.
+ */
+export interface ResourceStrategy {
+  /** Whether the status can be written only through its subresource. */
+  readonly status?: 'separate' | 'inline';
   readonly generation?: 'counted' | 'none';
-  readonly updateWithoutVersion?: 'allowed' | 'refused';
-  readonly createByUpdate?: 'allowed' | 'refused';
-  /** Defaults, and what only the server decides. Metadata and generation are done by then. */
+  readonly unconditionalUpdate?: 'allowed' | 'refused';
+  readonly createOnUpdate?: 'allowed' | 'refused';
+  /** Applies defaults and server-set fields. Metadata and generation are set before. */
   readonly prepare?: (object: StoredObject, write: WriteContext) => StoredObject;
   /**
-   * May look at other objects and change this one; throws a StatusError to refuse. For a deletion the object is the
-   * one to be deleted, and what is returned does not count.
+   * Mutating admission: may read other objects and change this one; throws a StatusError to reject.
+   * For a delete it gets the object to be deleted, and the result is ignored.
    */
   readonly admit?: (object: StoredObject, write: WriteContext) => StoredObject;
-  /** All that is wrong with it, not only the first. */
+  /** Returns every validation error, not only the first. */
   readonly validate?: (object: StoredObject, write: WriteContext) => readonly FieldCause[];
   /**
-   * What a write to a part of the object may change, by subresource: made of the stored object and the wanted one.
-   * `status`, `approval`, `finalize`, `ephemeralcontainers` and `resize` are known unless given. Metadata is done by
-   * then; `prepare`, `admit` and `validate` follow with `write.subresource`.
+   * The fields that a write to a subresource may change: builds the new object from the stored and
+   * the requested one. `status`, `approval`, `finalize`, `ephemeralcontainers` and `resize` have
+   * defaults. Runs after the metadata update and before `prepare`, `admit` and `validate`, which
+   * get `write.subresource`.
    */
-  readonly parts?: Readonly<Record<string, (before: StoredObject, wanted: JsonObject) => StoredObject>>;
-  /** What its deletion makes of an object that stays for a while, such as another phase. It is marked by then. */
-  readonly deleting?: (object: StoredObject, write: WriteContext) => StoredObject;
-  /** Whether something besides finalizers in its metadata holds an object that is being deleted. */
-  readonly holds?: (object: StoredObject) => boolean;
-  /** Subresources that do something, and resources that are only answered (under ''): what they answer. */
-  readonly act?: Readonly<Record<string, ActOn>>;
+  readonly subresourceUpdates?: Readonly<
+    Record<string, (before: StoredObject, wanted: JsonObject) => StoredObject>
+  >;
+  /**
+   * Changes an object whose deletion has begun but which is not removed yet, for example its phase.
+   * The deletion timestamp is set before.
+   */
+  readonly beginDeletion?: (object: StoredObject, write: WriteContext) => StoredObject;
+  /**
+   * Whether something besides metadata.finalizers blocks the removal of an object that is being
+   * deleted.
+   */
+  readonly blocksDeletion?: (object: StoredObject) => boolean;
+  /**
+   * Custom actions by subresource, such as `binding`; under '' the action of a virtual resource,
+   * such as a review.
+   */
+  readonly handlers?: Readonly<Record<string, RequestAction>>;
 }
 
-/** One request, understood: what is left is to do it. */
+/** A parsed and authorized request. */
 export interface ApiCall {
   readonly user: ApiUser;
   readonly verb: ResourceVerb;
@@ -124,36 +154,42 @@ export interface ApiCall {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
   readonly subresource: string | undefined;
-  /** As given; numbers and versions are checked by whoever uses them. */
+  /** Unparsed: numbers and resource versions are checked where they are used. */
   readonly query: URLSearchParams;
-  /** A decoded object, DeleteOptions, or a patch. */
+  /** The decoded object, DeleteOptions or patch. */
   readonly body: JsonObject | readonly unknown[] | undefined;
   readonly patch: PatchKind | undefined;
   /**
-   * Reads what a patch made of an object as if it had been sent whole, and throws a StatusError if that cannot be. Left
-   * out by those whose patches are known to be sound.
+   * Decodes a patched object like a full request body; throws a StatusError if it is invalid.
+   * Undefined for internal callers whose patches are always valid.
    */
-  readonly readPatched?: ((patched: JsonObject) => JsonObject) | undefined;
+  readonly decodePatched?: ((patched: JsonObject) => JsonObject) | undefined;
   readonly dryRun: boolean;
   readonly warn: (text: string) => void;
 }
 
-/** Writes as anybody's are carried out: admission, validation and all. */
-export interface World {
+/**
+ * What actions and controllers use: reads and internal requests, which pass admission and
+ * validation like client requests.
+ */
+export interface ServerContext {
   readonly objects: ObjectReader;
   readonly clock: Clock;
   readonly random: Random;
-  /** Carries out a call of anybody, also of the server itself. Throws a StatusError. */
-  readonly carryOut: (call: ApiCall) => StoredObject;
+  /** Executes a request on behalf of a user or of the server itself. Throws a StatusError. */
+  readonly execute: (call: ApiCall) => StoredObject;
   /**
-   * For what acts on a part of an object: writes that part as the body has it, whatever acts there, and be it one that
-   * has no path of its own. It must be among the parts of the rules.
+   * Writes the part of the object that a subresource update allows. For actions such as `binding`,
+   * also for subresource updates without a path. The name must be a key of `subresourceUpdates`.
    */
-  readonly writePart: (call: ApiCall, part: string) => StoredObject;
-  /** Whether more may be written now: who writes much asks before each piece, and waits while it may not. */
-  readonly hasRoom: () => boolean;
-  readonly whenRoom: (signal: AbortSignal) => Promise<void>;
-  /** Called back at once for each change, in order; must not throw. */
+  readonly updateSubresource: (call: ApiCall, part: string) => StoredObject;
+  /**
+   * Whether the commit queue accepts more writes. Bulk writers check it before each batch and wait
+   * while it is false.
+   */
+  readonly acceptsWrites: () => boolean;
+  readonly whenAcceptingWrites: (signal: AbortSignal) => Promise<void>;
+  /** Calls the listener synchronously for each change, in order. The listener must not throw. */
   readonly onChange: (told: (change: ObjectChange) => void) => Disposable;
 }
 
@@ -165,10 +201,10 @@ export interface ObjectChange {
   readonly before: StoredObject | undefined;
 }
 
-export type ActOn = (call: ApiCall, world: World) => JsonObject | Promise<JsonObject>;
+export type RequestAction = (call: ApiCall, world: ServerContext) => JsonObject | Promise<JsonObject>;
 
-/** Something the server does by itself, until it is told to end. */
-export interface ApiLoop {
+/** A control loop of the server. Runs until it is aborted. */
+export interface Controller {
   readonly name: string;
   run(signal: AbortSignal): Promise<void>;
 }
@@ -190,11 +226,11 @@ export interface StatusBody {
     }[];
     readonly retryAfterSeconds?: number;
   };
-  /** Where a list whose token is too old may go on. */
+  /** The token with which an expired list can be continued. */
   readonly next?: { readonly continue: string };
 }
 
-/** A refusal in the API's own words; the front answers it as a Status. */
+/** An API error with its Status; the HTTP server sends it as the response. */
 export class StatusError extends Error {
   readonly status: StatusBody;
 
@@ -211,19 +247,22 @@ export interface ApiUser {
   readonly name: string;
   readonly groups: readonly string[];
   readonly uid?: string;
-  /** What else is known of who asks, such as the pod a token was made out for. */
+  /** Further attributes of the user, such as the pod to which a token is bound. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
 const nodePrefix = 'system:node:';
 
-/** The node a user is, if it is one. Without a name it is none: it would be the node of all pods that have none yet. */
-export function nodeOf({ name, groups }: ApiUser): string | undefined {
+/**
+ * The node name of a node user. An empty name is not a node: it would match every pod without a
+ * node.
+ */
+export function nodeNameOfUser({ name, groups }: ApiUser): string | undefined {
   const isNode = groups.includes('system:nodes') && name.startsWith(nodePrefix);
   return isNode && name !== nodePrefix ? name.slice(nodePrefix.length) : undefined;
 }
 
-/** One call as the server sees it. */
+/** An API request after authentication and parsing. */
 export interface ApiRequest {
   readonly user: ApiUser;
   readonly verb: ApiVerb;
@@ -234,14 +273,14 @@ export interface ApiRequest {
   readonly fieldSelector?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly body?: unknown;
-  /** A rehearsal does all but the last step; it is meant unless given. */
-  readonly mode?: 'meant' | 'rehearsal';
-  /** Shown to the caller, whatever becomes of the request. */
+  /** A dry run does everything except storing the result; 'commit' by default. */
+  readonly writeMode?: 'commit' | 'dry-run';
+  /** Adds a warning header to the response, also when the request is rejected. */
   readonly warn?: ((text: string) => void) | undefined;
 }
 
-/** The resource and its part as permissions name them, such as `pods/status`. */
-export function targetOf(of: {
+/** The resource and subresource as in RBAC rules, such as `pods/status`. */
+export function resourceWithSubresource(of: {
   readonly resource: Pick<ApiResource, 'plural'>;
   readonly subresource?: string | undefined;
 }): string {

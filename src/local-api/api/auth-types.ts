@@ -2,7 +2,7 @@ import type { JsonObject } from '../../api/index.ts';
 import type { Instant } from '../../lib/index.ts';
 import type { ApiUser } from './api-types.ts';
 
-/** What somebody would like to do: to objects, or to a path that is no object's. */
+/** The attributes of an authorization request: for a resource or a non-resource path. */
 export type AccessAttributes = ResourceAccess | PathAccess;
 
 export interface ResourceAccess {
@@ -11,9 +11,9 @@ export interface ResourceAccess {
   readonly group: string;
   readonly version: string;
   readonly resource: string;
-  /** Empty for an object itself. */
+  /** Empty for the main resource. */
   readonly subresource: string;
-  /** Empty for all namespaces, and for objects of the cluster. */
+  /** Empty for all namespaces and for cluster-scoped resources. */
   readonly namespace: string;
   /** Empty for all names. */
   readonly name: string;
@@ -27,10 +27,13 @@ export interface PathAccess {
   readonly path: string;
 }
 
-type Given = { readonly [Name in keyof Omit<ResourceAccess, 'to'>]?: string | undefined };
+type PartialAttributes = { readonly [Name in keyof Omit<ResourceAccess, 'to'>]?: string | undefined };
 
-/** Whoever asks, by a request, a review or in somebody's name: what is not said is empty. */
-export function resourceAccess(given: Given): ResourceAccess {
+/**
+ * Builds authorization attributes from a request, a review or an impersonation; absent fields
+ * become empty.
+ */
+export function resourceAccess(given: PartialAttributes): ResourceAccess {
   const { verb = '', group = '', version = '', resource = '', fieldSelector, labelSelector } = given;
   const { subresource = '', namespace = '', name = '' } = given;
   return {
@@ -47,8 +50,8 @@ export function resourceAccess(given: Given): ResourceAccess {
   };
 }
 
-/** Who a token stands for, as `status` of a TokenReview. */
-export interface TokenVerdict extends JsonObject {
+/** The `status` of a TokenReview. */
+export interface TokenReviewResult extends JsonObject {
   readonly authenticated: boolean;
   readonly user?: {
     readonly username: string;
@@ -60,16 +63,16 @@ export interface TokenVerdict extends JsonObject {
   readonly error?: string;
 }
 
-/** As `status` of a SubjectAccessReview. */
-export interface AccessVerdict extends JsonObject {
+/** The `status` of a SubjectAccessReview. */
+export interface AccessDecision extends JsonObject {
   readonly allowed: boolean;
   readonly denied?: boolean;
   readonly reason?: string;
   readonly evaluationError?: string;
 }
 
-/** What a certificate signing request (PKCS #10) asks for. */
-export interface SigningFacts {
+/** The subject and the alternative names of a certificate signing request (PKCS #10). */
+export interface CertificateRequestInfo {
   readonly commonName: string;
   readonly organizations: readonly string[];
   readonly dnsNames: readonly string[];
@@ -78,8 +81,8 @@ export interface SigningFacts {
   readonly uris: readonly string[];
 }
 
-export interface SigningOrder {
-  /** The request as it was sent: PEM. */
+export interface SigningParameters {
+  /** The certificate signing request as PEM. */
   readonly request: string;
   /** Such as `digital signature`, `key encipherment`, `client auth`. */
   readonly usages: readonly string[];
@@ -87,15 +90,15 @@ export interface SigningOrder {
   readonly notAfter: Instant;
 }
 
-/** Where certificates are made out. */
-export interface SigningDesk {
-  /** What a request asks for; undefined when it is none, or not signed by the key it names. */
-  read(request: string): SigningFacts | undefined;
-  /** The certificate as PEM; never valid for longer than the authority itself. Throws when it cannot. */
-  sign(order: SigningOrder): string | Promise<string>;
+/** Reads certificate signing requests and signs certificates. */
+export interface CertificateSigner {
+  /** Undefined if the request is malformed or not signed by its own key. */
+  read(request: string): CertificateRequestInfo | undefined;
+  /** The certificate as PEM; it never outlives the CA. Throws if it cannot be signed. */
+  sign(order: SigningParameters): string | Promise<string>;
 }
 
-/** What stands in a token of a service account. Times are seconds since 1970. */
+/** The claims of a service account token. Times are seconds since 1970. */
 export interface TokenClaims {
   readonly iss: string;
   readonly sub: string;
@@ -106,32 +109,32 @@ export interface TokenClaims {
   readonly jti: string;
   readonly 'kubernetes.io': {
     readonly namespace: string;
-    readonly serviceaccount: Bearer;
-    readonly pod?: Bearer;
-    readonly node?: Bearer;
-    readonly secret?: Bearer;
+    readonly serviceaccount: BoundObject;
+    readonly pod?: BoundObject;
+    readonly node?: BoundObject;
+    readonly secret?: BoundObject;
   };
 }
 
-export interface Bearer {
+export interface BoundObject {
   readonly name: string;
   readonly uid: string;
 }
 
-/** Where tokens of service accounts are made out and recognised. */
-export interface TokenDesk {
-  /** The audience a token is for when none is asked for, too. */
+/** Issues and verifies service account tokens. */
+export interface TokenIssuer {
+  /** Also the audience of tokens that request none. */
   readonly issuer: string;
-  /** The token, signed. */
+  /** Returns the signed token. */
   issue(claims: TokenClaims): string;
   /**
-   * Whom a token stands for, if its time is not over, it is for one of these audiences (the issuer if none is given)
-   * and whatever it is bound to still exists. The verdict's audiences are those both know.
+   * Verifies signature, validity, audience (the issuer if none is given) and that the bound objects
+   * still exist. The audiences of the result are the requested ones that the token has.
    */
-  verify(token: string, audiences: readonly string[]): TokenVerdict;
+  verify(token: string, audiences: readonly string[]): TokenReviewResult;
 }
 
-/** Rules as `status` of a SelfSubjectRulesReview lists them. */
+/** The `status` of a SelfSubjectRulesReview. */
 export interface AccessRules extends JsonObject {
   readonly resourceRules: readonly {
     readonly verbs: readonly string[];
@@ -146,8 +149,8 @@ export interface AccessRules extends JsonObject {
   readonly incomplete: boolean;
 }
 
-/** Who may do what. */
-export interface AccessJudge {
-  judge(user: ApiUser, attributes: AccessAttributes): AccessVerdict;
-  rulesOf(user: ApiUser, namespace: string): AccessRules;
+/** Decides whether a user may perform a request. */
+export interface Authorizer {
+  authorize(user: ApiUser, attributes: AccessAttributes): AccessDecision;
+  rulesFor(user: ApiUser, namespace: string): AccessRules;
 }

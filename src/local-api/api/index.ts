@@ -1,52 +1,57 @@
-export { authorize, judgeNode, type NodeVerdict, type NodeWish } from '../node-access/node-authorizer.ts';
-export { admitWrite } from '../node-access/node-restriction.ts';
 export {
+  authorize,
+  authorizeNodeRequest,
+  type NodeDecision,
+  type NodeRequest,
+} from '../node-access/node-authorizer.ts';
+export { enforceNodeRestriction } from '../node-access/node-restriction.ts';
+export {
+  firstReferencedResource,
   manifestAnnotation,
-  type PodReferences,
-  referencedResource,
+  type PodObjectReferences,
   referencesOf,
-  usesManifestsOnly,
+  referencesOnlyManifestObjects,
 } from '../node-access/pod-references.ts';
-export { Catalogue, makeCatalogue } from '../registry/catalogue.ts';
+export { Catalogue, createCatalogue } from '../registry/catalogue.ts';
 export type { ListOptions } from '../registry/list-options.ts';
 export { LocalApi, type LocalApiDeps } from '../registry/local-api.ts';
 export { type Freshness, newest, Reads } from '../registry/reads.ts';
-export { localResources } from '../registry/resource-table.ts';
+export { serverResources } from '../registry/resource-table.ts';
 export { type Deleted, Writes, type WritesDeps, type Written } from '../registry/writes.ts';
-export { type ObjectTest, type Selection, selectedField, selection } from '../selectors/selection.ts';
+export { type ObjectTest, requiredFieldValue, type Selection, selection } from '../selectors/selection.ts';
 export type { Durability } from '../storage/durability.ts';
 export {
-  ObjectStore,
-  type ObjectStoreOptions,
   type RestoredState,
   type StoreChange,
+  VersionedStore,
+  type VersionedStoreOptions,
 } from '../storage/object-store.ts';
-export { ChangeLines } from '../watch/watcher.ts';
+export { ChangeEvent } from '../watch/watcher.ts';
 export * from './api-types.ts';
 export {
   type ApiRequest,
   type ApiUser,
   type ApiVerb,
   describeRequest,
-  nodeOf,
-  targetOf,
+  nodeNameOfUser,
+  resourceWithSubresource,
 } from './api-types.ts';
 export {
   type AccessAttributes,
-  type AccessVerdict,
+  type AccessDecision,
   type PathAccess,
   type ResourceAccess,
   resourceAccess,
-  type TokenVerdict,
+  type TokenReviewResult,
 } from './auth-types.ts';
 export {
-  type ApiAnswer,
+  type ApiResponse,
   failureStatus,
+  listBody,
   type ObjectList,
   statusOf,
   successStatus,
-  type WatchLine,
-  wireList,
+  type WatchEvent,
 } from './responses.ts';
 export {
   alreadyExists,
@@ -55,18 +60,25 @@ export {
   detailsOf,
   expired,
   forbidden,
-  forbiddenTo,
+  forbiddenForUser,
+  groupQualified,
   internalError,
   invalid,
-  invalidAs,
+  invalidFields,
   methodNotAllowed,
   modifiedMessage,
-  type Named,
-  noSuchPath,
+  type NamedResource,
   notFound,
-  qualified,
-  tooLargeVersion,
-  tooOldVersion,
+  pathNotFound,
+  resourceVersionTooLarge,
+  resourceVersionTooOld,
   unavailable,
 } from './status-errors.ts';
-export { frozen, keyOf, overTheWire, type StoredMeta, type StoredObject, valueAt } from './stored-object.ts';
+export {
+  frozen,
+  objectKey,
+  type StoredMeta,
+  type StoredObject,
+  toWireObject,
+  valueAt,
+} from './stored-object.ts';

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../api/index.ts';
 import type { StatusBody, StatusError } from './api-types.ts';
 
-/** A page of objects, each of them whole. */
+/** A list with complete objects (with kind and apiVersion). */
 export interface ObjectList {
   readonly kind: string;
   readonly apiVersion: string;
@@ -13,38 +13,43 @@ export interface ObjectList {
   readonly items: readonly JsonObject[];
 }
 
-/** What a call that went well is answered. Objects are frozen, so that what is made of one may be kept with it. */
-export type ApiAnswer =
+/**
+ * The result of a successful call. Objects are frozen, so that derived values can be cached by
+ * object.
+ */
+export type ApiResponse =
   | { readonly kind: 'object'; readonly code: 200 | 201; readonly object: JsonObject }
   | { readonly kind: 'list'; readonly code: 200; readonly list: ObjectList }
   | { readonly kind: 'status'; readonly code: number; readonly status: JsonObject };
 
 /**
- * What a watcher is told. Watchers of one resource get the very same frozen object for one change, so that its text may
- * be made once. After an ERROR the watch ends.
+ * A watch event. All watchers of a resource get the same frozen object for one change, so that its
+ * encoding can be shared. The watch ends after an ERROR event.
  */
-export type WatchLine =
+export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: JsonObject }
   | { readonly type: 'BOOKMARK'; readonly object: JsonObject }
   | { readonly type: 'ERROR'; readonly object: JsonObject };
 
-/** Items as they stand in a list, each the same one every time it is asked for. */
-const items = new WeakMap<JsonObject, JsonObject>();
+/** List items by stored object, so that each object has one item. */
+const itemBodies = new WeakMap<JsonObject, JsonObject>();
 
-/** A list as it goes over the wire: it says itself of what kind its items are, and they do not repeat it. */
-export function wireList(list: ObjectList): JsonObject {
-  return { ...list, items: list.items.map(itemOf) };
+/**
+ * The list as sent: items carry neither kind nor apiVersion, because the list kind implies them.
+ */
+export function listBody(list: ObjectList): JsonObject {
+  return { ...list, items: list.items.map(itemBody) };
 }
 
-function itemOf(object: JsonObject): JsonObject {
-  const known = items.get(object);
+function itemBody(object: JsonObject): JsonObject {
+  const known = itemBodies.get(object);
   if (known !== undefined) return known;
   const { kind: _, apiVersion: __, ...rest } = object;
-  items.set(object, rest);
+  itemBodies.set(object, rest);
   return rest;
 }
 
-/** A refusal as it goes over the wire. */
+/** The Status of an error. */
 export function failureStatus({ code, reason, message, details, next }: StatusBody): JsonObject {
   const metadata = next === undefined ? {} : { continue: next.continue };
   const about = { ...(reason === '' ? {} : { reason }), ...(details === undefined ? {} : { details }) };
@@ -55,7 +60,7 @@ export function statusOf({ status }: StatusError): JsonObject {
   return failureStatus(status);
 }
 
-/** The answer of who did what was asked and has nothing else to show. */
+/** The Status of a request that succeeded and returns no object. */
 export function successStatus(details?: StatusBody['details']): JsonObject {
   const about = details === undefined ? {} : { details };
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...about };

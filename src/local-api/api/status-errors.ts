@@ -1,8 +1,8 @@
 import type { ApiResource } from '../../api/index.ts';
 import { type FieldCause, type StatusBody, StatusError } from './api-types.ts';
 
-/** What a refusal is about, as far as it is named in it. */
-export interface Named {
+/** The resource, and if known the name, that an error is about. */
+export interface NamedResource {
   readonly resource: ApiResource;
   readonly name?: string | undefined;
 }
@@ -10,12 +10,15 @@ export interface Named {
 type Details = NonNullable<StatusBody['details']>;
 
 /** With its group, where it has one: `leases.coordination.k8s.io`. */
-export function qualified(name: string, group: string): string {
+export function groupQualified(name: string, group: string): string {
   return group === '' ? name : `${name}.${group}`;
 }
 
-/** How details name an object; for some refusals by its kind instead of the plural. */
-export function detailsOf({ resource: { plural, group }, name }: Named, kind: string = plural): Details {
+/** The `details` of a Status; some errors name the kind instead of the plural. */
+export function detailsOf(
+  { resource: { plural, group }, name }: NamedResource,
+  kind: string = plural,
+): Details {
   return {
     ...(name === undefined || name === '' ? {} : { name }),
     ...(group === '' ? {} : { group }),
@@ -23,12 +26,12 @@ export function detailsOf({ resource: { plural, group }, name }: Named, kind: st
   };
 }
 
-export function notFound(about: Named): StatusError {
+export function notFound(about: NamedResource): StatusError {
   const { resource, name } = about;
   return new StatusError({
     code: 404,
     reason: 'NotFound',
-    message: `${qualified(resource.plural, resource.group)} "${name ?? ''}" not found`,
+    message: `${groupQualified(resource.plural, resource.group)} "${name ?? ''}" not found`,
     details: detailsOf(about),
   });
 }
@@ -38,9 +41,9 @@ export function badRequest(message: string): StatusError {
 }
 
 /** `why` follows a colon, such as `User "u" cannot get resource "pods"`. */
-export function forbidden(about: Named, why: string, causes?: Details['causes']): StatusError {
+export function forbidden(about: NamedResource, why: string, causes?: Details['causes']): StatusError {
   const { resource, name } = about;
-  const what = qualified(resource.plural, resource.group);
+  const what = groupQualified(resource.plural, resource.group);
   const which = name === undefined || name === '' ? what : `${what} "${name}"`;
   return new StatusError({
     code: 403,
@@ -50,39 +53,42 @@ export function forbidden(about: Named, why: string, causes?: Details['causes'])
   });
 }
 
-/** For what a user may not do: `why` says what, such as `cannot get resource "pods"`. */
-export function forbiddenTo(
-  { user, ...about }: Named & { readonly user: { readonly name: string } },
+/** For authorization errors: `why` is the predicate, such as `cannot get resource "pods"`. */
+export function forbiddenForUser(
+  { user, ...about }: NamedResource & { readonly user: { readonly name: string } },
   why: string,
 ): StatusError {
   return forbidden(about, `User "${user.name}" ${why}`);
 }
 
-/** Of several causes all are told at once. */
-export function invalid(about: Named, causes: readonly FieldCause[]): StatusError {
+/** The message lists all causes. */
+export function invalid(about: NamedResource, causes: readonly FieldCause[]): StatusError {
   const { kind, group } = about.resource;
-  return invalidAs({ kind, group, name: about.name ?? '' }, causes);
+  return invalidFields({ kind, group, name: about.name ?? '' }, causes);
 }
 
-export interface InvalidThing {
+export interface InvalidSubject {
   readonly kind: string;
   readonly group: string;
   readonly name: string;
 }
 
-/** An object of many parts can be wrong in each of them. */
-const mostCauses = 200;
+/** An object with many elements can have an error in each of them. */
+const maxCauses = 200;
 
-/** For what is no object of a resource, such as the options of a list. */
-export function invalidAs({ kind, group, name }: InvalidThing, all: readonly FieldCause[]): StatusError {
-  const causes = all.slice(0, mostCauses);
-  const told = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];
-  if (all.length > mostCauses) told.push(`and ${all.length - mostCauses} more`);
-  const list = told.length === 1 ? told[0] : `[${told.join(', ')}]`;
+/** For what is not a resource, such as ListOptions. */
+export function invalidFields(
+  { kind, group, name }: InvalidSubject,
+  all: readonly FieldCause[],
+): StatusError {
+  const causes = all.slice(0, maxCauses);
+  const messages = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];
+  if (all.length > maxCauses) messages.push(`and ${all.length - maxCauses} more`);
+  const list = messages.length === 1 ? messages[0] : `[${messages.join(', ')}]`;
   return new StatusError({
     code: 422,
     reason: 'Invalid',
-    message: `${qualified(kind, group)} "${name}" is invalid: ${list}`,
+    message: `${groupQualified(kind, group)} "${name}" is invalid: ${list}`,
     details: {
       ...(name === '' ? {} : { name }),
       ...(group === '' ? {} : { group }),
@@ -92,7 +98,7 @@ export function invalidAs({ kind, group, name }: InvalidThing, all: readonly Fie
   });
 }
 
-/** Two rules may find the same wrong. */
+/** Two validators may report the same cause. */
 function distinct(causes: readonly FieldCause[]): readonly FieldCause[] {
   return [...new Map(causes.map((cause) => [`${cause.field}: ${cause.message}`, cause])).values()].map(
     ({ reason, message, field }) => ({ reason, message, field }),
@@ -102,42 +108,42 @@ function distinct(causes: readonly FieldCause[]): readonly FieldCause[] {
 export const modifiedMessage =
   'the object has been modified; please apply your changes to the latest version and try again';
 
-export function conflict(about: Named, why: string): StatusError {
+export function conflict(about: NamedResource, why: string): StatusError {
   const { resource, name } = about;
   return new StatusError({
     code: 409,
     reason: 'Conflict',
-    message: `Operation cannot be fulfilled on ${qualified(resource.plural, resource.group)} "${name ?? ''}": ${why}`,
+    message: `Operation cannot be fulfilled on ${groupQualified(resource.plural, resource.group)} "${name ?? ''}": ${why}`,
     details: detailsOf(about),
   });
 }
 
-/** A condition of a deletion that does not hold; the kind stands where others have the plural. */
-export function preconditionFailed(about: Named, why: string): StatusError {
+/** A failed precondition of a delete; the API server names the kind instead of the plural here. */
+export function preconditionFailed(about: NamedResource, why: string): StatusError {
   const { resource, name } = about;
   return new StatusError({
     code: 409,
     reason: 'Conflict',
-    message: `Operation cannot be fulfilled on ${qualified(resource.kind, resource.group)} "${name ?? ''}": ${why}`,
+    message: `Operation cannot be fulfilled on ${groupQualified(resource.kind, resource.group)} "${name ?? ''}": ${why}`,
     details: detailsOf(about, resource.kind),
   });
 }
 
-export function alreadyExists(about: Named, how: 'there' | 'being-deleted'): StatusError {
+export function alreadyExists(about: NamedResource, how: 'there' | 'being-deleted'): StatusError {
   const { resource, name } = about;
   const prefix = how === 'there' ? '' : 'object is being deleted: ';
   return new StatusError({
     code: 409,
     reason: 'AlreadyExists',
-    message: `${prefix}${qualified(resource.plural, resource.group)} "${name ?? ''}" already exists`,
+    message: `${prefix}${groupQualified(resource.plural, resource.group)} "${name ?? ''}" already exists`,
     details: detailsOf(about),
   });
 }
 
-/** Chance hit a name that was taken already, again and again. */
-export function noNameFound(about: Named): StatusError {
+/** Every generated name was already in use. */
+export function generatedNameConflict(about: NamedResource): StatusError {
   const { resource, name } = about;
-  const what = qualified(resource.plural, resource.group);
+  const what = groupQualified(resource.plural, resource.group);
   return new StatusError({
     code: 409,
     reason: 'AlreadyExists',
@@ -146,17 +152,17 @@ export function noNameFound(about: Named): StatusError {
   });
 }
 
-/** What was asked for is older than what the server remembers. */
+/** The requested resourceVersion or continue token is older than the history. */
 export function expired(message: string, next?: StatusBody['next']): StatusError {
   return new StatusError({ code: 410, reason: 'Expired', message, ...(next && { next }) });
 }
 
-export function tooOldVersion(asked: number, oldest: number): StatusError {
+export function resourceVersionTooOld(asked: number, oldest: number): StatusError {
   return expired(`too old resource version: ${asked} (${oldest})`);
 }
 
-/** What was asked for has not happened yet. */
-export function tooLargeVersion(asked: string, current: number): StatusError {
+/** The requested resourceVersion is newer than the store. */
+export function resourceVersionTooLarge(asked: string, current: number): StatusError {
   return new StatusError({
     code: 504,
     reason: 'Timeout',
@@ -177,8 +183,11 @@ export function methodNotAllowed(): StatusError {
   });
 }
 
-/** Nothing has this path. Without a name in its details, by which clients tell it from an object that is not there. */
-export function noSuchPath(): StatusError {
+/**
+ * The path does not exist. The details have no name: clients distinguish it by that from a missing
+ * object.
+ */
+export function pathNotFound(): StatusError {
   return new StatusError({
     code: 404,
     reason: 'NotFound',
@@ -187,7 +196,7 @@ export function noSuchPath(): StatusError {
   });
 }
 
-/** Nothing can be kept right now, which may be over soon. */
+/** Writes cannot be persisted at present; the client may retry. */
 export function unavailable(message: string): StatusError {
   return new StatusError({
     code: 503,

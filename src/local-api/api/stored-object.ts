@@ -2,7 +2,7 @@ import { type JsonObject, withoutEmptyFields } from '../../api/index.ts';
 
 export interface StoredMeta extends JsonObject {
   readonly name: string;
-  /** Left out for objects of the cluster. */
+  /** Absent for cluster-scoped objects. */
   readonly namespace?: string;
   readonly generateName?: string;
   readonly uid: string;
@@ -17,7 +17,7 @@ export interface StoredMeta extends JsonObject {
   readonly ownerReferences?: readonly JsonObject[];
 }
 
-/** An object in the store. It is frozen, and so everyone may have it. */
+/** An object in the store. It is frozen, so it can be shared. */
 export interface StoredObject extends JsonObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -26,8 +26,11 @@ export interface StoredObject extends JsonObject {
   readonly status?: JsonObject;
 }
 
-/** What becomes of a value on its way over a wire: a copy, without what JSON cannot say and without empty fields. */
-export function overTheWire(value: unknown): JsonObject {
+/**
+ * A deep copy as it would arrive over the wire: without values that JSON does not represent and
+ * without empty fields.
+ */
+export function toWireObject(value: unknown): JsonObject {
   return withoutEmptyFields(JSON.parse(JSON.stringify(value ?? {})) as JsonObject);
 }
 
@@ -37,7 +40,7 @@ export function frozen<T>(value: T): T {
   return Object.freeze(value);
 }
 
-export function keyOf(namespace: string | undefined, name: string): string {
+export function objectKey(namespace: string | undefined, name: string): string {
   return `${namespace ?? ''}/${name}`;
 }
 
@@ -46,13 +49,16 @@ export function valueAt(object: JsonObject, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => (value as JsonObject | undefined)?.[name], object);
 }
 
-const ofText = 16;
-const ofField = 8;
-const ofObject = 32;
+const textOverhead = 16;
+const fieldOverhead = 8;
+const objectOverhead = 32;
 
-/** About how many bytes of memory a value takes: enough to tell a large object from a small one. */
-export function roughSize(value: unknown): number {
-  if (typeof value === 'string') return ofText + value.length;
-  if (typeof value !== 'object' || value === null) return ofField;
-  return Object.values(value).reduce((sum: number, inner) => sum + ofField + roughSize(inner), ofObject);
+/** The approximate memory size of a value in bytes. */
+export function estimateSize(value: unknown): number {
+  if (typeof value === 'string') return textOverhead + value.length;
+  if (typeof value !== 'object' || value === null) return fieldOverhead;
+  return Object.values(value).reduce(
+    (sum: number, inner) => sum + fieldOverhead + estimateSize(inner),
+    objectOverhead,
+  );
 }

@@ -1,6 +1,6 @@
 import { sameValue } from '../../api/index.ts';
 import type { Logger } from '../../lib/index.ts';
-import type { ApiLoop, World } from '../api/index.ts';
+import type { Controller, ServerContext } from '../api/index.ts';
 import { systemPriorities } from '../kinds/classes.ts';
 import {
   configMaps,
@@ -10,47 +10,47 @@ import {
   serviceAccounts,
   services,
 } from '../kinds/resources.ts';
-import type { NamedObject, ServerHand } from './keyed-controller.ts';
-import { keyedLoop } from './keyed-controller.ts';
+import type { ControllerClient, NamedObject } from './keyed-controller.ts';
+import { keyedController } from './keyed-controller.ts';
 
-/** How pods may reach the server by its service. */
-export type OwnService =
-  /** Not at all: the server listens only where pods cannot come. */
+/** The address at which pods reach the server through the `kubernetes` Service. */
+export type ServerEndpoint =
+  /** The server listens only on addresses that pods cannot reach. */
   | { readonly kind: 'unreachable'; readonly port: number }
   | { readonly kind: 'at'; readonly address: string; readonly port: number };
 
-export interface BootstrapDeps {
-  readonly world: World;
-  readonly hand: ServerHand;
+export interface BootstrapControllerDeps {
+  readonly context: ServerContext;
+  readonly client: ControllerClient;
   readonly log: Logger;
-  readonly ownService: OwnService;
+  readonly serverEndpoint: ServerEndpoint;
 }
 
-export const firstNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'] as const;
-const serviceHome = 'default';
+export const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'] as const;
+const serviceNamespace = 'default';
 const serviceName = 'kubernetes';
 
-/** What is there before anybody asks. May be done again at any time. */
-export function ensureFirstObjects({ hand, world, ownService }: BootstrapDeps): void {
-  for (const name of firstNamespaces) hand.ensure(namespaces, undefined, namespace(name));
+/** Creates the objects that exist before the first request. Idempotent. */
+export function ensureBootstrapObjects({ client, context, serverEndpoint }: BootstrapControllerDeps): void {
+  for (const name of systemNamespaces) client.ensure(namespaces, undefined, namespace(name));
   for (const [name, value] of Object.entries(systemPriorities))
-    hand.ensure(priorityClasses, undefined, priorityClass(name, value));
-  ensureService(world, hand, ownService);
+    client.ensure(priorityClasses, undefined, priorityClass(name, value));
+  ensureService(context, client, serverEndpoint);
 }
 
-/** Makes them again when they are gone. */
-export function bootstrapLoop(deps: BootstrapDeps): ApiLoop {
+/** Creates the bootstrap objects again after they were deleted. */
+export function bootstrapController(deps: BootstrapControllerDeps): Controller {
   const watched: readonly string[] = [namespaces, priorityClasses, services, endpoints].map(
     ({ plural }) => plural,
   );
-  return keyedLoop({
+  return keyedController({
     name: 'first-objects',
-    world: deps.world,
+    context: deps.context,
     log: deps.log,
-    first: () => ['all'],
-    keysOf: ({ type, resource }) => (type === 'DELETED' && watched.includes(resource.plural) ? ['all'] : []),
-    look: () => {
-      ensureFirstObjects(deps);
+    initialKeys: () => ['all'],
+    keysFor: ({ type, resource }) => (type === 'DELETED' && watched.includes(resource.plural) ? ['all'] : []),
+    reconcile: () => {
+      ensureBootstrapObjects(deps);
       return undefined;
     },
   });
@@ -63,8 +63,8 @@ function namespace(name: string): NamedObject {
 function priorityClass(name: string, value: number): NamedObject {
   const description =
     name === 'system-node-critical'
-      ? 'For pods a node cannot do without.'
-      : 'For pods the cluster cannot do without, on whichever node they run.';
+      ? 'For pods that are essential for the node.'
+      : 'For pods that are essential for the cluster and may run on any node.';
   return {
     apiVersion: 'scheduling.k8s.io/v1',
     kind: 'PriorityClass',
@@ -74,40 +74,41 @@ function priorityClass(name: string, value: number): NamedObject {
   };
 }
 
-/** An address once given does not change: the service is made anew when the server is found elsewhere. */
-function ensureService(world: World, hand: ServerHand, own: OwnService): void {
+/** A clusterIP is immutable, so the Service is recreated when the server address changes. */
+function ensureService(context: ServerContext, client: ControllerClient, own: ServerEndpoint): void {
   const wanted = service(own);
-  const there = world.objects.get(services, serviceHome, serviceName);
+  const there = context.objects.get(services, serviceNamespace, serviceName);
   const isSame = ['clusterIP', 'ports'].every((field) => sameValue(there?.spec?.[field], wanted.spec[field]));
-  if (there !== undefined && !isSame) hand.delete(services, there);
-  hand.ensure(services, serviceHome, wanted);
-  ensureEndpoints(world, hand, own);
+  if (there !== undefined && !isSame) client.delete(services, there);
+  client.ensure(services, serviceNamespace, wanted);
+  ensureEndpoints(context, client, own);
 }
 
-function ensureEndpoints(world: World, hand: ServerHand, own: OwnService): void {
-  const there = world.objects.get(endpoints, serviceHome, serviceName);
+function ensureEndpoints(context: ServerContext, client: ControllerClient, own: ServerEndpoint): void {
+  const there = context.objects.get(endpoints, serviceNamespace, serviceName);
   if (own.kind === 'unreachable') {
-    if (there !== undefined) hand.delete(endpoints, there);
+    if (there !== undefined) client.delete(endpoints, there);
     return;
   }
   const subsets = [
     { addresses: [{ ip: own.address }], ports: [{ name: 'https', port: own.port, protocol: 'TCP' }] },
   ];
   if (there === undefined)
-    hand.ensure(endpoints, serviceHome, {
+    client.ensure(endpoints, serviceNamespace, {
       apiVersion: 'v1',
       kind: 'Endpoints',
       metadata: { name: serviceName, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
       subsets,
     });
-  else if (!sameValue(there['subsets'], subsets)) hand.update(endpoints, { ...there, subsets });
+  else if (!sameValue(there['subsets'], subsets)) client.update(endpoints, { ...there, subsets });
 }
 
 /**
- * Without anything that would send traffic for a service on, its address must be where the server really is. Where pods
- * cannot come, it has none: clients then find no server in their environment, and fail at once instead of waiting.
+ * No service proxy runs here, so the clusterIP is the real address of the server. If pods cannot
+ * reach the server, the Service is headless: clients then find no address in their environment and
+ * fail immediately instead of timing out.
  */
-function service(own: OwnService): NamedObject & { readonly spec: Record<string, unknown> } {
+function service(own: ServerEndpoint): NamedObject & { readonly spec: Record<string, unknown> } {
   const port = own.kind === 'at' ? own.port : 443;
   return {
     apiVersion: 'v1',
@@ -123,55 +124,55 @@ function service(own: OwnService): NamedObject & { readonly spec: Record<string,
 }
 
 export interface NamespaceContentsDeps {
-  readonly world: World;
-  readonly hand: ServerHand;
+  readonly context: ServerContext;
+  readonly client: ControllerClient;
   readonly log: Logger;
-  /** The certificates by which pods know the server, as PEM. */
+  /** The CA bundle of the API server, as PEM. */
   readonly rootCertificates: () => string;
 }
 
 const account = 'default';
 const bundle = 'kube-root-ca.crt';
-/** Certificates may be renewed without anybody telling. */
-const lookAgainMs = 300_000;
+/** The CA bundle may be renewed without a notification. */
+const resyncMs = 300_000;
 
-/** What every namespace has: an account for its pods, and the certificates by which they know the server. */
-export function namespaceContentsLoop(deps: NamespaceContentsDeps): ApiLoop {
-  const { world, log } = deps;
-  return keyedLoop({
+/** Creates the default service account and the CA bundle ConfigMap in every namespace. */
+export function namespaceContentsController(deps: NamespaceContentsDeps): Controller {
+  const { context, log } = deps;
+  return keyedController({
     name: 'namespace-contents',
-    world,
+    context: context,
     log,
-    first: () => world.objects.all(namespaces).map(({ metadata }) => metadata.name),
-    keysOf: ({ type, resource, object: { metadata } }) => {
+    initialKeys: () => context.objects.all(namespaces).map(({ metadata }) => metadata.name),
+    keysFor: ({ type, resource, object: { metadata } }) => {
       if (resource.plural === namespaces.plural && type !== 'DELETED') return [metadata.name];
       const isOurs =
         (resource.plural === serviceAccounts.plural && metadata.name === account) ||
         (resource.plural === configMaps.plural && metadata.name === bundle);
       return isOurs && type !== 'ADDED' && metadata.namespace !== undefined ? [metadata.namespace] : [];
     },
-    look: (name) => (ensureContents(deps, name) === 'there' ? lookAgainMs : undefined),
+    reconcile: (name) => (ensureNamespaceContents(deps, name) === 'there' ? resyncMs : undefined),
   });
 }
 
-/** May be done at once, so that nobody finds a namespace without. */
-export function ensureContents(deps: NamespaceContentsDeps, name: string): 'there' | 'no-namespace' {
-  const { world, hand, rootCertificates } = deps;
-  const namespace = world.objects.get(namespaces, undefined, name);
+/** Also called directly at start, so that no client observes a namespace without them. */
+export function ensureNamespaceContents(deps: NamespaceContentsDeps, name: string): 'there' | 'no-namespace' {
+  const { context, client, rootCertificates } = deps;
+  const namespace = context.objects.get(namespaces, undefined, name);
   if (namespace === undefined || namespace.metadata.deletionTimestamp !== undefined) return 'no-namespace';
   const kind = 'ServiceAccount';
-  hand.ensure(serviceAccounts, name, { apiVersion: 'v1', kind, metadata: { name: account } });
+  client.ensure(serviceAccounts, name, { apiVersion: 'v1', kind, metadata: { name: account } });
   const text = rootCertificates();
-  const there = world.objects.get(configMaps, name, bundle);
-  if (there === undefined) hand.ensure(configMaps, name, bundleOf(text));
+  const there = context.objects.get(configMaps, name, bundle);
+  if (there === undefined) client.ensure(configMaps, name, bundleOf(text));
   else if ((there['data'] as Record<string, string> | undefined)?.['ca.crt'] !== text)
-    hand.update(configMaps, { ...there, data: { 'ca.crt': text } });
+    client.update(configMaps, { ...there, data: { 'ca.crt': text } });
   return 'there';
 }
 
 function bundleOf(text: string) {
   const annotations = {
-    'kubernetes.io/description': 'The certificates by which pods of this namespace know the API server.',
+    'kubernetes.io/description': 'The CA bundle with which pods of this namespace verify the API server.',
   };
   return {
     apiVersion: 'v1',

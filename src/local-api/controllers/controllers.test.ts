@@ -4,18 +4,18 @@ import { nodeUser } from '../../../test/fakes/api-users.ts';
 import { KindsRig, named, requestFor } from '../../../test/fakes/kinds-rig.ts';
 import { ScriptedDurability } from '../../../test/fakes/scripted-durability.ts';
 import { apiResources, type JsonObject } from '../../api/index.ts';
-import { localResources, type StoredObject } from '../api/index.ts';
+import { type StoredObject, serverResources } from '../api/index.ts';
 
 const { configMaps, serviceAccounts, services, pods, nodes, events } = apiResources;
 const { persistentVolumes, persistentVolumeClaims, certificateSigningRequests } = apiResources;
-const { namespaces, priorityClasses, endpoints, storageClasses } = localResources;
+const { namespaces, priorityClasses, endpoints, storageClasses } = serverResources;
 
 function conditionOf(object: StoredObject | undefined, wanted: string): JsonObject | undefined {
   const conditions = (object?.status?.['conditions'] ?? []) as readonly JsonObject[];
   return conditions.find(({ type }) => type === wanted);
 }
 
-test('what must be there is there from the start, and comes back', async () => {
+test('creates the bootstrap objects at start and again after they are deleted', async () => {
   using rig = new KindsRig();
   rig.run();
   for (const name of ['default', 'kube-system', 'kube-public', 'kube-node-lease']) {
@@ -37,7 +37,7 @@ test('what must be there is there from the start, and comes back', async () => {
   assert.ok(rig.get(services, 'kubernetes'));
 });
 
-test('a new namespace gets an account and the certificates of the server, which stay true', async () => {
+test('creates the default service account and the CA bundle in a new namespace and keeps them current', async () => {
   using rig = new KindsRig();
   let root = 'ONE';
   rig.run({ rootCertificates: () => root });
@@ -55,9 +55,9 @@ test('a new namespace gets an account and the certificates of the server, which 
   assert.deepEqual(rig.get(configMaps, 'kube-root-ca.crt', 'a')?.['data'], { 'ca.crt': 'TWO' });
 });
 
-test('the service of the server is where it can be reached', async () => {
+test('points the kubernetes Service to the address of the server', async () => {
   using rig = new KindsRig();
-  rig.run({ ownService: { kind: 'at', address: '192.168.1.5', port: 7443 } });
+  rig.run({ serverEndpoint: { kind: 'at', address: '192.168.1.5', port: 7443 } });
   const service = rig.get(services, 'kubernetes');
   assert.equal(service?.spec?.['clusterIP'], '192.168.1.5');
   assert.deepEqual(service?.spec?.['ports'], [
@@ -66,7 +66,7 @@ test('the service of the server is where it can be reached', async () => {
   assert.deepEqual(rig.get(endpoints, 'kubernetes')?.['subsets'], [
     { addresses: [{ ip: '192.168.1.5' }], ports: [{ name: 'https', port: 7443, protocol: 'TCP' }] },
   ]);
-  rig.run({ ownService: { kind: 'at', address: '192.168.1.6', port: 7443 } });
+  rig.run({ serverEndpoint: { kind: 'at', address: '192.168.1.6', port: 7443 } });
   assert.equal(rig.get(services, 'kubernetes')?.spec?.['clusterIP'], '192.168.1.6');
 });
 
@@ -75,7 +75,7 @@ async function withNamespace(rig: KindsRig, name: string): Promise<void> {
   await rig.settle();
 }
 
-test('a namespace goes with all that is in it', async () => {
+test('deletes a namespace together with its contents', async () => {
   using rig = new KindsRig();
   rig.run();
   await withNamespace(rig, 'a');
@@ -87,7 +87,7 @@ test('a namespace goes with all that is in it', async () => {
   assert.deepEqual(rig.rig.store.all(serviceAccounts, 'a'), []);
 });
 
-test('a namespace is emptied no faster than its end can be written', async () => {
+test('deletes the contents of a namespace no faster than the store accepts writes', async () => {
   const durability = new ScriptedDurability();
   using rig = new KindsRig(durability);
   const commit = async () => {
@@ -112,12 +112,12 @@ test('a namespace is emptied no faster than its end can be written', async () =>
   }
   await deleted;
   assert.equal(rig.get(namespaces, 'a'), undefined);
-  // What a round tells of itself comes on top.
+  // The updates of the namespace conditions come on top.
   assert.ok(Math.max(...waited) <= 12, String(waited));
   assert.ok(waited.length > 4, String(waited));
 });
 
-test('the pods of a namespace end in their time before the rest goes', async () => {
+test('waits for the pods of a namespace to terminate before deleting the other objects', async () => {
   using rig = new KindsRig();
   rig.run();
   await withNamespace(rig, 'a');
@@ -143,7 +143,7 @@ test('the pods of a namespace end in their time before the rest goes', async () 
   assert.equal(rig.get(namespaces, 'a'), undefined);
 });
 
-test('what holds a namespace is named, and who insists is rid of it', async () => {
+test('reports remaining finalizers in the namespace conditions and removes them on a forced deletion', async () => {
   using rig = new KindsRig();
   rig.run();
   await withNamespace(rig, 'a');
@@ -164,7 +164,7 @@ test('what holds a namespace is named, and who insists is rid of it', async () =
   await rig.settle(60_000);
   assert.ok(rig.get(configMaps, 'stuck', 'a'));
   await rig.rig.object('delete', namespaces, forced);
-  assert.match(rig.warnings.at(-1) ?? '', /finalizers of all that is left in namespace a are removed/);
+  assert.match(rig.warnings.at(-1) ?? '', /finalizers of all remaining objects in namespace a are removed/);
   await rig.settle();
   assert.equal(rig.get(namespaces, 'a'), undefined);
 });
@@ -181,7 +181,7 @@ function volume(name: string, storage: string, more: JsonObject = {}): JsonObjec
   return named(name, { spec });
 }
 
-test('a claim gets the smallest volume that will do, and keeps it', async () => {
+test('binds a claim to the smallest matching volume and keeps the binding', async () => {
   using rig = new KindsRig();
   rig.run();
   await rig.create(persistentVolumes, volume('big', '10Gi'));
@@ -210,7 +210,7 @@ test('a claim gets the smallest volume that will do, and keeps it', async () => 
   assert.equal(rig.get(persistentVolumes, 'small'), undefined);
 });
 
-test('a claim that names its volume gets that one or none; what was given back is given to nobody', async () => {
+test('binds a claim with a volumeName only to that volume and rebinds no released volume', async () => {
   using rig = new KindsRig();
   rig.run();
   await rig.create(persistentVolumes, volume('v', '1Gi'));
@@ -231,7 +231,7 @@ test('a claim that names its volume gets that one or none; what was given back i
   assert.equal(rig.get(persistentVolumeClaims, 'second')?.status?.['phase'], 'Pending');
 });
 
-test('what a pod describes as its own claim is made for it, and goes with it', async () => {
+test('creates the claims of ephemeral volumes and deletes them with their pod', async () => {
   using rig = new KindsRig();
   rig.run();
   await rig.create(persistentVolumes, volume('v', '1Gi'));
@@ -252,7 +252,7 @@ test('what a pod describes as its own claim is made for it, and goes with it', a
   const end = (of: string | undefined) =>
     rig.rig.ask('delete', pods, { name: 'p', body: { gracePeriodSeconds: 0, preconditions: { uid: of } } });
   await end(uid);
-  // The next one of its name has a claim of its own, however soon it comes.
+  // The next pod of the same name gets a new claim, however soon it is created.
   const next = await rig.rig.pod('p', { spec });
   await rig.settle();
   const [owner] = rig.get(persistentVolumeClaims, 'p-scratch')?.metadata.ownerReferences ?? [];
@@ -263,7 +263,7 @@ test('what a pod describes as its own claim is made for it, and goes with it', a
   assert.equal(rig.get(persistentVolumes, 'v')?.status?.['phase'], 'Released');
 });
 
-test('a claim stays while a pod uses it, and some wait for one', async () => {
+test('protects a claim that a pod uses and delays binding for WaitForFirstConsumer', async () => {
   using rig = new KindsRig();
   rig.run();
   await rig.create(
@@ -300,7 +300,7 @@ function nodeRequest(node: string): string {
   return requestFor({ commonName: `system:node:${node}`, organizations: ['system:nodes'] });
 }
 
-test('a node gets a certificate of its own without asking anybody', async () => {
+test('approves and signs the client certificate of a node automatically', async () => {
   using rig = new KindsRig();
   rig.run();
   const spec = { ...kubelet, request: nodeRequest('n1'), expirationSeconds: 700 };
@@ -316,9 +316,9 @@ test('a node gets a certificate of its own without asking anybody', async () => 
   assert.equal(rig.get(certificateSigningRequests, 'c'), undefined);
 });
 
-test('a certificate holds no longer than the server signs for, however long is asked for', async () => {
+test('limits the lifetime of a certificate to the configured maximum', async () => {
   using rig = new KindsRig();
-  rig.run({ signedForMs: 120_000 });
+  rig.run({ maxCertificateLifetimeMs: 120_000 });
   for (const [name, more] of Object.entries({ none: {}, long: { expirationSeconds: 86_400 } })) {
     const spec = { ...kubelet, request: nodeRequest('n1'), ...more };
     await rig.create(certificateSigningRequests, named(name, { spec }), { user: nodeUser('n1') });
@@ -328,7 +328,7 @@ test('a certificate holds no longer than the server signs for, however long is a
   assert.deepEqual(lives, [420_000, 420_000]);
 });
 
-test('others wait for who may approve, and for a day', async () => {
+test('leaves other requests pending for a day', async () => {
   using rig = new KindsRig();
   rig.run();
   const spec = { ...kubelet, request: nodeRequest('n1') };
@@ -339,7 +339,7 @@ test('others wait for who may approve, and for a day', async () => {
   assert.equal(rig.get(certificateSigningRequests, 'c'), undefined);
 });
 
-test('what was approved but should not be signed fails, and says why', async () => {
+test('fails an approved request that the signer rejects, with the reason', async () => {
   using rig = new KindsRig();
   rig.run();
   const spec = {
@@ -356,7 +356,7 @@ test('what was approved but should not be signed fails, and says why', async () 
   assert.deepEqual(rig.orders, []);
 });
 
-test('a serving certificate is for the addresses of the node itself', async () => {
+test('approves a serving certificate only for the addresses of the node', async () => {
   using rig = new KindsRig();
   rig.run();
   const addresses = [{ type: 'InternalIP', address: '10.0.0.5' }];
@@ -380,9 +380,9 @@ test('a serving certificate is for the addresses of the node itself', async () =
   assert.equal(conditionOf(rig.get(certificateSigningRequests, 'other'), 'Approved'), undefined);
 });
 
-test('events go when their time is over, and when there are too many those of live pods go last', async () => {
+test('deletes expired events, and of too many events those of live pods last', async () => {
   using rig = new KindsRig();
-  rig.run({ eventsKeptForMs: 3_600_000, mostEvents: 2 });
+  rig.run({ eventTtlMs: 3_600_000, maxEvents: 2 });
   await rig.rig.pod('live');
   const about = (name: string, pod: string) =>
     rig.create(events, named(name, { involvedObject: { kind: 'Pod', name: pod, namespace: 'default' } }));

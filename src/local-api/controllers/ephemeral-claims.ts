@@ -2,34 +2,34 @@ import { apiVersionOf, type JsonObject } from '../../api/index.ts';
 import type { OwnerReference, PersistentVolumeClaimTemplate, Volume } from '../../kinds/index.ts';
 import type { Logger } from '../../lib/index.ts';
 import { annotations as podAnnotations } from '../../pods/index.ts';
-import type { ApiLoop, StoredObject, World } from '../api/index.ts';
+import type { Controller, ServerContext, StoredObject } from '../api/index.ts';
 import { persistentVolumeClaims as claims, pods } from '../kinds/resources.ts';
-import type { ServerHand } from './keyed-controller.ts';
-import { keyedLoop } from './keyed-controller.ts';
+import type { ControllerClient } from './keyed-controller.ts';
+import { keyedController } from './keyed-controller.ts';
 
-export interface EphemeralClaimsDeps {
-  readonly world: World;
-  readonly hand: ServerHand;
+export interface EphemeralClaimControllerDeps {
+  readonly context: ServerContext;
+  readonly client: ControllerClient;
   readonly log: Logger;
 }
 
-/** Makes the claims that pods describe in their volumes, and takes them away with their pods. */
-export function ephemeralClaimsLoop(deps: EphemeralClaimsDeps): ApiLoop {
-  const { world, log } = deps;
-  return keyedLoop({
+/** Creates the claims of ephemeral volumes and deletes them after their pod. */
+export function ephemeralClaimController(deps: EphemeralClaimControllerDeps): Controller {
+  const { context, log } = deps;
+  return keyedController({
     name: 'ephemeral-claims',
-    world,
+    context: context,
     log,
-    first: () => [
-      ...world.objects.all(pods).flatMap(keysOfPod),
-      ...world.objects.all(claims).flatMap(keysOfClaim),
+    initialKeys: () => [
+      ...context.objects.all(pods).flatMap(keysOfPod),
+      ...context.objects.all(claims).flatMap(keysOfClaim),
     ],
-    keysOf: ({ type, resource, object }) => {
+    keysFor: ({ type, resource, object }) => {
       if (resource.plural === pods.plural) return keysOfPod(object);
       return resource.plural === claims.plural && type === 'DELETED' ? keysOfClaim(object) : [];
     },
-    look: (key) => {
-      settle(deps, key);
+    reconcile: (key) => {
+      reconcilePodClaims(deps, key);
       return undefined;
     },
   });
@@ -45,21 +45,22 @@ function keysOfClaim(claim: StoredObject): readonly string[] {
   return owner === undefined ? [] : [`${claim.metadata.namespace ?? ''}/${owner.name}`];
 }
 
-function settle({ world, hand }: EphemeralClaimsDeps, key: string): void {
+function reconcilePodClaims({ context, client }: EphemeralClaimControllerDeps, key: string): void {
   const [namespace = '', name = ''] = key.split('/');
-  const pod = world.objects.get(pods, namespace, name);
-  for (const claim of world.objects.all(claims, namespace)) {
+  const pod = context.objects.get(pods, namespace, name);
+  for (const claim of context.objects.all(claims, namespace)) {
     const owner = podOwnerOf(claim);
     const isLeft = owner?.name === name && owner.uid !== pod?.metadata.uid;
-    if (isLeft && claim.metadata.deletionTimestamp === undefined) hand.delete(claims, claim);
+    if (isLeft && claim.metadata.deletionTimestamp === undefined) client.delete(claims, claim);
   }
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return;
-  // Of one of the same name that is on its way out the next look sees the end.
+  // If an older claim of the same name is still being deleted, its removal triggers another
+  // reconcile.
   for (const [volume, template] of templatesOf(pod))
-    hand.ensure(claims, namespace, claimFor(pod, volume, template));
+    client.ensure(claims, namespace, claimFor(pod, volume, template));
 }
 
-/** What a node shows of its static pods is no pod that anything is made for. */
+/** Mirror pods get no claims. */
 function templatesOf({
   spec,
   metadata,
@@ -95,7 +96,7 @@ function claimFor(pod: StoredObject, volume: string, { metadata, spec }: Persist
   };
 }
 
-/** The pod a claim was made for. */
+/** The pod that controls a claim. */
 export function podOwnerOf({ metadata }: StoredObject): OwnerReference | undefined {
   const owners = (metadata.ownerReferences ?? []) as unknown as readonly OwnerReference[];
   return owners.find(({ kind, controller }) => kind === pods.kind && controller === true);

@@ -1,70 +1,73 @@
 import type { Event } from '../../kinds/index.ts';
 import type { Logger } from '../../lib/index.ts';
-import type { ApiLoop, StoredObject, World } from '../api/index.ts';
+import type { Controller, ServerContext, StoredObject } from '../api/index.ts';
 import { events, pods } from '../kinds/resources.ts';
-import type { ServerHand } from './keyed-controller.ts';
+import type { ControllerClient } from './keyed-controller.ts';
 
 export interface EventExpiryDeps {
-  readonly world: World;
-  readonly hand: ServerHand;
+  readonly context: ServerContext;
+  readonly client: ControllerClient;
   readonly log: Logger;
-  /** How long an event is kept after it last happened. */
-  readonly keptForMs: number;
-  /** So many are kept at most. */
-  readonly most: number;
+  /** How long an event is retained after it last occurred. */
+  readonly ttlMs: number;
+  /** The maximum number of events. */
+  readonly maxEvents: number;
 }
 
-const roundMs = 30_000;
-/** So many go before others get their turn. */
+const intervalMs = 30_000;
+/** The maximum number of deletions before the event loop runs other work. */
 const batch = 500;
 
 type LastSeen = (event: StoredObject) => number;
 
-/** Takes away events nobody looks for any more. */
-export function eventExpiryLoop(deps: EventExpiryDeps): ApiLoop {
+/** Deletes expired and surplus events. */
+export function eventExpiryController(deps: EventExpiryDeps): Controller {
   return {
     name: 'event-expiry',
     async run(signal) {
-      const { clock } = deps.world;
-      const seen = remembered();
+      const { clock } = deps.context;
+      const seen = memoizedLastSeen();
       while (!signal.aborted) {
-        await deps.world.whenRoom(signal).catch(() => {});
+        await deps.context.whenAcceptingWrites(signal).catch(() => {});
         if (signal.aborted) return;
-        const isAll = round(deps, seen);
-        await clock.sleep(isAll ? roundMs : 100, signal).catch(() => {});
+        const isAll = deleteExpiredBatch(deps, seen);
+        await clock.sleep(isAll ? intervalMs : 100, signal).catch(() => {});
       }
     },
   };
 }
 
-/** Whether all that had to go is gone. */
-function round(deps: EventExpiryDeps, seen: LastSeen): boolean {
+/** Whether no further event is due. */
+function deleteExpiredBatch(deps: EventExpiryDeps, seen: LastSeen): boolean {
   try {
-    const going = surplus(deps, seen);
-    for (const event of going.slice(0, batch)) deps.hand.delete(events, event);
+    const going = eventsToDelete(deps, seen);
+    for (const event of going.slice(0, batch)) deps.client.delete(events, event);
     return going.length <= batch;
   } catch (error) {
-    deps.log.error('Cannot take away old events', error);
+    deps.log.error('Failed to delete expired events', error);
     return true;
   }
 }
 
-/** What is too old; and of what is too many the oldest, those about pods that are still there last. */
-function surplus({ world, keptForMs, most }: EventExpiryDeps, seen: LastSeen): readonly StoredObject[] {
-  const oldest = world.clock.now() - keptForMs;
-  const dated = world.objects.all(events).map((event) => ({ event, at: seen(event) }));
+/** Expired events, and of surplus events the oldest, those of existing pods last. */
+function eventsToDelete(
+  { context, ttlMs, maxEvents }: EventExpiryDeps,
+  seen: LastSeen,
+): readonly StoredObject[] {
+  const oldest = context.clock.now() - ttlMs;
+  const dated = context.objects.all(events).map((event) => ({ event, at: seen(event) }));
   const expired = dated.filter(({ at }) => at < oldest);
-  const tooMany = dated.length - expired.length - most;
+  const tooMany = dated.length - expired.length - maxEvents;
   if (tooMany <= 0) return expired.map(({ event }) => event);
   const rest = dated
     .filter(({ at }) => at >= oldest)
-    .map((one) => ({ ...one, isLive: isOfLivePod(world, one.event) }))
+    .map((one) => ({ ...one, isLive: isOfLivePod(context, one.event) }))
     .toSorted((a, b) => Number(a.isLive) - Number(b.isLive) || a.at - b.at);
   return [...expired, ...rest.slice(0, tooMany)].map(({ event }) => event);
 }
 
-/** Stored objects never change: the times of each are read once. */
-function remembered(): LastSeen {
+/** Stored objects are immutable, so the time of each is computed once. */
+function memoizedLastSeen(): LastSeen {
   const known = new WeakMap<StoredObject, number>();
   return (event) => {
     const at = known.get(event) ?? lastSeen(event);
@@ -79,7 +82,7 @@ function lastSeen(object: StoredObject): number {
   return Math.max(...times.map((time) => Date.parse(time ?? '')).filter(Number.isFinite));
 }
 
-function isOfLivePod(world: World, object: StoredObject): boolean {
+function isOfLivePod(world: ServerContext, object: StoredObject): boolean {
   const { kind, namespace, name = '', uid } = (object as unknown as Event).involvedObject ?? {};
   if (kind !== 'Pod') return false;
   const pod = world.objects.get(pods, namespace, name);

@@ -1,72 +1,72 @@
 import type { ApiResource } from '../../api/index.ts';
 import { KubelingError, type Logger } from '../../lib/index.ts';
-import type { SigningDesk } from '../api/auth-types.ts';
-import type { ApiLoop, ResourceEntry, World } from '../api/index.ts';
-import type { ForcedEnds } from '../kinds/namespaces.ts';
+import type { CertificateSigner } from '../api/auth-types.ts';
+import type { Controller, ResourceEntry, ServerContext } from '../api/index.ts';
+import type { ForcedNamespaceDeletions } from '../kinds/namespaces.ts';
 import {
-  bootstrapLoop,
-  ensureContents,
-  ensureFirstObjects,
-  firstNamespaces,
-  namespaceContentsLoop,
-  type OwnService,
+  bootstrapController,
+  ensureBootstrapObjects,
+  ensureNamespaceContents,
+  namespaceContentsController,
+  type ServerEndpoint,
+  systemNamespaces,
 } from './bootstrap.ts';
-import { certificatesLoop } from './certificates.ts';
-import { ephemeralClaimsLoop } from './ephemeral-claims.ts';
-import { eventExpiryLoop } from './event-expiry.ts';
-import { ServerHand } from './keyed-controller.ts';
-import { namespaceDeletionLoop } from './namespace-deletion.ts';
-import { volumeBindingLoop } from './volume-binding.ts';
+import { certificateController } from './certificates.ts';
+import { ephemeralClaimController } from './ephemeral-claims.ts';
+import { eventExpiryController } from './event-expiry.ts';
+import { ControllerClient } from './keyed-controller.ts';
+import { namespaceDeletionController } from './namespace-deletion.ts';
+import { volumeBindingController } from './volume-binding.ts';
 
-export type { OwnService } from './bootstrap.ts';
+export type { ServerEndpoint } from './bootstrap.ts';
 
-export interface LoopNeeds {
-  readonly world: World;
+export interface ControllerDeps {
+  readonly context: ServerContext;
   readonly log: Logger;
-  /** All resources there are. */
+  /** All resources of the catalogue. */
   readonly entries: readonly ResourceEntry[];
-  readonly signing: SigningDesk;
-  /** The node whose serving certificates are granted without asking. */
+  readonly signer: CertificateSigner;
+  /** The node whose serving certificates are approved automatically. */
   readonly localNode: string;
-  /** How long certificates hold at most that are signed here; a year unless given. */
-  readonly signedForMs?: number | undefined;
-  /** The certificates by which pods know the server, as PEM; read again now and then. */
+  /** The maximum lifetime of certificates signed here; a year by default. */
+  readonly maxCertificateLifetimeMs?: number | undefined;
+  /** The CA bundle for pods, as PEM; read periodically. */
   readonly rootCertificates: () => string;
-  readonly ownService: OwnService;
-  readonly forced: ForcedEnds;
-  /** An hour unless given. */
-  readonly eventsKeptForMs?: number | undefined;
-  /** 20,000 unless given. */
-  readonly mostEvents?: number | undefined;
+  readonly serverEndpoint: ServerEndpoint;
+  readonly forcedDeletions: ForcedNamespaceDeletions;
+  /** An hour by default. */
+  readonly eventTtlMs?: number | undefined;
+  /** 20,000 by default. */
+  readonly maxEvents?: number | undefined;
 }
 
-export interface KindLoops {
-  /** Makes what must be there before the first request; the loops keep it so. */
+export interface Controllers {
+  /** Creates what must exist before the first request. */
   readonly prepare: () => void;
-  readonly loops: readonly ApiLoop[];
+  readonly controllers: readonly Controller[];
 }
 
-/** All that the server does by itself. */
-export function kindLoops(needs: LoopNeeds): KindLoops {
-  const { entries, eventsKeptForMs = 3_600_000, mostEvents = 20_000 } = needs;
-  const own = entries.filter(({ kept, view }) => kept === 'stored' && view === undefined);
+/** The control loops of the server. */
+export function createControllers(needs: ControllerDeps): Controllers {
+  const { entries, eventTtlMs = 3_600_000, maxEvents = 20_000 } = needs;
+  const own = entries.filter(({ storage, view }) => storage === 'stored' && view === undefined);
   const byPath = new Map(own.map((entry) => [pathOf(entry.resource), entry]));
-  const hand = new ServerHand(needs.world, (resource) => found(byPath, resource));
-  const deps = { ...needs, hand };
+  const client = new ControllerClient(needs.context, (resource) => entryOf(byPath, resource));
+  const deps = { ...needs, client };
   const resources = own.map(({ resource }) => resource).filter(({ scope }) => scope === 'namespace');
   return {
     prepare: () => {
-      ensureFirstObjects(deps);
-      for (const name of firstNamespaces) ensureContents(deps, name);
+      ensureBootstrapObjects(deps);
+      for (const name of systemNamespaces) ensureNamespaceContents(deps, name);
     },
-    loops: [
-      bootstrapLoop(deps),
-      namespaceContentsLoop(deps),
-      namespaceDeletionLoop({ ...deps, resources }),
-      ephemeralClaimsLoop(deps),
-      volumeBindingLoop(deps),
-      certificatesLoop(deps),
-      eventExpiryLoop({ ...deps, keptForMs: eventsKeptForMs, most: mostEvents }),
+    controllers: [
+      bootstrapController(deps),
+      namespaceContentsController(deps),
+      namespaceDeletionController({ ...deps, resources }),
+      ephemeralClaimController(deps),
+      volumeBindingController(deps),
+      certificateController(deps),
+      eventExpiryController({ ...deps, ttlMs: eventTtlMs, maxEvents: maxEvents }),
     ],
   };
 }
@@ -75,9 +75,9 @@ function pathOf({ group, plural }: ApiResource): string {
   return `${group}/${plural}`;
 }
 
-function found(entries: ReadonlyMap<string, ResourceEntry>, resource: ApiResource): ResourceEntry {
+function entryOf(entries: ReadonlyMap<string, ResourceEntry>, resource: ApiResource): ResourceEntry {
   const entry = entries.get(pathOf(resource));
   if (entry === undefined)
-    throw new KubelingError('BUG', `Cannot serve ${pathOf(resource)} as it is not in the catalogue`);
+    throw new KubelingError('BUG', `Cannot serve ${pathOf(resource)}: it is not in the catalogue`);
   return entry;
 }

@@ -1,116 +1,121 @@
 import type { ApiResource, JsonObject } from '../../api/index.ts';
 import { KeyedBackoff, type Logger, WorkQueue } from '../../lib/index.ts';
-import type { ApiLoop, ObjectChange, World } from '../api/index.ts';
+import type { Controller, ObjectChange, ServerContext } from '../api/index.ts';
 import { type ApiCall, type ResourceEntry, StatusError, type StoredObject } from '../api/index.ts';
 import { serverUser } from '../kinds/resources.ts';
 
-export interface KeyedLoopOptions {
+export interface KeyedControllerOptions {
   readonly name: string;
-  readonly world: World;
+  readonly context: ServerContext;
   readonly log: Logger;
-  /** What has to be looked at because of a change; asked in the midst of it, and must not throw. */
-  readonly keysOf: (change: ObjectChange) => Iterable<string>;
-  /** What else may ask to look at something. */
-  readonly hints?: (ask: (key: string) => void) => Disposable;
-  /** All there is to look at when the loop begins. */
-  readonly first: () => Iterable<string>;
   /**
-   * Looks at one thing and does what it needs. A number asks to look again after so many milliseconds, whatever happens
-   * in between. What it throws is told, and tried again later.
+   * The keys to reconcile after a change; called synchronously with the change and must not throw.
    */
-  readonly look: (key: string, signal: AbortSignal) => number | undefined | Promise<number | undefined>;
+  readonly keysFor: (change: ObjectChange) => Iterable<string>;
+  /** Further triggers of a reconcile. */
+  readonly hints?: (ask: (key: string) => void) => Disposable;
+  /** The keys to reconcile at start. */
+  readonly initialKeys: () => Iterable<string>;
+  /**
+   * Reconciles one key. A number requests another reconcile after so many milliseconds. Errors are
+   * logged and retried with a back-off.
+   */
+  readonly reconcile: (key: string, signal: AbortSignal) => number | undefined | Promise<number | undefined>;
 }
 
 const retry = { baseMs: 100, maxMs: 60_000, jitter: 0.1 };
-const mostFailing = 1_000;
+const maxFailing = 1_000;
 
-/** Looks at each thing when something happened to it: never twice at a time, and again where it failed. */
-export function keyedLoop(options: KeyedLoopOptions): ApiLoop {
-  const loop = new KeyedLoop(options);
+/** Reconciles each key after a change: never concurrently, with a back-off after failures. */
+export function keyedController(options: KeyedControllerOptions): Controller {
+  const loop = new KeyedController(options);
   return { name: options.name, run: (signal) => loop.run(signal) };
 }
 
-class KeyedLoop {
-  readonly #options: KeyedLoopOptions;
+class KeyedController {
+  readonly #options: KeyedControllerOptions;
   readonly #backoff: KeyedBackoff;
 
-  constructor(options: KeyedLoopOptions) {
+  constructor(options: KeyedControllerOptions) {
     this.#options = options;
-    this.#backoff = new KeyedBackoff({ policy: retry, random: options.world.random, capacity: mostFailing });
+    this.#backoff = new KeyedBackoff({ policy: retry, random: options.context.random, capacity: maxFailing });
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { world, keysOf, first } = this.#options;
-    using queue = new WorkQueue(world.clock);
-    using _ = world.onChange((change) => {
-      for (const key of keysOf(change)) queue.add(key);
+    const { context, keysFor, initialKeys } = this.#options;
+    using queue = new WorkQueue(context.clock);
+    using _ = context.onChange((change) => {
+      for (const key of keysFor(change)) queue.add(key);
     });
     using _hints = this.#options.hints?.((key) => queue.add(key));
-    for (const key of first()) queue.add(key);
+    for (const key of initialKeys()) queue.add(key);
     while (!signal.aborted) {
       const key = await queue.next(signal).catch(() => undefined);
       if (key === undefined) return;
-      const againMs = await this.#lookAt(key, signal);
+      const againMs = await this.#reconcile(key, signal);
       queue.done(key);
       if (againMs !== undefined) queue.add(key, againMs);
     }
   }
 
-  async #lookAt(key: string, signal: AbortSignal): Promise<number | undefined> {
-    const { world } = this.#options;
+  async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
+    const { context } = this.#options;
     try {
-      if (!world.hasRoom()) await world.whenRoom(signal);
-      const againMs = await this.#options.look(key, signal);
+      if (!context.acceptsWrites()) await context.whenAcceptingWrites(signal);
+      const againMs = await this.#options.reconcile(key, signal);
       this.#backoff.delete(key);
       return againMs;
     } catch (error) {
       if (signal.aborted) return undefined;
-      // Somebody else was faster: what they did is seen at the next look.
-      if (!isRefusal(error, 'Conflict'))
-        this.#options.log.error(`Cannot do what ${this.#options.name} should`, error, { about: key });
-      return this.#backoff.fail(key, { nowMs: world.clock.monotonicMs() });
+      // A conflict means that another writer was faster; the retry reads the new state.
+      if (!hasReason(error, 'Conflict'))
+        this.#options.log.error(`Failed to reconcile`, error, { about: key });
+      return this.#backoff.fail(key, { nowMs: context.clock.monotonicMs() });
     }
   }
 }
 
-/** Whether something was refused for this reason, such as `NotFound`. */
-export function isRefusal(error: unknown, reason: string): boolean {
+/** Whether a StatusError has this reason, such as `NotFound`. */
+export function hasReason(error: unknown, reason: string): boolean {
   return error instanceof StatusError && error.status.reason === reason;
 }
 
-/** What the server does by itself goes the way of everybody's calls: admitted, validated, told to who watches. */
-export class ServerHand {
-  readonly #world: World;
+/**
+ * Writes objects on behalf of the server, through the same admission and validation as client
+ * requests.
+ */
+export class ControllerClient {
+  readonly #context: ServerContext;
   readonly #entryOf: (resource: ApiResource) => ResourceEntry;
 
-  constructor(world: World, entryOf: (resource: ApiResource) => ResourceEntry) {
-    this.#world = world;
+  constructor(world: ServerContext, entryOf: (resource: ApiResource) => ResourceEntry) {
+    this.#context = world;
     this.#entryOf = entryOf;
   }
 
-  /** One that is there already stays as it is. */
+  /** Creates the object unless it exists. */
   ensure(resource: ApiResource, namespace: string | undefined, object: NamedObject): void {
-    if (this.#world.objects.get(resource, namespace, object.metadata.name) !== undefined) return;
+    if (this.#context.objects.get(resource, namespace, object.metadata.name) !== undefined) return;
     try {
       this.#call('create', resource, { namespace, name: undefined }, object);
     } catch (error) {
-      if (!isRefusal(error, 'AlreadyExists')) throw error;
+      if (!hasReason(error, 'AlreadyExists')) throw error;
     }
   }
 
-  /** The object is one that was read: if it is another one by now, this is refused. */
+  /** Fails with Conflict if the object has changed since it was read. */
   update(resource: ApiResource, object: StoredObject, subresource?: string): StoredObject {
     const { namespace, name } = object.metadata;
     return this.#call('update', resource, { namespace, name, subresource }, object);
   }
 
-  /** Of one that is gone, or was replaced by another one of its name, there is nothing to delete. */
+  /** Succeeds if the object is already deleted or was replaced by another of its name. */
   delete(resource: ApiResource, { metadata }: StoredObject, options: JsonObject = {}): void {
     const { namespace, name, uid } = metadata;
     try {
       this.#call('delete', resource, { namespace, name }, { ...options, preconditions: { uid } });
     } catch (error) {
-      if (!isRefusal(error, 'NotFound') && !isRefusal(error, 'Conflict')) throw error;
+      if (!hasReason(error, 'NotFound') && !hasReason(error, 'Conflict')) throw error;
     }
   }
 
@@ -125,7 +130,7 @@ export class ServerHand {
     body: JsonObject,
   ): StoredObject {
     const { namespace, name, subresource } = target;
-    return this.#world.carryOut({
+    return this.#context.execute({
       user: serverUser,
       verb,
       entry: this.#entryOf(resource),

@@ -2,123 +2,131 @@ import type { ApiResource } from '../../api/index.ts';
 import { sameValue } from '../../api/index.ts';
 import type { Namespace, NamespaceCondition } from '../../kinds/index.ts';
 import { apiTime, describeError, type Logger } from '../../lib/index.ts';
-import type { ApiLoop, StoredObject, World } from '../api/index.ts';
-import { qualified } from '../api/index.ts';
-import type { ForcedEnds } from '../kinds/namespaces.ts';
-import { contentsFinalizer, finalizersOf } from '../kinds/namespaces.ts';
+import type { Controller, ServerContext, StoredObject } from '../api/index.ts';
+import { groupQualified } from '../api/index.ts';
+import type { ForcedNamespaceDeletions } from '../kinds/namespaces.ts';
+import { finalizersOf, namespaceFinalizer } from '../kinds/namespaces.ts';
 import { namespaces, pods } from '../kinds/resources.ts';
-import type { ServerHand } from './keyed-controller.ts';
-import { keyedLoop } from './keyed-controller.ts';
+import type { ControllerClient } from './keyed-controller.ts';
+import { keyedController } from './keyed-controller.ts';
 
 export interface NamespaceDeletionDeps {
-  readonly world: World;
-  readonly hand: ServerHand;
+  readonly context: ServerContext;
+  readonly client: ControllerClient;
   readonly log: Logger;
-  /** All resources whose objects lie in namespaces. */
+  /** All namespaced resources. */
   readonly resources: readonly ApiResource[];
-  readonly forced: ForcedEnds;
+  readonly forcedDeletions: ForcedNamespaceDeletions;
 }
 
-/** So many are deleted before others get their turn, or fewer if they are large. */
+/** The maximum number of deletions of one pass; fewer if the store is busy. */
 const batch = 200;
-/** Should something have been missed. */
-const lookAgainMs = 30_000;
+/** For changes that were missed. */
+const resyncMs = 30_000;
 
 /**
- * Empties namespaces that are being deleted, and then lets them go:
+ * Empties namespaces that are being deleted, and then finalizes them:
  *
- *     marked ──> pods end in their time ──> all else is deleted ──> nothing left: its finalizer goes, and with it the namespace
+ *     deletionTimestamp ──> pods terminate ──> other objects are deleted ──> empty: the finalizer
+ *     is removed, and the namespace with it
  *
- * Meanwhile its conditions name what is left and who holds it.
+ * Until then the namespace conditions list the remaining objects and finalizers.
  */
-export function namespaceDeletionLoop(deps: NamespaceDeletionDeps): ApiLoop {
-  const { world, log } = deps;
+export function namespaceDeletionController(deps: NamespaceDeletionDeps): Controller {
+  const { context, log } = deps;
   const isEnding = (name: string) =>
-    world.objects.get(namespaces, undefined, name)?.metadata.deletionTimestamp !== undefined;
-  return keyedLoop({
+    context.objects.get(namespaces, undefined, name)?.metadata.deletionTimestamp !== undefined;
+  return keyedController({
     name: 'namespace-deletion',
-    world,
+    context: context,
     log,
-    first: () =>
-      world.objects
+    initialKeys: () =>
+      context.objects
         .all(namespaces)
         .map(({ metadata }) => metadata.name)
         .filter(isEnding),
-    keysOf: ({ resource, object: { metadata } }) => {
+    keysFor: ({ resource, object: { metadata } }) => {
       const name = resource.plural === namespaces.plural ? metadata.name : metadata.namespace;
       return name !== undefined && isEnding(name) ? [name] : [];
     },
-    hints: (ask) => deps.forced.onAdded(ask),
-    look: (name) => end(deps, name),
+    hints: (ask) => deps.forcedDeletions.onAdded(ask),
+    reconcile: (name) => reconcileNamespace(deps, name),
   });
 }
 
-function end(deps: NamespaceDeletionDeps, name: string): number | undefined {
-  const { world, hand, forced } = deps;
-  const namespace = world.objects.get(namespaces, undefined, name);
+function reconcileNamespace(deps: NamespaceDeletionDeps, name: string): number | undefined {
+  const { context, client, forcedDeletions } = deps;
+  const namespace = context.objects.get(namespaces, undefined, name);
   if (namespace?.metadata.deletionTimestamp === undefined) return undefined;
-  const round = new Round(deps, name, forced.has(namespace.metadata.uid) ? 'forced' : 'gentle');
-  round.go();
-  const left = remaindersIn(deps, name);
-  tell(deps, namespace, left, round.failures);
-  if (left.length > 0) return round.isCut ? 0 : lookAgainMs;
-  forced.forget(namespace.metadata.uid);
-  const newest = world.objects.get(namespaces, undefined, name);
-  if (newest === undefined || !finalizersOf(newest).includes(contentsFinalizer)) return undefined;
-  const finalizers = finalizersOf(newest).filter((finalizer) => finalizer !== contentsFinalizer);
-  hand.update(namespaces, { ...newest, spec: { ...newest.spec, finalizers } }, 'finalize');
+  const round = new DeletionPass(
+    deps,
+    name,
+    forcedDeletions.has(namespace.metadata.uid) ? 'forced' : 'gentle',
+  );
+  round.run();
+  const left = remainingObjects(deps, name);
+  updateConditions(deps, namespace, left, round.failures);
+  if (left.length > 0) return round.isCut ? 0 : resyncMs;
+  forcedDeletions.remove(namespace.metadata.uid);
+  const newest = context.objects.get(namespaces, undefined, name);
+  if (newest === undefined || !finalizersOf(newest).includes(namespaceFinalizer)) return undefined;
+  const finalizers = finalizersOf(newest).filter((finalizer) => finalizer !== namespaceFinalizer);
+  client.update(namespaces, { ...newest, spec: { ...newest.spec, finalizers } }, 'finalize');
   return undefined;
 }
 
-function remaindersIn({ world, resources }: NamespaceDeletionDeps, name: string): readonly Remainder[] {
+function remainingObjects(
+  { context, resources }: NamespaceDeletionDeps,
+  name: string,
+): readonly RemainingObjects[] {
   return resources
-    .map((resource) => ({ resource, objects: world.objects.all(resource, name) }))
+    .map((resource) => ({ resource, objects: context.objects.all(resource, name) }))
     .filter(({ objects }) => objects.length > 0);
 }
 
-function tell(
-  { world, hand }: NamespaceDeletionDeps,
+function updateConditions(
+  { context, client }: NamespaceDeletionDeps,
   namespace: StoredObject,
-  left: readonly Remainder[],
+  left: readonly RemainingObjects[],
   failures: readonly string[],
 ): void {
   const before = (namespace as unknown as Namespace).status?.conditions ?? [];
-  const conditions = endingConditions(before, left, failures, apiTime(world.clock.now()));
+  const conditions = terminationConditions(before, left, failures, apiTime(context.clock.now()));
   if (sameConditions(before, conditions)) return;
-  hand.update(namespaces, { ...namespace, status: { ...namespace.status, conditions } }, 'status');
+  client.update(namespaces, { ...namespace, status: { ...namespace.status, conditions } }, 'status');
 }
 
-/** One round of deletions: all that nobody deleted yet, as far as it goes at a time. */
-class Round {
+/** One pass of deletions, limited to a batch. */
+class DeletionPass {
   readonly failures: string[] = [];
   readonly #deps: NamespaceDeletionDeps;
   readonly #name: string;
-  readonly #how: 'gentle' | 'forced';
+  readonly #mode: 'gentle' | 'forced';
   #left = batch;
 
   constructor(deps: NamespaceDeletionDeps, name: string, how: 'gentle' | 'forced') {
     this.#deps = deps;
     this.#name = name;
-    this.#how = how;
+    this.#mode = how;
   }
 
-  /** Whether there was more to do than one round does. */
+  /** Whether the batch limit stopped the pass. */
   get isCut(): boolean {
-    return this.#left <= 0 || !this.#deps.world.hasRoom();
+    return this.#left <= 0 || !this.#deps.context.acceptsWrites();
   }
 
-  go(): void {
-    const { world, resources } = this.#deps;
+  run(): void {
+    const { context, resources } = this.#deps;
     this.#delete(pods);
-    // What a pod still uses stays until it has ended.
-    if (world.objects.all(pods, this.#name).length > 0) return;
+    // Objects that terminating pods may still use are kept until the pods are removed.
+    if (context.objects.all(pods, this.#name).length > 0) return;
     for (const resource of resources) if (resource.plural !== pods.plural) this.#delete(resource);
   }
 
   #delete(resource: ApiResource): void {
-    for (const object of this.#deps.world.objects.all(resource, this.#name)) {
+    for (const object of this.#deps.context.objects.all(resource, this.#name)) {
       if (this.isCut) return;
-      if (this.#how === 'gentle' && object.metadata.deletionTimestamp !== undefined) continue;
+      if (this.#mode === 'gentle' && object.metadata.deletionTimestamp !== undefined) continue;
       this.#left--;
       this.#deleteOne(resource, object);
     }
@@ -126,33 +134,33 @@ class Round {
 
   #deleteOne(resource: ApiResource, object: StoredObject): void {
     try {
-      if (this.#how === 'gentle') this.#deps.hand.delete(resource, object);
-      else this.#sweep(resource, object);
+      if (this.#mode === 'gentle') this.#deps.client.delete(resource, object);
+      else this.#forceDelete(resource, object);
     } catch (error) {
       this.failures.push(`${resource.plural}/${object.metadata.name}: ${describeError(error)}`);
     }
   }
-  #sweep(resource: ApiResource, object: StoredObject): void {
-    const { hand } = this.#deps;
+  #forceDelete(resource: ApiResource, object: StoredObject): void {
+    const { client } = this.#deps;
     const { finalizers = [], ...metadata } = object.metadata;
-    const freed = finalizers.length > 0 ? hand.update(resource, { ...object, metadata }) : object;
-    hand.delete(resource, freed, { gracePeriodSeconds: 0 });
+    const freed = finalizers.length > 0 ? client.update(resource, { ...object, metadata }) : object;
+    client.delete(resource, freed, { gracePeriodSeconds: 0 });
   }
 }
 
-/** What is left in a namespace that is being deleted. */
-export interface Remainder {
+/** The remaining objects of one resource in a namespace that is being deleted. */
+export interface RemainingObjects {
   readonly resource: ApiResource;
   readonly objects: readonly StoredObject[];
 }
 
-/** So many are named; the rest is counted. */
-const mostNamed = 5;
+/** How many objects are listed by name; the rest is counted. */
+const maxNamed = 5;
 
-/** What the conditions of a namespace say of its end, with the times of those that say the same as before. */
-export function endingConditions(
+/** The deletion conditions of the namespace; an unchanged condition keeps its transition time. */
+export function terminationConditions(
   before: readonly NamespaceCondition[],
-  remainders: readonly Remainder[],
+  remainders: readonly RemainingObjects[],
   failures: readonly string[],
   now: string,
 ): readonly NamespaceCondition[] {
@@ -184,34 +192,43 @@ export function endingConditions(
         ),
     remainders.length === 0
       ? condition('NamespaceContentRemaining', [], 'ContentRemoved', 'All content successfully removed')
-      : condition('NamespaceContentRemaining', [remaining(remainders)], 'SomeResourcesRemain', ''),
-    holders(remainders).length === 0
+      : condition('NamespaceContentRemaining', [remainingMessage(remainders)], 'SomeResourcesRemain', ''),
+    objectsByFinalizer(remainders).length === 0
       ? condition(
           'NamespaceFinalizersRemaining',
           [],
           'ContentHasNoFinalizers',
           'All content-preserving finalizers finished',
         )
-      : condition('NamespaceFinalizersRemaining', [held(remainders)], 'SomeFinalizersRemain', ''),
+      : condition(
+          'NamespaceFinalizersRemaining',
+          [finalizersMessage(remainders)],
+          'SomeFinalizersRemain',
+          '',
+        ),
   ];
   const others = before.filter(({ type }) => !told.some((one) => one.type === type));
   return [...others, ...told.map((one) => withTime(one, before, now))];
 }
 
-type Told = Omit<NamespaceCondition, 'lastTransitionTime'>;
+type NewCondition = Omit<NamespaceCondition, 'lastTransitionTime'>;
 
-/** A condition that something is wrong, if there is anything to say of it. */
-function condition(type: string, wrong: readonly string[], reason: string, fine: string): Told {
+/** A condition that is True if there is an error message. */
+function condition(type: string, wrong: readonly string[], reason: string, fine: string): NewCondition {
   return { type, status: wrong.length > 0 ? 'True' : 'False', reason, message: wrong[0] ?? fine };
 }
 
-function withTime(told: Told, before: readonly NamespaceCondition[], now: string): NamespaceCondition {
+function withTime(
+  told: NewCondition,
+  before: readonly NamespaceCondition[],
+  now: string,
+): NamespaceCondition {
   const known = before.find(({ type }) => type === told.type);
   const isSame = known?.status === told.status;
   return { ...told, lastTransitionTime: isSame ? (known.lastTransitionTime ?? now) : now };
 }
 
-function remaining(remainders: readonly Remainder[]): string {
+function remainingMessage(remainders: readonly RemainingObjects[]): string {
   const each = remainders.map(
     ({ resource: { plural, group }, objects }) =>
       `${plural}.${group} has ${objects.length} resource instances (${named(objects)})`,
@@ -220,27 +237,29 @@ function remaining(remainders: readonly Remainder[]): string {
 }
 
 function named(objects: readonly StoredObject[]): string {
-  const names = objects.slice(0, mostNamed).map(({ metadata }) => metadata.name);
+  const names = objects.slice(0, maxNamed).map(({ metadata }) => metadata.name);
   const more = objects.length - names.length;
   return [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ');
 }
 
-/** Each finalizer with the objects it holds, as they are called. */
-function holders(remainders: readonly Remainder[]): readonly (readonly [string, readonly string[]])[] {
+/** The names of the objects that each finalizer blocks. */
+function objectsByFinalizer(
+  remainders: readonly RemainingObjects[],
+): readonly (readonly [string, readonly string[]])[] {
   const found = new Map<string, string[]>();
   for (const { resource, objects } of remainders)
     for (const { metadata } of objects)
       for (const finalizer of metadata.finalizers ?? []) {
-        const name = `${qualified(resource.plural, resource.group)}/${metadata.name}`;
+        const name = `${groupQualified(resource.plural, resource.group)}/${metadata.name}`;
         found.set(finalizer, [...(found.get(finalizer) ?? []), name]);
       }
   return [...found].toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
-function held(remainders: readonly Remainder[]): string {
-  const each = holders(remainders).map(([finalizer, names]) => {
-    const shown = names.slice(0, mostNamed).join(', ');
-    return `${finalizer} in ${names.length} resource instances (${shown}${names.length > mostNamed ? ', …' : ''})`;
+function finalizersMessage(remainders: readonly RemainingObjects[]): string {
+  const each = objectsByFinalizer(remainders).map(([finalizer, names]) => {
+    const shown = names.slice(0, maxNamed).join(', ');
+    return `${finalizer} in ${names.length} resource instances (${shown}${names.length > maxNamed ? ', …' : ''})`;
   });
   return `Some content in the namespace has finalizers remaining: ${each.join(', ')}`;
 }

@@ -7,7 +7,7 @@ import type {
 } from '../../kinds/index.ts';
 import type { Logger } from '../../lib/index.ts';
 import { compareQuantities, parseQuantity } from '../../lib/index.ts';
-import { type ApiLoop, referencesOf, type StoredObject, type World } from '../api/index.ts';
+import { type Controller, referencesOf, type ServerContext, type StoredObject } from '../api/index.ts';
 import {
   persistentVolumeClaims as claims,
   pods,
@@ -17,12 +17,12 @@ import {
 import { claimProtection, isAtLeast, requestedStorage } from '../kinds/volume-claims.ts';
 import { volumeProtection } from '../kinds/volumes.ts';
 import { podOwnerOf } from './ephemeral-claims.ts';
-import type { ServerHand } from './keyed-controller.ts';
-import { keyedLoop } from './keyed-controller.ts';
+import type { ControllerClient } from './keyed-controller.ts';
+import { keyedController } from './keyed-controller.ts';
 
 export interface VolumeBindingDeps {
-  readonly world: World;
-  readonly hand: ServerHand;
+  readonly context: ServerContext;
+  readonly client: ControllerClient;
   readonly log: Logger;
 }
 
@@ -32,24 +32,25 @@ const bindCompleted = 'pv.kubernetes.io/bind-completed';
 const everything = 'all';
 
 /**
- * Gives claims the volumes they name or that fit them, tells both what became of it, and keeps what is in use:
+ * Binds claims to the volume they name or to a matching one, updates the phases of both and removes
+ * protection finalizers:
  *
- *     volume:  Pending ──> Available ──> Bound ──claim gone──> Released
- *     claim:   Pending ──> Bound ──volume gone──> Lost
+ *     volume: Pending ──> Available ──> Bound ──claim deleted──> Released
+ *     claim: Pending ──> Bound ──volume deleted──> Lost
  */
-export function volumeBindingLoop(deps: VolumeBindingDeps): ApiLoop {
+export function volumeBindingController(deps: VolumeBindingDeps): Controller {
   const watched = [claims, volumes, storageClasses].map(({ plural }) => plural);
-  return keyedLoop({
+  return keyedController({
     name: 'volume-binding',
-    world: deps.world,
+    context: deps.context,
     log: deps.log,
-    first: () => [everything],
-    keysOf: ({ type, resource, object }) => {
+    initialKeys: () => [everything],
+    keysFor: ({ type, resource, object }) => {
       if (watched.includes(resource.plural)) return [everything];
       if (resource.plural !== pods.plural || (type === 'MODIFIED' && !isOver(object))) return [];
       return claimNames(object).size > 0 ? [everything] : [];
     },
-    look: () => {
+    reconcile: () => {
       bindAll(deps);
       return undefined;
     },
@@ -64,36 +65,36 @@ function isOver({ status }: StoredObject): boolean {
   return status?.['phase'] === 'Succeeded' || status?.['phase'] === 'Failed';
 }
 
-/** Single nodes have few of them: all are looked at whenever one changes. */
+/** A single node has few volumes, so all are reconciled after each change. */
 function bindAll(deps: VolumeBindingDeps): void {
-  const { objects } = deps.world;
-  for (const claim of objects.all(claims)) settleClaim(deps, claim);
-  for (const volume of objects.all(volumes)) settleVolume(deps, volume);
+  const { objects } = deps.context;
+  for (const claim of objects.all(claims)) reconcileClaim(deps, claim);
+  for (const volume of objects.all(volumes)) reconcileVolume(deps, volume);
 }
 
-function settleClaim(deps: VolumeBindingDeps, claim: StoredObject): void {
+function reconcileClaim(deps: VolumeBindingDeps, claim: StoredObject): void {
   if (claim.metadata.deletionTimestamp !== undefined) {
     releaseClaim(deps, claim);
     return;
   }
-  const { objects } = deps.world;
+  const { objects } = deps.context;
   const named = asClaim(claim).spec?.volumeName ?? '';
   const isDone = claim.metadata.annotations?.[bindCompleted] === yes;
   if (named === '') {
-    const found = mayBind(deps, claim) ? matchFor(claim, objects.all(volumes)) : undefined;
+    const found = isBindingAllowed(deps, claim) ? matchFor(claim, objects.all(volumes)) : undefined;
     if (found !== undefined) bind(deps, claim, found, 'chosen');
     return;
   }
   const volume = objects.get(volumes, undefined, named);
   if (volume === undefined) {
-    if (isDone) lose(deps, claim);
+    if (isDone) markLost(deps, claim);
   } else if (isDone ? isClaimedBy(volume, claim) : mismatch(claim, volume) === undefined)
     bind(deps, claim, volume, 'named');
-  else if (isDone) lose(deps, claim);
+  else if (isDone) markLost(deps, claim);
 }
 
-/** Some classes let a claim wait until a pod wants it. */
-function mayBind({ world: { objects } }: VolumeBindingDeps, claim: StoredObject): boolean {
+/** WaitForFirstConsumer delays the binding until a pod uses the claim. */
+function isBindingAllowed({ context: { objects } }: VolumeBindingDeps, claim: StoredObject): boolean {
   const name = asClaim(claim).spec?.storageClassName ?? '';
   const found = objects.get(storageClasses, undefined, name) as unknown as StorageClass | undefined;
   if (found?.volumeBindingMode !== 'WaitForFirstConsumer') return true;
@@ -111,7 +112,7 @@ function bind(
   boundClaim(deps, claim, bound, how);
 }
 
-function boundVolume({ hand }: VolumeBindingDeps, claim: StoredObject, volume: StoredObject): StoredObject {
+function boundVolume({ client }: VolumeBindingDeps, claim: StoredObject, volume: StoredObject): StoredObject {
   const { name, namespace, uid, resourceVersion } = claim.metadata;
   const before = asVolume(volume).spec?.claimRef;
   const isNew = before === undefined;
@@ -126,11 +127,11 @@ function boundVolume({ hand }: VolumeBindingDeps, claim: StoredObject, volume: S
   const held =
     before?.uid === uid
       ? volume
-      : hand.update(volumes, {
+      : client.update(volumes, {
           ...(isNew ? annotated(volume, boundByUs) : volume),
           spec: { ...volume.spec, claimRef },
         });
-  return inPhase(hand, held, 'Bound');
+  return inPhase(client, held, 'Bound');
 }
 
 function annotated(object: StoredObject, name: string): StoredObject {
@@ -139,7 +140,7 @@ function annotated(object: StoredObject, name: string): StoredObject {
 }
 
 function boundClaim(
-  { hand }: VolumeBindingDeps,
+  { client }: VolumeBindingDeps,
   claim: StoredObject,
   volume: StoredObject,
   how: 'chosen' | 'named',
@@ -147,67 +148,67 @@ function boundClaim(
   const marked = annotated(how === 'chosen' ? annotated(claim, boundByUs) : claim, bindCompleted);
   const wanted = { ...marked, spec: { ...claim.spec, volumeName: volume.metadata.name } };
   const isDone = claim.metadata.annotations?.[bindCompleted] === yes;
-  const named = isDone ? claim : hand.update(claims, wanted);
+  const named = isDone ? claim : client.update(claims, wanted);
   if (named.status?.['phase'] === 'Bound') return;
   const { accessModes, capacity } = asVolume(volume).spec ?? {};
-  hand.update(
+  client.update(
     claims,
     { ...named, status: { ...named.status, phase: 'Bound', accessModes, capacity } },
     'status',
   );
 }
 
-function inPhase(hand: ServerHand, volume: StoredObject, phase: string): StoredObject {
+function inPhase(hand: ControllerClient, volume: StoredObject, phase: string): StoredObject {
   if (volume.status?.['phase'] === phase) return volume;
   const { lastPhaseTransitionTime: _, ...status } = volume.status ?? {};
   return hand.update(volumes, { ...volume, status: { ...status, phase } }, 'status');
 }
 
-function lose({ hand }: VolumeBindingDeps, claim: StoredObject): void {
+function markLost({ client }: VolumeBindingDeps, claim: StoredObject): void {
   if (claim.status?.['phase'] === 'Lost') return;
-  hand.update(claims, { ...claim, status: { ...claim.status, phase: 'Lost' } }, 'status');
+  client.update(claims, { ...claim, status: { ...claim.status, phase: 'Lost' } }, 'status');
 }
 
-function settleVolume(deps: VolumeBindingDeps, volume: StoredObject): void {
-  const { hand, world } = deps;
+function reconcileVolume(deps: VolumeBindingDeps, volume: StoredObject): void {
+  const { client, context } = deps;
   const ref = asVolume(volume).spec?.claimRef;
   if (volume.metadata.deletionTimestamp !== undefined && !isInUse(deps, volume)) {
-    dropFinalizer(hand, volumes, volume, volumeProtection);
+    dropFinalizer(client, volumes, volume, volumeProtection);
     return;
   }
   if (ref === undefined) {
-    inPhase(hand, volume, 'Available');
+    inPhase(client, volume, 'Available');
     return;
   }
-  const claim = world.objects.get(claims, ref.namespace, ref.name ?? '');
+  const claim = context.objects.get(claims, ref.namespace, ref.name ?? '');
   const isOwn = claim !== undefined && claim.metadata.uid === ref.uid;
-  if (!isOwn) inPhase(hand, volume, (ref.uid ?? '') === '' ? 'Available' : 'Released');
+  if (!isOwn) inPhase(client, volume, (ref.uid ?? '') === '' ? 'Available' : 'Released');
 }
 
-function isInUse({ world }: VolumeBindingDeps, volume: StoredObject): boolean {
+function isInUse({ context }: VolumeBindingDeps, volume: StoredObject): boolean {
   const ref = asVolume(volume).spec?.claimRef;
   if (volume.status?.['phase'] !== 'Bound' || ref === undefined) return false;
-  return world.objects.get(claims, ref.namespace, ref.name ?? '')?.metadata.uid === ref.uid;
+  return context.objects.get(claims, ref.namespace, ref.name ?? '')?.metadata.uid === ref.uid;
 }
 
-/** A claim goes when no pod that has not ended uses it. */
-function releaseClaim({ world, hand }: VolumeBindingDeps, claim: StoredObject): void {
+/** Removes the protection of a claim when no pod that uses it is still running. */
+function releaseClaim({ context, client }: VolumeBindingDeps, claim: StoredObject): void {
   const { name, namespace } = claim.metadata;
-  const users = world.objects
+  const users = context.objects
     .all(pods, namespace)
     .filter((pod) => claimNames(pod).has(name) && !isOver(pod) && (pod.spec?.['nodeName'] ?? '') !== '')
     .filter((pod) => !isMadeForEarlier(claim, pod));
-  if (users.length === 0) dropFinalizer(hand, claims, claim, claimProtection);
+  if (users.length === 0) dropFinalizer(client, claims, claim, claimProtection);
 }
 
-/** The next pod of a name cannot have what was made for the one before it. */
+/** A claim of the previous pod of the same name cannot be used by the next one. */
 function isMadeForEarlier(claim: StoredObject, { metadata: { name, uid } }: StoredObject): boolean {
   const owner = podOwnerOf(claim);
   return owner !== undefined && owner.name === name && owner.uid !== uid;
 }
 
 function dropFinalizer(
-  hand: ServerHand,
+  hand: ControllerClient,
   resource: typeof claims | typeof volumes,
   object: StoredObject,
   finalizer: string,
@@ -219,8 +220,6 @@ function dropFinalizer(
   hand.update(resource, { ...object, metadata });
 }
 
-/** Which volume a claim gets. */
-
 export function asVolume(object: StoredObject): PersistentVolume {
   return object as unknown as PersistentVolume;
 }
@@ -229,7 +228,7 @@ export function asClaim(object: StoredObject): PersistentVolumeClaim {
   return object as unknown as PersistentVolumeClaim;
 }
 
-/** Whose a volume is, or is meant to be. */
+/** Whether the claimRef of a volume refers to the claim, by UID if it has one. */
 export function isClaimedBy(volume: StoredObject, { metadata }: StoredObject): boolean {
   const ref = asVolume(volume).spec?.claimRef;
   if (ref === undefined || ref.name !== metadata.name || ref.namespace !== metadata.namespace) return false;
@@ -240,7 +239,7 @@ function isFree(volume: StoredObject): boolean {
   return asVolume(volume).spec?.claimRef === undefined && volume.metadata.deletionTimestamp === undefined;
 }
 
-/** Why a volume that a claim names cannot be its own; undefined if it can. */
+/** Why a volume cannot be bound to a claim that names it; undefined if it can. */
 export function mismatch(claim: StoredObject, volume: StoredObject): string | undefined {
   const [wants, has] = [asClaim(claim).spec ?? {}, asVolume(volume).spec ?? {}];
   if (!isFree(volume) && !isClaimedBy(volume, claim)) return 'volume is already bound to another claim';
@@ -259,7 +258,7 @@ function capacityOf(volume: StoredObject): string {
   return asVolume(volume).spec?.capacity?.['storage'] ?? '0';
 }
 
-/** The volume that is meant for the claim, or else the smallest that will do. */
+/** The volume whose claimRef names the claim, or else the smallest matching one. */
 export function matchFor(claim: StoredObject, volumes: readonly StoredObject[]): StoredObject | undefined {
   const meant = volumes.find((volume) => isClaimedBy(volume, claim));
   if (meant !== undefined) return mismatch(claim, meant) === undefined ? meant : undefined;

@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import type { JsonObject } from '../../api/index.ts';
 import type { KindTable } from '../../kinds/index.ts';
 import type { ApiCall, ApiUser, ResourceEntry, ResourceVerb } from '../api/index.ts';
-import { methodNotAllowed, noSuchPath } from '../api/status-errors.ts';
+import { methodNotAllowed, pathNotFound } from '../api/status-errors.ts';
 import { BodyDecoder } from './body/decode-body.ts';
 import { expectedKind, fieldValidation } from './body/expected-kind.ts';
 import { patchKind, readPatch } from './body/json-body.ts';
-import { readBytes, turnAfter } from './body/read-body.ts';
+import { readBody, yieldAfterLargeBody } from './body/read-body.ts';
 import type { ResourcePath } from './request-info.ts';
-import { verbOf } from './request-info.ts';
+import { requestVerb } from './request-info.ts';
 import {
   checkDeleteOptions,
   checkWriteOptions,
@@ -17,10 +17,10 @@ import {
   isWrite,
   optionsKind,
 } from './request-options.ts';
-import type { FrontCatalogue, FrontStreams } from './server-deps.ts';
+import type { ResourceLookup, StreamProxy } from './server-deps.ts';
 
-/** A request whose caller may do what it asks. */
-export interface AdmittedRequest {
+/** A request whose user is authorized. */
+export interface AuthorizedRequest {
   readonly incoming: IncomingMessage;
   readonly user: ApiUser;
   readonly route: Route;
@@ -28,9 +28,9 @@ export interface AdmittedRequest {
   readonly warn: (text: string) => void;
 }
 
-type CallBody = Pick<ApiCall, 'body' | 'patch' | 'readPatched'>;
+type CallBody = Pick<ApiCall, 'body' | 'patch' | 'decodePatched'>;
 
-/** Makes calls of requests: reads and decodes what came along. */
+/** Parses requests into API calls: reads and decodes the body. */
 export class CallReader {
   readonly #decoder: BodyDecoder;
 
@@ -38,8 +38,8 @@ export class CallReader {
     this.#decoder = new BodyDecoder(table);
   }
 
-  /** Throws a refusal for options and bodies that cannot be understood. */
-  async read(request: AdmittedRequest, signal: AbortSignal): Promise<ApiCall> {
+  /** Throws a StatusError for invalid options and bodies. */
+  async read(request: AuthorizedRequest, signal: AbortSignal): Promise<ApiCall> {
     const { user, route, query, warn, incoming } = request;
     const { verb, entry, namespace, name, subresource } = route;
     if (isWrite(verb)) checkWriteOptions(verb, query, incoming.headers['content-type']);
@@ -50,33 +50,33 @@ export class CallReader {
     return { user, verb, entry, namespace, name, subresource, query, ...sent, dryRun, warn };
   }
 
-  async #body(request: AdmittedRequest, signal: AbortSignal): Promise<CallBody> {
+  async #body(request: AuthorizedRequest, signal: AbortSignal): Promise<CallBody> {
     const { verb } = request.route;
     if (verb === 'patch') return await this.#patch(request, signal);
     const isDelete = verb === 'delete' || verb === 'deletecollection';
-    const body = isDelete ? await this.#deletion(request, signal) : await this.#object(request, signal);
+    const body = isDelete ? await this.#deleteOptions(request, signal) : await this.#object(request, signal);
     return { body, patch: undefined };
   }
 
-  async #patch({ incoming, route, query, warn }: AdmittedRequest, signal: AbortSignal): Promise<CallBody> {
+  async #patch({ incoming, route, query, warn }: AuthorizedRequest, signal: AbortSignal): Promise<CallBody> {
     const patch = patchKind(incoming.headers['content-type']);
     const validation = fieldValidation(query, 'PatchOptions');
-    const bytes = await readBytes(incoming, signal);
+    const bytes = await readBody(incoming, signal);
     const { value: body, duplicates } = readPatch(patch, bytes);
-    await turnAfter(bytes);
+    await yieldAfterLargeBody(bytes);
     const how = { body, duplicates, expected: route.entry.resource, validation, warn };
-    return { body, patch, readPatched: (patched) => this.#decoder.decodePatched(patched, how) };
+    return { body, patch, decodePatched: (patched) => this.#decoder.decodePatched(patched, how) };
   }
 
-  async #object(request: AdmittedRequest, signal: AbortSignal): Promise<JsonObject> {
+  async #object(request: AuthorizedRequest, signal: AbortSignal): Promise<JsonObject> {
     const { incoming, route, query, warn } = request;
     const validation = fieldValidation(query, optionsKind(route.verb));
-    const bytes = await readBytes(incoming, signal);
+    const bytes = await readBody(incoming, signal);
     return await this.#decode(request, bytes, { validation, warn }, signal);
   }
 
-  async #deletion(request: AdmittedRequest, signal: AbortSignal): Promise<JsonObject | undefined> {
-    const bytes = await readBytes(request.incoming, signal);
+  async #deleteOptions(request: AuthorizedRequest, signal: AbortSignal): Promise<JsonObject | undefined> {
+    const bytes = await readBody(request.incoming, signal);
     const options =
       bytes.length === 0
         ? deleteOptionsOf(request.query)
@@ -86,7 +86,7 @@ export class CallReader {
   }
 
   async #decode(
-    { incoming, route }: AdmittedRequest,
+    { incoming, route }: AuthorizedRequest,
     bytes: Buffer,
     how: Pick<Parameters<BodyDecoder['decode']>[0], 'validation' | 'warn'>,
     signal: AbortSignal,
@@ -97,7 +97,7 @@ export class CallReader {
   }
 }
 
-/** What a path of a resource leads to, once it is known that it leads somewhere. */
+/** The catalogue entry and the verb of a resource path. */
 export interface Route {
   readonly entry: ResourceEntry;
   readonly verb: ResourceVerb;
@@ -108,56 +108,63 @@ export interface Route {
 }
 
 export interface RouteDeps {
-  readonly catalogue: FrontCatalogue;
-  readonly streams?: FrontStreams | undefined;
+  readonly catalogue: ResourceLookup;
+  readonly streams?: StreamProxy | undefined;
 }
 
-/** Without any of these nothing of a resource has a path of its own. */
-const aboutOne: readonly ResourceVerb[] = ['get', 'update', 'patch', 'delete'];
+/** A resource with none of these verbs has no object paths. */
+const objectVerbs: readonly ResourceVerb[] = ['get', 'update', 'patch', 'delete'];
 
-/** Throws a refusal for a path nobody has, and for a method it does not take. */
-export function routeOf(
+/** Throws a StatusError for unknown paths and unsupported methods. */
+export function routeRequest(
   method: string,
   path: ResourcePath,
   query: URLSearchParams,
   { catalogue, streams }: RouteDeps,
 ): Route {
   const entry = catalogue.find(path.group, path.version, path.resource);
-  if (entry === undefined) throw noSuchPath();
-  const place = placeOf(entry, path);
+  if (entry === undefined) throw pathNotFound();
+  const place = namespaceOf(entry, path);
   const { name, subresource } = path;
-  if (name !== undefined && !entry.verbs.some((verb) => aboutOne.includes(verb))) throw noSuchPath();
+  if (name !== undefined && !entry.verbs.some((verb) => objectVerbs.includes(verb))) throw pathNotFound();
   if (subresource !== undefined && streams?.serves(entry, subresource) === true)
-    return { entry, verb: verbOf(method, path, query) ?? 'get', ...place, name, subresource, kind: 'stream' };
-  const verb = verbOf(method, path, query);
+    return {
+      entry,
+      verb: requestVerb(method, path, query) ?? 'get',
+      ...place,
+      name,
+      subresource,
+      kind: 'stream',
+    };
+  const verb = requestVerb(method, path, query);
   const verbs = verbsOf(entry, subresource);
-  if (verb === undefined || !verbs.includes(verb) || !fitsPath(verb, path)) throw methodNotAllowed();
-  // Objects are made and removed together inside one namespace only.
+  if (verb === undefined || !verbs.includes(verb) || !verbFitsPath(verb, path)) throw methodNotAllowed();
+  // Namespaced objects are created and deleted in one namespace at a time.
   const isEverywhere = entry.resource.scope === 'namespace' && place.namespace === undefined;
   if (isEverywhere && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
   return { entry, verb, ...place, name, subresource, kind: 'object' };
 }
 
-/** A new object has no path yet, and only one that has may be changed. */
-function fitsPath(verb: ResourceVerb, { name, subresource }: ResourcePath): boolean {
+/** A create has no name in its path; updates and patches require one. */
+function verbFitsPath(verb: ResourceVerb, { name, subresource }: ResourcePath): boolean {
   if (verb === 'create') return (name === undefined) === (subresource === undefined);
   return name !== undefined || (verb !== 'update' && verb !== 'patch');
 }
 
-function placeOf({ resource }: ResourceEntry, path: ResourcePath): Pick<Route, 'namespace'> {
+function namespaceOf({ resource }: ResourceEntry, path: ResourcePath): Pick<Route, 'namespace'> {
   if (resource.scope === 'namespace') {
-    if (path.namespace === undefined && path.name !== undefined) throw noSuchPath();
+    if (path.namespace === undefined && path.name !== undefined) throw pathNotFound();
     return { namespace: path.namespace };
   }
-  // The path of a namespace has its own name where others have theirs.
+  // In the path of a namespace, its own name is parsed as the namespace.
   const isOwn = resource.plural === 'namespaces' && resource.group === '' && path.namespace === path.name;
-  if (path.namespace !== undefined && !isOwn) throw noSuchPath();
+  if (path.namespace !== undefined && !isOwn) throw pathNotFound();
   return { namespace: undefined };
 }
 
 function verbsOf(entry: ResourceEntry, subresource: string | undefined): readonly ResourceVerb[] {
   if (subresource === undefined) return entry.verbs;
   const part = entry.subresources.find(({ name }) => name === subresource);
-  if (part === undefined) throw noSuchPath();
+  if (part === undefined) throw pathNotFound();
   return part.verbs;
 }

@@ -3,39 +3,39 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { ApiUser } from '../api/index.ts';
-import type { CallerFacts, PeerCertificate } from './server-deps.ts';
+import type { ClientCertificate, ClientInfo } from './server-deps.ts';
 
-/** All connections of a server, with what their clients showed at the handshake. */
+/** Tracks all connections of the server and their client certificates. */
 export class Connections {
-  /** The server itself knows neither those whose handshake goes on nor those that were upgraded. */
+  /** node:http tracks neither connections in the TLS handshake nor upgraded ones. */
   readonly #open = new Set<Socket>();
   readonly #upgraded = new Set<Duplex>();
-  readonly #certificates = new WeakMap<TLSSocket, PeerCertificate>();
-  readonly #pools: ConnectionPools;
+  readonly #certificates = new WeakMap<TLSSocket, ClientCertificate>();
+  readonly #limiter: ConnectionLimiter;
 
-  constructor(limits: ConnectionLimits) {
-    this.#pools = new ConnectionPools(limits);
+  constructor(limits: ConnectionQuota) {
+    this.#limiter = new ConnectionLimiter(limits);
   }
 
-  watch(server: Server): void {
+  track(server: Server): void {
     server.on('connection', (socket: Socket) => {
       this.#open.add(socket);
-      this.#pools.opened(socket);
+      this.#limiter.add(socket);
       socket.once('close', () => this.#open.delete(socket));
     });
-    // As plain HTTP has it: each way of an upgraded connection ends by itself. Not before the handshake is over, as who
-    // leaves during it would be waited for.
+    // As with plain HTTP, each direction of an upgraded connection ends separately. Set only after
+    // the handshake, because a client that disconnects during it would otherwise be waited for.
     server.on('secureConnection', (socket: TLSSocket) => {
       socket.allowHalfOpen = true;
     });
   }
 
-  /** A request came over it, of this user. */
-  used({ socket }: IncomingMessage, user: ApiUser): void {
-    this.#pools.used(socket, user);
+  /** Records the user of a request on the connection. */
+  authenticated({ socket }: IncomingMessage, user: ApiUser): void {
+    this.#limiter.authenticated(socket, user);
   }
 
-  upgraded(socket: Duplex): void {
+  trackUpgraded(socket: Duplex): void {
     this.#upgraded.add(socket);
     socket.once('close', () => this.#upgraded.delete(socket));
   }
@@ -48,11 +48,11 @@ export class Connections {
     for (const socket of this.#open) socket.destroy();
   }
 
-  factsOf({ socket, headers }: IncomingMessage): CallerFacts {
+  clientInfoOf({ socket, headers }: IncomingMessage): ClientInfo {
     return { certificate: this.#certificateOf(socket), headers, address: socket.remoteAddress };
   }
 
-  #certificateOf(socket: Socket): PeerCertificate | undefined {
+  #certificateOf(socket: Socket): ClientCertificate | undefined {
     if (!(socket instanceof TLSSocket)) return undefined;
     const known = this.#certificates.get(socket);
     if (known !== undefined) return known;
@@ -65,57 +65,58 @@ export class Connections {
   }
 }
 
-/** How many connections there may be of those who have not shown who they are, and of those who may do little. */
-export interface ConnectionLimits {
-  readonly strangers: number;
-  readonly guests: number;
+/** The maximum number of connections of unauthenticated and of unprivileged clients. */
+export interface ConnectionQuota {
+  readonly anonymous: number;
+  readonly unprivileged: number;
 }
 
-/** Lowest first: a connection is what the best of its requests was. */
-const ranks = ['stranger', 'guest', 'trusted'] as const;
+/** In ascending order: a connection has the highest class of the users of its requests. */
+const ranks = ['anonymous', 'unprivileged', 'trusted'] as const;
 type Rank = (typeof ranks)[number];
 
 /**
- * Whoever comes is let in, and the oldest of its rank makes room for it: so nobody who holds connections keeps others
- * out, and least of all the node and its administrators, whose connections are counted by nobody.
+ * Accepts every new connection and closes the oldest one of its class above the limit: a client
+ * that holds connections cannot lock out others. Connections of nodes and administrators are not
+ * limited.
  */
-export class ConnectionPools {
-  readonly #limits: ConnectionLimits;
-  /** Each by the place it comes from, in the order they came. */
+export class ConnectionLimiter {
+  readonly #limits: ConnectionQuota;
+  /** By remote address and port, in the order of connection. */
   readonly #pools: Readonly<Record<Rank, Map<string, Socket>>> = {
-    stranger: new Map(),
-    guest: new Map(),
+    anonymous: new Map(),
+    unprivileged: new Map(),
     trusted: new Map(),
   };
 
-  constructor(limits: ConnectionLimits) {
+  constructor(limits: ConnectionQuota) {
     this.#limits = limits;
   }
 
-  opened(socket: Socket): void {
-    const place = placeOf(socket);
+  add(socket: Socket): void {
+    const place = remoteEndpoint(socket);
     if (place === undefined) return;
-    this.#put('stranger', place, socket);
+    this.#insert('anonymous', place, socket);
     socket.once('close', () => {
       for (const rank of ranks) this.#pools[rank].delete(place);
     });
   }
 
-  /** Somebody has asked for something over the connection with this place at its other end. */
-  used(connection: Pick<Socket, 'remoteAddress' | 'remotePort'>, user: ApiUser): void {
-    const place = placeOf(connection) ?? '';
+  /** Promotes the connection to the class of the user. */
+  authenticated(connection: Pick<Socket, 'remoteAddress' | 'remotePort'>, user: ApiUser): void {
+    const place = remoteEndpoint(connection) ?? '';
     const before = ranks.find((rank) => this.#pools[rank].has(place));
     const now = rankOf(user);
     if (before === undefined || ranks.indexOf(now) <= ranks.indexOf(before)) return;
     const socket = this.#pools[before].get(place);
     this.#pools[before].delete(place);
-    if (socket !== undefined) this.#put(now, place, socket);
+    if (socket !== undefined) this.#insert(now, place, socket);
   }
 
-  #put(rank: Rank, place: string, socket: Socket): void {
+  #insert(rank: Rank, place: string, socket: Socket): void {
     const pool = this.#pools[rank];
     pool.set(place, socket);
-    const most = rank === 'trusted' ? Number.POSITIVE_INFINITY : this.#limits[`${rank}s`];
+    const most = rank === 'trusted' ? Number.POSITIVE_INFINITY : this.#limits[rank];
     const [oldest] = pool.size > most ? pool : [];
     if (oldest === undefined) return;
     pool.delete(oldest[0]);
@@ -125,11 +126,11 @@ export class ConnectionPools {
 
 function rankOf({ groups }: ApiUser): Rank {
   if (groups.includes('system:masters') || groups.includes('system:nodes')) return 'trusted';
-  return groups.includes('system:unauthenticated') ? 'stranger' : 'guest';
+  return groups.includes('system:unauthenticated') ? 'anonymous' : 'unprivileged';
 }
 
-/** Of no two open connections it is the same. */
-function placeOf({
+/** Unique among open connections. */
+function remoteEndpoint({
   remoteAddress,
   remotePort,
 }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string | undefined {

@@ -1,9 +1,9 @@
 import type { ApiUser } from '../api/api-types.ts';
 import { StatusError } from '../api/api-types.ts';
 import type { AccessAttributes, ResourceAccess } from '../api/auth-types.ts';
-import { invalidAs, qualified } from '../api/status-errors.ts';
+import { groupQualified, invalidFields } from '../api/status-errors.ts';
 
-/** What only the front refuses, in the words of the API. */
+/** Errors of the HTTP layer, in the words of the API server. */
 
 export function notAcceptable(accepted: readonly string[]): StatusError {
   const message = `only the following media types are accepted: ${accepted.join(', ')}`;
@@ -46,30 +46,34 @@ const reasons = [
   ['Forbidden', 'FieldValueForbidden'],
 ] as const;
 
-/** An option of a request that is not one of those there are; `kind` is that of the options. */
+/** An invalid request option; `kind` is that of the options. */
 export function invalidOption(kind: string, field: string, message: string): StatusError {
   const reason = reasons.find(([words]) => message.startsWith(words))?.[1] ?? 'FieldValueInvalid';
-  return invalidAs({ kind, group: 'meta.k8s.io', name: '' }, [{ reason, field, message }]);
+  return invalidFields({ kind, group: 'meta.k8s.io', name: '' }, [{ reason, field, message }]);
 }
 
-export function notAllowed(user: ApiUser, wanted: AccessAttributes, reason: string | undefined): StatusError {
+export function accessDenied(
+  user: ApiUser,
+  wanted: AccessAttributes,
+  reason: string | undefined,
+): StatusError {
   const because = reason === undefined || reason === '' ? '' : `: ${reason}`;
   if (wanted.to === 'path') {
     const message = `forbidden: User "${user.name}" cannot ${wanted.verb} path "${wanted.path}"${because}`;
     return new StatusError({ code: 403, reason: 'Forbidden', message, details: {} });
   }
   const { group, resource, name } = wanted;
-  const what = qualified(resource, group);
+  const what = groupQualified(resource, group);
   const which = name === '' ? what : `${what} "${name}"`;
   return new StatusError({
     code: 403,
     reason: 'Forbidden',
-    message: `${which} is forbidden: User "${user.name}" cannot ${wantedText(wanted)}${because}`,
+    message: `${which} is forbidden: User "${user.name}" cannot ${describeAccess(wanted)}${because}`,
     details: { ...(name === '' ? {} : { name }), ...(group === '' ? {} : { group }), kind: resource },
   });
 }
 
-function wantedText(wanted: ResourceAccess): string {
+function describeAccess(wanted: ResourceAccess): string {
   const { group, resource, subresource, namespace, verb } = wanted;
   const target = subresource === '' ? resource : `${resource}/${subresource}`;
   const scope = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`;

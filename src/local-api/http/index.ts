@@ -1,16 +1,16 @@
-/** The HTTPS front of the API: it understands requests, asks who may, and words answers. */
-export { ApiFront, type ListenOptions } from './api-server.ts';
+/** The HTTPS server of the API: parses requests, authorizes them and encodes responses. */
+export { ApiServer, type ListenOptions } from './api-server.ts';
 export type {
-  AccessAnswer,
-  CallerFacts,
-  FrontApi,
-  FrontCatalogue,
-  FrontDeps,
-  FrontPages,
-  FrontSecurity,
-  FrontStreams,
-  PageRequest,
-  PeerCertificate,
-  PlainAnswer,
+  ApiBackend,
+  ApiServerDeps,
+  AuthorizationResult,
+  ClientCertificate,
+  ClientInfo,
+  DocumentRequest,
+  PlainResponse,
+  PublishedDocuments,
+  RequestSecurity,
+  ResourceLookup,
   StreamCall,
+  StreamProxy,
 } from './server-deps.ts';

@@ -7,15 +7,15 @@ function essences(header: string): readonly string[] {
   return acceptedTypes(header).map(({ essence }) => essence);
 }
 
-test('what is wanted most comes first; of equals the one written first', () => {
+test('sorts accepted types by quality, then by position', () => {
   assert.deepEqual(essences('a/a;q=0.2, b/b, c/c;q=0.2,d/d ; q=0.9'), ['b/b', 'd/d', 'a/a', 'c/c']);
 });
 
-test('what is not wanted, and what is no type, is left out', () => {
+test('omits types with quality 0 and malformed ones', () => {
   assert.deepEqual(essences('a/a;q=0, b, , c/c;q=x, D/D;q=7'), ['d/d']);
 });
 
-test('parameters are read, with quotes or without', () => {
+test('parses quoted and unquoted parameters', () => {
   const { parameters } =
     readMediaType('application/json; as=Table;V="v1" ;g=meta.k8s.io;flag') ?? assert.fail();
   assert.deepEqual(
@@ -29,7 +29,7 @@ test('parameters are read, with quotes or without', () => {
   );
 });
 
-test('whatever a header says, it is read', () => {
+test('parses arbitrary headers', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       acceptedTypes(text);

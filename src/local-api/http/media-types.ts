@@ -9,19 +9,19 @@ interface Clause extends MediaType {
   readonly quality: number;
 }
 
-/** More clauses than anybody means. */
-const mostClauses = 64;
+/** The maximum number of clauses. */
+const maxClauses = 64;
 
-/** The clauses of an Accept header, the most wanted first; those of equal weight in the order they were written. */
+/** The clauses of an Accept header by quality; equal ones in header order. */
 export function acceptedTypes(header: string): readonly MediaType[] {
   const clauses = header
-    .split(',', mostClauses)
+    .split(',', maxClauses)
     .map(readClause)
     .filter((clause) => clause !== undefined && clause.quality > 0) as Clause[];
   return clauses.toSorted((a, b) => b.quality - a.quality);
 }
 
-/** Undefined when there is none in it. */
+/** Undefined for a malformed media type. */
 export function readMediaType(text: string): MediaType | undefined {
   const [first = '', ...rest] = text.split(';');
   const essence = first.trim().toLowerCase();

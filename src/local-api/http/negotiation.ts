@@ -1,53 +1,53 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from '../../api/index.ts';
 import { type ResourceEntry, StatusError } from '../api/api-types.ts';
-import { type ApiAnswer, type WatchLine, wireList } from '../api/responses.ts';
+import { type ApiResponse, listBody, type WatchEvent } from '../api/responses.ts';
 import { badRequest } from '../api/status-errors.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import type { TableWish } from '../output/index.ts';
+import type { TableOptions } from '../output/index.ts';
 import { asPartial, asTable } from '../output/index.ts';
 import { notAcceptable } from './http-errors.ts';
 import { acceptedTypes, type MediaType } from './media-types.ts';
 
-/** How a client wants its answer. */
-export interface OutputForm {
+/** The negotiated format of a response. */
+export interface NegotiatedOutput {
   readonly format: 'json' | 'yaml';
-  /** What becomes of objects; a Status stays what it is. */
+  /** The representation of objects; a Status is never converted. */
   readonly shape: 'whole' | 'table' | 'partial' | 'partial-list';
   readonly layout: 'compact' | 'indented';
 }
 
-export const plainJson: OutputForm = { format: 'json', shape: 'whole', layout: 'compact' };
+export const plainJson: NegotiatedOutput = { format: 'json', shape: 'whole', layout: 'compact' };
 
 const servedTypes = ['application/json', 'application/yaml'];
 
-type FormOfType = Pick<OutputForm, 'format' | 'shape'>;
+type FormatAndShape = Pick<NegotiatedOutput, 'format' | 'shape'>;
 
-/** Throws a refusal if nothing the client would take can be had. `cannot` is what there is no way to show. */
+/** Throws a StatusError if no accepted type is supported. `cannot` is an unsupported shape. */
 export function negotiate(
   headers: IncomingHttpHeaders,
   query: URLSearchParams,
-  cannot?: OutputForm['shape'],
-): OutputForm {
-  const layout = isForPeople(headers, query) ? 'indented' : 'compact';
+  cannot?: NegotiatedOutput['shape'],
+): NegotiatedOutput {
+  const layout = wantsIndentation(headers, query) ? 'indented' : 'compact';
   const accept = headers.accept?.trim() ?? '';
   if (accept === '') return { ...plainJson, layout };
   for (const type of acceptedTypes(accept)) {
-    const form = formOf(type);
+    const form = outputOf(type);
     if (form !== undefined && form.shape !== cannot) return { ...form, layout };
   }
   throw notAcceptable(servedTypes);
 }
 
-const formats: ReadonlyMap<string, OutputForm['format']> = new Map([
+const formats: ReadonlyMap<string, NegotiatedOutput['format']> = new Map([
   ['*/*', 'json'],
   ['application/*', 'json'],
   ['application/json', 'json'],
   ['application/yaml', 'yaml'],
 ]);
 
-/** Undefined when it cannot be had, so that the client's next choice is looked at. */
-function formOf({ essence, parameters }: MediaType): FormOfType | undefined {
+/** Undefined for an unsupported type; the next clause is then tried. */
+function outputOf({ essence, parameters }: MediaType): FormatAndShape | undefined {
   const format = formats.get(essence);
   const stream = parameters.get('stream') ?? 'watch';
   if (format === undefined || stream !== 'watch') return undefined;
@@ -55,28 +55,28 @@ function formOf({ essence, parameters }: MediaType): FormOfType | undefined {
   return shape === undefined ? undefined : { format, shape };
 }
 
-const shapes: ReadonlyMap<string, OutputForm['shape']> = new Map([
+const shapes: ReadonlyMap<string, NegotiatedOutput['shape']> = new Map([
   ['Table', 'table'],
   ['PartialObjectMetadata', 'partial'],
   ['PartialObjectMetadataList', 'partial-list'],
 ]);
 
-function shapeOf(parameters: ReadonlyMap<string, string>): OutputForm['shape'] | undefined {
+function shapeOf(parameters: ReadonlyMap<string, string>): NegotiatedOutput['shape'] | undefined {
   const wanted = ['as', 'g', 'v'].map((name) => parameters.get(name));
   if (wanted.every((value) => value === undefined)) return 'whole';
   const [kind = '', group, version] = wanted;
   return group === 'meta.k8s.io' && version === 'v1' ? shapes.get(kind) : undefined;
 }
 
-/** People look at answers with tools of their own, which do not indent. */
-function isForPeople(headers: IncomingHttpHeaders, query: URLSearchParams): boolean {
+/** Such clients show the response to people and do not indent it. */
+function wantsIndentation(headers: IncomingHttpHeaders, query: URLSearchParams): boolean {
   const pretty = query.get('pretty');
   if (pretty !== null && pretty !== '') return ['1', 't', 'true'].includes(pretty.toLowerCase());
   return /^(?:curl|Wget|Mozilla\/5\.0)/.test(headers['user-agent'] ?? '');
 }
 
-/** What of each object comes with its row in a Table. */
-export function includedObject(query: URLSearchParams): TableWish['includeObject'] {
+/** What each Table row includes of its object. */
+export function includedObject(query: URLSearchParams): TableOptions['includeObject'] {
   const wanted = query.get('includeObject') ?? '';
   if (wanted === '') return 'Metadata';
   if (wanted === 'None' || wanted === 'Metadata' || wanted === 'Object') return wanted;
@@ -85,35 +85,35 @@ export function includedObject(query: URLSearchParams): TableWish['includeObject
   );
 }
 
-/** All that turns an answer into what its client asked for. */
-export interface Shaping {
+/** The parameters for rendering a response. */
+export interface OutputContext {
   readonly entry: ResourceEntry;
-  readonly shape: OutputForm['shape'];
-  readonly includeObject: TableWish['includeObject'];
+  readonly shape: NegotiatedOutput['shape'];
+  readonly includeObject: TableOptions['includeObject'];
   readonly nowMs: () => number;
 }
 
-export function shapedAnswer(answer: ApiAnswer, shaping: Shaping): JsonObject {
+export function renderResponse(answer: ApiResponse, shaping: OutputContext): JsonObject {
   if (answer.kind === 'status') return answer.status;
   const body = answer.kind === 'list' ? (answer.list as unknown as JsonObject) : answer.object;
-  // A Status says how a call went, whatever its client hoped to see.
+  // A Status is never converted.
   if (body['kind'] === 'Status') return body;
-  if (shaping.shape === 'whole') return answer.kind === 'list' ? wireList(answer.list) : body;
+  if (shaping.shape === 'whole') return answer.kind === 'list' ? listBody(answer.list) : body;
   if (shaping.shape === 'table') return tableOf(answer, shaping);
-  if ((shaping.shape === 'partial-list') !== (answer.kind === 'list')) throw wrongPartial(answer);
+  if ((shaping.shape === 'partial-list') !== (answer.kind === 'list')) throw partialMismatch(answer);
   return asPartial(body);
 }
 
-function tableOf(answer: Exclude<ApiAnswer, { kind: 'status' }>, shaping: Shaping): JsonObject {
-  if (answer.kind === 'list') return makeTable(shaping, answer.list.items, answer.list.metadata, 'with');
-  return makeTable(shaping, [answer.object], versionOf(answer.object), 'with');
+function tableOf(answer: Exclude<ApiResponse, { kind: 'status' }>, shaping: OutputContext): JsonObject {
+  if (answer.kind === 'list') return createTable(shaping, answer.list.items, answer.list.metadata, 'with');
+  return createTable(shaping, [answer.object], versionOf(answer.object), 'with');
 }
 
-function makeTable(
-  { entry, includeObject, nowMs }: Shaping,
+function createTable(
+  { entry, includeObject, nowMs }: OutputContext,
   objects: readonly JsonObject[],
   metadata: JsonObject,
-  columns: TableWish['columns'],
+  columns: TableOptions['columns'],
 ): JsonObject {
   const wish = { metadata, includeObject, nowMs: nowMs(), columns };
   return asTable(entry, objects as readonly StoredObject[], wish);
@@ -124,20 +124,23 @@ function versionOf({ metadata }: JsonObject): JsonObject {
   return version === undefined ? {} : { resourceVersion: version };
 }
 
-function wrongPartial({ kind }: ApiAnswer): StatusError {
+function partialMismatch({ kind }: ApiResponse): StatusError {
   const asked = kind === 'list' ? 'PartialObjectMetadata' : 'PartialObjectMetadataList';
   const found = kind === 'list' ? 'a list' : 'not a list';
   const message = `you requested ${asked}, but the requested object is ${found}`;
   return new StatusError({ code: 406, reason: 'NotAcceptable', message });
 }
 
-/** The object of a watch's line as its client asked for it. In a watch of tables the first one has the columns. */
-export function shapedLine(
-  { type, object }: WatchLine,
-  shaping: Shaping,
-  columns: TableWish['columns'],
+/**
+ * Renders the object of a watch event. In a watch of Tables only the first event has column
+ * definitions.
+ */
+export function renderWatchEvent(
+  { type, object }: WatchEvent,
+  shaping: OutputContext,
+  columns: TableOptions['columns'],
 ): JsonObject {
   if (shaping.shape === 'whole' || type === 'ERROR') return object;
   if (shaping.shape !== 'table') return asPartial(object);
-  return makeTable(shaping, [object], versionOf(object), columns);
+  return createTable(shaping, [object], versionOf(object), columns);
 }

@@ -4,15 +4,15 @@ import { type StatusBody, StatusError } from '../api/api-types.ts';
 import { failureStatus } from '../api/responses.ts';
 import { internalError } from '../api/status-errors.ts';
 
-/** A whole answer, ready to be sent. */
+/** A complete response. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** What is made piece by piece is made while it is sent. */
+  /** An iterable body is generated while it is sent. */
   readonly body: string | Uint8Array | Iterable<string>;
 }
 
-/** What every answer carries. */
+/** What every response includes. */
 export interface ReplyContext {
   readonly auditId: string;
   readonly warnings: readonly string[];
@@ -28,38 +28,38 @@ export function textReply(status: number, body: string): Reply {
   return { status, headers, body };
 }
 
-/** A refusal in the API's own form. Whatever was thrown, there is an answer. */
+/** Converts any error into a Status response. */
 export function errorReply(error: unknown): Reply {
-  const status = statusOf(error);
+  const status = statusBodyOf(error);
   const reply = jsonReply(status.code, failureStatus(status));
   const after = status.details?.retryAfterSeconds;
   const headers = {
     ...reply.headers,
     ...(after === undefined ? {} : { 'Retry-After': String(after) }),
-    // A body that was not read to its end must not be taken for the next request.
+    // The connection is closed because the rest of the body would be parsed as the next request.
     ...(status.code === 413 ? { Connection: 'close' } : {}),
   };
   return { ...reply, headers };
 }
 
-export function statusOf(error: unknown): StatusBody {
+export function statusBodyOf(error: unknown): StatusBody {
   if (error instanceof StatusError) return error.status;
-  if (error instanceof KubelingError && error.code === 'CANCELLED') return givenUp(error.message);
-  return refusedByApi(error) ?? internalError(describeError(error)).status;
+  if (error instanceof KubelingError && error.code === 'CANCELLED') return cancelledStatus(error.message);
+  return statusOfApiError(error) ?? internalError(describeError(error)).status;
 }
 
-/** Clients come again after it. */
-function givenUp(message: string): StatusBody {
+/** Clients retry after it. */
+function cancelledStatus(message: string): StatusBody {
   return { code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 1 } };
 }
 
-/** Whether it was foreseen: all else is a bug, and must be heard of. */
-export function isForeseen(error: unknown): boolean {
-  return error instanceof StatusError || refusedByApi(error) !== undefined;
+/** Whether the error is a response to the client; other errors are bugs and are logged. */
+export function isExpectedError(error: unknown): boolean {
+  return error instanceof StatusError || statusOfApiError(error) !== undefined;
 }
 
-/** Rules that are shared with clients of the API refuse as these would hear it. */
-function refusedByApi(error: unknown): StatusBody | undefined {
+/** Errors of code shared with the API client carry the status as details. */
+function statusOfApiError(error: unknown): StatusBody | undefined {
   if (!(error instanceof KubelingError) || typeof error.details['status'] !== 'number') return undefined;
   const { status, reason, retryAfterMs } = error.details;
   const seconds = typeof retryAfterMs === 'number' ? Math.ceil(retryAfterMs / 1000) : undefined;
@@ -73,15 +73,15 @@ function refusedByApi(error: unknown): StatusBody | undefined {
 
 export function sendReply(outgoing: ServerResponse, reply: Reply, context: ReplyContext): void {
   if (outgoing.destroyed || outgoing.headersSent) return;
-  // Text would be sent together with the headers, in an encoding that is not theirs.
-  const body = bytesOf(reply);
+  // Text would be sent together with the headers, in their encoding.
+  const body = bodyBytes(reply);
   setCommonHeaders(outgoing, context);
   outgoing.writeHead(reply.status, { ...reply.headers, 'Content-Length': body.length });
   outgoing.end(body);
 }
 
-/** The whole body, all at once. */
-export function bytesOf({ body }: Pick<Reply, 'body'>): Uint8Array {
+/** The complete body. */
+export function bodyBytes({ body }: Pick<Reply, 'body'>): Uint8Array {
   if (body instanceof Uint8Array) return body;
   return Buffer.from(typeof body === 'string' ? body : [...body].join(''));
 }
@@ -92,40 +92,40 @@ export function setCommonHeaders(outgoing: ServerResponse, { auditId, warnings }
   if (warnings.length > 0) outgoing.setHeader('Warning', warningHeaders(warnings));
 }
 
-const longestWarning = 256;
-const mostWarningBytes = 4096;
+const maxWarningLength = 256;
+const maxWarningBytes = 4096;
 
-/** In the form clients show to people; of very many only the first. */
+/** Warning headers in the format of kubectl, limited in number and size. */
 export function warningHeaders(warnings: readonly string[]): string[] {
   const headers: string[] = [];
   let size = 0;
   for (const warning of new Set(warnings)) {
-    const text = warning.replaceAll(/\p{Cc}+/gu, ' ').slice(0, longestWarning);
+    const text = warning.replaceAll(/\p{Cc}+/gu, ' ').slice(0, maxWarningLength);
     const quoted = text.toWellFormed().replaceAll(/["\\]/g, (mark) => `\\${mark}`);
-    // Headers are written byte by byte, so these are the bytes of UTF-8.
+    // Header strings are written as latin1, so they contain the bytes of UTF-8.
     const header = Buffer.from(`299 - "${quoted}"`).toString('latin1');
     size += header.length;
-    if (size > mostWarningBytes) break;
+    if (size > maxWarningBytes) break;
     headers.push(header);
   }
   return headers;
 }
 
-/** Who takes nothing at all for so long is not coming back. */
+/** A client that reads nothing for so long is disconnected. */
 const stalledMs = 60_000;
 
-/** The client does not read, or hardly. */
+/** The client does not read the response. */
 export class StalledError extends Error {}
 
-/** Sends what is made piece by piece, each when the client has taken the one before. The head is sent already. */
-export async function sendPieces(
+/** Sends chunks, each after the client has read the previous one. The headers are already sent. */
+export async function sendChunks(
   outgoing: ServerResponse,
   pieces: Iterable<string>,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    // Nobody reads what follows the head of an answer to HEAD.
+    // A response to HEAD has no body.
     for (const piece of outgoing.req.method === 'HEAD' ? [] : pieces) {
       if (outgoing.destroyed || signal.aborted) return;
       if (!outgoing.write(Buffer.from(piece))) await drained(outgoing, clock, signal);
@@ -138,7 +138,7 @@ export async function sendPieces(
   }
 }
 
-/** Resolves once the client has taken all there was for it, or is gone; rejects when it takes nothing for long. */
+/** Resolves when the socket has drained or closed; rejects after a timeout. */
 export function drained(outgoing: ServerResponse, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (then: () => void) => {

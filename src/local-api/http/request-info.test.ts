@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { attributesOf, readTarget } from './request-info.ts';
+import { authorizationAttributes, parseTarget } from './request-info.ts';
 
 const cases: readonly (readonly [string, string])[] = [
   ['/api/v1/pods', ' v1 pods'],
@@ -32,7 +32,7 @@ const cases: readonly (readonly [string, string])[] = [
 ];
 
 function shown(target: string): string {
-  const { path } = readTarget(target);
+  const { path } = parseTarget(target);
   if (path.kind === 'garbled') return 'garbled';
   if (path.kind === 'other') return `other ${path.path}`;
   const { group, version, resource, namespace, name, subresource, rest } = path;
@@ -46,37 +46,37 @@ function shown(target: string): string {
 }
 
 for (const [target, expected] of cases)
-  test(`${target} is ${expected}`, () => assert.equal(shown(target), expected));
+  test(`parses ${target} as ${expected}`, () => assert.equal(shown(target), expected));
 
-test('the query is apart from the path', () => {
-  const { path, query } = readTarget('/api/v1/pods?a=1&a=2?&b=%20');
+test('separates the query from the path', () => {
+  const { path, query } = parseTarget('/api/v1/pods?a=1&a=2?&b=%20');
   assert.deepEqual([path.kind, query.getAll('a'), query.get('b')], ['resource', ['1', '2?'], ' ']);
 });
 
-test('whatever is asked for, it is read', () => {
+test('parses arbitrary targets', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
-      readTarget(text);
-      readTarget(`/api/v1/${text}`);
+      parseTarget(text);
+      parseTarget(`/api/v1/${text}`);
     }),
   );
 });
 
 function asked(method: string, target: string): Record<string, unknown> {
-  return attributesOf(method, readTarget(target)) as unknown as Record<string, unknown>;
+  return authorizationAttributes(method, parseTarget(target)) as unknown as Record<string, unknown>;
 }
 
 function selectedName(selector: string): unknown {
   return asked('GET', `/api/v1/secrets?fieldSelector=${encodeURIComponent(selector)}`)['name'];
 }
 
-test('a selector by name counts as the name, however it is written', () => {
+test('treats a metadata.name selector as the name', () => {
   assert.equal(selectedName('metadata.name=x'), 'x');
   assert.equal(selectedName('metadata.name==x'), 'x');
   assert.equal(selectedName('type=y,metadata.name=x'), 'x');
 });
 
-test('what only looks like a selector by name is none', () => {
+test('ignores malformed metadata.name selectors', () => {
   const others = [
     'metadata.name!=x',
     'type!=y\\,metadata.name=x',
@@ -90,16 +90,16 @@ test('what only looks like a selector by name is none', () => {
   for (const selector of others) assert.equal(selectedName(selector), '', selector);
 });
 
-test('many are deleted by nobody who may only delete one by its name', () => {
+test('does not treat deletecollection with a name selector as a delete by name', () => {
   assert.equal(asked('DELETE', '/api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dx')['name'], '');
 });
 
-test('a path that is no resource is asked about as a path', () => {
+test('authorizes other paths as non-resource paths', () => {
   assert.deepEqual(asked('GET', '/healthz/'), { to: 'path', verb: 'get', path: '/healthz' });
   assert.deepEqual(asked('POST', '/api/v1%2Fpods'), { to: 'path', verb: 'post', path: '/api/v1/pods' });
 });
 
-test('anything but a plain no is a wish to watch', () => {
+test('treats every watch value except false as true', () => {
   const verbs = [
     'watch',
     'watch=',

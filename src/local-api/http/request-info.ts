@@ -1,8 +1,8 @@
 import { type AccessAttributes, type ResourceVerb, resourceAccess } from '../api/index.ts';
-import { selectedField } from '../selectors/selection.ts';
+import { requiredFieldValue } from '../selectors/selection.ts';
 
-/** What a path names. Nothing is looked up for it: the resource may be one that nobody has. */
-export type PathMeaning =
+/** The parsed path. The resource may not exist. */
+export type ParsedPath =
   | {
       readonly kind: 'resource';
       readonly group: string;
@@ -11,41 +11,41 @@ export type PathMeaning =
       readonly namespace: string | undefined;
       readonly name: string | undefined;
       readonly subresource: string | undefined;
-      /** What stands behind the subresource, with its slash and as it was written; empty if nothing does. */
+      /** The path after the `proxy` subresource, with its slash and undecoded; otherwise empty. */
       readonly rest: string;
     }
   | { readonly kind: 'other'; readonly path: string }
-  /** A path that cannot be read at all. */
+  /** A malformed path. */
   | { readonly kind: 'garbled' };
 
-export type ResourcePath = Extract<PathMeaning, { kind: 'resource' }>;
+export type ResourcePath = Extract<ParsedPath, { kind: 'resource' }>;
 
-/** What a target such as `/api/v1/namespaces/a/pods?watch=1` asks for. */
+/** A parsed request target such as `/api/v1/namespaces/a/pods?watch=1`. */
 export interface RequestTarget {
-  readonly path: PathMeaning;
+  readonly path: ParsedPath;
   readonly query: URLSearchParams;
 }
 
-export function readTarget(target: string): RequestTarget {
+export function parseTarget(target: string): RequestTarget {
   const at = target.indexOf('?');
   const query = new URLSearchParams(at < 0 ? '' : target.slice(at + 1));
-  return { path: readPath(at < 0 ? target : target.slice(0, at)), query };
+  return { path: parsePath(at < 0 ? target : target.slice(0, at)), query };
 }
 
-const longestPath = 64 * 1024;
+const maxPathLength = 64 * 1024;
 
-function readPath(written: string): PathMeaning {
-  if (!written.startsWith('/') || written.length > longestPath) return { kind: 'garbled' };
+function parsePath(written: string): ParsedPath {
+  if (!written.startsWith('/') || written.length > maxPathLength) return { kind: 'garbled' };
   const segments = written.slice(1).split('/');
-  // One slash at the end is nothing; an empty segment anywhere else names nothing that exists.
+  // A trailing slash is ignored; other empty segments match no path.
   const named = segments.at(-1) === '' ? segments.slice(0, -1) : segments;
   const decoded = named.map(decodedSegment);
   const clear = decoded.filter((segment) => segment !== undefined);
   if (clear.length < decoded.length) return { kind: 'garbled' };
-  return readSegments(clear, segments) ?? { kind: 'other', path: `/${clear.join('/')}` };
+  return parseSegments(clear, segments) ?? { kind: 'other', path: `/${clear.join('/')}` };
 }
 
-/** Undefined when it is not UTF-8. */
+/** Undefined for invalid UTF-8. */
 function decodedSegment(segment: string): string | undefined {
   try {
     const text = decodeURIComponent(segment);
@@ -55,18 +55,18 @@ function decodedSegment(segment: string): string | undefined {
   }
 }
 
-/** Undefined for a path too short to name a resource. */
-function readSegments(segments: readonly string[], written: readonly string[]): ResourcePath | undefined {
+/** Undefined for a path too short for a resource. */
+function parseSegments(segments: readonly string[], written: readonly string[]): ResourcePath | undefined {
   const [prefix, second = ''] = segments;
-  if (prefix === 'api' && segments.length > 2) return readResource('', second, segments, written, 2);
+  if (prefix === 'api' && segments.length > 2) return parseResource('', second, segments, written, 2);
   if (prefix !== 'apis' || segments.length < 4) return undefined;
-  return readResource(second, segments[2] ?? '', segments, written, 3);
+  return parseResource(second, segments[2] ?? '', segments, written, 3);
 }
 
-/** Parts of a namespace itself; anything else behind its name is a resource inside it. */
-const partsOfNamespaces = new Set(['status', 'finalize']);
+/** Subresources of namespaces; any other segment after the name is a resource in the namespace. */
+const namespaceSubresources = new Set(['status', 'finalize']);
 
-function readResource(
+function parseResource(
   group: string,
   version: string,
   segments: readonly string[],
@@ -76,12 +76,12 @@ function readResource(
   const parts = segments.slice(from);
   if (parts.includes('') && !parts.includes('proxy')) return undefined;
   const isNamespace = parts[0] === 'namespaces' && parts.length > 1;
-  const isInside = isNamespace && parts.length > 2 && !partsOfNamespaces.has(parts[2] ?? '');
+  const isInside = isNamespace && parts.length > 2 && !namespaceSubresources.has(parts[2] ?? '');
   const start = from + (isInside ? 2 : 0);
   const [resource = '', name, subresource, ...rest] = segments.slice(start);
-  // A slash that was hidden in a segment makes it no name of anything.
+  // An encoded slash in a name is rejected.
   if (segments.slice(0, start + 3).some((segment) => segment.includes('/'))) return undefined;
-  // Only where a proxy leads may anything follow.
+  // Only a proxy path may have further segments.
   if (rest.length > 0 && subresource !== 'proxy') return undefined;
   const namespace = isNamespace ? parts[1] : undefined;
   const behind = subresource === 'proxy' ? written.slice(start + 3).map((part) => `/${part}`) : [];
@@ -106,30 +106,37 @@ const verbsOfMethods: Readonly<Record<string, ResourceVerb>> = {
   DELETE: 'delete',
 };
 
-/** What is asked of a resource, or undefined for a method that asks for nothing. */
-export function verbOf(method: string, path: ResourcePath, query: URLSearchParams): ResourceVerb | undefined {
+/** The verb of a resource request; undefined for unsupported methods. */
+export function requestVerb(
+  method: string,
+  path: ResourcePath,
+  query: URLSearchParams,
+): ResourceVerb | undefined {
   const verb = verbsOfMethods[method];
   if (path.name !== undefined) return verb;
-  // Whoever wants no body does not want one without end.
-  if (verb === 'get') return method === 'GET' && wantsWatch(query) ? 'watch' : 'list';
+  // HEAD must not start a watch.
+  if (verb === 'get') return method === 'GET' && isWatch(query) ? 'watch' : 'list';
   return verb === 'delete' ? 'deletecollection' : verb;
 }
 
-/** Anything but a plain no means yes: who may watch may be less than who may list. */
-function wantsWatch(query: URLSearchParams): boolean {
+/** Strict about false: a watch must never be authorized as a list. */
+function isWatch(query: URLSearchParams): boolean {
   const wanted = query.get('watch');
   return wanted !== null && !['false', '0', 'f', 'no'].includes(wanted.toLowerCase());
 }
 
-/** They run things and reach into pods: whoever may only look must not be able to, whatever method is used. */
-const needCreate = new Set(['exec', 'attach', 'portforward', 'proxy']);
+/**
+ * These subresources execute code or open connections: a user with only `get` must not use them,
+ * whatever the method.
+ */
+const connectSubresources = new Set(['exec', 'attach', 'portforward', 'proxy']);
 
-/** What somebody wants, as permissions speak of it. */
-export function attributesOf(method: string, { path, query }: RequestTarget): AccessAttributes {
+/** The attributes for authorization. */
+export function authorizationAttributes(method: string, { path, query }: RequestTarget): AccessAttributes {
   if (path.kind !== 'resource')
     return { to: 'path', verb: method.toLowerCase(), path: path.kind === 'other' ? path.path : '/' };
-  const asked = verbOf(method, path, query);
-  const verb = needCreate.has(path.subresource ?? '') ? 'create' : (asked ?? method.toLowerCase());
+  const asked = requestVerb(method, path, query);
+  const verb = connectSubresources.has(path.subresource ?? '') ? 'create' : (asked ?? method.toLowerCase());
   const selects = verb === 'list' || verb === 'watch' || verb === 'deletecollection';
   const fieldSelector = selects ? (query.get('fieldSelector') ?? undefined) : undefined;
   const labelSelector = selects ? (query.get('labelSelector') ?? undefined) : undefined;
@@ -139,15 +146,15 @@ export function attributesOf(method: string, { path, query }: RequestTarget): Ac
 }
 
 /**
- * Who may see one object by its name may list and watch it alone. Read by who will select by it: were it understood in
- * another way here, somebody could be let in for one object and be shown all.
+ * A user who may get one object may also list and watch it by name. Uses the parser that also
+ * selects the objects: otherwise a selector authorized for one object could return all.
  */
 function selectedName(fieldSelector: string | undefined): string | undefined {
   try {
-    const name = selectedField(fieldSelector, 'metadata.name');
+    const name = requiredFieldValue(fieldSelector, 'metadata.name');
     return name === undefined || /^\.{0,2}$|[/%]/.test(name) ? undefined : name;
   } catch {
-    // It will be refused; until then it selects nothing in particular.
+    // The request is rejected later; until then it has no name.
     return undefined;
   }
 }

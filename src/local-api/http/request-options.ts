@@ -4,7 +4,7 @@ import type { ResourceVerb } from '../api/index.ts';
 import { badRequest } from '../api/status-errors.ts';
 import { invalidOption } from './http-errors.ts';
 
-/** The kind whose fields the options of a write are, as refusals name it. */
+/** The kind of the options of a verb, for errors. */
 export function optionsKind(verb: ResourceVerb): string {
   const names: Readonly<Record<string, string>> = {
     create: 'CreateOptions',
@@ -20,7 +20,7 @@ export function isWrite(verb: ResourceVerb): boolean {
   return verb !== 'get' && verb !== 'list' && verb !== 'watch';
 }
 
-/** Whether all is to be done but the write itself. */
+/** Whether dryRun is requested in the query or in the body. */
 export function isDryRun(verb: ResourceVerb, query: URLSearchParams, body: unknown): boolean {
   const asked = query.getAll('dryRun');
   const inBody = (body as JsonObject | undefined)?.['dryRun'];
@@ -34,15 +34,15 @@ export function isDryRun(verb: ResourceVerb, query: URLSearchParams, body: unkno
   return isWrite(verb) && all.length > 0;
 }
 
-const longestManager = 128;
+const maxManagerLength = 128;
 const applyType = 'application/apply-patch';
 
-/** Throws a refusal for a name of who writes that cannot be one, and for what only an apply may ask. */
+/** Throws a StatusError for an invalid field manager and for options that only apply supports. */
 export function checkWriteOptions(verb: ResourceVerb, query: URLSearchParams, contentType = ''): void {
   const manager = query.get('fieldManager') ?? '';
   const field = 'fieldManager';
-  if (Buffer.byteLength(manager) > longestManager)
-    throw invalidOption(optionsKind(verb), field, `Too long: may not be more than ${longestManager} bytes`);
+  if (Buffer.byteLength(manager) > maxManagerLength)
+    throw invalidOption(optionsKind(verb), field, `Too long: may not be more than ${maxManagerLength} bytes`);
   const at = [...manager].findIndex((sign) => /\p{C}|[^\P{Z} ]/u.test(sign));
   if (at >= 0) {
     const sign = [...manager][at]?.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
@@ -53,12 +53,12 @@ export function checkWriteOptions(verb: ResourceVerb, query: URLSearchParams, co
     throw invalidOption('PatchOptions', 'force', 'Forbidden: may not be specified for non-apply patch');
 }
 
-const readWithinMs = 60_000;
-const writeWithinMs = 34_000;
+const readTimeoutMs = 60_000;
+const writeTimeoutMs = 34_000;
 
-/** How long a request may take: what the client says, as far as that is not more than the server allows. */
+/** The timeout of a request: the requested one, limited by that of the server. */
 export function deadlineMs(verb: ResourceVerb, query: URLSearchParams): number {
-  const most = isWrite(verb) ? writeWithinMs : readWithinMs;
+  const most = isWrite(verb) ? writeTimeoutMs : readTimeoutMs;
   const asked = query.get('timeout') ?? '';
   if (asked === '') return most;
   const ms = tryParseDurationMs(asked);
@@ -67,11 +67,11 @@ export function deadlineMs(verb: ResourceVerb, query: URLSearchParams): number {
   return ms === 0 ? most : Math.min(ms, most);
 }
 
-/** What a deletion may be told in the query, if there is no body. Undefined when nothing is. */
+/** DeleteOptions from the query, for requests without a body. Undefined if there are none. */
 export function deleteOptionsOf(query: URLSearchParams): JsonObject | undefined {
   const options = {
-    ...given(query, 'gracePeriodSeconds', wholeNumber),
-    ...given(query, 'orphanDependents', truth),
+    ...given(query, 'gracePeriodSeconds', parseInteger),
+    ...given(query, 'orphanDependents', parseBoolean),
     ...given(query, 'propagationPolicy', (text) => text),
   };
   const dryRun = query.getAll('dryRun').filter((value) => value !== '');
@@ -89,14 +89,14 @@ function given(
   return text === '' ? {} : { [name]: read(text, name) };
 }
 
-function wholeNumber(text: string, name: string): number {
+function parseInteger(text: string, name: string): number {
   const value = Number(text);
   if (!/^-?\d+$/.test(text) || !Number.isSafeInteger(value))
     throw badRequest(`${name} must be a whole number: current value is ${JSON.stringify(text.slice(0, 64))}`);
   return value;
 }
 
-function truth(text: string, name: string): boolean {
+function parseBoolean(text: string, name: string): boolean {
   if (/^(?:1|t|true)$/i.test(text)) return true;
   if (/^(?:0|f|false)$/i.test(text)) return false;
   throw badRequest(`${name} must be true or false: current value is ${JSON.stringify(text.slice(0, 64))}`);
@@ -104,7 +104,7 @@ function truth(text: string, name: string): boolean {
 
 const policies: readonly unknown[] = ['Foreground', 'Background', 'Orphan'];
 
-/** Throws a refusal for options of a deletion that contradict each other or that nobody knows. */
+/** Throws a StatusError for invalid or conflicting delete options. */
 export function checkDeleteOptions(options: JsonObject): void {
   const { orphanDependents, propagationPolicy } = options;
   if (orphanDependents !== undefined && propagationPolicy !== undefined) {

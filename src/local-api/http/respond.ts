@@ -1,44 +1,44 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { nodeHttp, randomHex } from '../../lib/index.ts';
-import type { WatchLine } from '../api/responses.ts';
+import type { WatchEvent } from '../api/responses.ts';
 import {
-  bytesOf,
+  bodyBytes,
   errorReply,
-  isForeseen,
+  isExpectedError,
   type Reply,
-  sendPieces,
+  sendChunks,
   sendReply,
   setCommonHeaders,
   warningHeaders,
 } from './reply.ts';
-import type { Handled, RequestHandler } from './request-handler.ts';
-import type { CallerFacts, FrontDeps } from './server-deps.ts';
+import type { HandlerResult, RequestHandler } from './request-handler.ts';
+import type { ApiServerDeps, ClientInfo } from './server-deps.ts';
 import { sendWatch } from './watch-response.ts';
 
 interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  readonly facts: CallerFacts;
+  readonly facts: ClientInfo;
 }
 
-/** Answers one request, whatever comes of it. Rejects only where there is nobody left to answer. */
-export async function answerRequest(
+/** Responds to one request. Rejects only if the client cannot be reached any more. */
+export async function respondToRequest(
   { incoming, outgoing, facts }: Exchange,
   handler: RequestHandler,
-  deps: FrontDeps,
+  deps: ApiServerDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const context = contextOf(incoming, deps);
   try {
-    const request = { incoming, facts, auditId: context.auditId, warn: context.warn };
+    const request = { incoming, client: facts, auditId: context.auditId, warn: context.warn };
     const handled = await handler.handle(request, signal);
-    // A body nobody wants is dropped; unread, it would hide that the client leaves.
+    // Discards an unused body; unread, it would hide that the client disconnects.
     if (handled.kind !== 'stream') incoming.resume();
     await send(handled, outgoing, context, deps, signal);
   } catch (error) {
-    context.complain(error, signal);
-    // What has begun cannot become an error any more: a connection that breaks off says it.
+    context.logUnexpected(error, signal);
+    // After the headers are sent, an error can only be signalled by closing the connection.
     if (outgoing.headersSent) outgoing.destroy();
     else sendReply(outgoing, errorReply(error), context);
   } finally {
@@ -47,10 +47,10 @@ export async function answerRequest(
 }
 
 async function send(
-  handled: Handled,
+  handled: HandlerResult,
   outgoing: ServerResponse,
-  context: AnswerContext,
-  deps: FrontDeps,
+  context: ResponseContext,
+  deps: ApiServerDeps,
   signal: AbortSignal,
 ): Promise<void> {
   if (handled.kind === 'reply') {
@@ -59,43 +59,46 @@ async function send(
     else {
       setCommonHeaders(outgoing, context);
       outgoing.writeHead(status, headers);
-      await sendPieces(outgoing, body, deps.clock, signal);
+      await sendChunks(outgoing, body, deps.clock, signal);
     }
-    breakOffUnread(outgoing, deps);
+    destroyIfUnread(outgoing, deps);
   } else if (handled.kind === 'watch') await startWatch(handled, outgoing, context, deps, signal);
   else {
     setCommonHeaders(outgoing, context);
-    await deps.streams?.answer(handled.call, outgoing, signal);
+    await deps.streams?.respond(handled.call, outgoing, signal);
   }
 }
 
-const readWithinMs = 60_000;
+const unreadTimeoutMs = 60_000;
 
-/** An answer is held in memory until it is read, so whoever does not read it is not waited for without end. */
-function breakOffUnread(outgoing: ServerResponse, { clock }: FrontDeps): void {
+/** A response stays in memory until it is read, so a client that does not read is disconnected. */
+function destroyIfUnread(outgoing: ServerResponse, { clock }: ApiServerDeps): void {
   if (outgoing.writableFinished || outgoing.destroyed) return;
-  const timer = clock.timer(readWithinMs, () => void outgoing.destroy());
+  const timer = clock.timer(unreadTimeoutMs, () => void outgoing.destroy());
   outgoing.once('close', () => timer.cancel());
 }
 
 async function startWatch(
-  { lines, text }: Extract<Handled, { kind: 'watch' }>,
+  { lines, text }: Extract<HandlerResult, { kind: 'watch' }>,
   outgoing: ServerResponse,
-  context: AnswerContext,
-  { clock }: FrontDeps,
+  context: ResponseContext,
+  { clock }: ApiServerDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const first = lines.next();
-  await failsAtOnce(first);
+  await waitForImmediateFailure(first);
   setCommonHeaders(outgoing, context);
   outgoing.writeHead(200, { 'Content-Type': 'application/json' });
   outgoing.flushHeaders();
-  const failed = (error: unknown) => context.complain(error, signal);
-  await sendWatch(outgoing, { lines, first, text, failed }, clock, signal);
+  const failed = (error: unknown) => context.logUnexpected(error, signal);
+  await sendWatch(outgoing, { events: lines, first, encode: text, onFailure: failed }, clock, signal);
 }
 
-/** A watch that cannot begin is refused; one that can may have nothing to say for long, so it is not waited for. */
-async function failsAtOnce(first: Promise<IteratorResult<WatchLine>>): Promise<void> {
+/**
+ * A watch that cannot start is rejected with a Status; one that starts may have no event for a long
+ * time.
+ */
+async function waitForImmediateFailure(first: Promise<IteratorResult<WatchEvent>>): Promise<void> {
   const aTurn = new Promise<void>((resolve) => setImmediate(resolve));
   first.catch(() => {});
   await Promise.race([first, aTurn]);
@@ -105,39 +108,39 @@ interface Upgrade {
   readonly incoming: IncomingMessage;
   readonly socket: Duplex;
   readonly head: Uint8Array;
-  readonly facts: CallerFacts;
+  readonly facts: ClientInfo;
 }
 
-/** The same for a connection that wants to become something else. */
-export async function answerUpgrade(
+/** Responds to an upgrade request. */
+export async function respondToUpgrade(
   { incoming, socket, head, facts }: Upgrade,
   handler: RequestHandler,
-  deps: FrontDeps,
+  deps: ApiServerDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const context = contextOf(incoming, deps);
   const written = socket as Duplex & { readonly bytesWritten?: number };
   const before = written.bytesWritten ?? 0;
   try {
-    const request = { incoming, facts, auditId: context.auditId, warn: context.warn };
+    const request = { incoming, client: facts, auditId: context.auditId, warn: context.warn };
     const handled = await handler.handle(request, signal);
     if (handled.kind === 'stream') await deps.streams?.upgrade(handled.call, socket, head, signal);
-    else if (handled.kind === 'reply') refuse(socket, handled.reply, context);
+    else if (handled.kind === 'reply') rejectUpgrade(socket, handled.reply, context);
     else socket.destroy();
   } catch (error) {
-    context.complain(error, signal);
+    context.logUnexpected(error, signal);
     if ((written.bytesWritten ?? 0) > before) socket.destroy();
-    else refuse(socket, errorReply(error), context);
+    else rejectUpgrade(socket, errorReply(error), context);
   }
 }
 
-/** A whole answer on a connection that was to be upgraded; the connection ends with it. */
-function refuse(
+/** Sends a complete response on an upgrade connection and closes it. */
+function rejectUpgrade(
   socket: Duplex,
   { status, headers, body }: Reply,
-  { auditId, warnings }: AnswerContext,
+  { auditId, warnings }: ResponseContext,
 ): void {
-  const content = bytesOf({ body });
+  const content = bodyBytes({ body });
   const all = {
     ...headers,
     'Audit-Id': auditId,
@@ -154,35 +157,35 @@ function refuse(
   socket.end(Buffer.concat([head, content]), () => socket.destroy());
 }
 
-interface AnswerContext {
+interface ResponseContext {
   readonly auditId: string;
   readonly warnings: string[];
   readonly warn: (text: string) => void;
-  /** Says aloud what nobody foresaw, unless the client's leaving explains it. */
-  readonly complain: (error: unknown, signal: AbortSignal) => void;
+  /** Logs unexpected errors, unless the client has disconnected. */
+  readonly logUnexpected: (error: unknown, signal: AbortSignal) => void;
 }
 
-/** Nobody reads more than these. */
-const mostWarnings = 100;
+/** Limits the number of warnings. */
+const maxWarnings = 100;
 
-function contextOf(incoming: IncomingMessage, { random, logger }: FrontDeps): AnswerContext {
+function contextOf(incoming: IncomingMessage, { random, logger }: ApiServerDeps): ResponseContext {
   const auditId = auditIdOf(incoming) ?? uuidOf(randomHex(random, 32));
   const warnings: string[] = [];
   return {
     auditId,
     warnings,
     warn: (text) => {
-      if (warnings.length < mostWarnings) warnings.push(text);
+      if (warnings.length < maxWarnings) warnings.push(text);
     },
-    complain: (error, signal) => {
-      if (isForeseen(error) || signal.aborted) return;
+    logUnexpected: (error, signal) => {
+      if (isExpectedError(error) || signal.aborted) return;
       const path = (incoming.url ?? '').split('?', 1)[0]?.slice(0, 200);
-      logger.error('Bug: a request to the API failed', error, { auditId, method: incoming.method, path });
+      logger.error('Unexpected error in API request', error, { auditId, method: incoming.method, path });
     },
   };
 }
 
-/** A client may name its request itself, to find it again. */
+/** A client may set the audit ID of its request. */
 function auditIdOf({ headers }: IncomingMessage): string | undefined {
   const given = headers['audit-id'];
   return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : undefined;

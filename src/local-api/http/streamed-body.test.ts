@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { parse } from 'yaml';
 import { apiResources } from '../../api/index.ts';
 import { StatusError } from '../api/api-types.ts';
-import { makeCatalogue } from '../registry/catalogue.ts';
-import { type Shaping, shapedAnswer } from './negotiation.ts';
-import { isLongList, listPieces, yamlPieces } from './streamed-body.ts';
+import { createCatalogue } from '../registry/catalogue.ts';
+import { type OutputContext, renderResponse } from './negotiation.ts';
+import { isLongList, listChunks, yamlChunks } from './streamed-body.ts';
 
-const entry = makeCatalogue({}).of(apiResources.configMaps);
+const entry = createCatalogue({}).of(apiResources.configMaps);
 
 function listOf(count: number) {
   const items = Array.from({ length: count }, (_, index) => ({
@@ -25,38 +25,38 @@ function listOf(count: number) {
   } as const;
 }
 
-function shaping(shape: Shaping['shape']): Shaping {
+function shaping(shape: OutputContext['shape']): OutputContext {
   let nowMs = Date.parse('2026-01-01T00:00:05Z');
-  // A table is of one moment, however long it takes to send it.
+  // All chunks of a table use one time for ages.
   return { entry, shape, includeObject: 'Metadata', nowMs: () => (nowMs += 1_000) };
 }
 
 describe('a long list', () => {
   for (const shape of ['whole', 'table', 'partial-list'] as const) {
     for (const count of [201, 300, 1_234]) {
-      test(`${shape}, of ${count} objects, is the same in pieces as at once`, () => {
-        const pieces = [...listPieces(listOf(count), shaping(shape))];
+      test(`sends ${shape} of ${count} objects in chunks with the same content`, () => {
+        const pieces = [...listChunks(listOf(count), shaping(shape))];
         assert.ok(pieces.length > count / 100, String(pieces.length));
-        const whole = shapedAnswer(listOf(count), shaping(shape));
+        const whole = renderResponse(listOf(count), shaping(shape));
         assert.equal(pieces.join(''), `${JSON.stringify(whole)}\n`);
       });
     }
   }
 
-  test('indented, is the same in pieces as at once', () => {
-    const pieces = [...listPieces(listOf(300), shaping('whole'), 'indented')];
-    const whole = shapedAnswer(listOf(300), shaping('whole'));
+  test('sends indented output in chunks with the same content', () => {
+    const pieces = [...listChunks(listOf(300), shaping('whole'), 'indented')];
+    const whole = renderResponse(listOf(300), shaping('whole'));
     assert.equal(pieces.join(''), `${JSON.stringify(whole, null, 2)}\n`);
   });
 
-  test('of large objects comes in pieces of few', () => {
+  test('sends large objects in smaller chunks', () => {
     const { list, ...answer } = listOf(100);
     const items = list.items.map((item) => ({ ...item, data: { text: 'x'.repeat(200_000) } }));
-    const pieces = [...listPieces({ ...answer, list: { ...list, items } }, shaping('whole'))];
+    const pieces = [...listChunks({ ...answer, list: { ...list, items } }, shaping('whole'))];
     assert.ok(pieces.slice(3).every(({ length }) => length < 1_100_000));
   });
 
-  test('is made no faster than it is taken', () => {
+  test('generates a chunk only when the previous one is read', () => {
     let made = 0;
     const answer = listOf(1_000);
     for (const item of answer.list.items)
@@ -66,25 +66,25 @@ describe('a long list', () => {
           return {};
         },
       });
-    const pieces = listPieces(answer, shaping('table'))[Symbol.iterator]();
+    const pieces = listChunks(answer, shaping('table'))[Symbol.iterator]();
     pieces.next();
     assert.ok(made <= 100, String(made));
   });
 
-  test('that cannot be shown as it is wanted is refused before its first piece', () => {
-    assert.throws(() => listPieces(listOf(300), shaping('partial')), StatusError);
+  test('rejects an unsupported representation before the first chunk', () => {
+    assert.throws(() => listChunks(listOf(300), shaping('partial')), StatusError);
   });
 
-  test('is one of more than a few objects', () => {
+  test('is chunked above a number of objects', () => {
     assert.equal(isLongList(listOf(20)), false);
     assert.equal(isLongList(listOf(21)), true);
     assert.equal(isLongList({ kind: 'object', code: 200, object: {} }), false);
   });
 });
 
-const text = (value: unknown) => [...yamlPieces(value)].join('');
+const text = (value: unknown) => [...yamlChunks(value)].join('');
 
-test('an object is written line by line', () => {
+test('writes an object as YAML', () => {
   const value = {
     kind: 'Pod',
     spec: { containers: [{ name: 'c', args: ['yes', 'a: b'], ports: [] }, null] },
@@ -95,7 +95,7 @@ test('an object is written line by line', () => {
   );
 });
 
-test('what is written is read as what it was', () => {
+test('writes YAML that parses to the same value', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
       const plain: unknown = JSON.parse(JSON.stringify(value));
@@ -105,9 +105,9 @@ test('what is written is read as what it was', () => {
   );
 });
 
-test('a long list comes in pieces, of which none is made before it is taken', () => {
+test('generates YAML chunks only when they are read', () => {
   const items = Array.from({ length: 50_000 }, (_, index) => ({ name: `n${index}` }));
-  const pieces = yamlPieces({ items });
+  const pieces = yamlChunks({ items });
   assert.ok((pieces.next().value ?? '').length < 70_000);
   assert.ok([...pieces].length > 10);
 });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { LineTexts } from './watch-response.ts';
+import { EncodedEvents } from './watch-response.ts';
 
-/** Lines, and how often one was made. */
+/** Counts how often each event is encoded. */
 function rig() {
   const clock = new VirtualClock();
-  const texts = new LineTexts(clock);
+  const texts = new EncodedEvents(clock);
   let made = 0;
   const line = (object: object, form = 'whole', type: 'ADDED' | 'MODIFIED' = 'ADDED') =>
     texts.of({ type, object: object as Record<string, unknown> }, form, () => {
@@ -16,7 +16,7 @@ function rig() {
   return { clock, line, made: () => made };
 }
 
-test('a change is made into a line once for all who want it alike', () => {
+test('encodes an event once for all watchers with the same output format', () => {
   const { line, made } = rig();
   const object = { a: 1 };
   const first = line(object);
@@ -25,7 +25,7 @@ test('a change is made into a line once for all who want it alike', () => {
   assert.equal(made(), 1);
 });
 
-test('and once for each other way to show it, and for what it is to others', () => {
+test('encodes an event separately for each output format and event type', () => {
   const { line, made } = rig();
   const object = { a: 1 };
   const lines = [line(object), line(object, 'table'), line(object, 'whole', 'MODIFIED')];
@@ -34,7 +34,7 @@ test('and once for each other way to show it, and for what it is to others', () 
   assert.equal(made(), 3);
 });
 
-test('a line that tells an age is not told again when that is over', async () => {
+test('encodes an event with an age again after a second', async () => {
   const { clock, line, made } = rig();
   const object = {};
   line(object);
@@ -46,7 +46,7 @@ test('a line that tells an age is not told again when that is over', async () =>
   assert.equal(made(), 2);
 });
 
-test('no more lines are kept than are told at about the same time', () => {
+test('caches a limited number of encoded events', () => {
   const { line, made } = rig();
   const objects = Array.from({ length: 100 }, () => ({}));
   for (const object of objects) line(object);

@@ -1,66 +1,70 @@
 import type { ServerResponse } from 'node:http';
 import type { JsonObject } from '../../api/index.ts';
 import { type Clock, LruMap, type Timer } from '../../lib/index.ts';
-import type { WatchLine } from '../api/responses.ts';
+import type { WatchEvent } from '../api/responses.ts';
 import { failureStatus } from '../api/responses.ts';
-import { drained, StalledError, statusOf } from './reply.ts';
+import { drained, StalledError, statusBodyOf } from './reply.ts';
 
-/** Some clients give a watch up that says nothing for long; an empty line says nothing and is heard. */
+/** Some clients close idle watches; an empty line keeps them open and is ignored. */
 const idleMs = 15_000;
 
-export interface WatchToSend {
-  readonly lines: AsyncIterator<WatchLine>;
-  /** Its first answer, which was asked for already. */
-  readonly first: Promise<IteratorResult<WatchLine>>;
-  readonly text: (line: WatchLine) => string | Uint8Array;
-  /** Told what broke a watch off. */
-  readonly failed: (error: unknown) => void;
+export interface OutgoingWatch {
+  readonly events: AsyncIterator<WatchEvent>;
+  /** The first event, already requested. */
+  readonly first: Promise<IteratorResult<WatchEvent>>;
+  readonly encode: (line: WatchEvent) => string | Uint8Array;
+  /** Called when the watch fails. */
+  readonly onFailure: (error: unknown) => void;
 }
 
 /**
- * Sends what a watch has to tell until it ends, line by line and each at once. A client that reads slowly is waited
- * for, which holds up nobody else: what happens meanwhile waits at its source, which ends the watch when that becomes
- * too much.
+ * Sends each watch event immediately until the watch ends. A slow client delays only itself: its
+ * events queue up at the watcher, which ends the watch when the queue is full.
  */
 export async function sendWatch(
   outgoing: ServerResponse,
-  watch: WatchToSend,
+  watch: OutgoingWatch,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   using beat = new Heartbeat(outgoing, clock);
-  const together = new OnePiece(outgoing);
+  const together = new CorkedWrites(outgoing);
   try {
-    for (let next = await watch.first; next.done !== true; next = await watch.lines.next()) {
+    for (let next = await watch.first; next.done !== true; next = await watch.events.next()) {
       if (signal.aborted || outgoing.destroyed) return;
       beat.sent();
-      together.begin();
-      if (!outgoing.write(watch.text(next.value))) await drained(outgoing, clock, signal);
+      together.cork();
+      if (!outgoing.write(watch.encode(next.value))) await drained(outgoing, clock, signal);
     }
     outgoing.end();
   } catch (error) {
-    endWith(error, outgoing, watch, signal);
+    endWithError(error, outgoing, watch, signal);
   } finally {
-    // What it was doing may not listen, and nobody waits for it.
-    void watch.lines.return?.().catch(() => {});
+    // Not awaited, because the generator may not react to the abort.
+    void watch.events.return?.().catch(() => {});
   }
 }
 
-/** The last line says why, if the client is still there to read it. */
-function endWith(error: unknown, outgoing: ServerResponse, watch: WatchToSend, signal: AbortSignal): void {
+/** Sends the error as the last event, if the client is still connected. */
+function endWithError(
+  error: unknown,
+  outgoing: ServerResponse,
+  watch: OutgoingWatch,
+  signal: AbortSignal,
+): void {
   if (outgoing.destroyed || error instanceof StalledError) {
     outgoing.destroy();
     return;
   }
   if (!signal.aborted) {
-    watch.failed(error);
-    outgoing.write(watch.text({ type: 'ERROR', object: failureStatus(statusOf(error)) }));
+    watch.onFailure(error);
+    outgoing.write(watch.encode({ type: 'ERROR', object: failureStatus(statusBodyOf(error)) }));
   }
   outgoing.end();
 }
 
-/** What is written before others have their turn is sent in one piece. */
-class OnePiece {
+/** Sends all writes of one event loop iteration in one TLS record. */
+class CorkedWrites {
   readonly #outgoing: ServerResponse;
   #open = false;
 
@@ -68,7 +72,7 @@ class OnePiece {
     this.#outgoing = outgoing;
   }
 
-  begin(): void {
+  cork(): void {
     if (this.#open) return;
     this.#open = true;
     this.#outgoing.cork();
@@ -79,7 +83,7 @@ class OnePiece {
   }
 }
 
-/** Writes an empty line whenever nothing was sent for a while. */
+/** Writes an empty line after an idle interval. */
 class Heartbeat implements Disposable {
   readonly #outgoing: ServerResponse;
   readonly #clock: Clock;
@@ -90,21 +94,21 @@ class Heartbeat implements Disposable {
     this.#outgoing = outgoing;
     this.#clock = clock;
     this.#sentMs = clock.monotonicMs();
-    this.#timer = clock.timer(idleMs, () => this.#look());
+    this.#timer = clock.timer(idleMs, () => this.#tick());
   }
 
   sent(): void {
     this.#sentMs = this.#clock.monotonicMs();
   }
 
-  /** Looks once in a while instead of moving a timer with each line. */
-  #look(): void {
+  /** Polls instead of rescheduling a timer for each event. */
+  #tick(): void {
     const leftMs = this.#sentMs + idleMs - this.#clock.monotonicMs();
     if (leftMs <= 0) {
       if (!this.#outgoing.writableNeedDrain && this.#outgoing.writable) this.#outgoing.write('\n');
       this.sent();
     }
-    this.#timer = this.#clock.timer(leftMs <= 0 ? idleMs : leftMs, () => this.#look());
+    this.#timer = this.#clock.timer(leftMs <= 0 ? idleMs : leftMs, () => this.#tick());
   }
 
   [Symbol.dispose](): void {
@@ -112,39 +116,39 @@ class Heartbeat implements Disposable {
   }
 }
 
-/** A line as one way to show objects has it. */
-interface MadeLine {
+/** An event encoded in one output format. */
+interface EncodedEvent {
   readonly type: string;
   readonly form: string;
   readonly bytes: Buffer;
-  readonly madeMs: number;
+  readonly encodedMs: number;
 }
 
 /** Ages are shown in seconds. */
-const agesHoldMs = 1_000;
-const formsOfObject = 4;
+const maxAgeMs = 1_000;
+const maxFormsPerObject = 4;
 
 /**
- * Many watch the same, and are told of a change one right after the other: its line is made once for all who want it
- * shown alike.
+ * Watchers of a resource receive a change one after the other: its encoding is cached for those
+ * with the same output format.
  */
-export class LineTexts {
-  readonly #lines = new LruMap<object, readonly MadeLine[]>({ capacity: 64 });
+export class EncodedEvents {
+  readonly #events = new LruMap<object, readonly EncodedEvent[]>({ capacity: 64 });
   readonly #clock: Pick<Clock, 'monotonicMs'>;
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
   }
 
-  /** `form` names how `shown` shows an object: two of one name show it alike. */
-  of({ type, object }: WatchLine, form: string, shown: () => JsonObject): Uint8Array {
+  /** `form` identifies the output format of `shown`. */
+  of({ type, object }: WatchEvent, form: string, shown: () => JsonObject): Uint8Array {
     const nowMs = this.#clock.monotonicMs();
-    const made = this.#lines.get(object) ?? [];
+    const made = this.#events.get(object) ?? [];
     const known = made.find((line) => line.form === form && line.type === type);
-    if (known !== undefined && nowMs - known.madeMs < agesHoldMs) return known.bytes;
+    if (known !== undefined && nowMs - known.encodedMs < maxAgeMs) return known.bytes;
     const bytes = Buffer.from(`{"type":"${type}","object":${JSON.stringify(shown())}}\n`);
-    const others = made.filter((line) => line !== known).slice(0, formsOfObject - 1);
-    this.#lines.set(object, [{ type, form, bytes, madeMs: nowMs }, ...others]);
+    const others = made.filter((line) => line !== known).slice(0, maxFormsPerObject - 1);
+    this.#events.set(object, [{ type, form, bytes, encodedMs: nowMs }, ...others]);
     return bytes;
   }
 }

@@ -4,11 +4,11 @@ import { nodeUser } from '../../../test/fakes/api-users.ts';
 import { KindsRig, named, requestFor } from '../../../test/fakes/kinds-rig.ts';
 import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
 import { type ApiResource, apiResources, type JsonObject } from '../../api/index.ts';
-import { localResources } from '../api/index.ts';
+import { serverResources } from '../api/index.ts';
 
 const { serviceAccounts, certificateSigningRequests } = apiResources;
 
-test('who asks for a certificate is who asks, and nobody becomes master by it', async () => {
+test('records the requesting user in a certificate signing request and rejects system:masters', async () => {
   using rig = new KindsRig();
   const spec = {
     request: requestFor({ commonName: 'system:node:n1', organizations: ['system:nodes'] }),
@@ -32,7 +32,7 @@ test('who asks for a certificate is who asks, and nobody becomes master by it', 
   await refusedWith(rig.create(certificateSigningRequests, named('e', { spec: master })), 403);
 });
 
-test('a verdict on a certificate is given once, by the part for it', async () => {
+test('accepts an approval once, only through the approval subresource', async () => {
   using rig = new KindsRig();
   const spec = { request: requestFor({}), signerName: 'example.com/x', usages: ['client auth'] };
   const made = await rig.create(certificateSigningRequests, named('c', { spec }));
@@ -58,7 +58,7 @@ test('a verdict on a certificate is given once, by the part for it', async () =>
   assert.deepEqual(other.spec?.['usages'], ['client auth']);
 });
 
-test('a token is made out for a service account, for as long as it is asked for', async () => {
+test('issues a service account token with the requested lifetime', async () => {
   using rig = new KindsRig();
   await rig.create(serviceAccounts, named('sa'));
   const ask = (spec: JsonObject) =>
@@ -83,7 +83,7 @@ test('a token is made out for a service account, for as long as it is asked for'
   await refusedWith(ask({ boundObjectRef: { kind: 'ConfigMap', apiVersion: 'v1', name: 'p' } }), 400);
 });
 
-test('a token is bound to a pod of the account, and a node gets none for pods of others', async () => {
+test('binds a token to a pod of the service account and rejects nodes that do not run it', async () => {
   using rig = new KindsRig();
   await rig.create(serviceAccounts, named('sa'));
   const pod = await rig.rig.pod('p', {
@@ -113,7 +113,7 @@ test('a token is bound to a pod of the account, and a node gets none for pods of
   await refusedWith(ask(pod.metadata.uid, 'n1', ['vault']), 403);
 });
 
-test('a node gets a token for a driver of a volume that the pod has by a claim', async () => {
+test('issues a token to a node for the CSI driver of a bound claim', async () => {
   using rig = new KindsRig();
   const { csiDrivers, persistentVolumes, persistentVolumeClaims } = apiResources;
   await rig.create(serviceAccounts, named('sa'));
@@ -149,7 +149,7 @@ test('a node gets a token for a driver of a volume that the pod has by a claim',
   await refusedWith(ask('other'), 403);
 });
 
-test('reviews are answered and kept nowhere', async () => {
+test('computes reviews without storing them', async () => {
   using rig = new KindsRig();
   const ask = (resource: ApiResource, body: JsonObject) => rig.rig.object('create', resource, { body });
   const review = await ask(apiResources.tokenReviews, { spec: { token: 'bad' } });
@@ -160,7 +160,7 @@ test('reviews are answered and kept nowhere', async () => {
     'token is required for TokenReview in authentication',
   );
   const resourceAttributes = { verb: 'get', resource: 'pods', namespace: 'a' };
-  const self = await ask(localResources.selfSubjectAccessReviews, { spec: { resourceAttributes } });
+  const self = await ask(serverResources.selfSubjectAccessReviews, { spec: { resourceAttributes } });
   assert.deepEqual(self.status, { allowed: true });
   assert.deepEqual(rig.asked[0], {
     to: 'resource',
@@ -180,9 +180,9 @@ test('reviews are answered and kept nowhere', async () => {
     '.authorization.k8s.io "" is invalid: spec.user: Invalid value: "": at least one of user or group must be specified',
   );
   await refusedWith(
-    ask(localResources.localSubjectAccessReviews, { spec: { user: 'u', resourceAttributes } }),
+    ask(serverResources.localSubjectAccessReviews, { spec: { user: 'u', resourceAttributes } }),
     422,
   );
-  const who = await ask(localResources.selfSubjectReviews, {});
+  const who = await ask(serverResources.selfSubjectReviews, {});
   assert.deepEqual(who.status, { userInfo: { username: 'kubernetes-admin', groups: ['system:masters'] } });
 });

@@ -1,16 +1,16 @@
 import type { PriorityClass, RuntimeClass, Toleration } from '../../kinds/index.ts';
 import { parseQuantity, quantityMilliValue } from '../../lib/index.ts';
 import { dnsLabel, dnsSubdomain, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { forbidden } from '../api/index.ts';
 import { duplicate, forbiddenField, immutable, invalid, oneOf, required } from '../validation/causes.ts';
-import { labelCauses, validated } from '../validation/metadata.ts';
+import { labelCauses, validatorFor } from '../validation/metadata.ts';
 import { priorityClasses } from './resources.ts';
 
-export const runtimeClassRules: KindRules = {
-  createByUpdate: 'allowed',
-  updateWithoutVersion: 'refused',
-  validate: validated(dnsSubdomain, runtimeClassCauses, (object, { before }) =>
+export const runtimeClassStrategy: ResourceStrategy = {
+  createOnUpdate: 'allowed',
+  unconditionalUpdate: 'refused',
+  validate: validatorFor(dnsSubdomain, runtimeClassCauses, (object, { before }) =>
     before === undefined ? [] : immutable('handler', before['handler'], object['handler']),
   ),
 };
@@ -69,29 +69,29 @@ function sameField(a: Toleration, b: Toleration, field: string): boolean {
   return (a[field as keyof Toleration] ?? '') === (b[field as keyof Toleration] ?? '');
 }
 
-/** The classes every cluster has, with what they are worth. */
+/** The built-in priority classes and their values. */
 export const systemPriorities = {
   'system-cluster-critical': 2_000_000_000,
   'system-node-critical': 2_000_001_000,
 } as const;
 
-const highestOfUsers = 1_000_000_000;
+const maxUserPriority = 1_000_000_000;
 
-export const priorityClassRules: KindRules = {
+export const priorityClassStrategy: ResourceStrategy = {
   prepare: (object, { before }) => {
     const preemptionPolicy = object['preemptionPolicy'] ?? 'PreemptLowerPriority';
     const metadata = before === undefined ? { ...object.metadata, generation: 1 } : object.metadata;
     return { ...object, metadata, preemptionPolicy };
   },
   admit: admittedPriority,
-  validate: validated(dnsSubdomain, priorityCauses, priorityChange),
+  validate: validatorFor(dnsSubdomain, priorityCauses, priorityChange),
 };
 
 function asPriority(object: StoredObject): PriorityClass {
   return object as unknown as PriorityClass;
 }
 
-/** Only one class may be the one for pods that name none. */
+/** Only one class may be the global default. */
 function admittedPriority(object: StoredObject, write: WriteContext): StoredObject {
   const { name } = object.metadata;
   if (write.verb === 'delete' || asPriority(object).globalDefault !== true) return object;
@@ -111,8 +111,8 @@ function priorityCauses(object: StoredObject): readonly FieldCause[] {
   const { name } = object.metadata;
   const policy = oneOf('preemptionPolicy', preemptionPolicy, ['PreemptLowerPriority', 'Never']);
   if (name.startsWith('system-')) return [...systemCauses(asPriority(object), name), ...policy];
-  if (value <= highestOfUsers) return policy;
-  const detail = `maximum allowed value of a user defined priority is ${highestOfUsers}`;
+  if (value <= maxUserPriority) return policy;
+  const detail = `maximum allowed value of a user defined priority is ${maxUserPriority}`;
   return [forbiddenField('value', detail), ...policy];
 }
 

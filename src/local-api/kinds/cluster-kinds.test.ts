@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { KindsRig, named } from '../../../test/fakes/kinds-rig.ts';
 import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources } from '../../api/index.ts';
-import { localResources } from '../api/index.ts';
+import { serverResources } from '../api/index.ts';
 
 const { nodes, events, leases } = apiResources;
-const { namespaces, priorityClasses, newerEvents, podDisruptionBudgets } = localResources;
+const { namespaces, priorityClasses, eventsV1, podDisruptionBudgets } = serverResources;
 
-/** As the newer face has it. */
+/** As events.k8s.io/v1 represents it. */
 const started = named('e', {
   eventTime: '2026-01-01T00:00:00.000000Z',
   reportingController: 'kubelet',
@@ -20,7 +20,7 @@ const started = named('e', {
   regarding: { kind: 'Pod', name: 'p', namespace: 'default' },
 });
 
-test('a node registers with its status; later each is written by itself, and some of it only once', async () => {
+test('stores the status of a node at registration, and afterwards only through the status subresource', async () => {
   using rig = new KindsRig();
   const made = await rig.create(
     nodes,
@@ -41,7 +41,7 @@ test('a node registers with its status; later each is written by itself, and som
   );
 });
 
-test('a namespace knows its name, holds its contents, and three of them last', async () => {
+test('labels and finalizes a namespace and protects the system namespaces', async () => {
   using rig = new KindsRig();
   const made = await rig.create(namespaces, named('a'));
   assert.deepEqual(made.metadata.labels, { 'kubernetes.io/metadata.name': 'a' });
@@ -60,7 +60,7 @@ test('a namespace knows its name, holds its contents, and three of them last', a
   assert.match(await rig.refusal(namespaces, named('a.b')), /must not contain dots/);
 });
 
-test('an event lies where its object lies', async () => {
+test('requires an event in the namespace of its object', async () => {
   using rig = new KindsRig();
   const about = (namespace: string) => named('e', { involvedObject: { kind: 'Pod', name: 'p', namespace } });
   await rig.create(events, about('default'));
@@ -70,9 +70,9 @@ test('an event lies where its object lies', async () => {
   );
 });
 
-test('events are one store with two faces', async () => {
+test('stores events of both API groups once', async () => {
   using rig = new KindsRig();
-  const made = await rig.create(newerEvents, started);
+  const made = await rig.create(eventsV1, started);
   assert.equal(made.apiVersion, 'events.k8s.io/v1');
   assert.equal(made['note'], 'it runs');
   const kept = await rig.rig.object('get', events, { name: 'e' });
@@ -81,7 +81,7 @@ test('events are one store with two faces', async () => {
   assert.equal(kept['reportingComponent'], 'kubelet');
   assert.deepEqual(kept['involvedObject'], { kind: 'Pod', name: 'p', namespace: 'default' });
   const { message } = await refusedWith(
-    rig.update(newerEvents, { ...made, note: 'else', series: { count: 1 } }),
+    rig.update(eventsV1, { ...made, note: 'else', series: { count: 1 } }),
     422,
   );
   assert.equal(
@@ -90,27 +90,27 @@ test('events are one store with two faces', async () => {
   );
 });
 
-test('an event that happens again is patched by either face', async () => {
+test('patches an event through either API group', async () => {
   using rig = new KindsRig();
-  await rig.create(newerEvents, started);
+  await rig.create(eventsV1, started);
   const series = { count: 2, lastObservedTime: '2026-01-01T00:00:05.000000Z' };
   const patch = { name: 'e', patch: 'strategic', body: { series } } as const;
-  const patched = await rig.rig.object('patch', newerEvents, patch);
+  const patched = await rig.rig.object('patch', eventsV1, patch);
   assert.deepEqual(patched['series'], series);
   const again = await rig.rig.object('patch', events, { ...patch, body: { message: 'again' } });
   assert.deepEqual(again['series'], series);
-  assert.equal((await rig.rig.object('get', newerEvents, { name: 'e' }))['note'], 'again');
+  assert.equal((await rig.rig.object('get', eventsV1, { name: 'e' }))['note'], 'again');
 });
 
-test('the newer face of events wants to know more', async () => {
+test('validates events.k8s.io more strictly', async () => {
   using rig = new KindsRig();
   assert.equal(
-    await rig.refusal(newerEvents, named('e', { regarding: { namespace: 'default' }, deprecatedCount: 2 })),
+    await rig.refusal(eventsV1, named('e', { regarding: { namespace: 'default' }, deprecatedCount: 2 })),
     'Event "e" is invalid: [eventTime: Required value, type: Invalid value: "": has invalid value: , count: Invalid value: "": needs to be unset]',
   );
 });
 
-test('leases say how long they last', async () => {
+test('validates the duration of a lease', async () => {
   using rig = new KindsRig();
   assert.equal(
     await rig.refusal(leases, named('l', { spec: { leaseDurationSeconds: 0 } })),
@@ -118,7 +118,7 @@ test('leases say how long they last', async () => {
   );
 });
 
-test('priorities of the system are its own, and one class is the default', async () => {
+test('reserves system priority classes and allows one global default', async () => {
   using rig = new KindsRig();
   assert.match(
     await rig.refusal(priorityClasses, named('system-x', { value: 1 })),
@@ -138,7 +138,7 @@ test('priorities of the system are its own, and one class is the default', async
   );
 });
 
-test('a budget says one thing', async () => {
+test('rejects a budget with both minAvailable and maxUnavailable', async () => {
   using rig = new KindsRig();
   const message = await rig.refusal(
     podDisruptionBudgets,

@@ -9,7 +9,7 @@ const { configMaps, secrets } = apiResources;
 const subdomain =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-test('names and labels are checked, and all that is wrong is told at once', async () => {
+test('validates name and labels and reports all errors', async () => {
   using rig = new KindsRig();
   assert.equal(
     await rig.refusal(configMaps, { metadata: { name: 'A_b', labels: { '-x': 'y' } } }),
@@ -17,7 +17,7 @@ test('names and labels are checked, and all that is wrong is told at once', asyn
   );
 });
 
-test('a key of a config map is text or bytes, not both', async () => {
+test('rejects a key in both data and binaryData', async () => {
   using rig = new KindsRig();
   assert.equal(
     await rig.refusal(configMaps, named('c', { data: { a: '1' }, binaryData: { a: 'AA==' } })),
@@ -33,7 +33,7 @@ test('a key of a config map is text or bytes, not both', async () => {
   );
 });
 
-test('what is sealed stays as it is', async () => {
+test('rejects changes of an immutable config map', async () => {
   using rig = new KindsRig();
   const made = await rig.create(configMaps, named('c', { immutable: true, data: { a: '1' } }));
   const { message } = await refusedWith(
@@ -47,7 +47,7 @@ test('what is sealed stays as it is', async () => {
   await rig.update(configMaps, { ...made, metadata: { ...made.metadata, labels: { a: 'b' } } });
 });
 
-test('text given for a secret becomes its data, and its type stays', async () => {
+test('merges stringData into data and keeps the type of a secret', async () => {
   using rig = new KindsRig();
   const made = await rig.create(secrets, named('s', { stringData: { a: 'x' }, data: { b: 'eQ==' } }));
   assert.deepEqual(made['data'], { b: 'eQ==', a: 'eA==' });
@@ -60,7 +60,7 @@ test('text given for a secret becomes its data, and its type stays', async () =>
   );
 });
 
-test('secrets of known types have what these need', async () => {
+test('requires the data keys of known secret types', async () => {
   using rig = new KindsRig();
   const of = (type: string, data: JsonObject = {}) => rig.refusal(secrets, named('s', { type, data }));
   assert.equal(

@@ -1,27 +1,29 @@
 import { type JsonObject, sameValue } from '../../api/index.ts';
 import { configKey, dnsSubdomain } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { forbiddenField, immutable, invalid, required, tooLong } from '../validation/causes.ts';
-import { validated, withFields } from '../validation/metadata.ts';
+import { validatorFor, withFields } from '../validation/metadata.ts';
 
 type Texts = Readonly<Record<string, string>>;
 
-const mostBytes = 1024 * 1024;
+const maxBytes = 1024 * 1024;
 const redacted = '<secret contents redacted>';
 
-export const configMapRules: KindRules = { validate: validated(dnsSubdomain, sealedCauses, configMapCauses) };
+export const configMapStrategy: ResourceStrategy = {
+  validate: validatorFor(dnsSubdomain, immutabilityCauses, configMapCauses),
+};
 
-export const secretRules: KindRules = {
+export const secretStrategy: ResourceStrategy = {
   prepare: preparedSecret,
-  validate: validated(dnsSubdomain, typeChange, sealedCauses, secretCauses),
+  validate: validatorFor(dnsSubdomain, typeChange, immutabilityCauses, secretCauses),
 };
 
 function textsOf(object: StoredObject, field: string): Texts {
   return (object[field] ?? {}) as Texts;
 }
 
-/** What `immutable` seals stays as it is, and so does the seal. */
-function sealedCauses(object: StoredObject, { before }: WriteContext): readonly FieldCause[] {
+/** With `immutable` set, neither the data nor `immutable` itself may change. */
+function immutabilityCauses(object: StoredObject, { before }: WriteContext): readonly FieldCause[] {
   if (before?.['immutable'] !== true) return [];
   const changed = ['data', 'binaryData'].filter(
     (field) => !sameValue(before[field] ?? {}, object[field] ?? {}),
@@ -45,7 +47,7 @@ function configMapCauses(object: StoredObject): readonly FieldCause[] {
     ...keyCauses('data', data),
     ...both.map((key) => invalid(`data[${key}]`, key, 'duplicate of key present in binaryData')),
     ...keyCauses('binaryData', binary),
-    ...(bytes > mostBytes ? [tooLong('[]', mostBytes)] : []),
+    ...(bytes > maxBytes ? [tooLong('[]', maxBytes)] : []),
   ];
 }
 
@@ -57,7 +59,7 @@ function decodedBytes(texts: Texts): number {
   return Object.values(texts).reduce((sum, text) => sum + Buffer.byteLength(text, 'base64'), 0);
 }
 
-/** Plain text given besides the encoded data is data like any other, and wins. */
+/** stringData overrides data. */
 function preparedSecret(object: StoredObject): StoredObject {
   const { stringData: _, ...rest } = object;
   const type = object['type'] === undefined || object['type'] === '' ? 'Opaque' : object['type'];
@@ -77,12 +79,12 @@ function secretCauses(object: StoredObject): readonly FieldCause[] {
   const data = textsOf(object, 'data');
   return [
     ...keyCauses('data', data),
-    ...(decodedBytes(data) > mostBytes ? [tooLong('data', mostBytes)] : []),
+    ...(decodedBytes(data) > maxBytes ? [tooLong('data', maxBytes)] : []),
     ...contentCauses(object, data),
   ];
 }
 
-/** What a secret of a certain type must have in it. */
+/** The required data keys of each secret type. */
 function contentCauses(object: StoredObject, data: Texts): readonly FieldCause[] {
   switch (object['type']) {
     case 'kubernetes.io/service-account-token':
@@ -118,10 +120,10 @@ function jsonCauses(data: Texts, key: string): readonly FieldCause[] {
   const text = data[key];
   if (text === undefined) return [required(`data[${key}]`)];
   const plain = Buffer.from(text, 'base64').toString();
-  return isJsonObject(plain) ? [] : [invalid(`data[${key}]`, redacted, jsonComplaint(plain))];
+  return isJsonObject(plain) ? [] : [invalid(`data[${key}]`, redacted, jsonError(plain))];
 }
 
-function jsonComplaint(text: string): string {
+function jsonError(text: string): string {
   const [first] = text.trimStart();
   if (first === undefined) return 'unexpected end of JSON input';
   return /[[{"\dtfn-]/.test(first)

@@ -1,7 +1,7 @@
 import { sameValue } from '../../api/index.ts';
 import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../kinds/index.ts';
 import { dnsLabel, dnsSubdomain } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import {
   addressCauses,
   endpointAddressCauses,
@@ -10,16 +10,16 @@ import {
   portCauses,
   required,
 } from '../validation/causes.ts';
-import { validated, withFields } from '../validation/metadata.ts';
+import { validatorFor, withFields } from '../validation/metadata.ts';
 
-export const endpointsRules: KindRules = {
-  createByUpdate: 'allowed',
+export const endpointsStrategy: ResourceStrategy = {
+  createOnUpdate: 'allowed',
   prepare: (object, { warn, verb }) => {
     if (verb !== 'delete')
       warn('v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice');
     return withFields(object, { subsets: subsetsOf(object)?.map(withDefaults) });
   },
-  validate: validated(dnsSubdomain, endpointsCauses),
+  validate: validatorFor(dnsSubdomain, endpointsCauses),
 };
 
 function subsetsOf(object: StoredObject): readonly EndpointSubset[] | undefined {

@@ -2,28 +2,31 @@ import type { JsonObject } from '../../api/index.ts';
 import { sameValue } from '../../api/index.ts';
 import type { Event, EventsEvent } from '../../kinds/index.ts';
 import { dnsSubdomain, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, ResourceView, StoredObject } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, ResourceView, StoredObject } from '../api/index.ts';
 import { immutable, invalid, required } from '../validation/causes.ts';
 import { withFields } from '../validation/metadata.ts';
 import { events } from './resources.ts';
 
-/** Kept as the core group has them; what was asked by the other group is checked more strictly besides. */
-export const eventRules: KindRules = {
-  createByUpdate: 'allowed',
+/**
+ * Stored in the form of the core group; requests to events.k8s.io are validated more strictly in
+ * addition.
+ */
+export const eventStrategy: ResourceStrategy = {
+  createOnUpdate: 'allowed',
   prepare: (object) => (object['source'] === undefined ? { ...object, source: {} } : object),
   validate: (object, { resource }) =>
     eventCauses(object, resource.group === '' ? 'reportingComponent' : 'reportingController'),
 };
 
-/** Events as the group events.k8s.io shows them. */
+/** Events as events.k8s.io/v1. */
 export const eventsView: ResourceView = {
   of: events,
-  shown: (kept) => shownEvent(kept as unknown as Event) as unknown as StoredObject,
-  kept: (shown) => keptEvent(shown as unknown as EventsEvent) as unknown as JsonObject,
+  toView: (kept) => toEventsV1(kept as unknown as Event) as unknown as StoredObject,
+  kept: (shown) => toCoreV1(shown as unknown as EventsEvent) as unknown as JsonObject,
   validate: strictCauses,
 };
 
-function shownEvent(event: Event): EventsEvent {
+function toEventsV1(event: Event): EventsEvent {
   const {
     involvedObject,
     message,
@@ -49,7 +52,7 @@ function shownEvent(event: Event): EventsEvent {
   ) as unknown as EventsEvent;
 }
 
-function keptEvent(event: EventsEvent): Event {
+function toCoreV1(event: EventsEvent): Event {
   const {
     regarding,
     note,
@@ -85,17 +88,19 @@ function eventCauses(object: StoredObject, reporter: Reporter): readonly FieldCa
   const event = asEvent(object);
   const { namespace = '' } = object.metadata;
   return [
-    ...(isNew(event) ? newCauses(event, namespace, reporter) : homeCauses(event, namespace, ['', 'default'])),
+    ...(isNew(event)
+      ? newCauses(event, namespace, reporter)
+      : namespaceCauses(event, namespace, ['', 'default'])),
     ...dnsSubdomain(namespace).map((message) => invalid('namespace', namespace, message)),
   ];
 }
 
-/** Events of the newer kind say when they happened; they have more to say than the older ones. */
+/** Events with an eventTime are of the new kind and have more required fields. */
 function isNew({ eventTime }: Event): boolean {
   return eventTime !== undefined && eventTime !== '';
 }
 
-function homeCauses(
+function namespaceCauses(
   { involvedObject }: Event,
   namespace: string,
   homes: readonly string[],
@@ -105,26 +110,26 @@ function homeCauses(
   return isHome ? [] : [invalid('involvedObject.namespace', own, 'does not match event.namespace')];
 }
 
-const longestWord = 128;
-const longestNote = 1024;
+const maxFieldBytes = 128;
+const maxNoteBytes = 1024;
 
 function newCauses(event: Event, namespace: string, reporter: Reporter): readonly FieldCause[] {
   const own = event.involvedObject?.namespace ?? '';
   const controller = event.reportingComponent ?? '';
   return [
-    ...(own === '' ? homeCauses(event, namespace, ['default', 'kube-system']) : []),
+    ...(own === '' ? namespaceCauses(event, namespace, ['default', 'kube-system']) : []),
     ...(controller === '' ? [required(reporter)] : []),
     ...qualifiedName(controller).map((message) => invalid(reporter, controller, message)),
     ...wordCauses('reportingInstance', event.reportingInstance),
     ...wordCauses('action', event.action),
     ...wordCauses('reason', event.reason),
-    ...(Buffer.byteLength(event.message ?? '') > longestNote ? [tooMany('message', longestNote)] : []),
+    ...(Buffer.byteLength(event.message ?? '') > maxNoteBytes ? [tooMany('message', maxNoteBytes)] : []),
   ];
 }
 
 function wordCauses(field: string, word = ''): readonly FieldCause[] {
   if (word === '') return [required(field)];
-  return Buffer.byteLength(word) > longestWord ? [tooMany(field, longestWord)] : [];
+  return Buffer.byteLength(word) > maxFieldBytes ? [tooMany(field, maxFieldBytes)] : [];
 }
 
 function tooMany(field: string, most: number): FieldCause {

@@ -1,19 +1,19 @@
 /**
- * Rules of all kinds but pods, and what the server does by itself.
+ * The strategies of all kinds except pods.
  *
- *     desks (given) ──> makeKinds ──> rules, views ──> the catalogue
- *                           └──> loops(world, ...) ──> prepare once, then run each
+ *     createKinds(signer, tokens, authorizer) ──> strategies, views ──> the catalogue
+ *                            └──> createControllers(context, ...) ──> prepare once, then run each
  */
 export type {
-  AccessJudge,
   AccessRules,
-  Bearer,
-  SigningDesk,
-  SigningFacts,
-  SigningOrder,
+  Authorizer,
+  BoundObject,
+  CertificateRequestInfo,
+  CertificateSigner,
+  SigningParameters,
   TokenClaims,
-  TokenDesk,
+  TokenIssuer,
 } from '../api/auth-types.ts';
-export type { KindLoops, LoopNeeds, OwnService } from '../controllers/index.ts';
-export { type KindNeeds, type Kinds, makeKinds } from './kinds.ts';
+export type { ControllerDeps, Controllers, ServerEndpoint } from '../controllers/index.ts';
+export { createKinds, type KindDeps, type Kinds } from './kinds.ts';
 export { serverUser } from './resources.ts';

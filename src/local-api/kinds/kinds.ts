@@ -1,96 +1,105 @@
 import { dnsSubdomain } from '../../pods/validation/index.ts';
-import type { AccessJudge, SigningDesk, TokenDesk } from '../api/auth-types.ts';
-import type { KindRules, ResourceView } from '../api/index.ts';
-import { type KindLoops, kindLoops, type LoopNeeds } from '../controllers/index.ts';
-import { validated } from '../validation/metadata.ts';
-import { priorityClassRules, runtimeClassRules } from './classes.ts';
-import { configMapRules, secretRules } from './config-data.ts';
-import { endpointsRules } from './endpoints.ts';
-import { eventRules, eventsView } from './events.ts';
-import { ForcedEnds, namespaceRules } from './namespaces.ts';
-import { nodeRules } from './nodes.ts';
-import { leaseRules, limitRangeRules, podDisruptionBudgetRules, resourceQuotaRules } from './policies.ts';
+import type { Authorizer, CertificateSigner, TokenIssuer } from '../api/auth-types.ts';
+import type { ResourceStrategy, ResourceView } from '../api/index.ts';
+import { type ControllerDeps, type Controllers, createControllers } from '../controllers/index.ts';
+import { validatorFor } from '../validation/metadata.ts';
+import { priorityClassStrategy, runtimeClassStrategy } from './classes.ts';
+import { configMapStrategy, secretStrategy } from './config-data.ts';
+import { endpointsStrategy } from './endpoints.ts';
+import { eventStrategy, eventsView } from './events.ts';
+import { ForcedNamespaceDeletions, namespaceStrategy } from './namespaces.ts';
+import { nodeStrategy } from './nodes.ts';
 import {
-  localSubjectAccessReviewRules,
-  selfSubjectAccessReviewRules,
-  selfSubjectReviewRules,
-  selfSubjectRulesReviewRules,
-  subjectAccessReviewRules,
-  tokenReviewRules,
+  leaseStrategy,
+  limitRangeStrategy,
+  podDisruptionBudgetStrategy,
+  resourceQuotaStrategy,
+} from './policies.ts';
+import {
+  localSubjectAccessReviewStrategy,
+  selfSubjectAccessReviewStrategy,
+  selfSubjectReviewStrategy,
+  selfSubjectRulesReviewStrategy,
+  subjectAccessReviewStrategy,
+  tokenReviewStrategy,
 } from './reviews.ts';
-import { ServiceRange, serviceRules } from './services.ts';
-import { signingRequestRules } from './signing-requests.ts';
-import { csiDriverRules, csiNodeRules, storageClassRules, volumeAttachmentRules } from './storage-kinds.ts';
-import { tokenAct } from './token-requests.ts';
-import { persistentVolumeClaimRules } from './volume-claims.ts';
-import { persistentVolumeRules } from './volumes.ts';
+import { ClusterIpRange, serviceStrategy } from './services.ts';
+import { signingRequestStrategy } from './signing-requests.ts';
+import {
+  csiDriverStrategy,
+  csiNodeStrategy,
+  storageClassStrategy,
+  volumeAttachmentStrategy,
+} from './storage-kinds.ts';
+import { issueToken } from './token-requests.ts';
+import { persistentVolumeClaimStrategy } from './volume-claims.ts';
+import { persistentVolumeStrategy } from './volumes.ts';
 
-export interface KindNeeds {
-  readonly signing: SigningDesk;
-  readonly tokens: TokenDesk;
-  readonly judge: AccessJudge;
-  /** Where services get their addresses from, such as 10.96.0.0/16. */
+export interface KindDeps {
+  readonly signer: CertificateSigner;
+  readonly tokens: TokenIssuer;
+  readonly authorizer: Authorizer;
+  /** The service CIDR, such as 10.96.0.0/16. */
   readonly serviceRange: string;
 }
 
 export interface Kinds {
   /** By plural. */
-  readonly rules: Readonly<Record<string, KindRules>>;
+  readonly strategies: Readonly<Record<string, ResourceStrategy>>;
   /** By plural and group. */
   readonly views: Readonly<Record<string, ResourceView>>;
-  /** For the world that was made of the rules. */
-  readonly loops: (needs: Omit<LoopNeeds, 'forced' | 'signing'>) => KindLoops;
+  /** Creates the controllers for the server that uses these strategies. */
+  readonly createControllers: (needs: Omit<ControllerDeps, 'forcedDeletions' | 'signer'>) => Controllers;
 }
 
-export function makeKinds(needs: KindNeeds): Kinds {
-  const forced = new ForcedEnds();
-  const { signing } = needs;
+export function createKinds(needs: KindDeps): Kinds {
+  const forced = new ForcedNamespaceDeletions();
+  const { signer: signing } = needs;
   return {
-    rules: kindRules({ ...needs, forced }),
+    strategies: kindStrategies({ ...needs, forcedDeletions: forced }),
     views: kindViews,
-    loops: (more) => kindLoops({ ...more, forced, signing }),
+    createControllers: (more) => createControllers({ ...more, forcedDeletions: forced, signer: signing }),
   };
 }
 
-/** What rules need besides what makes kinds. */
-export interface RuleNeeds extends KindNeeds {
-  /** Shared with the loops. */
-  readonly forced: ForcedEnds;
+export interface StrategyDeps extends KindDeps {
+  /** Shared with the controllers. */
+  readonly forcedDeletions: ForcedNamespaceDeletions;
 }
 
-/** The rules of all kinds but pods, by plural. */
-export function kindRules(needs: RuleNeeds): Readonly<Record<string, KindRules>> {
-  const { signing, tokens, judge } = needs;
+/** The strategies of all kinds except pods, by plural. */
+export function kindStrategies(needs: StrategyDeps): Readonly<Record<string, ResourceStrategy>> {
+  const { signer, tokens, authorizer } = needs;
   return {
-    nodes: nodeRules,
-    namespaces: namespaceRules(needs.forced),
-    configmaps: configMapRules,
-    secrets: secretRules,
-    serviceaccounts: { validate: validated(dnsSubdomain), act: { token: tokenAct(tokens) } },
-    services: serviceRules(new ServiceRange(needs.serviceRange)),
-    endpoints: endpointsRules,
-    events: eventRules,
-    persistentvolumes: persistentVolumeRules,
-    persistentvolumeclaims: persistentVolumeClaimRules,
-    leases: leaseRules,
-    certificatesigningrequests: signingRequestRules(signing),
-    csinodes: csiNodeRules,
-    csidrivers: csiDriverRules,
-    storageclasses: storageClassRules,
-    volumeattachments: volumeAttachmentRules,
-    runtimeclasses: runtimeClassRules,
-    priorityclasses: priorityClassRules,
-    tokenreviews: tokenReviewRules(tokens),
-    selfsubjectreviews: selfSubjectReviewRules(),
-    selfsubjectaccessreviews: selfSubjectAccessReviewRules(judge),
-    selfsubjectrulesreviews: selfSubjectRulesReviewRules(judge),
-    subjectaccessreviews: subjectAccessReviewRules(judge),
-    localsubjectaccessreviews: localSubjectAccessReviewRules(judge),
-    resourcequotas: resourceQuotaRules,
-    limitranges: limitRangeRules,
-    poddisruptionbudgets: podDisruptionBudgetRules,
+    nodes: nodeStrategy,
+    namespaces: namespaceStrategy(needs.forcedDeletions),
+    configmaps: configMapStrategy,
+    secrets: secretStrategy,
+    serviceaccounts: { validate: validatorFor(dnsSubdomain), handlers: { token: issueToken(tokens) } },
+    services: serviceStrategy(new ClusterIpRange(needs.serviceRange)),
+    endpoints: endpointsStrategy,
+    events: eventStrategy,
+    persistentvolumes: persistentVolumeStrategy,
+    persistentvolumeclaims: persistentVolumeClaimStrategy,
+    leases: leaseStrategy,
+    certificatesigningrequests: signingRequestStrategy(signer),
+    csinodes: csiNodeStrategy,
+    csidrivers: csiDriverStrategy,
+    storageclasses: storageClassStrategy,
+    volumeattachments: volumeAttachmentStrategy,
+    runtimeclasses: runtimeClassStrategy,
+    priorityclasses: priorityClassStrategy,
+    tokenreviews: tokenReviewStrategy(tokens),
+    selfsubjectreviews: selfSubjectReviewStrategy(),
+    selfsubjectaccessreviews: selfSubjectAccessReviewStrategy(authorizer),
+    selfsubjectrulesreviews: selfSubjectRulesReviewStrategy(authorizer),
+    subjectaccessreviews: subjectAccessReviewStrategy(authorizer),
+    localsubjectaccessreviews: localSubjectAccessReviewStrategy(authorizer),
+    resourcequotas: resourceQuotaStrategy,
+    limitranges: limitRangeStrategy,
+    poddisruptionbudgets: podDisruptionBudgetStrategy,
   };
 }
 
-/** Resources that show objects of others, by plural and group. */
+/** Resources that show objects of other resources, by plural and group. */
 export const kindViews: Readonly<Record<string, ResourceView>> = { 'events.events.k8s.io': eventsView };

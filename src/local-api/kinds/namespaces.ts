@@ -1,49 +1,58 @@
 import type { Namespace } from '../../kinds/index.ts';
 import { TypedEvents } from '../../lib/index.ts';
 import { dnsLabel } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { forbidden } from '../api/index.ts';
 import { invalid } from '../validation/causes.ts';
-import { finalizerCauses, validated } from '../validation/metadata.ts';
+import { finalizerCauses, validatorFor } from '../validation/metadata.ts';
 import { namespaces } from './resources.ts';
 
-/** What holds a namespace until all that is in it is gone. */
-export const contentsFinalizer = 'kubernetes';
+/** The finalizer that keeps a namespace until its contents are deleted. */
+export const namespaceFinalizer = 'kubernetes';
 
-/** Without these there is no cluster. */
-const lasting = ['default', 'kube-system', 'kube-public'];
+/** Namespaces that cannot be deleted. */
+const undeletable = ['default', 'kube-system', 'kube-public'];
 
-export function namespaceRules(forced: ForcedEnds): KindRules {
+export function namespaceStrategy(forced: ForcedNamespaceDeletions): ResourceStrategy {
   return {
-    status: 'apart',
+    status: 'separate',
     prepare: prepared,
     admit: (object, write) => {
-      if (write.verb === 'delete') admitEnd(object, write, forced);
+      if (write.verb === 'delete') admitDeletion(object, write, forced);
       return object;
     },
-    deleting: ending,
-    holds: (object) => finalizersOf(object).length > 0,
-    validate: validated(dnsLabel, namespaceCauses),
+    beginDeletion: asTerminating,
+    blocksDeletion: (object) => finalizersOf(object).length > 0,
+    validate: validatorFor(dnsLabel, namespaceCauses),
   };
 }
 
-/** Who asks again, and for no time at all, is taken at his word: what holds the contents is cleared away. */
-function admitEnd({ metadata }: StoredObject, { deletion, warn }: WriteContext, forced: ForcedEnds): void {
+/**
+ * A second delete with a grace period of zero forces the deletion: finalizers of the contents are
+ * removed.
+ */
+function admitDeletion(
+  { metadata }: StoredObject,
+  { deletion, warn }: WriteContext,
+  forced: ForcedNamespaceDeletions,
+): void {
   const { name } = metadata;
-  if (lasting.includes(name))
+  if (undeletable.includes(name))
     throw forbidden({ resource: namespaces, name }, 'this namespace may not be deleted');
   if (metadata.deletionTimestamp === undefined || deletion?.gracePeriodSeconds !== 0) return;
   forced.add(metadata);
-  warn(`finalizers of all that is left in namespace ${name} are removed, and its pods end at once`);
+  warn(
+    `finalizers of all remaining objects in namespace ${name} are removed, and its pods are deleted without a grace period`,
+  );
 }
 
-/** It has no time of grace: it is there until its contents are gone. */
-function ending(object: StoredObject): StoredObject {
+/** A namespace has no grace period: it is removed when its contents are deleted. */
+function asTerminating(object: StoredObject): StoredObject {
   const { deletionGracePeriodSeconds: _, ...metadata } = object.metadata;
   return { ...object, metadata, status: { ...object.status, phase: 'Terminating' } };
 }
 
-/** The finalizers in its spec, which only the part `finalize` takes away. */
+/** The finalizers in the spec, which can only be removed through the finalize subresource. */
 export function finalizersOf(object: StoredObject): readonly string[] {
   return (object as unknown as Namespace).spec?.finalizers ?? [];
 }
@@ -54,14 +63,14 @@ function prepared(object: StoredObject, { before, subresource }: WriteContext): 
   if (before === undefined)
     return {
       ...labelled,
-      spec: { ...object.spec, finalizers: withOwn(finalizersOf(object)) },
+      spec: { ...object.spec, finalizers: withNamespaceFinalizer(finalizersOf(object)) },
       status: { phase: 'Active' },
     };
   return subresource === undefined ? { ...labelled, spec: { finalizers: finalizersOf(before) } } : labelled;
 }
 
-function withOwn(finalizers: readonly string[]): readonly string[] {
-  return finalizers.includes(contentsFinalizer) ? finalizers : [...finalizers, contentsFinalizer];
+function withNamespaceFinalizer(finalizers: readonly string[]): readonly string[] {
+  return finalizers.includes(namespaceFinalizer) ? finalizers : [...finalizers, namespaceFinalizer];
 }
 
 function namespaceCauses(object: StoredObject, { subresource }: WriteContext): readonly FieldCause[] {
@@ -77,8 +86,8 @@ function phaseCauses({ metadata, status }: StoredObject): readonly FieldCause[] 
   return [invalid('status.Phase', phase, `may only be '${wanted}' if \`deletionTimestamp\` is ${empty}`)];
 }
 
-/** Namespaces somebody insisted to be rid of: what holds their contents is not waited for. */
-export class ForcedEnds {
+/** UIDs of namespaces whose deletion is forced: finalizers of their contents are removed. */
+export class ForcedNamespaceDeletions {
   readonly #uids = new Set<string>();
   readonly #events = new TypedEvents<{ added: string }>((error) => {
     throw error;
@@ -93,11 +102,11 @@ export class ForcedEnds {
     return this.#uids.has(uid);
   }
 
-  forget(uid: string): void {
+  remove(uid: string): void {
     this.#uids.delete(uid);
   }
 
-  /** Calls back with the name of each, at once. */
+  /** Calls back synchronously with the name of each added namespace. */
   onAdded(told: (name: string) => void): Disposable {
     return this.#events.on('added', told);
   }

@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { KindsRig, named } from '../../../test/fakes/kinds-rig.ts';
 import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources, type JsonObject } from '../../api/index.ts';
-import { localResources } from '../api/index.ts';
+import { serverResources } from '../api/index.ts';
 
 const { services } = apiResources;
-const { endpoints } = localResources;
+const { endpoints } = serverResources;
 
-test('a service gets an address of the range, and keeps it', async () => {
+test('allocates a clusterIP and keeps it on updates', async () => {
   using rig = new KindsRig();
   const made = await rig.create(services, named('web', { spec: { ports: [{ port: 80 }] } }));
   const { clusterIP, clusterIPs, ports, ...spec } = made.spec as { clusterIP: string } & JsonObject;
@@ -38,7 +38,7 @@ test('a service gets an address of the range, and keeps it', async () => {
   );
 });
 
-test('an address is given to one service only, and only from the range', async () => {
+test('rejects a clusterIP that is allocated or out of range', async () => {
   using rig = new KindsRig();
   const at = (name: string, clusterIP: string) =>
     rig.create(services, named(name, { spec: { clusterIP, ports: [{ port: 80 }] } }));
@@ -56,7 +56,7 @@ test('an address is given to one service only, and only from the range', async (
   );
 });
 
-test('services that are a mere name or for the node are what they should be', async () => {
+test('validates ExternalName and NodePort services', async () => {
   using rig = new KindsRig();
   const bare = await rig.create(services, named('bare', { spec: { clusterIP: 'None' } }));
   assert.deepEqual(bare.spec?.['clusterIPs'], ['None']);
@@ -78,7 +78,7 @@ test('services that are a mere name or for the node are what they should be', as
   assert.deepEqual(plain.spec?.['ports'], [{ port: 80, protocol: 'TCP', targetPort: 80 }]);
 });
 
-test('ports of a service are told apart by name', async () => {
+test('validates the ports of a service', async () => {
   using rig = new KindsRig();
   const spec = { ports: [{ port: 80 }, { port: 80, name: 'b' }, { port: 0, name: 'c', protocol: 'X' }] };
   assert.equal(
@@ -88,7 +88,7 @@ test('ports of a service are told apart by name', async () => {
   assert.equal(await rig.refusal(services, named('s')), 'Service "s" is invalid: spec.ports: Required value');
 });
 
-test('endpoints have addresses that mean the same everywhere', async () => {
+test('rejects loopback addresses and empty subsets of endpoints', async () => {
   using rig = new KindsRig();
   const subsets = [{ addresses: [{ ip: '127.0.0.1' }], ports: [{ port: 1 }] }, {}];
   assert.equal(

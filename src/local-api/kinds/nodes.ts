@@ -3,22 +3,22 @@ import { sameValue } from '../../api/index.ts';
 import type { Node, NodeSpec, Taint } from '../../kinds/index.ts';
 import { parseQuantity, quantityMilliValue } from '../../lib/index.ts';
 import { dnsSubdomain, labelValue, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { duplicate, forbiddenField, invalid, notSupported, required } from '../validation/causes.ts';
-import { validated, withFields } from '../validation/metadata.ts';
+import { validatorFor, withFields } from '../validation/metadata.ts';
 
-export const nodeRules: KindRules = {
-  // A node registers with its status; from then on each is written by itself.
-  status: 'apart',
+export const nodeStrategy: ResourceStrategy = {
+  // A create stores the status; later writes need the status subresource.
+  status: 'separate',
   prepare: prepared,
-  validate: validated(dnsSubdomain, nodeCauses, updateCauses),
+  validate: validatorFor(dnsSubdomain, nodeCauses, updateCauses),
 };
 
 function asNode(object: StoredObject): Node {
   return object as unknown as Node;
 }
 
-/** What can be given to pods is all there is, unless it is said to be less. */
+/** allocatable defaults to capacity. */
 function prepared(object: StoredObject): StoredObject {
   const status = asNode(object).status;
   const spec = preparedSpec(asNode(object).spec ?? {});
@@ -29,7 +29,7 @@ function prepared(object: StoredObject): StoredObject {
   return withFields(object, { spec, ...filled });
 }
 
-/** The one address range and the list of them say the same. */
+/** Synchronizes podCIDR and podCIDRs. */
 function preparedSpec(spec: NodeSpec): NodeSpec {
   const { podCIDR = '', podCIDRs = [] } = spec;
   if (podCIDR !== '' && podCIDRs.length === 0) return { ...spec, podCIDRs: [podCIDR] };

@@ -2,19 +2,19 @@ import { sameValue } from '../../api/index.ts';
 import type { Lease, LimitRangeItem, PodDisruptionBudget, ResourceQuota } from '../../kinds/index.ts';
 import { parseQuantity, quantityMilliValue } from '../../lib/index.ts';
 import { dnsSubdomain } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { immutable, invalid, oneOf } from '../validation/causes.ts';
-import { validated, withFields } from '../validation/metadata.ts';
+import { validatorFor, withFields } from '../validation/metadata.ts';
 
-export const leaseRules: KindRules = {
-  createByUpdate: 'allowed',
-  updateWithoutVersion: 'refused',
-  prepare: withoutElections,
-  validate: validated(dnsSubdomain, leaseCauses),
+export const leaseStrategy: ResourceStrategy = {
+  createOnUpdate: 'allowed',
+  unconditionalUpdate: 'refused',
+  prepare: withoutCoordinatedElection,
+  validate: validatorFor(dnsSubdomain, leaseCauses),
 };
 
-/** Who would take over a lease is decided nowhere here. */
-function withoutElections(object: StoredObject): StoredObject {
+/** Coordinated leader election is not implemented. */
+function withoutCoordinatedElection(object: StoredObject): StoredObject {
   if (object.spec === undefined) return object;
   const { strategy: _, preferredHolder: __, ...spec } = object.spec;
   return { ...object, spec };
@@ -31,11 +31,11 @@ function leaseCauses(object: StoredObject): readonly FieldCause[] {
   ];
 }
 
-/** Kept for whoever asks; nothing here counts by it. */
-export const resourceQuotaRules: KindRules = {
-  status: 'apart',
+/** Stored only; quotas are not enforced. */
+export const resourceQuotaStrategy: ResourceStrategy = {
+  status: 'separate',
   prepare: (object, { before }) => (before === undefined ? withFields(object, { status: {} }) : object),
-  validate: validated(dnsSubdomain, (object, { before }) => quotaCauses(object, before)),
+  validate: validatorFor(dnsSubdomain, (object, { before }) => quotaCauses(object, before)),
 };
 
 function quotaCauses(object: StoredObject, before: StoredObject | undefined): readonly FieldCause[] {
@@ -55,17 +55,17 @@ function isNegative(amount: string): boolean {
   return quantityMilliValue(parseQuantity(amount)) < 0n;
 }
 
-export const limitRangeRules: KindRules = {
+export const limitRangeStrategy: ResourceStrategy = {
   prepare: (object) => {
     const limits = object.spec?.['limits'] as readonly LimitRangeItem[] | undefined;
     return limits === undefined
       ? object
       : { ...object, spec: { ...object.spec, limits: limits.map(withDefaults) } };
   },
-  validate: validated(dnsSubdomain),
+  validate: validatorFor(dnsSubdomain),
 };
 
-/** A limit of containers that says only a part says the rest by it. */
+/** For container limits, missing default requests and limits are derived from the others. */
 function withDefaults(item: LimitRangeItem): LimitRangeItem {
   if (item.type !== 'Container') return item;
   const limits = { ...item.max, ...item.default };
@@ -79,13 +79,13 @@ function withDefaults(item: LimitRangeItem): LimitRangeItem {
   );
 }
 
-/** Kept for whoever asks; nothing here counts by it. */
-export const podDisruptionBudgetRules: KindRules = {
-  status: 'apart',
+/** Stored only; budgets are not enforced. */
+export const podDisruptionBudgetStrategy: ResourceStrategy = {
+  status: 'separate',
   generation: 'counted',
-  updateWithoutVersion: 'refused',
+  unconditionalUpdate: 'refused',
   prepare: preparedBudget,
-  validate: validated(dnsSubdomain, budgetCauses),
+  validate: validatorFor(dnsSubdomain, budgetCauses),
 };
 
 function preparedBudget(object: StoredObject, { before }: WriteContext): StoredObject {
@@ -100,7 +100,7 @@ function budgetCauses(object: StoredObject, { before, subresource }: WriteContex
   const { minAvailable, maxUnavailable } = spec;
   return [
     ...(minAvailable !== undefined && maxUnavailable !== undefined
-      ? [invalid('spec', budgetAsTold(spec), 'minAvailable and maxUnavailable cannot be both set')]
+      ? [invalid('spec', budgetInGoFields(spec), 'minAvailable and maxUnavailable cannot be both set')]
       : []),
     ...countCauses('spec.minAvailable', minAvailable),
     ...countCauses('spec.maxUnavailable', maxUnavailable),
@@ -111,7 +111,7 @@ function budgetCauses(object: StoredObject, { before, subresource }: WriteContex
   ];
 }
 
-function budgetAsTold(spec: NonNullable<PodDisruptionBudget['spec']>) {
+function budgetInGoFields(spec: NonNullable<PodDisruptionBudget['spec']>) {
   const { minAvailable, selector, maxUnavailable, unhealthyPodEvictionPolicy } = spec;
   return {
     MinAvailable: minAvailable,

@@ -1,8 +1,8 @@
 import { apiResources } from '../../api/index.ts';
 import type { ApiUser } from '../api/index.ts';
-import { localResources } from '../api/index.ts';
+import { serverResources } from '../api/index.ts';
 
-/** The resources rules and loops here look at. */
+/** The resources that strategies and controllers refer to. */
 export const {
   pods,
   nodes,
@@ -17,9 +17,9 @@ export const {
   csiDrivers,
 } = apiResources;
 
-export const { namespaces, endpoints, priorityClasses, storageClasses } = localResources;
+export const { namespaces, endpoints, priorityClasses, storageClasses } = serverResources;
 
-/** In whose name the server does what it does by itself. */
+/** The user of requests of the server itself. */
 export const serverUser: ApiUser = {
   name: 'system:apiserver',
   groups: ['system:masters', 'system:authenticated'],

@@ -1,25 +1,25 @@
 import { isJsonObject, type JsonObject } from '../../api/index.ts';
 import type { ResourceAttributes, SubjectAccessReviewSpec, TokenReviewSpec } from '../../kinds/index.ts';
 import { apiTime } from '../../lib/index.ts';
-import type { AccessJudge, TokenDesk } from '../api/auth-types.ts';
+import type { Authorizer, TokenIssuer } from '../api/auth-types.ts';
 import {
   type AccessAttributes,
-  type ActOn,
   type ApiCall,
   type ApiUser,
   badRequest,
   type FieldCause,
-  invalidAs,
-  type KindRules,
+  invalidFields,
+  type RequestAction,
+  type ResourceStrategy,
   resourceAccess,
-  type TokenVerdict,
+  type TokenReviewResult,
 } from '../api/index.ts';
 import { invalid } from '../validation/causes.ts';
 
-/** Questions that are answered and kept nowhere: who is this, and may they do that. */
+/** Strategies of the virtual review resources. */
 
-function answering(act: ActOn): KindRules {
-  return { act: { '': act } };
+function actionStrategy(act: RequestAction): ResourceStrategy {
+  return { handlers: { '': act } };
 }
 
 function bodyOf({ body }: ApiCall): JsonObject {
@@ -30,8 +30,8 @@ function specOf<T>(call: ApiCall): T {
   return (bodyOf(call)['spec'] ?? {}) as T;
 }
 
-/** The question with the answer in it. */
-function answered(call: ApiCall, status: JsonObject, metadata: JsonObject = {}): JsonObject {
+/** The review with its result. */
+function reviewResponse(call: ApiCall, status: JsonObject, metadata: JsonObject = {}): JsonObject {
   const { group, version, kind } = call.entry.resource;
   const { spec } = bodyOf(call);
   return {
@@ -43,22 +43,22 @@ function answered(call: ApiCall, status: JsonObject, metadata: JsonObject = {}):
   };
 }
 
-export function tokenReviewRules(desk: TokenDesk): KindRules {
-  return answering((call) => {
+export function tokenReviewStrategy(issuer: TokenIssuer): ResourceStrategy {
+  return actionStrategy((call) => {
     const { token = '', audiences = [] } = specOf<TokenReviewSpec>(call);
     if (token === '') throw badRequest('token is required for TokenReview in authentication');
-    return answered(call, statusOf(desk.verify(token, audiences)));
+    return reviewResponse(call, statusOf(issuer.verify(token, audiences)));
   });
 }
 
-/** Of somebody who is not known nothing is told but why. */
-function statusOf(verdict: TokenVerdict): JsonObject {
+/** An unauthenticated result includes only the error. */
+function statusOf(verdict: TokenReviewResult): JsonObject {
   if (verdict.authenticated) return verdict;
   return { user: {}, ...(verdict.error === undefined ? {} : { error: verdict.error }) };
 }
 
-export function selfSubjectReviewRules(): KindRules {
-  return answering((call, { clock }) => {
+export function selfSubjectReviewStrategy(): ResourceStrategy {
+  return actionStrategy((call, { clock }) => {
     const { name, uid, groups, extra } = call.user;
     const userInfo = {
       username: name,
@@ -67,54 +67,54 @@ export function selfSubjectReviewRules(): KindRules {
       ...(extra === undefined ? {} : { extra }),
     };
     const metadata = { creationTimestamp: apiTime(clock.now()) };
-    const { spec: _, ...review } = answered(call, { userInfo }, metadata);
+    const { spec: _, ...review } = reviewResponse(call, { userInfo }, metadata);
     return review;
   });
 }
 
-export function selfSubjectRulesReviewRules(judge: AccessJudge): KindRules {
-  return answering((call) => {
+export function selfSubjectRulesReviewStrategy(authorizer: Authorizer): ResourceStrategy {
+  return actionStrategy((call) => {
     const { namespace = '' } = specOf<{ readonly namespace?: string }>(call);
     if (namespace === '') throw badRequest('no namespace on request');
-    return { ...answered(call, judge.rulesOf(call.user, namespace)), spec: {} };
+    return { ...reviewResponse(call, authorizer.rulesFor(call.user, namespace)), spec: {} };
   });
 }
 
 type Review = Omit<SubjectAccessReviewSpec, 'extra'> & { readonly extra?: ApiUser['extra'] };
 
-export function selfSubjectAccessReviewRules(judge: AccessJudge): KindRules {
-  return answering((call) => {
+export function selfSubjectAccessReviewStrategy(authorizer: Authorizer): ResourceStrategy {
+  return actionStrategy((call) => {
     const spec = specOf<Review>(call);
-    refuse(call, [...attributeCauses(spec), ...emptyMeta(call, [])]);
-    return answered(call, judge.judge(call.user, attributesOf(spec)));
+    rejectIfInvalid(call, [...attributeCauses(spec), ...emptyMeta(call, [])]);
+    return reviewResponse(call, authorizer.authorize(call.user, attributesOf(spec)));
   });
 }
 
-export function subjectAccessReviewRules(judge: AccessJudge): KindRules {
-  return answering((call) => {
+export function subjectAccessReviewStrategy(authorizer: Authorizer): ResourceStrategy {
+  return actionStrategy((call) => {
     const spec = specOf<Review>(call);
-    refuse(call, [...attributeCauses(spec), ...subjectCauses(spec), ...emptyMeta(call, [])]);
-    return answered(call, judge.judge(subjectOf(spec), attributesOf(spec)));
+    rejectIfInvalid(call, [...attributeCauses(spec), ...subjectCauses(spec), ...emptyMeta(call, [])]);
+    return reviewResponse(call, authorizer.authorize(subjectOf(spec), attributesOf(spec)));
   });
 }
 
-export function localSubjectAccessReviewRules(judge: AccessJudge): KindRules {
-  return answering((call) => {
+export function localSubjectAccessReviewStrategy(authorizer: Authorizer): ResourceStrategy {
+  return actionStrategy((call) => {
     const spec = specOf<Review>(call);
-    refuse(call, [
+    rejectIfInvalid(call, [
       ...attributeCauses(spec),
       ...subjectCauses(spec),
       ...emptyMeta(call, ['namespace']),
       ...localCauses(spec, call.namespace ?? ''),
     ]);
     const metadata = { namespace: call.namespace };
-    return answered(call, judge.judge(subjectOf(spec), attributesOf(spec)), metadata);
+    return reviewResponse(call, authorizer.authorize(subjectOf(spec), attributesOf(spec)), metadata);
   });
 }
 
-function refuse({ entry }: ApiCall, causes: readonly FieldCause[]): void {
-  // The kind is left out there, and always was.
-  if (causes.length > 0) throw invalidAs({ kind: '', group: entry.resource.group, name: '' }, causes);
+function rejectIfInvalid({ entry }: ApiCall, causes: readonly FieldCause[]): void {
+  // The API server omits the kind in this error.
+  if (causes.length > 0) throw invalidFields({ kind: '', group: entry.resource.group, name: '' }, causes);
 }
 
 function attributeCauses({ resourceAttributes, nonResourceAttributes }: Review): readonly FieldCause[] {
@@ -122,7 +122,7 @@ function attributeCauses({ resourceAttributes, nonResourceAttributes }: Review):
     return [
       invalid(
         'spec.nonResourceAttributes',
-        pathAsTold(nonResourceAttributes),
+        pathInGoFields(nonResourceAttributes),
         'cannot be specified in combination with resourceAttributes',
       ),
     ];
@@ -131,7 +131,7 @@ function attributeCauses({ resourceAttributes, nonResourceAttributes }: Review):
   return [invalid('spec.resourceAttributes', null, detail)];
 }
 
-function pathAsTold({ path = '', verb = '' }: NonNullable<Review['nonResourceAttributes']>) {
+function pathInGoFields({ path = '', verb = '' }: NonNullable<Review['nonResourceAttributes']>) {
   return { Path: path, Verb: verb };
 }
 
@@ -162,7 +162,7 @@ function localCauses(
       : [
           invalid(
             'spec.nonResourceAttributes',
-            pathAsTold(nonResourceAttributes),
+            pathInGoFields(nonResourceAttributes),
             'disallowed on this kind of request',
           ),
         ]),
@@ -207,7 +207,9 @@ interface Selector {
     | undefined;
 }
 
-/** Only what narrows by values is told; leaving something out asks for more, never for less. */
+/**
+ * Only `In` requirements narrow the access; ignoring others can only widen the requested access.
+ */
 function selectorText(
   selector: Selector | undefined,
   told: (requirement: readonly [key: string, values: readonly string[]]) => string,

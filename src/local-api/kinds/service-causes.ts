@@ -14,8 +14,6 @@ import {
 } from '../validation/causes.ts';
 import { labelCauses } from '../validation/metadata.ts';
 
-/** What is wrong with a service. */
-
 function specOf(object: StoredObject): ServiceSpec {
   return (object.spec ?? {}) as ServiceSpec;
 }
@@ -112,7 +110,7 @@ function affinityCauses({ sessionAffinity, sessionAffinityConfig }: ServiceSpec)
   return [...known, invalid(`${field}Config.clientIP.timeoutSeconds`, seconds, detail)];
 }
 
-/** These are told alone, before all else. */
+/** Reported alone, before all other causes. */
 export function addressesCauses(spec: ServiceSpec): readonly FieldCause[] {
   if (spec.type === 'ExternalName') return [];
   const { clusterIP = '', clusterIPs = [], ipFamilies = [], ipFamilyPolicy } = spec;
@@ -163,15 +161,15 @@ function portTwins({ type, ports = [] }: ServiceSpec): readonly FieldCause[] {
         ? [forbiddenField(`${field}.nodePort`, "may not be used when `type` is 'ClusterIP'")]
         : []),
       ...(nodePort !== 0 && seen.has(ofNode) ? [duplicate(`${field}.nodePort`, nodePort)] : []),
-      ...(seen.has(own) ? [duplicate(field, portAsTold(port))] : []),
+      ...(seen.has(own) ? [duplicate(field, portInGoFields(port))] : []),
     ];
     seen.add(ofNode).add(own);
     return causes;
   });
 }
 
-/** As the server tells it, which looks at protocol and port only. */
-function portAsTold({ port, protocol }: ServicePort) {
+/** In Go field names; the API server compares only protocol and port. */
+function portInGoFields({ port, protocol }: ServicePort) {
   return { Name: '', Protocol: protocol, AppProtocol: null, Port: port, TargetPort: 0, NodePort: 0 };
 }
 
@@ -207,7 +205,7 @@ function policyCauses(spec: ServiceSpec): readonly FieldCause[] {
   ];
 }
 
-/** The address of a service stays, but for one that has or gets none. */
+/** A clusterIP is immutable, except that it may be added or removed with the service type. */
 export function serviceUpdateCauses(
   object: StoredObject,
   { before, subresource }: WriteContext,

@@ -3,23 +3,23 @@ import type { Service, ServicePort, ServiceSpec } from '../../kinds/index.ts';
 import { KubelingError, type Random, randomInt } from '../../lib/index.ts';
 import { dnsLabel } from '../../pods/validation/index.ts';
 import { canonicalIp, ipBytes, ipText } from '../../protocols/x509/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { invalid as refusal } from '../api/index.ts';
 import { invalid } from '../validation/causes.ts';
-import { validated, withFields } from '../validation/metadata.ts';
+import { validatorFor, withFields } from '../validation/metadata.ts';
 import { serverUser, services } from './resources.ts';
 import { addressesCauses, serviceCauses, serviceUpdateCauses } from './service-causes.ts';
 
 const nodePorts = { first: 30_000, last: 32_767 } as const;
 const affinitySeconds = 10_800;
 
-export function serviceRules(range: ServiceRange): KindRules {
+export function serviceStrategy(range: ClusterIpRange): ResourceStrategy {
   return {
-    status: 'apart',
-    createByUpdate: 'allowed',
+    status: 'separate',
+    createOnUpdate: 'allowed',
     prepare: (object, write) => preparedService(object, write, range),
-    admit: (object, write) => (write.verb === 'delete' ? object : addressed(object, write, range)),
-    validate: validated(dnsLabel, serviceUpdateCauses, serviceCauses),
+    admit: (object, write) => (write.verb === 'delete' ? object : withAllocations(object, write, range)),
+    validate: validatorFor(dnsLabel, serviceUpdateCauses, serviceCauses),
   };
 }
 
@@ -42,12 +42,12 @@ function needsNodePorts({ type, allocateLoadBalancerNodePorts }: ServiceSpec): b
 function preparedService(
   object: StoredObject,
   { before, subresource }: WriteContext,
-  range: ServiceRange,
+  range: ClusterIpRange,
 ): StoredObject {
   if (subresource !== undefined) return object;
   const given = withDefaults(asService(object).spec ?? {});
   const old = before === undefined ? undefined : asService(before).spec;
-  const spec = familied(synced(kept(given, old), old), range);
+  const spec = withIpFamilies(withSyncedClusterIps(withPreservedFields(given, old), old), range);
   const status = before === undefined ? { loadBalancer: {} } : before.status;
   return withFields(object, { spec, status });
 }
@@ -92,29 +92,36 @@ function defaultPort(port: ServicePort): ServicePort {
   return { ...port, protocol: orElse(port.protocol, 'TCP'), targetPort: isOpen ? port.port : targetPort };
 }
 
-/** What the server gave stays, where an update says nothing of it. */
-function kept(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
+/** An update that omits server-allocated fields keeps them. */
+function withPreservedFields(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
   if (old === undefined) return spec;
-  if (!needsAddress(spec) && needsAddress(old)) return released(spec, old);
+  if (!needsAddress(spec) && needsAddress(old)) return withoutClusterIp(spec, old);
   const isSilent = (spec.clusterIP ?? '') === '' && (spec.clusterIPs ?? []).length === 0;
   const address = isSilent && needsAddress(spec) && needsAddress(old) ? addressOf(old) : {};
-  const ports = needsNodePorts(spec) ? keptPorts(spec.ports ?? [], old.ports ?? []) : spec.ports;
-  return { ...spec, ...address, ...(ports === undefined ? {} : { ports: droppedPorts(spec, old, ports) }) };
+  const ports = needsNodePorts(spec) ? withPreservedNodePorts(spec.ports ?? [], old.ports ?? []) : spec.ports;
+  return {
+    ...spec,
+    ...address,
+    ...(ports === undefined ? {} : { ports: withoutStaleNodePorts(spec, old, ports) }),
+  };
 }
 
 function addressOf({ clusterIP, clusterIPs }: ServiceSpec): ServiceSpec {
   return { clusterIP, clusterIPs };
 }
 
-/** A service that becomes a mere name gives its address back, unless the caller insists on it. */
-function released(spec: ServiceSpec, old: ServiceSpec): ServiceSpec {
+/** A service that becomes an ExternalName releases its clusterIP, unless the client sets one. */
+function withoutClusterIp(spec: ServiceSpec, old: ServiceSpec): ServiceSpec {
   if ((spec.clusterIP ?? '') !== (old.clusterIP ?? '') && (spec.clusterIP ?? '') !== '') return spec;
   const { clusterIP: _, clusterIPs: __, ipFamilies: ___, ipFamilyPolicy: ____, ...rest } = spec;
   const { internalTrafficPolicy: policy, ...others } = rest;
   return policy === old.internalTrafficPolicy ? others : rest;
 }
 
-function keptPorts(ports: readonly ServicePort[], old: readonly ServicePort[]): readonly ServicePort[] {
+function withPreservedNodePorts(
+  ports: readonly ServicePort[],
+  old: readonly ServicePort[],
+): readonly ServicePort[] {
   const taken = new Set(ports.flatMap(({ nodePort }) => (nodePort ? [nodePort] : [])));
   return ports.map((port) => {
     const twin = old.find((other) => other.port === port.port && other.protocol === port.protocol);
@@ -123,8 +130,8 @@ function keptPorts(ports: readonly ServicePort[], old: readonly ServicePort[]): 
   });
 }
 
-/** Ports of the node that a service of another type had, and that nobody changed, go. */
-function droppedPorts(
+/** Drops unchanged node ports when the new service type has none. */
+function withoutStaleNodePorts(
   spec: ServiceSpec,
   old: ServiceSpec,
   ports: readonly ServicePort[],
@@ -136,8 +143,8 @@ function droppedPorts(
   );
 }
 
-/** The one address and the list of them say the same, whichever of the two was changed. */
-function synced(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
+/** Synchronizes clusterIP and clusterIPs after one of them was changed. */
+function withSyncedClusterIps(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
   const { clusterIP = '', clusterIPs = [] } = spec;
   const isNew = old === undefined;
   if (clusterIP !== '' && clusterIPs.length === 0) return { ...spec, clusterIPs: [clusterIP] };
@@ -147,7 +154,7 @@ function synced(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
   return spec;
 }
 
-function familied(spec: ServiceSpec, { family }: ServiceRange): ServiceSpec {
+function withIpFamilies(spec: ServiceSpec, { family }: ClusterIpRange): ServiceSpec {
   if (!needsAddress(spec)) return spec;
   const both = family === 'IPv4' ? ['IPv4', 'IPv6'] : ['IPv6', 'IPv4'];
   const isBare = isHeadless(spec) && Object.keys(spec.selector ?? {}).length === 0;
@@ -156,8 +163,8 @@ function familied(spec: ServiceSpec, { family }: ServiceRange): ServiceSpec {
   return { ...spec, ipFamilies: families, ipFamilyPolicy: policy };
 }
 
-/** Gives the service the addresses and ports it needs and has not asked for itself. */
-function addressed(object: StoredObject, write: WriteContext, range: ServiceRange): StoredObject {
+/** Allocates the missing clusterIP and node ports. */
+function withAllocations(object: StoredObject, write: WriteContext, range: ClusterIpRange): StoredObject {
   const { spec } = asService(object);
   if (spec === undefined || write.subresource !== undefined || !needsAddress(spec)) return object;
   const odd = addressesCauses(spec);
@@ -167,14 +174,14 @@ function addressed(object: StoredObject, write: WriteContext, range: ServiceRang
     .all(services)
     .filter(({ metadata }) => metadata.uid !== (write.before?.metadata.uid ?? ''))
     .map((other) => asService(other).spec ?? {});
-  const withAddress = isHeadless(spec) ? spec : allocated(object, spec, others, write, range);
+  const withAddress = isHeadless(spec) ? spec : withClusterIp(object, spec, others, write, range);
   return withFields(object, {
     spec: needsNodePorts(spec) ? withNodePorts(object, withAddress, others, write) : withAddress,
   });
 }
 
-/** Here services have addresses of one kind only. */
-function stackCauses(spec: ServiceSpec, { family }: ServiceRange): readonly FieldCause[] {
+/** Only single-stack services are supported. */
+function stackCauses(spec: ServiceSpec, { family }: ClusterIpRange): readonly FieldCause[] {
   if (isHeadless(spec)) return [];
   const { ipFamilyPolicy: policy, ipFamilies = [] } = spec;
   const isDual = policy === 'RequireDualStack';
@@ -188,35 +195,36 @@ function stackCauses(spec: ServiceSpec, { family }: ServiceRange): readonly Fiel
   ];
 }
 
-function allocated(
+function withClusterIp(
   object: StoredObject,
   spec: ServiceSpec,
   others: readonly ServiceSpec[],
   { before, user, random }: WriteContext,
-  range: ServiceRange,
+  range: ClusterIpRange,
 ): ServiceSpec {
-  const used = new Set(others.flatMap(({ clusterIPs = [] }) => clusterIPs.map(comparable)));
+  const used = new Set(others.flatMap(({ clusterIPs = [] }) => clusterIPs.map(canonicalAddress)));
   const wanted = spec.clusterIP ?? '';
   if (wanted === '') {
-    const free = range.free(used, random);
-    if (free === undefined) throw refused(object, spec, 'failed to allocate IP: range is full');
+    const free = range.findFree(used, random);
+    if (free === undefined) throw clusterIpError(object, spec, 'failed to allocate IP: range is full');
     return { ...spec, clusterIP: free, clusterIPs: [free] };
   }
   const had = before === undefined ? '' : (asService(before).spec?.clusterIP ?? '');
-  // One that had an address may not have another, which is told later; the server's own service may have any.
+  // An immutable clusterIP is rejected by validation; the server's own Service may have any
+  // address.
   if (had !== '' || isIP(wanted) === 0 || user.name === serverUser.name) return spec;
   if (!range.has(wanted))
-    throw refused(
+    throw clusterIpError(
       object,
       spec,
       `failed to allocate IP ${wanted}: the provided network does not match the current range`,
     );
   if (used.has(wanted))
-    throw refused(object, spec, `failed to allocate IP ${wanted}: provided IP is already allocated`);
+    throw clusterIpError(object, spec, `failed to allocate IP ${wanted}: provided IP is already allocated`);
   return spec;
 }
 
-function refused(object: StoredObject, { clusterIPs = [] }: ServiceSpec, why: string): Error {
+function clusterIpError(object: StoredObject, { clusterIPs = [] }: ServiceSpec, why: string): Error {
   return refusal({ resource: services, name: object.metadata.name }, [
     invalid('spec.clusterIPs', clusterIPs, why),
   ]);
@@ -232,11 +240,11 @@ function withNodePorts(
   const ports = (spec.ports ?? []).map((port, index) => {
     const wanted = port.nodePort ?? 0;
     if (wanted === 0) {
-      const nodePort = freePort(used, random.next());
+      const nodePort = findFreeNodePort(used, random.next());
       used.add(nodePort);
       return { ...port, nodePort };
     }
-    const why = portRefusal(wanted, used);
+    const why = nodePortProblem(wanted, used);
     if (why !== undefined)
       throw refusal({ resource: services, name: object.metadata.name }, [
         invalid(`spec.ports[${index}].nodePort`, wanted, why),
@@ -246,15 +254,17 @@ function withNodePorts(
   return { ...spec, ports };
 }
 
-function portRefusal(port: number, used: ReadonlySet<number | undefined>): string | undefined {
+function nodePortProblem(port: number, used: ReadonlySet<number | undefined>): string | undefined {
   const { first, last } = nodePorts;
   if (port < first || port > last)
     return `provided port is not in the valid range. The range of valid ports is ${first}-${last}`;
   return used.has(port) ? 'provided port is already allocated' : undefined;
 }
 
-/** All being taken, the first is given twice: no node of ours listens there anyway. */
-function freePort(used: ReadonlySet<number | undefined>, chance: number): number {
+/**
+ * If all ports are in use the first is assigned twice: no service proxy listens on node ports here.
+ */
+function findFreeNodePort(used: ReadonlySet<number | undefined>, chance: number): number {
   const { first, last } = nodePorts;
   const count = last - first + 1;
   const begin = Math.floor(chance * count);
@@ -262,8 +272,8 @@ function freePort(used: ReadonlySet<number | undefined>, chance: number): number
   return steps.find((port) => !used.has(port)) ?? first;
 }
 
-/** The addresses services get. The first and the last of the range are given to nobody. */
-export class ServiceRange {
+/** The service CIDR. The first and the last address are not allocated. */
+export class ClusterIpRange {
   readonly text: string;
   readonly family: 'IPv4' | 'IPv6';
   readonly #first: bigint;
@@ -276,7 +286,7 @@ export class ServiceRange {
     if (bytes === undefined || !/^\d{1,3}$/.test(bits) || Number(bits) > width - 2)
       throw new KubelingError(
         'CONFIG_INVALID',
-        `Cannot give addresses to services as their range must be one such as 10.96.0.0/16: current value is ${JSON.stringify(text)}`,
+        `Cannot allocate clusterIPs: the service CIDR must be a range such as 10.96.0.0/16: current value is ${JSON.stringify(text)}`,
       );
     this.text = text;
     this.family = width === 32 ? 'IPv4' : 'IPv6';
@@ -291,9 +301,9 @@ export class ServiceRange {
     return offset > 0n && offset < this.#size - 1n;
   }
 
-  /** One that is not used yet, wherever chance begins to look; undefined when all are. */
-  free(used: ReadonlySet<string>, random: Random): string | undefined {
-    const usable = Number(this.#size - 2n > mostLookedAt ? mostLookedAt : this.#size - 2n);
+  /** A free address, searched from a random start; undefined if the range is full. */
+  findFree(used: ReadonlySet<string>, random: Random): string | undefined {
+    const usable = Number(this.#size - 2n > maxUsableAddresses ? maxUsableAddresses : this.#size - 2n);
     const begin = randomInt(random, usable);
     for (let step = 0; step < usable; step++) {
       const address = this.#at(1n + BigInt((begin + step) % usable));
@@ -312,11 +322,11 @@ export class ServiceRange {
   }
 }
 
-/** Of a range that is larger only the beginning is used. */
-const mostLookedAt = 65_534n;
+/** Only the beginning of a larger range is used. */
+const maxUsableAddresses = 65_534n;
 
-/** An address as two may be compared; what is none stays as it is. */
-export function comparable(address: string): string {
+/** The canonical form of an address for comparisons; invalid ones are unchanged. */
+export function canonicalAddress(address: string): string {
   return canonicalIp(address) ?? address;
 }
 

@@ -2,11 +2,11 @@ import { sameValue } from '../../api/index.ts';
 import type { CertificateSigningRequest, CertificateSigningRequestCondition } from '../../kinds/index.ts';
 import { apiTime } from '../../lib/index.ts';
 import { dnsSubdomain, type TextRule } from '../../pods/validation/index.ts';
-import type { SigningDesk } from '../api/auth-types.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { CertificateSigner } from '../api/auth-types.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { forbidden } from '../api/index.ts';
 import { duplicate, forbiddenField, invalid, notSupported, oneOf, required } from '../validation/causes.ts';
-import { validated, withFields } from '../validation/metadata.ts';
+import { validatorFor, withFields } from '../validation/metadata.ts';
 import { certificateSigningRequests } from './resources.ts';
 
 type Condition = CertificateSigningRequestCondition;
@@ -37,23 +37,23 @@ const usages = [
   'netscape sgc',
 ];
 
-/** A request may be called anything that fits into a path. */
+/** The name may be any path segment. */
 const pathSegment: TextRule = (text) => {
   if (text === '.' || text === '..') return [`may not be '${text}'`];
   return ['/', '%'].filter((sign) => text.includes(sign)).map((sign) => `may not contain '${sign}'`);
 };
 
-/** What is decided, and by nobody but who may approve. */
-const verdicts = ['Approved', 'Denied'];
+/** The conditions that only the approval subresource may write. */
+const decisionTypes = ['Approved', 'Denied'];
 const shortestSeconds = 600;
 
-export function signingRequestRules(desk: SigningDesk): KindRules {
+export function signingRequestStrategy(signer: CertificateSigner): ResourceStrategy {
   return {
-    status: 'apart',
+    status: 'separate',
     prepare: prepared,
-    admit: (object, write) => admitted(object, write, desk),
-    validate: validated(pathSegment, (object, write) => [
-      ...(write.before === undefined ? requestCauses(object, desk) : []),
+    admit: (object, write) => admitted(object, write, signer),
+    validate: validatorFor(pathSegment, (object, write) => [
+      ...(write.before === undefined ? requestCauses(object, signer) : []),
       ...conditionCauses(conditionsOf(object)),
       ...updateCauses(object, write),
     ]),
@@ -68,7 +68,7 @@ export function conditionsOf(object: StoredObject): readonly Condition[] {
   return asRequest(object).status?.conditions ?? [];
 }
 
-/** The request itself, as it is inside of the base64 of its field. */
+/** The PEM text of the request. */
 export function requestText(object: StoredObject): string {
   return Buffer.from(asRequest(object).spec?.request ?? '', 'base64').toString();
 }
@@ -87,16 +87,20 @@ function prepared(object: StoredObject, write: WriteContext): StoredObject {
   }
   if (subresource === undefined) return withFields(object, { spec: before.spec, status: before.status });
   const conditions = conditionsOf(object);
-  const settled = subresource === 'status' ? keptVerdicts(conditions, conditionsOf(before)) : conditions;
+  const settled =
+    subresource === 'status' ? withPreservedDecisions(conditions, conditionsOf(before)) : conditions;
   const now = apiTime(write.clock.now());
   const stamped = settled.map((condition) => withTimes(condition, conditionsOf(before), now));
   return { ...object, status: { ...object.status, ...(stamped.length > 0 ? { conditions: stamped } : {}) } };
 }
 
-/** Whoever writes the status may leave a verdict, but not change it. */
-function keptVerdicts(conditions: readonly Condition[], before: readonly Condition[]): readonly Condition[] {
+/** A status update cannot change an existing decision. */
+function withPreservedDecisions(
+  conditions: readonly Condition[],
+  before: readonly Condition[],
+): readonly Condition[] {
   return conditions.map((condition) =>
-    verdicts.includes(condition.type)
+    decisionTypes.includes(condition.type)
       ? (before.find(({ type }) => type === condition.type) ?? condition)
       : condition,
   );
@@ -111,11 +115,11 @@ function withTimes(condition: Condition, before: readonly Condition[], now: stri
   };
 }
 
-/** Nobody becomes master of the cluster by asking for a certificate that says so. */
-function admitted(object: StoredObject, write: WriteContext, desk: SigningDesk): StoredObject {
+/** Prevents privilege escalation to system:masters. */
+function admitted(object: StoredObject, write: WriteContext, signer: CertificateSigner): StoredObject {
   if (write.verb !== 'create') return object;
   const isClient = asRequest(object).spec?.signerName === 'kubernetes.io/kube-apiserver-client';
-  const organizations = isClient ? (desk.read(requestText(object))?.organizations ?? []) : [];
+  const organizations = isClient ? (signer.read(requestText(object))?.organizations ?? []) : [];
   if (organizations.includes('system:masters'))
     throw forbidden(
       { resource: certificateSigningRequests, name: object.metadata.name },
@@ -124,14 +128,14 @@ function admitted(object: StoredObject, write: WriteContext, desk: SigningDesk):
   return object;
 }
 
-function requestCauses(object: StoredObject, desk: SigningDesk): readonly FieldCause[] {
+function requestCauses(object: StoredObject, signer: CertificateSigner): readonly FieldCause[] {
   const {
     request = '',
     usages: asked = [],
     signerName = '',
     expirationSeconds: seconds,
   } = asRequest(object).spec ?? {};
-  const isSound = desk.read(requestText(object)) !== undefined;
+  const isSound = signer.read(requestText(object)) !== undefined;
   return [
     ...(isSound ? [] : [invalid('spec.request', request, 'PEM block type must be CERTIFICATE REQUEST')]),
     ...(asked.length === 0 ? [required('spec.usages')] : []),
@@ -175,15 +179,15 @@ function signerCauses(name: string): readonly FieldCause[] {
 function conditionCauses(conditions: readonly Condition[]): readonly FieldCause[] {
   const field = 'status.conditions';
   const found = conditions.map(({ type }) => type);
-  const both = verdicts.every((verdict) => found.includes(verdict));
-  const last = found.findLast((type) => verdicts.includes(type));
+  const both = decisionTypes.every((verdict) => found.includes(verdict));
+  const last = found.findLast((type) => decisionTypes.includes(type));
   return [
     ...conditions.flatMap(({ type, status }, index) => [
       ...(type === '' ? [required(`${field}[${index}].type`)] : []),
       ...oneOf(
         `${field}[${index}].status`,
         status,
-        [...verdicts, 'Failed'].includes(type) ? ['True'] : ['False', 'True', 'Unknown'],
+        [...decisionTypes, 'Failed'].includes(type) ? ['True'] : ['False', 'True', 'Unknown'],
         'refused',
       ),
       ...(found.indexOf(type) < index ? [duplicate(`${field}[${index}].type`, type)] : []),
@@ -196,8 +200,10 @@ function updateCauses(object: StoredObject, { before, subresource }: WriteContex
   if (before === undefined || subresource === undefined) return [];
   return [
     ...contentCauses(object),
-    ...[...verdicts, 'Failed'].flatMap((type) => removalCauses(type, before, object)),
-    ...(subresource === 'approval' ? [] : verdicts.flatMap((type) => verdictCauses(type, before, object))),
+    ...[...decisionTypes, 'Failed'].flatMap((type) => removalCauses(type, before, object)),
+    ...(subresource === 'approval'
+      ? []
+      : decisionTypes.flatMap((type) => decisionCauses(type, before, object))),
     ...certificateCauses(before, object, subresource),
   ];
 }
@@ -211,7 +217,7 @@ function removalCauses(type: string, before: StoredObject, object: StoredObject)
   return [forbiddenField('status.conditions', `updates may not remove a condition of type "${type}"`)];
 }
 
-function verdictCauses(type: string, before: StoredObject, object: StoredObject): readonly FieldCause[] {
+function decisionCauses(type: string, before: StoredObject, object: StoredObject): readonly FieldCause[] {
   const [was, is] = [ofType(before, type), ofType(object, type)];
   if (is.length < was.length || sameValue(was, is)) return [];
   const how = is.length > was.length ? 'add' : 'modify';

@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { KindsRig, named } from '../../../test/fakes/kinds-rig.ts';
 import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources } from '../../api/index.ts';
-import { localResources } from '../api/index.ts';
+import { serverResources } from '../api/index.ts';
 
 const { persistentVolumes, persistentVolumeClaims, runtimeClasses, csiNodes, csiDrivers } = apiResources;
-const { storageClasses } = localResources;
+const { storageClasses } = serverResources;
 
-test('a volume says how large it is, of what kind, and lasts while it is bound', async () => {
+test('validates and defaults a volume and protects it while it is bound', async () => {
   using rig = new KindsRig();
   assert.equal(
     await rig.refusal(persistentVolumes, named('v')),
@@ -31,7 +31,7 @@ test('a volume says how large it is, of what kind, and lasts while it is bound',
   assert.match(message, /spec\.persistentvolumesource is immutable after creation\nchanged: hostPath\.path$/);
 });
 
-test('a claim keeps what it asked for', async () => {
+test('rejects changes of the requested storage of a claim', async () => {
   using rig = new KindsRig();
   assert.equal(
     await rig.refusal(persistentVolumeClaims, named('c')),
@@ -56,7 +56,7 @@ test('a claim keeps what it asked for', async () => {
   await rig.update(persistentVolumeClaims, { ...made, spec: { ...made.spec, volumeName: 'v' } });
 });
 
-test('classes and drivers are what they were made', async () => {
+test('rejects changes of immutable fields of classes and drivers', async () => {
   using rig = new KindsRig();
   const fast = await rig.create(storageClasses, named('fast', { provisioner: 'example.com/x' }));
   assert.equal(fast['reclaimPolicy'], 'Delete');

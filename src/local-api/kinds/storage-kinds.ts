@@ -1,7 +1,7 @@
 import { type JsonObject, sameValue } from '../../api/index.ts';
 import type { CSIDriver, CSINode, CSINodeDriver, StorageClass, VolumeAttachment } from '../../kinds/index.ts';
 import { dnsSubdomain, qualifiedName } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import {
   duplicate,
   forbiddenField,
@@ -12,19 +12,19 @@ import {
   required,
   tooLong,
 } from '../validation/causes.ts';
-import { validated } from '../validation/metadata.ts';
+import { validatorFor } from '../validation/metadata.ts';
 
 const mostParameterBytes = 256 * 1024;
 const mostParameters = 512;
 const longestNodeId = 256;
 const longestDriver = 63;
 
-export const storageClassRules: KindRules = {
+export const storageClassStrategy: ResourceStrategy = {
   prepare: (object) => {
     const { reclaimPolicy = 'Delete', volumeBindingMode = 'Immediate' } = object as unknown as StorageClass;
     return { ...object, reclaimPolicy, volumeBindingMode };
   },
-  validate: validated(dnsSubdomain, storageClassCauses, (object, { before }) =>
+  validate: validatorFor(dnsSubdomain, storageClassCauses, (object, { before }) =>
     before === undefined
       ? []
       : ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'].flatMap((field) =>
@@ -67,9 +67,9 @@ function parameterCauses(parameters: Readonly<Record<string, string>>): readonly
   ];
 }
 
-export const csiNodeRules: KindRules = {
-  updateWithoutVersion: 'refused',
-  validate: validated(dnsSubdomain, csiNodeCauses),
+export const csiNodeStrategy: ResourceStrategy = {
+  unconditionalUpdate: 'refused',
+  validate: validatorFor(dnsSubdomain, csiNodeCauses),
 };
 
 function driversOf(object: StoredObject | undefined): readonly CSINodeDriver[] {
@@ -90,7 +90,7 @@ function csiNodeCauses(object: StoredObject, { before }: WriteContext): readonly
   ];
 }
 
-/** How many volumes a driver can have may change; the rest of what it said of itself may not. */
+/** Only allocatable may change. */
 function driverChange(before: CSINodeDriver | undefined, after: CSINodeDriver): readonly FieldCause[] {
   if (before === undefined) return [];
   const { allocatable: _, ...was } = before;
@@ -128,12 +128,12 @@ function driverNameCauses(field: string, name: string): readonly FieldCause[] {
   ];
 }
 
-export const csiDriverRules: KindRules = {
-  updateWithoutVersion: 'refused',
-  // Counted here: unlike with others, the first generation is none.
+export const csiDriverStrategy: ResourceStrategy = {
+  unconditionalUpdate: 'refused',
+  // Counted in `prepare`, because unlike other kinds a new object has no generation.
   generation: 'none',
   prepare: preparedDriver,
-  validate: validated(dnsSubdomain, csiDriverCauses),
+  validate: validatorFor(dnsSubdomain, csiDriverCauses),
 };
 
 function preparedDriver(object: StoredObject, { before }: WriteContext): StoredObject {
@@ -197,12 +197,12 @@ function tokenCauses(
   });
 }
 
-export const volumeAttachmentRules: KindRules = {
-  status: 'apart',
-  updateWithoutVersion: 'refused',
+export const volumeAttachmentStrategy: ResourceStrategy = {
+  status: 'separate',
+  unconditionalUpdate: 'refused',
   prepare: (object, { before }) =>
     before === undefined ? { ...object, status: { attached: false } } : object,
-  validate: validated(dnsSubdomain, attachmentCauses, (object, { before }) =>
+  validate: validatorFor(dnsSubdomain, attachmentCauses, (object, { before }) =>
     before === undefined ? [] : immutable('spec', before.spec, object.spec),
   ),
 };

@@ -6,21 +6,21 @@ import type {
   TokenRequestSpec,
 } from '../../kinds/index.ts';
 import { apiTime, type Random, randomHex } from '../../lib/index.ts';
-import type { Bearer, TokenClaims, TokenDesk } from '../api/auth-types.ts';
+import type { BoundObject, TokenClaims, TokenIssuer } from '../api/auth-types.ts';
 import {
-  type ActOn,
   type ApiCall,
   badRequest,
   conflict,
   type FieldCause,
   forbidden,
-  invalidAs,
-  nodeOf,
+  invalidFields,
+  nodeNameOfUser,
   notFound,
   type ObjectReader,
+  type RequestAction,
   referencesOf,
+  type ServerContext,
   type StoredObject,
-  type World,
 } from '../api/index.ts';
 import { invalid } from '../validation/causes.ts';
 import {
@@ -33,11 +33,11 @@ import {
   serviceAccounts,
 } from './resources.ts';
 
-const shortestSeconds = 600;
-const longestSeconds = 2 ** 32;
+const minSeconds = 600;
+const maxSeconds = 2 ** 32;
 const defaultSeconds = 3_600;
 
-interface Wish {
+interface ParsedTokenRequest {
   readonly call: ApiCall;
   readonly account: StoredObject;
   readonly audiences: readonly string[];
@@ -45,24 +45,24 @@ interface Wish {
   readonly spec: TokenRequestSpec;
 }
 
-/** What a token is bound to: it is worth nothing without. */
-type Bonds = Pick<TokenClaims['kubernetes.io'], 'pod' | 'secret' | 'node'>;
+/** The objects a token is bound to: it is invalid after they are deleted. */
+type TokenBindings = Pick<TokenClaims['kubernetes.io'], 'pod' | 'secret' | 'node'>;
 
-/** Makes out tokens for service accounts. */
-export function tokenAct(desk: TokenDesk): ActOn {
+/** Issues service account tokens. */
+export function issueToken(issuer: TokenIssuer): RequestAction {
   return (call, world) => {
-    const wish = understood(call, world.objects, desk);
-    const bonds = boundTo(wish, world.objects);
-    return answer(wish, bonds, world, desk);
+    const wish = parseTokenRequest(call, world.objects, issuer);
+    const bonds = bindingsOf(wish, world.objects);
+    return createResponse(wish, bonds, world, issuer);
   };
 }
 
-function understood(call: ApiCall, objects: ObjectReader, desk: TokenDesk): Wish {
+function parseTokenRequest(call: ApiCall, objects: ObjectReader, issuer: TokenIssuer): ParsedTokenRequest {
   const { name = '', namespace } = call;
   const body = isJsonObject(call.body) ? call.body : {};
   const meta = (body['metadata'] ?? {}) as JsonObject;
   const spec = (body['spec'] ?? {}) as unknown as TokenRequestSpec;
-  refuseOthers(name, namespace, meta);
+  checkMetadata(name, namespace, meta);
   const account = objects.get(serviceAccounts, namespace, name);
   if (account === undefined) throw notFound({ resource: serviceAccounts, name });
   const { uid } = account.metadata;
@@ -74,12 +74,12 @@ function understood(call: ApiCall, objects: ObjectReader, desk: TokenDesk): Wish
   const seconds = spec.expirationSeconds ?? defaultSeconds;
   const wrong = secondsCauses(seconds);
   if (wrong.length > 0)
-    throw invalidAs({ kind: 'TokenRequest', group: tokenRequests.group, name: '' }, wrong);
-  const audiences = (spec.audiences ?? []).length > 0 ? spec.audiences : [desk.issuer];
+    throw invalidFields({ kind: 'TokenRequest', group: tokenRequests.group, name: '' }, wrong);
+  const audiences = (spec.audiences ?? []).length > 0 ? spec.audiences : [issuer.issuer];
   return { call, account, audiences, seconds, spec };
 }
 
-/** How refusals name what was asked for. */
+/** The resource in errors, as the API server names it. */
 const tokenRequests: ApiResource = {
   group: 'authentication.k8s.io',
   version: 'v1',
@@ -88,7 +88,7 @@ const tokenRequests: ApiResource = {
   scope: 'namespace',
 };
 
-function refuseOthers(name: string, namespace: string | undefined, meta: JsonObject): void {
+function checkMetadata(name: string, namespace: string | undefined, meta: JsonObject): void {
   const causes = (
     [
       ['name', meta['name'], name],
@@ -99,41 +99,42 @@ function refuseOthers(name: string, namespace: string | undefined, meta: JsonObj
       ? []
       : [invalid(`metadata.${field}`, given, `must match the service account ${field} if specified`)],
   );
-  if (causes.length > 0) throw invalidAs({ kind: 'TokenRequest', group: tokenRequests.group, name }, causes);
+  if (causes.length > 0)
+    throw invalidFields({ kind: 'TokenRequest', group: tokenRequests.group, name }, causes);
 }
 
 function secondsCauses(seconds: number): readonly FieldCause[] {
   const field = 'spec.expirationSeconds';
-  if (seconds < shortestSeconds)
+  if (seconds < minSeconds)
     return [invalid(field, seconds, 'may not specify a duration less than 10 minutes')];
-  return seconds > longestSeconds
+  return seconds > maxSeconds
     ? [invalid(field, seconds, 'may not specify a duration larger than 2^32 seconds')]
     : [];
 }
 
-function boundTo(wish: Wish, objects: ObjectReader): Bonds {
+function bindingsOf(wish: ParsedTokenRequest, objects: ObjectReader): TokenBindings {
   const { boundObjectRef: ref } = wish.spec;
   const isPod = ref !== undefined && ref.kind === 'Pod' && ref.apiVersion === 'v1';
-  const asker = nodeOf(wish.call.user);
-  if (asker !== undefined && !isPod) throw refusedNode(wish, 'requested token not bound to a pod');
+  const asker = nodeNameOfUser(wish.call.user);
+  if (asker !== undefined && !isPod) throw forbiddenForNode(wish, 'requested token not bound to a pod');
   if (ref === undefined) return {};
   const { kind = '', apiVersion = '' } = ref;
   if (!['v1', ''].includes(apiVersion) || !['Pod', 'Node', 'Secret'].includes(kind))
     throw badRequest(
       `cannot bind token to object of type ${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`,
     );
-  if (kind === 'Pod') return podBonds(wish, asker, objects);
+  if (kind === 'Pod') return podBindings(wish, asker, objects);
   return kind === 'Node'
-    ? { node: bearer(found(wish, nodes, undefined, objects)) }
-    : { secret: bearer(found(wish, secrets, wish.call.namespace, objects)) };
+    ? { node: boundObject(found(wish, nodes, undefined, objects)) }
+    : { secret: boundObject(found(wish, secrets, wish.call.namespace, objects)) };
 }
 
-function bearer({ metadata: { name, uid } }: StoredObject): Bearer {
+function boundObject({ metadata: { name, uid } }: StoredObject): BoundObject {
   return { name, uid };
 }
 
 function found(
-  wish: Wish,
+  wish: ParsedTokenRequest,
   resource: ApiResource,
   namespace: string | undefined,
   objects: ObjectReader,
@@ -149,11 +150,15 @@ function found(
   return object;
 }
 
-function podBonds(wish: Wish, asker: string | undefined, objects: ObjectReader): Bonds {
+function podBindings(
+  wish: ParsedTokenRequest,
+  asker: string | undefined,
+  objects: ObjectReader,
+): TokenBindings {
   if (asker !== undefined && (wish.spec.boundObjectRef?.uid ?? '') === '')
-    throw refusedNode(wish, 'requested token with a pod binding without a uid');
+    throw forbiddenForNode(wish, 'requested token with a pod binding without a uid');
   const pod = found(wish, pods, wish.call.namespace, objects);
-  // Before anything is told of a pod that may be another node's.
+  // Checked first, so that a node learns nothing about pods of other nodes.
   if (asker !== undefined) checkNode(wish, asker, pod, objects);
   const { name } = wish.account.metadata;
   if ((pod.spec?.['serviceAccountName'] ?? 'default') !== name)
@@ -161,25 +166,25 @@ function podBonds(wish: Wish, asker: string | undefined, objects: ObjectReader):
       `cannot bind token for serviceaccount "${name}" to pod running with different serviceaccount name.`,
     );
   const nodeName = pod.spec?.['nodeName'] as string | undefined;
-  if (nodeName === undefined || nodeName === '') return { pod: bearer(pod) };
+  if (nodeName === undefined || nodeName === '') return { pod: boundObject(pod) };
   const node = objects.get(nodes, undefined, nodeName);
-  return { pod: bearer(pod), node: { name: nodeName, uid: node?.metadata.uid ?? '' } };
+  return { pod: boundObject(pod), node: { name: nodeName, uid: node?.metadata.uid ?? '' } };
 }
 
-/** A node gets tokens for the pods it runs, for the audiences their volumes name. */
-function checkNode(wish: Wish, node: string, pod: StoredObject, objects: ObjectReader): void {
+/** A node may only request tokens for pods it runs, with audiences of their volumes. */
+function checkNode(wish: ParsedTokenRequest, node: string, pod: StoredObject, objects: ObjectReader): void {
   if (pod.spec?.['nodeName'] !== node)
-    throw refusedNode(wish, 'requested token bound to a pod scheduled on a different node');
+    throw forbiddenForNode(wish, 'requested token bound to a pod scheduled on a different node');
   const [wanted = '', ...more] = wish.spec.audiences ?? [];
-  if (more.length > 0) throw refusedNode(wish, 'node may only request 0 or 1 audiences');
+  if (more.length > 0) throw forbiddenForNode(wish, 'node may only request 0 or 1 audiences');
   const { audiences, drivers, claims } = referencesOf(pod);
   const ofClaims = [...claims].flatMap((claim) => claimDriver(objects, wish.call.namespace, claim));
   const ofDrivers = [...drivers, ...ofClaims].flatMap((driver) => driverAudiences(objects, driver));
   if (!audiences.has(wanted) && !ofDrivers.includes(wanted))
-    throw refusedNode(wish, `audience "${wanted}" not found in pod spec volume`);
+    throw forbiddenForNode(wish, `audience "${wanted}" not found in pod spec volume`);
 }
 
-/** The driver of the volume that the claim is bound to. */
+/** The CSI driver of the volume to which the claim is bound. */
 function claimDriver(objects: ObjectReader, namespace: string | undefined, name: string): readonly string[] {
   const claim = objects.get(persistentVolumeClaims, namespace, name);
   const { volumeName = '' } = (claim?.spec ?? {}) as PersistentVolumeClaimSpec;
@@ -195,18 +200,23 @@ function driverAudiences(objects: ObjectReader, driver: string): readonly string
   return (found?.spec.tokenRequests ?? []).map(({ audience }) => audience);
 }
 
-function refusedNode({ call: { name, user } }: Wish, why: string): Error {
+function forbiddenForNode({ call: { name, user } }: ParsedTokenRequest, why: string): Error {
   const resource = { ...serviceAccounts, plural: 'serviceaccounts' };
   return forbidden({ resource, name }, `User "${user.name}" ${why}`);
 }
 
-function answer(wish: Wish, bonds: Bonds, world: World, desk: TokenDesk): JsonObject {
+function createResponse(
+  wish: ParsedTokenRequest,
+  bonds: TokenBindings,
+  world: ServerContext,
+  issuer: TokenIssuer,
+): JsonObject {
   const { account, audiences, seconds, spec } = wish;
   const now = world.clock.now();
   const { name, namespace = '', uid } = account.metadata;
   const iat = Math.floor(now / 1_000);
-  const token = desk.issue({
-    iss: desk.issuer,
+  const token = issuer.issue({
+    iss: issuer.issuer,
     sub: `system:serviceaccount:${namespace}:${name}`,
     aud: audiences,
     exp: iat + seconds,

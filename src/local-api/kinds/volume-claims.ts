@@ -5,36 +5,42 @@ import { dnsSubdomain } from '../../pods/validation/index.ts';
 import {
   type FieldCause,
   forbidden,
-  type KindRules,
+  type ResourceStrategy,
   type StoredObject,
   type WriteContext,
 } from '../api/index.ts';
 import { forbiddenField, immutable, invalid, oneOf, required } from '../validation/causes.ts';
 import { changedPaths } from '../validation/changed-paths.ts';
-import { validated, withFields } from '../validation/metadata.ts';
+import { validatorFor, withFields } from '../validation/metadata.ts';
 import { persistentVolumeClaims, storageClasses } from './resources.ts';
-import { accessCauses, classNameCauses, positiveCauses, protectedBy, volumeModes } from './volumes.ts';
+import {
+  accessCauses,
+  classNameCauses,
+  positiveCauses,
+  volumeModes,
+  withProtectionFinalizer,
+} from './volumes.ts';
 
-/** Keeps a claim while a pod uses it. */
+/** Protects a claim while a pod uses it. */
 export const claimProtection = 'kubernetes.io/pvc-protection';
 const defaultClassMark = 'storageclass.kubernetes.io/is-default-class';
 
-export const persistentVolumeClaimRules: KindRules = {
-  status: 'apart',
+export const persistentVolumeClaimStrategy: ResourceStrategy = {
+  status: 'separate',
   prepare: prepared,
   admit: admitted,
-  validate: judged,
+  validate: validateClaim,
 };
 
-const causesOf = validated(dnsSubdomain, (object, write) => [
+const causesOf = validatorFor(dnsSubdomain, (object, write) => [
   ...(write.subresource === 'status' ? [] : claimCauses(object)),
   ...updateCauses(object, write),
 ]);
 
-/** Whether it may grow is asked of a claim that is sound. */
-function judged(object: StoredObject, write: WriteContext): readonly FieldCause[] {
+/** The expansion is checked only for valid claims. */
+function validateClaim(object: StoredObject, write: WriteContext): readonly FieldCause[] {
   const causes = causesOf(object, write);
-  if (causes.length === 0 && write.verb === 'update') checkGrowth(object, write);
+  if (causes.length === 0 && write.verb === 'update') checkExpansion(object, write);
   return causes;
 }
 
@@ -54,8 +60,8 @@ function prepared(object: StoredObject, { before, subresource }: WriteContext): 
 }
 
 /**
- * Of the two names for where the first contents come from, the one that is missing is filled in. By the older of them
- * only claims and snapshots can be named: anything else there has no effect.
+ * Synchronizes dataSource and dataSourceRef. dataSource supports only claims and snapshots; other
+ * values are dropped.
  */
 function dataSources(spec: PersistentVolumeClaimSpec): JsonObject {
   const { dataSource, dataSourceRef } = spec;
@@ -70,10 +76,10 @@ function isKnownSource(source: PersistentVolumeClaimSpec['dataSource']): boolean
   return ['/PersistentVolumeClaim', 'snapshot.storage.k8s.io/VolumeSnapshot'].includes(`${apiGroup}/${kind}`);
 }
 
-/** A claim that names no class gets the one that is marked as the default, the newest if several are. */
+/** A claim without a class gets the default class, the newest if several are marked. */
 function admitted(object: StoredObject, write: WriteContext): StoredObject {
   if (write.verb !== 'create') return object;
-  const guarded = protectedBy(object, claimProtection);
+  const guarded = withProtectionFinalizer(object, claimProtection);
   if (asClaim(object).spec?.storageClassName !== undefined) return guarded;
   const [newest] = write.objects
     .all(storageClasses)
@@ -83,8 +89,8 @@ function admitted(object: StoredObject, write: WriteContext): StoredObject {
   return { ...guarded, spec: { ...guarded.spec, storageClassName: newest.metadata.name } };
 }
 
-/** What is there does not grow, but for classes that say it can. */
-function checkGrowth(object: StoredObject, { before, subresource, objects }: WriteContext): void {
+/** A claim can be expanded only if its class allows it. */
+function checkExpansion(object: StoredObject, { before, subresource, objects }: WriteContext): void {
   const [was, is] = [before && requestedStorage(before), requestedStorage(object)];
   if (subresource !== undefined || was === undefined || is === undefined || isAtLeast(was, is)) return;
   const name = asClaim(object).spec?.storageClassName ?? '';
@@ -144,7 +150,7 @@ function updateCauses(object: StoredObject, { before, subresource }: WriteContex
   ];
 }
 
-/** Without what may change: a volume or class that was not there yet, and the size of a bound claim. */
+/** The spec without mutable fields: an unset volume or class, and the size of a bound claim. */
 function comparable(
   spec: PersistentVolumeClaimSpec,
   after: PersistentVolumeClaimSpec,

@@ -2,27 +2,28 @@ import { sameValue } from '../../api/index.ts';
 import type { PersistentVolume, PersistentVolumeSpec } from '../../kinds/index.ts';
 import { apiTime, parseQuantity, quantityMilliValue } from '../../lib/index.ts';
 import { dnsSubdomain, pathWithoutBacksteps } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { forbiddenField, immutable, invalid, notSupported, oneOf, required } from '../validation/causes.ts';
 import { changedPaths } from '../validation/changed-paths.ts';
-import { validated, withFields } from '../validation/metadata.ts';
+import { validatorFor, withFields } from '../validation/metadata.ts';
 
 export const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 export const volumeModes = ['Block', 'Filesystem'];
-/** Keeps a volume while a claim is bound to it. */
+/** Protects a volume while a claim is bound to it. */
 export const volumeProtection = 'kubernetes.io/pv-protection';
 
-export const persistentVolumeRules: KindRules = {
-  status: 'apart',
+export const persistentVolumeStrategy: ResourceStrategy = {
+  status: 'separate',
   prepare: prepared,
-  admit: (object, write) => (write.verb === 'create' ? protectedBy(object, volumeProtection) : object),
-  validate: validated(dnsSubdomain, (object, write) => [
+  admit: (object, write) =>
+    write.verb === 'create' ? withProtectionFinalizer(object, volumeProtection) : object,
+  validate: validatorFor(dnsSubdomain, (object, write) => [
     ...(write.subresource === 'status' ? [] : volumeCauses(object)),
     ...updateCauses(object, write),
   ]),
 };
 
-export function protectedBy(object: StoredObject, finalizer: string): StoredObject {
+export function withProtectionFinalizer(object: StoredObject, finalizer: string): StoredObject {
   const { finalizers = [] } = object.metadata;
   if (finalizers.includes(finalizer)) return object;
   return { ...object, metadata: { ...object.metadata, finalizers: [...finalizers, finalizer] } };
@@ -49,7 +50,7 @@ function prepared(object: StoredObject, { before, subresource, clock }: WriteCon
   return withFields(object, { spec: { ...object.spec, ...defaults }, status });
 }
 
-/** When its phase became another one is noted for whoever writes it. */
+/** Sets lastPhaseTransitionTime when the phase changes, unless the client set it. */
 function withTransition(object: StoredObject, before: StoredObject | undefined, now: string): StoredObject {
   if (object.status?.['phase'] === before?.status?.['phase']) return object;
   const given = object.status?.['lastPhaseTransitionTime'];

@@ -6,7 +6,7 @@ import { type ApiResource, apiResources } from '../../api/index.ts';
 import { makeCertificateRequest, newEcKey } from '../../protocols/x509/index.ts';
 import type { ApiVerb } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import { admitWrite } from './node-restriction.ts';
+import { enforceNodeRestriction } from './node-restriction.ts';
 
 const { nodes, pods, certificateSigningRequests } = apiResources;
 
@@ -16,7 +16,7 @@ function write(
   after: StoredObject | undefined,
 ): () => void {
   const request = { ...what, user: nodeUser('n1'), name: after?.metadata.name };
-  return () => admitWrite(request, before, after, new FewObjects());
+  return () => enforceNodeRestriction(request, before, after, new FewObjects());
 }
 
 function object(resource: ApiResource, name: string, more: object = {}): StoredObject {
@@ -24,7 +24,7 @@ function object(resource: ApiResource, name: string, more: object = {}): StoredO
 }
 
 describe('a node', () => {
-  test('changes of its own object neither taints nor owners nor labels of others', () => {
+  test('may not change taints, owner references or restricted labels of its Node', () => {
     const before = object(nodes, 'n1', { spec: { taints: [] } });
     const update = (more: object) =>
       write({ resource: nodes, verb: 'update' }, before, object(nodes, 'n1', more));
@@ -44,7 +44,7 @@ describe('a node', () => {
     );
   });
 
-  test('evicts its own pods only', () => {
+  test('may evict only its own pods', () => {
     const evict = (nodeName: string) =>
       write(
         { resource: pods, verb: 'create', subresource: 'eviction' },
@@ -55,7 +55,7 @@ describe('a node', () => {
     assert.throws(evict('n2'), /spec.nodeName set to itself/);
   });
 
-  test('asks for certificates of its own name only, where it is nodes they are for', () => {
+  test('may request node certificates only for its own name', () => {
     const ask = (commonName: string, signerName: string) => {
       const identity = { commonName, organizations: ['system:nodes'], dnsNames: [], ips: [] };
       const request = Buffer.from(makeCertificateRequest(identity, newEcKey())).toString('base64');

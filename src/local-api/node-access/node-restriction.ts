@@ -1,71 +1,74 @@
 import { apiResources, type JsonObject, sameValue } from '../../api/index.ts';
 import { readCertificateRequest } from '../../protocols/x509/index.ts';
 import type { ObjectReader } from '../api/api-types.ts';
-import { type ApiRequest, nodeOf, targetOf } from '../api/api-types.ts';
+import { type ApiRequest, nodeNameOfUser, resourceWithSubresource } from '../api/api-types.ts';
 import { forbidden, notFound } from '../api/status-errors.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import { referencedResource, usesManifestsOnly } from './pod-references.ts';
+import { firstReferencedResource, referencesOnlyManifestObjects } from './pod-references.ts';
 
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
 
 type Objects = Pick<ObjectReader, 'get'>;
 
-/** Throws when a node writes what is not its own to write; other users write what they like. */
-export function admitWrite(
+/**
+ * NodeRestriction: throws a StatusError if a node writes an object it may not write. Other users
+ * are not restricted.
+ */
+export function enforceNodeRestriction(
   request: ApiRequest,
   before: StoredObject | undefined,
   after: StoredObject | undefined,
   store: Objects,
 ): void {
-  const node = nodeOf(request.user);
+  const node = nodeNameOfUser(request.user);
   if (node === undefined) return;
-  const wrong = complaint(node, request, before, after, store);
+  const wrong = violationOf(node, request, before, after, store);
   if (wrong !== undefined) throw forbidden(request, wrong);
 }
 
-function complaint(
+function violationOf(
   node: string,
   request: ApiRequest,
   before: StoredObject | undefined,
   after: StoredObject | undefined,
   store: Objects,
 ): string | undefined {
-  switch (targetOf(request)) {
+  switch (resourceWithSubresource(request)) {
     case 'nodes':
     case 'nodes/status':
-      return after && nodeComplaint(node, before, after);
+      return after && nodeViolation(node, before, after);
     case 'pods':
       if (after === undefined)
-        return before && boundElsewhere(node, before, `node "${node}" can only delete`);
-      return mirrorComplaint(node, request, after, store);
+        return before && bindingViolation(node, before, `node "${node}" can only delete`);
+      return mirrorPodViolation(node, request, after, store);
     case 'pods/status':
-      return before && after && podStatusComplaint(node, before, after);
+      return before && after && podStatusViolation(node, before, after);
     case 'pods/eviction':
-      return before && boundElsewhere(node, before, `node ${node} can only evict`);
+      return before && bindingViolation(node, before, `node ${node} can only evict`);
     case 'certificatesigningrequests':
-      return after && signingComplaint(node, after);
+      return after && signingRequestViolation(node, after);
     case 'persistentvolumeclaims/status':
-      return before && after && claimComplaint(node, before, after);
+      return before && after && claimViolation(node, before, after);
     case 'leases':
-      return after && otherName(node, after, 'node lease');
+      return after && nameViolation(node, after, 'node lease');
     case 'csinodes':
-      return after && otherName(node, after, 'CSINode');
+      return after && nameViolation(node, after, 'CSINode');
     default:
       return undefined;
   }
 }
 
-function otherName(node: string, { metadata }: StoredObject, what: string): string | undefined {
+function nameViolation(node: string, { metadata }: StoredObject, what: string): string | undefined {
   return metadata.name === node
     ? undefined
     : `can only access ${what} with the same name as the requesting node`;
 }
 
-const signersOfNodes = ['kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving'];
+const nodeSigners = ['kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving'];
 
-/** Whom a certificate of a node is for; all else is the signer's to look at. */
-function signingComplaint(node: string, { spec }: StoredObject): string | undefined {
-  if (!signersOfNodes.includes(String(spec?.['signerName']))) return undefined;
+/** Checks the common name of node certificates; the signer checks the rest. */
+function signingRequestViolation(node: string, { spec }: StoredObject): string | undefined {
+  if (!nodeSigners.includes(String(spec?.['signerName']))) return undefined;
   const pem = Buffer.from(String(spec?.['request'] ?? ''), 'base64').toString('utf8');
   try {
     const { commonName } = readCertificateRequest(pem).identity;
@@ -77,14 +80,14 @@ function signingComplaint(node: string, { spec }: StoredObject): string | undefi
   }
 }
 
-function nodeComplaint(
+function nodeViolation(
   node: string,
   before: StoredObject | undefined,
   after: StoredObject,
 ): string | undefined {
   const { name } = after.metadata;
   if (name !== node) return `node "${node}" is not allowed to modify node "${name}"`;
-  const wrong = before === undefined ? newNodeComplaint(after) : changedNodeComplaint(before, after);
+  const wrong = before === undefined ? newNodeViolation(after) : nodeUpdateViolation(before, after);
   if (wrong !== undefined) return `node "${node}" is not allowed to ${wrong}`;
   const labels = forbiddenLabels(before?.metadata.labels ?? {}, after.metadata.labels ?? {});
   if (labels === '') return undefined;
@@ -93,11 +96,11 @@ function nodeComplaint(
     : `is not allowed to modify labels: ${labels}`;
 }
 
-function newNodeComplaint({ spec }: StoredObject): string | undefined {
+function newNodeViolation({ spec }: StoredObject): string | undefined {
   return spec?.['configSource'] === undefined ? undefined : 'create pods with a non-nil configSource';
 }
 
-function changedNodeComplaint(before: StoredObject, after: StoredObject): string | undefined {
+function nodeUpdateViolation(before: StoredObject, after: StoredObject): string | undefined {
   const source = after.spec?.['configSource'];
   if (source !== undefined && !sameValue(before.spec?.['configSource'], source))
     return 'update configSource to a new non-nil configSource';
@@ -109,8 +112,8 @@ function changedNodeComplaint(before: StoredObject, after: StoredObject): string
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels of Kubernetes a node may set; with beta and stable names of each. */
-const nodesOwnLabels: ReadonlySet<string> = new Set(
+/** Kubernetes labels that nodes may set, with their beta names. */
+const nodeSettableLabels: ReadonlySet<string> = new Set(
   ['hostname', 'os', 'arch']
     .map((name) => `kubernetes.io/${name}`)
     .concat(
@@ -133,15 +136,16 @@ function isForbiddenLabel(name: string): boolean {
   const domain = name.includes('/') ? name.slice(0, name.indexOf('/')) : '';
   const isIn = (parent: string) => domain === parent || domain.endsWith(`.${parent}`);
   if (isIn('node-restriction.kubernetes.io')) return true;
-  const isAllowed = nodesOwnLabels.has(name) || isIn('kubelet.kubernetes.io') || isIn('node.kubernetes.io');
+  const isAllowed =
+    nodeSettableLabels.has(name) || isIn('kubelet.kubernetes.io') || isIn('node.kubernetes.io');
   return (isIn('kubernetes.io') || isIn('k8s.io')) && !isAllowed;
 }
 
-function boundElsewhere(node: string, { spec }: StoredObject, mayOnly: string): string | undefined {
+function bindingViolation(node: string, { spec }: StoredObject, mayOnly: string): string | undefined {
   return spec?.['nodeName'] === node ? undefined : `${mayOnly} pods with spec.nodeName set to itself`;
 }
 
-function mirrorComplaint(
+function mirrorPodViolation(
   node: string,
   request: ApiRequest,
   pod: StoredObject,
@@ -151,15 +155,15 @@ function mirrorComplaint(
     return `pod does not have "${mirrorAnnotation}" annotation, node "${node}" can only create mirror pods`;
   if (pod.spec?.['nodeName'] !== node)
     return `node "${node}" can only create pods with spec.nodeName set to itself`;
-  const wrong = ownerComplaint(node, request, pod.metadata.ownerReferences ?? [], store);
+  const wrong = ownerReferenceViolation(node, request, pod.metadata.ownerReferences ?? [], store);
   if (wrong !== undefined) return wrong;
-  const reference = referencedResource(pod);
-  return reference === undefined || usesManifestsOnly(pod, store)
+  const reference = firstReferencedResource(pod);
+  return reference === undefined || referencesOnlyManifestObjects(pod, store)
     ? undefined
     : `node "${node}" can not create pods that reference ${reference}`;
 }
 
-function ownerComplaint(
+function ownerReferenceViolation(
   node: string,
   request: ApiRequest,
   owners: readonly JsonObject[],
@@ -180,7 +184,7 @@ function ownerComplaint(
   return owner['uid'] === uid ? undefined : `node ${node} UID mismatch: expected ${owner['uid']} got ${uid}`;
 }
 
-function podStatusComplaint(node: string, before: StoredObject, after: StoredObject): string | undefined {
+function podStatusViolation(node: string, before: StoredObject, after: StoredObject): string | undefined {
   if (before.spec?.['nodeName'] !== node)
     return `node "${node}" can only update pod status for pods with spec.nodeName set to itself`;
   if (!sameValue(before.metadata.labels ?? {}, after.metadata.labels ?? {}))
@@ -192,7 +196,7 @@ function podStatusComplaint(node: string, before: StoredObject, after: StoredObj
 
 const claimFields = ['capacity', 'conditions', 'allocatedResources', 'allocatedResourceStatuses'];
 
-function claimComplaint(node: string, before: StoredObject, after: StoredObject): string | undefined {
+function claimViolation(node: string, before: StoredObject, after: StoredObject): string | undefined {
   const rest = (claim: StoredObject) => {
     const status = Object.entries(claim.status ?? {}).filter(([name]) => !claimFields.includes(name));
     return { ...claim, status: Object.fromEntries(status) };

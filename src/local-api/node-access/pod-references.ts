@@ -2,19 +2,19 @@ import { type ApiResource, apiResources, isJsonObject, type JsonObject } from '.
 import type { ObjectReader } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 
-/** Names of objects in its own namespace that a pod needs. */
-export interface PodReferences {
+/** Names of the objects in its namespace that a pod references. */
+export interface PodObjectReferences {
   readonly secrets: ReadonlySet<string>;
   readonly configMaps: ReadonlySet<string>;
   readonly claims: ReadonlySet<string>;
   readonly serviceAccount: string | undefined;
-  /** Audiences of tokens in its volumes; empty stands for the server's own. */
+  /** Audiences of projected tokens; empty for the audience of the API server. */
   readonly audiences: ReadonlySet<string>;
   /** CSI drivers of inline volumes. */
   readonly drivers: ReadonlySet<string>;
 }
 
-interface Found {
+interface MutableReferences {
   readonly secrets: Set<string>;
   readonly configMaps: Set<string>;
   readonly claims: Set<string>;
@@ -22,8 +22,10 @@ interface Found {
   readonly drivers: Set<string>;
 }
 
-/** By the field that refers: where the name is, and of what. */
-const referring: Readonly<Record<string, readonly (readonly [path: string, of: keyof Found])[]>> = {
+/** By field: where it has a name, and of which kind of object. */
+const referenceFields: Readonly<
+  Record<string, readonly (readonly [path: string, of: keyof MutableReferences])[]>
+> = {
   secretRef: [['name', 'secrets']],
   secretKeyRef: [['name', 'secrets']],
   nodePublishSecretRef: [['name', 'secrets']],
@@ -39,8 +41,8 @@ const referring: Readonly<Record<string, readonly (readonly [path: string, of: k
   csi: [['driver', 'drivers']],
 };
 
-export function referencesOf(pod: StoredObject): PodReferences {
-  const found: Found = {
+export function referencesOf(pod: StoredObject): PodObjectReferences {
+  const found: MutableReferences = {
     secrets: new Set(),
     configMaps: new Set(),
     claims: new Set(),
@@ -60,29 +62,32 @@ export function referencesOf(pod: StoredObject): PodReferences {
   for (const { name, ephemeral } of volumes) {
     if (ephemeral !== undefined) found.claims.add(`${pod.metadata.name}-${name}`);
   }
-  gather(pod.spec, found);
+  collect(pod.spec, found);
   return { ...found, serviceAccount: serviceAccountName };
 }
 
-function gather(value: unknown, found: Found): void {
-  if (Array.isArray(value)) for (const item of value) gather(item, found);
+function collect(value: unknown, found: MutableReferences): void {
+  if (Array.isArray(value)) for (const item of value) collect(item, found);
   if (!isJsonObject(value)) return;
   for (const [field, inner] of Object.entries(value)) {
-    if (isJsonObject(inner)) note(field, inner, found);
-    gather(inner, found);
+    if (isJsonObject(inner)) collectField(field, inner, found);
+    collect(inner, found);
   }
 }
 
-function note(field: string, value: JsonObject, found: Found): void {
-  for (const [path, of] of referring[field] ?? []) {
+function collectField(field: string, value: JsonObject, found: MutableReferences): void {
+  for (const [path, of] of referenceFields[field] ?? []) {
     const name = value[path];
     if (typeof name === 'string' && name !== '') found[of].add(name);
   }
   if (field === 'serviceAccountToken') found.audiences.add(String(value['audience'] ?? ''));
 }
 
-/** What of the API a pod may not refer to when a node makes it, in the words of the server; undefined if nothing. */
-export function referencedResource(pod: StoredObject): string | undefined {
+/**
+ * The first API resource that a pod references and that mirror pods must not reference, as the API
+ * server names it; undefined if there is none.
+ */
+export function firstReferencedResource(pod: StoredObject): string | undefined {
   const references = referencesOf(pod);
   if ((references.serviceAccount ?? '') !== '') return 'serviceaccounts';
   if (references.secrets.size > 0) return 'secrets';
@@ -95,8 +100,8 @@ export function referencedResource(pod: StoredObject): string | undefined {
 }
 
 /**
- * Names the file an object was written in. Whoever may put files there rules the node, so its static pods may use what
- * lies beside them; no pod of the API tells that they do.
+ * The file from which an object was created. Whoever writes manifest files controls the node, so
+ * static pods may reference objects from manifests although no API pod references them.
  */
 export const manifestAnnotation = 'kubeling/manifest';
 
@@ -104,7 +109,7 @@ type Objects = Pick<ObjectReader, 'get'>;
 
 const resources: readonly ApiResource[] = Object.values(apiResources);
 
-/** Whether an object was written in a file on the node. */
+/** Whether an object was created from a manifest file. */
 export function isFromManifest(
   { group, plural }: Pick<ApiResource, 'group' | 'plural'>,
   namespace: string | undefined,
@@ -116,8 +121,8 @@ export function isFromManifest(
   return found?.metadata.annotations?.[manifestAnnotation] !== undefined;
 }
 
-/** Whether all a pod refers to was written in files beside it. */
-export function usesManifestsOnly(pod: StoredObject, objects: Objects): boolean {
+/** Whether all objects that a pod references were created from manifests. */
+export function referencesOnlyManifestObjects(pod: StoredObject, objects: Objects): boolean {
   const {
     secrets,
     configMaps,
@@ -125,7 +130,7 @@ export function usesManifestsOnly(pod: StoredObject, objects: Objects): boolean 
     serviceAccount = '',
     audiences,
     drivers,
-  }: PodReferences = referencesOf(pod);
+  }: PodObjectReferences = referencesOf(pod);
   const others = ((pod.spec?.['resourceClaims'] ?? []) as readonly unknown[]).length;
   if (serviceAccount !== '' || audiences.size + drivers.size + others > 0) return false;
   const used = [

@@ -5,6 +5,7 @@ import { outputCatalogue } from '../../../test/fakes/output-catalogue.ts';
 import type { JsonObject } from '../../api/index.ts';
 import type { ResourceEntry } from '../api/index.ts';
 import {
+  acceptsAggregated,
   aggregatedDiscovery,
   apiGroup,
   apiGroupList,
@@ -12,7 +13,6 @@ import {
   apiVersions,
   groupVersionPath,
   groupVersions,
-  wantsAggregated,
 } from './discovery.ts';
 
 const recorded = readRecorded<JsonObject>('discovery');
@@ -20,7 +20,7 @@ const groups = groupVersions(outputCatalogue().all);
 
 type Listed = readonly JsonObject[];
 
-/** A real server has resources that this one leaves out on purpose, but none of ours may be unknown to it. */
+/** The recorded API server has more resources, but every resource here must exist there. */
 function ofOurs(real: Listed, ours: Listed, name: string): Listed {
   const names = new Set(ours.map((each) => each[name]));
   return real.filter((each) => names.has(each[name]));
@@ -33,7 +33,7 @@ function withoutHash({ storageVersionHash: _, ...resource }: JsonObject): JsonOb
 describe('discovery', () => {
   for (const each of groups) {
     const path = `/${groupVersionPath(each)}`;
-    it(`of ${path} tells of each resource what a real API server tells`, () => {
+    it(`returns for each resource of ${path} what the recorded API server returns`, () => {
       const made = apiResourceList(each);
       const real = recorded[path] as JsonObject;
       const resources = ofOurs(real['resources'] as Listed, made['resources'] as Listed, 'name').map(
@@ -43,7 +43,7 @@ describe('discovery', () => {
     });
   }
 
-  it('tells the versions of the core group and of each other one', () => {
+  it('lists the versions of the core group and of the named groups', () => {
     const real = recorded['/api'] as JsonObject;
     const [{ serverAddress } = { serverAddress: '' }] = real['serverAddressByClientCIDRs'] as readonly {
       serverAddress: string;
@@ -64,7 +64,7 @@ describe('discovery', () => {
     ['/api', 'core'],
     ['/apis', 'named'],
   ] as const) {
-    it(`of ${path} all at once tells the same`, () => {
+    it(`returns the same for ${path} in aggregated discovery`, () => {
       const made = aggregatedDiscovery(groups, of);
       const { body } = recorded[`aggregated ${path}`] as { readonly body: JsonObject };
       const items = body['items'] as readonly {
@@ -81,7 +81,7 @@ describe('discovery', () => {
     });
   }
 
-  it('has every group once, the core group first and unknown ones last', () => {
+  it('lists every group once, the core group first and unknown groups last', () => {
     const entry = (group: string): ResourceEntry => {
       const [first] = outputCatalogue().all;
       if (first === undefined) throw new Error('The catalogue is empty');
@@ -101,7 +101,7 @@ describe('discovery', () => {
   });
 });
 
-describe('wantsAggregated', () => {
+describe('acceptsAggregated', () => {
   const v2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
   const v2beta1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList';
   const cases: readonly [string | undefined, boolean][] = [
@@ -117,6 +117,6 @@ describe('wantsAggregated', () => {
   ];
   for (const [accept, wanted] of cases)
     it(`is ${wanted} for ${accept}`, () => {
-      assert.equal(wantsAggregated(accept), wanted);
+      assert.equal(acceptsAggregated(accept), wanted);
     });
 });

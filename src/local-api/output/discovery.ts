@@ -2,14 +2,14 @@ import type { JsonObject } from '../../api/index.ts';
 import type { ResourceEntry, SubresourceEntry } from '../api/index.ts';
 import { acceptedTypes, type MediaType } from '../http/media-types.ts';
 
-/** What `/api` answers; the address is where clients of any network find this server. */
+/** The response of `/api`; the address is the same for all client networks. */
 export function apiVersions(groups: readonly GroupVersion[], serverAddress: string): JsonObject {
   const versions = groups.filter(({ group }) => group === '').map(({ version }) => version);
   const serverAddressByClientCIDRs = [{ clientCIDR: '0.0.0.0/0', serverAddress }];
   return { kind: 'APIVersions', versions, serverAddressByClientCIDRs };
 }
 
-/** What `/apis` answers. */
+/** The response of `/apis`. */
 export function apiGroupList(groups: readonly GroupVersion[]): JsonObject {
   const names = new Set(groups.filter(({ group }) => group !== '').map(({ group }) => group));
   return {
@@ -19,7 +19,7 @@ export function apiGroupList(groups: readonly GroupVersion[]): JsonObject {
   };
 }
 
-/** What `/apis/<group>` answers. */
+/** The response of `/apis/<group>`. */
 export function apiGroup(versions: readonly GroupVersion[]): JsonObject {
   return { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(versions) };
 }
@@ -29,7 +29,7 @@ function groupBody(versions: readonly GroupVersion[]): JsonObject {
   return { name: versions[0]?.group ?? '', versions: told, preferredVersion: told[0] };
 }
 
-/** What `/api/v1` and `/apis/<group>/<version>` answer. */
+/** The response of `/api/v1` and `/apis/<group>/<version>`. */
 export function apiResourceList(groupVersion: GroupVersion): JsonObject {
   return {
     kind: 'APIResourceList',
@@ -70,16 +70,16 @@ export function sorted(parts: readonly SubresourceEntry[]): readonly Subresource
   return parts.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** All resources of one version of a group. */
+/** All resources of one group version. */
 export interface GroupVersion {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
-  /** By name. */
+  /** Sorted by name. */
   readonly entries: readonly ResourceEntry[];
 }
 
-/** What is asked first for a name that several groups know; groups that are not here come last. */
+/** The preference order for a resource name in several groups; other groups come last. */
 const groupOrder = [
   '',
   'events.k8s.io',
@@ -93,7 +93,7 @@ const groupOrder = [
   'node.k8s.io',
 ];
 
-/** In the order in which clients should prefer them. */
+/** In the order in which clients prefer them. */
 export function groupVersions(all: readonly ResourceEntry[]): readonly GroupVersion[] {
   const found = new Map<string, ResourceEntry[]>();
   for (const entry of all) {
@@ -120,15 +120,15 @@ export function groupVersionName({ group, version }: Pick<GroupVersion, 'group' 
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** Where it is found, without the slash in front, such as `api/v1` or `apis/policy/v1`. */
+/** The path without leading slash, such as `api/v1` or `apis/policy/v1`. */
 export function groupVersionPath({ group, version }: Pick<GroupVersion, 'group' | 'version'>): string {
   return group === '' ? `api/${version}` : `apis/${group}/${version}`;
 }
 
 export const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
-/** Whether a caller would rather have everything at once than group by group. */
-export function wantsAggregated(accept: string | undefined): boolean {
+/** Whether a client prefers aggregated discovery. */
+export function acceptsAggregated(accept: string | undefined): boolean {
   const first = acceptedTypes(accept ?? '').find((type) => isAggregated(type) || isPlain(type));
   return first !== undefined && isAggregated(first);
 }
@@ -146,7 +146,7 @@ function isPlain({ essence, parameters }: MediaType): boolean {
   return ['application/json', 'application/*', '*/*'].includes(essence) && !parameters.has('as');
 }
 
-/** All of `/api` or of `/apis` in one answer. */
+/** The aggregated discovery of `/api` or `/apis`. */
 export function aggregatedDiscovery(groups: readonly GroupVersion[], of: 'core' | 'named'): JsonObject {
   const shown = groups.filter(({ group }) => (group === '') === (of === 'core'));
   const names = [...new Set(shown.map(({ group }) => group))];
@@ -181,7 +181,7 @@ function aggregatedResource(entry: ResourceEntry): JsonObject {
   };
 }
 
-/** Group and version are left empty where they are those of the list the kind stands in. */
+/** Group and version are empty if they are those of the list. */
 function aggregatedSubresource({ resource }: ResourceEntry, part: SubresourceEntry): JsonObject {
   const { group = '', version = '', kind = resource.kind } = part;
   return {

@@ -1,12 +1,12 @@
 export {
-  type PublicAnswer,
-  type PublicRoutes,
-  type PublicRoutesOptions,
-  publicPages,
-  publicRoutes,
-  type VersionFacts,
+  createDocumentRoutes,
+  createDocumentServer,
+  createVersionInfo,
+  type Document,
+  type DocumentOptions,
+  type DocumentRoutes,
+  type VersionInfo,
   type VersionSources,
-  versionFacts,
 } from './public-routes.ts';
 export { ageOf, shortDuration } from './tables/column.ts';
-export { asPartial, asTable, type TableWish } from './tables/table.ts';
+export { asPartial, asTable, type TableOptions } from './tables/table.ts';

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { outputCatalogue } from '../../../test/fakes/output-catalogue.ts';
-import { publicPages, publicRoutes, versionFacts } from './public-routes.ts';
+import { createDocumentRoutes, createDocumentServer, createVersionInfo } from './public-routes.ts';
 
 const sources = { kubernetes: 'v1.36.4', kubeling: '0.1.0', node: 'v26.1.0', platform: 'linux', arch: 'x64' };
-const options = { catalogue: outputCatalogue(), version: versionFacts(sources) };
+const options = { catalogue: outputCatalogue(), version: createVersionInfo(sources) };
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
 describe('public routes', () => {
-  const routes = publicRoutes(options);
+  const routes = createDocumentRoutes(options);
 
   it('tell the version', () => {
     assert.deepEqual(JSON.parse(routes('/version', undefined)?.body ?? ''), {
@@ -70,20 +70,25 @@ describe('public routes', () => {
   });
 
   it('mark documents by what goes into them', () => {
-    const version = versionFacts({ ...sources, kubeling: '0.2.0' });
+    const version = createVersionInfo({ ...sources, kubeling: '0.2.0' });
     const path = '/openapi/v3/api/v1';
     assert.notEqual(
-      publicRoutes({ ...options, version })(path, undefined)?.etag,
+      createDocumentRoutes({ ...options, version })(path, undefined)?.etag,
       routes(path, undefined)?.etag,
     );
-    assert.equal(publicRoutes(options)(path, undefined)?.etag, routes(path, undefined)?.etag);
+    assert.equal(createDocumentRoutes(options)(path, undefined)?.etag, routes(path, undefined)?.etag);
   });
 });
 
 describe('public pages', () => {
-  const { page } = publicPages(options);
+  const { document } = createDocumentServer(options);
   const ask = (path: string, more: { query?: string; ifNoneMatch?: string } = {}) =>
-    page({ path, query: new URLSearchParams(more.query), accept: undefined, ifNoneMatch: more.ifNoneMatch });
+    document({
+      path,
+      query: new URLSearchParams(more.query),
+      accept: undefined,
+      ifNoneMatch: more.ifNoneMatch,
+    });
 
   it('do not send again what the caller has', () => {
     const first = ask('/apis');

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { kindTable } from '../../kinds/index.ts';
 import type { ResourceEntry } from '../api/index.ts';
 import {
+  acceptsAggregated,
   aggregatedDiscovery,
   aggregatedType,
   apiGroup,
@@ -11,19 +12,18 @@ import {
   type GroupVersion,
   groupVersionPath,
   groupVersions,
-  wantsAggregated,
 } from './discovery.ts';
 import { descriptionText } from './openapi/descriptions.ts';
 import { openApiDocument } from './openapi/document.ts';
 
-export interface PublicRoutesOptions {
+export interface DocumentOptions {
   readonly catalogue: { readonly all: readonly ResourceEntry[] };
-  readonly version: VersionFacts;
+  readonly version: VersionInfo;
   /** Host and port at which the server is found; only old clients look at it. */
   readonly serverAddress?: string;
 }
 
-export interface PublicAnswer {
+export interface Document {
   readonly contentType: string;
   readonly body: string;
   /** Without quotes: it is a mark of the content, and of nothing else. */
@@ -31,33 +31,33 @@ export interface PublicAnswer {
 }
 
 /** By path, without a query. Answers depend on what is accepted; undefined for a path that is none of these. */
-export type PublicRoutes = (path: string, accept: string | undefined) => PublicAnswer | undefined;
+export type DocumentRoutes = (path: string, accept: string | undefined) => Document | undefined;
 
 const json = 'application/json';
 const emptySwagger = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 /** What everybody may know of a server: its groups, its kinds and its version. */
-export function publicRoutes(options: PublicRoutesOptions): PublicRoutes {
+export function createDocumentRoutes(options: DocumentOptions): DocumentRoutes {
   const groups = groupVersions(options.catalogue.all);
-  const pages = new Map<string, (accept: string | undefined) => PublicAnswer>([
-    ...discoveryPages(groups, options.serverAddress ?? ''),
-    ...openApiPages(groups, options),
-    ['/version', () => answer(json, options.version)],
+  const pages = new Map<string, (accept: string | undefined) => Document>([
+    ...discoveryRoutes(groups, options.serverAddress ?? ''),
+    ...openApiRoutes(groups, options),
+    ['/version', () => createDocument(json, options.version)],
   ]);
   return (path, accept) => pages.get(path)?.(accept);
 }
 
-type Page = [string, (accept: string | undefined) => PublicAnswer];
+type Route = [string, (accept: string | undefined) => Document];
 
-function discoveryPages(groups: readonly GroupVersion[], serverAddress: string): Page[] {
+function discoveryRoutes(groups: readonly GroupVersion[], serverAddress: string): Route[] {
   const named = groups.filter(({ group }) => group !== '');
-  const legacy = (path: string, make: () => object): Page => [path, () => answer(json, make())];
-  const either = (path: string, of: 'core' | 'named', make: () => object): Page => [
+  const legacy = (path: string, make: () => object): Route => [path, () => createDocument(json, make())];
+  const either = (path: string, of: 'core' | 'named', make: () => object): Route => [
     path,
     (accept) =>
-      wantsAggregated(accept)
-        ? answer(aggregatedType, aggregatedDiscovery(groups, of))
-        : answer(json, make()),
+      acceptsAggregated(accept)
+        ? createDocument(aggregatedType, aggregatedDiscovery(groups, of))
+        : createDocument(json, make()),
   ];
   return [
     either('/api', 'core', () => apiVersions(groups, serverAddress)),
@@ -69,47 +69,47 @@ function discoveryPages(groups: readonly GroupVersion[], serverAddress: string):
   ];
 }
 
-function openApiPages(groups: readonly GroupVersion[], { catalogue, version }: PublicRoutesOptions): Page[] {
-  const marks = new Marks(catalogue.all, version);
+function openApiRoutes(groups: readonly GroupVersion[], { catalogue, version }: DocumentOptions): Route[] {
+  const marks = new DocumentEtags(catalogue.all, version);
   const release = `${version.major}.${version.minor}`;
   return [
     ['/openapi/v2', (accept) => emptyDocument(accept, release)],
-    ['/openapi/v3', () => answer(json, openApiIndex(groups, marks))],
-    ...groups.map((each): Page => {
-      const make = remembered(() => JSON.stringify(openApiDocument(each, catalogue.all, release)));
-      const answered = { contentType: json, etag: marks.of(each) };
-      return [`/openapi/v3/${groupVersionPath(each)}`, () => new LateAnswer(answered, make)];
+    ['/openapi/v3', () => createDocument(json, openApiIndex(groups, marks))],
+    ...groups.map((each): Route => {
+      const make = weaklyCached(() => JSON.stringify(openApiDocument(each, catalogue.all, release)));
+      const answered = { contentType: json, etag: marks.etagOf(each) };
+      return [`/openapi/v3/${groupVersionPath(each)}`, () => new LazyDocument(answered, make)];
     }),
   ];
 }
 
-function openApiIndex(groups: readonly GroupVersion[], marks: Marks): object {
+function openApiIndex(groups: readonly GroupVersion[], marks: DocumentEtags): object {
   const paths = groups.map((each) => {
     const path = groupVersionPath(each);
-    return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${marks.of(each)}` }];
+    return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${marks.etagOf(each)}` }];
   });
   return { paths: Object.fromEntries(paths) };
 }
 
 /** Nobody needs the older form: an empty document says that there is nothing to check against. */
-function emptyDocument(accept: string | undefined, release: string): PublicAnswer {
+function emptyDocument(accept: string | undefined, release: string): Document {
   if (accept?.includes('proto-openapi') === true)
     return { contentType: emptySwagger, body: '', etag: digest('') };
-  return answer(json, { swagger: '2.0', info: { title: 'Kubernetes', version: release }, paths: {} });
+  return createDocument(json, { swagger: '2.0', info: { title: 'Kubernetes', version: release }, paths: {} });
 }
 
-function answer(contentType: string, content: object): PublicAnswer {
+function createDocument(contentType: string, content: object): Document {
   const body = JSON.stringify(content);
   return { contentType, body, etag: digest(body) };
 }
 
 /** Whoever has the document already needs only its mark, and then it is not made. */
-class LateAnswer implements PublicAnswer {
+class LazyDocument implements Document {
   readonly contentType: string;
   readonly etag: string;
   readonly #make: () => string;
 
-  constructor({ contentType, etag }: Omit<PublicAnswer, 'body'>, make: () => string) {
+  constructor({ contentType, etag }: Omit<Document, 'body'>, make: () => string) {
     this.contentType = contentType;
     this.etag = etag;
     this.#make = make;
@@ -121,17 +121,17 @@ class LateAnswer implements PublicAnswer {
 }
 
 /** A document's mark comes from all that goes into it, so that it is known before the document is made. */
-class Marks {
+class DocumentEtags {
   readonly #inputs: string;
   readonly #known = new Map<string, string>();
 
-  constructor(all: readonly ResourceEntry[], version: VersionFacts) {
-    const entries = all.map(({ rules: _, view: __, ...plain }) => plain);
+  constructor(all: readonly ResourceEntry[], version: VersionInfo) {
+    const entries = all.map(({ strategy: _, view: __, ...plain }) => plain);
     const inputs = [version.gitVersion, JSON.stringify(entries), kindTable, descriptionText()];
     this.#inputs = digest(inputs.join('\n'));
   }
 
-  of(groupVersion: GroupVersion): string {
+  etagOf(groupVersion: GroupVersion): string {
     const path = groupVersionPath(groupVersion);
     const known = this.#known.get(path) ?? digest(`${path}\n${this.#inputs}`);
     this.#known.set(path, known);
@@ -144,7 +144,7 @@ function digest(text: string): string {
 }
 
 /** Kept for as long as there is memory to spare. */
-function remembered(make: () => string): () => string {
+function weaklyCached(make: () => string): () => string {
   let kept: WeakRef<{ readonly text: string }> | undefined;
   return () => {
     const known = kept?.deref() ?? { text: make() };
@@ -153,51 +153,51 @@ function remembered(make: () => string): () => string {
   };
 }
 
-interface PageRequest {
+interface DocumentQuery {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly accept: string | undefined;
   readonly ifNoneMatch: string | undefined;
 }
 
-interface PageAnswer {
+interface DocumentResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
 /** The public routes as a front serves them: what a caller has already is not sent again. */
-export function publicPages(options: PublicRoutesOptions): {
-  page(request: PageRequest): PageAnswer | undefined;
+export function createDocumentServer(options: DocumentOptions): {
+  document(request: DocumentQuery): DocumentResponse | undefined;
 } {
-  const routes = publicRoutes(options);
+  const routes = createDocumentRoutes(options);
   return {
-    page({ path, query, accept, ifNoneMatch }) {
+    document({ path, query, accept, ifNoneMatch }) {
       const found = routes(path, accept);
       if (found === undefined) return undefined;
       const hash = path.startsWith('/openapi/v3/') ? query.get('hash') : null;
-      if (hash !== null && hash !== found.etag) return moved(`${path}?hash=${found.etag}`);
-      const headers = { ETag: `"${found.etag}"`, Vary: 'Accept', ...(hash === null ? {} : forGood) };
-      if (isKnown(ifNoneMatch, found.etag)) return { status: 304, headers, body: '' };
+      if (hash !== null && hash !== found.etag) return redirect(`${path}?hash=${found.etag}`);
+      const headers = { ETag: `"${found.etag}"`, Vary: 'Accept', ...(hash === null ? {} : immutableCaching) };
+      if (matchesEtag(ifNoneMatch, found.etag)) return { status: 304, headers, body: '' };
       return { status: 200, headers: { 'Content-Type': found.contentType, ...headers }, body: found.body };
     },
   };
 }
 
 /** At an address with its mark in it a document never changes. */
-const forGood = { 'Cache-Control': 'public, immutable' };
+const immutableCaching = { 'Cache-Control': 'public, immutable' };
 
-function moved(to: string): PageAnswer {
+function redirect(to: string): DocumentResponse {
   return { status: 301, headers: { Location: to }, body: '' };
 }
 
-function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   const known = (ifNoneMatch ?? '').split(',').map((each) => each.trim().replace(/^W\//, ''));
   return known.includes('*') || known.includes(`"${etag}"`);
 }
 
 /** What `/version` answers; the names are what clients look for, whatever a server is made with. */
-export interface VersionFacts {
+export interface VersionInfo {
   readonly major: string;
   readonly minor: string;
   /** The release whose behaviour it has, and the oldest one it can still be asked to have. */
@@ -224,7 +224,13 @@ export interface VersionSources {
   readonly arch: string;
 }
 
-export function versionFacts({ kubernetes, kubeling, node, platform, arch }: VersionSources): VersionFacts {
+export function createVersionInfo({
+  kubernetes,
+  kubeling,
+  node,
+  platform,
+  arch,
+}: VersionSources): VersionInfo {
   const [major = '', minor = ''] = kubernetes.replace(/^v/, '').split('.');
   return {
     major,

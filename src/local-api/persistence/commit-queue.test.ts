@@ -5,13 +5,13 @@ import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import { collectLogs, KubelingError } from '../../lib/index.ts';
 import type { ObjectChange } from '../api/api-types.ts';
-import { whenRoom } from '../storage/durability.ts';
+import { whenAcceptingWrites } from '../storage/durability.ts';
 import { CommitQueue } from './commit-queue.ts';
-import { StoreCallError, type StoreCaller } from './store-thread.ts';
-import type { CommitRequest, Failure, FileFigures } from './worker/messages.ts';
+import { StoreCallError, type StoreClient } from './store-thread.ts';
+import type { CommitRequest, FileStats, StoreFailureInfo } from './worker/messages.ts';
 
 const { pods, events } = apiResources;
-const figures: FileFigures = {
+const stats: FileStats = {
   objects: 0,
   logRows: 0,
   logBytes: 0,
@@ -19,24 +19,28 @@ const figures: FileFigures = {
   walBytes: 0,
   aheadBytes: 0,
 };
-const full: Failure = { kind: 'full', message: 'database or disk is full' };
+const full: StoreFailureInfo = { kind: 'full', message: 'database or disk is full' };
 const signal = new AbortController().signal;
 
 /** A queue whose thread does what the test says, when it says so. */
 function queueOnOrder() {
   const clock = new VirtualClock();
-  const requests: { request: CommitRequest; done: () => void; failed: (failure: Failure) => void }[] = [];
+  const requests: {
+    request: CommitRequest;
+    done: () => void;
+    failed: (failure: StoreFailureInfo) => void;
+  }[] = [];
   const call = (request: CommitRequest) => {
-    const { promise, resolve, reject } = Promise.withResolvers<FileFigures>();
-    const failed = (failure: Failure) => reject(new StoreCallError(failure));
-    requests.push({ request, done: () => resolve(figures), failed });
+    const { promise, resolve, reject } = Promise.withResolvers<FileStats>();
+    const failed = (failure: StoreFailureInfo) => reject(new StoreCallError(failure));
+    requests.push({ request, done: () => resolve(stats), failed });
     return promise;
   };
   const ends: KubelingError[] = [];
   const { logger, records } = collectLogs(clock);
   const queue = new CommitQueue(
     {
-      thread: { call } as unknown as StoreCaller,
+      thread: { call } as unknown as StoreClient,
       clock,
       logger,
       path: '/data/objects.db',
@@ -44,7 +48,7 @@ function queueOnOrder() {
       storeTime: () => clock.monotonicMs(),
       safetyOf: ({ plural }) => (plural === 'events' ? 'system' : 'disk'),
       known: ['/events'],
-      onFigures: () => {},
+      onStats: () => {},
       onFailed: (error) => ends.push(error),
     },
     10,
@@ -134,21 +138,21 @@ describe('room for more', () => {
   it('ends for who can wait before anybody is refused', async () => {
     const { queue, requests } = queueOnOrder();
     for (let index = 0; index < 49; index++) queue.append(change(11 + index));
-    assert.equal(queue.hasRoom, true);
+    assert.equal(queue.acceptsWrites, true);
     queue.append(change(60));
-    assert.deepEqual([queue.hasRoom, queue.refusal()], [false, undefined]);
+    assert.deepEqual([queue.acceptsWrites, queue.writeProblem()], [false, undefined]);
     await settle();
     requests[0]?.done();
     await settle();
-    assert.equal(queue.hasRoom, true);
+    assert.equal(queue.acceptsWrites, true);
   });
 
   it('ends by the size of what waits too, and is there again with a disk that was full', async () => {
     const { clock, queue, requests } = queueOnOrder();
     const data = { text: 'x'.repeat(600_000) };
     queue.append({ ...change(11), object: objectNamed('large', pods, { data }) });
-    assert.equal(queue.hasRoom, false);
-    const room = whenRoom(queue, signal);
+    assert.equal(queue.acceptsWrites, false);
+    const room = whenAcceptingWrites(queue, signal);
     await settle();
     requests[0]?.failed(full);
     assert.equal(await standingOf(room), 'waiting');
@@ -169,7 +173,7 @@ describe('a disk that is full', () => {
       code: 'STORE_WRITE',
       message: 'Cannot write to the store /data/objects.db as no room is left on its disk',
     });
-    assert.equal(queue.refusal()?.code, 'STORE_WRITE');
+    assert.equal(queue.writeProblem()?.code, 'STORE_WRITE');
     queue.append(change(12));
     await clock.advance(250);
     assert.deepEqual(
@@ -178,7 +182,7 @@ describe('a disk that is full', () => {
     );
     requests[1]?.done();
     await settle();
-    assert.equal(queue.refusal(), undefined);
+    assert.equal(queue.writeProblem(), undefined);
     assert.equal(queue.committed, 12);
     assert.deepEqual(
       [...records].map(({ message }) => message),

@@ -3,8 +3,8 @@ import { type Clock, KubelingError, type Logger, onAbort, type Timer, TypedEvent
 import type { ObjectChange } from '../api/api-types.ts';
 import type { Durability } from '../storage/durability.ts';
 import { resourceName, rowOf } from './restore.ts';
-import { StoreCallError, type StoreCaller } from './store-thread.ts';
-import type { ChangeRow, CommitRequest, FileFigures, Safety } from './worker/messages.ts';
+import { StoreCallError, type StoreClient } from './store-thread.ts';
+import type { ChangeRow, CommitRequest, FileStats, SyncLevel } from './worker/messages.ts';
 
 export interface QueueLimits {
   /** With more than this waiting no further write should be begun. */
@@ -13,7 +13,7 @@ export interface QueueLimits {
 }
 
 export interface QueueDeps {
-  readonly thread: StoreCaller;
+  readonly thread: StoreClient;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly path: string;
@@ -21,17 +21,17 @@ export interface QueueDeps {
   /** The store's own time. */
   readonly storeTime: () => number;
   /** How safe a change must be before whoever made it is answered. */
-  readonly safetyOf: (resource: ApiResource) => Safety;
+  readonly safetyOf: (resource: ApiResource) => SyncLevel;
   /** Names of resources that the file knows already. */
   readonly known: Iterable<string>;
-  readonly onFigures: (figures: FileFigures) => void;
+  readonly onStats: (stats: FileStats) => void;
   /** Told once, when nothing will ever be written any more. */
   readonly onFailed: (error: KubelingError) => void;
 }
 
 interface Pending {
   readonly row: ChangeRow;
-  readonly safety: Safety;
+  readonly safety: SyncLevel;
   readonly resource: ApiResource;
 }
 
@@ -62,9 +62,9 @@ export class CommitQueue implements Durability {
   readonly #known: Set<string>;
   readonly #waiters = new VersionWaiters();
   /** Ends what is asked of the thread when the queue is ended. */
-  readonly #life = new AbortController();
-  #waiting: Pending[] = [];
-  #waitingBytes = 0;
+  readonly #lifetime = new AbortController();
+  #pending: Pending[] = [];
+  #pendingBytes = 0;
   #inFlight: readonly Pending[] = [];
   #isScheduled = false;
   #appended: number;
@@ -72,7 +72,7 @@ export class CommitQueue implements Durability {
   #commits = 0;
   #failures = 0;
   #failuresInRow = 0;
-  #trouble: KubelingError | undefined;
+  #failure: KubelingError | undefined;
   #ended: KubelingError | undefined;
   #retry: Timer | undefined;
 
@@ -87,30 +87,30 @@ export class CommitQueue implements Durability {
     return this.#committed;
   }
 
-  get figures(): { readonly commits: number; readonly failures: number; readonly waiting: number } {
+  get stats(): { readonly commits: number; readonly failures: number; readonly waiting: number } {
     return {
       commits: this.#commits,
       failures: this.#failures,
-      waiting: this.#waiting.length + this.#inFlight.length,
+      waiting: this.#pending.length + this.#inFlight.length,
     };
   }
 
   /** For who can wait: it ends at half of what there is, so that those who cannot are not refused because of them. */
-  get hasRoom(): boolean {
-    if (this.#ended !== undefined || this.#trouble !== undefined) return false;
+  get acceptsWrites(): boolean {
+    if (this.#ended !== undefined || this.#failure !== undefined) return false;
     const { rows, bytes } = this.#deps.limits;
-    return this.#waiting.length < rows / 2 && this.#waitingBytes < bytes / 2;
+    return this.#pending.length < rows / 2 && this.#pendingBytes < bytes / 2;
   }
 
   /** Why no write should be begun now; undefined when all is well. */
-  refusal(): KubelingError | undefined {
-    const trouble = this.#ended ?? this.#trouble;
+  writeProblem(): KubelingError | undefined {
+    const trouble = this.#ended ?? this.#failure;
     if (trouble !== undefined) return trouble;
     const { rows, bytes } = this.#deps.limits;
-    if (this.#waiting.length < rows && this.#waitingBytes < bytes) return undefined;
+    if (this.#pending.length < rows && this.#pendingBytes < bytes) return undefined;
     return new KubelingError(
       'STORE_BUSY',
-      `Cannot take more changes as ${this.#waiting.length} wait to be written to ${this.#deps.path}`,
+      `Cannot take more changes as ${this.#pending.length} wait to be written to ${this.#deps.path}`,
     );
   }
 
@@ -118,9 +118,9 @@ export class CommitQueue implements Durability {
     this.#appended = change.version;
     if (this.#ended !== undefined) return;
     const row = rowOf(change, this.#deps.storeTime());
-    this.#waiting.push({ row, safety: this.#deps.safetyOf(change.resource), resource: change.resource });
-    this.#waitingBytes += row.value.length;
-    if (this.#hasOverflowed()) this.fail(this.#tooMuch());
+    this.#pending.push({ row, safety: this.#deps.safetyOf(change.resource), resource: change.resource });
+    this.#pendingBytes += row.value.length;
+    if (this.#hasOverflowed()) this.fail(this.#overflowError());
     else this.#schedule();
   }
 
@@ -130,7 +130,7 @@ export class CommitQueue implements Durability {
     // Some versions are of no change: then all before it counts.
     const target = Math.min(version, this.#appended);
     if (target <= this.#committed) return Promise.resolve();
-    const trouble = this.#ended ?? this.#trouble;
+    const trouble = this.#ended ?? this.#failure;
     if (trouble !== undefined) return Promise.reject(trouble);
     return this.#waiters.wait(target, signal);
   }
@@ -144,9 +144,9 @@ export class CommitQueue implements Durability {
     if (this.#ended !== undefined) return;
     this.#ended = error;
     this.#retry?.cancel();
-    this.#life.abort(error);
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+    this.#lifetime.abort(error);
+    this.#pending = [];
+    this.#pendingBytes = 0;
     this.#waiters.fail(error);
   }
 
@@ -165,27 +165,27 @@ export class CommitQueue implements Durability {
     queueMicrotask(() => {
       this.#isScheduled = false;
       if (this.#inFlight.length === 0 && this.#retry === undefined && this.#ended === undefined)
-        this.#begin();
+        this.#commitNext();
     });
   }
 
-  #begin(): void {
-    if (this.#waiting.length === 0) return;
+  #commitNext(): void {
+    if (this.#pending.length === 0) return;
     this.#inFlight = this.#takeBatch();
-    this.#deps.thread.call(this.#requestFor(this.#inFlight), this.#life.signal).then(
-      (figures) => this.#succeeded(figures),
+    this.#deps.thread.call(this.#requestFor(this.#inFlight), this.#lifetime.signal).then(
+      (stats) => this.#succeeded(stats),
       (error) => this.#failed(error),
     );
   }
 
   #takeBatch(): readonly Pending[] {
     let bytes = 0;
-    const beyond = this.#waiting.findIndex(({ row }, at) => {
+    const beyond = this.#pending.findIndex(({ row }, at) => {
       bytes += row.value.length;
       return at > 0 && (at >= batchRows || bytes > batchBytes);
     });
-    const batch = this.#waiting.splice(0, beyond === -1 ? this.#waiting.length : beyond);
-    for (const { row } of batch) this.#waitingBytes -= row.value.length;
+    const batch = this.#pending.splice(0, beyond === -1 ? this.#pending.length : beyond);
+    for (const { row } of batch) this.#pendingBytes -= row.value.length;
     return batch;
   }
 
@@ -203,7 +203,7 @@ export class CommitQueue implements Durability {
     };
   }
 
-  #succeeded(figures: FileFigures): void {
+  #succeeded(stats: FileStats): void {
     if (this.#ended !== undefined) return;
     const batch = this.#inFlight;
     this.#inFlight = [];
@@ -213,14 +213,14 @@ export class CommitQueue implements Durability {
     this.#committed = batch.at(-1)?.row.rev ?? this.#committed;
     this.#waiters.reached(this.#committed);
     this.#events.emit('committed', this.#committed);
-    this.#deps.onFigures(figures);
+    this.#deps.onStats(stats);
     this.#schedule();
   }
 
   #recovered(): void {
     this.#failuresInRow = 0;
-    if (this.#trouble === undefined) return;
-    this.#trouble = undefined;
+    if (this.#failure === undefined) return;
+    this.#failure = undefined;
     this.#deps.logger.info('the store can be written to again', { path: this.#deps.path });
   }
 
@@ -230,15 +230,15 @@ export class CommitQueue implements Durability {
     this.#failuresInRow++;
     const batch = this.#inFlight;
     this.#inFlight = [];
-    this.#waiting = [...batch, ...this.#waiting];
-    for (const { row } of batch) this.#waitingBytes += row.value.length;
+    this.#pending = [...batch, ...this.#pending];
+    for (const { row } of batch) this.#pendingBytes += row.value.length;
     const told = this.#errorOf(error);
-    if (!isWorthRetrying(error)) {
+    if (!isRetriable(error)) {
       this.fail(told);
       return;
     }
-    if (this.#trouble === undefined) this.#deps.logger.error('the store cannot be written to', told);
-    this.#trouble = told;
+    if (this.#failure === undefined) this.#deps.logger.error('the store cannot be written to', told);
+    this.#failure = told;
     this.#waiters.fail(told);
     this.#retryLater();
   }
@@ -247,7 +247,7 @@ export class CommitQueue implements Durability {
     const delayMs = Math.min(longestRetryMs, firstRetryMs * 2 ** (this.#failuresInRow - 1));
     this.#retry = this.#deps.clock.timer(delayMs, () => {
       this.#retry = undefined;
-      this.#begin();
+      this.#commitNext();
     });
   }
 
@@ -261,23 +261,23 @@ export class CommitQueue implements Durability {
     const why = kind === 'full' ? 'no room is left on its disk' : `SQLite answers: ${message}`;
     const code = kind === 'corrupt' ? 'STORE_CORRUPT' : 'STORE_WRITE';
     return new KubelingError(code, `Cannot write to the store ${this.#deps.path} as ${why}`, {
-      details: { changes: this.#waiting.length },
+      details: { changes: this.#pending.length },
     });
   }
 
   #hasOverflowed(): boolean {
     const { rows, bytes } = this.#deps.limits;
-    return this.#waiting.length > overflow * rows || this.#waitingBytes > overflow * bytes;
+    return this.#pending.length > overflow * rows || this.#pendingBytes > overflow * bytes;
   }
 
-  #tooMuch(): KubelingError {
-    const message = `Cannot go on as ${this.#waiting.length} changes wait to be written to ${this.#deps.path}`;
+  #overflowError(): KubelingError {
+    const message = `Cannot go on as ${this.#pending.length} changes wait to be written to ${this.#deps.path}`;
     return new KubelingError('STORE_ENDED', message);
   }
 }
 
 /** What a damaged file or a dead thread could not do once it never can. */
-function isWorthRetrying(error: unknown): boolean {
+function isRetriable(error: unknown): boolean {
   return error instanceof StoreCallError && error.failure.kind !== 'corrupt';
 }
 

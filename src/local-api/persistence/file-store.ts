@@ -4,13 +4,13 @@ import { type Clock, describeError, KubelingError, type Logger, withDeadline } f
 import type { ObjectChange } from '../api/api-types.ts';
 import type { Durability } from '../storage/durability.ts';
 import { CommitQueue, type QueueLimits } from './commit-queue.ts';
-import { Checkpoints, Compaction, type LogLimits } from './maintenance.ts';
-import type { Restored } from './restore.ts';
+import { Compaction, type LogLimits, WalCheckpointer } from './maintenance.ts';
+import type { RestoredStore } from './restore.ts';
 import type { StoreThread } from './store-thread.ts';
-import type { FileFigures, Opened, Safety } from './worker/messages.ts';
+import type { FileStats, Opened, SyncLevel } from './worker/messages.ts';
 
 /** For metrics. Bytes of the file and of its side file are those on the disk. */
-export interface StoreFigures extends FileFigures {
+export interface StoreStats extends FileStats {
   /** Transactions since it was opened; each was one sync of the disk, or none. */
   readonly commits: number;
   readonly failedCommits: number;
@@ -23,12 +23,12 @@ export interface StoreFigures extends FileFigures {
 /** A store that is open. It has the file for itself until it is closed. */
 export interface OpenedStore extends Durability, AsyncDisposable {
   /** As it was when it was opened. Only until the first change: then nothing here keeps it alive any more. */
-  readonly restored: Restored;
+  readonly restored: RestoredStore;
   /** Where the file is now that was there before, if it had to make room. */
   readonly aside: string | undefined;
   /** Why no write should be begun now: the disk is full, too much waits, or it has ended. Ask before each. */
-  refusal(): KubelingError | undefined;
-  figures(): StoreFigures;
+  writeProblem(): KubelingError | undefined;
+  stats(): StoreStats;
   /** Writes what waits, and lets go of the file. May be called twice. */
   close(signal: AbortSignal): Promise<void>;
 }
@@ -40,12 +40,12 @@ export interface FileStoreDeps {
   readonly logger: Logger;
   readonly log: LogLimits;
   readonly queue: QueueLimits;
-  readonly safetyOf: (resource: ApiResource) => Safety;
+  readonly safetyOf: (resource: ApiResource) => SyncLevel;
   readonly onFailed: (error: KubelingError) => void;
   readonly thread: StoreThread;
   readonly unlock: () => Promise<void>;
   readonly opened: Opened;
-  readonly restored: Restored;
+  readonly restored: RestoredStore;
 }
 
 const closeMs = 10_000;
@@ -54,26 +54,26 @@ export class FileStore implements OpenedStore {
   readonly #deps: Omit<FileStoreDeps, 'opened' | 'restored'>;
   readonly #queue: CommitQueue;
   readonly #compaction: Compaction;
-  readonly #checkpoints: Checkpoints;
-  readonly #upkeep = new AbortController();
+  readonly #checkpoints: WalCheckpointer;
+  readonly #maintenance = new AbortController();
   readonly #storeTime: () => number;
-  #restored: Restored | undefined;
-  #figures: FileFigures;
+  #restored: RestoredStore | undefined;
+  #fileStats: FileStats;
   #closed: Promise<void> | undefined;
 
   constructor({ opened, restored, ...deps }: FileStoreDeps) {
     const { thread, clock, logger, path } = deps;
     this.#deps = deps;
     this.#restored = restored;
-    this.#figures = opened.figures;
+    this.#fileStats = opened.stats;
     this.#storeTime = storeTimeFrom(opened.ts, clock);
     const shared = { thread, clock, logger, storeTime: this.#storeTime };
     this.#compaction = new Compaction({
       ...shared,
       limits: deps.log,
-      onFigures: (figures) => this.#learn(figures),
+      onStats: (stats) => this.#updateStats(stats),
     });
-    this.#checkpoints = new Checkpoints(shared, this.#upkeep.signal);
+    this.#checkpoints = new WalCheckpointer(shared, this.#maintenance.signal);
     this.#queue = new CommitQueue(
       {
         ...shared,
@@ -81,15 +81,15 @@ export class FileStore implements OpenedStore {
         limits: deps.queue,
         safetyOf: deps.safetyOf,
         known: opened.facts.map(([name]) => name),
-        onFigures: (figures) => this.#learn(figures),
+        onStats: (stats) => this.#updateStats(stats),
         onFailed: deps.onFailed,
       },
       restored.version,
     );
-    void this.#compaction.run(this.#upkeep.signal);
+    void this.#compaction.run(this.#maintenance.signal);
   }
 
-  get restored(): Restored {
+  get restored(): RestoredStore {
     if (this.#restored !== undefined) return this.#restored;
     throw new KubelingError('BUG', 'Cannot restore from the store as it was changed since it was opened');
   }
@@ -102,8 +102,8 @@ export class FileStore implements OpenedStore {
     return this.#queue.committed;
   }
 
-  get hasRoom(): boolean {
-    return this.#queue.hasRoom;
+  get acceptsWrites(): boolean {
+    return this.#queue.acceptsWrites;
   }
 
   append(change: ObjectChange): void {
@@ -119,14 +119,14 @@ export class FileStore implements OpenedStore {
     return this.#queue.onCommitted(told);
   }
 
-  refusal(): KubelingError | undefined {
-    return this.#queue.refusal();
+  writeProblem(): KubelingError | undefined {
+    return this.#queue.writeProblem();
   }
 
-  figures(): StoreFigures {
-    const { commits, failures, waiting } = this.#queue.figures;
+  stats(): StoreStats {
+    const { commits, failures, waiting } = this.#queue.stats;
     return {
-      ...this.#figures,
+      ...this.#fileStats,
       commits,
       failedCommits: failures,
       waiting,
@@ -136,7 +136,7 @@ export class FileStore implements OpenedStore {
 
   /** Nothing can be written any more. */
   fail(error: KubelingError): void {
-    this.#upkeep.abort(error);
+    this.#maintenance.abort(error);
     this.#queue.fail(error);
   }
 
@@ -152,7 +152,7 @@ export class FileStore implements OpenedStore {
   async #close(signal: AbortSignal): Promise<void> {
     const { clock, logger, path } = this.#deps;
     const ended = new KubelingError('STORE_ENDED', `Cannot write to the store ${path} as it is closed`);
-    this.#upkeep.abort(ended);
+    this.#maintenance.abort(ended);
     try {
       await withDeadline(
         { clock, ms: closeMs, what: `close the store ${path}` },
@@ -160,16 +160,16 @@ export class FileStore implements OpenedStore {
         signal,
       );
     } catch (error) {
-      const { waiting } = this.#queue.figures;
+      const { waiting } = this.#queue.stats;
       logger.warn('the store was not closed in order', { path, waiting, err: describeError(error) });
     } finally {
       this.#queue.end(ended);
-      await this.#letGo();
+      await this.#releaseLock();
     }
   }
 
   /** A thread that hangs on its disk keeps the lock, which then ends with the process. */
-  async #letGo(): Promise<void> {
+  async #releaseLock(): Promise<void> {
     const { clock, thread, unlock, logger, path } = this.#deps;
     const deadline = { clock, ms: closeMs, what: 'end the thread of the store' };
     try {
@@ -184,13 +184,13 @@ export class FileStore implements OpenedStore {
     await this.#queue.whenCommitted(Number.POSITIVE_INFINITY, signal);
     const revision = this.#queue.committed;
     this.#queue.end(ended);
-    this.#learn(await this.#deps.thread.call({ do: 'close', revision, ts: this.#storeTime() }, signal));
+    this.#updateStats(await this.#deps.thread.call({ do: 'close', revision, ts: this.#storeTime() }, signal));
   }
 
-  #learn(figures: FileFigures): void {
-    this.#figures = figures;
-    this.#compaction.look(figures);
-    this.#checkpoints.look(figures);
+  #updateStats(stats: FileStats): void {
+    this.#fileStats = stats;
+    this.#compaction.onFileStats(stats);
+    this.#checkpoints.onFileStats(stats);
   }
 }
 
@@ -204,8 +204,8 @@ function storeTimeFrom(lastMs: number, clock: Clock): () => number {
 }
 
 /** What dashboards of API servers ask a store for, and what else there is to know of this one. */
-export function storeMetrics(figures: StoreFigures): readonly SampledFamily[] {
-  const { fileBytes, walBytes } = figures;
+export function storeMetrics(stats: StoreStats): readonly SampledFamily[] {
+  const { fileBytes, walBytes } = stats;
   return [
     {
       name: 'apiserver_storage_size_bytes',
@@ -213,15 +213,15 @@ export function storeMetrics(figures: StoreFigures): readonly SampledFamily[] {
       help: 'Bytes the store has on its disk.',
       samples: [{ labels: { storage_cluster_id: 'local' }, value: fileBytes + walBytes }],
     },
-    one('gauge', 'kubeling_store_objects', 'Objects in the store.', figures.objects),
+    one('gauge', 'kubeling_store_objects', 'Objects in the store.', stats.objects),
     one('gauge', 'kubeling_store_file_bytes', 'Bytes of its file.', fileBytes),
     one('gauge', 'kubeling_store_ahead_bytes', 'Bytes of what it wrote ahead of its file.', walBytes),
-    one('gauge', 'kubeling_store_changes', 'Changes it remembers for watchers.', figures.logRows),
-    one('gauge', 'kubeling_store_change_bytes', 'Bytes of these changes.', figures.logBytes),
-    one('gauge', 'kubeling_store_waiting_changes', 'Changes not written yet.', figures.waiting),
-    one('counter', 'kubeling_store_commits_total', 'Transactions since the start.', figures.commits),
-    one('counter', 'kubeling_store_failed_commits_total', 'Those that failed.', figures.failedCommits),
-    one('counter', 'kubeling_store_forgotten_changes_total', 'Changes forgotten.', figures.compacted),
+    one('gauge', 'kubeling_store_changes', 'Changes it remembers for watchers.', stats.logRows),
+    one('gauge', 'kubeling_store_change_bytes', 'Bytes of these changes.', stats.logBytes),
+    one('gauge', 'kubeling_store_waiting_changes', 'Changes not written yet.', stats.waiting),
+    one('counter', 'kubeling_store_commits_total', 'Transactions since the start.', stats.commits),
+    one('counter', 'kubeling_store_failed_commits_total', 'Those that failed.', stats.failedCommits),
+    one('counter', 'kubeling_store_forgotten_changes_total', 'Changes forgotten.', stats.compacted),
   ];
 }
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
-import { Checkpoints } from './maintenance.ts';
-import type { StoreCaller } from './store-thread.ts';
+import { WalCheckpointer } from './maintenance.ts';
+import type { StoreClient } from './store-thread.ts';
 
 const megabyte = 1024 * 1024;
 
@@ -13,12 +13,12 @@ function checkpointsOnOrder() {
   const { logger, records } = collectLogs(clock);
   const call = () => new Promise<void>((resolve) => asked.push(resolve));
   const end = new AbortController();
-  const checkpoints = new Checkpoints(
-    { thread: { call } as unknown as StoreCaller, clock, logger },
+  const checkpoints = new WalCheckpointer(
+    { thread: { call } as unknown as StoreClient, clock, logger },
     end.signal,
   );
   const look = (aheadBytes: number) =>
-    checkpoints.look({ objects: 0, logRows: 0, logBytes: 0, fileBytes: 0, walBytes: 0, aheadBytes });
+    checkpoints.onFileStats({ objects: 0, logRows: 0, logBytes: 0, fileBytes: 0, walBytes: 0, aheadBytes });
   return { clock, asked, records, end, look };
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, HintLatch, type Logger, onAbort, type Timer } from '../../lib/index.ts';
-import type { StoreCaller } from './store-thread.ts';
-import type { FileFigures } from './worker/messages.ts';
+import type { StoreClient } from './store-thread.ts';
+import type { FileStats } from './worker/messages.ts';
 
 export interface LogLimits {
   /** What happened within this time is kept, so that a watch may go on where it was. */
@@ -11,12 +11,12 @@ export interface LogLimits {
 }
 
 export interface CompactionDeps {
-  readonly thread: StoreCaller;
+  readonly thread: StoreClient;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: LogLimits;
   readonly storeTime: () => number;
-  readonly onFigures: (figures: FileFigures) => void;
+  readonly onStats: (stats: FileStats) => void;
 }
 
 const everyMs = 60_000;
@@ -40,7 +40,7 @@ export class Compaction {
   }
 
   /** Told how the file is after each write. */
-  look({ logRows, logBytes }: FileFigures): void {
+  onFileStats({ logRows, logBytes }: FileStats): void {
     const { keepRows, keepBytes } = this.#deps.limits;
     const most = 1 + urgentShare;
     if (logRows > keepRows * most || logBytes > keepBytes * most) this.#hint.raise();
@@ -60,7 +60,7 @@ export class Compaction {
   }
 
   async compact(signal: AbortSignal): Promise<void> {
-    const { thread, limits, storeTime, onFigures } = this.#deps;
+    const { thread, limits, storeTime, onStats } = this.#deps;
     const { keepRows, keepBytes } = limits;
     const olderThan = storeTime() - limits.keepMs;
     // Now, not later: what is said from here on may be about what comes after this.
@@ -69,59 +69,59 @@ export class Compaction {
       const done = await thread.call({ do: 'compact', olderThan, keepRows, keepBytes }, signal);
       this.#removed += done.removed;
       more = done.more;
-      onFigures(done.figures);
-      if (!more && done.figures.walBytes > 0) await this.#tidy(signal);
+      onStats(done.stats);
+      if (!more && done.stats.walBytes > 0) await this.#vacuum(signal);
     }
   }
 
   /** Where nothing was written there is nothing to tidy, and the disk is left to sleep. */
-  async #tidy(signal: AbortSignal): Promise<void> {
-    const { thread, onFigures } = this.#deps;
+  async #vacuum(signal: AbortSignal): Promise<void> {
+    const { thread, onStats } = this.#deps;
     for (let more = true; more; ) {
       const done = await thread.call({ do: 'tidy' }, signal);
       more = done.more;
-      onFigures(done.figures);
+      onStats(done.stats);
     }
   }
 }
 
-export interface CheckpointDeps {
-  readonly thread: StoreCaller;
+export interface WalCheckpointerDeps {
+  readonly thread: StoreClient;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** Written ahead, this much waits for a quiet moment to be brought into the file itself. */
-const worthBytes = 1024 * 1024;
+const checkpointBytes = 1024 * 1024;
 const quietMs = 100;
 /** With this much it cannot wait. Who writes meanwhile waits for it, so it must not take long. */
-const mostBytes = 4 * 1024 * 1024;
+const maxWalBytes = 4 * 1024 * 1024;
 
 /**
  * Decides when what was written ahead is brought into the file, which takes several syncs of the disk: while nobody
  * writes, if such a moment comes in time. Ends with the signal.
  */
-export class Checkpoints {
-  readonly #deps: CheckpointDeps;
+export class WalCheckpointer {
+  readonly #deps: WalCheckpointerDeps;
   readonly #signal: AbortSignal;
   #quiet: Timer | undefined;
   #state: 'idle' | 'asked' = 'idle';
 
-  constructor(deps: CheckpointDeps, signal: AbortSignal) {
+  constructor(deps: WalCheckpointerDeps, signal: AbortSignal) {
     this.#deps = deps;
     this.#signal = signal;
     onAbort(signal, () => this.#quiet?.cancel());
   }
 
   /** Told how the file is after each write. */
-  look({ aheadBytes }: FileFigures): void {
+  onFileStats({ aheadBytes }: FileStats): void {
     this.#quiet?.cancel();
-    if (this.#signal.aborted || this.#state === 'asked' || aheadBytes < worthBytes) return;
-    if (aheadBytes >= mostBytes) void this.#ask();
-    else this.#quiet = this.#deps.clock.timer(quietMs, () => void this.#ask());
+    if (this.#signal.aborted || this.#state === 'asked' || aheadBytes < checkpointBytes) return;
+    if (aheadBytes >= maxWalBytes) void this.#checkpoint();
+    else this.#quiet = this.#deps.clock.timer(quietMs, () => void this.#checkpoint());
   }
 
-  async #ask(): Promise<void> {
+  async #checkpoint(): Promise<void> {
     this.#state = 'asked';
     try {
       await this.#deps.thread.call({ do: 'checkpoint' }, this.#signal);

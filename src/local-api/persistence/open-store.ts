@@ -11,10 +11,10 @@ import {
 import type { QueueLimits } from './commit-queue.ts';
 import { FileStore, type OpenedStore } from './file-store.ts';
 import type { LogLimits } from './maintenance.ts';
-import { type Restored, restore } from './restore.ts';
-import { copyBeside, holdLock, prepareDirectory, prepareFile, setAside } from './store-files.ts';
+import { type RestoredStore, restore } from './restore.ts';
+import { acquireLock, copyForRecovery, prepareDirectory, prepareFile, setAside } from './store-files.ts';
 import { StoreCallError, StoreThread } from './store-thread.ts';
-import type { Opened, Safety } from './worker/messages.ts';
+import type { Opened, SyncLevel } from './worker/messages.ts';
 
 export interface StoreOptions {
   /** Of the file. Its directory is the store's own: it is made, and shut for others. */
@@ -24,13 +24,13 @@ export interface StoreOptions {
   readonly random?: Random;
   readonly processes?: ProcessTable;
   /** What becomes of the file that is there: it is opened unless said otherwise, or makes room for a new one and is kept. */
-  readonly before?: 'kept' | 'set-aside' | undefined;
+  readonly existingStore?: 'kept' | 'set-aside' | undefined;
   /** How long to wait for another process to let go of the file; not at all unless given. */
   readonly lockWaitMs?: number;
   readonly log?: Partial<LogLimits>;
   readonly queue?: Partial<QueueLimits>;
   /** Events and leases need not outlive a power failure unless said otherwise. */
-  readonly safetyOf?: (resource: ApiResource) => Safety;
+  readonly safetyOf?: (resource: ApiResource) => SyncLevel;
   /** Told once when nothing can be written any more, until the process starts anew. */
   readonly onFailed?: (error: KubelingError) => void;
 }
@@ -45,9 +45,9 @@ const defaultQueue: QueueLimits = { rows: 5_000, bytes: 32 * megabyte };
  */
 export async function openStore(options: StoreOptions, signal: AbortSignal): Promise<OpenedStore> {
   await prepareDirectory(options.path);
-  const unlock = await holdLock(`${options.path}.lock`, lockDeps(options), signal);
+  const unlock = await acquireLock(`${options.path}.lock`, lockDeps(options), signal);
   try {
-    const aside = options.before === 'set-aside' ? await makeRoom(options) : undefined;
+    const aside = options.existingStore === 'set-aside' ? await setAsideExisting(options) : undefined;
     await prepareFile(options.path);
     return await openLocked({ ...options, aside }, unlock, signal);
   } catch (error) {
@@ -77,7 +77,7 @@ async function openLocked(
   try {
     return await openFile(options, unlock, signal);
   } catch (error) {
-    throw isRefused(error) ? await refusal(options.path, error) : error;
+    throw isUnusable(error) ? await withRecoveryCopy(options.path, error) : error;
   }
 }
 
@@ -107,20 +107,20 @@ function withDefaults(options: OpenOptions) {
     logger: options.logger,
     log: { ...defaultLog, ...options.log },
     queue: { ...defaultQueue, ...options.queue },
-    safetyOf: options.safetyOf ?? usualSafety,
+    safetyOf: options.safetyOf ?? defaultSyncLevel,
     onFailed: options.onFailed ?? (() => {}),
   };
 }
 
 /** They come often, are written anew soon, and their loss is noticed by nobody. */
-function usualSafety({ group, plural }: ApiResource): Safety {
+function defaultSyncLevel({ group, plural }: ApiResource): SyncLevel {
   if (plural === 'events') return 'system';
   return group === 'coordination.k8s.io' && plural === 'leases' ? 'system' : 'disk';
 }
 
 interface Read {
   readonly opened: Opened;
-  readonly restored: Restored;
+  readonly restored: RestoredStore;
 }
 
 async function read(thread: StoreThread, path: string, signal: AbortSignal): Promise<Read> {
@@ -153,13 +153,13 @@ function openError(path: string, error: unknown): unknown {
   }
 }
 
-function isRefused(error: unknown): error is KubelingError {
+function isUnusable(error: unknown): error is KubelingError {
   return error instanceof KubelingError && (error.code === 'STORE_CORRUPT' || error.code === 'STORE_NEWER');
 }
 
 /** The same error, with what was done to lose nothing. The file itself is as it was. */
-async function refusal(path: string, error: KubelingError): Promise<KubelingError> {
-  const told = await copyBeside(path).then(
+async function withRecoveryCopy(path: string, error: KubelingError): Promise<KubelingError> {
+  const told = await copyForRecovery(path).then(
     (copy) => ({ text: `a copy of it is ${copy}`, details: { path, copy } }),
     (failure) => ({ text: `no copy could be made: ${describeError(failure)}`, details: { path } }),
   );
@@ -167,7 +167,7 @@ async function refusal(path: string, error: KubelingError): Promise<KubelingErro
   return new KubelingError(error.code, message, { details: told.details });
 }
 
-async function makeRoom({ path, clock, logger }: StoreOptions): Promise<string | undefined> {
+async function setAsideExisting({ path, clock, logger }: StoreOptions): Promise<string | undefined> {
   const aside = await setAside(path, clock);
   if (aside !== undefined) logger.warn('the store was set aside, and a new one is begun', { path, aside });
   return aside;

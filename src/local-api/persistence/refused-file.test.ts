@@ -99,7 +99,7 @@ describe('a store that must not be written to', () => {
     );
     assert.equal(await readFile(`${details['copy']}-wal`, 'utf8'), 'written ahead');
     assert.equal(await readFile(`${path}-wal`, 'utf8'), 'written ahead');
-    await using rig = await StoreRig.open(path, { before: 'set-aside' });
+    await using rig = await StoreRig.open(path, { existingStore: 'set-aside' });
     assert.equal(await readFile(`${rig.store.aside}-wal`, 'utf8'), 'written ahead');
   });
 
@@ -107,7 +107,7 @@ describe('a store that must not be written to', () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     await writeFile(path, '');
-    await using rig = await StoreRig.open(path, { before: 'set-aside' });
+    await using rig = await StoreRig.open(path, { existingStore: 'set-aside' });
     await rig.write('a');
   });
 
@@ -160,7 +160,7 @@ describe('a store that must not be written to', () => {
     const content = await readFile(path);
     const clock = new VirtualClock();
     const { logger, records } = collectLogs(clock);
-    await using rig = await StoreRig.open(path, { before: 'set-aside', clock, logger });
+    await using rig = await StoreRig.open(path, { existingStore: 'set-aside', clock, logger });
     assert.equal(rig.store.restored.objects.length, 0);
     await rig.write('a');
     const aside = `${path}.set-aside-20260101T000000Z`;
@@ -175,7 +175,7 @@ describe('a store that must not be written to', () => {
   it('is not set aside when there is nothing in it', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
-    await using rig = await StoreRig.open(path, { before: 'set-aside' });
+    await using rig = await StoreRig.open(path, { existingStore: 'set-aside' });
     assert.equal(rig.store.aside, undefined);
     await rig.write('a');
     assert.deepEqual(

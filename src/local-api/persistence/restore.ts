@@ -3,7 +3,7 @@ import { KubelingError } from '../../lib/index.ts';
 import type { ObjectChange } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import { frozen } from '../api/stored-object.ts';
-import type { StoreCaller } from './store-thread.ts';
+import type { StoreClient } from './store-thread.ts';
 import type { ChangeRow, LogRow, Opened } from './worker/messages.ts';
 
 export interface RestoredObject {
@@ -12,22 +12,26 @@ export interface RestoredObject {
 }
 
 /** All that the store knows when it is opened. */
-export interface Restored {
+export interface RestoredStore {
   /** The newest that may ever have been given; the next one is above it. */
   readonly version: number;
   /** Changes up to this version are forgotten; all later ones are in the log. */
-  readonly forgotten: number;
+  readonly compacted: number;
   readonly objects: readonly RestoredObject[];
   /** In the order of versions. */
   readonly log: readonly ObjectChange[];
 }
 
 /** Reads everything, a page at a time. Throws STORE_CORRUPT with a message that goes on after "as". */
-export async function restore(thread: StoreCaller, opened: Opened, signal: AbortSignal): Promise<Restored> {
+export async function restore(
+  thread: StoreClient,
+  opened: Opened,
+  signal: AbortSignal,
+): Promise<RestoredStore> {
   const reader = new Reader(thread, resourcesOf(opened));
   const objects = await reader.objects(signal);
   const log = await reader.log(signal);
-  return { version: Math.max(1, opened.revision), forgotten: opened.compacted, objects, log };
+  return { version: Math.max(1, opened.revision), compacted: opened.compacted, objects, log };
 }
 
 function resourcesOf({ facts }: Opened): ReadonlyMap<string, ApiResource> {
@@ -35,12 +39,12 @@ function resourcesOf({ facts }: Opened): ReadonlyMap<string, ApiResource> {
 }
 
 class Reader {
-  readonly #thread: StoreCaller;
+  readonly #thread: StoreClient;
   readonly #resources: ReadonlyMap<string, ApiResource>;
   /** As each object was at the place in the log that is being read, which goes from the newest to the oldest. */
   readonly #at = new Map<string, StoredObject>();
 
-  constructor(thread: StoreCaller, resources: ReadonlyMap<string, ApiResource>) {
+  constructor(thread: StoreClient, resources: ReadonlyMap<string, ApiResource>) {
     this.#thread = thread;
     this.#resources = resources;
   }

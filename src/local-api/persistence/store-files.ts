@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { chmod, copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { apiTime, type Clock, KubelingError, type LockDeps, withLockFile } from '../../lib/index.ts';
-import { newFileOf } from './worker/schema.ts';
+import { temporaryPathOf } from './worker/schema.ts';
 
 /** Secrets are in the file: nobody else may enter its directory. */
 export async function prepareDirectory(path: string): Promise<void> {
@@ -23,8 +23,8 @@ export async function prepareDirectory(path: string): Promise<void> {
 export async function prepareFile(path: string): Promise<void> {
   try {
     if ((await sizeOf(path)) !== undefined) return await chmod(path, 0o600);
-    for (const part of ['', '-journal']) await rm(newFileOf(path) + part, { force: true });
-    await (await open(newFileOf(path), 'wx', 0o600)).close();
+    for (const part of ['', '-journal']) await rm(temporaryPathOf(path) + part, { force: true });
+    await (await open(temporaryPathOf(path), 'wx', 0o600)).close();
   } catch (cause) {
     throw new KubelingError('STORE_OPEN', `Cannot open the store ${path} as its file cannot be made`, {
       cause,
@@ -48,7 +48,7 @@ const parts = ['', '-wal'];
  * A copy beside the file, for whoever tries to mend it. Of the same state there is never a second copy, however often
  * it is asked for: the name tells the state.
  */
-export async function copyBeside(path: string): Promise<string> {
+export async function copyForRecovery(path: string): Promise<string> {
   const { mtimeMs, size } = await stat(path).catch(() => stat(`${path}-wal`));
   const copy = `${path}.refused-${Math.floor(mtimeMs)}-${size}`;
   for (const part of parts) await copyOnce(path + part, copy + part);
@@ -97,7 +97,7 @@ export async function setAside(path: string, clock: Clock): Promise<string | und
 }
 
 /** Takes the lock file and answers what gives it back. Fails with LOCK_HELD when another process has it. */
-export async function holdLock(
+export async function acquireLock(
   path: string,
   deps: LockDeps,
   signal: AbortSignal,

@@ -64,7 +64,7 @@ describe('the thread of the store', () => {
       failed.map(({ code }) => code),
       ['STORE_ENDED'],
     );
-    assert.equal(store.refusal()?.code, 'STORE_ENDED');
+    assert.equal(store.writeProblem()?.code, 'STORE_ENDED');
     await assert.rejects(first.write('next'), { code: 'STORE_ENDED' });
     await first[Symbol.asyncDispose]();
 

@@ -1,12 +1,12 @@
 import { Worker } from 'node:worker_threads';
 import { abortable, asError, KubelingError } from '../../lib/index.ts';
-import type { CallName, Failure, Reply, StoreAnswer, StoreCalls } from './worker/messages.ts';
+import type { CallName, StoreCalls, StoreFailureInfo, StoreReply, StoreResult } from './worker/messages.ts';
 
 /** What the thread says it could not do; `failure.message` goes on after "as". */
 export class StoreCallError extends Error {
-  readonly failure: Failure;
+  readonly failure: StoreFailureInfo;
 
-  constructor(failure: Failure) {
+  constructor(failure: StoreFailureInfo) {
     super(failure.message);
     this.name = 'StoreCallError';
     this.failure = failure;
@@ -14,7 +14,7 @@ export class StoreCallError extends Error {
 }
 
 /** The part of the thread that others need. */
-export interface StoreCaller {
+export interface StoreClient {
   /** Done in the order of the calls. Fails with a StoreCallError, or when the thread has ended. */
   call<N extends CallName>(
     request: StoreCalls[N]['request'] & { readonly do: N },
@@ -23,7 +23,7 @@ export interface StoreCaller {
 }
 
 interface Waiting {
-  readonly resolve: (answer: StoreAnswer) => void;
+  readonly resolve: (answer: StoreResult) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -34,9 +34,9 @@ interface Waiting {
 const resourceLimits = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 };
 
 /** A thread that does what it is asked, until it ends. */
-export class StoreThread implements StoreCaller {
+export class StoreThread implements StoreClient {
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #pending = new Map<number, Waiting>();
   readonly #onEnd: (error: KubelingError) => void;
   #lastId = 0;
   #ended: KubelingError | undefined;
@@ -52,7 +52,7 @@ export class StoreThread implements StoreCaller {
       execArgv: ['--disable-warning=ExperimentalWarning'],
       trackUnmanagedFds: false,
     });
-    this.#worker.on('message', (reply: Reply) => this.#settle(reply));
+    this.#worker.on('message', (reply: StoreReply) => this.#settle(reply));
     this.#worker.on('error', (error) => this.#end(asError(error)));
     this.#worker.on('exit', (code) => this.#end(new Error(`it ended with code ${code}`)));
   }
@@ -64,7 +64,7 @@ export class StoreThread implements StoreCaller {
   ): Promise<StoreCalls[N]['answer']> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     const id = ++this.#lastId;
-    const answer = new Promise<StoreAnswer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+    const answer = new Promise<StoreResult>((resolve, reject) => this.#pending.set(id, { resolve, reject }));
     this.#worker.postMessage({ id, request });
     return abortable(answer as Promise<StoreCalls[N]['answer']>, signal);
   }
@@ -75,9 +75,9 @@ export class StoreThread implements StoreCaller {
     await this.#worker.terminate();
   }
 
-  #settle(reply: Reply): void {
-    const waiting = this.#waiting.get(reply.id);
-    this.#waiting.delete(reply.id);
+  #settle(reply: StoreReply): void {
+    const waiting = this.#pending.get(reply.id);
+    this.#pending.delete(reply.id);
     if ('answer' in reply) waiting?.resolve(reply.answer);
     else waiting?.reject(new StoreCallError(reply.failure));
   }
@@ -87,8 +87,8 @@ export class StoreThread implements StoreCaller {
     this.#ended ??= new KubelingError('STORE_ENDED', 'Cannot write to the store as its thread has died', {
       cause,
     });
-    for (const { reject } of this.#waiting.values()) reject(this.#ended);
-    this.#waiting.clear();
+    for (const { reject } of this.#pending.values()) reject(this.#ended);
+    this.#pending.clear();
     if (!wasAsked) this.#onEnd(this.#ended);
   }
 }

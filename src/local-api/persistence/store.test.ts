@@ -7,7 +7,7 @@ import { assertLogIsWhole, ownDirectory, StoreRig } from '../../../test/fakes/st
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { apiResources } from '../../api/index.ts';
 import { collectLogs, realClock } from '../../lib/index.ts';
-import { ObjectStore } from '../api/index.ts';
+import { VersionedStore } from '../api/index.ts';
 import { openStore } from './index.ts';
 
 const { events, leases, nodes } = apiResources;
@@ -20,9 +20,9 @@ describe('the store on disk', () => {
   it('begins empty, at the first version', async () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir));
-    assert.deepEqual(rig.store.restored, { version: 1, forgotten: 0, objects: [], log: [] });
+    assert.deepEqual(rig.store.restored, { version: 1, compacted: 0, objects: [], log: [] });
     assert.equal(rig.store.committed, 1);
-    assert.equal(rig.store.refusal(), undefined);
+    assert.equal(rig.store.writeProblem(), undefined);
   });
 
   it('has after a restart what it had before, and what happened to it', async () => {
@@ -57,10 +57,10 @@ describe('the store on disk', () => {
     const told: number[] = [];
     using _link = rig.store.onCommitted((version) => told.push(version));
     const versions = Array.from({ length: 50 }, (_, index) => rig.put(`p${index}`));
-    assert.equal(rig.store.figures().waiting, 50);
+    assert.equal(rig.store.stats().waiting, 50);
     await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
     assert.deepEqual(told, [versions.at(-1)]);
-    const { commits, objects, logRows, waiting, fileBytes } = rig.store.figures();
+    const { commits, objects, logRows, waiting, fileBytes } = rig.store.stats();
     assert.deepEqual(
       { commits, objects, logRows, waiting },
       { commits: 1, objects: 50, logRows: 50, waiting: 0 },
@@ -116,7 +116,7 @@ describe('the store on disk', () => {
     rig.put('a');
     await Promise.all([rig.store.close(signal), rig.store.close(signal)]);
     assert.equal(rig.store.committed, 2);
-    assert.equal(rig.store.refusal()?.code, 'STORE_ENDED');
+    assert.equal(rig.store.writeProblem()?.code, 'STORE_ENDED');
     const version = rig.put('b');
     await assert.doesNotReject(rig.store.whenCommitted(2, signal));
     await assert.rejects(rig.store.whenCommitted(version, signal), { code: 'STORE_ENDED' });
@@ -169,12 +169,12 @@ describe('the age of changes', () => {
     assert.equal(second.store.restored.log.length, 1);
     await past.advance(4 * 60_000);
     await second.write('b');
-    assert.equal(second.store.figures().logRows, 2);
+    assert.equal(second.store.stats().logRows, 2);
     await until(
-      () => second.store.figures().compacted > 0,
+      () => second.store.stats().compacted > 0,
       () => past.advance(30_000),
     );
-    assert.equal(second.store.figures().objects, 2);
+    assert.equal(second.store.stats().objects, 2);
   });
 });
 
@@ -189,17 +189,17 @@ describe('the file', () => {
       for (let index = 0; index < 200; index++) first.put(`p${index}`, { data });
       await first.store.whenCommitted(first.objects.version, AbortSignal.timeout(60_000));
     }
-    const isTidy = () => first.store.figures().logRows <= 125 && first.store.figures().walBytes === 0;
+    const isTidy = () => first.store.stats().logRows <= 125 && first.store.stats().walBytes === 0;
     await until(isTidy, () => clock.advance(10_000));
-    assert.ok(first.store.figures().compacted >= 1_475);
-    const { fileBytes } = first.store.figures();
+    assert.ok(first.store.stats().compacted >= 1_475);
+    const { fileBytes } = first.store.stats();
     assert.ok(fileBytes < 8_000_000, `the file has ${fileBytes} bytes`);
     await first[Symbol.asyncDispose]();
 
     await using second = await StoreRig.open(path);
     assertLogIsWhole(second.store);
     assert.equal(second.store.restored.objects.length, 200);
-    assert.equal(second.store.restored.log[0]?.version, second.store.restored.forgotten + 1);
+    assert.equal(second.store.restored.log[0]?.version, second.store.restored.compacted + 1);
     assert.equal(second.objects.changesAfter(apiResources.pods, 5), undefined);
   });
 
@@ -207,7 +207,7 @@ describe('the file', () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir), { log: { keepBytes: 100_000 } });
     for (let index = 0; index < 100; index++) await rig.write('p', { data: 'y'.repeat(5_000) });
-    await until(() => rig.store.figures().logBytes <= 125_000);
+    await until(() => rig.store.stats().logBytes <= 125_000);
   });
 });
 
@@ -216,9 +216,9 @@ describe('too much at once', () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 } });
     for (let index = 0; index < 10; index++) rig.put(`p${index}`);
-    assert.equal(rig.store.refusal()?.code, 'STORE_BUSY');
+    assert.equal(rig.store.writeProblem()?.code, 'STORE_BUSY');
     await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
-    assert.equal(rig.store.refusal(), undefined);
+    assert.equal(rig.store.writeProblem(), undefined);
   });
 
   it('is what deleting many does not do', async () => {
@@ -226,11 +226,11 @@ describe('too much at once', () => {
     const options = { path: await pathIn(dir), queue: { rows: 4 }, clock: realClock() };
     const { logger } = collectLogs(options.clock);
     await using opened = await openStore({ ...options, logger }, new AbortController().signal);
-    const store = ObjectStore.restore(opened.restored, { historyLimit: 1_000 });
+    const store = VersionedStore.restore(opened.restored, { historyLimit: 1_000 });
     using rig = new LocalApiRig({ store, durability: opened });
     for (let index = 0; index < 60; index++) await rig.configMap(`c${index}`);
     await rig.ask('deletecollection', apiResources.configMaps);
-    assert.deepEqual([opened.refusal(), store.all(apiResources.configMaps)], [undefined, []]);
+    assert.deepEqual([opened.writeProblem(), store.all(apiResources.configMaps)], [undefined, []]);
   });
 
   it('ends the store when nobody listens', async () => {

@@ -1,3 +1,3 @@
-export { podRules } from './pod-strategy.ts';
-export { AutoBinder, type AutoBinderOptions } from './scheduler.ts';
-export { olderBindingRules } from './subresource-handlers.ts';
+export { podStrategy } from './pod-strategy.ts';
+export { Scheduler, type SchedulerOptions } from './scheduler.ts';
+export { bindingsStrategy } from './subresource-handlers.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '../../api/index.ts';
 import type { StoredObject } from '../api/index.ts';
-import { misfitOf, placementOf } from './node-fit.ts';
+import { findNode, nodeMismatch } from './node-fit.ts';
 
 const meta = { uid: 'u', resourceVersion: '1', creationTimestamp: '' };
 
@@ -41,33 +41,33 @@ test('each operator of an affinity says which nodes it takes', () => {
     [{ key: 'zone', operator: 'Lt', values: ['6'] }, unwanted],
   ];
   for (const [expression, expected] of cases)
-    assert.equal(misfitOf(wanting([expression]), here), expected, JSON.stringify(expression));
+    assert.equal(nodeMismatch(wanting([expression]), here), expected, JSON.stringify(expression));
 });
 
 test('an affinity may name a node, and one that asks for nothing takes none', () => {
   const named = wanting([], [{ key: 'metadata.name', operator: 'In', values: ['n'] }]);
-  assert.equal(misfitOf(named, node({})), undefined);
-  assert.equal(misfitOf(named, node({}, {}, 'm')), unwanted);
-  assert.equal(misfitOf(wanting([]), node({})), unwanted);
+  assert.equal(nodeMismatch(named, node({})), undefined);
+  assert.equal(nodeMismatch(named, node({}, {}, 'm')), unwanted);
+  assert.equal(nodeMismatch(wanting([]), node({})), unwanted);
 });
 
 test('a taint that only discourages keeps nobody away', () => {
   const soft = node({}, { taints: [{ key: 'a', effect: 'PreferNoSchedule' }] });
-  assert.equal(misfitOf(pod({}), soft), undefined);
+  assert.equal(nodeMismatch(pod({}), soft), undefined);
 });
 
 test('who tolerates a cordon may come to a cordoned node', () => {
   const cordoned = node({}, { unschedulable: true });
   const tolerations = [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }];
-  assert.equal(misfitOf(pod({}), cordoned), 'node(s) were unschedulable');
-  assert.equal(misfitOf(pod({ tolerations }), cordoned), undefined);
+  assert.equal(nodeMismatch(pod({}), cordoned), 'node(s) were unschedulable');
+  assert.equal(nodeMismatch(pod({ tolerations }), cordoned), undefined);
 });
 
 test('of several nodes the first that fits is taken, and each sort of misfit is counted', () => {
   const nodes = [node({}, { unschedulable: true }, 'a'), node({}, {}, 'b')];
-  assert.deepEqual(placementOf(pod({}), nodes), { kind: 'on', node: 'b' });
+  assert.deepEqual(findNode(pod({}), nodes), { kind: 'on', node: 'b' });
   const picky = pod({ nodeSelector: { x: 'y' } });
-  assert.deepEqual(placementOf(picky, nodes), {
+  assert.deepEqual(findNode(picky, nodes), {
     kind: 'nowhere',
     why: `0/2 nodes are available: 1 ${unwanted}, 1 node(s) were unschedulable.`,
   });

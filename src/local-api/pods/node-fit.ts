@@ -10,14 +10,14 @@ import type { StoredObject } from '../api/index.ts';
 import { typed } from './pod-object.ts';
 
 /** Why a node does not take a pod, in the words of a scheduler; undefined when it does. */
-export function misfitOf(pod: StoredObject, node: StoredObject): string | undefined {
+export function nodeMismatch(pod: StoredObject, node: StoredObject): string | undefined {
   const { spec } = typed(pod);
   const { unschedulable, taints = [] } = (node.spec ?? {}) as NodeSpec;
   const tolerations = spec.tolerations ?? [];
   if (unschedulable === true && !isTolerated(cordoned, tolerations)) return 'node(s) were unschedulable';
   const isBarred = (taint: Taint) => taint.effect !== 'PreferNoSchedule' && !isTolerated(taint, tolerations);
   if (taints.some(isBarred)) return 'node(s) had untolerated taint(s)';
-  return isWanted(spec, node) ? undefined : "node(s) didn't match Pod's node affinity/selector";
+  return matchesSelection(spec, node) ? undefined : "node(s) didn't match Pod's node affinity/selector";
 }
 
 interface NodeSpec {
@@ -39,25 +39,28 @@ function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean 
 }
 
 /** Whether a node is one of those a pod asks for: by labels, and by at least one of the terms it gives. */
-function isWanted(spec: PodSpec, node: StoredObject): boolean {
+function matchesSelection(spec: PodSpec, node: StoredObject): boolean {
   const labels = node.metadata.labels ?? {};
   const isSelected = Object.entries(spec.nodeSelector ?? {}).every(([key, value]) => labels[key] === value);
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   if (!isSelected || required === undefined) return isSelected;
-  return required.nodeSelectorTerms.some((term) => isMet(term, node));
+  return required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }
 
 /** A term that asks for nothing is met by nobody. */
-function isMet({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm, node: StoredObject): boolean {
+function matchesTerm(
+  { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
+  node: StoredObject,
+): boolean {
   if (matchExpressions.length + matchFields.length === 0) return false;
   const labels: JsonObject = node.metadata.labels ?? {};
   return (
-    matchExpressions.every((one) => holds(one, labels[one.key])) &&
-    matchFields.every((one) => one.key === 'metadata.name' && holds(one, node.metadata.name))
+    matchExpressions.every((one) => matchesRequirement(one, labels[one.key])) &&
+    matchFields.every((one) => one.key === 'metadata.name' && matchesRequirement(one, node.metadata.name))
   );
 }
 
-function holds({ operator, values = [] }: NodeSelectorRequirement, actual: unknown): boolean {
+function matchesRequirement({ operator, values = [] }: NodeSelectorRequirement, actual: unknown): boolean {
   const text = typeof actual === 'string' ? actual : undefined;
   switch (operator) {
     case 'In':
@@ -70,13 +73,13 @@ function holds({ operator, values = [] }: NodeSelectorRequirement, actual: unkno
       return text === undefined;
     case 'Gt':
     case 'Lt':
-      return isBeyond(operator, text, values[0]);
+      return comparesAs(operator, text, values[0]);
     default:
       return false;
   }
 }
 
-function isBeyond(operator: 'Gt' | 'Lt', actual: string | undefined, bound: string | undefined): boolean {
+function comparesAs(operator: 'Gt' | 'Lt', actual: string | undefined, bound: string | undefined): boolean {
   const whole = /^-?\d+$/;
   if (actual === undefined || bound === undefined || !whole.test(actual) || !whole.test(bound)) return false;
   return operator === 'Gt' ? BigInt(actual) > BigInt(bound) : BigInt(actual) < BigInt(bound);
@@ -87,11 +90,11 @@ export type Placement =
   | { readonly kind: 'on'; readonly node: string }
   | { readonly kind: 'nowhere'; readonly why: string };
 
-export function placementOf(pod: StoredObject, nodes: readonly StoredObject[]): Placement {
+export function findNode(pod: StoredObject, nodes: readonly StoredObject[]): Placement {
   if (nodes.length === 0) return { kind: 'nowhere', why: 'no nodes available to schedule pods' };
   const misfits = new Map<string, number>();
   for (const node of nodes) {
-    const why = misfitOf(pod, node);
+    const why = nodeMismatch(pod, node);
     if (why === undefined) return { kind: 'on', node: node.metadata.name };
     misfits.set(why, (misfits.get(why) ?? 0) + 1);
   }

@@ -52,7 +52,7 @@ export function conditionsOf(pod: StoredObject): readonly JsonObject[] {
 }
 
 /** A pod that may not be, though nothing is wrong with how it is written. */
-export function refusedPod(
+export function podForbidden(
   { metadata }: StoredObject,
   why: string,
   causes?: Parameters<typeof forbidden>[2],

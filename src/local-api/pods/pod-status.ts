@@ -5,22 +5,22 @@ import type { StoredObject } from '../api/stored-object.ts';
 import { duplicate, forbiddenField, invalid } from '../validation/causes.ts';
 
 /** What an API server finds wrong with a new status of a pod. */
-export function podStatusComplaints(before: StoredObject, after: StoredObject): readonly FieldCause[] {
+export function podStatusCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const [old, status] = [before.status ?? {}, after.status ?? {}];
   return [
-    ...generations(status),
-    ...nomination(before, old, status),
-    ...immutable(old, status),
-    ...transitions(after, old, status, 'containerStatuses', 'containers'),
-    ...transitions(after, old, status, 'initContainerStatuses', 'initContainers'),
-    ...transitions(after, old, status, 'ephemeralContainerStatuses', 'ephemeralContainers'),
-    ...addresses(old, status, 'podIPs'),
-    ...hostAddress(status),
-    ...addresses(old, status, 'hostIPs'),
+    ...generationCauses(status),
+    ...nominationCauses(before, old, status),
+    ...qosClassCauses(old, status),
+    ...transitionCauses(after, old, status, 'containerStatuses', 'containers'),
+    ...transitionCauses(after, old, status, 'initContainerStatuses', 'initContainers'),
+    ...transitionCauses(after, old, status, 'ephemeralContainerStatuses', 'ephemeralContainers'),
+    ...addressCauses(old, status, 'podIPs'),
+    ...hostAddressCauses(status),
+    ...addressCauses(old, status, 'hostIPs'),
   ];
 }
 
-function generations(status: JsonObject): readonly FieldCause[] {
+function generationCauses(status: JsonObject): readonly FieldCause[] {
   const given = [
     ...listAt(status, 'conditions').map(
       ({ observedGeneration }, index) =>
@@ -33,7 +33,7 @@ function generations(status: JsonObject): readonly FieldCause[] {
   );
 }
 
-function nomination(before: StoredObject, old: JsonObject, status: JsonObject): readonly FieldCause[] {
+function nominationCauses(before: StoredObject, old: JsonObject, status: JsonObject): readonly FieldCause[] {
   const name = status['nominatedNodeName'];
   if (!name || name === old['nominatedNodeName'] || !before.spec?.['nodeName']) return [];
   return [
@@ -42,16 +42,19 @@ function nomination(before: StoredObject, old: JsonObject, status: JsonObject): 
 }
 
 /** What the server fills in again when a status leaves it out. */
-export function keptPodStatus(before: StoredObject, after: StoredObject): StoredObject {
+export function withPreservedStatus(before: StoredObject, after: StoredObject): StoredObject {
   const kept = ['qosClass', 'observedGeneration'].filter(
     (name) => after.status?.[name] === undefined && before.status?.[name] !== undefined,
   );
   const back = Object.fromEntries(kept.map((name) => [name, before.status?.[name]]));
   const conditions = listAt(after.status ?? {}, 'conditions').map((condition) =>
-    keptGeneration(before, condition),
+    withPreservedGeneration(before, condition),
   );
   const list = conditions.length === 0 ? {} : { conditions };
-  return { ...after, status: { ...after.status, ...back, ...list, ...shownStates(after.status ?? {}) } };
+  return {
+    ...after,
+    status: { ...after.status, ...back, ...list, ...withContainerStates(after.status ?? {}) },
+  };
 }
 
 const statusLists: readonly ListName[] = [
@@ -61,14 +64,14 @@ const statusLists: readonly ListName[] = [
 ];
 
 /** The states of a container are always shown, be there anything to show or not. */
-function shownStates(status: JsonObject): JsonObject {
+function withContainerStates(status: JsonObject): JsonObject {
   const lists = statusLists.filter((name) => listAt(status, name).length > 0);
   return Object.fromEntries(
     lists.map((name) => [name, listAt(status, name).map((one) => ({ state: {}, lastState: {}, ...one }))]),
   );
 }
 
-function keptGeneration({ status = {} }: StoredObject, condition: JsonObject): JsonObject {
+function withPreservedGeneration({ status = {} }: StoredObject, condition: JsonObject): JsonObject {
   const old = listAt(status, 'conditions').find(({ type }) => type === condition['type']);
   const generation = condition['observedGeneration'] ?? old?.['observedGeneration'];
   return generation === undefined ? condition : { ...condition, observedGeneration: generation };
@@ -78,7 +81,7 @@ type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContai
 type SpecName = 'containers' | 'initContainers' | 'ephemeralContainers';
 
 /** A container that ended stays ended, unless something in the spec says that it may begin again. */
-function transitions(
+function transitionCauses(
   pod: StoredObject,
   old: JsonObject,
   status: JsonObject,
@@ -100,12 +103,13 @@ function transitions(
 
 function mayRestart(pod: StoredObject, container: JsonObject, exitCode: number): boolean {
   const rules = listAt(container, 'restartPolicyRules');
-  const isRuled = container['restartPolicy'] !== undefined && rules.some((rule) => speaksOf(rule, exitCode));
+  const isRuled =
+    container['restartPolicy'] !== undefined && rules.some((rule) => ruleMatches(rule, exitCode));
   const policy = container['restartPolicy'] ?? pod.spec?.['restartPolicy'] ?? 'Always';
   return isRuled || policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);
 }
 
-function speaksOf(rule: JsonObject, exitCode: number): boolean {
+function ruleMatches(rule: JsonObject, exitCode: number): boolean {
   const { operator, values } = (rule['exitCodes'] ?? {}) as { operator?: string; values?: readonly number[] };
   return (values ?? []).includes(exitCode) === (operator === 'In');
 }
@@ -116,14 +120,18 @@ function restartsAll({ spec }: StoredObject): boolean {
   );
 }
 
-function immutable(old: JsonObject, status: JsonObject): readonly FieldCause[] {
+function qosClassCauses(old: JsonObject, status: JsonObject): readonly FieldCause[] {
   const { qosClass } = status;
   const isChanged = old['qosClass'] !== undefined && !sameValue(old['qosClass'], qosClass);
   return isChanged ? [invalid('status.qosClass', qosClass, 'field is immutable')] : [];
 }
 
 /** An address that was there already may stay, whatever it is like. */
-function addresses(old: JsonObject, status: JsonObject, list: 'podIPs' | 'hostIPs'): readonly FieldCause[] {
+function addressCauses(
+  old: JsonObject,
+  status: JsonObject,
+  list: 'podIPs' | 'hostIPs',
+): readonly FieldCause[] {
   const field = `status.${list}`;
   const before = listAt(old, list).map(({ ip }) => ip);
   const ips = listAt(status, list).map(({ ip }) => String(ip ?? ''));
@@ -156,7 +164,7 @@ function addresses(old: JsonObject, status: JsonObject, list: 'podIPs' | 'hostIP
   ];
 }
 
-function hostAddress(status: JsonObject): readonly FieldCause[] {
+function hostAddressCauses(status: JsonObject): readonly FieldCause[] {
   const [first] = listAt(status, 'hostIPs');
   if (first === undefined || first['ip'] === status['hostIP']) return [];
   return [invalid('status.hostIPs[0].ip', first['ip'], 'must be equal to `hostIP`')];

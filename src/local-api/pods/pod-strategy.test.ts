@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LocalPods, type Wish } from '../../../test/fakes/local-pods.ts';
 import { apiResources, type JsonObject } from '../../api/index.ts';
-import { localResources, manifestAnnotation, StatusError } from '../api/index.ts';
+import { manifestAnnotation, StatusError, serverResources } from '../api/index.ts';
 import { conditionsOf } from './pod-object.ts';
 
 const bare = { metadata: { name: 'a' }, spec: { containers: [{ name: 'm', image: 'x' }] } };
@@ -221,7 +221,7 @@ test('pods of no priority have that of the class for all, the lowest of them if 
   ] as const)
     api.do({
       verb: 'create',
-      resource: localResources.priorityClasses,
+      resource: serverResources.priorityClasses,
       namespace: undefined,
       body: { metadata: { name }, value, globalDefault: true, preemptionPolicy: 'Never' },
     });
@@ -236,11 +236,11 @@ test('a pod in a namespace that is not there, or that is going, is refused', () 
   assert.deepEqual([missing.code, missing.message], [404, 'namespaces "none" not found']);
   api.do({
     verb: 'create',
-    resource: localResources.namespaces,
+    resource: serverResources.namespaces,
     namespace: undefined,
     body: { metadata: { name: 'going', finalizers: ['example.com/x'] } },
   });
-  api.do({ verb: 'delete', resource: localResources.namespaces, namespace: undefined, name: 'going' });
+  api.do({ verb: 'delete', resource: serverResources.namespaces, namespace: undefined, name: 'going' });
   const going = refusalOf(api, { verb: 'create', namespace: 'going', body: bare });
   assert.equal(going.code, 403);
   assert.equal(going.details?.causes?.[0]?.reason, 'NamespaceTerminating');
@@ -275,7 +275,7 @@ test('a terminated container does not run again unless it may', () => {
 
 test('the account every namespace has need not be there yet, but any other must', () => {
   using api = new LocalPods();
-  const create = { verb: 'create', resource: localResources.namespaces, namespace: undefined } as const;
+  const create = { verb: 'create', resource: serverResources.namespaces, namespace: undefined } as const;
   api.do({ ...create, body: { metadata: { name: 'new' } } });
   const { spec } = api.do({ verb: 'create', namespace: 'new', body: bare });
   assert.equal(spec?.['serviceAccountName'], 'default');

@@ -1,55 +1,56 @@
 import { sameValue } from '../../api/index.ts';
 import type { PodRules } from '../../pods/index.ts';
 import { validatePod, validateStoredPod } from '../../pods/validation/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../api/index.ts';
+import type { FieldCause, ResourceStrategy, StoredObject, WriteContext } from '../api/index.ts';
 import { causesOf } from '../validation/causes.ts';
 import {
-  admittedPod,
+  admitPod,
   checkCapacity,
   checkOverheadOwner,
   checkResourceClaims,
 } from './admission/pod-admission.ts';
 import { typed } from './pod-object.ts';
-import { podStatusComplaints } from './pod-status.ts';
-import { counted, preparedPod } from './prepare.ts';
-import { resizeCauses, resizePart } from './resize.ts';
-import { enabledHere, SpecDecoder } from './spec-decoder.ts';
-import { bindingPart, bindPod, evictPod } from './subresource-handlers.ts';
+import { podStatusCauses } from './pod-status.ts';
+import { preparePod, withUpdatedGeneration } from './prepare.ts';
+import { resizeCauses, resizeUpdate } from './resize.ts';
+import { isFeatureEnabled, SpecDecoder } from './spec-decoder.ts';
+import { bindingUpdate, bindPod, evictPod } from './subresource-handlers.ts';
 import {
   annotationCauses,
   ephemeralCauses,
-  ephemeralPart,
+  ephemeralContainersUpdate,
   mirrorCauses,
   updateCauses,
 } from './update-rules.ts';
-import { warnAbout } from './warnings.ts';
+import { warnAboutPod } from './warnings.ts';
 
 /** Everything a pod is, may be and may become in this API. */
-export const podRules: KindRules = makePodRules(new SpecDecoder());
+export const podStrategy: ResourceStrategy = createPodStrategy(new SpecDecoder());
 
-function makePodRules(decoder: SpecDecoder): KindRules {
+function createPodStrategy(decoder: SpecDecoder): ResourceStrategy {
   return {
-    status: 'apart',
+    status: 'separate',
     generation: 'counted',
-    prepare: (pod, write) => preparedPod(decoder, pod, write),
-    admit: (pod, write) => (write.verb === 'delete' ? pod : counted(admittedPod(pod, write), write)),
-    validate: (pod, write) => judged(decoder, pod, write),
-    parts: {
-      ephemeralcontainers: ephemeralPart,
-      resize: resizePart,
-      binding: bindingPart,
+    prepare: (pod, write) => preparePod(decoder, pod, write),
+    admit: (pod, write) =>
+      write.verb === 'delete' ? pod : withUpdatedGeneration(admitPod(pod, write), write),
+    validate: (pod, write) => validateAndWarn(decoder, pod, write),
+    subresourceUpdates: {
+      ephemeralcontainers: ephemeralContainersUpdate,
+      resize: resizeUpdate,
+      binding: bindingUpdate,
     },
-    act: { binding: bindPod, eviction: evictPod },
+    handlers: { binding: bindPod, eviction: evictPod },
   };
 }
 
-function judged(decoder: SpecDecoder, pod: StoredObject, write: WriteContext) {
+function validateAndWarn(decoder: SpecDecoder, pod: StoredObject, write: WriteContext) {
   const causes = podCauses(decoder, pod, write);
-  if (causes.length === 0 && write.verb === 'create') warnAbout(pod, write.warn);
+  if (causes.length === 0 && write.verb === 'create') warnAboutPod(pod, write.warn);
   return causes;
 }
 
-const rules: PodRules = { enabled: enabledHere, apiReferences: 'allowed' };
+const rules: PodRules = { enabled: isFeatureEnabled, apiReferences: 'allowed' };
 
 /** All that is wrong with a pod that is to be stored. */
 export function podCauses(
@@ -60,12 +61,11 @@ export function podCauses(
   const { before, subresource } = write;
   if (write.verb === 'delete' || subresource === 'binding') return [];
   if (before === undefined) return newCauses(decoder, pod, write);
-  if (subresource === 'status')
-    return [...annotationCauses(before, pod), ...podStatusComplaints(before, pod)];
+  if (subresource === 'status') return [...annotationCauses(before, pod), ...podStatusCauses(before, pod)];
   const own =
     sameValue(before.spec, pod.spec) && sameValue(before.metadata, pod.metadata)
       ? []
-      : soundness(decoder, pod);
+      : storedPodCauses(decoder, pod);
   if (subresource === 'ephemeralcontainers')
     return (
       mirrorCauses(before, 'static pods do not support ephemeral containers') ?? [
@@ -77,13 +77,13 @@ export function podCauses(
   if (subresource === 'resize')
     return (
       mirrorCauses(before, 'static pods cannot be resized') ??
-      fitting([...own, ...resizeCauses(before, pod)], pod, write)
+      withCapacityCheck([...own, ...resizeCauses(before, pod)], pod, write)
     );
   return [...own, ...updateCauses(before, pod)];
 }
 
 /** Whether there is room is asked last. */
-function fitting(
+function withCapacityCheck(
   causes: readonly FieldCause[],
   pod: StoredObject,
   write: WriteContext,
@@ -100,6 +100,6 @@ function newCauses(decoder: SpecDecoder, pod: StoredObject, write: WriteContext)
   return [];
 }
 
-function soundness(decoder: SpecDecoder, pod: StoredObject): readonly FieldCause[] {
+function storedPodCauses(decoder: SpecDecoder, pod: StoredObject): readonly FieldCause[] {
   return causesOf(validateStoredPod(typed(pod), rules, decoder.table));
 }

@@ -12,26 +12,29 @@ import { withPodDefaults } from '../../pods/defaults/index.ts';
 import { computeQosClass, type Pod } from '../../pods/index.ts';
 import type { StoredObject, WriteContext } from '../api/index.ts';
 import { typed, withCondition, withFields, withSpec } from './pod-object.ts';
-import { keptPodStatus } from './pod-status.ts';
-import { enabledHere, type SpecDecoder } from './spec-decoder.ts';
+import { withPreservedStatus } from './pod-status.ts';
+import { isFeatureEnabled, type SpecDecoder } from './spec-decoder.ts';
 
 /** What the server makes of a pod before anybody judges it. */
-export function preparedPod(decoder: SpecDecoder, pod: StoredObject, write: WriteContext): StoredObject {
+export function preparePod(decoder: SpecDecoder, pod: StoredObject, write: WriteContext): StoredObject {
   const { before, subresource } = write;
-  if (before === undefined) return beginning(withDefaults(decoder, pod), write);
-  if (subresource === 'status') return keptPodStatus(before, pod);
+  if (before === undefined) return asNewPod(withDefaults(decoder, pod), write);
+  if (subresource === 'status') return withPreservedStatus(before, pod);
   if (subresource === 'binding') return withGeneration(pod, before.metadata.generation);
   // A spec that was not touched is not looked into: that is how most writes are.
   return sameValue(before.spec, pod.spec) ? pod : withDefaults(decoder, pod);
 }
 
 function withDefaults(decoder: SpecDecoder, pod: StoredObject): StoredObject {
-  const { spec } = withPodDefaults({ ...typed(pod), spec: decoder.decode(pod) }, enabledHere);
-  return withSpec(pod, withShownFields(spec));
+  const { spec } = withPodDefaults({ ...typed(pod), spec: decoder.decode(pod) }, isFeatureEnabled);
+  return withSpec(pod, withAlwaysPresentFields(spec));
 }
 
 /** What a spec amounts to in the end decides whether it changed, not how it was written. */
-export function counted(pod: StoredObject, { before, subresource }: WriteContext): StoredObject {
+export function withUpdatedGeneration(
+  pod: StoredObject,
+  { before, subresource }: WriteContext,
+): StoredObject {
   if (before === undefined || subresource === 'status' || subresource === 'binding') return pod;
   const generation = before.metadata.generation ?? 0;
   return withGeneration(pod, sameValue(before.spec, pod.spec) ? generation : generation + 1);
@@ -41,7 +44,7 @@ function withGeneration(pod: StoredObject, generation: number | undefined): Stor
   return { ...pod, metadata: withFields(pod.metadata, { generation }) };
 }
 
-function beginning(pod: StoredObject, { clock }: WriteContext): StoredObject {
+function asNewPod(pod: StoredObject, { clock }: WriteContext): StoredObject {
   const selecting = withSpec(pod, withGrace(withMatchedLabels(typed(pod).spec, pod.metadata.labels ?? {})));
   const status: JsonObject = { phase: 'Pending', qosClass: computeQosClass(selecting as unknown as Pod) };
   const begun = withGeneration({ ...selecting, status }, 1);
@@ -107,7 +110,7 @@ function expressions(keys: readonly string[], operator: string, labels: Labels):
 }
 
 /** Fields every answer shows, whether there is anything in them or not. */
-export function withShownFields(spec: PodSpec): PodSpec {
+export function withAlwaysPresentFields(spec: PodSpec): PodSpec {
   return withFields(spec, {
     containers: spec.containers.map(withResources),
     initContainers: spec.initContainers?.map(withResources),

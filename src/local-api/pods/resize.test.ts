@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '../../api/index.ts';
 import type { StoredObject } from '../api/index.ts';
-import { resizeCauses, resizePart } from './resize.ts';
+import { resizeCauses, resizeUpdate } from './resize.ts';
 
 const amounts = (cpu: string, memory = '64Mi') => ({ cpu, memory });
 const both = (cpu: string, memory?: string) => ({
@@ -23,7 +23,7 @@ function pod(spec: JsonObject): StoredObject {
 /** What is said against the second in place of the first. */
 function complaints(before: JsonObject, after: JsonObject): readonly string[] {
   const old = pod(before);
-  const next = resizePart(old, pod(after) as unknown as JsonObject);
+  const next = resizeUpdate(old, pod(after) as unknown as JsonObject);
   return resizeCauses(old, next).map(({ field, message }) => `${field}: ${message}`);
 }
 

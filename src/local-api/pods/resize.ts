@@ -6,7 +6,7 @@ import { forbiddenField, invalid } from '../validation/causes.ts';
 import { typed, withFields } from './pod-object.ts';
 
 /** Of all that was sent only resources and resize policies count, as long as there are as many containers. */
-export function resizePart(before: StoredObject, wanted: JsonObject): StoredObject {
+export function resizeUpdate(before: StoredObject, wanted: JsonObject): StoredObject {
   const next = (isJsonObject(wanted['spec']) ? wanted['spec'] : {}) as unknown as PodSpec;
   const old = typed(before).spec;
   if (isOtherCount(old, next, 'containers') || isOtherCount(old, next, 'initContainers'))
@@ -41,7 +41,7 @@ export function resizeCauses(before: StoredObject, after: StoredObject): readonl
   const first = [
     ...classCauses(before, after),
     ...supportCauses(before),
-    ...wholeCauses(old, spec),
+    ...podLevelCauses(old, spec),
     ...order,
   ];
   if (order.length > 0) return first;
@@ -49,7 +49,7 @@ export function resizeCauses(before: StoredObject, after: StoredObject): readonl
     ...first,
     ...listCauses(old, spec, 'initContainers'),
     ...listCauses(old, spec, 'containers'),
-    ...onceCauses(old, spec),
+    ...initContainerCauses(old, spec),
   ];
 }
 
@@ -68,13 +68,13 @@ function supportCauses({ status }: StoredObject): readonly FieldCause[] {
 }
 
 /** Of a pod as a whole. */
-function wholeCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+function podLevelCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   if (old.resources === undefined && spec.resources === undefined) return [];
   if (old.resources !== undefined && spec.resources === undefined)
     return [forbiddenField('spec.resources', 'pod-level resources cannot be removed')];
   return [
     ...removedCauses(old.resources, spec.resources, 'spec.resources', 'pod-level resource'),
-    ...(sameBesides(old.resources, spec.resources)
+    ...(sameExceptCpuAndMemory(old.resources, spec.resources)
       ? []
       : [forbiddenField('spec', 'only cpu and memory resources are mutable at pod-level')]),
   ];
@@ -104,21 +104,21 @@ function listCauses(old: PodSpec, spec: PodSpec, list: List): readonly FieldCaus
     const field = `spec.${list}[${index}]`;
     return [
       ...removedCauses(was.resources, is, `${field}.resources`, 'resource'),
-      ...(sameBesides(was.resources, is) && sameValue(was.resizePolicy, resizePolicy)
+      ...(sameExceptCpuAndMemory(was.resources, is) && sameValue(was.resizePolicy, resizePolicy)
         ? []
-        : [besidesCause(list, field)]),
+        : [otherResourceCause(list, field)]),
     ];
   });
 }
 
-function besidesCause(list: List, field: string): FieldCause {
+function otherResourceCause(list: List, field: string): FieldCause {
   return list === 'containers'
     ? forbiddenField('spec', 'only cpu and memory resources are mutable')
     : forbiddenField(field, 'only cpu and memory resources for init or sidecar containers are mutable');
 }
 
 /** A container that runs once before the others cannot begin anew. */
-function onceCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+function initContainerCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   return (old.initContainers ?? []).flatMap((was, index) => {
     if (isSidecar(was) || sameValue(was, spec.initContainers?.[index])) return [];
     const restarting = (spec.initContainers?.[index]?.resizePolicy ?? []).filter(
@@ -146,11 +146,11 @@ function removedCauses(
 }
 
 /** Whether all but processors and memory is alike. */
-function sameBesides(old: ResourceRequirements = {}, next: ResourceRequirements = {}): boolean {
-  return sameValue(besides(old), besides(next));
+function sameExceptCpuAndMemory(old: ResourceRequirements = {}, next: ResourceRequirements = {}): boolean {
+  return sameValue(withoutCpuAndMemory(old), withoutCpuAndMemory(next));
 }
 
-function besides(resources: ResourceRequirements): JsonObject {
+function withoutCpuAndMemory(resources: ResourceRequirements): JsonObject {
   const rest = (list: Readonly<Record<string, string>> = {}) =>
     Object.fromEntries(Object.entries(list).filter(([name]) => name !== 'cpu' && name !== 'memory'));
   return {

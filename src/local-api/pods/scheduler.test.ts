@@ -5,7 +5,7 @@ import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { apiResources, type JsonObject } from '../../api/index.ts';
 import type { StoredObject } from '../api/index.ts';
 import { conditionsOf } from './pod-object.ts';
-import { AutoBinder } from './scheduler.ts';
+import { Scheduler } from './scheduler.ts';
 
 const pod = (name: string, more: JsonObject = {}) => ({
   metadata: { name },
@@ -20,7 +20,11 @@ class Rig implements AsyncDisposable {
 
   constructor() {
     const { world, catalogue, logs } = this.api;
-    const binder = new AutoBinder({ world, entryOf: (one) => catalogue.of(one), logger: logs.logger });
+    const binder = new Scheduler({
+      context: world,
+      entryOf: (one) => catalogue.of(one),
+      logger: logs.logger,
+    });
     this.#running = binder.run(this.#end.signal);
   }
 
@@ -97,9 +101,11 @@ test('pods that were there before are bound when the loop begins', async () => {
   });
   const end = new AbortController();
   const { world, catalogue, logs } = api;
-  const running = new AutoBinder({ world, entryOf: (one) => catalogue.of(one), logger: logs.logger }).run(
-    end.signal,
-  );
+  const running = new Scheduler({
+    context: world,
+    entryOf: (one) => catalogue.of(one),
+    logger: logs.logger,
+  }).run(end.signal);
   await settle();
   assert.equal(nodeOf(api.pod('early')), 'n1');
   end.abort(new Error('the test is over'));

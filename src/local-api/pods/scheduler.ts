@@ -1,69 +1,69 @@
 import { type ApiResource, apiResources, type JsonObject } from '../../api/index.ts';
 import { type Logger, randomHex } from '../../lib/index.ts';
 import {
-  type ApiLoop,
   type ApiUser,
-  keyOf,
+  type Controller,
   type ObjectChange,
+  objectKey,
   type ResourceEntry,
+  type ServerContext,
   StatusError,
   type StoredObject,
-  type World,
 } from '../api/index.ts';
-import { keyedLoop } from '../controllers/keyed-controller.ts';
-import { placementOf } from './node-fit.ts';
+import { keyedController } from '../controllers/keyed-controller.ts';
+import { findNode } from './node-fit.ts';
 import { conditionsOf, typed, withCondition } from './pod-object.ts';
 
-export interface AutoBinderOptions {
-  readonly world: World;
+export interface SchedulerOptions {
+  readonly context: ServerContext;
   readonly entryOf: (resource: ApiResource) => ResourceEntry;
   readonly logger: Logger;
 }
 
-const scheduler = 'default-scheduler';
+const schedulerName = 'default-scheduler';
 const schedulerUser: ApiUser = { name: 'system:kube-scheduler', groups: ['system:authenticated'] };
 
 /** Puts each pod that has no node on the node there is, as a scheduler would, and says of the others why not. */
-export class AutoBinder implements ApiLoop {
+export class Scheduler implements Controller {
   readonly name = 'auto-bind';
-  readonly #options: AutoBinderOptions;
+  readonly #options: SchedulerOptions;
 
-  constructor(options: AutoBinderOptions) {
+  constructor(options: SchedulerOptions) {
     this.#options = options;
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { world, logger } = this.#options;
-    const loop = keyedLoop({
+    const { context, logger } = this.#options;
+    const loop = keyedController({
       name: this.name,
-      world,
+      context: context,
       log: logger,
-      first: () => this.#waiting(),
-      keysOf: (change) => this.#concerned(change),
-      look: (key) => this.#look(key),
+      initialKeys: () => this.#pendingPods(),
+      keysFor: (change) => this.#podsAffectedBy(change),
+      reconcile: (key) => this.#schedule(key),
     });
     await loop.run(signal);
   }
 
-  #waiting(): readonly string[] {
-    return this.#options.world.objects.all(apiResources.pods).filter(isWaiting).map(podKey);
+  #pendingPods(): readonly string[] {
+    return this.#options.context.objects.all(apiResources.pods).filter(isUnscheduled).map(podKey);
   }
 
   /** A change of a node may be what some pods wait for. */
-  #concerned({ type, resource, object }: ObjectChange): readonly string[] {
-    if (resource.plural === 'nodes') return this.#waiting();
+  #podsAffectedBy({ type, resource, object }: ObjectChange): readonly string[] {
+    if (resource.plural === 'nodes') return this.#pendingPods();
     if (resource.plural !== 'pods' || type === 'DELETED') return [];
-    return isWaiting(object) ? [podKey(object)] : [];
+    return isUnscheduled(object) ? [podKey(object)] : [];
   }
 
-  #look(key: string): undefined {
-    const { objects } = this.#options.world;
+  #schedule(key: string): undefined {
+    const { objects } = this.#options.context;
     const [namespace = '', name = ''] = key.split('/');
     const pod = objects.get(apiResources.pods, namespace, name);
-    if (pod === undefined || !isWaiting(pod)) return undefined;
-    const placement = placementOf(pod, objects.all(apiResources.nodes));
+    if (pod === undefined || !isUnscheduled(pod)) return undefined;
+    const placement = findNode(pod, objects.all(apiResources.nodes));
     if (placement.kind === 'on') this.#bind(pod, placement.node);
-    else this.#tellWhyNot(pod, placement.why);
+    else this.#markUnschedulable(pod, placement.why);
     return undefined;
   }
 
@@ -77,7 +77,7 @@ export class AutoBinder implements ApiLoop {
       target: { kind: 'Node', name: node },
     };
     this.#call(apiResources.pods, { verb: 'create', namespace, name, subresource: 'binding', body });
-    this.#record(pod, {
+    this.#recordEvent(pod, {
       type: 'Normal',
       reason: 'Scheduled',
       action: 'Binding',
@@ -86,29 +86,29 @@ export class AutoBinder implements ApiLoop {
   }
 
   /** Once for each reason: the same one again is no news. */
-  #tellWhyNot(pod: StoredObject, message: string): void {
+  #markUnschedulable(pod: StoredObject, message: string): void {
     const { name, namespace } = pod.metadata;
     const known = conditionsOf(pod).find(({ type }) => type === 'PodScheduled');
     if (known?.['reason'] === 'Unschedulable' && known['message'] === message) return;
     const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message } as const;
-    const body = withCondition(pod, condition, this.#options.world.clock);
+    const body = withCondition(pod, condition, this.#options.context.clock);
     this.#call(apiResources.pods, { verb: 'update', namespace, name, subresource: 'status', body });
-    this.#record(pod, { type: 'Warning', reason: 'FailedScheduling', action: 'Scheduling', message });
+    this.#recordEvent(pod, { type: 'Warning', reason: 'FailedScheduling', action: 'Scheduling', message });
   }
 
   /** What became of a pod matters more than that it was told. */
-  #record(pod: StoredObject, told: JsonObject): void {
-    const { world, logger } = this.#options;
+  #recordEvent(pod: StoredObject, told: JsonObject): void {
+    const { context, logger } = this.#options;
     const { name, namespace, uid, resourceVersion } = pod.metadata;
     const body = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name: `${name}.${randomHex(world.random, 16)}`, namespace },
+      metadata: { name: `${name}.${randomHex(context.random, 16)}`, namespace },
       involvedObject: { kind: 'Pod', namespace, name, uid, apiVersion: 'v1', resourceVersion },
       ...told,
-      eventTime: microTime(world.clock.now()),
-      reportingComponent: scheduler,
-      reportingInstance: `${scheduler}-kubeling`,
+      eventTime: microTime(context.clock.now()),
+      reportingComponent: schedulerName,
+      reportingInstance: `${schedulerName}-kubeling`,
     };
     try {
       this.#call(apiResources.events, { verb: 'create', namespace, body });
@@ -119,8 +119,8 @@ export class AutoBinder implements ApiLoop {
   }
 
   #call(resource: ApiResource, call: Pick<Call, 'verb' | 'body'> & Partial<Call>): void {
-    const { world, entryOf } = this.#options;
-    world.carryOut({
+    const { context, entryOf } = this.#options;
+    context.execute({
       namespace: undefined,
       name: undefined,
       subresource: undefined,
@@ -135,20 +135,24 @@ export class AutoBinder implements ApiLoop {
   }
 }
 
-type Call = Pick<Parameters<World['carryOut']>[0], 'verb' | 'body' | 'namespace' | 'name' | 'subresource'>;
+type Call = Pick<
+  Parameters<ServerContext['execute']>[0],
+  'verb' | 'body' | 'namespace' | 'name' | 'subresource'
+>;
 
 function podKey({ metadata }: StoredObject): string {
-  return keyOf(metadata.namespace, metadata.name);
+  return objectKey(metadata.namespace, metadata.name);
 }
 
 /** Whether a pod waits for a node, and nobody else is to find it one. */
-function isWaiting(pod: StoredObject): boolean {
-  const { nodeName, schedulerName, schedulingGates = [] } = typed(pod).spec;
+function isUnscheduled(pod: StoredObject): boolean {
+  const { spec } = typed(pod);
+  const { nodeName, schedulingGates = [] } = spec;
   const phase = pod.status?.['phase'];
   return (
     !nodeName &&
     schedulingGates.length === 0 &&
-    schedulerName === scheduler &&
+    spec.schedulerName === schedulerName &&
     pod.metadata.deletionTimestamp === undefined &&
     phase !== 'Succeeded' &&
     phase !== 'Failed'

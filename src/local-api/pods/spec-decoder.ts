@@ -13,7 +13,7 @@ const offGates: ReadonlySet<string> = new Set([
   'UserNamespacesHostNetworkSupport',
 ]);
 
-export const enabledHere: FeatureGate = (gate) => !offGates.has(gate);
+export const isFeatureEnabled: FeatureGate = (gate) => !offGates.has(gate);
 
 /** Reads specs: what is unknown goes, amounts get their usual spelling, and what no feature stands for goes too. */
 export class SpecDecoder {
@@ -26,7 +26,7 @@ export class SpecDecoder {
   }
 
   decode({ spec = {} }: StoredObject): PodSpec {
-    const { value, findings } = decodeJson<PodSpec>(this.table, 'PodSpec', withoutSilence(spec));
+    const { value, findings } = decodeJson<PodSpec>(this.table, 'PodSpec', withoutZeroValues(spec));
     const wrong = findings.filter(({ severity }) => severity === 'error');
     if (wrong.length > 0) throw undecodable(wrong.map(({ field, message }) => `spec.${field} ${message}`));
     return withoutDisabled({ ...value, containers: value.containers ?? [] });
@@ -58,7 +58,7 @@ function withoutStopSignal<T extends Container>(container: T): T {
  * A false, 0 or empty text that was written and one that was not are the same thing for most fields; who reads a pod
  * and writes it back may leave them out. These are the fields where not to say it is something else than to say it.
  */
-const telling: ReadonlySet<string> = new Set([
+const meaningfulFields: ReadonlySet<string> = new Set([
   'activeDeadlineSeconds',
   'allowPrivilegeEscalation',
   'apiGroup',
@@ -138,7 +138,7 @@ const maps: ReadonlySet<string> = new Set([
 ]);
 
 /** Where a field of such a name says nothing all the same. */
-const silentPlaces: ReadonlySet<string> = new Set([
+const meaninglessPaths: ReadonlySet<string> = new Set([
   'env.value',
   'imagePullSecrets.name',
   'ports.name',
@@ -148,35 +148,35 @@ const silentPlaces: ReadonlySet<string> = new Set([
 ]);
 
 /** And where one of another name does. */
-const tellingPlaces: ReadonlySet<string> = new Set([
+const meaningfulPaths: ReadonlySet<string> = new Set([
   'containers.restartPolicy',
   'initContainers.restartPolicy',
   'lifecycle.stopSignal',
 ]);
 
 /** Kinds of volumes in which also these say something. */
-const tellingVolumes: ReadonlySet<string> = new Set(['csi', 'azureDisk', 'fc']);
+const meaningfulVolumeTypes: ReadonlySet<string> = new Set(['csi', 'azureDisk', 'fc']);
 
 /** The spec without fields that say nothing. */
-export function withoutSilence(value: JsonObject, under = ''): JsonObject {
+export function withoutZeroValues(value: JsonObject, under = ''): JsonObject {
   return Object.fromEntries(
     Object.entries(value).flatMap(([name, field]) =>
-      isSilent(name, field, under) ? [] : [[name, within(field, name)] as const],
+      isZeroValue(name, field, under) ? [] : [[name, within(field, name)] as const],
     ),
   );
 }
 
 function within(field: unknown, name: string): unknown {
   if (Array.isArray(field))
-    return field.map((item) => (isJsonObject(item) ? withoutSilence(item, name) : item));
-  return isJsonObject(field) && !maps.has(name) ? withoutSilence(field, name) : field;
+    return field.map((item) => (isJsonObject(item) ? withoutZeroValues(item, name) : item));
+  return isJsonObject(field) && !maps.has(name) ? withoutZeroValues(field, name) : field;
 }
 
-function isSilent(name: string, field: unknown, under: string): boolean {
+function isZeroValue(name: string, field: unknown, under: string): boolean {
   if (Array.isArray(field)) return field.length === 0;
   if (isJsonObject(field)) return maps.has(name) && Object.keys(field).length === 0;
   if (field !== false && field !== 0 && field !== '') return false;
   const place = `${under}.${name}`;
-  if (silentPlaces.has(place)) return true;
-  return !telling.has(name) && !tellingPlaces.has(place) && !tellingVolumes.has(under);
+  if (meaninglessPaths.has(place)) return true;
+  return !meaningfulFields.has(name) && !meaningfulPaths.has(place) && !meaningfulVolumeTypes.has(under);
 }

@@ -5,12 +5,12 @@ import {
   conflict,
   detailsOf,
   type FieldCause,
-  type KindRules,
   notFound,
   type ResourceEntry,
+  type ResourceStrategy,
+  type ServerContext,
   StatusError,
   type StoredObject,
-  type World,
 } from '../api/index.ts';
 import { topologyLabels } from './admission/pod-admission.ts';
 import { conditionsOf, typed, withCondition, withFields } from './pod-object.ts';
@@ -28,9 +28,9 @@ interface Binding {
 }
 
 /** The older path of bindings, at which only they themselves name the pod. */
-export function olderBindingRules(pods: () => ResourceEntry): KindRules {
+export function bindingsStrategy(pods: () => ResourceEntry): ResourceStrategy {
   return {
-    act: {
+    handlers: {
       '': (call, world) => {
         const { name = '' } = ((call.body ?? {}) as Binding).metadata ?? {};
         return bindPod({ ...call, entry: pods(), name, subresource: 'binding' }, world);
@@ -40,7 +40,7 @@ export function olderBindingRules(pods: () => ResourceEntry): KindRules {
 }
 
 /** Puts a pod on a node, once and for all. */
-export function bindPod(call: ApiCall, world: World): JsonObject {
+export function bindPod(call: ApiCall, world: ServerContext): JsonObject {
   const { namespace, name = '' } = call;
   const binding = (call.body ?? {}) as Binding;
   const { metadata = {}, target = {} } = binding;
@@ -50,8 +50,8 @@ export function bindPod(call: ApiCall, world: World): JsonObject {
   const pod = world.objects.get(apiResources.pods, namespace, name);
   if (pod === undefined) throw notFound({ resource: apiResources.pods, name });
   checkBindable(pod, metadata);
-  const body = bound(pod, binding, world);
-  world.writePart({ ...call, body }, 'binding');
+  const body = boundPod(pod, binding, world);
+  world.updateSubresource({ ...call, body }, 'binding');
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 }
 
@@ -111,7 +111,11 @@ function bindingConflict(name: string, why: string): StatusError {
 }
 
 /** The whole pod as it is to be; only what a binding may change is taken from it. */
-function bound(pod: StoredObject, { metadata = {}, target = {} }: Binding, world: World): JsonObject {
+function boundPod(
+  pod: StoredObject,
+  { metadata = {}, target = {} }: Binding,
+  world: ServerContext,
+): JsonObject {
   const node = target.name ?? '';
   const labels = { ...pod.metadata.labels, ...metadata.labels, ...topologyLabels(world.objects, node) };
   const annotations = { ...pod.metadata.annotations, ...metadata.annotations };
@@ -126,7 +130,7 @@ function bound(pod: StoredObject, { metadata = {}, target = {} }: Binding, world
   };
 }
 
-export function bindingPart(before: StoredObject, wanted: JsonObject): StoredObject {
+export function bindingUpdate(before: StoredObject, wanted: JsonObject): StoredObject {
   const next = wanted as StoredObject;
   const { nominatedNodeName: _, ...status } = before.status ?? {};
   return {
@@ -137,7 +141,7 @@ export function bindingPart(before: StoredObject, wanted: JsonObject): StoredObj
 }
 
 /** Ends a pod for the sake of its node: says so in its conditions, and then deletes it. */
-export function evictPod(call: ApiCall, world: World): JsonObject {
+export function evictPod(call: ApiCall, world: ServerContext): JsonObject {
   const { namespace, name = '' } = call;
   const body = isJsonObject(call.body) ? call.body : {};
   const metadata = isJsonObject(body['metadata']) ? body['metadata'] : {};
@@ -146,14 +150,14 @@ export function evictPod(call: ApiCall, world: World): JsonObject {
   const pod = world.objects.get(apiResources.pods, namespace, name);
   if (pod === undefined) throw notFound({ resource: apiResources.pods, name });
   const options = isJsonObject(body['deleteOptions']) ? body['deleteOptions'] : {};
-  const dryRun = call.dryRun || isRehearsal(options);
+  const dryRun = call.dryRun || isDryRun(options);
   checkUid(pod, options);
-  const told = dryRun ? pod : tellDisruption(call, world, pod);
-  deleteIt({ ...call, dryRun }, world, movedOn(options, pod, told));
+  const told = dryRun ? pod : setDisruptionTarget(call, world, pod);
+  deletePod({ ...call, dryRun }, world, withCurrentPrecondition(options, pod, told));
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 }
 
-function isRehearsal({ dryRun }: JsonObject): boolean {
+function isDryRun({ dryRun }: JsonObject): boolean {
   return Array.isArray(dryRun) && dryRun.length > 0;
 }
 
@@ -168,7 +172,7 @@ function checkUid({ metadata }: StoredObject, options: JsonObject): void {
   throw conflict({ resource: { ...apiResources.pods, plural: 'Pod' }, name: metadata.name }, why);
 }
 
-function tellDisruption(call: ApiCall, world: World, pod: StoredObject): StoredObject {
+function setDisruptionTarget(call: ApiCall, world: ServerContext, pod: StoredObject): StoredObject {
   const condition = {
     type: 'DisruptionTarget',
     status: 'True',
@@ -176,17 +180,17 @@ function tellDisruption(call: ApiCall, world: World, pod: StoredObject): StoredO
     message: 'Eviction API: evicting',
   } as const;
   const body = withCondition(pod, condition, world.clock);
-  return world.writePart({ ...call, body }, 'status');
+  return world.updateSubresource({ ...call, body }, 'status');
 }
 
 /** A version that was asked for was that before the condition. */
-function movedOn(options: JsonObject, pod: StoredObject, told: StoredObject): JsonObject {
+function withCurrentPrecondition(options: JsonObject, pod: StoredObject, told: StoredObject): JsonObject {
   const preconditions = preconditionsOf(options);
   if (preconditions['resourceVersion'] !== pod.metadata.resourceVersion) return options;
   const { resourceVersion } = told.metadata;
   return { ...options, preconditions: { ...preconditions, resourceVersion } };
 }
 
-function deleteIt(call: ApiCall, world: World, body: JsonObject): void {
-  world.carryOut({ ...call, verb: 'delete', subresource: undefined, patch: undefined, body });
+function deletePod(call: ApiCall, world: ServerContext, body: JsonObject): void {
+  world.execute({ ...call, verb: 'delete', subresource: undefined, patch: undefined, body });
 }

@@ -16,7 +16,7 @@ export function updateCauses(before: StoredObject, after: StoredObject): readonl
     ...tolerationCauses(old, spec),
     ...gateCauses(old, spec),
     ...gatedCauses(old, spec),
-    ...otherCauses(old, spec),
+    ...immutableFieldCauses(old, spec),
   ];
 }
 
@@ -139,7 +139,7 @@ const changeable = [
 ].join(',');
 
 /** Everything else is for good; what it was is told by path, and how to get it all the same. */
-function otherCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+function immutableFieldCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   const kept = withChangeable(old, spec);
   if (sameValue(kept, old)) return [];
   const paths = changedPaths(old, kept, 'spec').join(', ');
@@ -160,11 +160,13 @@ function withChangeable(old: PodSpec, spec: PodSpec): PodSpec {
     terminationGracePeriodSeconds: isMended
       ? old.terminationGracePeriodSeconds
       : spec.terminationGracePeriodSeconds,
-    ...(isGated(old) ? { nodeSelector: old.nodeSelector, affinity: affinityAsWas(old, spec) } : {}),
+    ...(isGated(old)
+      ? { nodeSelector: old.nodeSelector, affinity: withPreviousNodeAffinity(old, spec) }
+      : {}),
   });
 }
 
-function affinityAsWas(old: PodSpec, spec: PodSpec): JsonObject | undefined {
+function withPreviousNodeAffinity(old: PodSpec, spec: PodSpec): JsonObject | undefined {
   const next = withFields(spec.affinity ?? {}, { nodeAffinity: old.affinity?.nodeAffinity });
   return Object.keys(next).length === 0 ? old.affinity && {} : (next as JsonObject);
 }
@@ -194,7 +196,7 @@ export function mirrorCauses(before: StoredObject, why: string): readonly FieldC
 }
 
 /** Of all that was sent only the list of ephemeral containers counts. */
-export function ephemeralPart(before: StoredObject, wanted: JsonObject): StoredObject {
+export function ephemeralContainersUpdate(before: StoredObject, wanted: JsonObject): StoredObject {
   const list = (wanted['spec'] as JsonObject | undefined)?.['ephemeralContainers'];
   const { ephemeralContainers: _, ...rest } = before.spec ?? {};
   return { ...before, spec: list === undefined ? rest : { ...rest, ephemeralContainers: list } };

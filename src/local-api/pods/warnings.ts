@@ -12,7 +12,7 @@ import { typed } from './pod-object.ts';
 const specPath = FieldPath.root.child('spec');
 
 /** What is allowed and yet seldom meant, in the order of an API server. */
-export function warnAbout(pod: StoredObject, warn: (text: string) => void): void {
+export function warnAboutPod(pod: StoredObject, warn: (text: string) => void): void {
   const { spec } = typed(pod);
   const all = [
     ...aboutName(pod.metadata.name),
@@ -38,7 +38,7 @@ function aboutName(name: string): readonly string[] {
 }
 
 /** Labels that have another name by now. */
-const oldLabels: Readonly<Record<string, string>> = {
+const deprecatedLabels: Readonly<Record<string, string>> = {
   'beta.kubernetes.io/arch': 'deprecated since v1.14; use "kubernetes.io/arch" instead',
   'beta.kubernetes.io/os': 'deprecated since v1.14; use "kubernetes.io/os" instead',
   'beta.kubernetes.io/instance-type':
@@ -51,11 +51,13 @@ const oldLabels: Readonly<Record<string, string>> = {
 
 function aboutNodes({ nodeSelector = {}, topologySpreadConstraints = [] }: PodSpec): readonly string[] {
   const selected = Object.keys(nodeSelector).flatMap((key) =>
-    oldLabels[key] === undefined ? [] : [`${specPath.child('nodeSelector').key(key)}: ${oldLabels[key]}`],
+    deprecatedLabels[key] === undefined
+      ? []
+      : [`${specPath.child('nodeSelector').key(key)}: ${deprecatedLabels[key]}`],
   );
   const spread = topologySpreadConstraints.flatMap(({ topologyKey, labelSelector }, index) => {
     const at = specPath.child('topologySpreadConstraints').index(index);
-    const old = oldLabels[topologyKey];
+    const old = deprecatedLabels[topologyKey];
     return [
       ...(old === undefined ? [] : [`${at.child('topologyKey')}: ${topologyKey} is ${old}`]),
       ...(labelSelector === undefined
@@ -67,7 +69,7 @@ function aboutNodes({ nodeSelector = {}, topologySpreadConstraints = [] }: PodSp
 }
 
 /** Kinds of volumes nobody mounts any more. */
-const goneVolumes: Readonly<Record<string, string>> = {
+const removedVolumeTypes: Readonly<Record<string, string>> = {
   photonPersistentDisk: 'deprecated in v1.11, non-functional in v1.16+',
   gitRepo: 'deprecated in v1.11, and disabled by default in v1.33+',
   scaleIO: 'deprecated in v1.16, non-functional in v1.22+',
@@ -82,7 +84,7 @@ function aboutVolumes(volumes: readonly Volume[]): readonly string[] {
   return volumes.flatMap((volume, index) =>
     Object.keys(volume).flatMap((kind) => {
       const at = specPath.child('volumes').index(index).child(kind);
-      return goneVolumes[kind] === undefined ? [] : [`${at}: ${goneVolumes[kind]}`];
+      return removedVolumeTypes[kind] === undefined ? [] : [`${at}: ${removedVolumeTypes[kind]}`];
     }),
   );
 }

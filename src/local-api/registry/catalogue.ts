@@ -1,8 +1,8 @@
 import type { ApiResource } from '../../api/index.ts';
 import { KubelingError } from '../../lib/index.ts';
-import type { KindRules, ResourceEntry, ResourceView } from '../api/api-types.ts';
+import type { ResourceEntry, ResourceStrategy, ResourceView } from '../api/api-types.ts';
 import { frozen, type StoredObject } from '../api/stored-object.ts';
-import { resourceTable, type TableRow, viewTable } from './resource-table.ts';
+import { type ResourceDefinition, resourceTable, viewTable } from './resource-table.ts';
 
 /** All resources there are. */
 export class Catalogue {
@@ -27,7 +27,7 @@ export class Catalogue {
   of(resource: ApiResource): ResourceEntry {
     const found = this.#byPath.get(pathOf(resource));
     if (found !== undefined) return found;
-    throw new KubelingError('BUG', `Cannot serve ${pathOf(resource)} as it is not in the catalogue`);
+    throw new KubelingError('BUG', `Cannot serve ${pathOf(resource)}: it is not in the catalogue`);
   }
 }
 
@@ -39,30 +39,30 @@ function pathOf({ group, version, plural }: ApiResource): string {
  * The catalogue with the rules given, by plural. A resource that shows objects of another one is in it only with the
  * view it has of them, by its plural and group, such as `events.events.k8s.io`; its rules are those of the other one.
  */
-export function makeCatalogue(
-  rules: Readonly<Record<string, KindRules>>,
+export function createCatalogue(
+  rules: Readonly<Record<string, ResourceStrategy>>,
   views: Readonly<Record<string, ResourceView>> = {},
 ): Catalogue {
-  const entryOf = ({ traits, ...row }: TableRow): ResourceEntry => ({
+  const entryOf = ({ traits, ...row }: ResourceDefinition): ResourceEntry => ({
     ...row,
-    rules: { ...traits, ...rules[row.resource.plural] },
+    strategy: { ...traits, ...rules[row.resource.plural] },
   });
-  const seen = viewTable().flatMap((row) => {
+  const viewEntries = viewTable().flatMap((row) => {
     const view = views[`${row.resource.plural}.${row.resource.group}`];
-    return view === undefined ? [] : [{ ...entryOf(row), view: remembering(view) }];
+    return view === undefined ? [] : [{ ...entryOf(row), view: memoizedView(view) }];
   });
-  return new Catalogue([...resourceTable().map(entryOf), ...seen]);
+  return new Catalogue([...resourceTable().map(entryOf), ...viewEntries]);
 }
 
 /** One face for each stored object, however many look at it. */
-function remembering(view: ResourceView): ResourceView {
+function memoizedView(view: ResourceView): ResourceView {
   const faces = new WeakMap<StoredObject, StoredObject>();
   return {
     ...view,
-    shown: (kept) => {
+    toView: (kept) => {
       const known = faces.get(kept);
       if (known !== undefined) return known;
-      const face = frozen(view.shown(kept));
+      const face = frozen(view.toView(kept));
       faces.set(kept, face);
       return face;
     },

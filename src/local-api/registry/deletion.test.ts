@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LocalApiRig, refusedWith, toldIn } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources, type JsonObject } from '../../api/index.ts';
-import { localResources } from './resource-table.ts';
+import { serverResources } from './resource-table.ts';
 
 const { configMaps, pods, serviceAccounts } = apiResources;
 const at = (seconds: number) =>
@@ -90,12 +90,12 @@ test('a kind may hold its objects by itself and show that they are going', async
   using rig = new LocalApiRig({
     rules: {
       namespaces: {
-        holds: ({ spec }) => ((spec?.['finalizers'] ?? []) as readonly string[]).length > 0,
-        deleting: (object) => ({ ...object, status: { phase: 'Terminating' } }),
+        blocksDeletion: ({ spec }) => ((spec?.['finalizers'] ?? []) as readonly string[]).length > 0,
+        beginDeletion: (object) => ({ ...object, status: { phase: 'Terminating' } }),
       },
     },
   });
-  const { namespaces } = localResources;
+  const { namespaces } = serverResources;
   const body = { metadata: { name: 'x' }, spec: { finalizers: ['kubernetes'] } };
   await rig.ask('create', namespaces, { body });
   const { status, metadata } = await rig.object('delete', namespaces, { name: 'x' });

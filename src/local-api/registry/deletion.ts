@@ -2,7 +2,7 @@ import type { DeleteOptions } from '../../api/index.ts';
 import { isJsonObject, type JsonObject } from '../../api/index.ts';
 import { apiTime, type Instant, instant } from '../../lib/index.ts';
 import type { FieldCause } from '../api/api-types.ts';
-import { badRequest, invalidAs } from '../api/status-errors.ts';
+import { badRequest, invalidFields } from '../api/status-errors.ts';
 import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
 import { wholeNumber } from './list-options.ts';
 
@@ -17,47 +17,53 @@ export type Deletion =
   | { readonly do: 'nothing' };
 
 /** Whether somebody has still to let go of an object before it may be removed. */
-export type Holds = (object: StoredObject) => boolean;
+export type DeletionBlocker = (object: StoredObject) => boolean;
 
 /** Preconditions were looked at before. */
-export function deletionOf(
+export function planDeletion(
   object: StoredObject,
   options: DeleteOptions,
   now: Instant,
-  holds: Holds,
+  holds: DeletionBlocker,
 ): Deletion {
   if (object.kind === 'Pod') return podDeletion(object, options.gracePeriodSeconds, now, holds);
-  if (!isHeld(object, holds)) return { do: 'remove' };
+  if (!isBlocked(object, holds)) return { do: 'remove' };
   const isMarked = object.metadata.deletionTimestamp !== undefined;
-  return isMarked ? { do: 'nothing' } : { do: 'mark', object: marked(object, 0, now) };
+  return isMarked ? { do: 'nothing' } : { do: 'mark', object: markedForDeletion(object, 0, now) };
 }
 
 /** An object goes when its time of grace is over and nobody holds it any more. */
-export function isToBeRemoved(object: StoredObject, holds: Holds): boolean {
+export function isRemovable(object: StoredObject, holds: DeletionBlocker): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
-  return deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !isHeld(object, holds);
+  return deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !isBlocked(object, holds);
 }
 
-function isHeld(object: StoredObject, holds: Holds): boolean {
-  return (object.metadata.finalizers ?? []).length > 0 || holds(object);
+function isBlocked(object: StoredObject, blocks: DeletionBlocker): boolean {
+  return (object.metadata.finalizers ?? []).length > 0 || blocks(object);
 }
 
 /** A pod gets the time it asks for; once it is being deleted that time only ever shrinks. */
-function podDeletion(pod: StoredObject, asked: number | undefined, now: Instant, holds: Holds): Deletion {
+function podDeletion(
+  pod: StoredObject,
+  asked: number | undefined,
+  now: Instant,
+  holds: DeletionBlocker,
+): Deletion {
   const { deletionTimestamp, deletionGracePeriodSeconds: current = 0 } = pod.metadata;
-  if (deletionTimestamp === undefined) return seen(marked(pod, firstGrace(pod, asked), now), holds);
-  if (current === 0) return isHeld(pod, holds) ? { do: 'nothing' } : { do: 'remove' };
+  if (deletionTimestamp === undefined)
+    return markOrRemove(markedForDeletion(pod, initialGracePeriod(pod, asked), now), holds);
+  if (current === 0) return isBlocked(pod, holds) ? { do: 'nothing' } : { do: 'remove' };
   if (asked === undefined) return { do: 'nothing' };
   const grace = asked < 0 ? 1 : asked;
   if (grace >= current) return { do: 'nothing' };
-  return seen(shortened(pod, pod.metadata, grace, now), holds);
+  return markOrRemove(withShorterGracePeriod(pod, pod.metadata, grace, now), holds);
 }
 
-function seen(object: StoredObject, holds: Holds): Deletion {
-  return { do: isToBeRemoved(object, holds) ? 'mark-and-remove' : 'mark', object };
+function markOrRemove(object: StoredObject, holds: DeletionBlocker): Deletion {
+  return { do: isRemovable(object, holds) ? 'mark-and-remove' : 'mark', object };
 }
 
-function shortened(
+function withShorterGracePeriod(
   pod: StoredObject,
   { deletionTimestamp = '', deletionGracePeriodSeconds = 0 }: StoredMeta,
   grace: number,
@@ -69,7 +75,7 @@ function shortened(
   return withDeletion(pod, at, isPast && grace !== 0 ? 1 : grace);
 }
 
-function firstGrace({ spec, status }: StoredObject, asked: number | undefined): number {
+function initialGracePeriod({ spec, status }: StoredObject, asked: number | undefined): number {
   const phase = status?.['phase'];
   const isOver = phase === 'Succeeded' || phase === 'Failed';
   if (isOver || spec?.['nodeName'] === undefined || spec['nodeName'] === '') return 0;
@@ -77,7 +83,7 @@ function firstGrace({ spec, status }: StoredObject, asked: number | undefined): 
   return grace < 0 ? 1 : grace;
 }
 
-function marked(object: StoredObject, seconds: number, now: Instant): StoredObject {
+function markedForDeletion(object: StoredObject, seconds: number, now: Instant): StoredObject {
   const asked = withDeletion(object, apiTime(instant(now + seconds * 1_000)), seconds);
   const { generation } = asked.metadata;
   if (generation === undefined) return asked;
@@ -91,23 +97,24 @@ function withDeletion(object: StoredObject, deletionTimestamp: string, seconds: 
   };
 }
 
-export interface AskedDeletion extends DeleteOptions {
-  readonly mode: 'meant' | 'rehearsal';
+export interface ParsedDeleteOptions extends DeleteOptions {
+  readonly writeMode: 'commit' | 'dry-run';
 }
 
 const policies = ['Foreground', 'Background', 'Orphan'];
 
 /** How something is to be deleted: by the body, or else by the query. Throws a StatusError. */
-export function deleteOptionsOf(body: unknown, query: URLSearchParams): AskedDeletion {
+export function deleteOptionsOf(body: unknown, query: URLSearchParams): ParsedDeleteOptions {
   const given = isJsonObject(body) && Object.keys(body).length > 0 ? body : fromQuery(query);
   const causes = [...policyCauses(given), ...dryRunCauses(given['dryRun'])];
-  if (causes.length > 0) throw invalidAs({ kind: 'DeleteOptions', group: 'meta.k8s.io', name: '' }, causes);
+  if (causes.length > 0)
+    throw invalidFields({ kind: 'DeleteOptions', group: 'meta.k8s.io', name: '' }, causes);
   const { uid, resourceVersion } = (given['preconditions'] ?? {}) as DeleteOptions;
   return {
     gracePeriodSeconds: seconds(given['gracePeriodSeconds']),
     uid: text(uid, 'preconditions.uid'),
     resourceVersion: text(resourceVersion, 'preconditions.resourceVersion'),
-    mode: Array.isArray(given['dryRun']) && given['dryRun'].length > 0 ? 'rehearsal' : 'meant',
+    writeMode: Array.isArray(given['dryRun']) && given['dryRun'].length > 0 ? 'dry-run' : 'commit',
   };
 }
 

@@ -1,5 +1,5 @@
 import type { FieldCause } from '../api/api-types.ts';
-import { badRequest, invalidAs } from '../api/status-errors.ts';
+import { badRequest, invalidFields } from '../api/status-errors.ts';
 
 /** What a list or watch is asked with, besides selectors. */
 export interface ListOptions {
@@ -9,9 +9,9 @@ export interface ListOptions {
   readonly resourceVersion: string;
   readonly match: '' | 'Exact' | 'NotOlderThan';
   readonly timeoutSeconds: number;
-  readonly bookmarks: 'wanted' | 'unwanted';
+  readonly bookmarks: 'enabled' | 'disabled';
   /** Whether a watch begins with all there is; by the version unless said. */
-  readonly initialEvents: 'wanted' | 'unwanted' | 'unsaid';
+  readonly initialEvents: 'enabled' | 'disabled' | 'unset';
 }
 
 /** Throws a StatusError for what makes no sense. */
@@ -23,11 +23,11 @@ export function listOptionsOf(query: URLSearchParams, verb: 'list' | 'watch'): L
     resourceVersion: query.get('resourceVersion') ?? '',
     match,
     timeoutSeconds: wholeNumber(query, 'timeoutSeconds'),
-    bookmarks: isSet(query, 'allowWatchBookmarks') ? 'wanted' : 'unwanted',
+    bookmarks: isSet(query, 'allowWatchBookmarks') ? 'enabled' : 'disabled',
     initialEvents: initialEventsOf(query),
   } as const;
-  const causes = verb === 'list' ? wrongWithList(options) : wrongWithWatch(options);
-  if (causes.length > 0) throw invalidAs({ kind: 'ListOptions', group: 'meta.k8s.io', name: '' }, causes);
+  const causes = verb === 'list' ? listCauses(options) : watchCauses(options);
+  if (causes.length > 0) throw invalidFields({ kind: 'ListOptions', group: 'meta.k8s.io', name: '' }, causes);
   return options as ListOptions;
 }
 
@@ -48,7 +48,7 @@ function unsupported(match: string, supported: readonly string[]): FieldCause {
 
 const matchField = 'resourceVersionMatch';
 
-function wrongWithList({ match, resourceVersion, initialEvents, ...rest }: Unchecked): readonly FieldCause[] {
+function listCauses({ match, resourceVersion, initialEvents, ...rest }: Unchecked): readonly FieldCause[] {
   const causes: FieldCause[] = [];
   if (match !== '' && resourceVersion === '')
     causes.push(forbidden(matchField, `${matchField} is forbidden unless resourceVersion is provided`));
@@ -58,17 +58,17 @@ function wrongWithList({ match, resourceVersion, initialEvents, ...rest }: Unche
     causes.push(unsupported(match, ['Exact', 'NotOlderThan', '']));
   if (match === 'Exact' && resourceVersion === '0')
     causes.push(forbidden(matchField, `${matchField} "exact" is forbidden for resourceVersion "0"`));
-  if (initialEvents !== 'unsaid')
+  if (initialEvents !== 'unset')
     causes.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
   return causes;
 }
 
-function wrongWithWatch({ match, initialEvents, ...rest }: Unchecked): readonly FieldCause[] {
+function watchCauses({ match, initialEvents, ...rest }: Unchecked): readonly FieldCause[] {
   const causes: FieldCause[] = [];
-  if (initialEvents !== 'unsaid' && match !== 'NotOlderThan')
+  if (initialEvents !== 'unset' && match !== 'NotOlderThan')
     causes.push(forbidden(matchField, `sendInitialEvents requires setting ${matchField} to NotOlderThan`));
   if (match === '') return causes;
-  if (initialEvents === 'unsaid')
+  if (initialEvents === 'unset')
     causes.push(
       forbidden(matchField, `${matchField} is forbidden for watch unless sendInitialEvents is provided`),
     );
@@ -79,8 +79,8 @@ function wrongWithWatch({ match, initialEvents, ...rest }: Unchecked): readonly 
 }
 
 function initialEventsOf(query: URLSearchParams): ListOptions['initialEvents'] {
-  if (!query.has('sendInitialEvents')) return 'unsaid';
-  return isSet(query, 'sendInitialEvents') ? 'wanted' : 'unwanted';
+  if (!query.has('sendInitialEvents')) return 'unset';
+  return isSet(query, 'sendInitialEvents') ? 'enabled' : 'disabled';
 }
 
 /** A parameter that is there says yes, unless it says no. */

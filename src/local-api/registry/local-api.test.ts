@@ -6,8 +6,8 @@ import { apiResources } from '../../api/index.ts';
 import type { ResourceView } from '../api/api-types.ts';
 import { successStatus } from '../api/responses.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import { makeCatalogue } from './catalogue.ts';
-import { localResources } from './resource-table.ts';
+import { createCatalogue } from './catalogue.ts';
+import { serverResources } from './resource-table.ts';
 
 const { configMaps, events, pods, tokenReviews } = apiResources;
 
@@ -140,9 +140,9 @@ test('what acts on an object answers what it likes', async () => {
   using rig = new LocalApiRig({
     rules: {
       pods: {
-        act: {
+        handlers: {
           binding: async (call, world) => {
-            world.carryOut({
+            world.execute({
               ...call,
               verb: 'patch',
               subresource: undefined,
@@ -167,7 +167,9 @@ test('what acts on an object answers what it likes', async () => {
 
 test('what is only answered is kept nowhere', async () => {
   using rig = new LocalApiRig({
-    rules: { tokenreviews: { act: { '': ({ body }) => ({ ...body, status: { authenticated: false } }) } } },
+    rules: {
+      tokenreviews: { handlers: { '': ({ body }) => ({ ...body, status: { authenticated: false } }) } },
+    },
   });
   const { version } = rig.store;
   const body = { kind: 'TokenReview', spec: { token: 'x' } };
@@ -184,7 +186,7 @@ test('what is only answered is kept nowhere', async () => {
 const views: Record<string, ResourceView> = {
   'events.events.k8s.io': {
     of: events,
-    shown: ({ message, ...same }) => ({ ...same, apiVersion: 'events.k8s.io/v1', note: message }),
+    toView: ({ message, ...same }) => ({ ...same, apiVersion: 'events.k8s.io/v1', note: message }),
     kept: ({ note, ...same }) => ({ ...same, apiVersion: 'v1', message: note }),
     validate: ({ message }) =>
       message === undefined
@@ -195,33 +197,29 @@ const views: Record<string, ResourceView> = {
 
 test('one object may have two faces', async () => {
   using rig = new LocalApiRig({ views });
-  const { newerEvents } = localResources;
+  const { eventsV1 } = serverResources;
   const plain = rig.watch(events);
-  const newer = rig.watch(newerEvents, { query: { fieldSelector: 'reason=R' } });
+  const newer = rig.watch(eventsV1, { query: { fieldSelector: 'reason=R' } });
   await rig.clock.advance(1);
   const body = { metadata: { name: 'e' }, note: 'hello', reason: 'R' };
-  const made = await rig.object('create', newerEvents, { body });
+  const made = await rig.object('create', eventsV1, { body });
   assert.deepEqual([made.apiVersion, made['note']], ['events.k8s.io/v1', 'hello']);
   const kept = await rig.object('get', events, { name: 'e' });
   assert.deepEqual([kept.apiVersion, kept['message'], kept['note']], ['v1', 'hello', undefined]);
-  await rig.ask('patch', newerEvents, { name: 'e', patch: 'merge', body: { note: 'again' } });
-  assert.equal((await rig.list(newerEvents)).items[0]?.['note'], 'again');
+  await rig.ask('patch', eventsV1, { name: 'e', patch: 'merge', body: { note: 'again' } });
+  assert.equal((await rig.list(eventsV1)).items[0]?.['note'], 'again');
   await rig.clock.advance(1);
   assert.deepEqual(toldIn(plain), ['ADDED e', 'MODIFIED e']);
   assert.deepEqual(
     newer.lines.map(({ object }) => object['note']),
     ['hello', 'again'],
   );
-  await refusedWith(rig.ask('create', newerEvents, { body: { metadata: { name: 'f' } } }), 422);
-  await refusedWith(
-    rig.ask('get', newerEvents, { name: 'none' }),
-    404,
-    'events.events.k8s.io "none" not found',
-  );
+  await refusedWith(rig.ask('create', eventsV1, { body: { metadata: { name: 'f' } } }), 422);
+  await refusedWith(rig.ask('get', eventsV1, { name: 'none' }), 404, 'events.events.k8s.io "none" not found');
 });
 
 test('the catalogue has every resource once, and views only with what makes them', () => {
-  const catalogue = makeCatalogue({ pods: { generation: 'none' } });
+  const catalogue = createCatalogue({ pods: { generation: 'none' } });
   const paths = catalogue.all.map(
     ({ resource: { group, version, plural } }) => `${group}/${version}/${plural}`,
   );
@@ -238,16 +236,16 @@ test('the catalogue has every resource once, and views only with what makes them
   ])
     assert.ok(paths.includes(path), path);
   assert.equal(catalogue.find('events.k8s.io', 'v1', 'events'), undefined);
-  assert.ok(makeCatalogue({}, views).find('events.k8s.io', 'v1', 'events')?.view);
-  assert.equal(catalogue.find('', 'v1', 'pods')?.rules.generation, 'none');
-  assert.equal(catalogue.find('', 'v1', 'pods')?.rules.status, 'apart');
+  assert.ok(createCatalogue({}, views).find('events.k8s.io', 'v1', 'events')?.view);
+  assert.equal(catalogue.find('', 'v1', 'pods')?.strategy.generation, 'none');
+  assert.equal(catalogue.find('', 'v1', 'pods')?.strategy.status, 'separate');
   assert.equal(catalogue.find('apps', 'v1', 'deployments'), undefined);
 });
 
 test('ten thousand objects and two hundred watchers are served without sorting and copying them all', async () => {
   using rig = new LocalApiRig({ historyLimit: 20_000 });
   for (let i = 0; i < 10_000; i++)
-    rig.api.world.carryOut(rig.call('create', configMaps, { body: { metadata: { name: `m${i}` } } }));
+    rig.api.context.execute(rig.call('create', configMaps, { body: { metadata: { name: `m${i}` } } }));
   const query = { resourceVersion: String(rig.store.version) };
   const watches = Array.from({ length: 200 }, (_, i) =>
     rig.watch(

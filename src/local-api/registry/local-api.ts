@@ -1,62 +1,69 @@
 import { apiVersionOf, type JsonObject } from '../../api/index.ts';
 import { type Clock, describeError, KubelingError, type Logger, type Random } from '../../lib/index.ts';
 import type { ApiRequest } from '../api/api-types.ts';
-import { type ActOn, type ApiCall, StatusError, type World } from '../api/api-types.ts';
-import { type ApiAnswer, type ObjectList, successStatus, type WatchLine } from '../api/responses.ts';
-import { badRequest, detailsOf, methodNotAllowed, noSuchPath, unavailable } from '../api/status-errors.ts';
-import { overTheWire, type StoredObject } from '../api/stored-object.ts';
-import { type Durability, whenRoom } from '../storage/durability.ts';
-import type { ObjectStore } from '../storage/object-store.ts';
+import { type ApiCall, type RequestAction, type ServerContext, StatusError } from '../api/api-types.ts';
+import { type ApiResponse, type ObjectList, successStatus, type WatchEvent } from '../api/responses.ts';
+import { badRequest, detailsOf, methodNotAllowed, pathNotFound, unavailable } from '../api/status-errors.ts';
+import { type StoredObject, toWireObject } from '../api/stored-object.ts';
+import { type Durability, whenAcceptingWrites } from '../storage/durability.ts';
+import type { VersionedStore } from '../storage/object-store.ts';
 import { Watchers } from '../watch/watchers.ts';
 import type { Catalogue } from './catalogue.ts';
-import { type AskedDeletion, deleteOptionsOf } from './deletion.ts';
+import { deleteOptionsOf, type ParsedDeleteOptions } from './deletion.ts';
 import { listOptionsOf } from './list-options.ts';
-import { hasPart } from './object-update.ts';
-import { keptAs, newest, type Page, Reads } from './reads.ts';
+import { isWritableSubresource } from './object-update.ts';
+import { type ListPage, newest, Reads, storedResource } from './reads.ts';
 import { Writes } from './writes.ts';
 
 export interface LocalApiDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  readonly store: ObjectStore;
+  readonly store: VersionedStore;
   readonly durability: Durability;
   readonly catalogue: Catalogue;
   /** So many lines may wait for a watcher that is slow; enough for a namespace full of objects unless given. */
-  readonly maxWaiting?: number;
+  readonly maxPendingEvents?: number;
 }
 
-const usualWaiting = 16_384;
+const defaultMaxPendingEvents = 16_384;
 
 /**
  * The API without its wire: who asks is known, what it asks is understood, and that it may is decided before. A refusal
  * is thrown as a StatusError. Nothing is told to anybody, not even by a refusal, before it is safe.
  */
 export class LocalApi implements Disposable {
-  readonly world: World;
+  readonly context: ServerContext;
   readonly #deps: LocalApiDeps;
   readonly #reads: Reads;
   readonly #writes: Writes;
   readonly #watchers: Watchers;
-  readonly #link: Disposable;
+  readonly #subscription: Disposable;
 
   constructor(deps: LocalApiDeps) {
-    const { store, clock, random, catalogue, durability, maxWaiting = usualWaiting } = deps;
+    const {
+      store,
+      clock,
+      random,
+      catalogue,
+      durability,
+      maxPendingEvents: maxWaiting = defaultMaxPendingEvents,
+    } = deps;
     this.#deps = deps;
     this.#reads = new Reads(store, catalogue);
     this.#writes = new Writes({ store, clock, random, catalogue, namespaces: 'checked' });
     // Watchers are told of a change by whoever makes it safe, so that they have to know of it first.
-    this.#watchers = new Watchers({ store, durability, clock, random, maxWaiting });
-    this.#link = store.subscribe((change) => durability.append(change));
-    this.world = {
+    this.#watchers = new Watchers({ store, durability, clock, random, maxPending: maxWaiting });
+    this.#subscription = store.subscribe((change) => durability.append(change));
+    this.context = {
       objects: store,
       clock,
       random,
-      carryOut: (call) => this.#carryOut(call),
-      writePart: (call, part) =>
+      execute: (call) => this.#execute(call),
+      updateSubresource: (call, part) =>
         this.#writes.update({ ...requestOf(call), verb: 'update', subresource: part }, bodyOf(call)).object,
-      hasRoom: () => durability.hasRoom,
-      whenRoom: (signal) => whenRoom(durability, signal),
+      acceptsWrites: () => durability.acceptsWrites,
+      whenAcceptingWrites: (signal) => whenAcceptingWrites(durability, signal),
       onChange: (told) => store.subscribe(told),
     };
   }
@@ -66,17 +73,17 @@ export class LocalApi implements Disposable {
     return this.#watchers.size;
   }
 
-  async handle(call: ApiCall, signal: AbortSignal): Promise<ApiAnswer> {
+  async handle(call: ApiCall, signal: AbortSignal): Promise<ApiResponse> {
     try {
-      return await this.#answer(call, signal);
+      return await this.#respond(call, signal);
     } finally {
-      await this.#safe(call, signal);
+      await this.#whenDurable(call, signal);
     }
   }
 
   /** Throws a StatusError at once when it makes no sense; ends by itself, and quietly when the signal is aborted. */
-  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchLine> {
-    if (call.entry.kept !== 'stored' || call.subresource !== undefined) throw methodNotAllowed();
+  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchEvent> {
+    if (call.entry.storage !== 'stored' || call.subresource !== undefined) throw methodNotAllowed();
     this.#checkVerb(call);
     const options = listOptionsOf(call.query, 'watch');
     return this.#watchers.open(requestOf(call), call.entry, options, signal);
@@ -85,10 +92,10 @@ export class LocalApi implements Disposable {
   /** Ends all watches, and hears of no more changes. */
   [Symbol.dispose](): void {
     this.#watchers[Symbol.dispose]();
-    this.#link[Symbol.dispose]();
+    this.#subscription[Symbol.dispose]();
   }
 
-  async #safe({ verb }: ApiCall, signal: AbortSignal): Promise<void> {
+  async #whenDurable({ verb }: ApiCall, signal: AbortSignal): Promise<void> {
     const { store, durability, logger } = this.#deps;
     const { lastChange } = store;
     if (durability.committed >= lastChange) return;
@@ -103,43 +110,43 @@ export class LocalApi implements Disposable {
     }
   }
 
-  #answer(call: ApiCall, signal: AbortSignal): ApiAnswer | Promise<ApiAnswer> {
+  #respond(call: ApiCall, signal: AbortSignal): ApiResponse | Promise<ApiResponse> {
     this.#checkVerb(call);
-    const act = actOf(call);
-    if (act !== undefined) return this.#acted(call, act);
-    if (call.entry.kept === 'answered') throw methodNotAllowed();
-    checkPart(call);
+    const act = actionOf(call);
+    if (act !== undefined) return this.#runAction(call, act);
+    if (call.entry.storage === 'virtual') throw methodNotAllowed();
+    checkSubresource(call);
     const request = requestOf(call);
     switch (call.verb) {
       case 'get':
-        return this.#got(call, request);
+        return this.#get(call, request);
       case 'list':
-        return listAnswer(call, this.#reads.list(request, listOptionsOf(call.query, 'list'), newest));
+        return listResponse(call, this.#reads.list(request, listOptionsOf(call.query, 'list'), newest));
       case 'deletecollection':
-        return this.#deletedMany(call, request, signal);
+        return this.#deleteCollection(call, request, signal);
       case 'delete':
-        return this.#deleted(call, request);
+        return this.#delete(call, request);
       case 'watch':
         throw badRequest('a watch must be asked for as a watch');
       default:
-        return this.#written(call, request);
+        return this.#write(call, request);
     }
   }
 
-  async #acted(call: ApiCall, act: ActOn): Promise<ApiAnswer> {
-    const made = overTheWire(await act(call, this.world));
+  async #runAction(call: ApiCall, act: RequestAction): Promise<ApiResponse> {
+    const made = toWireObject(await act(call, this.context));
     const code = call.verb === 'create' ? 201 : 200;
     if (made['kind'] === 'Status') return { kind: 'status', code, status: made };
     if (call.verb === 'list') return { kind: 'list', code: 200, list: made as unknown as ObjectList };
     return { kind: 'object', code, object: made };
   }
 
-  #got(call: ApiCall, request: ApiRequest): ApiAnswer {
+  #get(call: ApiCall, request: ApiRequest): ApiResponse {
     const version = call.query.get('resourceVersion') ?? '';
     return { kind: 'object', code: 200, object: this.#reads.get(request, version, newest) };
   }
 
-  #written(call: ApiCall, request: ApiRequest): ApiAnswer {
+  #write(call: ApiCall, request: ApiRequest): ApiResponse {
     switch (call.verb) {
       case 'create':
         return { kind: 'object', code: 201, object: this.#writes.create(request, bodyOf(call)) };
@@ -148,21 +155,21 @@ export class LocalApi implements Disposable {
         return { kind: 'object', code: how === 'created' ? 201 : 200, object };
       }
       default:
-        return { kind: 'object', code: 200, object: this.#patched(call, request) };
+        return { kind: 'object', code: 200, object: this.#patch(call, request) };
     }
   }
 
-  #patched(call: ApiCall, request: ApiRequest): StoredObject {
+  #patch(call: ApiCall, request: ApiRequest): StoredObject {
     const { patch: kind, body } = call;
     if (kind === undefined) throw unsupportedPatch();
     if (body === undefined) throw badRequest('a patch must have a body');
-    return this.#writes.patch(request, { kind, body }, call.readPatched);
+    return this.#writes.patch(request, { kind, body }, call.decodePatched);
   }
 
-  #deleted(call: ApiCall, request: ApiRequest): ApiAnswer {
+  #delete(call: ApiCall, request: ApiRequest): ApiResponse {
     const options = deleteOptionsOf(call.body, call.query);
-    const { object, how } = this.#writes.delete(rehearsed(request, options), options);
-    if (how === 'kept' || call.entry.deleteAnswers === 'object') return { kind: 'object', code: 200, object };
+    const { object, how } = this.#writes.delete(withDryRun(request, options), options);
+    if (how === 'kept' || call.entry.deleteReturns === 'object') return { kind: 'object', code: 200, object };
     const { name, uid } = object.metadata;
     const details = { ...detailsOf({ resource: call.entry.resource, name }), uid };
     return { kind: 'status', code: 200, status: successStatus(details) };
@@ -172,26 +179,26 @@ export class LocalApi implements Disposable {
    * One after the other: what could not be deleted does not bring back what was. Of many the first are safe before the
    * last are begun with.
    */
-  async #deletedMany(call: ApiCall, request: ApiRequest, signal: AbortSignal): Promise<ApiAnswer> {
+  async #deleteCollection(call: ApiCall, request: ApiRequest, signal: AbortSignal): Promise<ApiResponse> {
     const { store, durability } = this.#deps;
     const options = deleteOptionsOf(call.body, call.query);
     const page = this.#reads.list(request, listOptionsOf(call.query, 'list'), newest);
     for (const { metadata } of page.items) {
-      if (!durability.hasRoom) await this.#safe(call, signal);
-      const now = store.get(keptAs(call.entry), metadata.namespace, metadata.name);
+      if (!durability.acceptsWrites) await this.#whenDurable(call, signal);
+      const now = store.get(storedResource(call.entry), metadata.namespace, metadata.name);
       if (now?.metadata.uid !== metadata.uid) continue;
-      const one = { ...rehearsed(request, options), namespace: metadata.namespace, name: metadata.name };
+      const one = { ...withDryRun(request, options), namespace: metadata.namespace, name: metadata.name };
       this.#writes.delete({ ...one, verb: 'delete' }, options);
     }
-    return listAnswer(call, page);
+    return listResponse(call, page);
   }
 
   /** For the server's own loops: as anybody's call, but at once. */
-  #carryOut(call: ApiCall): StoredObject {
+  #execute(call: ApiCall): StoredObject {
     this.#checkVerb(call);
     const request = requestOf(call);
-    const act = actOf(call);
-    if (act !== undefined) return atOnce(act(call, this.world));
+    const act = actionOf(call);
+    if (act !== undefined) return synchronousResult(act(call, this.context));
     switch (call.verb) {
       case 'get':
         return this.#reads.get(request, '', newest);
@@ -200,10 +207,10 @@ export class LocalApi implements Disposable {
       case 'update':
         return this.#writes.update(request, bodyOf(call)).object;
       case 'patch':
-        return this.#patched(call, request);
+        return this.#patch(call, request);
       case 'delete': {
         const options = deleteOptionsOf(call.body, call.query);
-        return this.#writes.delete(rehearsed(request, options), options).object;
+        return this.#writes.delete(withDryRun(request, options), options).object;
       }
       default:
         throw new KubelingError('BUG', `Cannot carry out a ${call.verb} as it has no single object`);
@@ -219,21 +226,21 @@ export class LocalApi implements Disposable {
       return;
     }
     const part = entry.subresources.find(({ name }) => name === subresource);
-    if (part === undefined) throw noSuchPath();
+    if (part === undefined) throw pathNotFound();
     if (!part.verbs.includes(verb)) throw methodNotAllowed();
   }
 }
 
-function actOf({ entry: { rules }, subresource = '' }: ApiCall): ActOn | undefined {
-  return Object.hasOwn(rules.act ?? {}, subresource) ? rules.act?.[subresource] : undefined;
+function actionOf({ entry: { strategy }, subresource = '' }: ApiCall): RequestAction | undefined {
+  return Object.hasOwn(strategy.handlers ?? {}, subresource) ? strategy.handlers?.[subresource] : undefined;
 }
 
 /** A part that neither acts nor is written by itself, such as a stream, has nothing to answer from here. */
-function checkPart({ entry, subresource }: ApiCall): void {
-  if (subresource !== undefined && !hasPart(entry.rules, subresource)) throw noSuchPath();
+function checkSubresource({ entry, subresource }: ApiCall): void {
+  if (subresource !== undefined && !isWritableSubresource(entry.strategy, subresource)) throw pathNotFound();
 }
 
-function atOnce(made: JsonObject | Promise<JsonObject>): StoredObject {
+function synchronousResult(made: JsonObject | Promise<JsonObject>): StoredObject {
   if (made instanceof Promise)
     throw new KubelingError('BUG', 'Cannot carry out at once what has to wait for something');
   return made as StoredObject;
@@ -250,13 +257,13 @@ function requestOf(call: ApiCall): ApiRequest {
     subresource,
     fieldSelector: query.get('fieldSelector') ?? undefined,
     labelSelector: query.get('labelSelector') ?? undefined,
-    mode: dryRun ? 'rehearsal' : 'meant',
+    writeMode: dryRun ? 'dry-run' : 'commit',
     warn,
   };
 }
 
-function rehearsed(request: ApiRequest, { mode }: AskedDeletion): ApiRequest {
-  return mode === 'rehearsal' ? { ...request, mode } : request;
+function withDryRun(request: ApiRequest, { writeMode }: ParsedDeleteOptions): ApiRequest {
+  return writeMode === 'dry-run' ? { ...request, writeMode: writeMode } : request;
 }
 
 function bodyOf({ body }: ApiCall): unknown {
@@ -264,7 +271,7 @@ function bodyOf({ body }: ApiCall): unknown {
   return body;
 }
 
-function listAnswer({ entry: { resource } }: ApiCall, page: Page): ApiAnswer {
+function listResponse({ entry: { resource } }: ApiCall, page: ListPage): ApiResponse {
   const { items, version, remaining } = page;
   const list: ObjectList = {
     kind: `${resource.kind}List`,

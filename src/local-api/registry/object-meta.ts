@@ -5,7 +5,7 @@ import { badRequest, invalid } from '../api/status-errors.ts';
 import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
 
 /** Fields of the metadata that only the server writes. */
-const serversOwn = [
+const serverFields = [
   'name',
   'namespace',
   'generateName',
@@ -18,22 +18,22 @@ const serversOwn = [
 ] as const;
 
 /** What nobody keeps, whoever sends it. */
-const neverKept = ['managedFields', 'selfLink'];
+const droppedFields = ['managedFields', 'selfLink'];
 
-export function metaOf(object: JsonObject): JsonObject {
+export function metadataOf(object: JsonObject): JsonObject {
   const meta = object['metadata'] ?? {};
   if (!isJsonObject(meta)) throw badRequest('metadata must be an object');
   return meta;
 }
 
 /** The metadata after a change: what is the caller's from the wanted object, the rest as it was. */
-export function changedMeta(before: StoredMeta, wanted: JsonObject): StoredMeta {
-  const own = serversOwn.flatMap((name) => (before[name] === undefined ? [] : [[name, before[name]]]));
-  return Object.fromEntries([...own, ...callersOwn(wanted)]) as StoredMeta;
+export function updatedMetadata(before: StoredMeta, wanted: JsonObject): StoredMeta {
+  const own = serverFields.flatMap((name) => (before[name] === undefined ? [] : [[name, before[name]]]));
+  return Object.fromEntries([...own, ...callerFields(wanted)]) as StoredMeta;
 }
 
-function callersOwn(meta: JsonObject): readonly (readonly [string, unknown])[] {
-  const skipped: readonly string[] = [...serversOwn, ...neverKept];
+function callerFields(meta: JsonObject): readonly (readonly [string, unknown])[] {
+  const skipped: readonly string[] = [...serverFields, ...droppedFields];
   return Object.entries(meta).filter(([name, value]) => !skipped.includes(name) && !isEmpty(value));
 }
 
@@ -42,7 +42,7 @@ function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
-export interface Birth {
+export interface NewObjectFields {
   readonly name: string;
   readonly uid: string;
   readonly creationTimestamp: string;
@@ -50,9 +50,13 @@ export interface Birth {
 }
 
 /** A new object with all that the server itself gives to it. */
-export function born(request: ApiRequest, wanted: JsonObject, birth: Birth): StoredObject {
+export function newStoredObject(
+  request: ApiRequest,
+  wanted: JsonObject,
+  birth: NewObjectFields,
+): StoredObject {
   const { resource } = request;
-  const meta = metaOf(wanted);
+  const meta = metadataOf(wanted);
   const { name, uid, creationTimestamp, generation } = birth;
   const { generateName } = meta;
   return {
@@ -60,9 +64,9 @@ export function born(request: ApiRequest, wanted: JsonObject, birth: Birth): Sto
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
     metadata: {
-      ...Object.fromEntries(callersOwn(meta)),
+      ...Object.fromEntries(callerFields(meta)),
       ...(typeof generateName === 'string' && generateName !== '' ? { generateName } : {}),
-      ...homeOf(request, meta),
+      ...namespaceFields(request, meta),
       ...(generation === undefined ? {} : { generation }),
       name,
       uid,
@@ -72,41 +76,41 @@ export function born(request: ApiRequest, wanted: JsonObject, birth: Birth): Sto
   };
 }
 
-function homeOf({ resource, namespace }: ApiRequest, meta: JsonObject): { namespace?: string } {
+function namespaceFields({ resource, namespace }: ApiRequest, meta: JsonObject): { namespace?: string } {
   const own = meta['namespace'] ?? '';
   if (resource.scope === 'cluster') return {};
   if (namespace === undefined) throw badRequest('an empty namespace may not be set during creation');
-  if (own !== '' && own !== namespace) throw otherNamespace();
+  if (own !== '' && own !== namespace) throw namespaceMismatch();
   return { namespace };
 }
 
-export function otherNamespace(): Error {
+export function namespaceMismatch(): Error {
   return badRequest('the namespace of the provided object does not match the namespace sent on the request');
 }
 
 /** Letters and digits that cannot be mistaken for each other or make words. */
 const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixLength = 5;
-const longestBase = 63 - suffixLength;
-const mostTries = 8;
+const maxPrefixLength = 63 - suffixLength;
+const maxTries = 8;
 
 /** The name of a new object: its own, or one that is not taken, as far as a few tries can find one. */
-export function nameFor(
+export function chooseName(
   request: ApiRequest,
   meta: JsonObject,
   random: Random,
-  isTaken: (name: string) => boolean,
+  exists: (name: string) => boolean,
 ): string {
   const { name, generateName } = meta;
   if (typeof name === 'string' && name !== '') return name;
   if (typeof generateName !== 'string' || generateName === '')
     throw invalid({ resource: request.resource }, [nameRequired]);
-  let made = '';
-  for (let tries = 0; tries < mostTries; tries++) {
-    made = generateName.slice(0, longestBase) + suffix(random);
-    if (!isTaken(made)) break;
+  let generated = '';
+  for (let tries = 0; tries < maxTries; tries++) {
+    generated = generateName.slice(0, maxPrefixLength) + suffix(random);
+    if (!exists(generated)) break;
   }
-  return made;
+  return generated;
 }
 
 const nameRequired: FieldCause = {
@@ -132,7 +136,7 @@ export function newUid(random: Random): string {
 }
 
 /** Only a deletion deletes. */
-export function markedByHand(before: StoredMeta, wanted: JsonObject): readonly FieldCause[] {
+export function deletionTimestampCauses(before: StoredMeta, wanted: JsonObject): readonly FieldCause[] {
   const { deletionTimestamp } = wanted;
   if (before.deletionTimestamp !== undefined || (deletionTimestamp ?? '') === '') return [];
   const message = `Invalid value: ${JSON.stringify(deletionTimestamp)}: field is immutable`;
@@ -140,7 +144,7 @@ export function markedByHand(before: StoredMeta, wanted: JsonObject): readonly F
 }
 
 /** What is being deleted may be held by those who hold it, but by nobody new. */
-export function newHolders(before: StoredMeta, after: StoredMeta): readonly FieldCause[] {
+export function newFinalizerCauses(before: StoredMeta, after: StoredMeta): readonly FieldCause[] {
   if (before.deletionTimestamp === undefined) return [];
   const added = (after.finalizers ?? []).filter((name) => !(before.finalizers ?? []).includes(name));
   if (added.length === 0) return [];

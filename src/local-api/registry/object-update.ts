@@ -7,16 +7,16 @@ import {
   sameValue,
 } from '../../api/index.ts';
 import { KubelingError } from '../../lib/index.ts';
-import type { KindRules } from '../api/api-types.ts';
+import type { ResourceStrategy } from '../api/api-types.ts';
 import { StatusError } from '../api/api-types.ts';
-import { invalidAs } from '../api/status-errors.ts';
+import { invalidFields } from '../api/status-errors.ts';
 import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
-import { changedMeta, metaOf } from './object-meta.ts';
+import { metadataOf, updatedMetadata } from './object-meta.ts';
 
-type Part = (before: StoredObject, wanted: JsonObject) => StoredObject;
+type SubresourceUpdate = (before: StoredObject, wanted: JsonObject) => StoredObject;
 
 /** What a write to each part of an object changes, unless its kind says otherwise. */
-const knownParts: Readonly<Record<string, Part>> = {
+const defaultSubresourceUpdates: Readonly<Record<string, SubresourceUpdate>> = {
   status: (before, wanted) => withField(before, 'status', wanted['status']),
   approval: (before, wanted) => {
     const { conditions } = objectAt(wanted, 'status');
@@ -38,47 +38,62 @@ const knownParts: Readonly<Record<string, Part>> = {
 };
 
 /** Parts of pods with which nothing else can be written. */
-const spareMeta: readonly string[] = ['ephemeralcontainers', 'resize'];
+const metadataPreserving: readonly string[] = ['ephemeralcontainers', 'resize'];
 
 /** What a change makes of an object, by the part of it that was written to. */
-export function changed(
-  rules: KindRules,
+export function updatedObject(
+  rules: ResourceStrategy,
   before: StoredObject,
   wanted: JsonObject,
   subresource: string | undefined,
 ): StoredObject {
-  const metadata = spareMeta.includes(subresource ?? '')
+  const metadata = metadataPreserving.includes(subresource ?? '')
     ? before.metadata
-    : changedMeta(before.metadata, metaOf(wanted));
+    : updatedMetadata(before.metadata, metadataOf(wanted));
   const next =
-    subresource === undefined ? whole(rules, before, wanted) : part(rules, before, wanted, subresource);
-  const named = { ...next, metadata: subresource === 'status' ? keptOwners(before, metadata) : metadata };
-  return rules.generation === 'counted' && subresource !== 'status' ? counted(before, named) : named;
+    subresource === undefined
+      ? mainUpdate(rules, before, wanted)
+      : subresourceUpdate(rules, before, wanted, subresource);
+  const named = { ...next, metadata: subresource === 'status' ? withOwnersOf(before, metadata) : metadata };
+  return rules.generation === 'counted' && subresource !== 'status'
+    ? withNextGeneration(before, named)
+    : named;
 }
 
 /** Whether a part can be written by itself. */
-export function hasPart({ parts }: KindRules, subresource: string): boolean {
-  return Object.hasOwn(parts ?? {}, subresource) || Object.hasOwn(knownParts, subresource);
+export function isWritableSubresource(
+  { subresourceUpdates }: ResourceStrategy,
+  subresource: string,
+): boolean {
+  return (
+    Object.hasOwn(subresourceUpdates ?? {}, subresource) ||
+    Object.hasOwn(defaultSubresourceUpdates, subresource)
+  );
 }
 
-function whole({ status }: KindRules, before: StoredObject, wanted: JsonObject): StoredObject {
+function mainUpdate({ status }: ResourceStrategy, before: StoredObject, wanted: JsonObject): StoredObject {
   const { apiVersion, kind, metadata } = before;
-  const next = status === 'apart' ? withField(wanted, 'status', before.status) : wanted;
+  const next = status === 'separate' ? withField(wanted, 'status', before.status) : wanted;
   return { ...next, apiVersion, kind, metadata };
 }
 
-function part(
-  { parts = {} }: KindRules,
+function subresourceUpdate(
+  { subresourceUpdates = {} }: ResourceStrategy,
   before: StoredObject,
   wanted: JsonObject,
   name: string,
 ): StoredObject {
-  const own = Object.hasOwn(parts, name) ? parts[name] : knownParts[name];
+  const own = Object.hasOwn(subresourceUpdates, name)
+    ? subresourceUpdates[name]
+    : defaultSubresourceUpdates[name];
   return own === undefined ? before : own(before, wanted);
 }
 
 /** Writing the status of a pod never changes who owns it. */
-function keptOwners({ kind, metadata: { ownerReferences } }: StoredObject, metadata: StoredMeta): StoredMeta {
+function withOwnersOf(
+  { kind, metadata: { ownerReferences } }: StoredObject,
+  metadata: StoredMeta,
+): StoredMeta {
   return kind === 'Pod' ? withField(metadata, 'ownerReferences', ownerReferences) : metadata;
 }
 
@@ -120,43 +135,43 @@ function listAt(object: JsonObject, name: string): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-function counted(before: StoredObject, after: StoredObject): StoredObject {
+function withNextGeneration(before: StoredObject, after: StoredObject): StoredObject {
   if (sameValue(before.spec, after.spec)) return after;
   const generation = (before.metadata.generation ?? 0) + 1;
   return { ...after, metadata: { ...after.metadata, generation } };
 }
 
 /** Patches applied to stored objects. */
-export class Patching {
+export class PatchApplier {
   readonly #schema = new PatchSchema();
 
   /** What the patch makes of the object; throws a StatusError when it makes no sense. */
   apply(kind: string, before: StoredObject, patch: Patch): JsonObject {
-    const patched = this.#patched(kind, before, patch);
+    const patched = this.#apply(kind, before, patch);
     const isOther = patched['kind'] !== before.kind || patched['apiVersion'] !== before.apiVersion;
-    if (isOther) throw otherKind(before.kind);
+    if (isOther) throw kindChanged(before.kind);
     return patched;
   }
 
-  #patched(kind: string, before: StoredObject, patch: Patch): JsonObject {
+  #apply(kind: string, before: StoredObject, patch: Patch): JsonObject {
     try {
       return applyPatch(this.#schema, kind, before, patch);
     } catch (error) {
-      throw inTheWordsOfTheApi(error);
+      throw toStatusError(error);
     }
   }
 }
 
-function otherKind(kind: string): StatusError {
+function kindChanged(kind: string): StatusError {
   const message = `Invalid value: a patch must not change what kind of object it is about: ${kind}`;
-  return invalidAs({ kind: '', group: '', name: '' }, [
+  return invalidFields({ kind: '', group: '', name: '' }, [
     { reason: 'FieldValueInvalid', field: 'patch', message },
   ]);
 }
 
 const prefix = 'Cannot apply a patch: ';
 
-function inTheWordsOfTheApi(error: unknown): unknown {
+function toStatusError(error: unknown): unknown {
   if (!(error instanceof KubelingError) || typeof error.details['status'] !== 'number') return error;
   const { status: code, reason } = error.details;
   const message = error.message.startsWith(prefix) ? error.message.slice(prefix.length) : error.message;

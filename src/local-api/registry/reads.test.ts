@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LocalApiRig, refusedWith } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources } from '../../api/index.ts';
-import { wireList } from '../api/responses.ts';
+import { listBody } from '../api/responses.ts';
 
 const { configMaps, leases, pods } = apiResources;
 
@@ -32,7 +32,7 @@ test('a list has the version of the read, and an empty one has items all the sam
     ['ConfigMapList', 'v1', { resourceVersion: String(rig.store.version) }],
   );
   assert.deepEqual(await rig.names(configMaps), ['a', 'b']);
-  const [first] = wireList(list)['items'] as readonly object[];
+  const [first] = listBody(list)['items'] as readonly object[];
   assert.deepEqual(Object.keys(first ?? {}), ['metadata']);
   assert.deepEqual((await rig.list(configMaps, { namespace: 'none' })).items, []);
 });

@@ -1,9 +1,9 @@
 import { isJsonObject } from '../../api/index.ts';
 import type { ApiRequest, ResourceEntry } from '../api/api-types.ts';
-import { badRequest, expired, notFound, tooLargeVersion } from '../api/status-errors.ts';
-import { keyOf, type StoredObject } from '../api/stored-object.ts';
+import { badRequest, expired, notFound, resourceVersionTooLarge } from '../api/status-errors.ts';
+import { objectKey, type StoredObject } from '../api/stored-object.ts';
 import { selection } from '../selectors/selection.ts';
-import type { ObjectStore } from '../storage/object-store.ts';
+import type { VersionedStore } from '../storage/object-store.ts';
 import type { Catalogue } from './catalogue.ts';
 import { type ListOptions, versionOf } from './list-options.ts';
 
@@ -15,7 +15,7 @@ export interface Freshness {
 export const newest: Freshness = { behind: 0 };
 
 /** A list, or a part of one. */
-export interface Page {
+export interface ListPage {
   readonly items: readonly StoredObject[];
   readonly version: number;
   readonly continue?: string;
@@ -30,10 +30,10 @@ interface Snapshot {
 
 /** Answers to get and list. */
 export class Reads {
-  readonly #store: ObjectStore;
+  readonly #store: VersionedStore;
   readonly #catalogue: Catalogue;
 
-  constructor(store: ObjectStore, catalogue: Catalogue) {
+  constructor(store: VersionedStore, catalogue: Catalogue) {
     this.#store = store;
     this.#catalogue = catalogue;
   }
@@ -45,29 +45,29 @@ export class Reads {
     const stale = asked === 0 ? this.#stale(request, entry, freshness) : undefined;
     const found =
       stale === undefined
-        ? this.#store.get(keptAs(entry), namespace, name)
+        ? this.#store.get(storedResource(entry), namespace, name)
         : stale.objects.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace);
     if (found === undefined) throw notFound(request);
-    return shown(entry, found);
+    return asResource(entry, found);
   }
 
-  list(request: ApiRequest, options: ListOptions, freshness: Freshness): Page {
+  list(request: ApiRequest, options: ListOptions, freshness: Freshness): ListPage {
     const entry = this.#catalogue.of(request.resource);
-    const { test, takes } = selection(request, entry);
+    const { test, matches } = selection(request, entry);
     const { objects, version } = this.#snapshot(request, entry, options, freshness);
-    const wanted = takes === 'all' ? objects : objects.filter(test);
+    const wanted = matches === 'all' ? objects : objects.filter(test);
     // Who takes anything is given all at once.
     const limit = options.resourceVersion === '0' || options.limit <= 0 ? undefined : options.limit;
     if (limit === undefined)
-      return { items: wanted.map((object) => shown(entry, object)).toArray(), version };
-    const items = taken(wanted, limit);
+      return { items: wanted.map((object) => asResource(entry, object)).toArray(), version };
+    const items = takeUpTo(wanted, limit);
     const last = items.at(-1);
     const isMore = last !== undefined && wanted.next().done !== true;
-    if (!isMore) return { items: items.map((object) => shown(entry, object)), version };
-    const remaining = takes === 'all' ? { remaining: 1 + count(wanted) } : {};
+    if (!isMore) return { items: items.map((object) => asResource(entry, object)), version };
+    const remaining = matches === 'all' ? { remaining: 1 + count(wanted) } : {};
     const start = `${this.#keyFor(request, last)}\0`;
     return {
-      items: items.map((object) => shown(entry, object)),
+      items: items.map((object) => asResource(entry, object)),
       version,
       continue: encodeContinue({ version, start }),
       ...remaining,
@@ -77,7 +77,7 @@ export class Reads {
   /** Keys in tokens leave out what the path says already. */
   #keyFor({ namespace, resource }: ApiRequest, { metadata }: StoredObject): string {
     const isPlain = namespace !== undefined || resource.scope === 'cluster';
-    return isPlain ? metadata.name : keyOf(metadata.namespace, metadata.name);
+    return isPlain ? metadata.name : objectKey(metadata.namespace, metadata.name);
   }
 
   #snapshot(request: ApiRequest, entry: ResourceEntry, options: ListOptions, freshness: Freshness): Snapshot {
@@ -91,12 +91,12 @@ export class Reads {
   }
 
   #latest({ namespace }: ApiRequest, entry: ResourceEntry, start: string): Snapshot {
-    const objects = this.#store.from(keptAs(entry), namespace, start);
+    const objects = this.#store.from(storedResource(entry), namespace, start);
     return { objects, version: this.#store.version };
   }
 
   #exact({ namespace }: ApiRequest, entry: ResourceEntry, version: number): Snapshot {
-    const objects = this.#store.fromAt(keptAs(entry), namespace, '', version);
+    const objects = this.#store.fromAt(storedResource(entry), namespace, '', version);
     if (objects === undefined) throw expired('The resourceVersion for the provided list is too old.');
     return { objects, version };
   }
@@ -108,39 +108,40 @@ export class Reads {
     const { namespace, resource } = request;
     const { version, start } = decodeContinue(options.continue);
     const home = resource.scope === 'cluster' ? '' : namespace;
-    const key = home === undefined ? start : keyOf(home, start);
+    const key = home === undefined ? start : objectKey(home, start);
     if (version === undefined) return this.#latest(request, entry, key);
-    if (version > this.#store.version) throw tooLargeVersion(String(version), this.#store.version);
-    const objects = this.#store.fromAt(keptAs(entry), namespace, key, version);
-    if (objects === undefined) throw tooOldToken(start);
+    if (version > this.#store.version) throw resourceVersionTooLarge(String(version), this.#store.version);
+    const objects = this.#store.fromAt(storedResource(entry), namespace, key, version);
+    if (objects === undefined) throw expiredContinueToken(start);
     return { objects, version };
   }
 
   #stale({ namespace }: ApiRequest, entry: ResourceEntry, { behind }: Freshness): Snapshot | undefined {
     if (behind <= 0) return undefined;
     const version = Math.max(1, this.#store.version - behind);
-    const objects = this.#store.fromAt(keptAs(entry), namespace, '', version);
+    const objects = this.#store.fromAt(storedResource(entry), namespace, '', version);
     return objects && { objects, version };
   }
 
   #checkedVersion(text: string, prefix = ''): number | undefined {
     const asked = versionOf(text, prefix);
-    if (asked !== undefined && asked > this.#store.version) throw tooLargeVersion(text, this.#store.version);
+    if (asked !== undefined && asked > this.#store.version)
+      throw resourceVersionTooLarge(text, this.#store.version);
     return asked;
   }
 }
 
 /** The resource under which objects are stored. */
-export function keptAs({ resource, view }: ResourceEntry): ResourceEntry['resource'] {
+export function storedResource({ resource, view }: ResourceEntry): ResourceEntry['resource'] {
   return view?.of ?? resource;
 }
 
 /** An object as the resource shows it. */
-export function shown({ view }: ResourceEntry, object: StoredObject): StoredObject {
-  return view === undefined ? object : view.shown(object);
+export function asResource({ view }: ResourceEntry, object: StoredObject): StoredObject {
+  return view === undefined ? object : view.toView(object);
 }
 
-function taken(objects: IteratorObject<StoredObject>, limit: number): readonly StoredObject[] {
+function takeUpTo(objects: IteratorObject<StoredObject>, limit: number): readonly StoredObject[] {
   const items: StoredObject[] = [];
   while (items.length < limit) {
     const next = objects.next();
@@ -154,7 +155,7 @@ function count(objects: IteratorObject<unknown>): number {
   return objects.reduce((sum: number) => sum + 1, 0);
 }
 
-function tooOldToken(start: string): Error {
+function expiredContinueToken(start: string): Error {
   return expired(
     'The provided continue parameter is too old to display a consistent list result. You can start a new list ' +
       'without the continue parameter, or use the continue token in this response to retrieve the remainder of the ' +
@@ -181,12 +182,13 @@ export function encodeContinue({ version, start }: ListPosition): string {
 /** Throws a StatusError for a token that is none of ours. */
 export function decodeContinue(token: string): ListPosition {
   const { v, rv, start } = parsed(token);
-  if (v !== tokenVersion) throw bad(`: server does not recognize this encoded version ${v ?? ''}`);
+  if (v !== tokenVersion) throw invalidToken(`: server does not recognize this encoded version ${v ?? ''}`);
   if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0 || rv < -1)
-    throw bad(`: incorrect encoded start resourceVersion (version ${tokenVersion})`);
+    throw invalidToken(`: incorrect encoded start resourceVersion (version ${tokenVersion})`);
   if (typeof start !== 'string' || start === '')
-    throw bad(`: encoded start key empty (version ${tokenVersion})`);
-  if (start.split('/').some((part) => part === '..' || part === '.' || part === '')) throw bad(`: ${start}`);
+    throw invalidToken(`: encoded start key empty (version ${tokenVersion})`);
+  if (start.split('/').some((part) => part === '..' || part === '.' || part === ''))
+    throw invalidToken(`: ${start}`);
   return { version: rv === -1 ? undefined : rv, start };
 }
 
@@ -197,9 +199,9 @@ function parsed(token: string): { readonly v?: unknown; readonly rv?: unknown; r
   } catch {
     // Told below.
   }
-  throw bad('');
+  throw invalidToken('');
 }
 
-function bad(why: string): Error {
+function invalidToken(why: string): Error {
   return badRequest(`invalid continue token: continue key is not valid${why}`);
 }

@@ -1,14 +1,17 @@
 import { type ApiResource, apiResources } from '../../api/index.ts';
-import type { KindRules, ResourceEntry, ResourceVerb, SubresourceEntry } from '../api/api-types.ts';
+import type { ResourceEntry, ResourceStrategy, ResourceVerb, SubresourceEntry } from '../api/api-types.ts';
 
 /** What is plain of a kind without looking at its fields. */
-type Traits = Pick<KindRules, 'status' | 'generation' | 'updateWithoutVersion' | 'createByUpdate'>;
+type StrategyTraits = Pick<
+  ResourceStrategy,
+  'status' | 'generation' | 'unconditionalUpdate' | 'createOnUpdate'
+>;
 
-export interface TableRow extends Omit<ResourceEntry, 'rules'> {
-  readonly traits: Traits;
+export interface ResourceDefinition extends Omit<ResourceEntry, 'strategy'> {
+  readonly traits: StrategyTraits;
 }
 
-const everyVerb: readonly ResourceVerb[] = [
+const standardVerbs: readonly ResourceVerb[] = [
   'create',
   'delete',
   'deletecollection',
@@ -19,27 +22,30 @@ const everyVerb: readonly ResourceVerb[] = [
   'watch',
 ];
 
-function row(resource: ApiResource, given: Partial<Omit<TableRow, 'resource'>> = {}): TableRow {
+function define(
+  resource: ApiResource,
+  given: Partial<Omit<ResourceDefinition, 'resource'>> = {},
+): ResourceDefinition {
   return {
     resource,
     singular: resource.kind.toLowerCase(),
     shortNames: [],
     categories: [],
-    verbs: everyVerb,
+    verbs: standardVerbs,
     subresources: [],
     fieldSelectors: [],
-    deleteAnswers: 'status',
-    kept: 'stored',
+    deleteReturns: 'status',
+    storage: 'stored',
     traits: {},
     ...given,
   };
 }
 
-const changing: readonly ResourceVerb[] = ['get', 'patch', 'update'];
-const status: SubresourceEntry = { name: 'status', verbs: changing };
-const connecting: readonly ResourceVerb[] = ['create', 'get'];
-const proxying: readonly ResourceVerb[] = ['create', 'delete', 'get', 'patch', 'update'];
-const apart: Traits = { status: 'apart' };
+const updateVerbs: readonly ResourceVerb[] = ['get', 'patch', 'update'];
+const status: SubresourceEntry = { name: 'status', verbs: updateVerbs };
+const connectVerbs: readonly ResourceVerb[] = ['create', 'get'];
+const proxyVerbs: readonly ResourceVerb[] = ['create', 'delete', 'get', 'patch', 'update'];
+const separateStatus: StrategyTraits = { status: 'separate' };
 
 function core(plural: string, kind: string, scope: ApiResource['scope'] = 'namespace'): ApiResource {
   return { group: '', version: 'v1', plural, kind, scope };
@@ -55,13 +61,13 @@ function grouped(
 }
 
 /** Resources a kubelet has no business with. */
-export const localResources = {
+export const serverResources = {
   namespaces: core('namespaces', 'Namespace', 'cluster'),
   bindings: core('bindings', 'Binding'),
   endpoints: core('endpoints', 'Endpoints'),
   resourceQuotas: core('resourcequotas', 'ResourceQuota'),
   limitRanges: core('limitranges', 'LimitRange'),
-  newerEvents: grouped('events.k8s.io', 'events', 'Event', 'namespace'),
+  eventsV1: grouped('events.k8s.io', 'events', 'Event', 'namespace'),
   storageClasses: grouped('storage.k8s.io', 'storageclasses', 'StorageClass'),
   priorityClasses: grouped('scheduling.k8s.io', 'priorityclasses', 'PriorityClass'),
   podDisruptionBudgets: grouped('policy', 'poddisruptionbudgets', 'PodDisruptionBudget', 'namespace'),
@@ -85,30 +91,30 @@ export const localResources = {
 } as const satisfies Record<string, ApiResource>;
 
 /** Made anew for each catalogue; the core group first. */
-export function resourceTable(): readonly TableRow[] {
-  return [...coreRows(), ...otherRows(), ...storageRows(), ...answeredRows()];
+export function resourceTable(): readonly ResourceDefinition[] {
+  return [...coreResources(), ...otherResources(), ...storageResources(), ...reviewResources()];
 }
 
-function coreRows(): readonly TableRow[] {
+function coreResources(): readonly ResourceDefinition[] {
   return [
-    podRow(),
-    row(apiResources.nodes, {
+    podResource(),
+    define(apiResources.nodes, {
       shortNames: ['no'],
-      subresources: [{ name: 'proxy', kind: 'NodeProxyOptions', verbs: proxying }, status],
+      subresources: [{ name: 'proxy', kind: 'NodeProxyOptions', verbs: proxyVerbs }, status],
       fieldSelectors: ['spec.unschedulable'],
-      traits: apart,
+      traits: separateStatus,
     }),
-    row(localResources.namespaces, {
+    define(serverResources.namespaces, {
       shortNames: ['ns'],
-      verbs: everyVerb.filter((verb) => verb !== 'deletecollection'),
+      verbs: standardVerbs.filter((verb) => verb !== 'deletecollection'),
       subresources: [{ name: 'finalize', verbs: ['update'] }, status],
       fieldSelectors: ['status.phase'],
-      deleteAnswers: 'object',
-      traits: apart,
+      deleteReturns: 'object',
+      traits: separateStatus,
     }),
-    row(apiResources.configMaps, { shortNames: ['cm'] }),
-    row(apiResources.secrets, { fieldSelectors: ['type'] }),
-    row(apiResources.serviceAccounts, {
+    define(apiResources.configMaps, { shortNames: ['cm'] }),
+    define(apiResources.secrets, { fieldSelectors: ['type'] }),
+    define(apiResources.serviceAccounts, {
       shortNames: ['sa'],
       subresources: [
         {
@@ -119,56 +125,56 @@ function coreRows(): readonly TableRow[] {
           verbs: ['create'],
         },
       ],
-      deleteAnswers: 'object',
+      deleteReturns: 'object',
     }),
-    row(apiResources.services, {
+    define(apiResources.services, {
       shortNames: ['svc'],
       categories: ['all'],
-      subresources: [{ name: 'proxy', kind: 'ServiceProxyOptions', verbs: proxying }, status],
+      subresources: [{ name: 'proxy', kind: 'ServiceProxyOptions', verbs: proxyVerbs }, status],
       fieldSelectors: ['spec.clusterIP', 'spec.type'],
-      deleteAnswers: 'object',
-      traits: { ...apart, createByUpdate: 'allowed' },
+      deleteReturns: 'object',
+      traits: { ...separateStatus, createOnUpdate: 'allowed' },
     }),
-    row(localResources.endpoints, { shortNames: ['ep'], traits: { createByUpdate: 'allowed' } }),
-    eventRow(),
-    row(apiResources.persistentVolumes, {
+    define(serverResources.endpoints, { shortNames: ['ep'], traits: { createOnUpdate: 'allowed' } }),
+    eventResource(),
+    define(apiResources.persistentVolumes, {
       shortNames: ['pv'],
       subresources: [status],
-      deleteAnswers: 'object',
-      traits: apart,
+      deleteReturns: 'object',
+      traits: separateStatus,
     }),
-    row(apiResources.persistentVolumeClaims, {
+    define(apiResources.persistentVolumeClaims, {
       shortNames: ['pvc'],
       subresources: [status],
-      deleteAnswers: 'object',
-      traits: apart,
+      deleteReturns: 'object',
+      traits: separateStatus,
     }),
-    row(localResources.resourceQuotas, {
+    define(serverResources.resourceQuotas, {
       shortNames: ['quota'],
       subresources: [status],
-      deleteAnswers: 'object',
-      traits: apart,
+      deleteReturns: 'object',
+      traits: separateStatus,
     }),
-    row(localResources.limitRanges, { shortNames: ['limits'] }),
-    row(localResources.bindings, { verbs: ['create'], kept: 'answered' }),
+    define(serverResources.limitRanges, { shortNames: ['limits'] }),
+    define(serverResources.bindings, { verbs: ['create'], storage: 'virtual' }),
   ];
 }
 
-function podRow(): TableRow {
-  const stream = (name: string, kind: string): SubresourceEntry => ({ name, kind, verbs: connecting });
-  return row(apiResources.pods, {
+function podResource(): ResourceDefinition {
+  const stream = (name: string, kind: string): SubresourceEntry => ({ name, kind, verbs: connectVerbs });
+  return define(apiResources.pods, {
     shortNames: ['po'],
     categories: ['all'],
     subresources: [
       stream('attach', 'PodAttachOptions'),
       { name: 'binding', kind: 'Binding', verbs: ['create'] },
-      { name: 'ephemeralcontainers', verbs: changing },
+      { name: 'ephemeralcontainers', verbs: updateVerbs },
       { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },
       stream('exec', 'PodExecOptions'),
       { name: 'log', verbs: ['get'] },
       stream('portforward', 'PodPortForwardOptions'),
-      { name: 'proxy', kind: 'PodProxyOptions', verbs: proxying },
-      { name: 'resize', verbs: changing },
+      { name: 'proxy', kind: 'PodProxyOptions', verbs: proxyVerbs },
+      { name: 'resize', verbs: updateVerbs },
       status,
     ],
     fieldSelectors: [
@@ -182,90 +188,93 @@ function podRow(): TableRow {
       'status.podIPs',
       'status.nominatedNodeName',
     ],
-    deleteAnswers: 'object',
-    traits: { ...apart, generation: 'counted' },
+    deleteReturns: 'object',
+    traits: { ...separateStatus, generation: 'counted' },
   });
 }
 
-const aboutFields = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'];
+const referenceFields = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'];
 
-function eventRow(): TableRow {
-  return row(apiResources.events, {
+function eventResource(): ResourceDefinition {
+  return define(apiResources.events, {
     shortNames: ['ev'],
     fieldSelectors: [
-      ...aboutFields.map((name) => `involvedObject.${name}`),
+      ...referenceFields.map((name) => `involvedObject.${name}`),
       'reason',
       'reportingComponent',
       'source',
       'type',
     ],
-    traits: { createByUpdate: 'allowed' },
+    traits: { createOnUpdate: 'allowed' },
   });
 }
 
 /** Other faces of what is stored, each of use only with the view that makes it. */
-export function viewTable(): readonly TableRow[] {
+export function viewTable(): readonly ResourceDefinition[] {
   return [
-    row(localResources.newerEvents, {
+    define(serverResources.eventsV1, {
       shortNames: ['ev'],
       fieldSelectors: [
-        ...aboutFields.map((name) => `regarding.${name}`),
+        ...referenceFields.map((name) => `regarding.${name}`),
         'reason',
         'reportingController',
         'type',
       ],
-      traits: { createByUpdate: 'allowed' },
+      traits: { createOnUpdate: 'allowed' },
     }),
   ];
 }
 
-function otherRows(): readonly TableRow[] {
+function otherResources(): readonly ResourceDefinition[] {
   return [
-    row(apiResources.leases, { traits: { createByUpdate: 'allowed', updateWithoutVersion: 'refused' } }),
-    row(apiResources.certificateSigningRequests, {
+    define(apiResources.leases, { traits: { createOnUpdate: 'allowed', unconditionalUpdate: 'refused' } }),
+    define(apiResources.certificateSigningRequests, {
       shortNames: ['csr'],
-      subresources: [{ name: 'approval', verbs: changing }, status],
+      subresources: [{ name: 'approval', verbs: updateVerbs }, status],
       fieldSelectors: ['spec.signerName'],
-      traits: apart,
+      traits: separateStatus,
     }),
-    row(apiResources.runtimeClasses, {
-      traits: { createByUpdate: 'allowed', updateWithoutVersion: 'refused' },
+    define(apiResources.runtimeClasses, {
+      traits: { createOnUpdate: 'allowed', unconditionalUpdate: 'refused' },
     }),
-    row(localResources.priorityClasses, { shortNames: ['pc'] }),
-    row(localResources.podDisruptionBudgets, {
+    define(serverResources.priorityClasses, { shortNames: ['pc'] }),
+    define(serverResources.podDisruptionBudgets, {
       shortNames: ['pdb'],
       subresources: [status],
-      traits: { ...apart, generation: 'counted' },
+      traits: { ...separateStatus, generation: 'counted' },
     }),
   ];
 }
 
-function storageRows(): readonly TableRow[] {
+function storageResources(): readonly ResourceDefinition[] {
   const deleteAnswers = 'object';
   const updateWithoutVersion = 'refused';
   return [
-    row(apiResources.csiNodes, { deleteAnswers, traits: { updateWithoutVersion } }),
-    row(apiResources.csiDrivers, {
-      deleteAnswers,
-      traits: { updateWithoutVersion, generation: 'counted' },
+    define(apiResources.csiNodes, {
+      deleteReturns: deleteAnswers,
+      traits: { unconditionalUpdate: updateWithoutVersion },
     }),
-    row(localResources.storageClasses, { shortNames: ['sc'], deleteAnswers }),
-    row(apiResources.volumeAttachments, {
+    define(apiResources.csiDrivers, {
+      deleteReturns: deleteAnswers,
+      traits: { unconditionalUpdate: updateWithoutVersion, generation: 'counted' },
+    }),
+    define(serverResources.storageClasses, { shortNames: ['sc'], deleteReturns: deleteAnswers }),
+    define(apiResources.volumeAttachments, {
       subresources: [status],
-      deleteAnswers,
-      traits: { ...apart, updateWithoutVersion },
+      deleteReturns: deleteAnswers,
+      traits: { ...separateStatus, unconditionalUpdate: updateWithoutVersion },
     }),
   ];
 }
 
-function answeredRows(): readonly TableRow[] {
-  const review = (resource: ApiResource) => row(resource, { verbs: ['create'], kept: 'answered' });
+function reviewResources(): readonly ResourceDefinition[] {
+  const review = (resource: ApiResource) => define(resource, { verbs: ['create'], storage: 'virtual' });
   return [
     review(apiResources.tokenReviews),
-    review(localResources.selfSubjectReviews),
+    review(serverResources.selfSubjectReviews),
     review(apiResources.subjectAccessReviews),
-    review(localResources.selfSubjectAccessReviews),
-    review(localResources.selfSubjectRulesReviews),
-    review(localResources.localSubjectAccessReviews),
+    review(serverResources.selfSubjectAccessReviews),
+    review(serverResources.selfSubjectRulesReviews),
+    review(serverResources.localSubjectAccessReviews),
   ];
 }

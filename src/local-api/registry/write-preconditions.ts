@@ -11,13 +11,13 @@ import {
   preconditionFailed,
 } from '../api/status-errors.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import { otherNamespace } from './object-meta.ts';
-import { localResources } from './resource-table.ts';
+import { namespaceMismatch } from './object-meta.ts';
+import { serverResources } from './resource-table.ts';
 
 /** What is written must be what the path is about. */
-export function checkSame({ resource, namespace, name = '' }: ApiRequest, wanted: JsonObject): void {
+export function checkMatchesPath({ resource, namespace, name = '' }: ApiRequest, wanted: JsonObject): void {
   const { name: own, namespace: home } = wanted;
-  if ((home ?? '') !== '' && resource.scope === 'namespace' && home !== namespace) throw otherNamespace();
+  if ((home ?? '') !== '' && resource.scope === 'namespace' && home !== namespace) throw namespaceMismatch();
   if ((own ?? '') === '')
     throw badRequest(
       `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
@@ -27,7 +27,7 @@ export function checkSame({ resource, namespace, name = '' }: ApiRequest, wanted
 }
 
 /** A uid or version that is given is a condition. */
-export function checkIdentity(
+export function checkUpdatePreconditions(
   request: ApiRequest,
   { metadata }: StoredObject,
   wanted: JsonObject,
@@ -35,7 +35,7 @@ export function checkIdentity(
 ): void {
   const { uid = '', resourceVersion = '' } = wanted;
   const isOther = uid !== '' && uid !== metadata.uid;
-  if (isOther && verb === 'update') throw otherUid(request, String(uid), metadata.uid);
+  if (isOther && verb === 'update') throw uidMismatch(request, String(uid), metadata.uid);
   const isAnyVersion = resourceVersion === '' || resourceVersion === '0';
   if (!isAnyVersion && resourceVersion !== metadata.resourceVersion) throw conflict(request, modifiedMessage);
   if (isOther)
@@ -48,7 +48,7 @@ export function checkIdentity(
     ]);
 }
 
-export function otherUid(request: ApiRequest, wanted: string, actual: string): StatusError {
+export function uidMismatch(request: ApiRequest, wanted: string, actual: string): StatusError {
   const { resource, namespace, name = '' } = request;
   const key = ['/registry', resource.plural, namespace, name].filter((part) => part !== undefined).join('/');
   return conflict(
@@ -58,7 +58,7 @@ export function otherUid(request: ApiRequest, wanted: string, actual: string): S
   );
 }
 
-export function checkPreconditions(
+export function checkDeletePreconditions(
   request: ApiRequest,
   { metadata }: StoredObject,
   { uid, resourceVersion }: DeleteOptions,
@@ -110,20 +110,20 @@ export function versionOnCreate(): StatusError {
   });
 }
 
-export interface Homes {
+export interface NamespaceCheck {
   readonly store: ObjectReader;
   readonly namespaces: 'checked' | 'unchecked';
 }
 
 /** Nothing new comes into a namespace that is not there, or that is going. */
-export function admitHome(
+export function checkNamespaceActive(
   { namespace, resource }: ApiRequest,
   name: string | undefined,
-  { store, namespaces }: Homes,
+  { store, namespaces }: NamespaceCheck,
 ): void {
   if (namespaces === 'unchecked' || namespace === undefined || resource.scope === 'cluster') return;
-  const home = store.get(localResources.namespaces, undefined, namespace);
-  if (home === undefined) throw notFound({ resource: localResources.namespaces, name: namespace });
+  const home = store.get(serverResources.namespaces, undefined, namespace);
+  if (home === undefined) throw notFound({ resource: serverResources.namespaces, name: namespace });
   const isGoing = home.metadata.deletionTimestamp !== undefined || home.status?.['phase'] === 'Terminating';
   if (isGoing)
     throw forbidden(

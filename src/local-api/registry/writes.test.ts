@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { LocalApiRig, refusedWith, toldIn } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources } from '../../api/index.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import { localResources } from './resource-table.ts';
+import { serverResources } from './resource-table.ts';
 
 const { configMaps, leases, nodes, pods } = apiResources;
 
@@ -317,7 +317,7 @@ test('rules of a kind are asked in order and may warn', async () => {
 
 test('what a resource cannot do is refused, and what has no path is not there', async () => {
   using rig = new LocalApiRig();
-  await refusedWith(rig.ask('deletecollection', localResources.namespaces), 405);
+  await refusedWith(rig.ask('deletecollection', serverResources.namespaces), 405);
   const { details } = await refusedWith(rig.ask('get', pods, { name: 'a', subresource: 'nonsense' }), 404);
   assert.equal(details?.name, undefined);
   await refusedWith(rig.ask('create', pods, { name: 'a', subresource: 'status', body: {} }), 405);

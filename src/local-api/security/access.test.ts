@@ -10,14 +10,14 @@ import {
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { apiResources } from '../../api/index.ts';
 import type { ApiUser } from '../api/index.ts';
-import type { CallerFacts } from '../http/server-deps.ts';
+import type { ClientInfo } from '../http/server-deps.ts';
 import { parseGrant } from './roles.ts';
 
 const admin = { commonName: 'kubeling-admin', organizations: ['system:masters'] };
 const node = { commonName: 'system:node:n1', organizations: ['system:nodes'] };
 const hourMs = 3_600_000;
 
-type Maker = (rig: SecurityRig, clock: VirtualClock) => Partial<CallerFacts> | Promise<Partial<CallerFacts>>;
+type Maker = (rig: SecurityRig, clock: VirtualClock) => Partial<ClientInfo> | Promise<Partial<ClientInfo>>;
 
 /** All the ways to be nobody we know. */
 const refusedCallers: Readonly<Record<string, Maker>> = {
@@ -336,7 +336,7 @@ describe('who may what', () => {
     const rig = await SecurityRig.open(clock);
     const wish = { verb: 'get', group: '', version: 'v1', resource: 'secrets', subresource: '' };
     const asked = { to: 'resource', ...wish, namespace: 'shop', name: 'other' } as const;
-    assert.deepEqual(rig.judge.judge((await users(rig, clock)).node, asked), {
+    assert.deepEqual(rig.judge.authorize((await users(rig, clock)).node, asked), {
       allowed: false,
       reason: "no relationship found between node 'n1' and this object",
     });
@@ -346,15 +346,15 @@ describe('who may what', () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const known = await users(rig, clock);
-    assert.deepEqual(rig.judge.rulesOf(known.admin, 'shop').resourceRules[0]?.verbs, ['*']);
-    const account = rig.judge.rulesOf(known.account, 'shop');
+    assert.deepEqual(rig.judge.rulesFor(known.admin, 'shop').resourceRules[0]?.verbs, ['*']);
+    const account = rig.judge.rulesFor(known.account, 'shop');
     assert.deepEqual(
       account.resourceRules.flatMap(({ resources }) => resources),
       ['selfsubjectaccessreviews', 'selfsubjectrulesreviews', 'selfsubjectreviews'],
     );
     assert.equal(account.incomplete, false);
-    assert.equal(rig.judge.rulesOf(known.node, 'shop').incomplete, true);
-    assert.deepEqual(rig.judge.rulesOf(known.nobody, 'shop').resourceRules, []);
+    assert.equal(rig.judge.rulesFor(known.node, 'shop').incomplete, true);
+    assert.deepEqual(rig.judge.rulesFor(known.nobody, 'shop').resourceRules, []);
   });
 });
 

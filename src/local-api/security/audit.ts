@@ -1,7 +1,7 @@
 import type { Logger } from '../../lib/index.ts';
 
 /** Somebody reached into a pod or through a node: who, from where, with what words, and how it ended. */
-export interface Reach {
+export interface AuditEvent {
   readonly user: string;
   /** The address of the caller. */
   readonly source: string | undefined;
@@ -21,10 +21,10 @@ export interface Reach {
   readonly durationMs: number;
 }
 
-const longestText = 2_048;
+const maxTextLength = 2_048;
 
 /** One line, whatever became of it. */
-export function auditLine(log: Logger, reach: Reach): void {
+export function logAuditEvent(log: Logger, reach: AuditEvent): void {
   const { program, path, durationMs, ...rest } = reach;
   log.info('Audit: somebody reached into a pod or a node', {
     ...rest,
@@ -35,5 +35,5 @@ export function auditLine(log: Logger, reach: Reach): void {
 }
 
 function shortened(text: string): string {
-  return text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
+  return text.length <= maxTextLength ? text : `${text.slice(0, maxTextLength)}… (${text.length} characters)`;
 }

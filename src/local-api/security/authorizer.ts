@@ -1,9 +1,9 @@
-import { nodeOf } from '../api/api-types.ts';
-import type { AccessVerdict, ApiUser, ObjectReader, PathAccess, ResourceAccess } from '../api/index.ts';
-import type { AccessJudge, AccessRules } from '../kinds/index.ts';
-import { judgeNode } from '../node-access/node-authorizer.ts';
+import { nodeNameOfUser } from '../api/api-types.ts';
+import type { AccessDecision, ApiUser, ObjectReader, PathAccess, ResourceAccess } from '../api/index.ts';
+import type { AccessRules, Authorizer } from '../kinds/index.ts';
+import { authorizeNodeRequest } from '../node-access/node-authorizer.ts';
 import { authenticatedGroup } from './authenticator.ts';
-import { type Grant, type PathRule, type ResourceRule, rulesEverywhere, rulesOfRoles } from './roles.ts';
+import { clusterScopedRules, type Grant, type PathRule, type ResourceRule, roleRules } from './roles.ts';
 
 export interface AuthorizerDeps {
   readonly objects: Pick<ObjectReader, 'get' | 'all'>;
@@ -21,7 +21,7 @@ const everything: AccessRules = {
 /** Whether it is alive and what it is, anybody may ask. */
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version', '/version/'];
 /** What there is to ask for, and by whom tokens are signed. */
-const knownPaths = [
+const authenticatedPaths = [
   ...publicPaths,
   '/api',
   '/api/*',
@@ -33,7 +33,7 @@ const knownPaths = [
   '/openid/v1/jwks',
   '/openid/v1/jwks/',
 ];
-const aboutOneself: readonly ResourceRule[] = [
+const selfReviewRules: readonly ResourceRule[] = [
   {
     verbs: ['create'],
     apiGroups: ['authorization.k8s.io'],
@@ -43,31 +43,34 @@ const aboutOneself: readonly ResourceRule[] = [
 ];
 
 /** Whoever is not named here may nothing. */
-export function makeAuthorizer({ objects, grants = [] }: AuthorizerDeps): AccessJudge {
+export function createAuthorizer({ objects, grants = [] }: AuthorizerDeps): Authorizer {
   return {
-    judge(user, attributes) {
+    authorize(user, attributes) {
       if (user.groups.includes(mastersGroup)) return { allowed: true };
-      if (attributes.to === 'path') return verdict(mayPath(pathRules(user), attributes));
-      const isOwn = aboutOneself.some((rule) => isOver(rule, attributes)) && isAuthenticated(user);
-      if (isOwn || resourceRules(user, grants, attributes.namespace).some((rule) => isOver(rule, attributes)))
+      if (attributes.to === 'path') return decision(isPathAllowed(pathRules(user), attributes));
+      const isOwn = selfReviewRules.some((rule) => ruleMatches(rule, attributes)) && isAuthenticated(user);
+      if (
+        isOwn ||
+        resourceRules(user, grants, attributes.namespace).some((rule) => ruleMatches(rule, attributes))
+      )
         return { allowed: true };
-      const node = nodeOf(user);
-      return node === undefined ? { allowed: false } : nodeVerdict(node, attributes, objects);
+      const node = nodeNameOfUser(user);
+      return node === undefined ? { allowed: false } : nodeDecision(node, attributes, objects);
     },
-    rulesOf(user, namespace) {
+    rulesFor(user, namespace) {
       if (user.groups.includes(mastersGroup)) return everything;
-      const own = isAuthenticated(user) ? aboutOneself : [];
+      const own = isAuthenticated(user) ? selfReviewRules : [];
       return {
         resourceRules: [...own, ...resourceRules(user, grants, namespace)],
         nonResourceRules: pathRules(user),
         // What a node may depends on its pods, which no list of rules can say.
-        incomplete: nodeOf(user) !== undefined,
+        incomplete: nodeNameOfUser(user) !== undefined,
       };
     },
   };
 }
 
-function verdict(allowed: boolean): AccessVerdict {
+function decision(allowed: boolean): AccessDecision {
   return { allowed };
 }
 
@@ -75,9 +78,13 @@ function isAuthenticated({ groups }: ApiUser): boolean {
   return groups.includes(authenticatedGroup);
 }
 
-function nodeVerdict(node: string, wish: ResourceAccess, objects: AuthorizerDeps['objects']): AccessVerdict {
+function nodeDecision(
+  node: string,
+  wish: ResourceAccess,
+  objects: AuthorizerDeps['objects'],
+): AccessDecision {
   const { verb, group, resource, subresource, namespace, name, fieldSelector } = wish;
-  const asked = judgeNode(
+  const asked = authorizeNodeRequest(
     node,
     {
       verb,
@@ -94,10 +101,10 @@ function nodeVerdict(node: string, wish: ResourceAccess, objects: AuthorizerDeps
 }
 
 function pathRules(user: ApiUser): readonly PathRule[] {
-  return [{ verbs: ['get'], nonResourceURLs: isAuthenticated(user) ? knownPaths : publicPaths }];
+  return [{ verbs: ['get'], nonResourceURLs: isAuthenticated(user) ? authenticatedPaths : publicPaths }];
 }
 
-function mayPath(rules: readonly PathRule[], { verb, path }: PathAccess): boolean {
+function isPathAllowed(rules: readonly PathRule[], { verb, path }: PathAccess): boolean {
   const isBelow = (pattern: string) =>
     pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
   // Who may read a page may ask whether it is there.
@@ -111,12 +118,12 @@ function resourceRules(user: ApiUser, grants: readonly Grant[], namespace: strin
   return given
     .filter((grant) => grant.namespace === undefined || grant.namespace === namespace)
     .flatMap((grant) => [
-      ...rulesOfRoles[grant.role],
-      ...(grant.namespace === undefined ? rulesEverywhere : []),
+      ...roleRules[grant.role],
+      ...(grant.namespace === undefined ? clusterScopedRules : []),
     ]);
 }
 
-function isOver({ verbs, apiGroups, resources }: ResourceRule, wish: ResourceAccess): boolean {
+function ruleMatches({ verbs, apiGroups, resources }: ResourceRule, wish: ResourceAccess): boolean {
   const target = wish.subresource === '' ? wish.resource : `${wish.resource}/${wish.subresource}`;
   return verbs.includes(wish.verb) && apiGroups.includes(wish.group) && resources.includes(target);
 }

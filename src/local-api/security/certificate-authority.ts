@@ -14,10 +14,10 @@ import {
   readKeyPair,
   readPrivateKey,
 } from '../../protocols/x509/index.ts';
-import type { AuthorityFiles } from './credential-files.ts';
+import type { CredentialFiles } from './credential-files.ts';
 
 export interface AuthorityDeps {
-  readonly files: AuthorityFiles;
+  readonly files: CredentialFiles;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
   /** One file for the certificate and its key, so that they always fit. */
@@ -44,12 +44,12 @@ export class CertificateAuthority {
   /** Reads it or makes it. What is there and cannot be read is laid aside, never lost. */
   static async open(deps: AuthorityDeps): Promise<CertificateAuthority> {
     const text = await deps.files.read(deps.path);
-    const kept = text === undefined ? undefined : await readOrLayAside(text, deps);
+    const kept = text === undefined ? undefined : await readOrSetAside(text, deps);
     const authority =
       kept === undefined
-        ? new CertificateAuthority(deps, 'made', await makeNew(deps))
+        ? new CertificateAuthority(deps, 'made', await createAuthority(deps))
         : new CertificateAuthority(deps, 'kept', kept);
-    await authority.keepUp();
+    await authority.renewIfDue();
     return authority;
   }
 
@@ -66,10 +66,10 @@ export class CertificateAuthority {
   }
 
   /** Whether there is another certificate now. */
-  async keepUp(): Promise<'same' | 'renewed'> {
+  async renewIfDue(): Promise<'same' | 'renewed'> {
     const { clock, log, path } = this.#deps;
     const { leaf } = this.#pair;
-    const why = whyRenew(leaf, leaf, clock.now());
+    const why = renewalReason(leaf, leaf, clock.now());
     if (why === undefined) return 'same';
     this.#pair = await write(this.#deps, this.#key, leaf);
     this.#certificate = new X509Certificate(this.#pair.certificatePem);
@@ -90,7 +90,7 @@ export class CertificateAuthority {
   }
 }
 
-async function readOrLayAside(text: string, deps: AuthorityDeps): Promise<KeyPair | undefined> {
+async function readOrSetAside(text: string, deps: AuthorityDeps): Promise<KeyPair | undefined> {
   const { files, path, log } = deps;
   try {
     return readKeyPair({ certificate: text, key: text, from: path });
@@ -105,7 +105,7 @@ async function readOrLayAside(text: string, deps: AuthorityDeps): Promise<KeyPai
 }
 
 /** Each has a name of its own, so that what an earlier one signed is not taken for a forgery. */
-async function makeNew(deps: AuthorityDeps): Promise<KeyPair> {
+async function createAuthority(deps: AuthorityDeps): Promise<KeyPair> {
   const commonName = `kubeling-ca@${Math.floor(deps.clock.now() / 1_000)}`;
   deps.log.info('Making a certificate authority', { file: deps.path });
   return await write(deps, newEcKey(), { commonName, organizations: [], dnsNames: [], ips: [] });
@@ -122,7 +122,7 @@ async function write(
     {
       identity,
       key,
-      ...lifeFrom(clock.now(), lives.authority),
+      ...validityFrom(clock.now(), lifetimes.authority),
       uses: ['digital-signature', 'key-encipherment', 'certificate-sign'],
       extendedUses: [],
       who: 'authority',
@@ -142,30 +142,30 @@ function mustReadKey({ keyPem: pem, from }: KeyPair): KeyObject {
 const dayMs = 86_400_000;
 
 /** How long what we make lives. */
-export const lives = { authority: 3_650 * dayMs, leaf: 365 * dayMs } as const;
+export const lifetimes = { authority: 3_650 * dayMs, leaf: 365 * dayMs } as const;
 
 /** For clocks that differ, and for one that is set right soon after the machine has started. */
-const earlyMs = 3_600_000;
+const backdatedMs = 3_600_000;
 
-export interface Span {
+export interface Validity {
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
 }
 
 /** From a little before now on, and never beyond what vouches for it. */
-export function lifeFrom(nowMs: number, lifeMs: number, within?: Span): Span {
-  const begin = nowMs - earlyMs;
+export function validityFrom(nowMs: number, lifeMs: number, within?: Validity): Validity {
+  const begin = nowMs - backdatedMs;
   const end = Math.min(begin + lifeMs, within?.notAfterMs ?? Number.POSITIVE_INFINITY);
   return { notBeforeMs: begin, notAfterMs: end };
 }
 
 /** When the last third of a life begins. */
-export function renewalMs({ notBeforeMs, notAfterMs }: Span): number {
+export function renewalMs({ notBeforeMs, notAfterMs }: Validity): number {
   return notAfterMs - (notAfterMs - notBeforeMs) / 3;
 }
 
 /** Why a certificate should be made anew now, in words; undefined while it is as it should be. */
-export function whyRenew(leaf: Leaf, wanted: Identity, nowMs: number): string | undefined {
+export function renewalReason(leaf: Leaf, wanted: Identity, nowMs: number): string | undefined {
   const lacking = lackingOf(leaf, wanted);
   if (isExpired(leaf, nowMs)) return `it expired ${apiTime(leaf.notAfterMs)}`;
   if (nowMs < leaf.notBeforeMs)
@@ -174,8 +174,8 @@ export function whyRenew(leaf: Leaf, wanted: Identity, nowMs: number): string | 
   return nowMs >= renewalMs(leaf) ? `it expires ${apiTime(leaf.notAfterMs)}` : undefined;
 }
 
-export interface IssuedPairDeps {
-  readonly files: AuthorityFiles;
+export interface IssuedCertificateDeps {
+  readonly files: CredentialFiles;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
   readonly authority: CertificateAuthority;
@@ -189,21 +189,21 @@ export interface IssuedPairDeps {
 }
 
 /** A certificate of our own authority with its key, in one file, made anew whenever it has to be. */
-export class IssuedPair {
-  readonly #deps: IssuedPairDeps;
+export class IssuedCertificate {
+  readonly #deps: IssuedCertificateDeps;
   #pair: KeyPair;
 
-  private constructor(deps: IssuedPairDeps, pair: KeyPair) {
+  private constructor(deps: IssuedCertificateDeps, pair: KeyPair) {
     this.#deps = deps;
     this.#pair = pair;
   }
 
-  static async open(deps: IssuedPairDeps): Promise<IssuedPair> {
+  static async open(deps: IssuedCertificateDeps): Promise<IssuedCertificate> {
     const text = await deps.files.read(deps.path);
-    const kept = text === undefined ? 'there is none' : readKept(text, deps.path);
-    if (typeof kept === 'string') return new IssuedPair(deps, await issue(deps, kept));
-    const pair = new IssuedPair(deps, kept);
-    await pair.keepUp();
+    const kept = text === undefined ? 'there is none' : readStored(text, deps.path);
+    if (typeof kept === 'string') return new IssuedCertificate(deps, await issue(deps, kept));
+    const pair = new IssuedCertificate(deps, kept);
+    await pair.renewIfDue();
     return pair;
   }
 
@@ -211,7 +211,7 @@ export class IssuedPair {
     return this.#pair;
   }
 
-  async keepUp(): Promise<'same' | 'renewed'> {
+  async renewIfDue(): Promise<'same' | 'renewed'> {
     const why = this.#whyRenew();
     if (why === undefined) return 'same';
     this.#pair = await issue(this.#deps, why);
@@ -221,12 +221,12 @@ export class IssuedPair {
   #whyRenew(): string | undefined {
     const { authority, clock, wanted } = this.#deps;
     if (!authority.hasSigned(this.#pair.certificatePem)) return 'another authority has signed it';
-    return whyRenew(this.#pair.leaf, wanted(), clock.now());
+    return renewalReason(this.#pair.leaf, wanted(), clock.now());
   }
 }
 
 /** The pair, or why it is none. */
-function readKept(text: string, from: string): KeyPair | string {
+function readStored(text: string, from: string): KeyPair | string {
   try {
     return readKeyPair({ certificate: text, key: text, from });
   } catch (error) {
@@ -234,13 +234,13 @@ function readKept(text: string, from: string): KeyPair | string {
   }
 }
 
-async function issue(deps: IssuedPairDeps, why: string): Promise<KeyPair> {
+async function issue(deps: IssuedCertificateDeps, why: string): Promise<KeyPair> {
   const { files, clock, log, authority, path, what, use, wanted } = deps;
   const key = newEcKey();
   const certificate = authority.issue({
     identity: wanted(),
     key,
-    ...lifeFrom(clock.now(), lives.leaf, authority.leaf),
+    ...validityFrom(clock.now(), lifetimes.leaf, authority.leaf),
     uses: ['digital-signature'],
     extendedUses: [use],
   });

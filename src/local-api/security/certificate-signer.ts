@@ -5,7 +5,7 @@ import {
   type KeyUse,
   readCertificateRequest,
 } from '../../protocols/x509/index.ts';
-import type { SigningDesk, SigningOrder } from '../kinds/index.ts';
+import type { CertificateSigner, SigningParameters } from '../kinds/index.ts';
 import type { CertificateAuthority } from './certificate-authority.ts';
 
 /** Names of uses as requests have them. What makes an authority of somebody is not among them. */
@@ -23,7 +23,7 @@ const extendedUses: Readonly<Record<string, ExtendedUse>> = {
 };
 
 /** Makes out what it is told to: whether it should is decided by whoever orders it. */
-export function makeSigningDesk(authority: Pick<CertificateAuthority, 'issue'>): SigningDesk {
+export function createCertificateSigner(authority: Pick<CertificateAuthority, 'issue'>): CertificateSigner {
   return {
     read(request) {
       try {
@@ -34,11 +34,11 @@ export function makeSigningDesk(authority: Pick<CertificateAuthority, 'issue'>):
         return undefined;
       }
     },
-    sign: (order) => signed(order, authority),
+    sign: (order) => signCertificate(order, authority),
   };
 }
 
-function signed(order: SigningOrder, authority: Pick<CertificateAuthority, 'issue'>): string {
+function signCertificate(order: SigningParameters, authority: Pick<CertificateAuthority, 'issue'>): string {
   const { identity, emailAddresses, uris, publicKey } = readRequest(order);
   const strange = order.usages.filter(
     (use) => !Object.hasOwn(keyUses, use) && !Object.hasOwn(extendedUses, use),
@@ -48,7 +48,7 @@ function signed(order: SigningOrder, authority: Pick<CertificateAuthority, 'issu
     ...[...emailAddresses, ...uris].map((name) => `a certificate for ${name} cannot be made`),
     ...(order.notAfter <= order.notBefore ? ['it would end before it begins'] : []),
   ];
-  if (problems.length > 0) throw refused(problems.join('; '));
+  if (problems.length > 0) throw notIssued(problems.join('; '));
   const named = <T>(table: Readonly<Record<string, T>>) => [
     ...new Set(order.usages.filter((use) => Object.hasOwn(table, use)).map((use) => table[use] as T)),
   ];
@@ -62,14 +62,14 @@ function signed(order: SigningOrder, authority: Pick<CertificateAuthority, 'issu
   });
 }
 
-function readRequest({ request }: SigningOrder): CertificateRequest {
+function readRequest({ request }: SigningParameters): CertificateRequest {
   try {
     return readCertificateRequest(request);
   } catch (error) {
-    throw refused(describeError(error));
+    throw notIssued(describeError(error));
   }
 }
 
-function refused(why: string): KubelingError {
+function notIssued(why: string): KubelingError {
   return new KubelingError('CERTIFICATE_NOT_ISSUED', `Cannot make out the certificate: ${why}`);
 }

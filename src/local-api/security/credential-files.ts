@@ -8,7 +8,7 @@ import {
 } from '../../lib/index.ts';
 
 /** The machine's files as far as authorities need them. Failures are FILE_READ and FILE_WRITE errors. */
-export interface AuthorityFiles {
+export interface CredentialFiles {
   /** Makes the directory if need be, closes it to others, and removes what a crash left in it. */
   openDirectory(path: string): Promise<void>;
   /** Undefined when nothing is there. */
@@ -18,9 +18,9 @@ export interface AuthorityFiles {
 }
 
 /** No certificate, key or kubeconfig comes near this. */
-const largestFile = 4 * 2 ** 20;
+const maxFileBytes = 4 * 2 ** 20;
 
-export function realAuthorityFiles(): AuthorityFiles {
+export function diskCredentialFiles(): CredentialFiles {
   return {
     async openDirectory(path) {
       try {
@@ -33,7 +33,7 @@ export function realAuthorityFiles(): AuthorityFiles {
     },
     async read(path) {
       try {
-        return await readBoundedFile(path, largestFile);
+        return await readBoundedFile(path, maxFileBytes);
       } catch (cause) {
         if (errnoOf(cause) === 'ENOENT') return undefined;
         throw new KubelingError('FILE_READ', `Cannot read ${path}`, { cause, details: { path } });

@@ -3,28 +3,32 @@ import type { Logger } from '../../lib/index.ts';
 import { StatusError } from '../api/api-types.ts';
 import { type ApiUser, resourceAccess } from '../api/index.ts';
 import { forbidden } from '../api/status-errors.ts';
-import type { FrontSecurity } from '../http/server-deps.ts';
-import type { AccessJudge } from '../kinds/index.ts';
+import type { RequestSecurity } from '../http/server-deps.ts';
+import type { Authorizer } from '../kinds/index.ts';
 import type { Authenticator } from './authenticator.ts';
 import { anonymousUser, authenticatedGroup } from './authenticator.ts';
 
-export interface FrontSecurityDeps {
+export interface RequestSecurityDeps {
   readonly authenticator: Authenticator;
-  readonly judge: AccessJudge;
+  readonly authorizer: Authorizer;
   readonly log: Logger;
 }
 
 /** Who somebody is and what that one may, as the front asks it. Why somebody is not believed is ours to know. */
-export function makeFrontSecurity({ authenticator, judge, log }: FrontSecurityDeps): FrontSecurity {
+export function createRequestSecurity({
+  authenticator,
+  authorizer,
+  log,
+}: RequestSecurityDeps): RequestSecurity {
   return {
     authenticate({ certificate, headers, address }) {
       const found = authenticator.authenticate({ certificate, headers });
-      if (found.kind !== 'refused') return impersonated(found.user, headers, judge);
+      if (found.kind !== 'refused') return resolveImpersonation(found.user, headers, authorizer);
       log.v(2)?.info('A caller is not who it says it is', { source: address, why: found.why });
       throw unauthorized();
     },
     authorize(user, attributes) {
-      const { allowed, reason } = judge.judge(user, attributes);
+      const { allowed, reason } = authorizer.authorize(user, attributes);
       return { allowed, ...(reason === undefined ? {} : { reason }) };
     },
   };
@@ -38,7 +42,7 @@ const extraPrefix = 'impersonate-extra-';
 const accountPrefix = 'system:serviceaccount:';
 
 /** Whom somebody wants to be taken for, such as by `kubectl --as`. */
-interface Mask {
+interface ImpersonatedUser {
   readonly name: string;
   readonly groups: readonly string[];
   readonly uid: string | undefined;
@@ -46,10 +50,15 @@ interface Mask {
 }
 
 /** Who is to be asked about: the caller, or whom the caller may pass for and wants to. Throws a StatusError. */
-export function impersonated(user: ApiUser, headers: IncomingHttpHeaders, judge: AccessJudge): ApiUser {
-  const mask = maskIn(headers);
+export function resolveImpersonation(
+  user: ApiUser,
+  headers: IncomingHttpHeaders,
+  authorizer: Authorizer,
+): ApiUser {
+  const mask = impersonatedUserIn(headers);
   if (mask === undefined) return user;
-  for (const [resource, name, group] of neededFor(mask)) check(user, { resource, name, group }, judge);
+  for (const [resource, name, group] of requiredPermissions(mask))
+    check(user, { resource, name, group }, authorizer);
   const { name, uid, extra } = mask;
   return {
     name,
@@ -59,7 +68,7 @@ export function impersonated(user: ApiUser, headers: IncomingHttpHeaders, judge:
   };
 }
 
-function maskIn(headers: IncomingHttpHeaders): Mask | undefined {
+function impersonatedUserIn(headers: IncomingHttpHeaders): ImpersonatedUser | undefined {
   const name = textsOf(headers['impersonate-user'])[0] ?? '';
   const [uid] = textsOf(headers['impersonate-uid']);
   const groups = textsOf(headers['impersonate-group']);
@@ -95,12 +104,12 @@ function keyOf(encoded: string): string {
 
 const authentication = 'authentication.k8s.io';
 
-function neededFor({
+function requiredPermissions({
   name,
   groups,
   uid,
   extra,
-}: Mask): (readonly [resource: string, name: string, group: string])[] {
+}: ImpersonatedUser): (readonly [resource: string, name: string, group: string])[] {
   const isAccount = name.startsWith(accountPrefix);
   return [
     isAccount ? ['serviceaccounts', name.split(':').at(-1) ?? '', ''] : ['users', name, ''],
@@ -115,9 +124,9 @@ function neededFor({
 function check(
   user: ApiUser,
   what: { readonly resource: string; readonly name: string; readonly group: string },
-  judge: AccessJudge,
+  authorizer: Authorizer,
 ): void {
-  const verdict = judge.judge(user, resourceAccess({ ...what, verb: 'impersonate', version: 'v1' }));
+  const verdict = authorizer.authorize(user, resourceAccess({ ...what, verb: 'impersonate', version: 'v1' }));
   if (verdict.allowed) return;
   const { resource: plural, name, group } = what;
   const about = { resource: { group, plural, version: 'v1', kind: plural, scope: 'cluster' }, name } as const;
@@ -126,7 +135,7 @@ function check(
 }
 
 /** A service account has its groups unless others are wanted; everybody with a name is somebody we know. */
-function groupsOf({ name, groups }: Mask): readonly string[] {
+function groupsOf({ name, groups }: ImpersonatedUser): readonly string[] {
   if (name === anonymousUser.name) return [...new Set([...groups, ...anonymousUser.groups])];
   const [, , namespace] = name.startsWith(accountPrefix) ? name.split(':') : [];
   const own =

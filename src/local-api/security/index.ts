@@ -6,35 +6,35 @@
  *            └──> makeAuthenticator ──┐
  *     makeAuthorizer (an AccessJudge) ┴──> makeFrontSecurity (asked at each request)
  */
-export { auditLine, type Reach } from './audit.ts';
+export { type AuditEvent, logAuditEvent } from './audit.ts';
 export {
-  type Authentication,
+  type AuthenticationResult,
   type Authenticator,
   type AuthenticatorDeps,
   anonymousUser,
-  makeAuthenticator,
-  type Shown,
+  createAuthenticator,
+  type PresentedCredentials,
 } from './authenticator.ts';
-export { type AuthorizerDeps, makeAuthorizer } from './authorizer.ts';
-export { makeSigningDesk } from './certificate-signer.ts';
-export { type AuthorityFiles, realAuthorityFiles } from './credential-files.ts';
-export { type FrontSecurityDeps, makeFrontSecurity } from './front-security.ts';
-export type { KubeconfigWish } from './kubeconfig.ts';
+export { type AuthorizerDeps, createAuthorizer } from './authorizer.ts';
+export { createCertificateSigner } from './certificate-signer.ts';
+export { type CredentialFiles, diskCredentialFiles } from './credential-files.ts';
+export { createRequestSecurity, type RequestSecurityDeps } from './front-security.ts';
+export type { KubeconfigOptions } from './kubeconfig.ts';
 export { type KubeconfigContents, kubeconfigText } from './kubeconfig.ts';
 export { type Grant, parseGrant, type Role } from './roles.ts';
 export {
-  Authorities,
-  type AuthoritiesOptions,
   adminName,
   followCertificates,
-  openAuthorities,
-  type Rotated,
+  openServerCredentials,
+  type RotatedCredential,
+  ServerCredentials,
+  type ServerCredentialsOptions,
   tlsOptions,
 } from './server-credentials.ts';
-export { defaultIssuer, makeTokenDesk, type TokenDeskOptions } from './token-issuer.ts';
+export { createTokenIssuer, defaultIssuer, type TokenIssuerOptions } from './token-issuer.ts';
 export {
-  type IssuerPagesDeps,
-  issuerPages,
+  type IssuerDocumentsDeps,
+  issuerDocuments,
   jsonWebKeys,
   openidConfiguration,
   openTokenKeys,

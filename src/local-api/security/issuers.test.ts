@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync, verify, X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { MemoryAuthorityFiles } from '../../../test/fakes/memory-authority-files.ts';
+import { MemoryCredentialFiles } from '../../../test/fakes/memory-authority-files.ts';
 import { SecurityRig, someAuthorities } from '../../../test/fakes/security-rig.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs, instant } from '../../lib/index.ts';
 import { keyPem, makeCertificateRequest, newEcKey, readLeaves } from '../../protocols/x509/index.ts';
-import { auditLine } from './audit.ts';
-import { makeSigningDesk } from './certificate-signer.ts';
+import { logAuditEvent } from './audit.ts';
+import { createCertificateSigner } from './certificate-signer.ts';
 import { readWebToken, signWebToken } from './token-issuer.ts';
 import { jsonWebKeys, openidConfiguration, openTokenKeys } from './token-keys.ts';
 
@@ -28,7 +28,7 @@ describe('the signing desk', () => {
   });
 
   test('reads what a request asks for, and nothing in what is none', async () => {
-    const desk = makeSigningDesk((await someAuthorities(new VirtualClock())).authority);
+    const desk = createCertificateSigner((await someAuthorities(new VirtualClock())).authority);
     const request = makeCertificateRequest(identity, newEcKey());
     assert.deepEqual(desk.read(request), {
       commonName: 'system:node:n1',
@@ -47,7 +47,7 @@ describe('the signing desk', () => {
     const clock = new VirtualClock();
     const authorities = await someAuthorities(clock);
     const key = newEcKey();
-    const pem = await makeSigningDesk(authorities.authority).sign(
+    const pem = await createCertificateSigner(authorities.authority).sign(
       order(clock, makeCertificateRequest(identity, key)),
     );
     const certificate = new X509Certificate(pem);
@@ -67,7 +67,7 @@ describe('the signing desk', () => {
     const late = { notAfter: instant(clock.now() + 20 * 365 * 86_400_000) };
     const request = makeCertificateRequest(identity, newEcKey());
     const [leaf] = readLeaves(
-      await makeSigningDesk(authorities.authority).sign(order(clock, request, late)),
+      await createCertificateSigner(authorities.authority).sign(order(clock, request, late)),
       'it',
     );
     assert.equal(leaf?.notAfterMs, authorities.authorityCertificate.validToDate.getTime());
@@ -75,7 +75,7 @@ describe('the signing desk', () => {
 
   test('refuses what it cannot make out, and says all that is wrong', async () => {
     const clock = new VirtualClock();
-    const desk = makeSigningDesk((await someAuthorities(clock)).authority);
+    const desk = createCertificateSigner((await someAuthorities(clock)).authority);
     const request = makeCertificateRequest(identity, newEcKey());
     const sign = async (more: object) => await desk.sign(order(clock, request, more));
     await assert.rejects(sign({ usages: ['cert sign', 'fishing'] }), /"cert sign".*"fishing"/);
@@ -87,7 +87,7 @@ describe('the signing desk', () => {
 describe('tokens', () => {
   test('are good by what is published of their key, whatever kind of key it is', async () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-    const files = new MemoryAuthorityFiles();
+    const files = new MemoryCredentialFiles();
     const log = collectLogs(new VirtualClock()).logger;
     await files.replace('/k', keyPem(newEcKey()) + keyPem(privateKey), 0o600);
     const keys = await openTokenKeys({ files, log, path: '/k' });
@@ -140,7 +140,7 @@ describe('tokens', () => {
 
 test('an audit line says who reached into what, from where, with which program, and how it ended', () => {
   const { logger, records } = collectLogs(new VirtualClock());
-  auditLine(logger, {
+  logAuditEvent(logger, {
     user: 'kubeling-admin',
     source: '127.0.0.1',
     what: 'pods/exec',

@@ -1,5 +1,5 @@
 import type { KeyPair } from '../../protocols/x509/index.ts';
-import type { AuthorityFiles } from './credential-files.ts';
+import type { CredentialFiles } from './credential-files.ts';
 
 /** Who somebody is to the server: a certificate in the kubeconfig itself, or in a file that is read again. */
 export type KubeconfigUser =
@@ -51,13 +51,13 @@ function fields(values: Readonly<Record<string, string>>): string[] {
   return Object.entries(values).map(([name, value]) => `    ${name}: ${JSON.stringify(value)}`);
 }
 
-export interface KubeconfigWish {
+export interface KubeconfigOptions {
   readonly path: string;
   /** Where the server answers, such as `https://127.0.0.1:7443`. */
   readonly server: string;
-  readonly who: 'admin' | 'node';
+  readonly user: 'admin' | 'node';
   /** Whether it has the certificate in itself, to be carried elsewhere, or names the file, to be read again. */
-  readonly holds: 'certificate' | 'file';
+  readonly credentials: 'certificate' | 'file';
   /** Of the context; `kubeling` unless given. */
   readonly name?: string | undefined;
 }
@@ -69,34 +69,34 @@ export interface KubeconfigParts {
 }
 
 /** A kubeconfig that is written again when what it says is another. What people add to it meanwhile is theirs. */
-export class KeptKubeconfig {
-  readonly #files: AuthorityFiles;
-  readonly #wish: KubeconfigWish;
+export class ManagedKubeconfig {
+  readonly #files: CredentialFiles;
+  readonly #options: KubeconfigOptions;
   readonly #parts: () => KubeconfigParts;
   #written: string | undefined;
 
-  constructor(files: AuthorityFiles, wish: KubeconfigWish, parts: () => KubeconfigParts) {
+  constructor(files: CredentialFiles, wish: KubeconfigOptions, parts: () => KubeconfigParts) {
     this.#files = files;
-    this.#wish = wish;
+    this.#options = wish;
     this.#parts = parts;
   }
 
   async write(): Promise<void> {
     const text = this.#text();
-    await this.#files.replace(this.#wish.path, text, 0o600);
+    await this.#files.replace(this.#options.path, text, 0o600);
     this.#written = text;
   }
 
-  async keepUp(): Promise<void> {
-    const isThere = (await this.#files.read(this.#wish.path)) !== undefined;
+  async rewriteIfChanged(): Promise<void> {
+    const isThere = (await this.#files.read(this.#options.path)) !== undefined;
     if (!isThere || this.#text() !== this.#written) await this.write();
   }
 
   #text(): string {
-    const { server, holds, name } = this.#wish;
+    const { server, credentials, name } = this.#options;
     const { authorityPem, pair, file } = this.#parts();
     const user: KubeconfigUser =
-      holds === 'file'
+      credentials === 'file'
         ? { kind: 'file', path: file }
         : { kind: 'inline', certificatePem: pair.certificatePem, keyPem: pair.keyPem };
     return kubeconfigText({ server, authorityPem, user, name, userName: pair.leaf.commonName });

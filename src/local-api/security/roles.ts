@@ -84,10 +84,10 @@ const admin: readonly ResourceRule[] = [
   { verbs: ['create'], apiGroups: ['authorization.k8s.io'], resources: ['localsubjectaccessreviews'] },
 ];
 
-export const rulesOfRoles: Readonly<Record<Role, readonly ResourceRule[]>> = { view, edit, admin };
+export const roleRules: Readonly<Record<Role, readonly ResourceRule[]>> = { view, edit, admin };
 
 /** What belongs to no namespace may be read by whoever has a role everywhere. */
-export const rulesEverywhere: readonly ResourceRule[] = [
+export const clusterScopedRules: readonly ResourceRule[] = [
   { verbs: reading, apiGroups: [core], resources: ['nodes', 'persistentvolumes'] },
   {
     verbs: reading,

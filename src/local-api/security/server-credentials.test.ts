@@ -1,25 +1,29 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { MemoryAuthorityFiles } from '../../../test/fakes/memory-authority-files.ts';
+import { MemoryCredentialFiles } from '../../../test/fakes/memory-authority-files.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { parseKubeconfig } from '../../api/index.ts';
 import { collectLogs, KubelingError } from '../../lib/index.ts';
 import { readLeaves } from '../../protocols/x509/index.ts';
-import { type Authorities, openAuthorities, type Rotated } from './server-credentials.ts';
+import {
+  openServerCredentials,
+  type RotatedCredential,
+  type ServerCredentials,
+} from './server-credentials.ts';
 
 const dayMs = 86_400_000;
 
 /** A machine on which authorities are opened again and again. */
 class Rig {
   readonly clock = new VirtualClock();
-  readonly files = new MemoryAuthorityFiles();
+  readonly files = new MemoryCredentialFiles();
   readonly logs = collectLogs(this.clock);
   hostnames: readonly string[] = ['box.example.com'];
   addresses: readonly string[] = ['192.168.1.5'];
 
-  open(files: MemoryAuthorityFiles = this.files): Promise<Authorities> {
-    return openAuthorities({
+  open(files: MemoryCredentialFiles = this.files): Promise<ServerCredentials> {
+    return openServerCredentials({
       directory: '/d/api',
       nodeName: 'box',
       hostnames: () => this.hostnames,
@@ -37,7 +41,7 @@ class Rig {
 
 const who = ['serving', 'admin', 'node'] as const;
 
-function assertSound(authorities: Authorities, nowMs: number): void {
+function assertSound(authorities: ServerCredentials, nowMs: number): void {
   const authority = authorities.authorityCertificate;
   assert.ok(authority.ca && authority.verify(authority.publicKey));
   for (const one of who) {
@@ -95,14 +99,14 @@ describe('authorities', () => {
   test('are renewed in the last third of their life while running, and the authority stays', async () => {
     const rig = new Rig();
     const authorities = await rig.open();
-    await authorities.keepKubeconfig({
+    await authorities.maintainKubeconfig({
       path: '/d/admin.kubeconfig',
       server: 'https://127.0.0.1:7443',
-      who: 'admin',
-      holds: 'certificate',
+      user: 'admin',
+      credentials: 'certificate',
     });
     const before = await rig.files.read('/d/admin.kubeconfig');
-    const rotated: Rotated[] = [];
+    const rotated: RotatedCredential[] = [];
     using _told = authorities.onRotated((what) => rotated.push(...what));
     const end = new AbortController();
     const running = authorities.run(end.signal).catch(() => {});
@@ -130,7 +134,7 @@ describe('authorities', () => {
     const authorities = await rig.open();
     const [oldAuthority, oldServing] = [authorities.authorityCertificate, authorities.pairOf('serving')];
     rig.clock.jumpWall(2_500 * dayMs);
-    await authorities.keepUp();
+    await authorities.renewAll();
     assert.notEqual(authorities.authorityPem, oldAuthority.toString());
     assertSound(authorities, rig.clock.now());
     assert.ok(
@@ -167,7 +171,7 @@ describe('authorities', () => {
     const running = authorities.run(end.signal).catch(() => {});
     rig.addresses = ['192.168.1.5', '10.0.0.7', 'fd00::0007'];
     rig.hostnames = ['Box.', 'no name', '10.0.0.9'];
-    authorities.look();
+    authorities.recheck();
     await rig.clock.advance(0);
     const { dnsNames, ips } = authorities.pairOf('serving').leaf;
     assert.deepEqual(ips, ['127.0.0.1', '::1', '10.0.0.9', '192.168.1.5', '10.0.0.7', 'fd00::7']);
@@ -199,7 +203,7 @@ describe('authorities', () => {
     const files = new FailingFiles();
     const authorities = await rig.open(files);
     const old = authorities.pairOf('admin').certificatePem;
-    const rotated: Rotated[] = [];
+    const rotated: RotatedCredential[] = [];
     using _told = authorities.onRotated((what) => rotated.push(...what));
     const end = new AbortController();
     const running = authorities.run(end.signal).catch(() => {});
@@ -251,27 +255,27 @@ describe('a kept kubeconfig', () => {
     const authorities = await rig.open();
     const path = '/d/node.kubeconfig';
     const server = 'https://127.0.0.1:7443';
-    await authorities.keepKubeconfig({ path, server, who: 'node', holds: 'file' });
+    await authorities.maintainKubeconfig({ path, server, user: 'node', credentials: 'file' });
     const text = (await rig.files.read(path)) ?? '';
     const { cluster, user } = await parseKubeconfig({ file: path, text });
     assert.equal(cluster.server.href, `${server}/`);
     assert.deepEqual(user.certificate?.cert.kind === 'file' && user.certificate.cert.path, '/d/api/node.pem');
     await rig.files.replace(path, `${text}# mine\n`, 0o600);
-    await authorities.keepUp();
+    await authorities.renewAll();
     assert.equal(await rig.files.read(path), `${text}# mine\n`);
     rig.files.remove(path);
-    await authorities.keepUp();
+    await authorities.renewAll();
     assert.equal(await rig.files.read(path), text);
   });
 
   test('of another user or name says so', async () => {
     const rig = new Rig();
     const authorities = await rig.open();
-    await authorities.keepKubeconfig({
+    await authorities.maintainKubeconfig({
       path: '/k',
       server: 'https://[::1]:1',
-      who: 'admin',
-      holds: 'certificate',
+      user: 'admin',
+      credentials: 'certificate',
       name: 'a "b"',
     });
     const context = await parseKubeconfig({ file: '/k', text: (await rig.files.read('/k')) ?? '' });
@@ -284,7 +288,7 @@ describe('a kept kubeconfig', () => {
   });
 });
 
-class FailingFiles extends MemoryAuthorityFiles {
+class FailingFiles extends MemoryCredentialFiles {
   writesLeft = Number.POSITIVE_INFINITY;
   writes = 0;
 

@@ -5,12 +5,12 @@ import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import { type Clock, HintLatch, KubelingError, type Logger, TypedEvents } from '../../lib/index.ts';
 import type { Identity, KeyPair } from '../../protocols/x509/index.ts';
 import { type AltNames, canonicalIp } from '../../protocols/x509/index.ts';
-import { CertificateAuthority, IssuedPair } from './certificate-authority.ts';
-import type { AuthorityFiles } from './credential-files.ts';
-import { KeptKubeconfig, type KubeconfigWish } from './kubeconfig.ts';
+import { CertificateAuthority, IssuedCertificate } from './certificate-authority.ts';
+import type { CredentialFiles } from './credential-files.ts';
+import { type KubeconfigOptions, ManagedKubeconfig } from './kubeconfig.ts';
 import { openTokenKeys, type TokenKeys } from './token-keys.ts';
 
-export interface AuthoritiesOptions {
+export interface ServerCredentialsOptions {
   /** All of it is ours, and closed to others. */
   readonly directory: string;
   readonly nodeName: string;
@@ -18,16 +18,16 @@ export interface AuthoritiesOptions {
   readonly hostnames: () => readonly string[];
   readonly addresses: () => readonly string[];
   readonly clock: Clock;
-  readonly files: AuthorityFiles;
+  readonly files: CredentialFiles;
   readonly log: Logger;
 }
 
 /** Whose certificate is another one now. */
-export type Rotated = 'authority' | Who;
-type Who = 'serving' | 'admin' | 'node';
+export type RotatedCredential = 'authority' | CredentialName;
+type CredentialName = 'serving' | 'admin' | 'node';
 
 export const adminName = 'kubeling-admin';
-const roundMs = 60_000;
+const checkIntervalMs = 60_000;
 
 /**
  * The authorities of one API and those it vouches for, each in one file:
@@ -38,20 +38,20 @@ const roundMs = 60_000;
  * All are made once, renewed in the last third of their life, and repaired when they have expired, are not valid yet or
  * cannot be read, at the start and while running.
  */
-export class Authorities {
+export class ServerCredentials {
   readonly tokenKeys: TokenKeys;
-  readonly #options: AuthoritiesOptions;
+  readonly #options: ServerCredentialsOptions;
   readonly #authority: CertificateAuthority;
-  readonly #pairs: Readonly<Record<Who, IssuedPair>>;
-  readonly #events: TypedEvents<{ rotated: readonly Rotated[] }>;
-  readonly #kubeconfigs: KeptKubeconfig[] = [];
+  readonly #certificates: Readonly<Record<CredentialName, IssuedCertificate>>;
+  readonly #events: TypedEvents<{ rotated: readonly RotatedCredential[] }>;
+  readonly #kubeconfigs: ManagedKubeconfig[] = [];
   readonly #hint: HintLatch;
   #publicText: string | undefined;
 
-  private constructor(options: AuthoritiesOptions, opened: Opened) {
+  private constructor(options: ServerCredentialsOptions, opened: Opened) {
     this.#options = options;
     this.#authority = opened.authority;
-    this.#pairs = opened.pairs;
+    this.#certificates = opened.certificates;
     this.tokenKeys = opened.tokenKeys;
     this.#hint = new HintLatch(options.clock);
     this.#events = new TypedEvents((error) =>
@@ -59,18 +59,18 @@ export class Authorities {
     );
   }
 
-  static async open(options: AuthoritiesOptions): Promise<Authorities> {
+  static async open(options: ServerCredentialsOptions): Promise<ServerCredentials> {
     const { files, directory, log } = options;
     await files.openDirectory(directory);
     const authority = await CertificateAuthority.open({ ...options, path: join(directory, 'ca.pem') });
     const pairs = {
-      serving: await openPair(options, authority, 'serving'),
-      admin: await openPair(options, authority, 'admin'),
-      node: await openPair(options, authority, 'node'),
+      serving: await openCertificate(options, authority, 'serving'),
+      admin: await openCertificate(options, authority, 'admin'),
+      node: await openCertificate(options, authority, 'node'),
     };
     const tokenKeys = await openTokenKeys({ files, log, path: join(directory, 'service-accounts.key') });
-    const authorities = new Authorities(options, { authority, pairs, tokenKeys });
-    await authorities.#publish();
+    const authorities = new ServerCredentials(options, { authority, certificates: pairs, tokenKeys });
+    await authorities.#writePublicCertificate();
     return authorities;
   }
 
@@ -93,64 +93,64 @@ export class Authorities {
     return this.#authority;
   }
 
-  pairOf(who: Who): KeyPair {
-    return this.#pairs[who].current;
+  pairOf(who: CredentialName): KeyPair {
+    return this.#certificates[who].current;
   }
 
   /** The file with both the certificate and the key, for who reads it again when it changes. */
-  fileOf(who: Who): string {
+  fileOf(who: CredentialName): string {
     return join(this.#options.directory, `${who}.pem`);
   }
 
   /** Told at once of all that changed together, after it is in its place. */
-  onRotated(told: (what: readonly Rotated[]) => void): Disposable {
+  onRotated(told: (what: readonly RotatedCredential[]) => void): Disposable {
     return this.#events.on('rotated', told);
   }
 
   /** Writes it now, again whenever what it says is another, and when it is gone. */
-  async keepKubeconfig(wish: KubeconfigWish): Promise<void> {
-    const kept = new KeptKubeconfig(this.#options.files, wish, () => ({
+  async maintainKubeconfig(wish: KubeconfigOptions): Promise<void> {
+    const kept = new ManagedKubeconfig(this.#options.files, wish, () => ({
       authorityPem: this.authorityPem,
-      pair: this.pairOf(wish.who),
-      file: this.fileOf(wish.who),
+      pair: this.pairOf(wish.user),
+      file: this.fileOf(wish.user),
     }));
     await kept.write();
     this.#kubeconfigs.push(kept);
   }
 
   /** Names or addresses may be others now. Never waits. */
-  look(): void {
+  recheck(): void {
     this.#hint.raise();
   }
 
   /** Keeps all of it in order until aborted. What fails leaves what there was, and is tried again. */
   async run(signal: AbortSignal): Promise<never> {
     for (;;) {
-      await this.#hint.wait(roundMs, signal);
+      await this.#hint.wait(checkIntervalMs, signal);
       this.#hint.clear();
-      await this.keepUp().catch((error) =>
+      await this.renewAll().catch((error) =>
         this.#options.log.error('Cannot keep the certificates of the API in order', error),
       );
     }
   }
 
   /** One look at everything; `run` does it each minute, so that a clock that jumps is noticed soon. */
-  async keepUp(): Promise<void> {
-    const rotated: Rotated[] = [];
+  async renewAll(): Promise<void> {
+    const rotated: RotatedCredential[] = [];
     try {
-      if ((await this.#authority.keepUp()) === 'renewed') rotated.push('authority');
+      if ((await this.#authority.renewIfDue()) === 'renewed') rotated.push('authority');
       for (const who of ['serving', 'admin', 'node'] as const) {
-        if ((await this.#pairs[who].keepUp()) === 'renewed') rotated.push(who);
+        if ((await this.#certificates[who].renewIfDue()) === 'renewed') rotated.push(who);
       }
-      await this.#publish();
-      for (const kubeconfig of this.#kubeconfigs) await kubeconfig.keepUp();
+      await this.#writePublicCertificate();
+      for (const kubeconfig of this.#kubeconfigs) await kubeconfig.rewriteIfChanged();
     } finally {
       // What is new is used, even if something else could not be renewed.
       if (rotated.length > 0) this.#events.emit('rotated', rotated);
     }
   }
 
-  async #publish(): Promise<void> {
+  async #writePublicCertificate(): Promise<void> {
     const { files, directory } = this.#options;
     const path = join(directory, 'ca.crt');
     this.#publicText ??= await files.read(path);
@@ -161,29 +161,29 @@ export class Authorities {
 }
 
 /** Throws FILE_READ or FILE_WRITE, with the file, when the directory cannot be used. */
-export async function openAuthorities(options: AuthoritiesOptions): Promise<Authorities> {
+export async function openServerCredentials(options: ServerCredentialsOptions): Promise<ServerCredentials> {
   if (options.nodeName === '')
     throw new KubelingError('BUG', 'Cannot open the authorities as the node must have a name: it is empty');
-  return await Authorities.open(options);
+  return await ServerCredentials.open(options);
 }
 
 interface Opened {
   readonly authority: CertificateAuthority;
-  readonly pairs: Readonly<Record<Who, IssuedPair>>;
+  readonly certificates: Readonly<Record<CredentialName, IssuedCertificate>>;
   readonly tokenKeys: TokenKeys;
 }
 
-async function openPair(
-  options: AuthoritiesOptions,
+async function openCertificate(
+  options: ServerCredentialsOptions,
   authority: CertificateAuthority,
-  who: Who,
-): Promise<IssuedPair> {
+  who: CredentialName,
+): Promise<IssuedCertificate> {
   const what = {
     serving: "the server's certificate",
     admin: "the admin's certificate",
     node: "the node's certificate",
   };
-  return await IssuedPair.open({
+  return await IssuedCertificate.open({
     ...options,
     authority,
     path: join(options.directory, `${who}.pem`),
@@ -193,7 +193,10 @@ async function openPair(
   });
 }
 
-function identityOf(who: Who, { nodeName, hostnames, addresses }: AuthoritiesOptions): Identity {
+function identityOf(
+  who: CredentialName,
+  { nodeName, hostnames, addresses }: ServerCredentialsOptions,
+): Identity {
   const nameless = { dnsNames: [], ips: [] };
   if (who === 'serving')
     return { commonName: 'kube-apiserver', organizations: [], ...servingNames(hostnames(), addresses()) };
@@ -202,7 +205,7 @@ function identityOf(who: Who, { nodeName, hostnames, addresses }: AuthoritiesOpt
 }
 
 /** By what names pods and people call the server, wherever it is. */
-const always = [
+const defaultNames = [
   'localhost',
   'kubernetes',
   'kubernetes.default',
@@ -217,7 +220,7 @@ export function servingNames(hostnames: readonly string[], addresses: readonly s
   const ips = given.map(canonicalIp).filter((ip) => ip !== undefined);
   const names = given.filter((name) => canonicalIp(name) === undefined && isDnsName(name));
   return {
-    dnsNames: [...new Set([...always, ...names.map((name) => name.toLowerCase())])],
+    dnsNames: [...new Set([...defaultNames, ...names.map((name) => name.toLowerCase())])],
     ips: [...new Set([...loopback, ...ips])],
   };
 }
@@ -231,20 +234,20 @@ function isDnsName(name: string): boolean {
 /** A client that resumed an earlier session would be trusted for what was true then. Renegotiation is of no use. */
 const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
-function secureContext(authorities: Authorities): SecureContextOptions {
+function secureContext(authorities: ServerCredentials): SecureContextOptions {
   const { certificatePem: cert, keyPem: key } = authorities.pairOf('serving');
   return { cert, key, ca: authorities.authorityPem, minVersion: 'TLSv1.2', secureOptions };
 }
 
 /** How the server shows itself, and that it asks clients for a certificate but takes those without one too. */
-export function tlsOptions(authorities: Authorities): TlsOptions {
+export function tlsOptions(authorities: ServerCredentials): TlsOptions {
   return { ...secureContext(authorities), requestCert: true, rejectUnauthorized: false };
 }
 
 /** Serves with what certificates there are, from each change on; connections there are already go on as they are. */
 export function followCertificates(
   server: { setSecureContext(options: SecureContextOptions): void },
-  authorities: Authorities,
+  authorities: ServerCredentials,
 ): Disposable {
   return authorities.onRotated((what) => {
     if (what.includes('authority') || what.includes('serving'))

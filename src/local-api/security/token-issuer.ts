@@ -1,11 +1,11 @@
 import { sign, verify } from 'node:crypto';
 import { type ApiResource, apiResources, isJsonObject, type JsonObject } from '../../api/index.ts';
 import { type Clock, LruMap } from '../../lib/index.ts';
-import type { ObjectReader, TokenVerdict } from '../api/index.ts';
-import type { Bearer, TokenClaims, TokenDesk } from '../kinds/index.ts';
+import type { ObjectReader, TokenReviewResult } from '../api/index.ts';
+import type { BoundObject, TokenClaims, TokenIssuer } from '../kinds/index.ts';
 import type { TokenKey, TokenKeys } from './token-keys.ts';
 
-export interface TokenDeskOptions {
+export interface TokenIssuerOptions {
   readonly keys: TokenKeys;
   /** `https://kubernetes.default.svc.cluster.local` unless given. */
   readonly issuer?: string | undefined;
@@ -17,12 +17,12 @@ export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local';
 
 /** For clocks that differ; of this server's own tokens only one that was set back can. */
 const leewaySeconds = 60;
-const tokensKept = 1_000;
+const maxCachedTokens = 1_000;
 
 /** Tokens of service accounts. Each token's signature is looked at once, all else each time it is shown. */
-export function makeTokenDesk(options: TokenDeskOptions): TokenDesk {
+export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
   const { keys, issuer = defaultIssuer, clock } = options;
-  const known = new LruMap<string, TokenClaims>({ capacity: tokensKept });
+  const known = new LruMap<string, TokenClaims>({ capacity: maxCachedTokens });
   const read = (token: string): TokenClaims | undefined => {
     const before = known.get(token);
     if (before !== undefined) return before;
@@ -35,32 +35,32 @@ export function makeTokenDesk(options: TokenDeskOptions): TokenDesk {
     issue: (claims) => signWebToken(claims, keys[0]),
     verify(token, audiences) {
       const claims = read(token);
-      if (claims === undefined || claims.iss !== issuer) return refused('invalid bearer token');
+      if (claims === undefined || claims.iss !== issuer) return rejected('invalid bearer token');
       const wanted = audiences.length === 0 ? [issuer] : audiences;
       const shared = wanted.filter((audience) => claims.aud.includes(audience));
       if (shared.length === 0) {
         const named = (names: readonly string[]) => JSON.stringify(names);
-        return refused(
+        return rejected(
           `token audiences ${named(claims.aud)} is invalid for the target audiences ${named(wanted)}`,
         );
       }
-      const wrong = timeComplaint(claims, clock.now() / 1_000) ?? boundComplaint(claims, options);
-      return wrong === undefined ? accepted(claims, shared) : refused(wrong);
+      const wrong = validityProblem(claims, clock.now() / 1_000) ?? boundObjectProblem(claims, options);
+      return wrong === undefined ? accepted(claims, shared) : rejected(wrong);
     },
   };
 }
 
-function refused(error: string): TokenVerdict {
+function rejected(error: string): TokenReviewResult {
   return { authenticated: false, error };
 }
 
-function timeComplaint({ exp, nbf, iat }: TokenClaims, nowSeconds: number): string | undefined {
+function validityProblem({ exp, nbf, iat }: TokenClaims, nowSeconds: number): string | undefined {
   if (nowSeconds > exp + leewaySeconds) return 'service account token has expired';
   if (nowSeconds < nbf - leewaySeconds) return 'service account token is not valid yet';
   return nowSeconds < iat - leewaySeconds ? 'service account token is issued in the future' : undefined;
 }
 
-function accepted(claims: TokenClaims, audiences: readonly string[]): TokenVerdict {
+function accepted(claims: TokenClaims, audiences: readonly string[]): TokenReviewResult {
   const { namespace, serviceaccount, pod, node } = claims['kubernetes.io'];
   const named = (what: string, one: { readonly name: string; readonly uid: string } | undefined) =>
     one === undefined
@@ -97,7 +97,7 @@ function asClaims(value: JsonObject | undefined): TokenClaims | undefined {
   return isWhole ? (claims as TokenClaims) : undefined;
 }
 
-export interface BondDeps {
+export interface BoundObjectDeps {
   readonly objects: Pick<ObjectReader, 'get'>;
   readonly clock: Pick<Clock, 'now'>;
 }
@@ -107,9 +107,9 @@ const graceMs = 60_000;
 const invalidated = 'service account token has been invalidated';
 
 /** Why a token is worth nothing any more, although its time is not over; undefined when it still is. */
-export function boundComplaint(claims: TokenClaims, deps: BondDeps): string | undefined {
+export function boundObjectProblem(claims: TokenClaims, deps: BoundObjectDeps): string | undefined {
   const { namespace, serviceaccount, pod, secret, node } = claims['kubernetes.io'];
-  const state = (resource: ApiResource, within: string | undefined, bearer: Bearer | undefined) =>
+  const state = (resource: ApiResource, within: string | undefined, bearer: BoundObject | undefined) =>
     bearer === undefined ? 'there' : stateOf(resource, within, bearer, deps);
   const account = state(apiResources.serviceAccounts, namespace, serviceaccount);
   if (account !== 'there') return `service account ${namespace}/${serviceaccount.name} ${account}`;
@@ -125,8 +125,8 @@ export function boundComplaint(claims: TokenClaims, deps: BondDeps): string | un
 function stateOf(
   resource: ApiResource,
   namespace: string | undefined,
-  { name, uid }: Bearer,
-  { objects, clock }: BondDeps,
+  { name, uid }: BoundObject,
+  { objects, clock }: BoundObjectDeps,
 ): 'there' | 'is not there' | 'is another one of its name' | 'has been deleted' {
   const found = objects.get(resource, namespace, name);
   if (found === undefined) return 'is not there';
@@ -137,7 +137,7 @@ function stateOf(
 }
 
 /** Longer than any token that says something; what is longer is not even looked at. */
-const longestToken = 16_384;
+const maxTokenLength = 16_384;
 
 /** A JSON web token in its compact form. */
 export function signWebToken(claims: object, { id, algorithm, privateKey }: TokenKey): string {
@@ -151,7 +151,7 @@ export function signWebToken(claims: object, { id, algorithm, privateKey }: Toke
 export function readWebToken(token: string, keys: TokenKeys): JsonObject | undefined {
   const parts = token.split('.');
   const [head = '', body = '', signature = ''] = parts;
-  if (token.length > longestToken || parts.length !== 3) return undefined;
+  if (token.length > maxTokenLength || parts.length !== 3) return undefined;
   const header = jsonPart(head);
   const key = keys.find(({ id, algorithm }) => id === header?.['kid'] && algorithm === header['alg']);
   if (key === undefined || !isSigned(`${head}.${body}`, signature, key)) return undefined;

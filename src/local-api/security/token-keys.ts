@@ -9,9 +9,9 @@ import {
   readPrivateKey,
   writePem,
 } from '../../protocols/x509/index.ts';
-import type { PlainAnswer } from '../http/server-deps.ts';
-import type { TokenDesk } from '../kinds/index.ts';
-import type { AuthorityFiles } from './credential-files.ts';
+import type { PlainResponse } from '../http/server-deps.ts';
+import type { TokenIssuer } from '../kinds/index.ts';
+import type { CredentialFiles } from './credential-files.ts';
 
 /** One key tokens are signed with. */
 export interface TokenKey {
@@ -26,7 +26,7 @@ export interface TokenKey {
 export type TokenKeys = readonly [TokenKey, ...TokenKey[]];
 
 export interface TokenKeysDeps {
-  readonly files: AuthorityFiles;
+  readonly files: CredentialFiles;
   readonly log: Logger;
   readonly path: string;
 }
@@ -85,20 +85,20 @@ export function openidConfiguration(issuer: string, server: string, keys: TokenK
   };
 }
 
-export interface IssuerPagesDeps {
-  readonly tokens: Pick<TokenDesk, 'issuer'>;
+export interface IssuerDocumentsDeps {
+  readonly tokens: Pick<TokenIssuer, 'issuer'>;
   readonly keys: TokenKeys;
   /** Where the server answers; asked with each request, as it is known only once it does. */
   readonly server: () => string;
 }
 
 /** What others need to know tokens of ours by themselves, by path. */
-export function issuerPages({
+export function issuerDocuments({
   tokens,
   keys,
   server,
-}: IssuerPagesDeps): Readonly<Record<string, () => PlainAnswer>> {
-  const page = (type: string, value: object): PlainAnswer => ({
+}: IssuerDocumentsDeps): Readonly<Record<string, () => PlainResponse>> {
+  const page = (type: string, value: object): PlainResponse => ({
     status: 200,
     headers: { 'content-type': type, 'cache-control': 'public, max-age=3600' },
     body: JSON.stringify(value),

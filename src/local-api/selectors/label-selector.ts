@@ -2,8 +2,8 @@ import { labelValue, qualifiedName } from '../../pods/validation/index.ts';
 import { badRequest } from '../api/status-errors.ts';
 
 /** Longer ones than anybody means; each requirement is compared with each object of a list and of a watch. */
-export const longestSelector: number = 64 * 1024;
-export const mostRequirements = 100;
+export const maxSelectorLength: number = 64 * 1024;
+export const maxRequirements = 100;
 
 export type Labels = Readonly<Record<string, string>>;
 export type LabelTest = (labels: Labels) => boolean;
@@ -24,8 +24,8 @@ export function labelTests(selector: string | undefined): readonly LabelTest[] {
     if (kind === 'sign' && text !== '!')
       throw badRequest(`found '${text}', expected: !, identifier, or 'end of string'`);
     tests.push(requirement(reader));
-    if (tests.length > mostRequirements)
-      throw badRequest(`a label selector must have at most ${mostRequirements} requirements`);
+    if (tests.length > maxRequirements)
+      throw badRequest(`a label selector must have at most ${maxRequirements} requirements`);
     const after = reader.next();
     if (after.kind === 'end') break;
     if (after.text !== ',') throw badRequest(`found '${after.text}', expected: ',' or 'end of string'`);
@@ -35,8 +35,8 @@ export function labelTests(selector: string | undefined): readonly LabelTest[] {
 }
 
 export function checkLength(selector: string, of: 'label' | 'field'): void {
-  if (selector.length > longestSelector)
-    throw badRequest(`a ${of} selector must have at most ${longestSelector} characters`);
+  if (selector.length > maxSelectorLength)
+    throw badRequest(`a ${of} selector must have at most ${maxSelectorLength} characters`);
 }
 
 function tokensOf(text: string): readonly Token[] {
@@ -69,7 +69,8 @@ class TokenReader {
 
   expect(sign: string): void {
     const token = this.next();
-    if (token.kind !== 'sign' || token.text !== sign) throw bad(`found '${token.text}' expected: '${sign}'`);
+    if (token.kind !== 'sign' || token.text !== sign)
+      throw requirementError(`found '${token.text}' expected: '${sign}'`);
   }
 }
 
@@ -97,7 +98,7 @@ function comparison(key: string, reader: TokenReader): LabelTest {
       return not(oneOf(key, values(key, reader)));
     case '>':
     case '<':
-      return measured(key, operator.text, exactValue(key, reader));
+      return numericComparison(key, operator.text, exactValue(key, reader));
     default:
       throw unexpected(operator, 'in, notin, =, ==, !=, gt, lt');
   }
@@ -112,10 +113,12 @@ function not(test: LabelTest): LabelTest {
   return (labels) => !test(labels);
 }
 
-function measured(key: string, operator: '<' | '>', text: string): LabelTest {
+function numericComparison(key: string, operator: '<' | '>', text: string): LabelTest {
   const bound = wholeNumber(text);
   if (bound === undefined)
-    throw bad(`values[0]: Invalid value: "${text}": for 'Gt', 'Lt' operators, the value must be an integer`);
+    throw requirementError(
+      `values[0]: Invalid value: "${text}": for 'Gt', 'Lt' operators, the value must be an integer`,
+    );
   return (labels) => {
     const value = wholeNumber(labels[key] ?? '');
     return value !== undefined && (operator === '>' ? value > bound : value < bound);
@@ -150,19 +153,19 @@ function checkedKey(token: Token): string {
   if (token.kind !== 'word') throw unexpected(token, 'identifier');
   const wrong = qualifiedName(token.text);
   if (wrong.length === 0) return token.text;
-  throw bad(`<nil>: Invalid value: "${token.text}": ${wrong.join('; ')}`);
+  throw requirementError(`<nil>: Invalid value: "${token.text}": ${wrong.join('; ')}`);
 }
 
 function checkedValue(key: string, value: string, index: number): string {
   const wrong = labelValue(value);
   if (wrong.length === 0) return value;
-  throw bad(`values[${index}][${key}]: Invalid value: "${value}": ${wrong.join('; ')}`);
+  throw requirementError(`values[${index}][${key}]: Invalid value: "${value}": ${wrong.join('; ')}`);
 }
 
 function unexpected({ text }: Token, wanted: string): Error {
-  return bad(`found '${text}', expected: ${wanted}`);
+  return requirementError(`found '${text}', expected: ${wanted}`);
 }
 
-function bad(message: string): Error {
+function requirementError(message: string): Error {
   return badRequest(`unable to parse requirement: ${message}`);
 }

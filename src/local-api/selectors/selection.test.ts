@@ -5,7 +5,7 @@ import { apiResources } from '../../api/index.ts';
 import { StatusError } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import { labelTests } from './label-selector.ts';
-import { fieldTerms, selectedField, selection } from './selection.ts';
+import { fieldRequirements, requiredFieldValue, selection } from './selection.ts';
 
 const isRefused = (message?: string) => (error: unknown) =>
   error instanceof StatusError &&
@@ -81,22 +81,22 @@ test('a selector of labels that makes no sense is refused, in the usual words', 
 });
 
 test('fields are selected by equality and by its opposite, with signs escaped', () => {
-  assert.deepEqual(fieldTerms('a.b=c,d!=e,f==g,h='), [
+  assert.deepEqual(fieldRequirements('a.b=c,d!=e,f==g,h='), [
     { path: 'a.b', operator: '=', value: 'c' },
     { path: 'd', operator: '!=', value: 'e' },
     { path: 'f', operator: '=', value: 'g' },
     { path: 'h', operator: '=', value: '' },
   ]);
-  assert.deepEqual(fieldTerms('a=b\\,c\\=d\\\\'), [{ path: 'a', operator: '=', value: 'b,c=d\\' }]);
-  assert.throws(() => fieldTerms('a=b=c'), /unescaped character in value: 61/);
-  assert.deepEqual(fieldTerms(undefined), []);
-  assert.equal(selectedField('a=1,metadata.name=x', 'metadata.name'), 'x');
-  assert.equal(selectedField('metadata.name!=x', 'metadata.name'), undefined);
+  assert.deepEqual(fieldRequirements('a=b\\,c\\=d\\\\'), [{ path: 'a', operator: '=', value: 'b,c=d\\' }]);
+  assert.throws(() => fieldRequirements('a=b=c'), /unescaped character in value: 61/);
+  assert.deepEqual(fieldRequirements(undefined), []);
+  assert.equal(requiredFieldValue('a=1,metadata.name=x', 'metadata.name'), 'x');
+  assert.equal(requiredFieldValue('metadata.name!=x', 'metadata.name'), undefined);
   assert.throws(
-    () => fieldTerms('nonsense'),
+    () => fieldRequirements('nonsense'),
     isRefused("invalid selector: 'nonsense'; can't understand 'nonsense'"),
   );
-  assert.throws(() => fieldTerms('a=\\x'), isRefused());
+  assert.throws(() => fieldRequirements('a=\\x'), isRefused());
 });
 
 const pod = {

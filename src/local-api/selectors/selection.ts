@@ -2,14 +2,14 @@ import type { ApiRequest, ResourceEntry } from '../api/api-types.ts';
 import { badRequest } from '../api/status-errors.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import { valueAt } from '../api/stored-object.ts';
-import { checkLength, labelTests, mostRequirements } from './label-selector.ts';
+import { checkLength, labelTests, maxRequirements } from './label-selector.ts';
 
 export type ObjectTest = (object: StoredObject) => boolean;
 
 export interface Selection {
   readonly test: ObjectTest;
   /** Whether it takes all there is in the namespace it is about. */
-  readonly takes: 'all' | 'some';
+  readonly matches: 'all' | 'some';
 }
 
 /** What a list or watch is about; the namespace it is in counts too. Throws a StatusError when it makes no sense. */
@@ -22,8 +22,8 @@ export function selection(
   const tests = namespace === undefined ? selecting : [inNamespace(namespace), ...selecting];
   const test: ObjectTest = (object) => tests.every((one) => one(object));
   return {
-    test: view === undefined ? test : (stored) => test(view.shown(stored)),
-    takes: selecting.length === 0 ? 'all' : 'some',
+    test: view === undefined ? test : (stored) => test(view.toView(stored)),
+    matches: selecting.length === 0 ? 'all' : 'some',
   };
 }
 
@@ -51,7 +51,7 @@ function fieldTests(
   // Kinds without fields of their own know a namespace even where there is none.
   const hasHome = scope === 'namespace' || selectable.length === 0;
   const ofAll = ['metadata.name', ...(hasHome ? ['metadata.namespace'] : [])];
-  return fieldTerms(fieldSelector).map(({ path, operator, value }) => {
+  return fieldRequirements(fieldSelector).map(({ path, operator, value }) => {
     if (!ofAll.includes(path) && !selectable.includes(path)) throw unknownField(path, selectable);
     return operator === '='
       ? (object) => fieldText(object, path) === value
@@ -69,19 +69,19 @@ function unknownField(path: string, selectable: readonly string[]): Error {
 }
 
 /** One demand of a field selector. */
-export interface FieldTerm {
+export interface FieldRequirement {
   readonly path: string;
   readonly operator: '=' | '!=';
   readonly value: string;
 }
 
 /** The demands of a selector such as `spec.nodeName=n,status.phase!=Failed`, in order; throws a StatusError. */
-export function fieldTerms(selector: string | undefined): readonly FieldTerm[] {
+export function fieldRequirements(selector: string | undefined): readonly FieldRequirement[] {
   checkLength(selector ?? '', 'field');
   const texts = splitUnescaped(selector ?? '').filter((text) => text !== '');
-  if (texts.length > mostRequirements)
-    throw badRequest(`a field selector must have at most ${mostRequirements} requirements`);
-  return texts.toSorted().map((text) => termOf(text, selector ?? ''));
+  if (texts.length > maxRequirements)
+    throw badRequest(`a field selector must have at most ${maxRequirements} requirements`);
+  return texts.toSorted().map((text) => requirementOf(text, selector ?? ''));
 }
 
 /** A backslash takes its meaning from the sign after it. */
@@ -89,7 +89,7 @@ function splitUnescaped(text: string): readonly string[] {
   return text.match(/(?:\\.|[^,\\])+/gs) ?? [];
 }
 
-function termOf(text: string, whole: string): FieldTerm {
+function requirementOf(text: string, whole: string): FieldRequirement {
   const parts = /^((?:\\.|[^\\=!])*?)(!=|==|=)(.*)$/s.exec(text);
   if (parts === null) throw badRequest(`invalid selector: '${whole}'; can't understand '${text}'`);
   const [, path = '', operator, value = ''] = parts;
@@ -108,12 +108,12 @@ function unescaped(value: string): string {
 }
 
 /** The value a field must have by the selector; undefined when it says nothing definite. */
-export function selectedField(selector: string | undefined, path: string): string | undefined {
-  return fieldTerms(selector).find((term) => term.path === path && term.operator === '=')?.value;
+export function requiredFieldValue(selector: string | undefined, path: string): string | undefined {
+  return fieldRequirements(selector).find((term) => term.path === path && term.operator === '=')?.value;
 }
 
 /** Fields that are no text: what they are when they are not there. */
-const absent: Readonly<Record<string, string>> = {
+const zeroValues: Readonly<Record<string, string>> = {
   'spec.hostNetwork': 'false',
   'spec.unschedulable': 'false',
 };
@@ -123,5 +123,5 @@ export function fieldText(object: StoredObject, path: string): string {
   if (path === 'source')
     return String(valueAt(object, 'source.component') ?? valueAt(object, 'reportingComponent') ?? '');
   const value = valueAt(object, path);
-  return typeof value === 'object' ? '' : String(value ?? absent[path] ?? '');
+  return typeof value === 'object' ? '' : String(value ?? zeroValues[path] ?? '');
 }

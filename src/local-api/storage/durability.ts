@@ -8,7 +8,7 @@ export interface Durability {
   /** All changes up to this version are safe. */
   readonly committed: number;
   /** Whether more may be written before what waits is safe. Who writes much asks again and again. */
-  readonly hasRoom: boolean;
+  readonly acceptsWrites: boolean;
   /** Resolves when all up to a version is safe; fails with the signal, or when it never will be. */
   whenCommitted(version: number, signal: AbortSignal): Promise<void>;
   /** Told each time more is safe, up to which version; must not throw. */
@@ -16,8 +16,8 @@ export interface Durability {
 }
 
 /** Resolves when there is room, however long a disk that is full may take; fails with the signal only. */
-export async function whenRoom(durability: Durability, signal: AbortSignal): Promise<void> {
-  while (!durability.hasRoom) {
+export async function whenAcceptingWrites(durability: Durability, signal: AbortSignal): Promise<void> {
+  while (!durability.acceptsWrites) {
     const { promise, resolve } = Promise.withResolvers<void>();
     using _ = durability.onCommitted(() => resolve());
     await abortable(promise, signal);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { apiResources } from '../../api/index.ts';
 import type { ObjectChange } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import { ObjectStore } from './object-store.ts';
+import { VersionedStore } from './object-store.ts';
 
 const { pods, configMaps } = apiResources;
 
@@ -15,7 +15,7 @@ function object(name: string, namespace = 'default', more: object = {}): StoredO
 const names = (objects: readonly StoredObject[] | undefined) => objects?.map(({ metadata }) => metadata.name);
 
 test('objects are in the order of namespaces and names, however they came', () => {
-  const store = new ObjectStore({ historyLimit: 10 });
+  const store = new VersionedStore({ historyLimit: 10 });
   for (const [name, namespace] of [
     ['b', 'x'],
     ['a', 'x'],
@@ -34,7 +34,7 @@ test('objects are in the order of namespaces and names, however they came', () =
 });
 
 test('what was can be looked at while it is remembered', () => {
-  const store = new ObjectStore({ historyLimit: 4 });
+  const store = new VersionedStore({ historyLimit: 4 });
   for (const name of ['a', 'b', 'c']) store.put(pods, object(name), 'me');
   const { version } = store;
   store.remove(pods, 'default', 'b', 'me');
@@ -47,13 +47,13 @@ test('what was can be looked at while it is remembered', () => {
   store.put(pods, object('z'), 'me');
   store.put(pods, object('z', 'default', { spec: { x: 2 } }), 'me');
   assert.equal(store.allAt(pods, version), undefined);
-  assert.equal(store.forgottenUpTo(pods), version + 1);
+  assert.equal(store.compactedUpTo(pods), version + 1);
   assert.equal(store.changesAfter(pods, version), undefined);
   assert.equal(store.changesAfter(pods, version + 1)?.length, 4);
 });
 
 test('an object that goes is told as it was, with the version of its end', () => {
-  const store = new ObjectStore({ historyLimit: 4 });
+  const store = new VersionedStore({ historyLimit: 4 });
   const told: ObjectChange[] = [];
   store.subscribe((change) => told.push(change));
   const stored = store.put(pods, object('a', 'default', { spec: { x: 1 } }), 'me');
@@ -72,7 +72,7 @@ test('an object that goes is told as it was, with the version of its end', () =>
 });
 
 test('who is told of a change may make another one, and all hear of them in order', () => {
-  const store = new ObjectStore({ historyLimit: 10 });
+  const store = new VersionedStore({ historyLimit: 10 });
   const told: number[] = [];
   store.subscribe(({ object: { metadata } }) => {
     if (metadata.name === 'a') store.put(pods, object('b'), 'me');
@@ -84,7 +84,7 @@ test('who is told of a change may make another one, and all hear of them in orde
 
 test('what is older than wanted is forgotten when something new comes', () => {
   let nowMs = 0;
-  const store = new ObjectStore({ historyLimit: 100, historyMs: 1_000, nowMs: () => nowMs });
+  const store = new VersionedStore({ historyLimit: 100, historyMs: 1_000, nowMs: () => nowMs });
   store.put(pods, object('a'), 'me');
   nowMs = 900;
   store.put(pods, object('b'), 'me');
@@ -96,7 +96,7 @@ test('what is older than wanted is forgotten when something new comes', () => {
 });
 
 test('a store goes on from an earlier life, with what it remembered', () => {
-  const first = new ObjectStore({ historyLimit: 100 });
+  const first = new VersionedStore({ historyLimit: 100 });
   const log: ObjectChange[] = [];
   first.put(pods, object('old'), 'me');
   const { version: from } = first;
@@ -111,7 +111,7 @@ test('a store goes on from an earlier life, with what it remembered', () => {
   ];
   // A file need not keep twice what an earlier change tells.
   const kept = log.map((change) => (change.type === 'MODIFIED' ? { ...change, before: undefined } : change));
-  const second = ObjectStore.restore({ version: 40, objects, log: kept }, { historyLimit: 100 });
+  const second = VersionedStore.restore({ version: 40, objects, log: kept }, { historyLimit: 100 });
   assert.equal(second.version, 40);
   assert.equal(second.lastChange, 0);
   assert.deepEqual(
@@ -135,17 +135,17 @@ test('what cannot be told of an earlier life is forgotten', () => {
     object: object('a'),
     before: undefined,
   } as const;
-  const store = ObjectStore.restore({ version: 9, objects: [], log: [change] }, { historyLimit: 10 });
+  const store = VersionedStore.restore({ version: 9, objects: [], log: [change] }, { historyLimit: 10 });
   assert.equal(store.changesAfter(pods, 6), undefined);
   assert.deepEqual(store.changesAfter(pods, 7), []);
   assert.equal(store.changesAfter(configMaps, 5), undefined);
-  const empty = ObjectStore.restore({ version: 9, objects: [], log: [] }, { historyLimit: 10 });
+  const empty = VersionedStore.restore({ version: 9, objects: [], log: [] }, { historyLimit: 10 });
   assert.equal(empty.changesAfter(pods, 8), undefined);
   assert.deepEqual(empty.changesAfter(pods, 9), []);
 });
 
 test('to forget what happened takes no version, and who has seen all of it can go on', () => {
-  const store = new ObjectStore({ historyLimit: 10 });
+  const store = new VersionedStore({ historyLimit: 10 });
   store.put(pods, object('a'), 'me');
   const { version } = store;
   store.put(pods, object('b'), 'me');
@@ -161,7 +161,7 @@ test('to forget what happened takes no version, and who has seen all of it can g
 });
 
 test('of large objects fewer changes are remembered, and the newest one always', () => {
-  const store = new ObjectStore({ historyLimit: 1_000, historyBytes: 10_000_000 });
+  const store = new VersionedStore({ historyLimit: 1_000, historyBytes: 10_000_000 });
   const put = (round: number, size: number) =>
     store.put(configMaps, object('a', 'n', { data: { text: `${round}`.padEnd(size) } }), 'somebody');
   const before = store.version;
@@ -171,7 +171,7 @@ test('of large objects fewer changes are remembered, and the newest one always',
   assert.equal(store.changesAfter(configMaps, store.version - 10), undefined);
   put(30, 20_000_000);
   assert.equal(store.changesAfter(configMaps, store.version - 1)?.length, 1);
-  assert.equal(store.forgottenUpTo(configMaps), store.version - 1);
+  assert.equal(store.compactedUpTo(configMaps), store.version - 1);
   for (let round = 0; round < 5; round++) put(round, 10);
   assert.equal(store.changesAfter(configMaps, store.version - 5)?.length, 5);
 });

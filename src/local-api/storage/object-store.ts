@@ -1,15 +1,15 @@
 import type { ApiResource } from '../../api/index.ts';
 import { Ring, TypedEvents } from '../../lib/index.ts';
 import type { ObjectChange, ObjectReader } from '../api/api-types.ts';
-import { frozen, keyOf, roughSize, type StoredObject } from '../api/stored-object.ts';
-import { ObjectTable, type RememberedChange } from './object-table.ts';
+import { estimateSize, frozen, objectKey, type StoredObject } from '../api/stored-object.ts';
+import { type HistoryEntry, ObjectTable } from './object-table.ts';
 
 /** Something that happened to an object, and in whose name. */
 export interface StoreChange extends ObjectChange {
   readonly user: string;
 }
 
-export interface ObjectStoreOptions {
+export interface VersionedStoreOptions {
   /** So many changes of each resource are remembered at most. */
   readonly historyLimit: number;
   /** Changes older than that may be forgotten when new ones come; all are kept, up to the limit, unless given. */
@@ -31,17 +31,17 @@ export interface RestoredState {
    */
   readonly log: readonly ObjectChange[];
   /** All up to this version is not in the log; by its first change unless given. */
-  readonly forgotten?: number;
+  readonly compacted?: number;
 }
 
 /**
  * All objects by resource, and for a while what happened to them. One counter gives every change of any object its
  * version, so that versions tell which of two changes was first.
  */
-export class ObjectStore implements ObjectReader {
+export class VersionedStore implements ObjectReader {
   readonly #tables = new Map<string, ObjectTable>();
-  readonly #options: ObjectStoreOptions;
-  readonly #untold: StoreChange[] = [];
+  readonly #options: VersionedStoreOptions;
+  readonly #undelivered: StoreChange[] = [];
   readonly #changes = new TypedEvents<{ change: StoreChange }>((error) => {
     // A subscriber checks invariants: what it throws must end the test, not be swallowed.
     queueMicrotask(() => {
@@ -51,24 +51,24 @@ export class ObjectStore implements ObjectReader {
   #version = 1;
   #lastChange = 0;
   /** What happened up to this version is unknown to all tables. */
-  #unknown = 0;
-  #telling: 'idle' | 'busy' = 'idle';
+  #compacted = 0;
+  #delivery: 'idle' | 'busy' = 'idle';
 
-  constructor(options: ObjectStoreOptions) {
+  constructor(options: VersionedStoreOptions) {
     this.#options = options;
   }
 
   /** A store that goes on from an earlier life. */
   static restore(
-    { version, objects, log, forgotten }: RestoredState,
-    options: ObjectStoreOptions,
-  ): ObjectStore {
-    const store = new ObjectStore(options);
+    { version, objects, log, compacted }: RestoredState,
+    options: VersionedStoreOptions,
+  ): VersionedStore {
+    const store = new VersionedStore(options);
     store.#version = Math.max(1, version);
-    store.#unknown = forgotten ?? (log[0] === undefined ? version : log[0].version - 1);
+    store.#compacted = compacted ?? (log[0] === undefined ? version : log[0].version - 1);
     for (const { resource, object } of objects) store.#table(resource).set(frozen(object));
     const last = new Map<string, StoredObject>();
-    for (const change of log) store.#remember(change, last);
+    for (const change of log) store.#restoreChange(change, last);
     return store;
   }
 
@@ -83,7 +83,7 @@ export class ObjectStore implements ObjectReader {
   }
 
   get(resource: ApiResource, namespace: string | undefined, name: string): StoredObject | undefined {
-    return this.#table(resource).get(keyOf(namespace, name));
+    return this.#table(resource).get(objectKey(namespace, name));
   }
 
   /** In the order of their namespaces and names. */
@@ -114,7 +114,7 @@ export class ObjectStore implements ObjectReader {
     const table = this.#table(resource);
     const stored = this.#stamped(object);
     const before = table.set(stored);
-    this.#happened(table, { type: before ? 'MODIFIED' : 'ADDED', resource, object: stored, before, user });
+    this.#record(table, { type: before ? 'MODIFIED' : 'ADDED', resource, object: stored, before, user });
     return stored;
   }
 
@@ -126,10 +126,10 @@ export class ObjectStore implements ObjectReader {
     user: string,
   ): StoredObject | undefined {
     const table = this.#table(resource);
-    const before = table.delete(keyOf(namespace, name));
+    const before = table.delete(objectKey(namespace, name));
     if (before === undefined) return undefined;
     const object = this.#stamped(before);
-    this.#happened(table, { type: 'DELETED', resource, object, before, user });
+    this.#record(table, { type: 'DELETED', resource, object, before, user });
     return object;
   }
 
@@ -139,7 +139,7 @@ export class ObjectStore implements ObjectReader {
   }
 
   /** Who has seen up to this version of a resource, or more, can go on from there. */
-  forgottenUpTo(resource: ApiResource): number {
+  compactedUpTo(resource: ApiResource): number {
     return this.#table(resource).forgotten;
   }
 
@@ -148,8 +148,8 @@ export class ObjectStore implements ObjectReader {
    * is given out for it, as each is that of a change.
    */
   compact(): void {
-    this.#unknown = this.#version;
-    for (const table of this.#tables.values()) table.forgetAll(this.#version);
+    this.#compacted = this.#version;
+    for (const table of this.#tables.values()) table.clearHistory(this.#version);
   }
 
   /** Calls back at once for each change, in order, while nothing else runs; also for changes the callbacks make. */
@@ -165,51 +165,51 @@ export class ObjectStore implements ObjectReader {
     });
   }
 
-  #happened(table: ObjectTable, change: Omit<StoreChange, 'version'>): void {
+  #record(table: ObjectTable, change: Omit<StoreChange, 'version'>): void {
     const whole = { ...change, version: this.#version };
     const { historyMs = Number.POSITIVE_INFINITY, nowMs = () => 0 } = this.#options;
     this.#lastChange = whole.version;
-    this.#keep(table, whole, nowMs() - historyMs);
-    this.#untold.push(whole);
-    this.#tellAll();
+    this.#addToHistory(table, whole, nowMs() - historyMs);
+    this.#undelivered.push(whole);
+    this.#deliverAll();
   }
 
   /** Who is told of a change may make another one: all the others hear of the first one first. */
-  #tellAll(): void {
-    if (this.#telling === 'busy') return;
-    this.#telling = 'busy';
+  #deliverAll(): void {
+    if (this.#delivery === 'busy') return;
+    this.#delivery = 'busy';
     try {
-      for (let next = this.#untold.shift(); next !== undefined; next = this.#untold.shift())
+      for (let next = this.#undelivered.shift(); next !== undefined; next = this.#undelivered.shift())
         this.#changes.emit('change', next);
     } finally {
-      this.#telling = 'idle';
+      this.#delivery = 'idle';
     }
   }
 
-  #remember(change: ObjectChange, last: Map<string, StoredObject>): void {
+  #restoreChange(change: ObjectChange, last: Map<string, StoredObject>): void {
     const { resource, object, type } = change;
     const table = this.#table(resource);
-    const key = `${resource.group}/${resource.plural}/${keyOf(object.metadata.namespace, object.metadata.name)}`;
+    const key = `${resource.group}/${resource.plural}/${objectKey(object.metadata.namespace, object.metadata.name)}`;
     const before = change.before ?? last.get(key);
     if (type === 'DELETED') last.delete(key);
     else last.set(key, frozen(object));
     const whole = { ...change, object: frozen(object), before: frozen(before) };
-    if (type !== 'ADDED' && before === undefined) table.forgetAll(change.version);
-    else this.#keep(table, whole, Number.NEGATIVE_INFINITY);
+    if (type !== 'ADDED' && before === undefined) table.clearHistory(change.version);
+    else this.#addToHistory(table, whole, Number.NEGATIVE_INFINITY);
   }
 
-  #keep(table: ObjectTable, change: ObjectChange, oldestMs: number): void {
+  #addToHistory(table: ObjectTable, change: ObjectChange, oldestMs: number): void {
     const { nowMs = () => 0, historyBytes: mostBytes = Number.POSITIVE_INFINITY } = this.#options;
-    const bytes = mostBytes === Number.POSITIVE_INFINITY ? 0 : roughSize(change.object);
-    table.remember({ change, atMs: nowMs(), bytes }, { oldestMs, mostBytes });
+    const bytes = mostBytes === Number.POSITIVE_INFINITY ? 0 : estimateSize(change.object);
+    table.addToHistory({ change, atMs: nowMs(), bytes }, { oldestMs, maxBytes: mostBytes });
   }
 
   #table({ group, plural }: ApiResource): ObjectTable {
     const name = `${group}/${plural}`;
     const known = this.#tables.get(name);
     if (known !== undefined) return known;
-    const history = () => new Ring<RememberedChange>(this.#options.historyLimit);
-    const table = new ObjectTable(history, this.#unknown);
+    const history = () => new Ring<HistoryEntry>(this.#options.historyLimit);
+    const table = new ObjectTable(history, this.#compacted);
     this.#tables.set(name, table);
     return table;
   }

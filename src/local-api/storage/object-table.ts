@@ -1,8 +1,8 @@
 import type { Ring } from '../../lib/index.ts';
 import type { ObjectChange } from '../api/api-types.ts';
-import { keyOf, type StoredObject } from '../api/stored-object.ts';
+import { objectKey, type StoredObject } from '../api/stored-object.ts';
 
-export interface RememberedChange {
+export interface HistoryEntry {
   readonly change: ObjectChange;
   readonly atMs: number;
   /** About what it takes in memory. */
@@ -12,7 +12,7 @@ export interface RememberedChange {
 /** What may be remembered: changes that are too old, or for which there is no room, are forgotten when new ones come. */
 export interface HistoryLimits {
   readonly oldestMs: number;
-  readonly mostBytes: number;
+  readonly maxBytes: number;
 }
 
 /** The objects of one resource in the order of their keys, and what happened to them. */
@@ -20,20 +20,20 @@ export class ObjectTable {
   readonly #objects = new Map<string, StoredObject>();
   /** Always sorted: a list needs no sorting, and a namespace is a stretch of it. */
   readonly #keys: string[] = [];
-  readonly #newHistory: () => Ring<RememberedChange>;
-  #history: Ring<RememberedChange>;
+  readonly #newHistory: () => Ring<HistoryEntry>;
+  #history: Ring<HistoryEntry>;
   #historyBytes = 0;
-  #forgotten: number;
+  #compacted: number;
 
-  constructor(newHistory: () => Ring<RememberedChange>, forgotten: number) {
+  constructor(newHistory: () => Ring<HistoryEntry>, compacted: number) {
     this.#newHistory = newHistory;
     this.#history = newHistory();
-    this.#forgotten = forgotten;
+    this.#compacted = compacted;
   }
 
   /** Changes up to this version are forgotten. */
   get forgotten(): number {
-    return this.#forgotten;
+    return this.#compacted;
   }
 
   get(key: string): StoredObject | undefined {
@@ -42,7 +42,7 @@ export class ObjectTable {
 
   /** Answers what was there before. */
   set(object: StoredObject): StoredObject | undefined {
-    const key = keyOf(object.metadata.namespace, object.metadata.name);
+    const key = objectKey(object.metadata.namespace, object.metadata.name);
     const before = this.#objects.get(key);
     if (before === undefined) this.#keys.splice(lowerBound(this.#keys, key), 0, key);
     this.#objects.set(key, object);
@@ -58,7 +58,7 @@ export class ObjectTable {
   }
 
   range(namespace: string | undefined, start: string): IteratorObject<StoredObject> {
-    return this.#stretch(namespace, start)
+    return this.#keysFrom(namespace, start)
       .map((key) => this.#objects.get(key))
       .filter((object) => object !== undefined);
   }
@@ -77,24 +77,24 @@ export class ObjectTable {
     const gone = [...then.keys()].filter((key) => !this.#objects.has(key)).sort();
     const prefix = namespace === undefined ? '' : `${namespace}/`;
     const wanted = gone.filter((key) => key >= start && key.startsWith(prefix));
-    return merged(this.#stretch(namespace, start), wanted)
+    return merged(this.#keysFrom(namespace, start), wanted)
       .map((key) => (then.has(key) ? then.get(key) : this.#objects.get(key)))
       .filter((object) => object !== undefined);
   }
 
   changesAfter(version: number): readonly ObjectChange[] | undefined {
-    if (version < this.#forgotten) return undefined;
+    if (version < this.#compacted) return undefined;
     if ((this.#history.last?.change.version ?? 0) <= version) return [];
     return this.#history.toArray().flatMap(({ change }) => (change.version > version ? [change] : []));
   }
 
   /** However large, the newest one is remembered. */
-  remember(remembered: RememberedChange, { oldestMs, mostBytes }: HistoryLimits): void {
+  addToHistory(remembered: HistoryEntry, { oldestMs, maxBytes }: HistoryLimits): void {
     const isFull = () =>
-      this.#history.size === this.#history.capacity || this.#historyBytes + remembered.bytes > mostBytes;
+      this.#history.size === this.#history.capacity || this.#historyBytes + remembered.bytes > maxBytes;
     for (let first = this.#first(); first !== undefined; first = this.#first()) {
       if (!isFull() && first.atMs >= oldestMs) break;
-      this.#forgotten = first.change.version;
+      this.#compacted = first.change.version;
       this.#historyBytes -= first.bytes;
       this.#history.shift();
     }
@@ -102,19 +102,19 @@ export class ObjectTable {
     this.#history.push(remembered);
   }
 
-  forgetAll(version: number): void {
+  clearHistory(version: number): void {
     this.#history = this.#newHistory();
     this.#historyBytes = 0;
-    this.#forgotten = version;
+    this.#compacted = version;
   }
 
-  #first(): RememberedChange | undefined {
+  #first(): HistoryEntry | undefined {
     const [first] = this.#history;
     return first;
   }
 
   /** A copy of the keys, as objects may come and go while they are gone through. */
-  #stretch(namespace: string | undefined, start: string): IteratorObject<string> {
+  #keysFrom(namespace: string | undefined, start: string): IteratorObject<string> {
     const prefix = namespace === undefined ? '' : `${namespace}/`;
     const from = lowerBound(this.#keys, start > prefix ? start : prefix);
     // The character after the slash is the first that no key of the namespace begins with.
@@ -124,7 +124,7 @@ export class ObjectTable {
 }
 
 function keyOfObject({ metadata }: StoredObject): string {
-  return keyOf(metadata.namespace, metadata.name);
+  return objectKey(metadata.namespace, metadata.name);
 }
 
 /** Where in a sorted list a text is, or would be. */

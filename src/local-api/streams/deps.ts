@@ -1,11 +1,11 @@
 import type { Clock, Logger } from '../../lib/index.ts';
 import type { ObjectReader } from '../api/index.ts';
-import type { FrontStreams, StreamCall } from '../http/server-deps.ts';
+import type { StreamCall, StreamProxy } from '../http/server-deps.ts';
 import type { KubeletDialer } from './kubelet-dialer.ts';
 
 export type { StreamCall };
 /** What the front passes on. */
-export type Streams = FrontStreams;
+export type Streams = StreamProxy;
 
 export interface StreamsDeps {
   readonly kubelet: KubeletDialer;

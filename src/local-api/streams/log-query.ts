@@ -9,14 +9,14 @@ const streams = ['All', 'Stderr', 'Stdout'];
 
 /** What the kubelet is asked for of what a client asks of a log; throws a Status that tells all that is wrong. */
 export function logQuery(query: URLSearchParams, podName: string): URLSearchParams {
-  const passed = readable(query);
-  const causes = complaints(query, passed);
+  const passed = parseLogOptions(query);
+  const causes = logOptionCauses(query, passed);
   if (causes.length === 0) return passed;
   throw invalid(podName, causes);
 }
 
 /** Numbers, times and flags must be what they are said to be before anything is made of them. */
-function readable(query: URLSearchParams): URLSearchParams {
+function parseLogOptions(query: URLSearchParams): URLSearchParams {
   const passed = new URLSearchParams();
   for (const name of flags) if (readFlag(query, name) === 'on') passed.set(name, 'true');
   for (const name of counts) {
@@ -41,7 +41,7 @@ function readFlag(query: URLSearchParams, name: string): 'on' | 'off' {
   return text === null || ['false', '0'].includes(text.toLowerCase()) ? 'off' : 'on';
 }
 
-function complaints(query: URLSearchParams, passed: URLSearchParams): readonly FieldCause[] {
+function logOptionCauses(query: URLSearchParams, passed: URLSearchParams): readonly FieldCause[] {
   const number = (name: string) => (passed.has(name) ? Number(passed.get(name)) : undefined);
   const causes: FieldCause[] = [];
   const wrong = (field: string, message: string) =>
@@ -55,10 +55,10 @@ function complaints(query: URLSearchParams, passed: URLSearchParams): readonly F
   if (passed.has('sinceSeconds') && passed.has('sinceTime'))
     causes.push(forbidden('at most one of `sinceTime` or `sinceSeconds` may be specified'));
   else if ((number('sinceSeconds') ?? 1) < 1) wrong('sinceSeconds', notPositive);
-  return [...causes, ...streamComplaints(query.get('stream') ?? '', passed)];
+  return [...causes, ...streamCauses(query.get('stream') ?? '', passed)];
 }
 
-function streamComplaints(stream: string, passed: URLSearchParams): readonly FieldCause[] {
+function streamCauses(stream: string, passed: URLSearchParams): readonly FieldCause[] {
   if (stream === '' || stream === 'All') return [];
   const supported = streams.map((each) => `"${each}"`).join(', ');
   const unknown: FieldCause = {

@@ -76,10 +76,10 @@ function entry(resource: ApiResource, measure: Measure): ResourceEntry {
     verbs: ['get', 'list'],
     subresources: [],
     fieldSelectors: [],
-    deleteAnswers: 'status',
-    kept: 'answered',
-    rules: {
-      act: {
+    deleteReturns: 'status',
+    storage: 'virtual',
+    strategy: {
+      handlers: {
         '': async (call, { objects }) => {
           const items = (await measure(call, objects)).filter(selected(call));
           if (call.name === undefined)

@@ -1,6 +1,6 @@
 import { describeError } from '../../lib/index.ts';
 import { StatusError } from '../api/index.ts';
-import { auditLine } from '../security/audit.ts';
+import { logAuditEvent } from '../security/audit.ts';
 import { forwardUpgrade, type StreamTarget, streamTarget } from './commands.ts';
 import type { StreamCall, Streams, StreamsDeps } from './deps.ts';
 import { answerLog, upgradeLog } from './logs.ts';
@@ -18,7 +18,7 @@ export function createStreams(deps: StreamsDeps): Streams {
   return {
     serves: ({ resource }, subresource) =>
       resource.group === '' && served[resource.plural]?.has(subresource) === true,
-    async answer(call, outgoing, signal) {
+    async respond(call, outgoing, signal) {
       rejectDryRun(call);
       if (call.subresource === 'log') return await answerLog(call, outgoing, deps, signal);
       if (call.subresource === 'proxy')
@@ -55,7 +55,7 @@ async function audited(
   const beganMs = clock.monotonicMs();
   const { subresource, query, namespace, name, user, incoming } = call;
   const tell = (result: string) =>
-    auditLine(logger, {
+    logAuditEvent(logger, {
       user: user.name,
       source: incoming.socket.remoteAddress,
       what: `${call.entry.resource.plural}/${subresource}`,

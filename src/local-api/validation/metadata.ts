@@ -8,7 +8,7 @@ const mostAnnotationBytes = 256 * 1024;
 type Validate = (object: StoredObject, write: WriteContext) => readonly FieldCause[];
 
 /** What is checked of every object, and then what is checked of its kind. */
-export function validated(name: TextRule, ...more: readonly Validate[]): Validate {
+export function validatorFor(name: TextRule, ...more: readonly Validate[]): Validate {
   return (object, write) => [
     ...metadataCauses(object.metadata, write.before?.metadata, name),
     ...more.flatMap((validate) => validate(object, write)),
@@ -24,7 +24,7 @@ export function metadataCauses(
     ...(before === undefined ? nameCauses(meta, name) : []),
     ...labelCauses(meta.labels ?? {}, 'metadata.labels'),
     ...annotationCauses(meta.annotations ?? {}),
-    ...ownerCauses(meta.ownerReferences ?? []),
+    ...ownerReferenceCauses(meta.ownerReferences ?? []),
     ...finalizerCauses(meta.finalizers ?? [], 'metadata.finalizers'),
   ];
 }
@@ -90,7 +90,7 @@ function annotationCauses(annotations: Readonly<Record<string, string>>): readon
   ];
 }
 
-function ownerCauses(owners: readonly JsonObject[]): readonly FieldCause[] {
+function ownerReferenceCauses(owners: readonly JsonObject[]): readonly FieldCause[] {
   const field = 'metadata.ownerReferences';
   const empty = owners.flatMap((owner) => [
     ...((owner['apiVersion'] ?? '') === ''

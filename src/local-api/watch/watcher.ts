@@ -1,28 +1,28 @@
 import { apiVersionOf } from '../../api/index.ts';
 import { type Clock, onAbort, type Timer } from '../../lib/index.ts';
 import type { ObjectChange, ResourceEntry } from '../api/api-types.ts';
-import type { WatchLine } from '../api/responses.ts';
-import { frozen, roughSize, type StoredObject } from '../api/stored-object.ts';
-import { shown } from '../registry/reads.ts';
+import type { WatchEvent } from '../api/responses.ts';
+import { estimateSize, frozen, type StoredObject } from '../api/stored-object.ts';
+import { asResource } from '../registry/reads.ts';
 import type { ObjectTest } from '../selectors/selection.ts';
 
 export interface WatcherOptions {
   readonly entry: ResourceEntry;
-  readonly wanted: ObjectTest;
+  readonly matches: ObjectTest;
   /** Changes up to this version are told already, or not of interest. */
   readonly from: number;
   readonly clock: Clock;
   readonly timeoutMs: number;
-  readonly bookmarks: 'wanted' | 'unwanted';
+  readonly bookmarks: 'enabled' | 'disabled';
   /** Up to which version everything was told by now. */
-  readonly toldUpTo: () => number;
+  readonly deliveredUpTo: () => number;
   /** So many lines may wait for a reader that is slow. */
-  readonly maxWaiting: number;
+  readonly maxPending: number;
 }
 
 const bookmarkMs = 60_000;
 /** About so much memory may all that waits for one reader take; most of it is remembered for others as well. */
-const maxWaitingBytes = 24 * 2 ** 20;
+const maxPendingBytes = 24 * 2 ** 20;
 /** So that whoever comes again need not hear much twice. */
 const lastBookmarkMs = 2_000;
 
@@ -32,10 +32,10 @@ const lastBookmarkMs = 2_000;
  */
 export class Watcher {
   readonly #options: WatcherOptions;
-  readonly #waiting: { readonly line: WatchLine; readonly bytes: number }[] = [];
+  readonly #pending: { readonly line: WatchEvent; readonly bytes: number }[] = [];
   readonly #timers = new Set<Timer>();
   #wake: (() => void) | undefined;
-  #waitingBytes = 0;
+  #pendingBytes = 0;
   #state: 'open' | 'ended' = 'open';
 
   constructor(options: WatcherOptions) {
@@ -47,27 +47,27 @@ export class Watcher {
   }
 
   /** Begins to count time. */
-  begin(): void {
+  start(): void {
     const { timeoutMs, bookmarks } = this.#options;
     this.#after(timeoutMs, () => this.end());
-    if (bookmarks === 'unwanted') return;
-    if (timeoutMs > lastBookmarkMs) this.#after(timeoutMs - lastBookmarkMs, () => this.#bookmark());
+    if (bookmarks === 'disabled') return;
+    if (timeoutMs > lastBookmarkMs) this.#after(timeoutMs - lastBookmarkMs, () => this.#sendBookmark());
     const regularly = () => {
-      this.#bookmark();
+      this.#sendBookmark();
       if (!this.ended) this.#after(bookmarkMs, regularly);
     };
     this.#after(bookmarkMs, regularly);
   }
 
-  tell(change: ChangeLines): void {
-    const { entry, wanted, from, maxWaiting } = this.#options;
+  deliver(change: ChangeEvent): void {
+    const { entry, matches, from, maxPending } = this.#options;
     if (this.ended || change.version <= from) return;
-    const line = change.for(entry, wanted);
+    const line = change.eventFor(entry, matches);
     if (line === undefined) return;
     // One line may always wait, however large.
     const isFull =
-      this.#waiting.length >= maxWaiting ||
-      (this.#waiting.length > 0 && this.#waitingBytes + change.bytes > maxWaitingBytes);
+      this.#pending.length >= maxPending ||
+      (this.#pending.length > 0 && this.#pendingBytes + change.bytes > maxPendingBytes);
     if (isFull) this.end();
     else this.#push(line, change.bytes);
   }
@@ -81,31 +81,31 @@ export class Watcher {
   }
 
   /** Ends with the watch, or when the signal is aborted. */
-  async *lines(signal: AbortSignal): AsyncGenerator<WatchLine, void, undefined> {
+  async *events(signal: AbortSignal): AsyncGenerator<WatchEvent, void, undefined> {
     using _link = onAbort(signal, () => this.end());
     while (!signal.aborted) {
-      const next = this.#waiting.shift();
-      this.#waitingBytes -= next?.bytes ?? 0;
+      const next = this.#pending.shift();
+      this.#pendingBytes -= next?.bytes ?? 0;
       if (next !== undefined) yield next.line;
       else if (this.ended) return;
-      else await this.#arrival();
+      else await this.#nextEvent();
     }
   }
 
   /** Who has enough to read needs no bookmark. */
-  #bookmark(): void {
-    const { entry, toldUpTo, from } = this.#options;
-    if (this.#waiting.length > 0) return;
-    this.#push(bookmark(entry, Math.max(from, toldUpTo()), 'now-and-then'));
+  #sendBookmark(): void {
+    const { entry, deliveredUpTo, from } = this.#options;
+    if (this.#pending.length > 0) return;
+    this.#push(bookmark(entry, Math.max(from, deliveredUpTo()), 'periodic'));
   }
 
-  #push(line: WatchLine, bytes = 0): void {
-    this.#waiting.push({ line, bytes });
-    this.#waitingBytes += bytes;
+  #push(line: WatchEvent, bytes = 0): void {
+    this.#pending.push({ line, bytes });
+    this.#pendingBytes += bytes;
     this.#wake?.();
   }
 
-  #arrival(): Promise<void> {
+  #nextEvent(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
     });
@@ -121,9 +121,9 @@ export class Watcher {
 }
 
 /** One change in the eyes of those who watch; what several of them see is made once. */
-export class ChangeLines {
+export class ChangeEvent {
   readonly #change: ObjectChange;
-  #leaving: StoredObject | undefined;
+  #lastMatching: StoredObject | undefined;
   #bytes: number | undefined;
 
   constructor(change: ObjectChange) {
@@ -136,28 +136,28 @@ export class ChangeLines {
 
   /** About what it takes in memory to keep it for somebody who is slow. */
   get bytes(): number {
-    this.#bytes ??= roughSize(this.#change.object);
+    this.#bytes ??= estimateSize(this.#change.object);
     return this.#bytes;
   }
 
   /** To a watcher that selects, an object it stops to select is gone, and one it begins to select is new. */
-  for(entry: ResourceEntry, wanted: ObjectTest): WatchLine | undefined {
+  eventFor(entry: ResourceEntry, wanted: ObjectTest): WatchEvent | undefined {
     const { type, object, before } = this.#change;
     const was = before !== undefined && wanted(before);
     const is = type !== 'DELETED' && wanted(object);
-    if (is) return { type: was ? 'MODIFIED' : 'ADDED', object: shown(entry, object) };
+    if (is) return { type: was ? 'MODIFIED' : 'ADDED', object: asResource(entry, object) };
     if (!was) return undefined;
-    const last = type === 'DELETED' ? object : this.#lastSeen(before);
-    return { type: 'DELETED', object: shown(entry, last) };
+    const last = type === 'DELETED' ? object : this.#lastMatchingObject(before);
+    return { type: 'DELETED', object: asResource(entry, last) };
   }
 
   /** As it was while it was selected, with the version of the change that ended that. */
-  #lastSeen(before: StoredObject): StoredObject {
-    this.#leaving ??= frozen({
+  #lastMatchingObject(before: StoredObject): StoredObject {
+    this.#lastMatching ??= frozen({
       ...before,
       metadata: { ...before.metadata, resourceVersion: String(this.#change.version) },
     });
-    return this.#leaving;
+    return this.#lastMatching;
   }
 }
 
@@ -167,8 +167,8 @@ const initialEnd = { 'k8s.io/initial-events-end': 'true' };
 export function bookmark(
   { resource }: ResourceEntry,
   version: number,
-  at: 'initial-end' | 'now-and-then',
-): WatchLine {
+  at: 'initial-end' | 'periodic',
+): WatchEvent {
   const annotations = at === 'initial-end' ? { annotations: initialEnd } : {};
   return {
     type: 'BOOKMARK',

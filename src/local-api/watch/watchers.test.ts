@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { LocalApiRig, type RigWatch, refusedWith, toldIn } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources, type JsonObject } from '../../api/index.ts';
 import { StatusError } from '../api/api-types.ts';
-import type { WatchLine } from '../api/responses.ts';
+import type { WatchEvent } from '../api/responses.ts';
 
 const { configMaps, pods } = apiResources;
 
@@ -64,7 +64,7 @@ test('a version that is forgotten is one ERROR, and then the end', async () => {
         apiVersion: 'v1',
         metadata: {},
         status: 'Failure',
-        message: `too old resource version: 2 (${rig.store.forgottenUpTo(configMaps)})`,
+        message: `too old resource version: 2 (${rig.store.compactedUpTo(configMaps)})`,
         reason: 'Expired',
         code: 410,
       },
@@ -211,10 +211,10 @@ test('who falls too far behind is sent away with all it has, and nobody else not
     await rig.clock.advance(1);
   }
   assert.equal(quick.lines.length, 151);
-  let expected = versionOf((first as WatchLine).object);
+  let expected = versionOf((first as WatchEvent).object);
   for (let next = await slow.next(); next.done !== true; next = await slow.next())
     assert.equal(versionOf(next.value.object), ++expected);
-  assert.equal(expected - versionOf((first as WatchLine).object), 100);
+  assert.equal(expected - versionOf((first as WatchEvent).object), 100);
   assert.equal(rig.api.watchers, 1);
 });
 

@@ -1,53 +1,53 @@
 import type { ApiResource } from '../../api/index.ts';
 import { type Clock, describeError, type Random } from '../../lib/index.ts';
 import type { ApiRequest, ObjectChange, ResourceEntry } from '../api/api-types.ts';
-import { statusOf, type WatchLine } from '../api/responses.ts';
-import { tooLargeVersion, tooOldVersion, unavailable } from '../api/status-errors.ts';
+import { statusOf, type WatchEvent } from '../api/responses.ts';
+import { resourceVersionTooLarge, resourceVersionTooOld, unavailable } from '../api/status-errors.ts';
 import { type ListOptions, versionOf } from '../registry/list-options.ts';
-import { keptAs, shown } from '../registry/reads.ts';
+import { asResource, storedResource } from '../registry/reads.ts';
 import { type Selection, selection } from '../selectors/selection.ts';
 import type { Durability } from '../storage/durability.ts';
-import type { ObjectStore } from '../storage/object-store.ts';
-import { bookmark, ChangeLines, Watcher } from './watcher.ts';
+import type { VersionedStore } from '../storage/object-store.ts';
+import { bookmark, ChangeEvent, Watcher } from './watcher.ts';
 
 export interface WatchersOptions {
-  readonly store: ObjectStore;
+  readonly store: VersionedStore;
   readonly durability: Durability;
   readonly clock: Clock;
   readonly random: Random;
   /** So many lines may wait for one reader. */
-  readonly maxWaiting: number;
+  readonly maxPending: number;
 }
 
-interface Wish {
+interface WatchRequest {
   readonly request: ApiRequest;
   readonly entry: ResourceEntry;
   readonly options: ListOptions;
   readonly selection: Selection;
 }
 
-interface Opening {
+interface InitialEvents {
   /** Everything up to this version is in the lines, or not of interest. */
   readonly from: number;
-  readonly lines: Iterable<WatchLine>;
-  readonly outcome: 'goes-on' | 'ends';
+  readonly events: Iterable<WatchEvent>;
+  readonly outcome: 'open' | 'ends';
 }
 
-const shortestSeconds = 1_800;
+const minTimeoutSeconds = 1_800;
 
 /** Everyone who watches. What happens is told when it is safe, and not before. */
 export class Watchers implements Disposable {
   readonly #options: WatchersOptions;
   readonly #watchers = new Map<string, Set<Watcher>>();
-  readonly #links: readonly Disposable[];
+  readonly #subscriptions: readonly Disposable[];
   /** In the order in which they happened; gone from here when they are safe. */
-  readonly #unsafe: ObjectChange[] = [];
+  readonly #uncommitted: ObjectChange[] = [];
 
   constructor(options: WatchersOptions) {
     this.#options = options;
     const { store, durability } = options;
-    this.#links = [
-      store.subscribe((change) => this.#happened(change)),
+    this.#subscriptions = [
+      store.subscribe((change) => this.#onChange(change)),
       durability.onCommitted((version) => this.#release(version)),
     ];
   }
@@ -62,31 +62,31 @@ export class Watchers implements Disposable {
     entry: ResourceEntry,
     options: ListOptions,
     signal: AbortSignal,
-  ): AsyncIterable<WatchLine> {
+  ): AsyncIterable<WatchEvent> {
     const { store } = this.#options;
     const asked = versionOf(options.resourceVersion);
-    if (options.initialEvents === 'wanted' && asked !== undefined && asked > store.version)
-      throw tooLargeVersion(options.resourceVersion, store.version);
-    const wish: Wish = { request, entry, options, selection: selection(request, entry) };
+    if (options.initialEvents === 'enabled' && asked !== undefined && asked > store.version)
+      throw resourceVersionTooLarge(options.resourceVersion, store.version);
+    const wish: WatchRequest = { request, entry, options, selection: selection(request, entry) };
     return { [Symbol.asyncIterator]: () => this.#run(wish, signal) };
   }
 
   /** Ends all watches. */
   [Symbol.dispose](): void {
-    for (const link of this.#links) link[Symbol.dispose]();
+    for (const link of this.#subscriptions) link[Symbol.dispose]();
     for (const watcher of [...this.#watchers.values()].flatMap((set) => [...set])) watcher.end();
   }
 
-  async *#run(wish: Wish, signal: AbortSignal): AsyncGenerator<WatchLine, void, undefined> {
-    const { from, lines, outcome } = this.#opening(wish);
+  async *#run(wish: WatchRequest, signal: AbortSignal): AsyncGenerator<WatchEvent, void, undefined> {
+    const { from, events, outcome } = this.#initialEvents(wish);
     const watcher = this.#newWatcher(wish, from);
-    const others = this.#of(keptAs(wish.entry));
-    if (outcome === 'goes-on') others.add(watcher);
+    const others = this.#watchersOf(storedResource(wish.entry));
+    if (outcome === 'open') others.add(watcher);
     try {
-      await this.#safe(signal);
-      if (outcome === 'goes-on') watcher.begin();
-      yield* lines;
-      if (outcome === 'goes-on') yield* watcher.lines(signal);
+      await this.#whenDurable(signal);
+      if (outcome === 'open') watcher.start();
+      yield* events;
+      if (outcome === 'open') yield* watcher.events(signal);
     } finally {
       watcher.end();
       others.delete(watcher);
@@ -94,7 +94,7 @@ export class Watchers implements Disposable {
   }
 
   /** All that has happened by now is told only when it is safe. */
-  async #safe(signal: AbortSignal): Promise<void> {
+  async #whenDurable(signal: AbortSignal): Promise<void> {
     const { store, durability } = this.#options;
     const { lastChange } = store;
     if (durability.committed >= lastChange) return;
@@ -106,83 +106,83 @@ export class Watchers implements Disposable {
     }
   }
 
-  #newWatcher({ entry, options, selection: { test } }: Wish, from: number): Watcher {
-    const { clock, random, maxWaiting } = this.#options;
+  #newWatcher({ entry, options, selection: { test } }: WatchRequest, from: number): Watcher {
+    const { clock, random, maxPending } = this.#options;
     const seconds =
-      options.timeoutSeconds > 0 ? options.timeoutSeconds : shortestSeconds * (1 + random.next());
+      options.timeoutSeconds > 0 ? options.timeoutSeconds : minTimeoutSeconds * (1 + random.next());
     return new Watcher({
       entry,
-      wanted: test,
+      matches: test,
       from,
       clock,
       timeoutMs: seconds * 1_000,
       bookmarks: options.bookmarks,
-      toldUpTo: () => this.#toldUpTo(),
-      maxWaiting,
+      deliveredUpTo: () => this.#deliveredUpTo(),
+      maxPending: maxPending,
     });
   }
 
-  #opening(wish: Wish): Opening {
+  #initialEvents(wish: WatchRequest): InitialEvents {
     const { store } = this.#options;
     const { initialEvents, resourceVersion } = wish.options;
     const asked = versionOf(resourceVersion) ?? 0;
-    if (initialEvents === 'wanted') return this.#everything(wish);
+    if (initialEvents === 'enabled') return this.#listThenWatch(wish);
     if (asked > 0) return this.#since(wish, asked);
-    if (initialEvents === 'unwanted') return { from: store.version, lines: [], outcome: 'goes-on' };
-    return { ...this.#everything(wish), lines: this.#present(wish) };
+    if (initialEvents === 'disabled') return { from: store.version, events: [], outcome: 'open' };
+    return { ...this.#listThenWatch(wish), events: this.#currentObjects(wish) };
   }
 
-  #everything(wish: Wish): Opening {
+  #listThenWatch(wish: WatchRequest): InitialEvents {
     const { version } = this.#options.store;
-    const end = wish.options.bookmarks === 'wanted' ? [bookmark(wish.entry, version, 'initial-end')] : [];
-    return { from: version, lines: [...this.#present(wish), ...end], outcome: 'goes-on' };
+    const end = wish.options.bookmarks === 'enabled' ? [bookmark(wish.entry, version, 'initial-end')] : [];
+    return { from: version, events: [...this.#currentObjects(wish), ...end], outcome: 'open' };
   }
 
-  #present({ entry, request, selection: { test } }: Wish): readonly WatchLine[] {
+  #currentObjects({ entry, request, selection: { test } }: WatchRequest): readonly WatchEvent[] {
     return this.#options.store
-      .from(keptAs(entry), request.namespace, '')
+      .from(storedResource(entry), request.namespace, '')
       .filter(test)
-      .map((object): WatchLine => ({ type: 'ADDED', object: shown(entry, object) }))
+      .map((object): WatchEvent => ({ type: 'ADDED', object: asResource(entry, object) }))
       .toArray();
   }
 
-  #since({ entry, selection: { test } }: Wish, version: number): Opening {
+  #since({ entry, selection: { test } }: WatchRequest, version: number): InitialEvents {
     const { store } = this.#options;
-    const kept = keptAs(entry);
+    const kept = storedResource(entry);
     const changes = store.changesAfter(kept, version);
     if (changes === undefined) {
-      const error = tooOldVersion(version, store.forgottenUpTo(kept));
-      return { from: version, lines: [{ type: 'ERROR', object: statusOf(error) }], outcome: 'ends' };
+      const error = resourceVersionTooOld(version, store.compactedUpTo(kept));
+      return { from: version, events: [{ type: 'ERROR', object: statusOf(error) }], outcome: 'ends' };
     }
-    const lines = changes.flatMap((change) => new ChangeLines(change).for(entry, test) ?? []);
-    return { from: Math.max(version, store.version), lines, outcome: 'goes-on' };
+    const lines = changes.flatMap((change) => new ChangeEvent(change).eventFor(entry, test) ?? []);
+    return { from: Math.max(version, store.version), events: lines, outcome: 'open' };
   }
 
-  #happened(change: ObjectChange): void {
-    this.#unsafe.push(change);
+  #onChange(change: ObjectChange): void {
+    this.#uncommitted.push(change);
     if (this.#options.durability.committed >= change.version)
       this.#release(this.#options.durability.committed);
   }
 
   #release(version: number): void {
-    const later = this.#unsafe.findIndex((change) => change.version > version);
-    const safe = this.#unsafe.splice(0, later === -1 ? this.#unsafe.length : later);
-    for (const change of safe) this.#tell(change);
+    const later = this.#uncommitted.findIndex((change) => change.version > version);
+    const safe = this.#uncommitted.splice(0, later === -1 ? this.#uncommitted.length : later);
+    for (const change of safe) this.#deliver(change);
   }
 
-  #toldUpTo(): number {
-    const [first] = this.#unsafe;
+  #deliveredUpTo(): number {
+    const [first] = this.#uncommitted;
     return first === undefined ? this.#options.store.version : first.version - 1;
   }
 
-  #tell(change: ObjectChange): void {
+  #deliver(change: ObjectChange): void {
     const watchers = this.#watchers.get(nameOf(change.resource));
     if (watchers === undefined || watchers.size === 0) return;
-    const lines = new ChangeLines(change);
-    for (const watcher of watchers) watcher.tell(lines);
+    const lines = new ChangeEvent(change);
+    for (const watcher of watchers) watcher.deliver(lines);
   }
 
-  #of(resource: ApiResource): Set<Watcher> {
+  #watchersOf(resource: ApiResource): Set<Watcher> {
     const name = nameOf(resource);
     const known = this.#watchers.get(name);
     if (known !== undefined) return known;

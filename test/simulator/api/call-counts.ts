@@ -1,4 +1,4 @@
-import { type ApiRequest, type ApiVerb, targetOf } from '../../../src/local-api/api/index.ts';
+import { type ApiRequest, type ApiVerb, resourceWithSubresource } from '../../../src/local-api/api/index.ts';
 
 export interface CallQuery {
   readonly verb?: ApiVerb;
@@ -17,7 +17,7 @@ export class CallCounts {
 
   add(request: ApiRequest): void {
     const { verb, user } = request;
-    const target = targetOf(request);
+    const target = resourceWithSubresource(request);
     const key = `${verb} ${target} ${user.name}`;
     this.#counts.set(key, { verb, target, user: user.name, calls: (this.#counts.get(key)?.calls ?? 0) + 1 });
   }

@@ -1,6 +1,6 @@
 import { apiResources } from '../../../src/api/index.ts';
 import type { Clock } from '../../../src/lib/index.ts';
-import type { ObjectStore, StoreChange } from '../../../src/local-api/api/index.ts';
+import type { StoreChange, VersionedStore } from '../../../src/local-api/api/index.ts';
 
 interface Expiry {
   readonly namespace: string | undefined;
@@ -11,12 +11,12 @@ interface Expiry {
 
 /** Events are forgotten an hour after they were last written, as in any cluster; looked after at every new one. */
 export class EventExpiry {
-  readonly #store: ObjectStore;
+  readonly #store: VersionedStore;
   readonly #clock: Clock;
   readonly #ttlMs: number;
   #line: Expiry[] = [];
 
-  constructor(store: ObjectStore, clock: Clock, ttlMs: number) {
+  constructor(store: VersionedStore, clock: Clock, ttlMs: number) {
     this.#store = store;
     this.#clock = clock;
     this.#ttlMs = ttlMs;

@@ -1,5 +1,5 @@
 import { pick, type Random } from '../../../src/lib/index.ts';
-import { type ApiRequest, type ApiVerb, targetOf } from '../../../src/local-api/api/index.ts';
+import { type ApiRequest, type ApiVerb, resourceWithSubresource } from '../../../src/local-api/api/index.ts';
 import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from '../fault-rules.ts';
 
 /** What goes wrong with one call. */
@@ -91,7 +91,9 @@ export function scriptedApiFaults(rules: {
 
 function concernsCall({ verb, target, matches }: ApiCallRule, request: ApiRequest): boolean {
   const isVerb = verb === '*' || verb === request.verb;
-  return isVerb && (target === '*' || target === targetOf(request)) && (matches?.(request) ?? true);
+  return (
+    isVerb && (target === '*' || target === resourceWithSubresource(request)) && (matches?.(request) ?? true)
+  );
 }
 
 function concernsEvent({ resource, matches }: ApiEventRule, event: PassingApiEvent): boolean {

@@ -1,12 +1,12 @@
 export type {
-  AccessVerdict,
+  AccessDecision,
   ApiRequest,
   ApiUser,
   ApiVerb,
   StoreChange,
   StoredMeta,
   StoredObject,
-  TokenVerdict,
+  TokenReviewResult,
 } from '../../../src/local-api/api/index.ts';
 export { adminUser, bootstrapUser, nodeUser } from '../../fakes/api-users.ts';
 export { CallCounts, type CallQuery } from './call-counts.ts';

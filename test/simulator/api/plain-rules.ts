@@ -1,28 +1,33 @@
 import { type JsonObject, sameValue } from '../../../src/api/index.ts';
-import type { FieldCause, KindRules, StoredObject, WriteContext } from '../../../src/local-api/index.ts';
-import { keptPodStatus, podStatusComplaints } from '../../../src/local-api/index.ts';
+import type {
+  FieldCause,
+  ResourceStrategy,
+  StoredObject,
+  WriteContext,
+} from '../../../src/local-api/index.ts';
+import { podStatusCauses, withPreservedStatus } from '../../../src/local-api/index.ts';
 import { computeQosClass, type Pod } from '../../../src/pods/index.ts';
 
 /** As much of what kinds do as a kubelet notices: enough for a scene in which it plays. */
-export const plainRules: Readonly<Record<string, KindRules>> = {
+export const plainRules: Readonly<Record<string, ResourceStrategy>> = {
   pods: { prepare: preparedPod, validate: podCauses },
   configmaps: { validate: sealedCauses },
   secrets: { validate: sealedCauses },
   persistentvolumes: { prepare: begun(() => ({ phase: 'Pending' })) },
   persistentvolumeclaims: { prepare: begun(() => ({ phase: 'Pending' })) },
-  volumeattachments: { prepare: begun(() => ({ attached: false })), updateWithoutVersion: 'allowed' },
+  volumeattachments: { prepare: begun(() => ({ attached: false })), unconditionalUpdate: 'allowed' },
   certificatesigningrequests: { prepare: preparedSigningRequest },
-  csidrivers: { updateWithoutVersion: 'allowed' },
-  runtimeclasses: { updateWithoutVersion: 'allowed', createByUpdate: 'refused' },
+  csidrivers: { unconditionalUpdate: 'allowed' },
+  runtimeclasses: { unconditionalUpdate: 'allowed', createOnUpdate: 'refused' },
   events: { validate: eventCauses },
 };
 
-function begun(status: () => JsonObject): NonNullable<KindRules['prepare']> {
+function begun(status: () => JsonObject): NonNullable<ResourceStrategy['prepare']> {
   return (object, { before }) => (before === undefined ? { ...object, status: status() } : object);
 }
 
 function preparedPod(object: StoredObject, { before, subresource }: WriteContext): StoredObject {
-  if (before !== undefined) return subresource === 'status' ? keptPodStatus(before, object) : object;
+  if (before !== undefined) return subresource === 'status' ? withPreservedStatus(before, object) : object;
   const spec: JsonObject = {
     restartPolicy: 'Always',
     terminationGracePeriodSeconds: 30,
@@ -37,7 +42,7 @@ function preparedPod(object: StoredObject, { before, subresource }: WriteContext
 
 function podCauses(object: StoredObject, { before, subresource }: WriteContext): readonly FieldCause[] {
   if (before === undefined || subresource !== 'status') return [];
-  return [...podStatusComplaints(before, object), ...firstAddress(object.status ?? {})];
+  return [...podStatusCauses(before, object), ...firstAddress(object.status ?? {})];
 }
 
 /** A server would take either; a kubelet that tells two different ones is wrong. */

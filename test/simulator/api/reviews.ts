@@ -1,22 +1,22 @@
 import type { JsonObject } from '../../../src/api/index.ts';
 import {
-  type AccessVerdict,
+  type AccessDecision,
   type ApiRequest,
-  overTheWire,
-  type TokenVerdict,
+  type TokenReviewResult,
+  toWireObject,
 } from '../../../src/local-api/api/index.ts';
 
 export interface Reviewers {
   /** Nobody is known unless given. */
-  readonly reviewToken?: ((spec: JsonObject) => TokenVerdict) | undefined;
+  readonly reviewToken?: ((spec: JsonObject) => TokenReviewResult) | undefined;
   /** Nothing is allowed unless given. */
-  readonly reviewAccess?: ((spec: JsonObject) => AccessVerdict) | undefined;
+  readonly reviewAccess?: ((spec: JsonObject) => AccessDecision) | undefined;
 }
 
 /** The answer to a review, which is stored nowhere; undefined when the request is none. */
 export function reviewed(request: ApiRequest, body: unknown, reviewers: Reviewers): JsonObject | undefined {
-  const verdict = verdictOn(request.resource.plural, overTheWire(body), reviewers);
-  return verdict && { ...overTheWire(body), status: verdict };
+  const verdict = verdictOn(request.resource.plural, toWireObject(body), reviewers);
+  return verdict && { ...toWireObject(body), status: verdict };
 }
 
 function verdictOn(plural: string, review: JsonObject, reviewers: Reviewers): JsonObject | undefined {

@@ -13,12 +13,12 @@ import {
   type ApiRequest,
   type ApiUser,
   badRequest,
-  makeCatalogue,
+  createCatalogue,
   notFound,
-  ObjectStore,
   Reads,
   type StoreChange,
   type StoredObject,
+  VersionedStore,
   Writes,
 } from '../../../src/local-api/api/index.ts';
 import { adminUser } from '../../fakes/api-users.ts';
@@ -74,8 +74,8 @@ export class SimulatedApi implements Disposable {
   readonly calls = new CallCounts();
   readonly #options: SimulatedApiOptions;
   readonly #work: Work;
-  readonly #store: ObjectStore;
-  readonly #catalogue = makeCatalogue(plainRules);
+  readonly #store: VersionedStore;
+  readonly #catalogue = createCatalogue(plainRules);
   readonly #writes: Writes;
   readonly #watches: Watches;
   readonly #parts: ApiServerParts;
@@ -87,7 +87,7 @@ export class SimulatedApi implements Disposable {
     this.#options = options;
     this.#faults = options.faults ?? noApiFaults;
     this.#work = new Work(clock);
-    this.#store = new ObjectStore({ historyLimit: options.historyLimit ?? 1_000 });
+    this.#store = new VersionedStore({ historyLimit: options.historyLimit ?? 1_000 });
     this.#watches = this.#newWatches();
     this.#writes = new Writes({
       store: this.#store,
@@ -110,7 +110,7 @@ export class SimulatedApi implements Disposable {
     const { namespace } = ((object as ApiObject).metadata ?? {}) as { readonly namespace?: string };
     const home = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
     const request = this.#admin('update', { resource, namespace: home, name: '' });
-    return answered(request, () => this.#writes.place(request, object));
+    return answered(request, () => this.#writes.seed(request, object));
   }
 
   /** Changes an object that is there. */
@@ -119,7 +119,7 @@ export class SimulatedApi implements Disposable {
     return answered(request, () => {
       const before = this.object(ref);
       if (before === undefined) throw notFound(request);
-      return this.#writes.place(request, edit(before));
+      return this.#writes.seed(request, edit(before));
     });
   }
 

@@ -17,8 +17,8 @@ import {
   type ApiVerb,
   authorize,
   type Freshness,
-  type ObjectStore,
   type Reads,
+  type VersionedStore,
 } from '../../../src/local-api/api/index.ts';
 import type { ApiGate } from './gate.ts';
 import { answered } from './refused.ts';
@@ -31,13 +31,13 @@ const plainListOptions = {
   resourceVersion: '',
   match: '',
   timeoutSeconds: 0,
-  bookmarks: 'unwanted',
-  initialEvents: 'unsaid',
+  bookmarks: 'disabled',
+  initialEvents: 'unset',
 } as const;
 
 export interface ApiServerParts {
   readonly gate: ApiGate;
-  readonly store: ObjectStore;
+  readonly store: VersionedStore;
   readonly reads: Reads;
   readonly watches: Watches;
   create(request: ApiRequest, object: unknown): unknown;

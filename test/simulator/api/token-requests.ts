@@ -1,16 +1,16 @@
 import { type ApiObject, apiResources, type JsonObject } from '../../../src/api/index.ts';
 import { apiTime, type Clock, instant } from '../../../src/lib/index.ts';
-import type { ObjectStore } from '../../../src/local-api/index.ts';
+import type { VersionedStore } from '../../../src/local-api/index.ts';
 import {
   type ApiRequest,
   conflict,
-  forbiddenTo,
+  forbiddenForUser,
   invalid,
-  nodeOf,
+  nodeNameOfUser,
   notFound,
-  overTheWire,
   referencesOf,
   type StoredObject,
+  toWireObject,
 } from '../../../src/local-api/index.ts';
 
 interface TokenSpec {
@@ -25,7 +25,7 @@ interface TokenSpec {
 }
 
 export interface TokenIssuerOptions {
-  readonly store: ObjectStore;
+  readonly store: VersionedStore;
   readonly clock: Clock;
   /** How long a token really lives, given how long it was wanted; as long as wanted unless given. */
   readonly lifetimeSeconds?: ((wanted: number) => number) | undefined;
@@ -48,7 +48,7 @@ export class TokenIssuer {
     const { store } = this.#options;
     const account = store.get(apiResources.serviceAccounts, request.namespace, request.name ?? '');
     if (account === undefined) throw notFound(request);
-    const spec = (overTheWire(body)['spec'] ?? {}) as TokenSpec;
+    const spec = (toWireObject(body)['spec'] ?? {}) as TokenSpec;
     const seconds = spec.expirationSeconds ?? defaultSeconds;
     if (seconds < shortestSeconds)
       throw invalid(request, [
@@ -64,12 +64,12 @@ export class TokenIssuer {
 
   #boundPod(request: ApiRequest, account: StoredObject, spec: TokenSpec): StoredObject | undefined {
     const { boundObjectRef: ref } = spec;
-    const node = nodeOf(request.user);
+    const node = nodeNameOfUser(request.user);
     const isPod = ref?.apiVersion === 'v1' && ref.kind === 'Pod' && (ref.name ?? '') !== '';
-    if (node !== undefined && !isPod) throw forbiddenTo(request, 'requested token not bound to a pod');
+    if (node !== undefined && !isPod) throw forbiddenForUser(request, 'requested token not bound to a pod');
     if (!isPod) return undefined;
     if (node !== undefined && ref.uid === undefined)
-      throw forbiddenTo(request, 'requested token with a pod binding without a uid');
+      throw forbiddenForUser(request, 'requested token with a pod binding without a uid');
     const pods = apiResources.pods;
     const pod = this.#options.store.get(pods, request.namespace, ref.name ?? '');
     if (pod === undefined) throw notFound({ resource: pods, name: ref.name });
@@ -90,15 +90,18 @@ export class TokenIssuer {
     spec: TokenSpec,
   ): void {
     if (pod.spec?.['nodeName'] !== node)
-      throw forbiddenTo(request, 'requested token bound to a pod scheduled on a different node');
+      throw forbiddenForUser(request, 'requested token bound to a pod scheduled on a different node');
     const { serviceAccount = 'default', audiences, drivers } = referencesOf(pod);
     if (serviceAccount !== account.metadata.name)
-      throw forbiddenTo(request, `requested token bound to a pod of service account "${serviceAccount}"`);
+      throw forbiddenForUser(
+        request,
+        `requested token bound to a pod of service account "${serviceAccount}"`,
+      );
     const [wanted = '', ...more] = spec.audiences ?? [];
-    if (more.length > 0) throw forbiddenTo(request, 'may only request 0 or 1 audiences');
+    if (more.length > 0) throw forbiddenForUser(request, 'may only request 0 or 1 audiences');
     const ofDrivers = [...drivers].flatMap((driver) => this.#audiencesOf(driver));
     if (!audiences.has(wanted) && !ofDrivers.includes(wanted))
-      throw forbiddenTo(request, `audience "${wanted}" not found in pod spec volume`);
+      throw forbiddenForUser(request, `audience "${wanted}" not found in pod spec volume`);
   }
 
   #audiencesOf(driver: string): readonly string[] {
@@ -138,7 +141,7 @@ export class TokenIssuer {
       spec: { ...spec, audiences, expirationSeconds: seconds },
       status: { token: unsigned(claims), expirationTimestamp: apiTime(expiresAt) },
     };
-    return overTheWire(answer) as ApiObject;
+    return toWireObject(answer) as ApiObject;
   }
 }
 

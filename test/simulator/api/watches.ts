@@ -4,17 +4,17 @@ import {
   type ApiRequest,
   badRequest,
   type Catalogue,
-  ChangeLines,
+  ChangeEvent,
   describeRequest,
   frozen,
   type ObjectChange,
-  type ObjectStore,
   type ObjectTest,
   type ResourceEntry,
+  resourceVersionTooLarge,
+  resourceVersionTooOld,
   StatusError,
   selection,
-  tooLargeVersion,
-  tooOldVersion,
+  type VersionedStore,
 } from '../../../src/local-api/api/index.ts';
 import type { Work } from '../work.ts';
 import type { PassingApiEvent, WatchFault } from './faults.ts';
@@ -22,7 +22,7 @@ import { refusedTo } from './refused.ts';
 import { type FeedEvent, WatchFeed } from './watch-feed.ts';
 
 export interface WatchesOptions {
-  readonly store: ObjectStore;
+  readonly store: VersionedStore;
   readonly catalogue: Catalogue;
   readonly work: Work;
   readonly nowMs: () => number;
@@ -96,14 +96,14 @@ export class Watches {
     if (isAnything) return this.#present(request, wanted);
     const changes = store.changesAfter(request.resource, Number(resourceVersion));
     if (changes === undefined)
-      throw tooOldVersion(Number(resourceVersion), store.forgottenUpTo(request.resource));
+      throw resourceVersionTooOld(Number(resourceVersion), store.compactedUpTo(request.resource));
     const entry = this.#options.catalogue.of(request.resource);
     return changes.flatMap((change) => eventOf(change, entry, wanted) ?? []);
   }
 
   #initial(request: ApiRequest, wanted: ObjectTest, atLeast: number): readonly FeedEvent[] {
     const { version } = this.#options.store;
-    if (atLeast > version) throw tooLargeVersion(String(atLeast), version);
+    if (atLeast > version) throw resourceVersionTooLarge(String(atLeast), version);
     return [...this.#present(request, wanted), this.#bookmark(request, initialEnd)];
   }
 
@@ -166,9 +166,9 @@ export function brokenWatch(request: ApiRequest): KubelingError {
 }
 
 function goneWatch(request: ApiRequest, version: number): Error {
-  return refusedTo(request, tooOldVersion(version, version)) as Error;
+  return refusedTo(request, resourceVersionTooOld(version, version)) as Error;
 }
 
 function eventOf(change: ObjectChange, entry: ResourceEntry, wanted: ObjectTest): FeedEvent | undefined {
-  return new ChangeLines(change).for(entry, wanted) as FeedEvent | undefined;
+  return new ChangeEvent(change).eventFor(entry, wanted) as FeedEvent | undefined;
 }

@@ -7,44 +7,44 @@ import {
   tableNameOf,
 } from '../../../kinds/index.ts';
 import { KubelingError, readYaml, Semaphore, type YamlTree, yamlToJs } from '../../../lib/index.ts';
-import { badRequest, invalidAs } from '../../api/status-errors.ts';
+import { badRequest, invalidFields } from '../../api/status-errors.ts';
 import { tooManyValues, unsupportedMediaType } from '../http-errors.ts';
 import { readMediaType } from '../media-types.ts';
 import {
   apiVersion,
-  breachesOf,
   type ExpectedKind,
-  type FieldBreach,
   type FieldValidation,
   isSameKind,
   parseApiVersion,
-  strictText,
+  type StrictViolation,
+  strictErrorMessage,
+  strictViolations,
 } from './expected-kind.ts';
-import { explained, readJsonText } from './json-body.ts';
+import { readJsonText, withErrorPrefix } from './json-body.ts';
 import { ProtobufReader, readEnvelope } from './protobuf-object.ts';
-import { turnAfter } from './read-body.ts';
-import { SilentFields } from './zero-values.ts';
+import { yieldAfterLargeBody } from './read-body.ts';
+import { ZeroValueFilter } from './zero-values.ts';
 
-/** What was sent, before it is known to be what it should be. */
+/** A parsed body that has not been checked against the expected kind. */
 interface SentObject {
   readonly value: unknown;
-  /** Where the value came from, if that says more than the value does. */
+  /** The YAML tree, which has positions and duplicate keys. */
   readonly tree?: YamlTree | undefined;
   readonly duplicates: readonly string[];
 }
 
-export interface HowToDecode {
+export interface DecodeOptions {
   readonly expected: ExpectedKind;
   readonly validation: FieldValidation;
   readonly warn: (text: string) => void;
 }
 
-export interface BodyToDecode extends HowToDecode {
+export interface EncodedBody extends DecodeOptions {
   readonly bytes: Buffer;
   readonly contentType: string | undefined;
 }
 
-export interface PatchToDecode extends HowToDecode {
+export interface DecodedPatch extends DecodeOptions {
   readonly body: unknown;
   readonly duplicates: readonly string[];
 }
@@ -52,50 +52,56 @@ export interface PatchToDecode extends HowToDecode {
 const protobufType = 'application/vnd.kubernetes.protobuf';
 export const bodyTypes: readonly string[] = ['application/json', 'application/yaml', protobufType];
 
-/** Makes objects of the bodies of requests. */
+/** Decodes request bodies into objects. */
 export class BodyDecoder {
   readonly #table: KindTable;
   readonly #protobuf: ProtobufReader;
-  readonly #silent: SilentFields;
-  /** Parsing takes turns with other work and a thousand times the memory of its text: one YAML body at a time. */
+  readonly #zeroValues: ZeroValueFilter;
+  /**
+   * YAML parsing yields to the event loop and needs up to a thousand times the memory of its text,
+   * so only one body is parsed at a time.
+   */
   readonly #yaml = new Semaphore(1);
   #bodies = 0;
 
   constructor(table: KindTable) {
     this.#table = table;
     this.#protobuf = new ProtobufReader(table);
-    this.#silent = new SilentFields(table);
+    this.#zeroValues = new ZeroValueFilter(table);
   }
 
-  /** Throws a refusal for anything that is not the object it should be. */
-  async decode(body: BodyToDecode, signal: AbortSignal): Promise<JsonObject> {
+  /** Throws a StatusError for a body that is not the expected object. */
+  async decode(body: EncodedBody, signal: AbortSignal): Promise<JsonObject> {
     const sent = await this.#read(body, signal);
-    await turnAfter(body.bytes);
-    const object = this.#object(sent, body);
-    await turnAfter(body.bytes);
+    await yieldAfterLargeBody(body.bytes);
+    const object = this.#decodeObject(sent, body);
+    await yieldAfterLargeBody(body.bytes);
     return object;
   }
 
-  /** The same for what was not sent but written somewhere else. */
-  decodeWritten(value: unknown, how: HowToDecode): JsonObject {
-    return this.#object({ value, duplicates: [] }, how);
+  /** Decodes an object from a manifest file. */
+  decodeManifest(value: unknown, how: DecodeOptions): JsonObject {
+    return this.#decodeObject({ value, duplicates: [] }, how);
   }
 
-  /** The same for what a patch made of an object. It was sound before, so what is wrong now came with the patch. */
-  decodePatched(patched: JsonObject, patch: PatchToDecode): JsonObject {
+  /**
+   * Decodes the result of a patch. The object was valid before, so every error is due to the patch.
+   */
+  decodePatched(patched: JsonObject, patch: DecodedPatch): JsonObject {
     const { expected, validation } = patch;
     const name = tableNameOf(expected.group, expected.kind);
     if (!this.#table.has(name)) return patched;
     const { value, findings } = decodeJson<JsonObject>(this.#table, name, patched);
-    const wrong = complaintsOf(findings);
+    const wrong = decodingErrors(findings);
     if (wrong !== undefined) throw invalidPatch(patch, wrong);
-    const breaches = validation === 'Ignore' ? [] : breachesOf(findings, patch.duplicates);
-    if (breaches.length > 0 && validation === 'Strict') throw invalidPatch(patch, strictText(breaches));
+    const breaches = validation === 'Ignore' ? [] : strictViolations(findings, patch.duplicates);
+    if (breaches.length > 0 && validation === 'Strict')
+      throw invalidPatch(patch, strictErrorMessage(breaches));
     for (const { text, advice } of breaches) patch.warn(text + advice);
-    return this.#silent.without(name, value);
+    return this.#zeroValues.filter(name, value);
   }
 
-  #object(sent: SentObject, how: HowToDecode): JsonObject {
+  #decodeObject(sent: SentObject, how: DecodeOptions): JsonObject {
     const { expected } = how;
     checkKind(sent.value, expected);
     const name = tableNameOf(expected.group, expected.kind);
@@ -105,13 +111,13 @@ export class BodyDecoder {
       sent.tree === undefined
         ? decodeJson<JsonObject>(this.#table, name, sent.value)
         : decodeTree<JsonObject>(this.#table, name, sent.tree);
-    judge(findings, sent.duplicates, how);
-    return { ...this.#silent.without(name, value), ...headed };
+    checkFindings(findings, sent.duplicates, how);
+    return { ...this.#zeroValues.filter(name, value), ...headed };
   }
 
-  async #read({ bytes, contentType, expected }: BodyToDecode, signal: AbortSignal): Promise<SentObject> {
+  async #read({ bytes, contentType, expected }: EncodedBody, signal: AbortSignal): Promise<SentObject> {
     const type = contentType === undefined || contentType === '' ? bodyTypes[0] : typeOf(contentType);
-    if (type === 'application/json') return readJson(bytes, expected);
+    if (type === 'application/json') return parseJson(bytes, expected);
     if (type === 'application/yaml') return await this.#readYaml(bytes, signal);
     if (type === protobufType) return { value: this.#readProtobuf(bytes, expected), duplicates: [] };
     throw unsupportedMediaType(bodyTypes);
@@ -141,16 +147,16 @@ function typeOf(contentType: string): string | undefined {
   return readMediaType(contentType)?.essence;
 }
 
-function readJson(bytes: Buffer, expected: ExpectedKind): SentObject {
-  const { value, duplicates } = explained(unrecognized(expected), () => readJsonText(bytes.toString()));
-  return { value, duplicates: isJsonObject(value) ? duplicates : refuseShape(expected) };
+function parseJson(bytes: Buffer, expected: ExpectedKind): SentObject {
+  const { value, duplicates } = withErrorPrefix(unrecognized(expected), () => readJsonText(bytes.toString()));
+  return { value, duplicates: isJsonObject(value) ? duplicates : rejectNonObject(expected) };
 }
 
 function unrecognized({ kind }: ExpectedKind): string {
   return `the object provided is unrecognized (must be of type ${kind}): `;
 }
 
-function refuseShape(expected: ExpectedKind): never {
+function rejectNonObject(expected: ExpectedKind): never {
   throw badRequest(`${unrecognized(expected)}it must be an object`);
 }
 
@@ -173,9 +179,9 @@ function valuesIn(tree: YamlTree): number {
   return 1;
 }
 
-/** What an object says of itself must fit the path it was sent to; it may also say nothing. */
+/** The kind and apiVersion of an object must match the path; both may be absent. */
 function checkKind(value: unknown, expected: ExpectedKind): void {
-  if (!isJsonObject(value)) refuseShape(expected);
+  if (!isJsonObject(value)) rejectNonObject(expected);
   const { kind: sent = '', apiVersion: version = '' } = value;
   if (typeof sent !== 'string' || typeof version !== 'string')
     throw badRequest('the object provided is unrecognized: apiVersion and kind must be strings');
@@ -192,34 +198,38 @@ function checkKind(value: unknown, expected: ExpectedKind): void {
     );
 }
 
-/** Values that do not fit are never taken; fields without effect only where the client does not mind. */
-function judge(findings: readonly KindFinding[], duplicates: readonly string[], how: HowToDecode): void {
+/** Type errors are always rejected; unknown and duplicate fields according to fieldValidation. */
+function checkFindings(
+  findings: readonly KindFinding[],
+  duplicates: readonly string[],
+  how: DecodeOptions,
+): void {
   const { expected, validation } = how;
-  const wrong = complaintsOf(findings);
-  if (wrong !== undefined) throw cannotHandle(expected, wrong);
+  const wrong = decodingErrors(findings);
+  if (wrong !== undefined) throw undecodable(expected, wrong);
   if (validation === 'Ignore') return;
-  const breaches: readonly FieldBreach[] = breachesOf(findings, duplicates);
+  const breaches: readonly StrictViolation[] = strictViolations(findings, duplicates);
   if (breaches.length === 0) return;
-  if (validation === 'Strict') throw cannotHandle(expected, strictText(breaches));
+  if (validation === 'Strict') throw undecodable(expected, strictErrorMessage(breaches));
   for (const { text, advice } of breaches) how.warn(text + advice);
 }
 
-/** Nobody reads more than these. */
-const mostComplaints = 50;
+/** Limits the length of the message. */
+const maxErrors = 50;
 
-function complaintsOf(findings: readonly KindFinding[]): string | undefined {
-  const wrong = findings.filter(({ severity }) => severity === 'error').slice(0, mostComplaints);
+function decodingErrors(findings: readonly KindFinding[]): string | undefined {
+  const wrong = findings.filter(({ severity }) => severity === 'error').slice(0, maxErrors);
   return wrong.length === 0 ? undefined : wrong.map(({ field, message }) => `${field} ${message}`).join(', ');
 }
 
-const longestShown = 500;
+const maxShownLength = 500;
 
-function invalidPatch({ expected: { kind, group }, body }: PatchToDecode, why: string): Error {
-  const shown = JSON.stringify(JSON.stringify(body).slice(0, longestShown));
+function invalidPatch({ expected: { kind, group }, body }: DecodedPatch, why: string): Error {
+  const shown = JSON.stringify(JSON.stringify(body).slice(0, maxShownLength));
   const message = `Invalid value: ${shown}: ${why}`;
-  return invalidAs({ kind, group, name: '' }, [{ reason: 'FieldValueInvalid', field: 'patch', message }]);
+  return invalidFields({ kind, group, name: '' }, [{ reason: 'FieldValueInvalid', field: 'patch', message }]);
 }
 
-function cannotHandle({ kind, version }: ExpectedKind, why: string): Error {
+function undecodable({ kind, version }: ExpectedKind, why: string): Error {
   return badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: ${why}`);
 }

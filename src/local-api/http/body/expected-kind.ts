@@ -2,7 +2,7 @@ import type { KindFinding } from '../../../kinds/index.ts';
 import type { ResourceEntry, ResourceVerb } from '../../api/index.ts';
 import { invalidOption } from '../http-errors.ts';
 
-/** What must be sent to a path. */
+/** The kind of the request body of a path. */
 export interface ExpectedKind {
   readonly group: string;
   readonly version: string;
@@ -11,7 +11,7 @@ export interface ExpectedKind {
 
 export const deleteOptions: ExpectedKind = { group: 'meta.k8s.io', version: 'v1', kind: 'DeleteOptions' };
 
-/** What a verb of a resource or of one of its parts takes. */
+/** The kind of the request body for a verb of a resource or subresource. */
 export function expectedKind(
   { resource, subresources }: ResourceEntry,
   subresource: string | undefined,
@@ -35,14 +35,14 @@ export function parseApiVersion(text: string): Pick<ExpectedKind, 'group' | 'ver
   return at < 0 ? { group: '', version: text } : { group: text.slice(0, at), version: text.slice(at + 1) };
 }
 
-/** Some are known by several versions, which have all they need in common. */
+/** Some kinds are accepted in several API versions, which have the same fields here. */
 export function isSameKind(expected: ExpectedKind, written: string): boolean {
   if (written === '' || written === apiVersion(expected)) return true;
   if (expected.kind === 'DeleteOptions') return true;
   return expected.kind === 'Eviction' && written === 'policy/v1beta1';
 }
 
-/** What is done about fields nobody knows, and those that are written twice. */
+/** How unknown and duplicate fields are handled. */
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore';
 
 const known: readonly FieldValidation[] = ['Strict', 'Warn', 'Ignore'];
@@ -56,32 +56,32 @@ export function fieldValidation(query: URLSearchParams, options: string): FieldV
   throw invalidOption(options, 'fieldValidation', message);
 }
 
-/** A breach of strictness, as the API words it; `advice` is for people who only get warned. */
-export interface FieldBreach {
+/** An unknown or duplicate field in the words of the API server; `advice` is added to warnings. */
+export interface StrictViolation {
   readonly text: string;
   readonly advice: string;
 }
 
-/** Nobody reads more than these. */
-const mostBreaches = 100;
+/** Limits the length of the message. */
+const maxViolations = 100;
 
-export function breachesOf(
+export function strictViolations(
   findings: readonly KindFinding[],
   duplicates: readonly string[],
-): readonly FieldBreach[] {
+): readonly StrictViolation[] {
   const twice = duplicates.map((path) => ({ text: `duplicate field ${JSON.stringify(path)}`, advice: '' }));
-  const found = findings.flatMap((finding) => breachOf(finding));
-  return [...twice, ...found].slice(0, mostBreaches);
+  const found = findings.flatMap((finding) => strictViolationOf(finding));
+  return [...twice, ...found].slice(0, maxViolations);
 }
 
-function breachOf({ problem, field, message }: KindFinding): readonly FieldBreach[] {
+function strictViolationOf({ problem, field, message }: KindFinding): readonly StrictViolation[] {
   if (problem === 'value') return [];
   const what = problem === 'twice' ? 'duplicate' : 'unknown';
-  // The finding names the nearest known field at its end, where there is one.
+  // The finding ends with the most similar field name, if there is one.
   const advice = / \(did you mean [^()]*\?\)$/.exec(message)?.[0] ?? '';
   return [{ text: `${what} field ${JSON.stringify(String(field))}`, advice }];
 }
 
-export function strictText(breaches: readonly FieldBreach[]): string {
+export function strictErrorMessage(breaches: readonly StrictViolation[]): string {
   return `strict decoding error: ${breaches.map(({ text }) => text).join(', ')}`;
 }

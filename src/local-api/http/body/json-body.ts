@@ -4,19 +4,19 @@ import { badRequest } from '../../api/status-errors.ts';
 import { tooManyValues, unsupportedMediaType } from '../http-errors.ts';
 import { readMediaType } from '../media-types.ts';
 
-/** What JSON can say, and which keys were written twice on the way: of those the last one counts. */
+/** A JSON value and its duplicate keys; the last value of a key counts. */
 export interface JsonText {
   readonly value: unknown;
   /** Such as `spec.containers[0].image`. */
   readonly duplicates: readonly string[];
 }
 
-/** Deeper than any object of the API; whoever walks over a value may then use the stack. */
-const deepest = 128;
-/** Nobody reads more than these. */
-const mostDuplicates = 100;
+/** Deeper than any object of the API; limits recursion over the value. */
+const maxDepth = 128;
+/** Limits the length of the message. */
+const maxDuplicates = 100;
 
-/** Throws a refusal for text that is no JSON, nested too deep, or has too many values. */
+/** Throws a StatusError for invalid JSON, too deep nesting and too many values. */
 export function readJsonText(text: string): JsonText {
   let value: unknown;
   try {
@@ -24,12 +24,12 @@ export function readJsonText(text: string): JsonText {
   } catch (error) {
     throw badRequest(`json parse error: ${oneLine(error)}`);
   }
-  const scan = new KeyScan(text);
+  const scan = new DuplicateKeyScanner(text);
   return { value, duplicates: scan.run() };
 }
 
-/** Puts in front of a refusal what the text was wanted for. */
-export function explained<T>(prefix: string, read: () => T): T {
+/** Prefixes the message of a BadRequest. */
+export function withErrorPrefix<T>(prefix: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -50,8 +50,8 @@ type Level =
   | { readonly kind: 'map'; readonly keys: Set<string>; key: string }
   | { readonly kind: 'list'; index: number };
 
-/** Goes over text that is known to be JSON, and so has to understand but little of it. */
-class KeyScan {
+/** Finds duplicate keys. Requires valid JSON. */
+class DuplicateKeyScanner {
   readonly #text: string;
   readonly #levels: Level[] = [];
   readonly #duplicates = new Set<string>();
@@ -88,7 +88,7 @@ class KeyScan {
     return [...this.#duplicates];
   }
 
-  /** Answers where the string ends. */
+  /** Returns the index of the closing quote. */
   #string(start: number): number {
     let end = this.#text.indexOf('"', start + 1);
     while (isEscaped(this.#text, end)) end = this.#text.indexOf('"', end + 1);
@@ -100,7 +100,7 @@ class KeyScan {
     const level = this.#levels.at(-1);
     if (level?.kind !== 'map') return;
     level.key = quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
-    if (level.keys.has(level.key) && this.#duplicates.size < mostDuplicates)
+    if (level.keys.has(level.key) && this.#duplicates.size < maxDuplicates)
       this.#duplicates.add(pathOf(this.#levels));
     level.keys.add(level.key);
     this.#expects = 'value';
@@ -112,7 +112,8 @@ class KeyScan {
 
   #open(level: Level): void {
     this.#count();
-    if (this.#levels.push(level) > deepest) throw badRequest(`the body is nested more than ${deepest} deep`);
+    if (this.#levels.push(level) > maxDepth)
+      throw badRequest(`the body is nested more than ${maxDepth} deep`);
     this.#expects = level.kind === 'map' ? 'key' : 'value';
   }
 
@@ -143,7 +144,7 @@ const kinds: ReadonlyMap<string, PatchKind> = new Map([
   ['application/strategic-merge-patch+json', 'strategic'],
 ]);
 
-/** Throws a refusal for a type of patch nobody here knows how to apply. */
+/** Throws a StatusError for an unsupported patch type. */
 export function patchKind(contentType: string | undefined): PatchKind {
   const kind = kinds.get(readMediaType(contentType ?? '')?.essence ?? '');
   if (kind === undefined) throw unsupportedMediaType([...kinds.keys()]);
@@ -154,9 +155,11 @@ export interface PatchBody extends Pick<JsonText, 'duplicates'> {
   readonly value: JsonObject | readonly unknown[];
 }
 
-/** Whether a patch fits what it is applied to, only that can tell; here it must have the shape of one. */
+/** Checks only the shape of the patch; applying it checks the rest. */
 export function readPatch(kind: PatchKind, bytes: Buffer): PatchBody {
-  const { value, duplicates } = explained('error decoding patch: ', () => readJsonText(bytes.toString()));
+  const { value, duplicates } = withErrorPrefix('error decoding patch: ', () =>
+    readJsonText(bytes.toString()),
+  );
   if (kind === 'json' && Array.isArray(value)) return { value, duplicates };
   if (kind !== 'json' && isJsonObject(value)) return { value, duplicates };
   const must = kind === 'json' ? 'a JSON patch must be a list' : 'a patch must be an object';

@@ -18,7 +18,7 @@ TokenReview SubjectAccessReview PersistentVolume PersistentVolumeClaim CSINode C
   );
 
 for (const kind of kinds) {
-  test(`a ${kind} in protobuf is what it is in JSON`, () => {
+  test(`decodes a ${kind} from protobuf like from JSON`, () => {
     for (let seed = 0; seed < 20; seed++) {
       const object = anyObject(table, kind, seededRandom(seed));
       const read = reader.read(kind, encodeObject(table, kind, object));
@@ -27,7 +27,7 @@ for (const kind of kinds) {
   });
 }
 
-test('what was never set is left out, and what may be set to nought is kept', () => {
+test('omits unset fields and keeps zero values of optional fields', () => {
   const spec = { restartPolicy: '', hostNetwork: false, terminationGracePeriodSeconds: 0, hostUsers: false };
   const metadata = { name: '', generation: 0, labels: { a: '' } };
   const bytes = encodeObject(table, 'Pod', { metadata, spec });
@@ -37,30 +37,30 @@ test('what was never set is left out, and what may be set to nought is kept', ()
   });
 });
 
-test('an empty time is no time', () => {
+test('omits an empty time', () => {
   assert.deepEqual(reader.read('ObjectMeta', Buffer.from('4200', 'hex')), {});
 });
 
-test('numbers of a list may come in one piece', () => {
+test('accepts packed repeated numbers', () => {
   assert.deepEqual(reader.read('PodSecurityContext', Buffer.from('2203010203', 'hex')), {
     supplementalGroups: [1, 2, 3],
   });
 });
 
-test('fields nobody knows are passed over', () => {
+test('skips unknown fields', () => {
   assert.deepEqual(reader.read('LocalObjectReference', Buffer.from('fa3f03616263f83f050a0178', 'hex')), {
     name: 'x',
   });
 });
 
-test('every field that may be nought is one of the table', () => {
+test('lists only nullable fields that the kind table has', () => {
   for (const [kind, fields] of nullableFields()) {
     const known = [...table.wireOf(kind).values()].map(({ name }) => name);
     for (const field of fields) assert.ok(known.includes(field), `${kind}.${field}`);
   }
 });
 
-test('whatever the bytes are, reading them answers or says that they are malformed', () => {
+test('decodes arbitrary bytes or reports them as malformed', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), fc.constantFrom(...kinds), (bytes, kind) => {
       try {
@@ -73,7 +73,7 @@ test('whatever the bytes are, reading them answers or says that they are malform
   );
 });
 
-test('bytes of an object with some of them changed answer or are malformed', () => {
+test('decodes mutated objects or reports them as malformed', () => {
   const bytes = encodeObject(table, 'Pod', anyObject(table, 'Pod', seededRandom(3)));
   const place = fc.tuple(fc.nat(bytes.length - 1), fc.nat(255));
   fc.assert(

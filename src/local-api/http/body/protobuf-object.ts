@@ -6,7 +6,7 @@ import { nullableFields } from './zero-values.ts';
 
 type Fields = Map<string, unknown>;
 
-/** Reads objects of Kubernetes out of protobuf, as JSON would have said them: the table has all that is to be known. */
+/** Decodes protobuf objects into their JSON form, using the kind table. */
 export class ProtobufReader {
   readonly #table: KindTable;
   readonly #nullable = nullableFields();
@@ -16,7 +16,7 @@ export class ProtobufReader {
     this.#table = table;
   }
 
-  /** `kind` is one of the table. Throws an error of the code PROTOBUF_MALFORMED for anything that is none. */
+  /** `kind` is a name in the kind table. Throws PROTOBUF_MALFORMED for invalid input. */
   read(kind: string, bytes: Uint8Array): Readonly<Record<string, unknown>> {
     const fields: Fields = new Map();
     this.#values = 0;
@@ -30,7 +30,7 @@ export class ProtobufReader {
     while (!reader.done) {
       const tag = reader.tag();
       const field = wire.get(tag >>> 3);
-      // Whoever is newer may send what is not known here.
+      // A newer client may send unknown fields.
       if (field === undefined) reader.skip(tag & 7);
       else this.#field(reader, tag & 7, field, { into, keeps: keeps?.has(field.name) ? 'all' : 'set' });
     }
@@ -58,7 +58,7 @@ export class ProtobufReader {
     }
   }
 
-  /** A list of numbers may come as one part with all of them. */
+  /** Repeated numbers may be packed. */
   #items(reader: WireReader, type: number, of: string, list: unknown[]): void {
     if (isVarint(of) && type === wireType.bytes)
       within(reader, type, () => {
@@ -118,7 +118,7 @@ export class ProtobufReader {
   }
 }
 
-/** Maps were kept as such while they were read, as their keys may be anything. */
+/** Maps were collected as Map because their keys are arbitrary. */
 function plain(fields: Fields): Readonly<Record<string, unknown>> {
   const entries = [...fields].map(([name, value]) => [
     name,
@@ -131,7 +131,7 @@ function isVarint(type: string): boolean {
   return type === 'bool' || type === 'int32' || type === 'int64';
 }
 
-/** Whether JSON would not have said it. */
+/** Whether JSON omits the value. */
 function isUnset(value: unknown): boolean {
   return value === '' || value === 0 || value === false;
 }
@@ -158,7 +158,7 @@ function expect(type: number, wanted: number): void {
   if (type !== wanted) throw malformed(`a field has the wire type ${type} instead of ${wanted}`);
 }
 
-/** The small messages that are one value to users: numbers and strings by their numbers. */
+/** Messages that are a single value in JSON, such as Quantity: their fields by number. */
 function parts(reader: WireReader): ReadonlyMap<number, string | number> {
   const found = new Map<number, string | number>();
   while (!reader.done) {
@@ -185,15 +185,15 @@ function intOrString(found: ReadonlyMap<number, string | number>): string | numb
   return (found.get(1) ?? 0) === 0 ? Number(found.get(2) ?? 0) : String(found.get(3) ?? '');
 }
 
-/** The furthest a date can be from 1970. */
+/** The range of JavaScript dates. */
 const latestMs = 8.64e15;
 
-/** Undefined for no time at all, which is sent as an empty message. */
+/** Undefined for the zero time, which is sent as an empty message. */
 function time(found: ReadonlyMap<number, string | number>, of: 'Time' | 'MicroTime'): string | undefined {
   const seconds = Number(found.get(1) ?? 0);
   const nanos = Number(found.get(2) ?? 0);
   if (seconds === 0 && nanos === 0) return undefined;
-  if (!(Math.abs(seconds * 1000) < latestMs)) throw malformed('a time is further away than there are dates');
+  if (!(Math.abs(seconds * 1000) < latestMs)) throw malformed('a time is out of the range of dates');
   const whole = apiTime(seconds * 1000);
   const micros = String(Math.floor(nanos / 1000))
     .padStart(6, '0')
@@ -202,10 +202,10 @@ function time(found: ReadonlyMap<number, string | number>, of: 'Time' | 'MicroTi
 }
 
 function malformed(why: string): KubelingError {
-  return new KubelingError('PROTOBUF_MALFORMED', `Cannot read a protobuf message as ${why}`);
+  return new KubelingError('PROTOBUF_MALFORMED', `Cannot read a protobuf message: ${why}`);
 }
 
-/** What stands around every object of Kubernetes in protobuf. */
+/** The envelope of every Kubernetes object in protobuf (runtime.Unknown). */
 export interface ProtobufEnvelope {
   readonly apiVersion: string;
   readonly kind: string;
@@ -215,12 +215,12 @@ export interface ProtobufEnvelope {
 
 const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 
-/** Throws an error of the code PROTOBUF_MALFORMED for anything that is none. */
+/** Throws PROTOBUF_MALFORMED for invalid input. */
 export function readEnvelope(bytes: Buffer): ProtobufEnvelope {
   if (!bytes.subarray(0, magic.length).equals(magic))
     throw new KubelingError(
       'PROTOBUF_MALFORMED',
-      'Cannot read a protobuf object as its first bytes must be k8s',
+      'Cannot read a protobuf object: its first bytes must be k8s',
     );
   const envelope = { apiVersion: '', kind: '', contentType: '', raw: Buffer.alloc(0) as Uint8Array };
   const reader = new WireReader(bytes.subarray(magic.length));

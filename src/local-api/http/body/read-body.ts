@@ -3,12 +3,15 @@ import { abortable } from '../../../lib/index.ts';
 import { badRequest } from '../../api/status-errors.ts';
 import { tooLarge } from '../http-errors.ts';
 
-export const mostBodyBytes: number = 3 * 1024 * 1024;
-/** So much more is read and dropped: who is still sending when the connection closes never sees why. */
-const mostDroppedBytes = 16 * 1024 * 1024;
+export const maxBodyBytes: number = 3 * 1024 * 1024;
+/**
+ * How much more is read and discarded: a client that is still sending when the connection closes
+ * would not receive the response.
+ */
+const maxDiscardedBytes = 16 * 1024 * 1024;
 
-/** All that is sent along. Throws a refusal when it is too much or breaks off. */
-export async function readBytes(incoming: IncomingMessage, signal: AbortSignal): Promise<Buffer> {
+/** Reads the request body. Throws a StatusError if it is too large or incomplete. */
+export async function readBody(incoming: IncomingMessage, signal: AbortSignal): Promise<Buffer> {
   return await abortable(collect(incoming), signal);
 }
 
@@ -19,23 +22,24 @@ function collect(incoming: IncomingMessage): Promise<Buffer> {
     const lost = () => reject(badRequest('the body of the request broke off'));
     incoming.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= mostBodyBytes) chunks.push(chunk);
+      if (size <= maxBodyBytes) chunks.push(chunk);
       else chunks = [];
-      if (size > mostDroppedBytes) reject(tooLarge(mostBodyBytes));
+      if (size > maxDiscardedBytes) reject(tooLarge(maxBodyBytes));
     });
     incoming.on('end', () => {
-      if (size <= mostBodyBytes) resolve(Buffer.concat(chunks));
-      else reject(tooLarge(mostBodyBytes));
+      if (size <= maxBodyBytes) resolve(Buffer.concat(chunks));
+      else reject(tooLarge(maxBodyBytes));
     });
-    // Each request is closed one day, and making an error for nothing costs more than reading the body did.
+    // Every request is closed at some point, so no error is created for complete bodies: that would
+    // cost more than reading them.
     incoming.on('close', () => incoming.readableEnded || lost()).on('error', lost);
   });
 }
 
-/** What is shorter is read, checked and stored in one go. */
-const shortBytes = 64 * 1024;
+/** A body up to this size is read, validated and stored without yielding. */
+const smallBodyBytes = 64 * 1024;
 
-/** Lets the event loop take a turn between two steps of the work on a large body. */
-export async function turnAfter({ length }: Uint8Array): Promise<void> {
-  if (length > shortBytes) await new Promise<void>((resolve) => void setImmediate(resolve));
+/** Yields to the event loop between two steps of processing a large body. */
+export async function yieldAfterLargeBody({ length }: Uint8Array): Promise<void> {
+  if (length > smallBodyBytes) await new Promise<void>((resolve) => void setImmediate(resolve));
 }

@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KindTable } from '../../../kinds/index.ts';
-import { SilentFields } from './zero-values.ts';
+import { ZeroValueFilter } from './zero-values.ts';
 
-const silent = new SilentFields(new KindTable());
+const silent = new ZeroValueFilter(new KindTable());
 
-test('empty lists, maps and values that say nothing are dropped', () => {
+test('drops empty lists, maps and zero values', () => {
   const metadata = { name: 'a', generateName: '', labels: {}, finalizers: [] };
-  assert.deepEqual(silent.without('ConfigMap', { metadata, data: {}, binaryData: {} }), {
+  assert.deepEqual(silent.filter('ConfigMap', { metadata, data: {}, binaryData: {} }), {
     metadata: { name: 'a' },
   });
 });
 
-test('what says something stays, however little it is', () => {
+test('keeps zero values that are meaningful', () => {
   const map = { metadata: { deletionGracePeriodSeconds: 0 }, immutable: false, data: { key: '' } };
-  assert.deepEqual(silent.without('ConfigMap', map), map);
+  assert.deepEqual(silent.filter('ConfigMap', map), map);
 });
 
-test('fields that are always shown stay, and inlined kinds tell what they tell elsewhere', () => {
+test('keeps required fields, and nullable fields of inlined kinds', () => {
   const spec = {
     containers: [],
     hostNetwork: false,
     ephemeralContainers: [{ name: 'e', restartPolicy: '', stdin: false }],
   };
-  assert.deepEqual(silent.without('PodSpec', spec), {
+  assert.deepEqual(silent.filter('PodSpec', spec), {
     containers: [],
     ephemeralContainers: [{ name: 'e', restartPolicy: '' }],
   });

@@ -2,9 +2,9 @@ import { isJsonObject, type JsonObject } from '../../../api/index.ts';
 import type { KindField, KindTable } from '../../../kinds/index.ts';
 
 /**
- * In protobuf, fields of numbers, strings and truths are always sent by those who write Kubernetes objects, as 0, '' or
- * false if nobody set them; JSON leaves them out. Only for these fields does such a value say something: they are sent
- * when they were set, and not otherwise. One kind a line, with its fields behind it.
+ * Protobuf clients send numbers, strings and booleans always, with the zero value if unset; JSON
+ * omits them. Only for these fields is a zero value meaningful: they are optional pointers in Go
+ * and are sent only when set. Each line is a kind followed by its fields.
  */
 const nullable = `
 AppArmorProfile localhostProfile
@@ -88,7 +88,7 @@ VolumeNodeResources count
 WindowsSecurityContextOptions gmsaCredentialSpecName gmsaCredentialSpec runAsUserName hostProcess
 `;
 
-/** By kind: the fields that mean something even when they are 0, '' or false. */
+/** By kind: the fields whose zero value differs from unset. */
 export function nullableFields(): ReadonlyMap<string, ReadonlySet<string>> {
   const lines = nullable.trim().split('\n');
   return new Map(
@@ -100,27 +100,27 @@ export function nullableFields(): ReadonlyMap<string, ReadonlySet<string>> {
 }
 
 /**
- * Drops fields that say nothing: an empty list or map, and a 0, '' or false where that is the same as not to say it. An
- * object that was written with them and one that was written without are stored alike.
+ * Drops empty lists and maps and zero values that are equal to unset, so that objects written with
+ * and without them are stored alike.
  */
-export class SilentFields {
+export class ZeroValueFilter {
   readonly #table: KindTable;
   readonly #nullable = nullableFields();
-  readonly #telling = new Map<string, ReadonlySet<string>>();
+  readonly #meaningful = new Map<string, ReadonlySet<string>>();
 
   constructor(table: KindTable) {
     this.#table = table;
   }
 
-  /** For an object that was decoded as this kind. */
-  without(kind: string, object: JsonObject): JsonObject {
+  /** For an object decoded as this kind. */
+  filter(kind: string, object: JsonObject): JsonObject {
     const fields = this.#table.fieldsOf(kind);
-    const telling = this.#tellingOf(kind);
+    const telling = this.#meaningfulFieldsOf(kind);
     return Object.fromEntries(
       Object.entries(object).flatMap(([name, value]) => {
         const field = fields.get(name);
         if (field === undefined) return [[name, value]];
-        const isKept = field.required || telling.has(name) || !isSilent(field, value);
+        const isKept = field.required || telling.has(name) || !isZeroValue(field, value);
         return isKept ? [[name, this.#within(field, value)]] : [];
       }),
     );
@@ -135,24 +135,24 @@ export class SilentFields {
   }
 
   #object(type: string, value: unknown): unknown {
-    return isJsonObject(value) ? this.without(type, value) : value;
+    return isJsonObject(value) ? this.filter(type, value) : value;
   }
 
-  /** Of the kind and of those whose fields it took in. */
-  #tellingOf(kind: string): ReadonlySet<string> {
-    const known = this.#telling.get(kind);
+  /** Of the kind and of its inlined kinds. */
+  #meaningfulFieldsOf(kind: string): ReadonlySet<string> {
+    const known = this.#meaningful.get(kind);
     if (known !== undefined) return known;
     const inlined = [...this.#table.wireOf(kind).values()].filter(({ place }) => place === 'inlined');
     const own = this.#nullable.get(kind) ?? [];
-    const all = new Set([...own, ...inlined.flatMap(({ type }) => [...this.#tellingOf(type)])]);
-    this.#telling.set(kind, all);
+    const all = new Set([...own, ...inlined.flatMap(({ type }) => [...this.#meaningfulFieldsOf(type)])]);
+    this.#meaningful.set(kind, all);
     return all;
   }
 }
 
 const plainTypes: ReadonlySet<string> = new Set(['string', 'bool', 'int32', 'int64', 'bytes']);
 
-function isSilent({ shape, type }: KindField, value: unknown): boolean {
+function isZeroValue({ shape, type }: KindField, value: unknown): boolean {
   if (shape === 'list') return Array.isArray(value) && value.length === 0;
   if (shape === 'map') return isJsonObject(value) && Object.keys(value).length === 0;
   return plainTypes.has(type) && (value === '' || value === 0 || value === false);

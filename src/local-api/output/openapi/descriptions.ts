@@ -3,7 +3,7 @@ import { metaDescriptions, otherDescriptions } from './descriptions/other.ts';
 import { podDescriptions } from './descriptions/pod.ts';
 import { volumeDescriptions } from './descriptions/volume.ts';
 
-/** All that is told of kinds and fields: a line `Kind: text`, and below it lines ` field: text`. */
+/** The descriptions of kinds and fields: a line `Kind: text`, followed by lines ` field: text`. */
 export function descriptionText(): string {
   return [
     metaDescriptions,
@@ -15,8 +15,8 @@ export function descriptionText(): string {
 }
 
 /**
- * What people are told of kinds and fields. `Kind like Other: text` takes over what is told of the fields of another
- * kind, and what stands under `*` holds for fields of any kind that have nothing of their own.
+ * Descriptions of kinds and fields. `Kind like Other: text` inherits the field descriptions of
+ * another kind; those under `*` apply to fields of any kind without an own description.
  */
 export class Descriptions {
   readonly #texts = new Map<string, string>();
@@ -32,7 +32,7 @@ export class Descriptions {
     }
   }
 
-  /** All that something is told of, such as `Pod` and `Pod.spec`. */
+  /** Everything with a description, such as `Pod` and `Pod.spec`. */
   get subjects(): readonly string[] {
     return [...this.#texts.keys()].filter((subject) => !subject.startsWith('*'));
   }

@@ -40,7 +40,7 @@ function resourcePaths(entry: ResourceEntry, root: string, make: Operations): [s
     [one, { ...make.ofObject(entry), parameters: shared }],
     ...subresources.map((part): [string, JsonObject] => [
       `${one}/${part.name}`,
-      { ...make.ofPart(entry, part), parameters: shared },
+      { ...make.ofSubresource(entry, part), parameters: shared },
     ]),
   ];
   if (isInside && verbs.includes('list'))
@@ -65,7 +65,7 @@ class Operations {
   ofCollection(entry: ResourceEntry): JsonObject {
     const kind = kindOf(entry);
     const query = queryParameters;
-    return has(entry.verbs, {
+    return operationsFor(entry.verbs, {
       list: ['get', () => this.#make('list', kind, query.list, this.#answer(200, listOf(kind)))],
       create: ['post', () => this.#write('post', kind, query.write, this.#answer(201, kind))],
       deletecollection: ['delete', () => this.#delete('deletecollection', kind, query.deleteMany)],
@@ -79,19 +79,19 @@ class Operations {
 
   ofObject(entry: ResourceEntry): JsonObject {
     const kind = kindOf(entry);
-    return has(entry.verbs, {
+    return operationsFor(entry.verbs, {
       ...this.#changing(kind),
       delete: ['delete', () => this.#delete('delete', kind, queryParameters.delete)],
     });
   }
 
-  ofPart(entry: ResourceEntry, part: SubresourceEntry): JsonObject {
+  ofSubresource(entry: ResourceEntry, part: SubresourceEntry): JsonObject {
     const own = kindOf(entry);
     const { group = own.group, version = own.version, kind = own.kind } = part;
     const name = { group, version, kind };
     if (part.name === 'log') return this.#streaming('get', name, part.verbs);
     if (kind.endsWith('Options')) return this.#streaming('connect', name, part.verbs);
-    return has(part.verbs, {
+    return operationsFor(part.verbs, {
       ...this.#changing(name),
       create: ['post', () => this.#write('post', name, queryParameters.write, this.#answer(201, name))],
     });
@@ -113,7 +113,7 @@ class Operations {
   #streaming(action: string, kind: KindName, verbs: readonly ResourceVerb[]): JsonObject {
     const plain = { '200': { description: 'OK', content: { '*/*': { schema: { type: 'string' } } } } };
     const choice = (method: string): Choice => [method, () => this.#make(action, kind, [], plain)];
-    return has(verbs, {
+    return operationsFor(verbs, {
       get: choice('get'),
       create: choice('post'),
       update: choice('put'),
@@ -174,7 +174,7 @@ type Choice = readonly [method: string, make: () => JsonObject];
 type Choices = Readonly<Partial<Record<ResourceVerb, Choice>>>;
 
 /** Only what can be asked for is made. */
-function has(verbs: readonly ResourceVerb[], choices: Choices): JsonObject {
+function operationsFor(verbs: readonly ResourceVerb[], choices: Choices): JsonObject {
   const made = verbs.flatMap((verb) => {
     const choice = choices[verb];
     return choice === undefined ? [] : [[choice[0], choice[1]()] as const];

@@ -14,23 +14,27 @@ export interface SchemaSources {
 export function schemasOf(tops: readonly TopKind[], sources: SchemaSources): JsonObject {
   const { names } = sources;
   const known = new Map(tops.map((top) => [top.tableName, top.known]));
-  const kinds = reached(
+  const kinds = reachableKinds(
     tops.map(({ tableName }) => tableName),
     sources.table,
   );
   const schemas = [...kinds].map((kind) => [names.nameOf(kind), kindSchema(kind, known.get(kind), sources)]);
-  return Object.fromEntries([...schemas.toSorted(byFirst), ...scalarsIn(kinds, sources.table)]);
+  return Object.fromEntries([...schemas.toSorted(compareByName), ...scalarsIn(kinds, sources.table)]);
 }
 
-function byFirst(a: readonly unknown[], b: readonly unknown[]): number {
+function compareByName(a: readonly unknown[], b: readonly unknown[]): number {
   return String(a[0]) < String(b[0]) ? -1 : 1;
 }
 
-function reached(from: readonly string[], table: KindTable, found = new Set<string>()): ReadonlySet<string> {
+function reachableKinds(
+  from: readonly string[],
+  table: KindTable,
+  found = new Set<string>(),
+): ReadonlySet<string> {
   for (const kind of from) {
     if (found.has(kind) || !table.has(kind)) continue;
     found.add(kind);
-    reached(
+    reachableKinds(
       [...table.fieldsOf(kind).values()].map(({ type }) => type),
       table,
       found,
@@ -52,7 +56,7 @@ function kindSchema(kind: string, known: TopKind['known'] | undefined, sources: 
   const fields = shownFields(kind, table);
   const required = fields.filter((field) => isRequired(kind, field, facts)).map(({ name }) => name);
   return {
-    ...description(saysItsField(kind) ? undefined : descriptions.ofKind(kind)),
+    ...description(isDescribedByField(kind) ? undefined : descriptions.ofKind(kind)),
     type: 'object',
     ...(required.length === 0 ? {} : { required }),
     ...(fields.length === 0
@@ -66,7 +70,7 @@ function kindSchema(kind: string, known: TopKind['known'] | undefined, sources: 
 }
 
 /** Clients show what is said of a field and of its kind together; for such kinds that would be the same twice. */
-function saysItsField(kind: string): boolean {
+function isDescribedByField(kind: string): boolean {
   return /(?:Spec|Status|Source|Projection)$/.test(kind);
 }
 

@@ -70,21 +70,21 @@ export function podSummary(pod: Pod): PodSummary {
   const main = pod.status?.containerStatuses ?? [];
   const sidecars = sidecarNames(pod);
   const isSidecar = ({ name }: ContainerStatus) => sidecars.has(name);
-  const halt = initial.findIndex((each) => !isPassed(each, isSidecar(each)));
-  const passed = halt === -1 ? initial : initial.slice(0, halt);
+  const blockingIndex = initial.findIndex((each) => !isPassed(each, isSidecar(each)));
+  const passed = blockingIndex === -1 ? initial : initial.slice(0, blockingIndex);
   const readySidecars = passed.filter((each) => each.ready && !isCompleted(each)).length;
-  const halted = initial[halt];
-  const stuck = halted === undefined ? undefined : initStatus(halted, halt, pod);
-  const isPastInit = stuck === undefined || conditionIs(pod, 'Initialized', 'True');
+  const blocking = initial[blockingIndex];
+  const initBlockStatus = blocking === undefined ? undefined : initStatus(blocking, blockingIndex, pod);
+  const isPastInit = initBlockStatus === undefined || conditionIs(pod, 'Initialized', 'True');
   const counted = isPastInit
-    ? [...initialSeen(initial, halt).filter(isSidecar), ...main]
-    : initialSeen(initial, halt);
+    ? [...reachedInitContainers(initial, blockingIndex).filter(isSidecar), ...main]
+    : reachedInitContainers(initial, blockingIndex);
   return {
     ready: readySidecars + (isPastInit ? main.filter(isServing).length : 0),
     total: (pod.spec?.containers.length ?? 0) + sidecars.size,
-    status: finalStatus(pod, isPastInit ? mainStatus(pod, stuck) : (stuck ?? '')),
+    status: finalStatus(pod, isPastInit ? mainStatus(pod, initBlockStatus) : (initBlockStatus ?? '')),
     restarts: counted.reduce((sum, { restartCount }) => sum + restartCount, 0),
-    lastRestart: latestEnd(counted),
+    lastRestart: lastTerminationTime(counted),
   };
 }
 
@@ -94,7 +94,10 @@ function sidecarNames({ spec }: Pod): ReadonlySet<string> {
 }
 
 /** Init containers behind the one that holds the pod up are not looked at. */
-function initialSeen(initial: readonly ContainerStatus[], halt: number): readonly ContainerStatus[] {
+function reachedInitContainers(
+  initial: readonly ContainerStatus[],
+  halt: number,
+): readonly ContainerStatus[] {
   return halt === -1 ? initial : initial.slice(0, halt + 1);
 }
 
@@ -112,13 +115,13 @@ function isServing({ ready, state }: ContainerStatus): boolean {
 }
 
 function initStatus({ state }: ContainerStatus, index: number, { spec }: Pod): string {
-  if (state?.terminated !== undefined) return `Init:${endOf(state.terminated)}`;
+  if (state?.terminated !== undefined) return `Init:${terminationReason(state.terminated)}`;
   const waiting = state?.waiting?.reason ?? '';
   if (waiting !== '' && waiting !== 'PodInitializing') return `Init:${waiting}`;
   return `Init:${index}/${spec?.initContainers?.length ?? 0}`;
 }
 
-function endOf({ reason, signal, exitCode }: NonNullable<ContainerState['terminated']>): string {
+function terminationReason({ reason, signal, exitCode }: NonNullable<ContainerState['terminated']>): string {
   if (reason !== undefined && reason !== '') return reason;
   return signal !== undefined && signal !== 0 ? `Signal:${signal}` : `ExitCode:${exitCode}`;
 }
@@ -128,7 +131,7 @@ function mainStatus(pod: Pod, stuck: string | undefined): string {
   const told = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => {
     if ((state?.waiting?.reason ?? '') !== '') return [{ text: state?.waiting?.reason ?? '', failed: false }];
     const end = state?.terminated;
-    return end === undefined ? [] : [{ text: endOf(end), failed: end.exitCode !== 0 }];
+    return end === undefined ? [] : [{ text: terminationReason(end), failed: end.exitCode !== 0 }];
   });
   const status = told[0]?.text ?? stuck ?? podReason(pod);
   if (status !== 'Completed') return status;
@@ -157,7 +160,7 @@ function conditionIs({ status }: Pod, wanted: string, value: string): boolean {
   return status?.conditions?.some((each) => each.type === wanted && each.status === value) ?? false;
 }
 
-function latestEnd(containers: readonly ContainerStatus[]): string | undefined {
+function lastTerminationTime(containers: readonly ContainerStatus[]): string | undefined {
   const ends = containers.flatMap(({ lastState }) => lastState?.terminated?.finishedAt ?? []);
   return ends.toSorted((a, b) => Date.parse(a) - Date.parse(b)).at(-1);
 }

@@ -28,9 +28,9 @@ function entryOf(kind: string): ResourceEntry {
     verbs: [],
     subresources: [],
     fieldSelectors: [],
-    deleteAnswers: 'object',
-    kept: 'stored',
-    rules: {},
+    deleteReturns: 'object',
+    storage: 'stored',
+    strategy: {},
   };
 }
 
@@ -121,7 +121,7 @@ describe('a table', () => {
     const { nowMs, table } = recorded['/api/v1/namespaces/shown/events'] as Recorded;
     const wish = { metadata: {}, includeObject: 'None', nowMs, columns: 'without' } as const;
     const kept = table.rows.map(({ object }) => object);
-    const shown = kept.map((object) => eventsView.shown(object));
+    const shown = kept.map((object) => eventsView.toView(object));
     assert.notDeepEqual(shown, kept);
     assert.deepEqual(asTable(entryOf('Event'), shown, wish), asTable(entryOf('Event'), kept, wish));
   });

@@ -26,7 +26,7 @@ import {
   volumePrinter,
 } from './storage.ts';
 
-export interface TableWish {
+export interface TableOptions {
   /** Of the list, or of the one object: its version. */
   readonly metadata: JsonObject;
   /** What of each object comes with its row. */
@@ -40,7 +40,7 @@ export interface TableWish {
 export function asTable(
   { resource }: ResourceEntry,
   objects: readonly StoredObject[],
-  { metadata, includeObject, nowMs, columns }: TableWish,
+  { metadata, includeObject, nowMs, columns }: TableOptions,
 ): JsonObject {
   const printer = printerOf(resource);
   return {
@@ -49,7 +49,7 @@ export function asTable(
     metadata,
     columnDefinitions: columns === 'with' ? printer.columns : null,
     rows: objects.map((object) => {
-      const cells = printer.cells(named(object), nowMs);
+      const cells = printer.cells(withName(object), nowMs);
       const conditions = printer.conditions?.(object);
       const shown = rowObject(object, includeObject);
       return conditions === undefined ? { cells, object: shown } : { cells, conditions, object: shown };
@@ -58,7 +58,7 @@ export function asTable(
 }
 
 /** A bookmark of a watch is an object without a name, and still gets its row. */
-function named(object: StoredObject): StoredObject {
+function withName(object: StoredObject): StoredObject {
   const { name = '', creationTimestamp = '' } = object.metadata as Partial<StoredObject['metadata']>;
   if (name !== '') return object;
   return { ...object, metadata: { ...object.metadata, name, creationTimestamp } };
@@ -67,7 +67,7 @@ function named(object: StoredObject): StoredObject {
 /** The end of the first events of a watch is told in an object's annotation, which is therefore never left out. */
 const initialEventsEnd = 'k8s.io/initial-events-end';
 
-function rowObject(object: StoredObject, include: TableWish['includeObject']): JsonObject | null {
+function rowObject(object: StoredObject, include: TableOptions['includeObject']): JsonObject | null {
   if (include === 'Object') return object;
   const marksEnd = object.metadata.annotations?.[initialEventsEnd] === 'true';
   return include === 'Metadata' || marksEnd ? partialOf(object) : null;

@@ -3,13 +3,13 @@ import type {
   ChangeRow,
   CommitRequest,
   CompactRequest,
-  FileFigures,
+  FileStats,
   LogRow,
   ObjectsPage,
   Opened,
-  Safety,
+  SyncLevel,
 } from './messages.ts';
-import { checkFile, makeFile, numberOf, openForWriting, sizeOf } from './schema.ts';
+import { checkFile, createFile, numberOf, openForWriting, sizeOf } from './schema.ts';
 
 /** Revisions that may be given without asking the disk each time. */
 const reservedAhead = 1_000;
@@ -34,7 +34,7 @@ export class StoreDatabase {
   readonly #putObject: StatementSync;
   readonly #removeObject: StatementSync;
   readonly #putMeta: StatementSync;
-  #safety: Safety = 'disk';
+  #safety: SyncLevel = 'disk';
   /** On the disk: revisions up to this one may have been given. */
   #reserved: number;
   #objects: number;
@@ -43,7 +43,7 @@ export class StoreDatabase {
   #aheadBytes = 0;
 
   constructor(path: string) {
-    if (checkFile(path) === 'missing') makeFile(path);
+    if (checkFile(path) === 'missing') createFile(path);
     this.#path = path;
     const db = openForWriting(path);
     this.#db = db;
@@ -73,7 +73,7 @@ export class StoreDatabase {
         .prepare(`SELECT key, value FROM meta WHERE key LIKE 'fact:%'`)
         .all()
         .map(({ key, value }) => [String(key).slice('fact:'.length), String(value)]),
-      figures: this.figures(),
+      stats: this.stats(),
     };
   }
 
@@ -91,21 +91,21 @@ export class StoreDatabase {
     return { rows: page(statement.iterate(before) as Iterable<unknown> as Iterable<LogRow>) };
   }
 
-  commit({ rows, facts, safety }: CommitRequest): FileFigures {
+  commit({ rows, facts, safety }: CommitRequest): FileStats {
     const newest = rows.at(-1)?.rev ?? 0;
     const reserve = safety === 'system' && newest > this.#reserved ? newest + reservedAhead : undefined;
     let bytes = 0;
     this.#transaction(reserve === undefined ? safety : 'disk', () => {
       if (reserve !== undefined) this.#putMeta.run('reserved', reserve);
       for (const [name, value] of facts) this.#putMeta.run(`fact:${name}`, value);
-      for (const row of rows) bytes += this.#write(row);
+      for (const row of rows) bytes += this.#writeRow(row);
     });
     this.#reserved = reserve ?? this.#reserved;
     this.#logRows += rows.length;
     this.#logBytes += bytes;
-    this.#aheadBytes += rows.reduce((sum, { value }) => sum + aheadOf(value), 0);
+    this.#aheadBytes += rows.reduce((sum, { value }) => sum + estimatedWalBytes(value), 0);
     for (const { op } of rows) this.#objects += op === 'ADDED' ? 1 : op === 'DELETED' ? -1 : 0;
-    return this.figures();
+    return this.stats();
   }
 
   compact({ olderThan, keepRows, keepBytes }: CompactRequest) {
@@ -121,41 +121,41 @@ export class StoreDatabase {
     });
     const going = staying === -1 ? oldest : oldest.slice(0, staying);
     const last = going.at(-1)?.rev;
-    if (last !== undefined) this.#forget(last);
+    if (last !== undefined) this.#compactTo(last);
     [this.#logRows, this.#logBytes] = [rows, bytes];
-    return { removed: going.length, more: going.length === compactBatch, figures: this.figures() };
+    return { removed: going.length, more: going.length === compactBatch, stats: this.stats() };
   }
 
-  checkpoint(): FileFigures {
+  checkpoint(): FileStats {
     this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
     this.#aheadBytes = 0;
-    return this.figures();
+    return this.stats();
   }
 
   /** `more` says that there are more free pages than the file should have. */
-  tidy(): { readonly more: boolean; readonly figures: FileFigures } {
+  vacuum(): { readonly more: boolean; readonly stats: FileStats } {
     const free = numberOf(this.#db, 'PRAGMA freelist_count');
     const slack = Math.max(slackPages, numberOf(this.#db, 'PRAGMA page_count') * slackShare);
     const going = Math.min(vacuumPages, Math.floor(free - slack));
     if (going > 0) this.#db.exec(`PRAGMA incremental_vacuum(${going})`);
     this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     this.#aheadBytes = 0;
-    return { more: going === vacuumPages, figures: this.figures() };
+    return { more: going === vacuumPages, stats: this.stats() };
   }
 
   /** Nothing is left to guess at the next start: the reserve is given up, and the time is kept. */
-  close(revision: number, ts: number): FileFigures {
+  close(revision: number, ts: number): FileStats {
     this.#transaction('disk', () => {
       this.#putMeta.run('reserved', revision);
       this.#putMeta.run('ts', ts);
     });
-    this.tidy();
-    const figures = this.figures();
+    this.vacuum();
+    const stats = this.stats();
     this.#db.close();
-    return figures;
+    return stats;
   }
 
-  figures(): FileFigures {
+  stats(): FileStats {
     return {
       objects: this.#objects,
       logRows: this.#logRows,
@@ -167,21 +167,21 @@ export class StoreDatabase {
   }
 
   /** Answers the bytes it added to the log. */
-  #write({ rev, key, op, value, ts }: ChangeRow): number {
+  #writeRow({ rev, key, op, value, ts }: ChangeRow): number {
     const row = this.#addToLog.get(rev, key, op, op === 'DELETED' ? value : null, ts);
     if (op === 'DELETED') this.#removeObject.run(key);
     else this.#putObject.run(key, rev, value);
     return Number(row?.['bytes'] ?? 0);
   }
 
-  #forget(upTo: number): void {
+  #compactTo(upTo: number): void {
     this.#transaction('system', () => {
       this.#db.prepare('DELETE FROM log WHERE rev <= ?').run(upTo);
       this.#putMeta.run('compacted', upTo);
     });
   }
 
-  #transaction(safety: Safety, work: () => void): void {
+  #transaction(safety: SyncLevel, work: () => void): void {
     this.#setSafety(safety);
     this.#db.exec('BEGIN IMMEDIATE');
     try {
@@ -194,7 +194,7 @@ export class StoreDatabase {
     }
   }
 
-  #setSafety(safety: Safety): void {
+  #setSafety(safety: SyncLevel): void {
     if (safety === this.#safety) return;
     this.#db.exec(`PRAGMA synchronous = ${safety === 'disk' ? 'FULL' : 'NORMAL'}`);
     this.#safety = safety;
@@ -206,7 +206,7 @@ export class StoreDatabase {
 }
 
 /** What a change makes SQLite write ahead: whole pages of three trees, and the object twice. */
-function aheadOf(value: string): number {
+function estimatedWalBytes(value: string): number {
   return 3 * 4096 + 2 * value.length;
 }
 

@@ -1,6 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { StoreDatabase } from './database.ts';
-import type { Reply, StoreAnswer, StoreRequest } from './messages.ts';
+import type { StoreReply, StoreRequest, StoreResult } from './messages.ts';
 import { asFailure, StoreFailure } from './schema.ts';
 
 /**
@@ -13,7 +13,7 @@ export function serveStore(port: MessagePort): void {
     if (database === undefined) throw new StoreFailure('failed', 'it is not open');
     return database;
   };
-  const carryOut = (request: StoreRequest): StoreAnswer => {
+  const carryOut = (request: StoreRequest): StoreResult => {
     switch (request.do) {
       case 'open':
         database = new StoreDatabase(request.path);
@@ -29,7 +29,7 @@ export function serveStore(port: MessagePort): void {
       case 'checkpoint':
         return opened().checkpoint();
       case 'tidy':
-        return opened().tidy();
+        return opened().vacuum();
       case 'close':
         return opened().close(request.revision, request.ts);
     }
@@ -39,7 +39,7 @@ export function serveStore(port: MessagePort): void {
   });
 }
 
-function replyTo(id: number, work: () => StoreAnswer): Reply {
+function replyTo(id: number, work: () => StoreResult): StoreReply {
   try {
     return { id, answer: work() };
   } catch (error) {

@@ -15,13 +15,13 @@ export interface ChangeRow {
 }
 
 /** `disk`: on the disk when it is answered. `system`: safe from our own end, but not yet from a power failure. */
-export type Safety = 'disk' | 'system';
+export type SyncLevel = 'disk' | 'system';
 
 export interface CommitRequest {
   readonly do: 'commit';
   /** In the order of revisions; at least one. */
   readonly rows: readonly ChangeRow[];
-  readonly safety: Safety;
+  readonly safety: SyncLevel;
   /** Facts that must be there no later than the rows. */
   readonly facts: readonly (readonly [string, string])[];
 }
@@ -45,7 +45,7 @@ export interface LogRow extends Omit<ChangeRow, 'value'> {
 }
 
 /** Figures of the file as they are after the request. */
-export interface FileFigures {
+export interface FileStats {
   readonly objects: number;
   readonly logRows: number;
   readonly logBytes: number;
@@ -63,7 +63,7 @@ export interface Opened {
   /** The store's own time when it was last written. */
   readonly ts: number;
   readonly facts: readonly (readonly [string, string])[];
-  readonly figures: FileFigures;
+  readonly stats: FileStats;
 }
 
 /** Each request with what it is answered. */
@@ -82,29 +82,29 @@ export interface StoreCalls {
     readonly request: { readonly do: 'log'; readonly before: number };
     readonly answer: { readonly rows: readonly LogRow[] };
   };
-  readonly commit: { readonly request: CommitRequest; readonly answer: FileFigures };
+  readonly commit: { readonly request: CommitRequest; readonly answer: FileStats };
   /** Removes a batch; `more` says that another is due. */
   readonly compact: {
     readonly request: CompactRequest;
-    readonly answer: { readonly removed: number; readonly more: boolean; readonly figures: FileFigures };
+    readonly answer: { readonly removed: number; readonly more: boolean; readonly stats: FileStats };
   };
   /** Brings what was written ahead into the file itself. */
-  readonly checkpoint: { readonly request: { readonly do: 'checkpoint' }; readonly answer: FileFigures };
+  readonly checkpoint: { readonly request: { readonly do: 'checkpoint' }; readonly answer: FileStats };
   /** Gives free pages back to the file system, some at a time, and empties the write-ahead log. */
   readonly tidy: {
     readonly request: { readonly do: 'tidy' };
-    readonly answer: { readonly more: boolean; readonly figures: FileFigures };
+    readonly answer: { readonly more: boolean; readonly stats: FileStats };
   };
   /** The last one: no revision above this one was given, and the store's own time is this. */
   readonly close: {
     readonly request: { readonly do: 'close'; readonly revision: number; readonly ts: number };
-    readonly answer: FileFigures;
+    readonly answer: FileStats;
   };
 }
 
 export type CallName = keyof StoreCalls;
 export type StoreRequest = StoreCalls[CallName]['request'];
-export type StoreAnswer = StoreCalls[CallName]['answer'];
+export type StoreResult = StoreCalls[CallName]['answer'];
 
 export type FailureKind =
   /** The file cannot be believed. */
@@ -117,11 +117,11 @@ export type FailureKind =
   | 'full'
   | 'failed';
 
-export interface Failure {
+export interface StoreFailureInfo {
   readonly kind: FailureKind;
   readonly message: string;
 }
 
-export type Reply =
-  | { readonly id: number; readonly answer: StoreAnswer }
-  | { readonly id: number; readonly failure: Failure };
+export type StoreReply =
+  | { readonly id: number; readonly answer: StoreResult }
+  | { readonly id: number; readonly failure: StoreFailureInfo };

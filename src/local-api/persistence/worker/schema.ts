@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { Failure, FailureKind } from './messages.ts';
+import type { FailureKind, StoreFailureInfo } from './messages.ts';
 
 /** Stands in the file's header; a file with another one is somebody else's. */
 const applicationId = 0x6b_75_62_6c;
@@ -18,7 +18,7 @@ const tables = `
 `;
 
 /** Under which a file is made before it gets its own name. */
-export function newFileOf(path: string): string {
+export function temporaryPathOf(path: string): string {
   return `${path}.new`;
 }
 
@@ -73,7 +73,7 @@ function checkVersions(db: DatabaseSync): void {
       `its schema has version ${version}, and this kubeling knows versions up to ${schemaVersion}`,
     );
   }
-  if (isUnmade(db)) return;
+  if (isEmptyDatabase(db)) return;
   if (numberOf(db, 'PRAGMA application_id') !== applicationId || version < 1) {
     throw new StoreFailure('corrupt', 'it is a database of something else');
   }
@@ -88,11 +88,11 @@ function checkPages(db: DatabaseSync): void {
 }
 
 /** Fills the file that waits under the other name, and gives it its own. */
-export function makeFile(path: string): void {
-  const file = newFileOf(path);
+export function createFile(path: string): void {
+  const file = temporaryPathOf(path);
   const db = new DatabaseSync(file);
   try {
-    makeTables(db);
+    createTables(db);
   } finally {
     db.close();
   }
@@ -111,7 +111,7 @@ export function openForWriting(path: string): DatabaseSync {
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;');
     // Of an earlier version, which made it under its own name.
-    if (isUnmade(db)) makeTables(db);
+    if (isEmptyDatabase(db)) createTables(db);
     db.exec(
       `PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = ${sideFileBytes}; PRAGMA synchronous = FULL;`,
     );
@@ -124,13 +124,13 @@ export function openForWriting(path: string): DatabaseSync {
   }
 }
 
-function makeTables(db: DatabaseSync): void {
+function createTables(db: DatabaseSync): void {
   // Only before the first table; said later it would write to the file each time it is opened.
   db.exec('PRAGMA auto_vacuum = INCREMENTAL');
   db.exec(`BEGIN IMMEDIATE; ${tables} COMMIT;`);
 }
 
-function isUnmade(db: DatabaseSync): boolean {
+function isEmptyDatabase(db: DatabaseSync): boolean {
   return numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
 }
 
@@ -159,7 +159,7 @@ const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
 ]);
 
 /** Anything thrown, as it crosses to the other thread. */
-export function asFailure(thrown: unknown): Failure {
+export function asFailure(thrown: unknown): StoreFailureInfo {
   if (thrown instanceof StoreFailure) return { kind: thrown.kind, message: thrown.message };
   const { errcode, code, message } = thrown as { errcode?: unknown; code?: unknown; message?: unknown };
   if (code === 'ENOSPC') return { kind: 'full', message: String(message) };

@@ -3,20 +3,20 @@ import type { Toleration } from '../../../kinds/index.ts';
 import { parseQuantity, quantityMilliValue, quantityValue } from '../../../lib/index.ts';
 import { memoryOf, milliCpuOf, type Pod, podRequests } from '../../../pods/index.ts';
 import type { ObjectReader, StoredObject, WriteContext } from '../../api/index.ts';
-import { refusedPod, typed, withSpec } from '../pod-object.ts';
+import { podForbidden, typed, withSpec } from '../pod-object.ts';
 import { admitPriority } from './priority.ts';
 import { admitRuntimeClass } from './runtime-class.ts';
 import { admitServiceAccount } from './service-account.ts';
 
 /** In this order, as one may build on what another one did. What a node itself may write is judged elsewhere. */
-export function admittedPod(pod: StoredObject, write: WriteContext): StoredObject {
+export function admitPod(pod: StoredObject, write: WriteContext): StoredObject {
   const { verb, subresource } = write;
-  if (verb === 'create') return admittedNew(pod, write);
+  if (verb === 'create') return admitNewPod(pod, write);
   if (verb === 'delete') return pod;
   return subresource === undefined ? admitTolerations(admitPriority(pod, write)) : pod;
 }
 
-function admittedNew(pod: StoredObject, write: WriteContext): StoredObject {
+function admitNewPod(pod: StoredObject, write: WriteContext): StoredObject {
   const identified = admitServiceAccount(pod, write);
   const ranked = admitPriority(identified, write);
   return admitTopology(admitRuntimeClass(admitTolerations(ranked), write), write.objects);
@@ -29,15 +29,15 @@ export function checkCapacity(pod: StoredObject, { before, objects }: WriteConte
   const { nodeName } = typed(pod).spec;
   if (!nodeName || sameValue(before?.spec, pod.spec)) return;
   const node = objects.get(apiResources.nodes, undefined, nodeName);
-  if (node === undefined) throw refusedPod(pod, `node "${nodeName}" not found`);
-  const wrong = beyond(pod, (node.status?.['allocatable'] ?? {}) as Readonly<Record<string, string>>);
+  if (node === undefined) throw podForbidden(pod, `node "${nodeName}" not found`);
+  const wrong = exceeded(pod, (node.status?.['allocatable'] ?? {}) as Readonly<Record<string, string>>);
   if (wrong.length === 0) return;
-  throw refusedPod(pod, `node didn't have enough allocatable resources: ${wrong.join('; ')}`, [
+  throw podForbidden(pod, `node didn't have enough allocatable resources: ${wrong.join('; ')}`, [
     { reason: 'NodeCapacity', message: '' },
   ]);
 }
 
-function beyond(pod: StoredObject, allocatable: Readonly<Record<string, string>>): readonly string[] {
+function exceeded(pod: StoredObject, allocatable: Readonly<Record<string, string>>): readonly string[] {
   const requests = podRequests(pod as unknown as Pod);
   const cpu = quantityMilliValue(parseQuantity(allocatable['cpu'] ?? '0'));
   const memory = quantityValue(parseQuantity(allocatable['memory'] ?? '0'));
@@ -49,7 +49,7 @@ function beyond(pod: StoredObject, allocatable: Readonly<Record<string, string>>
 /** Nobody here gives out what claims are for: such a pod would wait for ever. Asked after all else. */
 export function checkResourceClaims(pod: StoredObject): void {
   if ((typed(pod).spec.resourceClaims ?? []).length > 0)
-    throw refusedPod(
+    throw podForbidden(
       pod,
       'pod rejected: resource claims are for clusters, and this API has no resource.k8s.io',
     );
@@ -62,7 +62,7 @@ export function admitTolerations(pod: StoredObject): StoredObject {
   const { spec } = typed(pod);
   const given = spec.tolerations ?? [];
   const added = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']
-    .filter((key) => !given.some((one) => isAbout(one, key)))
+    .filter((key) => !given.some((one) => toleratesTaint(one, key)))
     .map((key) => ({
       key,
       operator: 'Exists',
@@ -72,7 +72,7 @@ export function admitTolerations(pod: StoredObject): StoredObject {
   return added.length === 0 ? pod : withSpec(pod, { ...spec, tolerations: [...given, ...added] });
 }
 
-function isAbout({ key, effect }: Toleration, wanted: string): boolean {
+function toleratesTaint({ key, effect }: Toleration, wanted: string): boolean {
   return (!key || key === wanted) && (!effect || effect === 'NoExecute');
 }
 

@@ -1,6 +1,6 @@
 import type { PriorityClass } from '../../../kinds/index.ts';
-import { localResources, type StoredObject, type WriteContext } from '../../api/index.ts';
-import { refusedPod, typed, withFields, withSpec } from '../pod-object.ts';
+import { type StoredObject, serverResources, type WriteContext } from '../../api/index.ts';
+import { podForbidden, typed, withFields, withSpec } from '../pod-object.ts';
 
 /** How much a pod matters beside others. */
 interface Priority {
@@ -9,7 +9,7 @@ interface Priority {
   readonly policy: string;
 }
 
-const usualPolicy = 'PreemptLowerPriority';
+const defaultPolicy = 'PreemptLowerPriority';
 
 /** Classes every cluster has, also before anybody made them. */
 const builtIn: Readonly<Record<string, number>> = {
@@ -30,12 +30,12 @@ export function admitPriority(pod: StoredObject, write: WriteContext): StoredObj
   const computed = 'priority admission controller computed';
   const class_ = 'from the given PriorityClass name';
   if (spec.priority !== undefined && spec.priority !== value)
-    throw refusedPod(
+    throw podForbidden(
       pod,
       `the integer value of priority (${spec.priority}) must not be provided in pod spec; ${computed} ${value} ${class_}`,
     );
   if (spec.preemptionPolicy !== undefined && spec.preemptionPolicy !== policy)
-    throw refusedPod(
+    throw podForbidden(
       pod,
       `the string value of PreemptionPolicy (${spec.preemptionPolicy}) must not be provided in pod spec; ${computed} ${policy} ${class_}`,
     );
@@ -47,24 +47,24 @@ export function admitPriority(pod: StoredObject, write: WriteContext): StoredObj
 
 function priorityOf(pod: StoredObject, name: string, write: WriteContext): Priority {
   if (name === '') return globalDefault(write);
-  const found = write.objects.get(localResources.priorityClasses, undefined, name);
+  const found = write.objects.get(serverResources.priorityClasses, undefined, name);
   const value = builtIn[name];
   if (found !== undefined) return ofClass(found);
-  if (value !== undefined) return { name, value, policy: usualPolicy };
-  throw refusedPod(pod, `no PriorityClass with name ${name} was found`);
+  if (value !== undefined) return { name, value, policy: defaultPolicy };
+  throw podForbidden(pod, `no PriorityClass with name ${name} was found`);
 }
 
 /** Should there be several by mistake, the lowest. */
 function globalDefault({ objects }: WriteContext): Priority {
   const [first] = objects
-    .all(localResources.priorityClasses)
+    .all(serverResources.priorityClasses)
     .filter((one) => one['globalDefault'] === true)
     .map(ofClass)
     .toSorted((a, b) => a.value - b.value);
-  return first ?? { name: undefined, value: 0, policy: usualPolicy };
+  return first ?? { name: undefined, value: 0, policy: defaultPolicy };
 }
 
 function ofClass(object: StoredObject): Priority {
   const { value, preemptionPolicy } = object as unknown as PriorityClass;
-  return { name: object.metadata.name, value, policy: preemptionPolicy || usualPolicy };
+  return { name: object.metadata.name, value, policy: preemptionPolicy || defaultPolicy };
 }

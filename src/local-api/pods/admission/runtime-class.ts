@@ -1,7 +1,7 @@
 import { apiResources, sameValue } from '../../../api/index.ts';
 import type { PodSpec, RuntimeClass, Toleration } from '../../../kinds/index.ts';
 import type { StoredObject, WriteContext } from '../../api/index.ts';
-import { refusedPod, typed, withFields, withSpec } from '../pod-object.ts';
+import { podForbidden, typed, withFields, withSpec } from '../pod-object.ts';
 
 /** What a pod's runtime costs and where it is to be had comes with its class. */
 export function admitRuntimeClass(pod: StoredObject, { objects }: WriteContext): StoredObject {
@@ -9,7 +9,7 @@ export function admitRuntimeClass(pod: StoredObject, { objects }: WriteContext):
   if (spec.runtimeClassName === undefined) return pod;
   const found = objects.get(apiResources.runtimeClasses, undefined, spec.runtimeClassName);
   if (found === undefined)
-    throw refusedPod(pod, `pod rejected: RuntimeClass "${spec.runtimeClassName}" not found`);
+    throw podForbidden(pod, `pod rejected: RuntimeClass "${spec.runtimeClassName}" not found`);
   const { overhead, scheduling } = found as unknown as RuntimeClass;
   const nodeSelector = { ...spec.nodeSelector, ...selectorOf(pod, spec, scheduling?.nodeSelector ?? {}) };
   const own = spec.tolerations ?? [];
@@ -30,7 +30,7 @@ export function checkOverheadOwner(pod: StoredObject, { objects }: WriteContext)
   if (overhead === undefined) return;
   const found = runtimeClassName && objects.get(apiResources.runtimeClasses, undefined, runtimeClassName);
   if (!found || (found as unknown as RuntimeClass).overhead === undefined)
-    throw refusedPod(
+    throw podForbidden(
       pod,
       'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead',
     );
@@ -42,7 +42,7 @@ function overheadOf(pod: StoredObject, { overhead = {} }: PodSpec, fixed: Amount
   const isGiven = Object.keys(overhead).length > 0;
   if (fixed === undefined) return isGiven ? overhead : undefined;
   if (isGiven && !sameValue(overhead, fixed))
-    throw refusedPod(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
+    throw podForbidden(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
   return fixed;
 }
 
@@ -50,7 +50,7 @@ function selectorOf(pod: StoredObject, { nodeSelector = {} }: PodSpec, wanted: A
   for (const [key, value] of Object.entries(wanted)) {
     const own = nodeSelector[key];
     if (own !== undefined && own !== value)
-      throw refusedPod(
+      throw podForbidden(
         pod,
         `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${value}; pod.spec.nodeSelector[${key}] = ${own}`,
       );
@@ -63,14 +63,14 @@ function merged(own: readonly Toleration[], more: readonly Toleration[]): readon
   const all = [...own, ...more];
   return all.filter((one, index) =>
     all.every((other, position) => {
-      if (position === index || !includes(other, one)) return true;
-      return position > index && includes(one, other);
+      if (position === index || !subsumes(other, one)) return true;
+      return position > index && subsumes(one, other);
     }),
   );
 }
 
 /** Whether whoever has the first one does not need the second. */
-function includes(wide: Toleration, narrow: Toleration): boolean {
+function subsumes(wide: Toleration, narrow: Toleration): boolean {
   if (sameValue(wide, narrow)) return true;
   const { key = '', operator = '', value = '', effect = '' } = wide;
   if (key !== (narrow.key ?? '') && !(key === '' && operator === 'Exists')) return false;

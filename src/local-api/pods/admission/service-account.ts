@@ -1,14 +1,19 @@
 import { apiResources } from '../../../api/index.ts';
 import type { Container, PodSpec, ServiceAccount, Volume } from '../../../kinds/index.ts';
 import { type Random, randomInt } from '../../../lib/index.ts';
-import { referencesOf, type StoredObject, usesManifestsOnly, type WriteContext } from '../../api/index.ts';
-import { isMirror, refusedPod, typed, withFields, withSpec } from '../pod-object.ts';
+import {
+  referencesOf,
+  referencesOnlyManifestObjects,
+  type StoredObject,
+  type WriteContext,
+} from '../../api/index.ts';
+import { isMirror, podForbidden, typed, withFields, withSpec } from '../pod-object.ts';
 
 const defaultAccount = 'default';
 
 /** Gives a pod the identity it runs under, and what shows that identity to its containers. */
 export function admitServiceAccount(pod: StoredObject, write: WriteContext): StoredObject {
-  if (isMirror(pod)) return admittedMirror(pod, write);
+  if (isMirror(pod)) return admitMirrorPod(pod, write);
   const { spec } = typed(pod);
   const name = spec.serviceAccountName || defaultAccount;
   const account = accountOf(pod, name, write);
@@ -26,21 +31,21 @@ function accountOf(pod: StoredObject, name: string, { objects }: WriteContext): 
   if (found !== undefined) return found as unknown as ServiceAccount;
   // Every namespace gets this one, and gets it again: who is faster than that need not wait for it.
   if (name === defaultAccount) return {};
-  throw refusedPod(
+  throw podForbidden(
     pod,
     `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`,
   );
 }
 
 /** What the kubelet shows of a pod of its own has nothing to ask the API for, but what lies beside it in a file. */
-function admittedMirror(pod: StoredObject, { objects }: WriteContext): StoredObject {
+function admitMirrorPod(pod: StoredObject, { objects }: WriteContext): StoredObject {
   const { spec } = typed(pod);
-  if (spec.serviceAccountName) throw refusedPod(pod, 'a mirror pod may not reference service accounts');
-  if (referencesOf(pod).secrets.size > 0 && !usesManifestsOnly(pod, objects))
-    throw refusedPod(pod, 'a mirror pod may not reference secrets');
+  if (spec.serviceAccountName) throw podForbidden(pod, 'a mirror pod may not reference service accounts');
+  if (referencesOf(pod).secrets.size > 0 && !referencesOnlyManifestObjects(pod, objects))
+    throw podForbidden(pod, 'a mirror pod may not reference secrets');
   const sources = (spec.volumes ?? []).flatMap(({ projected }) => projected?.sources ?? []);
   if (sources.some(({ serviceAccountToken }) => serviceAccountToken !== undefined))
-    throw refusedPod(pod, 'a mirror pod may not use ServiceAccountToken volume projections');
+    throw podForbidden(pod, 'a mirror pod may not use ServiceAccountToken volume projections');
   return pod;
 }
 

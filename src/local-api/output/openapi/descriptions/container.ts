@@ -1,4 +1,4 @@
-/** Containers, their probes and what they run with. */
+/** Descriptions of containers, probes and container statuses. */
 export const containerDescriptions = `
 Container: One program that runs in a pod, in an image of its own.
  name: What the container is called; no other one of the pod is called so.

@@ -1,4 +1,4 @@
-/** Nodes, services and what pods refer to. */
+/** Descriptions of nodes, services and the other kinds. */
 export const otherDescriptions = `
 ConfigMap: Settings that pods may read, as named entries.
  immutable: Whether the entries can never change again.
