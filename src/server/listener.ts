@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
@@ -10,6 +10,7 @@ import {
   nodeHttp,
   onAbort,
 } from '../lib/index.ts';
+import { maxAnonymousTarget, type RequestTarget, splitTarget } from '../protocols/http1/index.ts';
 import type { Gate } from './auth/index.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import {
@@ -62,8 +63,8 @@ async function createPlainServer({
     keepAliveInitialDelay: probeEveryMs,
     // Only decides by which of the two ways it is answered; the gate stands before both.
     shouldUpgradeCallback: (incoming) => {
-      const target = readTarget(incoming);
-      return target !== undefined && choose(upgrades, methodOf(incoming), target.pathname).kind === 'found';
+      const { path } = readTarget(incoming);
+      return path !== undefined && choose(upgrades, methodOf(incoming), path).kind === 'found';
     },
   };
   if (tls === undefined) return nodeHttp.createServer(http);
@@ -143,17 +144,18 @@ export class Listener implements AsyncDisposable {
 
   #serve(incoming: IncomingMessage, outgoing: ServerResponse, socket: Duplex): void {
     const call = new LinkedController(this.#calls.signal);
-    const done = this.#begin(incoming);
+    const target = readTarget(incoming);
+    const done = this.#begin(incoming, target);
     outgoing.on('error', () => {});
     outgoing.on('close', () => {
       done(outgoing.statusCode);
       call.abort(new KubelingError('CANCELLED', 'The client is gone'));
       call[Symbol.dispose]();
     });
-    this.#answer(incoming, socket, call.signal)
+    this.#answer(incoming, target, socket, call.signal)
       .then((response) => send(outgoing, response, call.signal))
       .catch(async (error) => {
-        this.#logFailure(incoming, error, call.signal);
+        this.#logFailure(incoming, target, error, call.signal);
         // What has begun cannot become an error any more: a connection that breaks off says it.
         if (outgoing.headersSent) outgoing.destroy();
         else await send(outgoing, internalError(error), call.signal);
@@ -161,17 +163,23 @@ export class Listener implements AsyncDisposable {
       .catch(() => outgoing.destroy());
   }
 
-  async #answer(incoming: IncomingMessage, socket: Duplex, signal: AbortSignal): Promise<Response> {
-    const refused = await this.#refused(incoming, socket, signal);
-    const choice = refused ?? chooseFor(this.#options.routes, incoming);
+  async #answer(
+    incoming: IncomingMessage,
+    target: Target,
+    socket: Duplex,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const refused = await this.#refused(incoming, target, socket, signal);
+    const choice = refused ?? chooseFor(this.#options.routes, incoming, target);
     // A body nobody wants is read and dropped; unread, it would hide that the client leaves.
     if (choice.kind === 'refused' || choice.route.body !== 'read') incoming.resume();
     if (choice.kind === 'refused') return choice.response;
-    return await choice.route.answer(requestOf(incoming, choice.params), signal);
+    return await choice.route.answer(requestOf(incoming, target, choice.params), signal);
   }
 
   #upgrade(incoming: IncomingMessage, socket: Duplex, head: Uint8Array): void {
-    const done = this.#begin(incoming);
+    const target = readTarget(incoming);
+    const done = this.#begin(incoming, target);
     this.#upgraded.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => {
@@ -179,9 +187,9 @@ export class Listener implements AsyncDisposable {
       done(undefined);
     });
     incoming.resume();
-    this.#handOver(incoming, socket, head)
+    this.#handOver(incoming, target, socket, head)
       .catch((error) => {
-        this.#logFailure(incoming, error, this.#calls.signal);
+        this.#logFailure(incoming, target, error, this.#calls.signal);
         return internalError(error);
       })
       .then((response) => {
@@ -191,38 +199,38 @@ export class Listener implements AsyncDisposable {
       .catch(() => socket.destroy());
   }
 
-  async #handOver(incoming: IncomingMessage, socket: Duplex, head: Uint8Array) {
+  async #handOver(incoming: IncomingMessage, target: Target, socket: Duplex, head: Uint8Array) {
     const { signal } = this.#calls;
-    const refused = await this.#refused(incoming, socket, signal);
-    const choice = refused ?? chooseFor(this.#options.upgrades ?? [], incoming);
+    const refused = await this.#refused(incoming, target, socket, signal);
+    const choice = refused ?? chooseFor(this.#options.upgrades ?? [], incoming, target);
     if (choice.kind === 'refused') return choice.response;
-    const request = requestOf(incoming, choice.params);
-    const { url: target = '/', rawHeaders } = incoming;
-    return await choice.route.upgrade({ request, target, rawHeaders, socket, head }, signal);
+    const request = requestOf(incoming, target, choice.params);
+    const { url = '/', rawHeaders } = incoming;
+    return await choice.route.upgrade({ request, target: url, rawHeaders, socket, head }, signal);
   }
 
   /** What the gate says; it is asked before anything else is looked at. */
   async #refused(
     incoming: IncomingMessage,
+    { path = '', length }: Target,
     socket: Duplex,
     signal: AbortSignal,
   ): Promise<Refused | undefined> {
+    const { headers } = incoming;
+    const certificate = this.#secure?.certificateOf(socket);
+    if (length > maxAnonymousTarget && certificate === undefined && !showsToken(headers)) {
+      return { kind: 'refused', response: text(414, '414: URI Too Long') };
+    }
     const { gate } = this.#options;
     if (gate === undefined) return undefined;
-    const caller = {
-      method: methodOf(incoming),
-      path: readTarget(incoming)?.pathname ?? '',
-      headers: incoming.headers,
-      certificate: this.#secure?.certificateOf(socket),
-    };
+    const caller = { method: methodOf(incoming), path, headers, certificate };
     const response = await gate.admit(caller, signal);
     return response === undefined ? undefined : { kind: 'refused', response };
   }
 
   /** Counts the request; what it answers is to be called at its end. */
-  #begin(incoming: IncomingMessage): (status: number | undefined) => void {
+  #begin(incoming: IncomingMessage, { path = '' }: Target): (status: number | undefined) => void {
     const { metrics, logger } = this.#options;
-    const path = readTarget(incoming)?.pathname ?? '';
     const method = methodOf(incoming);
     const measured = metrics?.begin(method, path);
     return (status) => {
@@ -231,9 +239,8 @@ export class Listener implements AsyncDisposable {
     };
   }
 
-  #logFailure(incoming: IncomingMessage, error: unknown, signal: AbortSignal): void {
+  #logFailure(incoming: IncomingMessage, { path }: Target, error: unknown, signal: AbortSignal): void {
     if (signal.aborted) return;
-    const path = readTarget(incoming)?.pathname;
     this.#options.logger.error('Cannot answer a request', error, { method: methodOf(incoming), path });
   }
 }
@@ -248,27 +255,58 @@ function methodOf(incoming: IncomingMessage): string {
   return incoming.method ?? 'GET';
 }
 
-/** A client may write anything there; an exception out of a callback of the server would end the process. */
-function readTarget(incoming: IncomingMessage): URL | undefined {
-  return URL.parse(incoming.url ?? '/', 'http://localhost') ?? undefined;
+/** The target of a request, read once for each request. */
+interface Target extends RequestTarget {
+  /** Normalized as URLs are; undefined if it is no path or too long. The gate and the router use the same text. */
+  readonly path: string | undefined;
+}
+
+const maxPath = 16 * 1024;
+
+/** Never throws: an exception in a callback of the HTTP server would end the process. */
+function readTarget({ url = '/' }: IncomingMessage): Target {
+  const [written = ''] = url.split('#', 1);
+  const target = splitTarget(written);
+  const { writtenPath, length } = target;
+  const parsed = writtenPath.length > maxPath ? null : URL.parse(writtenPath, 'http://localhost');
+  return {
+    writtenPath,
+    length,
+    path: parsed?.pathname,
+    get query() {
+      return target.query;
+    },
+  };
+}
+
+/** Whether a request contains a credential, valid or not. */
+function showsToken(headers: IncomingHttpHeaders): boolean {
+  return headers.authorization !== undefined || headers['sec-websocket-protocol'] !== undefined;
 }
 
 function chooseFor<R extends Route | UpgradeRoute>(
   routes: readonly R[],
   incoming: IncomingMessage,
+  { path, writtenPath }: Target,
 ): Choice<R> {
-  const target = readTarget(incoming);
-  if (target === undefined) return { kind: 'refused', response: text(400, '400: Bad Request') };
-  return choose(routes, methodOf(incoming), target.pathname);
+  if (path !== undefined) return choose(routes, methodOf(incoming), path);
+  const response =
+    writtenPath.length > maxPath ? text(414, '414: URI Too Long') : text(400, '400: Bad Request');
+  return { kind: 'refused', response };
 }
 
-function requestOf(incoming: IncomingMessage, params: Readonly<Record<string, string>>): Request {
-  const target = readTarget(incoming);
+function requestOf(
+  incoming: IncomingMessage,
+  target: Target,
+  params: Readonly<Record<string, string>>,
+): Request {
   return {
     method: methodOf(incoming),
-    path: target?.pathname ?? '/',
+    path: target.path ?? '/',
     params,
-    query: target?.searchParams ?? new URLSearchParams(),
+    get query() {
+      return target.query;
+    },
     headers: incoming.headers,
     body: (maxBytes, signal) => readBody(incoming, maxBytes, signal),
   };

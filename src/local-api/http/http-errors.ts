@@ -20,6 +20,11 @@ export function tooLarge(limit: number): StatusError {
   return new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message });
 }
 
+export function uriTooLong(limit: number): StatusError {
+  const message = `the path and query of a request without credentials must have at most ${limit} characters`;
+  return new StatusError({ code: 414, reason: 'BadRequest', message });
+}
+
 export function tooManyValues(limit: number): StatusError {
   const message = `Request entity too large: the body must have at most ${limit} values`;
   return new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message });

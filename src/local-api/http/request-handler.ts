@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { withDeadline } from '../../lib/index.ts';
+import { maxAnonymousTarget } from '../../protocols/http1/index.ts';
 import type { ApiUser } from '../api/index.ts';
 import type { ApiResponse, WatchEvent } from '../api/responses.ts';
 import { badRequest, methodNotAllowed, pathNotFound } from '../api/status-errors.ts';
 import type { TableOptions } from '../output/index.ts';
 import { CallReader, type Route, routeRequest } from './call-reader.ts';
-import { accessDenied, notAcceptable, timedOut, tooManyRequests } from './http-errors.ts';
+import { accessDenied, notAcceptable, timedOut, tooManyRequests, uriTooLong } from './http-errors.ts';
 import {
   includedObject,
   type NegotiatedOutput,
@@ -66,8 +67,9 @@ export class RequestHandler {
   async handle(request: IncomingApiRequest, signal: AbortSignal): Promise<HandlerResult> {
     const target = targetOf(request.incoming);
     const user = await this.#authorize(request, target, signal);
-    const { path, query } = target;
+    const { path } = target;
     if (path.kind !== 'resource') return { kind: 'reply', reply: await this.#document(request, target) };
+    const { query } = target;
     const route = routeRequest(methodOf(request.incoming), path, query, this.#deps);
     if (route.kind === 'stream')
       return { kind: 'stream', call: streamCall(request, route, path, user, query) };
@@ -91,6 +93,8 @@ export class RequestHandler {
     const { security } = this.#deps;
     const user = await security.authenticate(client, signal);
     this.#onAuthenticated(incoming, user);
+    const isAnonymous = user.groups.includes('system:unauthenticated');
+    if (isAnonymous && target.length > maxAnonymousTarget) throw uriTooLong(maxAnonymousTarget);
     const wanted = authorizationAttributes(methodOf(incoming), target);
     const { allowed, reason } = await security.authorize(user, wanted, signal);
     if (!allowed) throw accessDenied(user, wanted, reason);

@@ -1,3 +1,4 @@
+import { splitTarget } from '../../protocols/http1/index.ts';
 import { type AccessAttributes, type ResourceVerb, resourceAccess } from '../api/index.ts';
 import { requiredFieldValue } from '../selectors/selection.ts';
 
@@ -23,13 +24,21 @@ export type ResourcePath = Extract<ParsedPath, { kind: 'resource' }>;
 /** A parsed request target such as `/api/v1/namespaces/a/pods?watch=1`. */
 export interface RequestTarget {
   readonly path: ParsedPath;
+  /** Parsed when it is first read, which must be after authentication. */
   readonly query: URLSearchParams;
+  /** In characters, path and query together. */
+  readonly length: number;
 }
 
-export function parseTarget(target: string): RequestTarget {
-  const at = target.indexOf('?');
-  const query = new URLSearchParams(at < 0 ? '' : target.slice(at + 1));
-  return { path: parsePath(at < 0 ? target : target.slice(0, at)), query };
+export function parseTarget(written: string): RequestTarget {
+  const target = splitTarget(written);
+  return {
+    path: parsePath(target.writtenPath),
+    length: target.length,
+    get query() {
+      return target.query;
+    },
+  };
 }
 
 const maxPathLength = 64 * 1024;
@@ -132,9 +141,11 @@ function isWatch(query: URLSearchParams): boolean {
 const connectSubresources = new Set(['exec', 'attach', 'portforward', 'proxy']);
 
 /** The attributes for authorization. */
-export function authorizationAttributes(method: string, { path, query }: RequestTarget): AccessAttributes {
+export function authorizationAttributes(method: string, target: RequestTarget): AccessAttributes {
+  const { path } = target;
   if (path.kind !== 'resource')
     return { to: 'path', verb: method.toLowerCase(), path: path.kind === 'other' ? path.path : '/' };
+  const { query } = target;
   const asked = requestVerb(method, path, query);
   const verb = connectSubresources.has(path.subresource ?? '') ? 'create' : (asked ?? method.toLowerCase());
   const selects = verb === 'list' || verb === 'watch' || verb === 'deletecollection';
