@@ -10,6 +10,7 @@ import {
   openHandle,
   type PathHandle,
 } from './open-path.ts';
+import { YieldingCounter } from './yielding-counter.ts';
 
 /** Names are bytes: whoever may write to a volume may choose some that are no text. */
 type Entry = Dirent<Buffer>;
@@ -17,6 +18,8 @@ type Entry = Dirent<Buffer>;
 /** Each step down holds a handle, of which the process has not as many as a tree may have steps. */
 const maxHandles = 64;
 const entriesPerRead = 128;
+/** Calls that return at once may hold the event loop for so many entries. */
+const entriesPerTurn = 256;
 /** Each takes away as many steps; a tree that needs more is being filled by somebody. */
 const maxPasses = 100_000;
 
@@ -49,6 +52,7 @@ class TreeRemoval {
   #top: PathHandle | undefined;
   /** How many entries were unlinked, removed or brought up. */
   #done = 0;
+  readonly #turns = new YieldingCounter(entriesPerTurn);
   readonly #calls: TreeCalls;
 
   constructor(calls: TreeCalls) {
@@ -92,6 +96,7 @@ class TreeRemoval {
       if (!entry.isDirectory()) await this.#file(pathOf(place, entry.name), inside);
       else if (steps < maxHandles) await this.directory(place, entry.name, inside, steps);
       else await this.#moveUp(pathOf(place, entry.name), inside);
+      if (this.#turns.count()) await this.#turns.yield();
     }
   }
 

@@ -21,6 +21,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { Volume } from '../../src/kinds/index.ts';
 import { randomInt, realClock, seededRandom } from '../../src/lib/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
+import { LoopMonitor } from '../chaos/loop-monitor.ts';
 import { killedPod, PayloadWorld, podWith, worldUid } from '../fakes/payload-world.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
@@ -92,6 +93,44 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     await mkdir(join(directory, '..data'), { recursive: true });
     assert.deepEqual(await world.volumes().make(podWith([configMap]), world.signal), []);
     assert.equal(await readFile(join(outside, 'canary'), 'utf8'), 'alive');
+  });
+
+  it('never hold the event loop while thousands of deep paths are written, replaced and removed', async () => {
+    const items = Array.from({ length: 500 }, (_, index) => ({
+      key: 'k',
+      path: `${index}${'/a'.repeat(31)}`,
+    }));
+    const pod = podWith([{ name: 'sec', secret: { secretName: 'deep', items } }]);
+    const volumes = world.volumes();
+    using monitor = new LoopMonitor();
+    for (const value of ['one', 'two', 'three']) {
+      world.setSecret('deep', { k: value });
+      assert.deepEqual(await volumes.make(pod, world.signal), []);
+      const path = join(volume('secret', 'sec'), items[499]?.path ?? '');
+      assert.equal(await readFile(path, 'utf8'), value);
+    }
+    assert.match((await mounts()).join(), /nr_inodes=65600/);
+    // A kubelet that starts again compares what is there with what should be.
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    await volumes.remove(worldUid, world.signal);
+    const longestMs = monitor.takeLongestMs();
+    assert.ok(longestMs < 250, `one turn took ${longestMs} ms of CPU time`);
+  });
+
+  it('refuse paths of more than 32 steps, and more directories than a volume may have', async () => {
+    world.setSecret('s', { password: 'hush' });
+    const messageOf = async (count: number, steps: number) => {
+      const items = Array.from({ length: count }, (_, index) => ({
+        key: 'password',
+        path: `${index}${'/a'.repeat(steps - 1)}`,
+      }));
+      const pod = podWith([{ name: 'sec', secret: { secretName: 's', items } }]);
+      return (await world.volumes().make(pod, world.signal)).map(({ message }) => message);
+    };
+    assert.match((await messageOf(1, 33)).join(), /must have at most 32 steps/);
+    assert.deepEqual(await messageOf(600, 32), [
+      'content of the volume must not exceed 8 MiB in 16384 files and directories',
+    ]);
   });
 
   it('keep what they have while the disk is full, say so in the same words each time, and follow later', async () => {

@@ -185,8 +185,16 @@ export class HostVolumeFiles implements VolumeFiles {
     return await reading(directory, look, 'none');
   }
 
-  async mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void> {
-    const size = sizeBytes === undefined ? [] : [`size=${sizeBytes}`];
+  async mountMemory(
+    directory: string,
+    sizeBytes: bigint | undefined,
+    signal: AbortSignal,
+    inodes?: number,
+  ): Promise<void> {
+    const size = [
+      ...(sizeBytes === undefined ? [] : [`size=${sizeBytes}`]),
+      ...(inodes === undefined ? [] : [`nr_inodes=${inodes}`]),
+    ];
     const wish = this.#noswap === 'refused' ? [] : ['noswap'];
     const mount = (options: readonly string[]) => this.#mount('tmpfs', 'tmpfs', directory, options, signal);
     const first = await mount([...size, ...wish]);

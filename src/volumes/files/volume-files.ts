@@ -67,7 +67,12 @@ export interface VolumeFiles {
    */
   unmountInside(directory: string, signal: AbortSignal): Promise<string | undefined>;
   /** Mounts a new file system in memory; it has as much room as the kernel likes unless told. Never swapped if that can be had. */
-  mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void>;
+  mountMemory(
+    directory: string,
+    sizeBytes: bigint | undefined,
+    signal: AbortSignal,
+    inodes?: number,
+  ): Promise<void>;
   /** Mounts a new file system of huge pages of that size, of which the machine need not have any free. */
   mountHugePages(directory: string, pageSize: Quantity, signal: AbortSignal): Promise<void>;
   /** The size of the pages a directory on huge ones has; undefined for every other. */

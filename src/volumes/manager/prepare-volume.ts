@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
 import type { Volume } from '../../kinds/index.ts';
-import { compareQuantities, type Quantity, quantityValue } from '../../lib/index.ts';
+import { compareQuantities, type Quantity, quantityValue, YieldingCounter } from '../../lib/index.ts';
 import { heldLimits, isPositive, type Pod, type ResourceList } from '../../pods/index.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { unusable } from '../projected/payload.ts';
+import { directoriesAbove, maxVolumeInodes, unusable } from '../projected/payload.ts';
 import { firstNonDirectory, type PayloadKind, type PodVolumePaths } from '../projected/payload-paths.ts';
 import type { VolumePlugin } from './volume-metrics.ts';
 
@@ -12,6 +12,8 @@ const nestedMode = 0o755;
 export const markerMode = 0o750;
 export const markerFileMode = 0o640;
 export const readyFile = 'ready';
+/** File calls in memory return at once: so many of them may hold the event loop in one turn. */
+const callsPerTurn = 256;
 
 export interface VolumeToPrepare {
   readonly pod: Pod;
@@ -42,7 +44,7 @@ export async function prepareVolume(
   if (kind.medium === 'disk') await files.makeDirectory(directory, volumeMode);
   else await prepareMemory(files, directory, { bytes, room: roomFor(pod, allocatable) }, signal);
   await markPrepared(files, places.marker(name));
-  for (const point of nested) await makeNested(files, directory, point);
+  await makeNested(files, directory, nested);
 }
 
 /**
@@ -68,7 +70,7 @@ async function prepareMemory(
   if (mounted === 'memory') return;
   if (mounted !== 'none') throw unusable(`${directory} is a mount point of something else`);
   await files.makeDirectory(directory, volumeMode);
-  await files.mountMemory(directory, room, signal);
+  await files.mountMemory(directory, room, signal, maxVolumeInodes);
 }
 
 export async function markPrepared(files: VolumeFiles, marker: string): Promise<void> {
@@ -82,13 +84,17 @@ export async function isMarked(files: VolumeFiles, marker: string): Promise<bool
 }
 
 /** What is there already stays: it may be a link to content of the volume itself. */
-async function makeNested(files: VolumeFiles, directory: string, point: string): Promise<void> {
-  const steps = point.split('/').map((_step, index, all) => all.slice(0, index + 1).join('/'));
-  for (const step of steps) {
+async function makeNested(files: VolumeFiles, directory: string, points: readonly string[]): Promise<void> {
+  const turns = new YieldingCounter(callsPerTurn);
+  const foreign = new Set<string>();
+  const above = [...directoriesAbove(points.map((point) => `${point}/`))];
+  // Sorted, each directory comes after the one around it.
+  for (const step of above.sort()) {
+    if (turns.count()) await turns.yield();
     const path = posix.join(directory, step);
-    const kind = await files.kindAt(path);
+    const kind = foreign.has(posix.dirname(step)) ? 'other' : await files.kindAt(path);
     if (kind === undefined) await files.makeDirectory(path, nestedMode);
-    else if (kind !== 'directory') return;
+    else if (kind !== 'directory') foreign.add(step);
   }
 }
 

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
-import { describeError, KubelingError } from '../../lib/index.ts';
+import { describeError, KubelingError, YieldingCounter } from '../../lib/index.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { type Payload, parentsOf, topNames, unusable } from './payload.ts';
+import { directoriesAbove, type Payload, topNames, unusable } from './payload.ts';
 
 /*
  *   volume/key                  -> ..data/key            what users open
@@ -14,6 +14,10 @@ const nextDataLink = '..data_tmp';
 const versionName = /^\.\.\d{4}(?:_\d{2}){5}\.\d+$/;
 const versionMode = 0o755;
 const mostNames = 100;
+/** File calls in memory return at once: so many of them may hold the event loop in one turn. */
+const callsPerTurn = 256;
+/** Writing so many bytes takes as long as one file call. */
+const bytesPerCall = 16_384;
 
 export interface PayloadTarget {
   readonly directory: string;
@@ -109,25 +113,34 @@ async function clear(files: VolumeFiles, path: string): Promise<void> {
 
 /** Whether the directory has these files with these bytes, and no others. */
 async function holds(files: VolumeFiles, version: string, payload: Payload): Promise<boolean> {
-  const wanted = new Set([...payload.keys()].flatMap((path) => [path, ...parentsOf(path)]));
-  const found = await pathsBelow(files, version, '');
-  if (found.length !== wanted.size || !found.every((path) => wanted.has(path))) return false;
+  const turns = new YieldingCounter(callsPerTurn);
+  const directories = directoriesAbove(payload.keys());
+  if (!(await hasPaths(files, version, { payload, directories }, turns))) return false;
   for (const [path, { data }] of payload) {
     const bytes = await files.readFile(posix.join(version, path));
     if (bytes === undefined || !bytes.equals(data)) return false;
+    if (turns.count(1 + data.length / bytesPerCall)) await turns.yield();
   }
   return true;
 }
 
-async function pathsBelow(files: VolumeFiles, version: string, inside: string): Promise<readonly string[]> {
-  const paths: string[] = [];
-  for (const name of await files.names(posix.join(version, inside))) {
-    const path = posix.join(inside, name);
-    paths.push(path);
-    const kind = await files.kindAt(posix.join(version, path));
-    if (kind === 'directory') paths.push(...(await pathsBelow(files, version, path)));
+/** Stops at the first path too many: whatever an earlier write left there, the work is bounded by the payload. */
+async function hasPaths(
+  files: VolumeFiles,
+  version: string,
+  { payload, directories }: { readonly payload: Payload; readonly directories: ReadonlySet<string> },
+  turns: YieldingCounter,
+): Promise<boolean> {
+  let found = 0;
+  for (const directory of ['', ...directories]) {
+    for (const name of await files.names(posix.join(version, directory))) {
+      const path = posix.join(directory, name);
+      if (!payload.has(path) && !directories.has(path)) return false;
+      found++;
+    }
+    if (turns.count()) await turns.yield();
   }
-  return paths;
+  return found === payload.size + directories.size;
 }
 
 /** What is cleaned up after a failure must be nobody's content: a name by chance may be one that is taken. */
@@ -149,8 +162,10 @@ async function publish(
   const next = posix.join(directory, nextDataLink);
   try {
     await files.makeDirectory(path, versionMode);
+    const turns = new YieldingCounter(callsPerTurn);
     for (const [name, { data, mode, owner }] of payload) {
       await files.writeFile(posix.join(path, name), data, { mode, owner });
+      if (turns.count(1 + data.length / bytesPerCall)) await turns.yield();
     }
     // Before anybody can see the files: nobody of the group ever finds one that is still closed to it.
     if (group !== undefined) await timed(() => files.giveToGroup(directory, group, access));
@@ -210,13 +225,17 @@ async function makeVisible(
 ): Promise<void> {
   const wanted = topNames(payload);
   const there = new Set(await files.names(directory));
+  const mountPoints = new Set(nested);
+  const turns = new YieldingCounter(callsPerTurn);
   for (const [name, { owner }] of wanted) {
     const path = posix.join(directory, name);
     const target = posix.join(dataLink, name);
-    const isFree = !there.has(name) || (!nested.includes(name) && (await isFreed(files, path, target)));
+    const isFree = !there.has(name) || (!mountPoints.has(name) && (await isFreed(files, path, target)));
     if (isFree) await files.link(target, path, owner);
+    if (turns.count()) await turns.yield();
   }
   for (const name of there) {
+    if (turns.count()) await turns.yield();
     if (name.startsWith('..') || wanted.has(name)) continue;
     const path = posix.join(directory, name);
     if ((await files.readLink(path)) === posix.join(dataLink, name)) await files.unlink(path);

@@ -7,7 +7,7 @@ import type {
   Volume,
   VolumeProjection,
 } from '../../kinds/index.ts';
-import { describeError } from '../../lib/index.ts';
+import { describeError, YieldingCounter } from '../../lib/index.ts';
 import type { PodObjects, TokenSource } from '../../objects/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { commonUser, groupAccessOf } from '../manager/volume-paths.ts';
@@ -30,6 +30,8 @@ const readableByAll = 0o644;
 const ownerOnly = 0o600;
 const ownerAndGroup = 0o640;
 const defaultTokenSeconds = 3600;
+/** Sources of a projected volume that are read at the same time, and in one turn of the event loop. */
+const sourcesAtOnce = 64;
 
 /** An object, and which of its keys are wanted. */
 interface ObjectSource {
@@ -38,6 +40,7 @@ interface ObjectSource {
   readonly defaultMode?: number | undefined;
   readonly optional?: boolean | undefined;
   readonly budget: PayloadBudget;
+  readonly values: DecodedValues;
 }
 
 /** Reads what the volumes of pods are made from. What a volume gets is read anew each time, and written by nobody here. */
@@ -52,14 +55,14 @@ export class PayloadSources {
   async payloadOf(
     pod: Pod,
     volume: Volume,
-    podBudget: PayloadBudget,
+    budget: PayloadBudget,
     signal: AbortSignal,
   ): Promise<Payload | undefined> {
     const { configMap, secret, downwardAPI, projected } = volume;
-    const budget = podBudget.ofVolume();
-    if (configMap !== undefined) return await this.#configMap(pod, { ...configMap, budget }, signal);
+    const values = new DecodedValues();
+    if (configMap !== undefined) return await this.#configMap(pod, { ...configMap, budget, values }, signal);
     if (secret !== undefined)
-      return await this.#secret(pod, { ...secret, name: secret.secretName, budget }, signal);
+      return await this.#secret(pod, { ...secret, name: secret.secretName, budget, values }, signal);
     if (downwardAPI !== undefined) {
       const { items = [], defaultMode = readableByAll } = downwardAPI;
       return downwardPayload(pod, items, { defaultMode, values: this.#deps.downward, budget });
@@ -92,20 +95,30 @@ export class PayloadSources {
     if (this.#deps.api === undefined) {
       throw unusable(`cannot setup projected volume ${volume} because kube client is not configured`);
     }
-    const results = await Promise.allSettled(
-      sources.map((source) => this.#projection(pod, source, { defaultMode, budget }, signal)),
-    );
-    signal.throwIfAborted();
-    const problems = results.filter((result) => result.status === 'rejected');
-    if (problems.length > 0) throw unusable(oneMessage(problems.map(({ reason }) => describeError(reason))));
-    const payloads = results.filter((result) => result.status === 'fulfilled');
-    return new Map(payloads.flatMap(({ value }) => [...value]));
+    const how = { defaultMode, budget, values: new DecodedValues() };
+    const turns = new YieldingCounter(sourcesAtOnce);
+    const files = new Map<string, PayloadFile>();
+    const problems = new Set<string>();
+    for (let from = 0; from < sources.length; from += sourcesAtOnce) {
+      const batch = sources.slice(from, from + sourcesAtOnce);
+      const results = await Promise.allSettled(
+        batch.map((source) => this.#projection(pod, source, how, signal)),
+      );
+      signal.throwIfAborted();
+      for (const result of results) {
+        if (result.status === 'rejected') problems.add(describeError(result.reason));
+        else for (const [path, file] of result.value) files.set(path, file);
+      }
+      if (turns.count(batch.length)) await turns.yield();
+    }
+    if (problems.size > 0) throw unusable(oneMessage([...problems]));
+    return files;
   }
 
   async #projection(
     pod: Pod,
     source: VolumeProjection,
-    how: Pick<KeyMapping, 'defaultMode' | 'budget'>,
+    how: Pick<ObjectSource, 'budget' | 'values'> & { readonly defaultMode: number },
     signal: AbortSignal,
   ): Promise<Payload> {
     const { secret, configMap, downwardAPI, serviceAccountToken, clusterTrustBundle, podCertificate } =
@@ -113,7 +126,9 @@ export class PayloadSources {
     if (secret !== undefined) return await this.#secret(pod, { ...secret, ...how }, signal);
     if (configMap !== undefined) return await this.#configMap(pod, { ...configMap, ...how }, signal);
     if (downwardAPI !== undefined) {
-      return downwardPayload(pod, downwardAPI.items ?? [], { ...how, values: this.#deps.downward });
+      const { defaultMode, budget } = how;
+      const values = this.#deps.downward;
+      return downwardPayload(pod, downwardAPI.items ?? [], { defaultMode, budget, values });
     }
     if (serviceAccountToken !== undefined) return await this.#token(pod, serviceAccountToken, how, signal);
     if (clusterTrustBundle !== undefined || podCertificate !== undefined) {
@@ -140,7 +155,7 @@ export class PayloadSources {
     };
     const { token } = await this.#api().tokens.get(ask, signal);
     const owner = commonUser(pod);
-    const file: PayloadFile = { data: Buffer.from(token), mode: tokenMode(pod, defaultMode), owner };
+    const file: PayloadFile = { data: Buffer.from(token), mode: tokenMode(pod, owner, defaultMode), owner };
     budget.addFile(file.data.length);
     return new Map([[path, file]]);
   }
@@ -153,14 +168,15 @@ export class PayloadSources {
 }
 
 /** The group of the pod gets its own share of a token even where it gets none of other files: nothing else would let it. */
-function tokenMode(pod: Pod, defaultMode: number): number {
+function tokenMode(pod: Pod, owner: number | undefined, defaultMode: number): number {
   const hasGroup = pod.spec.securityContext?.fsGroup !== undefined;
   if (hasGroup && groupAccessOf(pod) === 'as-is') return ownerAndGroup;
-  return hasGroup || commonUser(pod) !== undefined ? ownerOnly : defaultMode;
+  return hasGroup || owner !== undefined ? ownerOnly : defaultMode;
 }
 
-function mappingOf({ items = [], defaultMode = readableByAll, optional, budget }: ObjectSource): KeyMapping {
-  return { items, defaultMode, budget, presence: optional === true ? 'optional' : 'required' };
+function mappingOf({ items = [], defaultMode = readableByAll, optional, ...more }: ObjectSource): KeyMapping {
+  const { budget, values } = more;
+  return { items, defaultMode, budget, values, presence: optional === true ? 'optional' : 'required' };
 }
 
 function mustBeOptional(called: string, { optional }: ObjectSource): void {
@@ -175,44 +191,62 @@ export interface KeyMapping {
   /** Whether keys, and the object itself, may be missing. */
   readonly presence: 'required' | 'optional';
   readonly budget: PayloadBudget;
+  readonly values: DecodedValues;
+}
+
+type Encoded = Readonly<Record<string, string>>;
+
+/** The decoded keys of the objects of one volume: each is decoded once, however many items and sources name it. */
+export class DecodedValues {
+  readonly #byData = new Map<Encoded, Map<string, Buffer>>();
+
+  get(data: Encoded, key: string, encoding: 'utf8' | 'base64'): Buffer | undefined {
+    if (!Object.hasOwn(data, key)) return undefined;
+    const decoded = this.#byData.get(data) ?? new Map<string, Buffer>();
+    this.#byData.set(data, decoded);
+    const value = decoded.get(key) ?? Buffer.from(data[key] ?? '', encoding);
+    decoded.set(key, value);
+    return value;
+  }
 }
 
 /** Throws VOLUME_UNUSABLE for a key that is missing. */
 export function configMapPayload(configMap: ConfigMap | undefined, mapping: KeyMapping): Payload {
   const { data = {}, binaryData = {} } = configMap ?? {};
-  // A key in both can be had from an object that nobody has checked: then items see the text, and the whole the bytes.
-  const lists = [texts(data), bytes(binaryData)];
-  const values = new Map((mapping.items.length === 0 ? lists : lists.reverse()).flat());
-  return keysAsFiles(values, mapping, 'configmap references non-existent config key');
+  const { items, values } = mapping;
+  const text = (key: string) => values.get(data, key, 'utf8');
+  const bytes = (key: string) => values.get(binaryData, key, 'base64');
+  // An unchecked object may have a key in both: then items get the text, and a volume of all keys gets the bytes.
+  const read = (key: string) => (items.length > 0 ? (text(key) ?? bytes(key)) : (bytes(key) ?? text(key)));
+  const keys = () => new Set([...Object.keys(data), ...Object.keys(binaryData)]);
+  return keysAsFiles({ keys, read }, mapping, 'configmap references non-existent config key');
 }
 
 /** Throws VOLUME_UNUSABLE for a key that is missing. */
 export function secretPayload(secret: Secret | undefined, mapping: KeyMapping): Payload {
-  return keysAsFiles(new Map(bytes(secret?.data ?? {})), mapping, 'references non-existent secret key');
+  const { data = {} } = secret ?? {};
+  const keys = () => Object.keys(data);
+  const read = (key: string) => mapping.values.get(data, key, 'base64');
+  return keysAsFiles({ keys, read }, mapping, 'references non-existent secret key');
 }
 
-type Written = Readonly<Record<string, string>>;
-
-function texts(data: Written): [string, Buffer][] {
-  return Object.entries(data).map(([key, text]) => [key, Buffer.from(text)]);
+interface KeyedValues {
+  readonly keys: () => Iterable<string>;
+  readonly read: (key: string) => Buffer | undefined;
 }
 
-function bytes(data: Written): [string, Buffer][] {
-  return Object.entries(data).map(([key, text]) => [key, Buffer.from(text, 'base64')]);
-}
-
-function keysAsFiles(values: ReadonlyMap<string, Buffer>, mapping: KeyMapping, missing: string): Payload {
+function keysAsFiles({ keys, read }: KeyedValues, mapping: KeyMapping, missing: string): Payload {
   const { items, defaultMode, presence, budget } = mapping;
   const files = new Map<string, PayloadFile>();
-  const add = (path: string, data: Buffer, mode: number) => {
+  const chosen = items.length > 0 ? items : Iterator.from(keys()).map((key) => ({ key, path: key }));
+  for (const { key, path, mode = defaultMode } of chosen as Iterable<KeyToPath>) {
+    const data = read(key);
+    if (data === undefined) {
+      if (presence === 'required') throw unusable(`${missing}: ${key}`);
+      continue;
+    }
     budget.addFile(data.length);
     files.set(path, { data, mode });
-  };
-  if (items.length === 0) for (const [key, data] of values) add(key, data, defaultMode);
-  for (const { key, path, mode = defaultMode } of items) {
-    const data = values.get(key);
-    if (data !== undefined) add(path, data, mode);
-    else if (presence === 'required') throw unusable(`${missing}: ${key}`);
   }
   return files;
 }

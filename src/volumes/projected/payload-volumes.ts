@@ -1,6 +1,13 @@
 import { posix } from 'node:path';
 import type { Volume } from '../../kinds/index.ts';
-import { type Clock, describeError, KeyedMutex, type Random, randomInt } from '../../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  KeyedMutex,
+  type Random,
+  randomInt,
+  YieldingCounter,
+} from '../../lib/index.ts';
 import type { PodObjects, TokenSource } from '../../objects/index.ts';
 import type { Pod, PodUid, ResourceList } from '../../pods/index.ts';
 import { removeVolumes } from '../files/remove-volumes.ts';
@@ -18,7 +25,14 @@ import {
   writePayload,
 } from './atomic-writer.ts';
 import type { DownwardValues } from './downward-payload.ts';
-import { checkedPayload, type Payload, PayloadBudget, payloadBytes, payloadDigest } from './payload.ts';
+import {
+  checkedPayload,
+  directoriesAbove,
+  type Payload,
+  PayloadBudget,
+  payloadBytes,
+  payloadDigest,
+} from './payload.ts';
 import { nestedMountPoints, type PayloadKind, PodVolumePaths, payloadKindOf } from './payload-paths.ts';
 import { PayloadSources } from './payload-sources.ts';
 
@@ -72,6 +86,10 @@ interface Made {
 }
 
 const versionDigits = 2 ** 32;
+/** Files that are checked and hashed in one turn of the event loop, if no volume has more. */
+const stepsPerTurn = 1_024;
+/** Hashing so many bytes takes as long as one file. */
+const bytesPerStep = 4_096;
 
 /** The volumes of pods that are filled from here: config maps, secrets, facts about the pod, and several of them in one. */
 export class PayloadVolumes {
@@ -79,6 +97,7 @@ export class PayloadVolumes {
   readonly #sources: PayloadSources;
   readonly #lock = new KeyedMutex<PodUid>();
   readonly #written = new Map<PodUid, Map<string, Made>>();
+  readonly #turns = new YieldingCounter(stepsPerTurn);
 
   constructor(deps: PayloadVolumesDeps) {
     this.#deps = deps;
@@ -157,10 +176,17 @@ export class PayloadVolumes {
   /** What it gets is known before anything is touched: what cannot be had leaves what is there alone. */
   async #writeOne(pod: Pod, { volume, kind, budget }: FilledVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
-    const found = await this.#sources.payloadOf(pod, volume, budget, signal);
-    const payload = checkedPayload(found ?? new Map());
+    const volumeBudget = budget.ofVolume();
+    const found = await this.#sources.payloadOf(pod, volume, volumeBudget, signal);
+    const payload = checkedPayload(found ?? new Map(), volumeBudget);
     const nested = nestedMountPoints(pod, name);
+    directoriesAbove(
+      nested.map((point) => `${point}/`),
+      volumeBudget,
+    );
+    if (this.#turns.count(1 + payload.size + nested.length)) await this.#turns.yield();
     const digest = payloadDigest(payload, nested);
+    if (this.#turns.count(payloadBytes(payload) / bytesPerStep)) await this.#turns.yield();
     const places = this.#places(pod.metadata.uid);
     if (await this.#isCurrent(pod, name, places.volume(kind, name), { payload, digest })) return;
     const { files, allocatable } = this.#deps;

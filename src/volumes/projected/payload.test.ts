@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Pod } from '../../pods/index.ts';
 import { downwardPayload } from './downward-payload.ts';
-import { checkedPayload, oneMessage, PayloadBudget, payloadDigest } from './payload.ts';
-import { configMapPayload, secretPayload } from './payload-sources.ts';
+import { checkedPayload, oneMessage, type Payload, PayloadBudget, payloadDigest } from './payload.ts';
+import { configMapPayload, DecodedValues, secretPayload } from './payload-sources.ts';
 
 const file = { data: Buffer.from('x'), mode: 0o644 };
 const of = (...paths: readonly string[]) => new Map(paths.map((path) => [path, file]));
+
+const checked = (payload: Payload) => checkedPayload(payload, PayloadBudget.ofPod().ofVolume());
 
 describe('the paths of a payload', () => {
   const refused: readonly (readonly [string, string])[] = [
@@ -20,26 +22,26 @@ describe('the paths of a payload', () => {
     ['./..data_tmp', "invalid path: must not start with '..': ./..data_tmp"],
     ['./', 'invalid path: must name a file: "./"'],
     ['a\0b', 'invalid path: must name a file: "a\\u0000b"'],
-    ['a/'.repeat(129), `invalid path: must have at most 128 steps: ${'a/'.repeat(129).slice(0, 255)}`],
+    ['a/'.repeat(33), `invalid path: must have at most 32 steps: ${'a/'.repeat(33).slice(0, 255)}`],
   ];
   for (const [path, message] of refused) {
     it(`refuse ${JSON.stringify(path.slice(0, 20))}`, () => {
-      assert.throws(() => checkedPayload(of(path)), { code: 'VOLUME_UNUSABLE', message });
+      assert.throws(() => checked(of(path)), { code: 'VOLUME_UNUSABLE', message });
     });
   }
 
   it('come out plain and sorted', () => {
     assert.deepEqual(
-      [...checkedPayload(of('z', './a//b/', 'a/..c', '.hidden')).keys()],
+      [...checked(of('z', './a//b/', 'a/..c', '.hidden')).keys()],
       ['.hidden', 'a/..c', 'a/b', 'z'],
     );
   });
 
   it('do not go through another file', () => {
     const message = 'invalid path: must not go through the file "a": a/b';
-    assert.throws(() => checkedPayload(of('a/b', 'a')), { message });
-    assert.throws(() => checkedPayload(of('a/b', 'a-b', 'a.b/c', 'a')), { message });
-    assert.doesNotThrow(() => checkedPayload(of('a/b', 'a-b', 'a/c/d', 'ab')));
+    assert.throws(() => checked(of('a/b', 'a')), { message });
+    assert.throws(() => checked(of('a/b', 'a-b', 'a.b/c', 'a')), { message });
+    assert.doesNotThrow(() => checked(of('a/b', 'a-b', 'a/c/d', 'ab')));
   });
 });
 
@@ -49,6 +51,7 @@ describe('keys as files', () => {
     defaultMode: 0o640,
     presence: 'required',
     budget: PayloadBudget.ofPod().ofVolume(),
+    values: new DecodedValues(),
   } as const;
   const configMap = {
     data: { text: 'words' },
@@ -114,10 +117,11 @@ describe('the budget of a payload', () => {
   const mebibyte = 1024 * 1024;
   const large = { data: { key: Buffer.alloc(mebibyte).toString('base64') } };
   const items = Array.from({ length: 9 }, (_, index) => ({ key: 'key', path: `file-${index}` }));
-  const mapping = { items, defaultMode: 0o644, presence: 'required' } as const;
+  const values = new DecodedValues();
+  const mapping = { items, defaultMode: 0o644, presence: 'required', values } as const;
   const ofVolume = {
     code: 'VOLUME_UNUSABLE',
-    message: /content of the volume must not exceed 8 MiB in 16384 files/,
+    message: /content of the volume must not exceed 8 MiB in 16384 files and directories/,
   };
 
   it('refuses a volume whose items name one large key many times', () => {
@@ -134,6 +138,15 @@ describe('the budget of a payload', () => {
       () => configMapPayload({ data: { key: '' } }, { ...mapping, items: many, budget }),
       ofVolume,
     );
+  });
+
+  it('counts each directory once, and refuses more files and directories than a volume may have', () => {
+    const tree = (files: number, steps: number) =>
+      of(...Array.from({ length: files }, (_, index) => `${index}${'/a'.repeat(steps)}`));
+    assert.equal(checked(tree(500, 31)).size, 500);
+    assert.throws(() => checked(tree(600, 31)), ofVolume);
+    const shared = Array.from({ length: 10_000 }, (_, index) => `${'a/'.repeat(30)}${index}`);
+    assert.equal(checked(of(...shared)).size, 10_000);
   });
 
   it('bounds all volumes of a pod together', () => {
@@ -157,5 +170,40 @@ describe('the budget of a payload', () => {
     const budget = PayloadBudget.ofPod().ofVolume();
     const payload = downwardPayload({} as Pod, downward, { defaultMode: 0o644, values, budget });
     assert.deepEqual([payload.size, made], [1_000, 1]);
+  });
+});
+
+describe('the keys of an object', () => {
+  it('decodes only the keys that items name, each once for all sources of a volume', () => {
+    let decoded = 0;
+    const data = new Proxy<Record<string, string>>(
+      { one: 'MQ==', two: 'Mg==' },
+      {
+        get: (target, key) => {
+          decoded++;
+          return Reflect.get(target, key);
+        },
+      },
+    );
+    const mapping = {
+      items: [
+        { key: 'one', path: 'a' },
+        { key: 'one', path: 'b' },
+      ],
+      defaultMode: 0o644,
+      presence: 'optional',
+      budget: PayloadBudget.ofPod().ofVolume(),
+      values: new DecodedValues(),
+    } as const;
+    const secret = { data };
+    for (let source = 0; source < 3; source++) {
+      assert.equal(secretPayload(secret, mapping).get('b')?.data.toString(), '1');
+      const missing = [
+        { key: 'zz', path: 'c' },
+        { key: 'constructor', path: 'd' },
+      ];
+      assert.equal(secretPayload(secret, { ...mapping, items: missing }).size, 0);
+    }
+    assert.equal(decoded, 1);
   });
 });

@@ -20,6 +20,7 @@ export type Payload = ReadonlyMap<string, PayloadFile>;
  */
 export class PayloadBudget {
   #bytes: number;
+  /** Files and directories: each takes an inode of the node, and system calls to create, compare and remove. */
   #files: number;
   readonly #pod: PayloadBudget | undefined;
 
@@ -39,7 +40,16 @@ export class PayloadBudget {
 
   /** Throws VOLUME_UNUSABLE when the volume, or all volumes of its pod, would exceed their limit. */
   addFile(bytes: number): void {
-    this.#pod?.addFile(bytes);
+    this.#add(bytes);
+  }
+
+  /** Throws as above. */
+  addDirectory(): void {
+    this.#add(0);
+  }
+
+  #add(bytes: number): void {
+    if (this.#pod !== undefined) this.#pod.#add(bytes);
     this.#bytes -= bytes;
     this.#files--;
     if (this.#bytes >= 0 && this.#files >= 0) return;
@@ -47,7 +57,9 @@ export class PayloadBudget {
       this.#pod === undefined
         ? (['the volumes of the pod', maxPodBytes, maxPodFiles] as const)
         : (['the volume', maxVolumeBytes, maxVolumeFiles] as const);
-    throw unusable(`content of ${whose} must not exceed ${maxBytes / mebibyte} MiB in ${maxFiles} files`);
+    throw unusable(
+      `content of ${whose} must not exceed ${maxBytes / mebibyte} MiB in ${maxFiles} files and directories`,
+    );
   }
 }
 
@@ -55,12 +67,17 @@ const mebibyte = 1024 * 1024;
 /** An API server stores objects of up to 1.5 MiB; a projection combines several. */
 const maxVolumeBytes = 8 * mebibyte;
 const maxVolumeFiles = 16_384;
+/**
+ * Inodes of the file system of a volume in memory. A replaced version stays until the one after it is written, so up to
+ * three versions exist at a time, beside the links of the volume itself.
+ */
+export const maxVolumeInodes = 4 * maxVolumeFiles + 64;
 const maxPodBytes = 32 * mebibyte;
 const maxPodFiles = 65_536;
 const longestPath = 4096;
 const longestName = 255;
-/** Each step of a path is a directory to make, read and remove. */
-const maxSteps = 128;
+/** Each step of a path is a directory to create, read and remove. Kubernetes has no such limit. */
+const maxSteps = 32;
 
 /** Why a volume cannot be filled, in the words that go into its event. */
 export function unusable(why: string, cause?: unknown): KubelingError {
@@ -69,12 +86,14 @@ export function unusable(why: string, cause?: unknown): KubelingError {
 
 /**
  * The payload with its paths in their plain form, in a stable order. Throws VOLUME_UNUSABLE for a path that would leave
- * the volume, take a name that the volume keeps for itself, or go through another file.
+ * the volume, take a name that the volume keeps for itself, or go through another file, and when its directories exceed
+ * the budget.
  */
-export function checkedPayload(payload: Payload): Payload {
+export function checkedPayload(payload: Payload, budget: PayloadBudget): Payload {
   const clean = [...payload].map(([path, file]) => [checkedPath(path), file] as const);
   const checked = new Map(clean.sort(([a], [b]) => (a < b ? -1 : 1)));
   checkParents([...checked.keys()]);
+  directoriesAbove(checked.keys(), budget);
   return checked;
 }
 
@@ -89,10 +108,18 @@ function checkParents(paths: readonly string[]): void {
   }
 }
 
-/** The directories on the way to a path, outermost first. */
-export function parentsOf(path: string): readonly string[] {
-  const steps = path.split('/').slice(0, -1);
-  return steps.map((_step, index) => steps.slice(0, index + 1).join('/'));
+/** Each directory that the paths go through, once. Throws VOLUME_UNUSABLE when there are more than the budget allows. */
+export function directoriesAbove(paths: Iterable<string>, budget?: PayloadBudget): ReadonlySet<string> {
+  const directories = new Set<string>();
+  for (const path of paths) {
+    for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
+      const directory = path.slice(0, end);
+      if (directories.has(directory)) break;
+      budget?.addDirectory();
+      directories.add(directory);
+    }
+  }
+  return directories;
 }
 
 /** Under these names the files of the payload are seen at the top of the volume. */
