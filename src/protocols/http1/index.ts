@@ -1,9 +1,2 @@
-/** What the servers of HTTP/1.1 share: request targets, and limits for connections and requests. */
-export {
-  ConnectionGuard,
-  guardedServerOptions,
-  maxHeaderBytes,
-  type OnEnd,
-} from './connection-guard.ts';
-export type { ConnectionLimits, ConnectionRank } from './connection-pools.ts';
+/** What servers of HTTP/1.1 share: request targets. */
 export { maxAnonymousTarget, parseQuery, type RequestTarget, splitTarget } from './request-target.ts';
