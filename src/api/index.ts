@@ -55,6 +55,6 @@ export type { ReflectedNews } from './reflector/reflector-copy.ts';
 export type { ObjectCheck } from './reflector/reflector-intake.ts';
 export { ObjectReflector, type ObjectReflectorOptions } from './reflector/reflector-single.ts';
 export type { Named, ObjectChange } from './reflector/store.ts';
-export { isOlderVersion } from './reflector/store-version.ts';
+export { isOlderVersion } from './reflector/store.ts';
 export { type RateLimit, rateLimitOf } from './transport/rate-limit.ts';
 export { Reachability } from './transport/reachability.ts';

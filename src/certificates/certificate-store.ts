@@ -2,7 +2,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts';
 import { isExpired, type KeyPair, readKeyPair } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
-import { loadPairFiles, type PairFiles } from './pair-files.ts';
+import { loadPairFiles, type PairFiles } from './files.ts';
 
 export interface CertificateStoreOptions {
   readonly files: CertificateFiles;

@@ -9,9 +9,9 @@ import {
 } from '../lib/index.ts';
 import { isExpired, type KeyPair } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
+import { type PairFiles, PairReader } from './files.ts';
 import { noObserver, type RotationObserver } from './metrics.ts';
-import { type PairFiles, PairReader } from './pair-files.ts';
-import type { ServedCertificate } from './served-certificate.ts';
+import type { ServedCertificate } from './serving-certificate.ts';
 
 export interface FileCertificateDeps {
   readonly files: CertificateFiles;

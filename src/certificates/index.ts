@@ -41,7 +41,7 @@ export {
   type RotationObserver,
   serverCertificateMetrics,
 } from './metrics.ts';
-export type { ServedCertificate } from './served-certificate.ts';
+export type { ServedCertificate } from './serving-certificate.ts';
 export {
   openServingCertificate,
   type ServingSettings,

@@ -14,8 +14,8 @@ import {
   readLeaves,
 } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
+import { type PairFiles, PairReader } from './files.ts';
 import { namesOf } from './node-identity.ts';
-import { type PairFiles, PairReader } from './pair-files.ts';
 
 export interface SelfSignedDeps {
   readonly files: CertificateFiles;

@@ -8,7 +8,7 @@ import type { NodeAddress } from '../kinds/index.ts';
 import { type CollectedLogs, collectLogs, MetricRegistry, seededRandom } from '../lib/index.ts';
 import { type KeyPair, keyPem, newEcKey } from '../protocols/x509/index.ts';
 import { exposeTimeToLive, serverCertificateMetrics } from './metrics.ts';
-import type { ServedCertificate } from './served-certificate.ts';
+import type { ServedCertificate } from './serving-certificate.ts';
 import { openServingCertificate, type ServingSource, servingSource } from './serving-certificate.ts';
 
 const minute = 60_000;

@@ -1,6 +1,6 @@
 import type { NodeAddress } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
-import type { KeyKind } from '../protocols/x509/index.ts';
+import type { KeyKind, KeyPair } from '../protocols/x509/index.ts';
 import { CertificateManager } from './certificate-manager.ts';
 import { CertificateStore } from './certificate-store.ts';
 import type { CertificateRoomDeps } from './client-certificate.ts';
@@ -10,7 +10,6 @@ import { servingIdentity } from './node-identity.ts';
 import { PendingRequestFile } from './pending-request.ts';
 import { CertificateRequester } from './requester.ts';
 import { SelfSignedFiles, selfSignedPaths } from './self-signed.ts';
-import type { ServedCertificate } from './served-certificate.ts';
 import { type CsrApi, signers } from './signing-request.ts';
 
 const serverPrefix = 'kubelet-server';
@@ -120,4 +119,22 @@ async function openClusterIssued(
     lookMs,
     first: { pair: await store.load(), fate: 'keep' },
   });
+}
+
+/** A certificate that is kept in order, wherever it comes from. */
+export interface ServedCertificate {
+  /** To be used now; undefined while there is none that is valid. */
+  current(): KeyPair | undefined;
+  /** What there is, though it may have expired. */
+  held(): KeyPair | undefined;
+  /** Told each new pair after it is in use; connections made with the old one should go. */
+  onRotated(told: (pair: KeyPair) => void): Disposable;
+  /** Names or addresses of this node may have changed. Never waits. */
+  look(): void;
+  /** Why there is no good certificate, with what to do about it; undefined while all is well. */
+  problem(): string | undefined;
+  /** How things stand, in one line. */
+  describe(): string;
+  /** Keeps it in order until aborted. Once at a time. */
+  run(signal: AbortSignal): Promise<never>;
 }

@@ -12,8 +12,8 @@ import {
 } from '../pods/index.ts';
 import { givenResources } from './container-resources.ts';
 import type { StatusContext } from './context.ts';
+import { apiTimeOfNs } from './context.ts';
 import { isRestartingAll, restartingAll } from './restart-all.ts';
-import { apiTimeOfNs } from './times.ts';
 
 export interface ContainerStatusLists {
   readonly init: readonly ContainerStatus[];

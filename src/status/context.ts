@@ -1,4 +1,5 @@
 import type { PodCondition, PodStatus, ResourceStatus } from '../kinds/index.ts';
+import { apiTime } from '../lib/index.ts';
 import type { PodAllocation } from '../pods/index.ts';
 
 /** Why a container could not be started, as its waiting state shows it. */
@@ -46,4 +47,16 @@ export interface StatusContext {
   readonly nodeIps: readonly string[];
   /** Set when the pod has to end whatever its containers do, as when its deadline has passed. */
   readonly eviction?: StartError | undefined;
+}
+
+/** Of a time of the runtime, where zero stands for not yet. */
+export function apiTimeOfNs(ns: bigint): string | undefined {
+  return ns === 0n ? undefined : apiTime(Number(ns / 1_000_000n));
+}
+
+/** The same time in whole seconds, whatever it was written with. */
+export function wholeSeconds(time: string | undefined): string | undefined {
+  if (time === undefined || !time.includes('.')) return time;
+  const ms = Date.parse(time);
+  return Number.isNaN(ms) ? time : apiTime(ms);
 }

@@ -1,12 +1,22 @@
+import { isIPv4, isIPv6 } from 'node:net';
 import type { PodStatus } from '../kinds/index.ts';
-import { isTerminalPhase, type ObservedPod, type Pod, qosClass } from '../pods/index.ts';
+import { formatQuantity } from '../lib/index.ts';
+import {
+  heldLimits,
+  isTerminalPhase,
+  type ObservedPod,
+  type Pod,
+  type PodAllocation,
+  podRequests,
+  qosClass,
+  type ResourceList,
+  withAllocation,
+} from '../pods/index.ts';
 import { podConditions, readinessConditions } from './conditions.ts';
 import { containerStatuses } from './container-statuses.ts';
 import type { StartError, StatusContext } from './context.ts';
 import { normalizeStatus } from './normalize.ts';
 import { hasStartedRegular, podPhase } from './phase.ts';
-import { addresses } from './pod-ips.ts';
-import { podResourceFields } from './pod-resources.ts';
 import { withProbeFields } from './probe-fields.ts';
 
 /**
@@ -100,4 +110,66 @@ function untouched({ status }: Pod): Partial<PodStatus> {
 
 function orNothing<T>(list: readonly T[]): readonly T[] | undefined {
   return list.length === 0 ? undefined : list;
+}
+
+type Addresses = Pick<PodStatus, 'hostIP' | 'hostIPs' | 'podIP' | 'podIPs'>;
+
+/** The addresses of machine and pod: at most one of each family, the machine's preferred family first. */
+export function addresses(
+  pod: Pod,
+  observed: ObservedPod,
+  { nodeIps, previous }: { readonly nodeIps: readonly string[]; readonly previous: PodStatus },
+): Addresses {
+  const prefersV6 = isIPv6(nodeIps[0] ?? '');
+  const host = onePerFamily(nodeIps, prefersV6);
+  const before = (previous.podIPs ?? []).map(({ ip }) => ip);
+  const own =
+    pod.spec.hostNetwork === true ? hostNetworkIps(before, host) : podIps(observed, before, prefersV6);
+  return { ...named('host', host), ...named('pod', own) };
+}
+
+/** An address outlives its sandbox: whoever looks at a pod that has ended still sees where it was. */
+function podIps(observed: ObservedPod, before: readonly string[], prefersV6: boolean): readonly string[] {
+  const isServed = observed.sandboxes.some(({ state }) => state === 'ready');
+  return observed.ips.length === 0 && !isServed ? before : onePerFamily(observed.ips, prefersV6);
+}
+
+/** Fixed once set; only a second family may be added. */
+function hostNetworkIps(before: readonly string[], host: readonly string[]): readonly string[] {
+  const [first, second] = before;
+  if (first === undefined) return host;
+  const added = second ?? host.find((ip) => isIPv4(ip) !== isIPv4(first));
+  return added === undefined ? [first] : [first, added];
+}
+
+function onePerFamily(ips: readonly string[], prefersV6: boolean): readonly string[] {
+  const [v4, v6] = [ips.find((ip) => isIPv4(ip)), ips.find((ip) => isIPv6(ip))];
+  return (prefersV6 ? [v6, v4] : [v4, v6]).filter((ip) => ip !== undefined);
+}
+
+function named(whose: 'host' | 'pod', ips: readonly string[]): Addresses {
+  if (ips.length === 0) return {};
+  return { [`${whose}IP`]: ips[0], [`${whose}IPs`]: ips.map((ip) => ({ ip })) };
+}
+
+/** What the pod as a whole was allotted, and what its own cgroup holds it to. */
+export function podResourceFields(
+  pod: Pod,
+  actuated: PodAllocation | undefined,
+): Pick<PodStatus, 'allocatedResources' | 'resources'> {
+  const given = actuated === undefined ? pod : withAllocation(pod, actuated);
+  const requests = written(podRequests(given));
+  const limits = written(heldLimits(given));
+  return {
+    allocatedResources: written(podRequests(pod)),
+    resources: {
+      ...(requests === undefined ? {} : { requests }),
+      ...(limits === undefined ? {} : { limits }),
+    },
+  };
+}
+
+function written(list: ResourceList): Readonly<Record<string, string>> | undefined {
+  if (list.size === 0) return undefined;
+  return Object.fromEntries(Array.from(list, ([name, amount]) => [name, formatQuantity(amount)]));
 }

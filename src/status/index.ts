@@ -1,9 +1,9 @@
 export { findCondition, isOurCondition, isOwnedCondition } from './conditions.ts';
 export type { ProbedFlags, ProbeResults, StartError, StatusContext } from './context.ts';
 export { generatePodStatus, needsReadinessReconcile, rejectedPodStatus } from './generate.ts';
+export { sameStatus } from './normalize.ts';
 export { hasStartedRegular, type Phase, type PhaseInput, podPhase } from './phase.ts';
 export { saysRestartingAll } from './restart-all.ts';
-export { sameStatus } from './same-status.ts';
 export {
   type StatusChange,
   StatusManager,

@@ -1,7 +1,8 @@
 import type { ContainerState, ContainerStatus, PodStatus } from '../kinds/index.ts';
-import { ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index.ts';
+import { ephemeralContainersOf, initContainersOf, type Pod, sameJson } from '../pods/index.ts';
+import { isOurCondition } from './conditions.ts';
 import { byName } from './container-statuses.ts';
-import { wholeSeconds } from './times.ts';
+import { wholeSeconds } from './context.ts';
 
 /** All messages of a pod's containers together may have this many bytes. */
 const messageBytes = 12_288;
@@ -61,4 +62,23 @@ function cut(text: string, limit: number): string {
   // Bytes after the first of a character begin with the bits 10.
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
   return bytes.toString('utf8', 0, end);
+}
+
+/** Whether two statuses say the same of all that is the kubelet's to say. Both must be in their normal form. */
+export function sameStatus(a: PodStatus, b: PodStatus): boolean {
+  return sameJson(ours(a), ours(b));
+}
+
+function ours(status: PodStatus): object {
+  const {
+    conditions = [],
+    resourceClaimStatuses: _claims,
+    extendedResourceClaimStatus: _extended,
+    nodeAllocatableResourceClaimStatuses: _node,
+    ...rest
+  } = status;
+  const compared = conditions
+    .filter(({ type }) => isOurCondition(type))
+    .map(({ type, status: is, reason, message }) => [type, { is, reason, message }] as const);
+  return { ...rest, conditions: Object.fromEntries(compared) };
 }

@@ -1,4 +1,4 @@
-import type { ContainerStatus, PodCondition, PodStatus } from '../kinds/index.ts';
+import type { Container, ContainerState, ContainerStatus, PodCondition, PodStatus } from '../kinds/index.ts';
 import {
   apiTime,
   type Buffering,
@@ -7,12 +7,20 @@ import {
   type Subscription,
   TypedEvents,
 } from '../lib/index.ts';
-import { describePod, isStaticPod, isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
+import {
+  describePod,
+  initContainersOf,
+  isSidecar,
+  isStaticPod,
+  isTerminalPhase,
+  type Pod,
+  type PodUid,
+  restartsAfterExit,
+} from '../pods/index.ts';
 import { findCondition, isOurCondition, isResizeCondition, replaceReadiness } from './conditions.ts';
-import { finalStatus } from './final-status.ts';
-import { normalizeStatus } from './normalize.ts';
-import { sameStatus } from './same-status.ts';
-import { forbiddenRestarts } from './transitions.ts';
+import { lostAtTermination, statusUnknown } from './container-statuses.ts';
+import { normalizeStatus, sameStatus } from './normalize.ts';
+import { mayRestartAll } from './restart-all.ts';
 
 /** A status with its place in the history of the pod's statuses. */
 export interface VersionedStatus {
@@ -268,4 +276,80 @@ function withTransitionTime(condition: PodCondition, before: PodStatus, now: str
 
 function highest(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
+}
+
+/**
+ * The last status of a pod, once nothing of it is left. A container whose end nobody saw has failed: success must be
+ * seen. Regular containers of a pod that never got through initialization stay waiting, for they never ran.
+ */
+export function finalStatus(pod: Pod, status: PodStatus): PodStatus {
+  const regular = hasInitialized(pod, status)
+    ? status.containerStatuses?.map(ended)
+    : status.containerStatuses;
+  const started = startedInits(status.initContainerStatuses ?? []);
+  const init = status.initContainerStatuses?.map((one, index) => (index < started ? ended(one) : one));
+  const phase = isTerminalPhase(status.phase) || isStaticPod(pod) ? status.phase : 'Failed';
+  return replaceReadiness(pod, { ...status, phase, containerStatuses: regular, initContainerStatuses: init });
+}
+
+function ended(status: ContainerStatus): ContainerStatus {
+  if (status.state?.terminated !== undefined) return status;
+  return { ...status, state: { terminated: lostAtTermination }, started: false, ready: false };
+}
+
+/** Whether anything shows that regular containers could start. */
+function hasInitialized(pod: Pod, status: PodStatus): boolean {
+  const containers = initContainersOf(pod);
+  if (containers.length === 0 || (status.containerStatuses ?? []).some(hasLeftWaiting)) return true;
+  const last = status.initContainerStatuses?.at(-1);
+  const container = containers.find(({ name }) => name === last?.name);
+  if (last === undefined || container === undefined) return false;
+  if (isSidecar(container)) return last.state?.running !== undefined && last.started === true;
+  return last.state?.terminated?.exitCode === 0 || last.lastState?.terminated?.exitCode === 0;
+}
+
+function hasLeftWaiting({ state, lastState }: ContainerStatus): boolean {
+  return (
+    lastState?.terminated !== undefined || state?.running !== undefined || state?.terminated !== undefined
+  );
+}
+
+/** How many init containers, from the first, are at or before the last that shows signs of a start; at least one. */
+function startedInits(statuses: readonly ContainerStatus[]): number {
+  return Math.max(1, statuses.findLastIndex(hasLeftWaiting) + 1);
+}
+
+/**
+ * The containers that would leave the terminated state although their restart rules forbid it: a contradiction that
+ * must not be published. None for a sound change, and none in a pod that always restarts: whatever its init containers
+ * say for themselves, they come back with a new sandbox.
+ */
+export function forbiddenRestarts(pod: Pod, before: PodStatus, after: PodStatus): readonly string[] {
+  if ((pod.spec.restartPolicy ?? 'Always') === 'Always' || mayRestartAll(pod)) return [];
+  const plain = initContainersOf(pod).filter((container) => !isSidecar(container));
+  return [
+    ...forbidden(pod, plain, before.initContainerStatuses, after.initContainerStatuses),
+    ...forbidden(pod, pod.spec.containers, before.containerStatuses, after.containerStatuses),
+  ];
+}
+
+function forbidden(
+  pod: Pod,
+  containers: readonly Container[],
+  before: readonly ContainerStatus[] = [],
+  after: readonly ContainerStatus[] = [],
+): readonly string[] {
+  const back = containers.filter((container) => {
+    const old = before.find(({ name }) => name === container.name);
+    const ended = old?.state?.terminated;
+    const now = after.find(({ name }) => name === container.name);
+    if (ended === undefined || now === undefined || now.state?.terminated !== undefined) return false;
+    return !wasAssumed(ended) && !restartsAfterExit(pod, container, ended.exitCode);
+  });
+  return back.map(({ name }) => name);
+}
+
+/** What was lost from sight may be found again, and is started anew by every policy: what is seen goes before it. */
+function wasAssumed({ reason }: NonNullable<ContainerState['terminated']>): boolean {
+  return reason === statusUnknown;
 }

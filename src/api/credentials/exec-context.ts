@@ -1,6 +1,6 @@
 import { describeError, KubelingError } from '../../lib/index.ts';
 import type { ExecPlugin, KubeContext } from '../kubeconfig/kubeconfig.ts';
-import { isHeaderText } from '../kubeconfig/user.ts';
+import { isHeaderText } from '../kubeconfig/kubeconfig.ts';
 import { type Fresh, Kept } from './cached.ts';
 import type { Access, CredentialDeps } from './credentials.ts';
 import { type ExecCredential, runExecPlugin } from './exec.ts';

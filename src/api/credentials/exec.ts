@@ -7,7 +7,7 @@ import {
   KubelingError,
 } from '../../lib/index.ts';
 import type { ExecPlugin, KubeContext } from '../kubeconfig/kubeconfig.ts';
-import { isHeaderText } from '../kubeconfig/user.ts';
+import { isHeaderText } from '../kubeconfig/kubeconfig.ts';
 import type { Fresh } from './cached.ts';
 import { type ClientCertificate, clientCertificate } from './identity.ts';
 

@@ -3,8 +3,6 @@ import type { Event } from '../../kinds/index.ts';
 import { type Clock, LruMap, type Random } from '../../lib/index.ts';
 import { cleanMessage, EventNames, type EventNote, type EventOrigin, eventObject } from './event-object.ts';
 import { objectKey } from './reference.ts';
-import { SimilarEvents } from './similar-events.ts';
-import { SpamFilter } from './spam-filter.ts';
 
 export interface CorrelatorOptions {
   readonly clock: Clock;
@@ -83,4 +81,66 @@ function inCommon(note: EventNote): EventNote {
 /** Short whatever it stands for: thousands of keys are kept, and messages may be long. */
 function digest(...parts: readonly string[]): string {
   return createHash('sha256').update(parts.join('\0')).digest('base64').slice(0, 24);
+}
+
+/** So many messages of one reason are told one by one; from then on they share an event. */
+export const mostSimilar = 10;
+export const similarForMs = 600_000;
+
+interface Group {
+  /** Of the messages, the oldest first. */
+  readonly messages: Set<string>;
+  lastMs: number;
+}
+
+/** Knows which events differ in nothing but their message, as those of a failing thing with changing numbers do. */
+export class SimilarEvents {
+  readonly #groups: LruMap<string, Group>;
+
+  constructor(capacity: number) {
+    this.#groups = new LruMap({ capacity });
+  }
+
+  /** Whether there are so many messages in the group that this one goes into the common event. */
+  isOneOfMany(key: string, message: string, nowMs: number): boolean {
+    const known = this.#groups.get(key);
+    const group = known !== undefined && nowMs - known.lastMs <= similarForMs ? known : newGroup();
+    group.messages.add(message);
+    group.lastMs = nowMs;
+    this.#groups.set(key, group);
+    if (group.messages.size < mostSimilar) return false;
+    const [oldest] = group.messages;
+    if (oldest !== undefined) group.messages.delete(oldest);
+    return true;
+  }
+}
+
+function newGroup(): Group {
+  return { messages: new Set(), lastMs: 0 };
+}
+
+export const spamBurst = 25;
+export const spamRefillMs = 300_000;
+
+interface Bucket {
+  readonly tokens: number;
+  readonly atMs: number;
+}
+
+/** Lets so many events of a key through, then one every five minutes: what never gets well must not flood the API. */
+export class SpamFilter {
+  readonly #buckets: LruMap<string, Bucket>;
+
+  constructor(capacity: number) {
+    this.#buckets = new LruMap({ capacity });
+  }
+
+  /** Whether one more may pass. */
+  allows(key: string, nowMs: number): boolean {
+    const bucket = this.#buckets.get(key) ?? { tokens: spamBurst, atMs: nowMs };
+    const tokens = Math.min(spamBurst, bucket.tokens + (nowMs - bucket.atMs) / spamRefillMs);
+    const allowed = tokens >= 1;
+    this.#buckets.set(key, { tokens: allowed ? tokens - 1 : tokens, atMs: nowMs });
+    return allowed;
+  }
 }

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node } from '../../kinds/index.ts';
 import { KubelingError } from '../../lib/index.ts';
-import { applyPatch } from './apply.ts';
+import { applyMergePatch, applyPatch } from './apply.ts';
 import { PatchBudget } from './budget.ts';
-import { nodeStatusPatch, podStatusPatch } from './computed.ts';
 import type { JsonObject } from './json.ts';
 import { applyJsonPatch as applyJsonPatchWithin } from './json-patch.ts';
-import { applyMergePatch } from './merge-patch.ts';
 import { PatchSchema } from './schema.ts';
+import { nodeStatusPatch, podStatusPatch } from './strategic-diff.ts';
 
 const schema = new PatchSchema();
 const applyJsonPatch = (document: unknown, patch: unknown) =>

@@ -3,7 +3,6 @@ import { checkSize, PatchBudget } from './budget.ts';
 import { badPatch } from './directives.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { applyJsonPatch } from './json-patch.ts';
-import { applyMergePatch } from './merge-patch.ts';
 import type { PatchSchema } from './schema.ts';
 import { applyStrategicPatch } from './strategic-apply.ts';
 
@@ -27,4 +26,15 @@ function patchedBy(
   return how === 'merge'
     ? applyMergePatch(object, body)
     : applyStrategicPatch({ schema, budget }, kind, object, body);
+}
+
+/** A JSON merge patch (RFC 7396): null removes, objects are merged, anything else takes the place of what was there. */
+export function applyMergePatch(target: unknown, patch: unknown): unknown {
+  if (!isJsonObject(patch)) return patch;
+  const fields = new Map(Object.entries(isJsonObject(target) ? target : {}));
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) fields.delete(name);
+    else if (value !== undefined) fields.set(name, applyMergePatch(fields.get(name), value));
+  }
+  return Object.fromEntries(fields);
 }

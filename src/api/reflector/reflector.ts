@@ -3,11 +3,15 @@ import {
   cancelledError,
   describeError,
   KubelingError,
+  kindOf,
+  LinkedController,
   type Logger,
   type Random,
   randomInt,
+  type Timer,
 } from '../../lib/index.ts';
-import type { ApiClient, ApiObject, WatchEvent } from '../client/client.ts';
+import { isApiCode } from '../client/api-error.ts';
+import type { ApiClient, ApiList, ApiObject, ListQuery, WatchEvent } from '../client/client.ts';
 import type { Collection } from '../client/resource.ts';
 import { ReflectedCopy, type ReflectedNews } from './reflector-copy.ts';
 import {
@@ -19,13 +23,9 @@ import {
   wireKey,
   withoutWriters,
 } from './reflector-intake.ts';
-import { WatchLimits } from './reflector-limits.ts';
-import { listAll } from './reflector-list.ts';
 import { isAway, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
 import { FailureRests, noRest, type Rest } from './reflector-rest.ts';
-import { mayStream, streamFailed } from './reflector-streams.ts';
-import { type Named, type ObjectChange, type Snapshot, storeKey } from './store.ts';
-import { isOlderVersion } from './store-version.ts';
+import { isOlderVersion, type Named, type ObjectChange, type Snapshot, storeKey } from './store.ts';
 
 /** What is kept at hand. */
 export interface ReflectedQuery extends Collection {
@@ -389,4 +389,116 @@ function describeQuery({ resource, namespace, fieldSelector, labelSelector }: Re
   const selectors = [fieldSelector, labelSelector].filter((text) => text !== undefined && text !== '');
   const where = namespace === undefined ? '' : ` in ${namespace}`;
   return `${resource.plural}${where}${selectors.length === 0 ? '' : ` with ${selectors.join(' and ')}`}`;
+}
+
+/** A watch that should begin with what there is, and is silent for so long, does not do so. */
+export const longestSilenceMs = 30_000;
+
+/** So long after its own end a watch that is still open has lost the other side. */
+export const graceAfterEndMs = 30_000;
+
+/** Ends a watch the server forgot: silent where it should tell what there is, or open long after it should have ended. */
+export class WatchLimits implements Disposable {
+  readonly #clock: Clock;
+  readonly #controller: LinkedController;
+  readonly #end: Timer;
+  #silence: Timer | undefined;
+
+  constructor(clock: Clock, timeoutSeconds: number, parent: AbortSignal) {
+    this.#clock = clock;
+    this.#controller = new LinkedController(parent);
+    this.#end = clock.timer(timeoutSeconds * 1_000 + graceAfterEndMs, () =>
+      this.#abort('API_DEADLINE', `Cannot follow a watch that did not end after ${timeoutSeconds} s`),
+    );
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** From now on, and from each call on, something must come in time. */
+  expectSomething(): void {
+    this.#silence?.cancel();
+    this.#silence = this.#clock.timer(longestSilenceMs, () =>
+      this.#abort(
+        'API_UNSUPPORTED',
+        `Cannot take in what there is as nothing came for ${longestSilenceMs / 1_000} s`,
+      ),
+    );
+  }
+
+  /** From now on silence is fine. */
+  expectNothing(): void {
+    this.#silence?.cancel();
+    this.#silence = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.expectNothing();
+    this.#end.cancel();
+    this.#controller[Symbol.dispose]();
+  }
+
+  #abort(code: 'API_DEADLINE' | 'API_UNSUPPORTED', message: string): void {
+    this.#controller.abort(new KubelingError(code, message));
+  }
+}
+
+/** Far more than a node ever asks for: a server that never comes to an end is not followed for ever. */
+const mostPages = 1_000;
+
+/**
+ * All objects of a query, page by page. Answers the version of the whole list; fails whole, never with a part. An answer
+ * without a version or without objects is an error: it must not be taken for an empty list.
+ */
+export async function listAll<T extends ApiObject>(
+  client: Pick<ApiClient, 'list'>,
+  query: ListQuery,
+  signal: AbortSignal,
+): Promise<ApiList<T>> {
+  const items: T[] = [];
+  let page = checkedPage(query, await client.list<T>(query, signal));
+  for (let pages = 1; ; pages++) {
+    for (const item of page.items) items.push(item);
+    const next = page.metadata.continue ?? '';
+    if (next === '') return { metadata: { resourceVersion: page.metadata.resourceVersion }, items };
+    if (pages === mostPages) throw badList(query, `it has more than ${mostPages} pages`);
+    // The token stands for the version: both together are refused.
+    const { resourceVersion: _, ...rest } = query;
+    page = checkedPage(query, await client.list<T>({ ...rest, continue: next }, signal));
+  }
+}
+
+function checkedPage<T>(query: ListQuery, page: ApiList<T>): ApiList<T> {
+  const { metadata, items } = page as Partial<ApiList<T>> & { items?: readonly T[] | null };
+  const version = metadata?.resourceVersion;
+  if (typeof version !== 'string' || version === '') throw badList(query, 'it has no version');
+  // Empty lists are written as null by some servers; no list at all is no answer.
+  if (items === null) return { ...page, items: [] };
+  if (!Array.isArray(items)) throw badList(query, 'it has no items');
+  return page;
+}
+
+function badList({ resource }: ListQuery, why: string): KubelingError {
+  return new KubelingError('API_BAD_ANSWER', `Cannot read the list of ${resource.plural} as ${why}`);
+}
+
+/** A server may learn to while we talk to it, as when its etcd is replaced. */
+const againMs = 600_000;
+const refusedUntilMs = new WeakMap<object, number>();
+
+/** Whether what there is may be asked for by a watch: the server behind this client has not refused that lately. */
+export function mayStream(client: object, clock: Clock): boolean {
+  return clock.monotonicMs() >= (refusedUntilMs.get(client) ?? Number.NEGATIVE_INFINITY);
+}
+
+/** What a server does not do for one it does for none: with hundreds of objects followed, each would ask in vain. */
+export function streamFailed(client: object, clock: Clock, error: unknown): void {
+  if (isRefusal(error)) refusedUntilMs.set(client, clock.monotonicMs() + againMs);
+}
+
+function isRefusal(error: unknown): boolean {
+  if (kindOf(error) === 'Unsupported') return true;
+  const isAnswer = isApiCode(error, 'API_INVALID', 'API_FAILED');
+  return isAnswer && /sendInitialEvents|watch stream|WatchList/i.test(describeError(error));
 }

@@ -1,6 +1,4 @@
 import type { ApiObject } from '../client/client.ts';
-import { isOlderVersion } from './store-version.ts';
-
 /** An object that has what everybody relies on: a name and a UID. */
 export type Named<T extends ApiObject> = T & {
   readonly metadata: { readonly name: string; readonly uid: string };
@@ -128,4 +126,15 @@ function changesBetween<T extends ApiObject>(
   if (old === undefined) return [{ type: 'added', object }];
   if (old.metadata.uid === object.metadata.uid) return [{ type: 'updated', object, old }];
   return [deletion(old), { type: 'added', object }];
+}
+
+const number = /^[1-9][0-9]*$/;
+
+/**
+ * Whether one version of the API comes before the other. Versions that are no whole numbers have no order: then the
+ * answer is no.
+ */
+export function isOlderVersion(one: string, other: string): boolean {
+  if (!number.test(one) || !number.test(other)) return false;
+  return one.length === other.length ? one < other : one.length < other.length;
 }

@@ -1,2 +1,6 @@
-export { type StatusWriterObserver, statusWriterMetrics } from './metrics.ts';
-export { StatusWriter, type StatusWriterDeps } from './status-writer.ts';
+export {
+  StatusWriter,
+  type StatusWriterDeps,
+  type StatusWriterObserver,
+  statusWriterMetrics,
+} from './status-writer.ts';

@@ -4,8 +4,8 @@ import { aPod } from '../../../test/fakes/pods.ts';
 import type { PodStatus } from '../../kinds/index.ts';
 import { instant } from '../../lib/index.ts';
 import { type MergedStatus, mergeStatus, sameInApi } from './merge-status.ts';
-import { newestCopy } from './newest-copy.ts';
-import { plainStatus } from './plain-status.ts';
+import { newestCopy } from './status-writer.ts';
+import { plainStatus } from './sync-status.ts';
 
 const now = instant(Date.UTC(2026, 5, 1));
 const earlier = '2026-01-01T00:00:00Z';

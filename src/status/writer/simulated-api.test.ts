@@ -13,8 +13,8 @@ import { isTerminalPhase, type Pod, type PodUid, podUid } from '../../pods/index
 import { generatePodStatus } from '../generate.ts';
 import { StatusManager } from '../status-manager.ts';
 import { sameInApi } from './merge-status.ts';
-import { plainStatus } from './plain-status.ts';
 import { StatusWriter } from './status-writer.ts';
+import { plainStatus } from './sync-status.ts';
 
 const node = 'n1';
 const rates = {

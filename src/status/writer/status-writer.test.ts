@@ -9,8 +9,7 @@ import { collectLogs, MetricRegistry, seededRandom } from '../../lib/index.ts';
 import { annotations, type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { findCondition } from '../conditions.ts';
 import { StatusManager } from '../status-manager.ts';
-import { statusWriterMetrics } from './metrics.ts';
-import { StatusWriter } from './status-writer.ts';
+import { StatusWriter, statusWriterMetrics } from './status-writer.ts';
 
 const deletionTimestamp = '2026-01-01T00:00:00Z';
 const condition = (type: string, status = 'True') => ({ type, status });

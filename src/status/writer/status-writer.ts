@@ -1,11 +1,10 @@
 import { type ApiClient, isApiCode, type PatchSchema } from '../../api/index.ts';
+import type { ContainerStatus, PodStatus } from '../../kinds/index.ts';
+import type { MetricRegistry } from '../../lib/index.ts';
 import { type Clock, describeError, type Logger, type Random } from '../../lib/index.ts';
 import { isMirrorPod, isTerminalPhase, type Pod, type PodUid } from '../../pods/index.ts';
 import { type FailedTry, RetryQueue } from '../retry-queue.ts';
 import type { StatusSource, VersionedStatus } from '../status-manager.ts';
-import type { StatusWriterObserver } from './metrics.ts';
-import { isSameCopy, newestCopy } from './newest-copy.ts';
-import { isPassing } from './passing-status.ts';
 import { type Agreement, isDueForRemoval, type SyncOutcome, syncStatus } from './sync-status.ts';
 
 export interface StatusWriterDeps {
@@ -216,4 +215,57 @@ export class StatusWriter {
     this.#written.delete(uid);
     this.#queue.forget(uid);
   }
+}
+
+/**
+ * The newer of two copies of one API object: what a watch brought, and what a call answered. A watch lags behind calls,
+ * and what is compared with an old copy may look unchanged. Versions that are no numbers cannot be compared; then
+ * the watch is believed, which is always right in the end.
+ */
+export function newestCopy(watched: Pod, answered: Pod | undefined): Pod {
+  if (answered === undefined || answered.metadata.uid !== watched.metadata.uid) return watched;
+  const [seen, told] = [versionOf(watched), versionOf(answered)];
+  return seen !== undefined && told !== undefined && told > seen ? answered : watched;
+}
+
+function versionOf({ metadata: { resourceVersion } }: Pod): bigint | undefined {
+  return resourceVersion !== undefined && /^\d{1,30}$/.test(resourceVersion)
+    ? BigInt(resourceVersion)
+    : undefined;
+}
+
+export function isSameCopy({ metadata: one }: Pod, { metadata: other }: Pod): boolean {
+  return one.uid === other.uid && one.resourceVersion === other.resourceVersion;
+}
+
+const underWay: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 'PodInitializing']);
+
+/** Whether it tells no more than that the pod is being started, as nothing of it has run yet and nothing has failed. */
+export function isPassing(status: PodStatus): boolean {
+  const { phase, reason, containerStatuses = [], initContainerStatuses = [] } = status;
+  const isAwaited = ({ state, lastState }: ContainerStatus) =>
+    underWay.has(state?.waiting?.reason) && lastState?.terminated === undefined;
+  return (
+    phase === 'Pending' &&
+    reason === undefined &&
+    [...containerStatuses, ...initContainerStatuses].every(isAwaited)
+  );
+}
+
+/** Told what the writer does, to be counted. Never throws. */
+export interface StatusWriterObserver {
+  /** The API has a status, so long after it was made. */
+  synced(ms: number): void;
+}
+
+/** Make one for a registry; the name is the one dashboards know. */
+export function statusWriterMetrics(registry: MetricRegistry): StatusWriterObserver {
+  const duration = registry
+    .histogram({
+      name: 'kubelet_pod_status_sync_duration_seconds',
+      help: 'Time from a change of a pod status to the API having it.',
+      buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60],
+    })
+    .with({});
+  return { synced: (ms) => duration.observe(ms / 1_000) };
 }

@@ -3,7 +3,7 @@ import type { Kubelet } from '../../../src/kubelet/index.ts';
 import type { StoredObject } from '../../../src/local-api/api/stored-object.ts';
 import type { PodUid } from '../../../src/pods/index.ts';
 import { sameStatus } from '../../../src/status/index.ts';
-import { plainStatus } from '../../../src/status/writer/plain-status.ts';
+import { plainStatus } from '../../../src/status/writer/sync-status.ts';
 import { outcomeOf } from '../outcome.ts';
 import type { PodSketch } from '../sketch.ts';
 import { type ClusterWorld, isMirror, isOfSketch, ownUidOf } from './cluster-world.ts';

@@ -1,7 +1,7 @@
 import type { ContainerStatus, PodStatus } from '../../../src/kinds/index.ts';
 import type { StoredObject } from '../../../src/local-api/api/stored-object.ts';
 import { isTerminalPhase } from '../../../src/pods/index.ts';
-import { plainStatus } from '../../../src/status/writer/plain-status.ts';
+import { plainStatus } from '../../../src/status/writer/sync-status.ts';
 import { ownUidOf } from '../cluster/cluster-world.ts';
 import type { ClusterScene, Rule } from './scene.ts';
 
