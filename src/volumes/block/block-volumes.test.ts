@@ -16,7 +16,7 @@ const shown = `${globals}/disk/${worldUid}`;
 const link = `/root/pods/${worldUid}/volumeDevices/kubernetes.io~local-volume/disk`;
 const volume = { plugin: 'local-volume' as BlockPlugin, name: 'disk', path: '/dev/by-id/d' };
 
-/** Devices and a kernel that do what the test says. */
+/** Fake block devices and a fake kernel, controlled by the test. */
 class Devices implements BlockDevices {
   readonly log: string[] = [];
   readonly bound = new Set<string>();
@@ -80,8 +80,8 @@ function world() {
   return { files, clock, devices, observed, make, volumes: make() };
 }
 
-describe('a volume that is given as a device', () => {
-  it('is shown, linked and held, and all of it is undone in reverse', async () => {
+describe('block volumes', () => {
+  it('binds the device, links it in the pod directory, pins it, and undoes each step in reverse order', async () => {
     const { files, devices, observed, volumes, make } = world();
     const mapped = await volumes.map(pod, volume, signal);
     assert.deepEqual(mapped, { state: 'new', global: `${globals}/disk`, ofPod: link.slice(0, -5) });
@@ -97,7 +97,7 @@ describe('a volume that is given as a device', () => {
     await volumes.remove(worldUid, signal);
   });
 
-  it('of a driver is shown beside what the driver needs', async () => {
+  it("binds the device of a CSI driver beside the driver's own files", async () => {
     const { files, devices, volumes } = world();
     const { global } = await volumes.map(pod, { ...volume, plugin: 'csi' }, signal);
     assert.equal(global, '/root/plugins/kubernetes.io/csi/volumeDevices/disk/dev');
@@ -107,7 +107,7 @@ describe('a volume that is given as a device', () => {
     assert.deepEqual(await files.names('/root/plugins/kubernetes.io/csi/volumeDevices/disk'), ['data']);
   });
 
-  it('that has another device now is linked to that', async () => {
+  it('relinks a volume whose device has changed', async () => {
     const { files, devices, volumes } = world();
     await volumes.map(pod, volume, signal);
     devices.device = '/dev/d2';
@@ -115,13 +115,14 @@ describe('a volume that is given as a device', () => {
     assert.equal(await files.readLink(link), '/dev/d2');
   });
 
-  it('is not looked for among all devices again while it is known to be shown', async () => {
+  it('does not search all devices again while the device is known to be bound', async () => {
     const { devices, files, volumes, make } = world();
     await volumes.map(pod, volume, signal);
     devices.log.length = 0;
     assert.equal((await volumes.map(pod, volume, signal)).state, 'there');
     assert.deepEqual(devices.log, []);
-    // Nobody knows what happened before a kubelet was started, nor what a pod of the same UID is given later.
+    // After a restart the state of the previous process is unknown, and a later pod may have the
+    // same UID.
     await make().map(pod, volume, signal);
     assert.deepEqual(devices.log.splice(0), ['bind', 'pin']);
     await files.unmount(shown);
@@ -133,7 +134,7 @@ describe('a volume that is given as a device', () => {
     assert.deepEqual(devices.log, ['bind', 'pin']);
   });
 
-  it('that could not be held is shown and held again', async () => {
+  it('binds and pins the device again after the pin failed', async () => {
     const { devices, volumes } = world();
     devices.failing = 'pin';
     await assert.rejects(volumes.map(pod, volume, signal));
@@ -148,7 +149,7 @@ describe('a volume that is given as a device', () => {
     ['bind', 'MapVolume.MapBlockVolume failed for volume "disk" : bind failed'],
     ['pin', 'MapVolume.MapBlockVolume failed for volume "disk" : pin failed'],
   ] as const) {
-    it(`says at which step it failed (${failing}), and whatever was done is undone with the pod`, async () => {
+    it(`names the failed step (${failing}) and undoes the completed steps when the pod is removed`, async () => {
       const { files, devices, volumes, make } = world();
       devices.failing = failing;
       if (failing === 'find') devices.device = undefined;
@@ -162,14 +163,14 @@ describe('a volume that is given as a device', () => {
     });
   }
 
-  it('that was shown and not linked, as by who was killed, is found all the same', async () => {
+  it('finds and unbinds a device whose link is missing, as after a crash', async () => {
     const { files, devices, volumes } = world();
     await devices.bind('/dev/d1', shown);
     await volumes.remove(worldUid, signal);
     assert.deepEqual([devices.bound.size, await files.kindAt(globals)], [0, undefined]);
   });
 
-  it('is left to the other pods that have it', async () => {
+  it('keeps the device bound for the other pods that use it', async () => {
     const { devices, volumes } = world();
     const other = { ...pod, metadata: { ...pod.metadata, uid: podUid('other') } };
     await volumes.map(pod, volume, signal);
@@ -178,7 +179,7 @@ describe('a volume that is given as a device', () => {
     assert.deepEqual([...devices.bound], [`${globals}/disk/other`]);
   });
 
-  it('in use keeps its link and says so', async () => {
+  it('keeps the link of a device in use and reports the path', async () => {
     const { files, clock, devices, volumes } = world();
     await volumes.map(pod, volume, signal);
     devices.failing = 'busy';

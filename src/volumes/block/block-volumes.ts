@@ -16,7 +16,7 @@ import {
 
 export interface BlockVolumesDeps {
   readonly rootDir: string;
-  /** Where the directories of pods are. */
+  /** The directory that contains the pod directories. */
   readonly podsDir: string;
   readonly files: Pick<
     VolumeFiles,
@@ -31,18 +31,18 @@ export type BlockPlugin = 'local-volume' | 'csi';
 
 export interface BlockVolume {
   readonly plugin: BlockPlugin;
-  /** Of the PersistentVolume. */
+  /** The name of the PersistentVolume. */
   readonly name: string;
-  /** Where it is to be found. */
+  /** The path of the device. */
   readonly path: string;
 }
 
-/** Where a pod was given a device. */
+/** The paths at which a device was mapped for a pod. */
 export interface MappedDevice {
   readonly state: 'new' | 'there';
-  /** Where the devices of all pods that have the volume are shown. */
+  /** The global map path: the directory with one bound file per pod that uses the volume. */
   readonly global: string;
-  /** Where the links of the pod are. */
+  /** The directory in the pod directory that holds the links. */
   readonly ofPod: string;
 }
 
@@ -50,29 +50,30 @@ const directoryMode = 0o750;
 const plugins: readonly BlockPlugin[] = ['local-volume', 'csi'];
 
 /*
- * What is done for a pod, and undone in reverse:
+ * The steps for a pod, undone in reverse order:
  *
- *   device shown at a file of the volume, named by the pod ──> link in the pod ──> device held by the kernel
+ *   device bound to a file of the volume, named by the pod UID ──> link in the pod directory ──>
+ *   device pinned by a loop device
  *
- * Each is found by its place, so that whoever comes after a crash undoes whatever there is.
+ * Each step is detected by its path, so a restarted process can undo all steps of a crashed one.
  */
-/** Volumes that are given to containers as the devices they are. */
+/** Maps block volumes: volumes that containers get as raw devices. */
 export class BlockVolumes {
   readonly #deps: BlockVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
-  /** What this process has done for pods: the device by the file it is shown at. */
+  /** The mappings made by this process: the device by the file it is bound to. */
   readonly #mapped = new Map<PodUid, Map<string, string>>();
 
   constructor(deps: BlockVolumesDeps) {
     this.#deps = deps;
   }
 
-  /** The link to the device, which containers are given. */
+  /** The path of the link that containers are given. */
   placeOf(uid: PodUid, plugin: BlockPlugin, name: string): string {
     return posix.join(this.#ofPod(uid, plugin), checkedName(name));
   }
 
-  /** May be repeated. Rejects with VOLUME_UNUSABLE, naming the stage. */
+  /** Idempotent. Rejects with VOLUME_UNUSABLE that names the failed stage. */
   async map(pod: Pod, volume: BlockVolume, signal: AbortSignal): Promise<MappedDevice> {
     const { devices, files } = this.#deps;
     const { uid } = pod.metadata;
@@ -91,15 +92,19 @@ export class BlockVolumes {
     return { state, global, ofPod };
   }
 
-  /** One look at the file tells whether it is still shown: all mounts and devices of the machine are many more. */
+  /**
+   * Checks the bound file alone: listing all mounts and devices of the machine is far more
+   * expensive.
+   */
   async #isMapped(uid: PodUid, device: string, shown: string): Promise<boolean> {
     if (this.#mapped.get(uid)?.get(shown) !== device) return false;
     return (await this.#deps.files.kindAt(shown)) === 'other';
   }
 
   /**
-   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated. What
-   * is on the devices stays. Rejects with VOLUME_REMOVE, naming the paths, for what is in use.
+   * Call once no container of the pod runs; also for pods of which only the UID is known.
+   * Idempotent. The data on the devices is kept. Rejects with VOLUME_REMOVE that names the paths
+   * still in use.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
@@ -112,7 +117,7 @@ export class BlockVolumes {
     const ofPod = this.#ofPod(uid, plugin);
     const isOurs = (await endOf(files, this.#waysTo(uid, plugin))) === 'ours';
     const linked = isOurs ? await files.names(ofPod) : [];
-    // Whoever was killed may not have come as far as to the link.
+    // A killed process may not have created the link.
     const known = await files.names(this.#globals(plugin));
     for (const name of new Set([...linked, ...known])) {
       const global = this.#global(plugin, name);
@@ -124,7 +129,7 @@ export class BlockVolumes {
     if (isOurs) await files.removeEmptyDirectory(ofPod);
   }
 
-  /** The link stays as long as this fails: it tells that there is something to undo. */
+  /** The link is removed only after this succeeds, because it marks the remaining work. */
   async #unmap(shown: string, signal: AbortSignal): Promise<void> {
     const { devices, clock } = this.#deps;
     await devices.unpin(shown, signal);
@@ -133,7 +138,7 @@ export class BlockVolumes {
 
   async #clean(plugin: BlockPlugin, global: string): Promise<void> {
     const { files } = this.#deps;
-    // Those of drivers are theirs until they are unstaged.
+    // The bound files of CSI volumes belong to the driver until it unstages the volume.
     if (plugin === 'csi') await files.removeEmptyDirectory(global);
     else if ((await files.names(global)).length === 0)
       await timed(this.#deps, 'unmap_device', [localPlugin], async () => {
@@ -154,7 +159,7 @@ export class BlockVolumes {
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     if ((await files.readLink(link)) === device) return;
     await files.makeDirectory(ofPod, directoryMode);
-    // One of an earlier device, as after the machine was started anew.
+    // The file belongs to a previous device, for example after a reboot.
     if ((await files.kindAt(link)) === 'link') await files.unlink(link);
     await files.link(device, link);
   }
@@ -178,25 +183,28 @@ export class BlockVolumes {
     return posix.join(this.#deps.rootDir, 'plugins', way, 'volumeDevices');
   }
 
-  /** The driver's own things are beside the devices. */
+  /** The driver's own files are beside the devices. */
   #global(plugin: BlockPlugin, name: string): string {
     const place = posix.join(this.#globals(plugin), checkedName(name));
     return plugin === 'csi' ? posix.join(place, 'dev') : place;
   }
 }
 
-/** Devices of a machine as they are given to pods. Failures are VOLUME_UNUSABLE or VOLUME_REMOVE errors. */
+/** Block device operations of a machine. Failures are VOLUME_UNUSABLE or VOLUME_REMOVE errors. */
 export interface BlockDevices {
-  /** What device a path leads to in the end; undefined when it leads to none. */
+  /** Resolves a path to a device; undefined if it does not lead to one. */
   find(path: string): Promise<string | undefined>;
-  /** How large the device is that a path leads to; undefined when it leads to none. */
+  /** Returns the size of the device at a path; undefined if the path does not lead to a device. */
   sizeOf(path: string): Promise<number | undefined>;
-  /** Shows the device at the file, too, which is made. May be repeated. */
+  /** Creates the file and binds the device to it. Idempotent. */
   bind(device: string, file: string, signal: AbortSignal): Promise<void>;
-  /** Undoes it, and takes the file away; fine when there is none. */
+  /** Unbinds the device and removes the file. A missing file counts as success. */
   unbind(file: string, signal: AbortSignal): Promise<'done' | 'busy'>;
-  /** Holds the device that is shown at the file, so that no other can take its number. May be repeated. */
+  /**
+   * Attaches a loop device to the bound file, so that the kernel cannot reuse the device number.
+   * Idempotent.
+   */
   pin(file: string, signal: AbortSignal): Promise<void>;
-  /** Fine when nothing holds it. */
+  /** Detaches the loop device. Not attached counts as success. */
   unpin(file: string, signal: AbortSignal): Promise<void>;
 }

@@ -21,10 +21,10 @@ import type { BlockDevices } from './block-volumes.ts';
 const directoryMode = 0o750;
 const fileMode = 0o640;
 const programMs = 30_000;
-/** Whatever those of the device are. */
+/** The bind mount keeps the mount options of the device. */
 const sectorBytes = 512;
 
-/** The devices of this machine: shown by `mount` and `umount`, held by `losetup`. */
+/** Block devices of this machine, through the programs `mount`, `umount` and `losetup`. */
 export class HostBlockDevices implements BlockDevices {
   readonly #clock: Clock;
 
@@ -44,7 +44,7 @@ export class HostBlockDevices implements BlockDevices {
   async sizeOf(path: string): Promise<number | undefined> {
     const facts = await stat(path).catch(unlessMissing);
     if (facts?.isBlockDevice() !== true) return undefined;
-    // The kernel knows without the device being opened, which may be dead.
+    // Reads sysfs instead of opening the device, because opening a failed device may block.
     const sectors = await readFile(`/sys/dev/block/${numberOf(facts.rdev)}/size`, 'utf8').catch(
       unlessMissing,
     );
@@ -100,13 +100,13 @@ export class HostBlockDevices implements BlockDevices {
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
-    // What they say is looked at, so they must say it in one language.
+    // Fixes the locale, because the output is parsed.
     const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
     return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: programMs }, signal);
   }
 }
 
-/** The kernel names places without the links that may lead there. */
+/** The kernel reports paths with all symbolic links resolved. */
 async function canonical(file: string): Promise<string | undefined> {
   const directory = await realpath(dirname(file)).catch(unlessMissing);
   return directory === undefined ? undefined : join(directory, basename(file));
@@ -118,13 +118,13 @@ async function isMounted(file: string): Promise<boolean> {
   return mounts.some(({ mountPoint }) => mountPoint === place);
 }
 
-/** The devices that hold what is shown at the file. */
+/** Returns the loop devices attached to the file. */
 async function pinsOf(file: string): Promise<readonly string[]> {
   const place = await canonical(file);
   return place === undefined ? [] : await loopDevicesOf(place);
 }
 
-/** As the kernel writes it. */
+/** The major and minor number in the kernel's notation. */
 function numberOf(rdev: number): string {
   const [low, high] = [rdev % 2 ** 32, Math.floor(rdev / 2 ** 32)];
   const minor = (low & 0xff) | ((low >>> 12) & 0xfff00);

@@ -10,41 +10,41 @@ import type { VolumePlugin } from '../manager/volume-metrics.ts';
 import { containersOf } from '../manager/volume-paths.ts';
 import { unusable } from '../projected/payload.ts';
 
-/** A volume of a pod that is a PersistentVolume: all of it that must be known for as long as the pod is there. */
+/** A PersistentVolume used by a pod, with everything that is needed for the lifetime of the pod. */
 export interface BoundVolume {
-  /** Of the PersistentVolume. */
+  /** The name of the PersistentVolume. */
   readonly name: string;
   readonly uid?: string | undefined;
   readonly claim: string;
   readonly source: VolumeSource;
-  /** Whether containers are given it as the device it is. */
+  /** `block` if containers get the volume as a raw device. */
   readonly mode?: 'block' | undefined;
   readonly readOnly: boolean;
   readonly mountOptions: readonly string[];
-  /** Whether it is meant for one pod at a time. */
+  /** `one-pod` for the access mode ReadWriteOncePod. */
   readonly use: 'one-pod' | 'any';
-  /** A group its users are in. */
+  /** A supplementary group for the containers, from the annotation pv.beta.kubernetes.io/gid. */
   readonly group?: number | undefined;
 }
 
 export type VolumeSource = ({ readonly kind: 'hostPath' } & HostPath) | LocalSource | NfsSource | CsiSource;
 
-/** A directory or a disk of the machine. */
+/** A local volume: a directory or a disk of the machine. */
 export interface LocalSource {
   readonly kind: 'local';
   readonly path: string;
-  /** Of a disk. */
+  /** The file system type of a disk. */
   readonly fsType?: string | undefined;
 }
 
-/** A directory that another machine has. */
+/** An NFS export. */
 export interface NfsSource {
   readonly kind: 'nfs';
   readonly server: string;
   readonly path: string;
 }
 
-/** A volume that a driver in a process of its own mounts. */
+/** A volume that a CSI driver mounts. */
 export interface CsiSource
   extends Pick<
     CsiVolume,
@@ -61,7 +61,7 @@ export interface CsiSource
   readonly kind: 'csi';
 }
 
-/** What every PersistentVolume may have; the one field besides says where its content is. */
+/** The fields every PersistentVolumeSpec may have; the one remaining field is the volume source. */
 const sharedFields: ReadonlySet<string> = new Set([
   'capacity',
   'accessModes',
@@ -78,7 +78,10 @@ const optionsAnnotation = 'volume.beta.kubernetes.io/mount-options';
 const groupAnnotation = 'pv.beta.kubernetes.io/gid';
 const filesystem = 'Filesystem';
 
-/** Throws, in the words for the pod's event, where the pod may not have the claim at all or wants it in another way. */
+/**
+ * Throws the message of the pod event if the pod may not use the claim, or uses it in the wrong
+ * volume mode.
+ */
 export function checkUse(pod: Pod, volume: Volume, { claim, volume: { spec } }: BoundClaim): void {
   if (volume.ephemeral !== undefined && !isOwnedBy(claim, pod)) {
     const { namespace, name } = pod.metadata;
@@ -101,7 +104,7 @@ export function isBlock({ spec }: PersistentVolume): boolean {
   return (spec?.volumeMode ?? filesystem) !== filesystem;
 }
 
-/** Where the content is, or undefined for a kind that this node cannot mount. */
+/** Returns the volume source, or undefined for a type this node cannot mount. */
 export function sourceOf(volume: PersistentVolume): VolumeSource | undefined {
   const { hostPath, local, nfs, accessModes = [] } = volume.spec ?? {};
   const csi: TranslatedVolume | undefined = volume.spec?.csi ?? inTreeVolume(volume);
@@ -135,7 +138,7 @@ function secretNamed(
   return ref === undefined ? {} : { [field]: { namespace: ref.namespace ?? '', name: ref.name ?? '' } };
 }
 
-/** As the field is called. */
+/** The field name of the volume source. */
 export function kindOfVolume({ spec = {} }: PersistentVolume): string {
   const set = Object.entries(spec).find(([field, value]) => !sharedFields.has(field) && value !== undefined);
   return set?.[0] ?? 'unknown';
@@ -164,17 +167,17 @@ export function boundVolume(
 }
 
 /**
- * As the one place is to have it that all volumes of the pod by the same claim share: what one of them may write to, the
- * place lets write. Containers are given each as it is.
+ * Combines all volumes of the pod that use the same claim into the one mount they share: the mount
+ * is writable if any of them is. Containers still get each volume as it is specified.
  */
 export function asShared(pod: Pod, bound: BoundVolume): BoundVolume {
-  // Those too that no container uses yet: one that comes later may.
+  // Includes volumes that no container uses yet, because an ephemeral container may use them later.
   const sharing = (pod.spec.volumes ?? []).filter((volume) => claimNameOf(pod, volume) === bound.claim);
   const readOnly = sharing.every(({ persistentVolumeClaim }) => persistentVolumeClaim?.readOnly === true);
   return { ...bound, readOnly: bound.readOnly && readOnly };
 }
 
-/** As its driver is to have it. */
+/** Converts the bound volume to the request data of its CSI driver. */
 export function csiVolume(
   { name, readOnly, mountOptions, claim, use, mode }: Omit<BoundVolume, 'source'>,
   { kind: _kind, ...source }: CsiSource,
@@ -183,7 +186,7 @@ export function csiVolume(
   return { ...source, name, readOnly, mountOptions, claim, use, shownAs, mode: 'Persistent' };
 }
 
-/** Whether notes of an earlier process can be trusted to be what they should. */
+/** Whether a value read from a checkpoint of a previous process is a valid BoundVolume. */
 export function isBoundVolume(value: unknown): value is BoundVolume {
   if (typeof value !== 'object' || value === null) return false;
   const { name, claim, source, readOnly, mountOptions, use, group } = value as Partial<BoundVolume>;
@@ -215,23 +218,23 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 
-/** Why a claimed volume cannot be had. */
+/** Why a claimed volume cannot be mounted. */
 export type ClaimProblem =
-  /** It is not known what is to be mounted. */
+  /** The volume source could not be determined. */
   | { readonly kind: 'unprocessed'; readonly volume: string; readonly message: string }
   | {
       readonly kind: 'unmounted';
       readonly volume: string;
       readonly message: string;
-      /** Of the event. */
+      /** The message of the event. */
       readonly reason: 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume';
-      /** When it may be tried again, if sooner than what failed otherwise. */
+      /** When the mount may be retried, if earlier than the regular back-off. */
       readonly retryAtMs?: number | undefined;
-      /** Whether the node has no room for it, and will not have any soon. */
+      /** `none` if the attach limit of the node is reached. */
       readonly room?: 'none' | undefined;
     };
 
-/** Of the volume in the pod, by what its making has failed with. */
+/** Converts a mount error to the problem of the volume in the pod. */
 export function problemOf(volume: string, error: unknown): ClaimProblem {
   const { stage, retryAtMs } = error instanceof KubelingError ? error.details : {};
   const message = describeError(error);
@@ -251,22 +254,22 @@ function reasonAt(stage: string): 'FailedMount' | 'FailedMapVolume' | 'FailedAtt
   return stage.startsWith('MapVolume') ? 'FailedMapVolume' : 'FailedMount';
 }
 
-/** Where a volume is to be found. */
+/** The location of a volume on the node. */
 export type ClaimVolume =
   | {
       readonly kind: 'path';
       readonly hostPath: string;
       readonly readOnly: boolean;
       readonly relabel: boolean;
-      /** What parts of it are kept under. */
+      /** The name of the PersistentVolume, which names its directory. */
       readonly specName: string;
-      /** As metrics call it, where its place does not say. */
+      /** The plugin name in metrics, if it cannot be derived from the path. */
       readonly plugin?: VolumePlugin | undefined;
     }
   | {
       readonly kind: 'block';
       readonly devicePath: string;
       readonly readOnly: boolean;
-      /** As above. */
+      /** The plugin name in metrics, if it cannot be derived from the path. */
       readonly plugin?: VolumePlugin | undefined;
     };

@@ -16,7 +16,7 @@ const otherUid = podUid('other');
 const placeOf = (uid: PodUid) => `/pods/${uid}/volumes/kubernetes.io~local-volume/disk`;
 const place = placeOf(worldUid);
 
-/** The notes of a kubelet, which outlive it. */
+/** Checkpoint of bound volumes that survives a restart of the kubelet. */
 class Notes implements BoundVolumeRecords {
   readonly kept = new Map<PodUid, Readonly<Record<string, BoundVolume>>>();
 
@@ -48,7 +48,7 @@ class World {
   claim: PersistentVolumeClaim = { metadata: { name: 'data', namespace: 'ns', uid: 'uid-data' } };
   volume: PersistentVolume = { metadata: { name: 'disk' }, spec: { local: { path: '/mnt/disk' } } };
 
-  /** As a kubelet has them that has just begun. */
+  /** Builds ClaimVolumes of a restarted kubelet. */
   volumes(changes: Partial<ClaimVolumesDeps> = {}): ClaimVolumes {
     const { files, notes, clock } = this;
     return new ClaimVolumes({
@@ -91,7 +91,7 @@ function podOf(volume: Volume = claimed, spec: Partial<PodSpec> = {}, uid = worl
   return { ...pod, metadata: { ...pod.metadata, uid } };
 }
 
-/** Of a volume that is mounted. */
+/** The path of a mounted volume. */
 function mountOf(volumes: ClaimVolumes, pod = podOf()) {
   const found = volumes.of(pod).get('v');
   return found?.kind === 'path' ? found : undefined;
@@ -101,8 +101,8 @@ async function messages(volumes: ClaimVolumes, pod = podOf()): Promise<readonly 
   return (await volumes.make(pod, signal)).map(({ message }) => message);
 }
 
-describe('a claimed volume', () => {
-  it('of the kind local is shown in the directory of the pod, and its content outlives the pod', async () => {
+describe('claimed volumes', () => {
+  it('bind-mounts a local volume into the pod directory and keeps its content after the pod', async () => {
     const world = new World();
     await world.disk();
     const volumes = world.volumes();
@@ -124,7 +124,7 @@ describe('a claimed volume', () => {
     await volumes.remove(worldUid, signal);
   });
 
-  it('of the kind hostPath is used where it is, and made if its type says so', async () => {
+  it('uses a hostPath volume at its own path and creates it if its type requires that', async () => {
     const world = new World();
     world.spec({ hostPath: { path: '/srv/new', type: 'DirectoryOrCreate' } });
     const volumes = world.volumes();
@@ -135,7 +135,7 @@ describe('a claimed volume', () => {
     assert.equal(await world.files.kindAt('/srv/new'), 'directory');
   });
 
-  it('is read-only where the pod says so, and has the options of the volume', async () => {
+  it('mounts read-only where the pod requires it, with the mount options of the PersistentVolume', async () => {
     const world = new World();
     await world.disk();
     world.spec({ local: { path: '/mnt/disk' }, mountOptions: ['noatime', 'nodev'] });
@@ -158,7 +158,7 @@ describe('a claimed volume', () => {
     ['r', 'w'],
     ['w', 'r'],
   ])
-    it(`is to be written to where one of several uses of its claim may, whichever comes first: ${order[0]}`, async () => {
+    it(`mounts writable if one of several volumes of the same claim is writable, in the order ${order[0]}`, async () => {
       const world = new World();
       await world.disk();
       const uses = order.map((name) => {
@@ -176,14 +176,14 @@ describe('a claimed volume', () => {
       );
     });
 
-  it('that no container uses is not asked for', async () => {
+  it('does not request a claim that no container uses', async () => {
     const world = new World();
     const pod = podOf(claimed, { containers: [{ name: 'main', image: 'i' }] });
     assert.deepEqual(await world.volumes().make(pod, signal), []);
     assert.deepEqual(world.asked, []);
   });
 
-  it('is asked for once in the life of the pod, and once more by the next kubelet', async () => {
+  it('requests a claim once in the lifetime of a pod and once more after a restart', async () => {
     const world = new World();
     await world.disk();
     const volumes = world.volumes();
@@ -191,7 +191,7 @@ describe('a claimed volume', () => {
     await volumes.make(podOf(), signal);
     assert.deepEqual(world.asked, ['ns/data']);
     const later = world.volumes();
-    assert.equal(mountOf(later)?.hostPath, place, 'known without asking');
+    assert.equal(mountOf(later)?.hostPath, place, 'recorded without a request');
     await later.refresh(podOf(), signal);
     assert.deepEqual(world.asked, ['ns/data']);
     await later.make(podOf(), signal);
@@ -199,7 +199,7 @@ describe('a claimed volume', () => {
     assert.equal(world.files.binds().length, 1);
   });
 
-  it('is what it was while the API is away, but not against what the API says', async () => {
+  it('uses the recorded volume while the API server is unreachable, but not against its answer', async () => {
     const world = new World();
     await world.disk();
     await world.volumes().make(podOf(), signal);
@@ -214,7 +214,7 @@ describe('a claimed volume', () => {
     ]);
   });
 
-  it('of a pod that an earlier kubelet left running without a note is found out about', async () => {
+  it('resolves the claim of a running pod that a previous kubelet left without a record', async () => {
     const world = new World();
     await world.disk();
     const volumes = world.volumes();
@@ -227,7 +227,7 @@ describe('a claimed volume', () => {
     assert.equal(world.files.binds().length, 1);
   });
 
-  it('puts its users into the group it names', async () => {
+  it('adds the containers to the group that the volume names', async () => {
     const world = new World();
     await world.disk();
     world.volume = {
@@ -239,7 +239,7 @@ describe('a claimed volume', () => {
     assert.deepEqual(volumes.groupsOf(worldUid), [1234]);
   });
 
-  it('cannot be had on a node without an API', async () => {
+  it('rejects a claim on a node without an API server', async () => {
     const volumes = new World().volumes({ claims: undefined });
     assert.deepEqual(await messages(volumes), [
       'error processing PVC ns/data: this node has no API server to ask for it',
@@ -247,7 +247,7 @@ describe('a claimed volume', () => {
   });
 });
 
-describe('a claimed volume that cannot be had', () => {
+describe('claimed volumes that cannot be mounted', () => {
   const required = { nodeSelectorTerms: [{ matchExpressions: [{ key: 'a', operator: 'Exists' }] }] };
   const local = { path: '/mnt/disk' };
   const said = (stage: string, why: string) => [`${stage} for volume "disk" : ${why}`];
@@ -260,13 +260,13 @@ describe('a claimed volume that cannot be had', () => {
       said('MountVolume.NodeAffinity check failed', 'no matching NodeSelectorTerms'),
     ],
     [
-      'belongs to some nodes while this one does not know itself',
+      'requires node labels before the Node object was received',
       { local, nodeAffinity: { required } },
       { judgeNode: () => 'unknown' },
       said('MountVolume.NodeAffinity check failed', 'the labels of this node are not known yet'),
     ],
     [
-      'is of a kind this node cannot mount',
+      'has a type this node cannot mount',
       { csi: { driver: 'd', volumeHandle: 'h' } },
       {},
       said(
@@ -275,7 +275,7 @@ describe('a claimed volume that cannot be had', () => {
       ),
     ],
     [
-      'is somewhere else on the network',
+      'is an NFS volume on a node without NFS support',
       { capacity: { storage: '1Gi' }, nfs: { server: 's', path: '/' } },
       {},
       said(
@@ -284,7 +284,7 @@ describe('a claimed volume that cannot be had', () => {
       ),
     ],
     [
-      'has options its kind cannot have',
+      'has mount options that its type does not support',
       { hostPath: { path: '/mnt/disk' }, mountOptions: ['noatime'] },
       {},
       said(
@@ -293,44 +293,44 @@ describe('a claimed volume that cannot be had', () => {
       ),
     ],
     [
-      'is not there',
+      'does not exist',
       { local: { path: '/mnt/nowhere' } },
       {},
       said('MountVolume.NewMounter initialization failed', 'path "/mnt/nowhere" does not exist'),
     ],
     [
-      'is no directory',
+      'is not a directory',
       { local: { path: '/mnt/disk/canary' } },
       {},
       said('MountVolume.NewMounter initialization failed', 'only directory and block device are supported'),
     ],
     [
-      'is a path with steps back',
+      'is a path with ..',
       { local: { path: '/mnt/../mnt/disk' } },
       {},
       said('MountVolume.SetUp failed', "invalid path: /mnt/../mnt/disk must not contain '..'"),
     ],
     [
-      'is a path of the host with steps back',
+      'is a hostPath with ..',
       { hostPath: { path: '/mnt/../disk' } },
       {},
       said('MountVolume.SetUp failed', "invalid HostPath `/mnt/../disk`: must not contain '..'"),
     ],
     [
-      'is not what its type says',
+      'does not match its hostPath type',
       { hostPath: { path: '/mnt/nowhere', type: 'Directory' } },
       {},
       said('MountVolume.SetUp failed', 'hostPath type check failed: /mnt/nowhere is not a directory'),
     ],
     [
-      'is a raw device that is to be mounted',
+      'is a raw block volume in volumeMounts',
       { local, volumeMode: 'Block' },
       {},
       ['volume v has volumeMode Block, but is specified in volumeMounts'],
     ],
   ];
   for (const [what, spec, changes, expected] of cases)
-    it(`as it ${what} says so`, async () => {
+    it(`fails with the expected stage: ${what}`, async () => {
       const world = new World();
       await world.disk();
       world.spec(spec);
@@ -340,7 +340,7 @@ describe('a claimed volume that cannot be had', () => {
       assert.deepEqual(world.notes.others(otherUid), []);
     });
 
-  it('for now is tried again soon', async () => {
+  it('retries soon after a temporary failure', async () => {
     const world = new World();
     world.spec({ local, nodeAffinity: { required } });
     const [problem] = await world.volumes({ judgeNode: () => 'unknown' }).make(podOf(), signal);
@@ -352,7 +352,7 @@ describe('a claimed volume that cannot be had', () => {
     return podOf(claimed, { containers: [container] });
   };
 
-  it('as a device says so', async () => {
+  it('rejects a file system volume in volumeDevices', async () => {
     const world = new World();
     assert.deepEqual(await messages(world.volumes(), asDevice()), [
       'volume v has volumeMode Filesystem, but is specified in volumeDevices',
@@ -369,7 +369,7 @@ describe('a claimed volume that cannot be had', () => {
     ]);
   });
 
-  it('leaves what others have put at its place alone', async () => {
+  it('leaves files of others at the mount path alone', async () => {
     const world = new World();
     await world.disk();
     await world.files.makeDirectory(dirname(place), 0o750);
@@ -380,7 +380,7 @@ describe('a claimed volume that cannot be had', () => {
     assert.equal(world.files.text('/mnt/disk/canary'), 'alive');
   });
 
-  it('while it is in use says so when it is to be taken away', async () => {
+  it('rejects the removal of a mounted volume that is in use', async () => {
     const world = new World();
     await world.disk();
     const volumes = world.volumes();
@@ -394,7 +394,7 @@ describe('a claimed volume that cannot be had', () => {
     assert.equal(world.files.text('/mnt/disk/canary'), 'alive');
   });
 
-  it('by a directory with content where nothing is mounted is left as it is', async () => {
+  it('keeps a directory with content where nothing is mounted', async () => {
     const world = new World();
     await world.files.writeFile(`${place}/canary`, Buffer.from('alive'), { mode: 0o600 });
     await assert.rejects(world.volumes().remove(worldUid, signal), { code: 'VOLUME_REMOVE' });
@@ -402,10 +402,10 @@ describe('a claimed volume that cannot be had', () => {
   });
 });
 
-describe('a volume for one pod at a time', () => {
+describe('ReadWriteOncePod volumes', () => {
   const modes = { local: { path: '/mnt/disk' }, accessModes: ['ReadWriteOncePod'] };
 
-  it('is refused to the second, until the first is gone', async () => {
+  it('rejects the second pod until the first is removed', async () => {
     const world = new World();
     await world.disk();
     world.spec(modes);
@@ -415,13 +415,13 @@ describe('a volume for one pod at a time', () => {
     const refusal =
       'MountVolume.SetUp failed for volume "disk" : volume uses the ReadWriteOncePod access mode and is already in use by another pod';
     assert.deepEqual(await messages(volumes, second), [refusal]);
-    assert.deepEqual(await messages(world.volumes(), second), [refusal], 'by the next kubelet too');
-    assert.deepEqual(await messages(volumes), [], 'the first may come again');
+    assert.deepEqual(await messages(world.volumes(), second), [refusal], 'also after a restart');
+    assert.deepEqual(await messages(volumes), [], 'the first pod may set it up again');
     await volumes.remove(worldUid, signal);
     assert.deepEqual(await messages(volumes, second), []);
   });
 
-  it('is not kept from others by one that could not have it', async () => {
+  it('does not block other pods after a failed mount', async () => {
     const world = new World();
     world.spec(modes);
     const volumes = world.volumes();
@@ -430,7 +430,7 @@ describe('a volume for one pod at a time', () => {
     assert.deepEqual(await messages(volumes, podOf(claimed, {}, otherUid)), []);
   });
 
-  it('goes to one of two that come at once', async () => {
+  it('gives the volume to one of two concurrent pods', async () => {
     const world = new World();
     await world.disk();
     world.spec(modes);
@@ -440,7 +440,7 @@ describe('a volume for one pod at a time', () => {
   });
 });
 
-describe('the group of a pod', () => {
+describe('fsGroup of a claimed volume', () => {
   const grouped = (fsGroup: number, uid = worldUid, policy?: string) => {
     const securityContext = { fsGroup, ...(policy !== undefined && { fsGroupChangePolicy: policy }) };
     return podOf(claimed, { securityContext }, uid);
@@ -448,7 +448,7 @@ describe('the group of a pod', () => {
   const groups = ({ files }: World) =>
     ['/mnt/disk', '/mnt/disk/canary'].map((path) => files.entry(path)?.group);
 
-  it('is given the files of a volume it is the first to use; the next of another group is told', async () => {
+  it('sets the group for the first pod and reports a conflict to a later pod with another group', async () => {
     const world = new World();
     await world.disk();
     const volumes = world.volumes();
@@ -466,7 +466,7 @@ describe('the group of a pod', () => {
     assert.deepEqual(groups(world), [88, 88]);
   });
 
-  it('is given all files once, though nobody waited for so many to be given', async () => {
+  it('sets the group of all files once, even if the first mount is cancelled', async () => {
     const world = new World();
     await world.disk();
     const given: string[] = [];
@@ -489,7 +489,7 @@ describe('the group of a pod', () => {
     assert.deepEqual([given, world.files.binds().length], [['/mnt/disk'], 1]);
   });
 
-  it('gets nothing of a volume it may only read', async () => {
+  it('does not change a read-only volume', async () => {
     const world = new World();
     await world.disk();
     const readOnly = { name: 'v', persistentVolumeClaim: { claimName: 'data', readOnly: true } };
@@ -497,7 +497,7 @@ describe('the group of a pod', () => {
     assert.deepEqual(groups(world), [0, 0]);
   });
 
-  it('is not given again what is its own already, where the pod asks to look at the root only', async () => {
+  it('skips the walk under OnRootMismatch if the root directory has the group', async () => {
     const world = new World();
     await world.disk(0o770);
     const volumes = world.volumes();
@@ -513,7 +513,7 @@ describe('the group of a pod', () => {
   });
 });
 
-describe('a claim that is made for the pod', () => {
+describe('ephemeral volume claims', () => {
   const own: Volume = {
     name: 'v',
     ephemeral: {
@@ -523,7 +523,7 @@ describe('a claim that is made for the pod', () => {
     },
   };
 
-  it('has the name of the pod and the volume, and must be the own one of the pod', async () => {
+  it('derives the claim name from the pod and the volume, and requires the pod as owner', async () => {
     const world = new World();
     await world.disk();
     const owner = { apiVersion: 'v1', kind: 'Pod', name: 'pod', uid: 'earlier', controller: true };

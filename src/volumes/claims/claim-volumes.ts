@@ -31,12 +31,15 @@ import {
 } from './bound-volume.ts';
 import type { Expansions } from './expansions.ts';
 
-/** Which volumes pods were given, by the names the pods have for them; a later kubelet finds the same. */
+/**
+ * The PersistentVolumes bound for each pod, by the volume names in the pod; persisted across
+ * restarts.
+ */
 export interface BoundVolumeRecords {
   of(uid: PodUid): Readonly<Record<string, BoundVolume>>;
-  /** Those of all other pods; of all unless a pod is named. */
+  /** Returns the records of all pods except this one; of all pods if undefined. */
   others(uid: PodUid | undefined): readonly BoundVolume[];
-  /** Holds at once; settles when it is on disk, or cannot be for now. */
+  /** Takes effect immediately; resolves when the write to disk has succeeded or failed. */
   note(pod: Pod, volumes: Readonly<Record<string, BoundVolume>>): Promise<void>;
   forget(uid: PodUid): Promise<void>;
 }
@@ -44,24 +47,27 @@ export interface BoundVolumeRecords {
 export interface ClaimVolumesDeps {
   /** Undefined on a node without an API server. */
   readonly claims: Pick<BoundClaims, 'get' | 'forgetPod'> | undefined;
-  /** Undefined on a machine that gives no access to the files of volumes. */
+  /** Undefined on a platform without access to volume files. */
   readonly local: LocalVolumes | undefined;
-  /** Undefined on a machine without drivers. */
+  /** Undefined on a machine without CSI drivers. */
   readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'maintain'> | undefined;
-  /** Undefined on a machine that gives no access to its devices. */
+  /** Undefined on a platform without access to block devices. */
   readonly block?: Pick<BlockVolumes, 'placeOf' | 'map' | 'remove'> | undefined;
   readonly csiBlock?: Pick<CsiBlock, 'setUp' | 'remove'> | undefined;
-  /** Nothing is expanded unless given. */
+  /** Volumes are not expanded if undefined. */
   readonly expansions?: Pick<Expansions, 'atMount' | 'online' | 'forget'> | undefined;
-  /** Undefined as above. */
+  /** Undefined on a platform without NFS mounts. */
   readonly nfs?: Pick<NfsVolumes, 'placeOf' | 'setUp'> | undefined;
   readonly hostFiles: HostPathFiles;
-  /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
+  /**
+   * Matches the node affinity of a volume with this node; 'unknown' before the Node object was
+   * received.
+   */
   readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
   readonly notes: BoundVolumeRecords;
   readonly clock: Clock;
   readonly journal: Pick<PodJournal, 'event'>;
-  /** Tells something of a PersistentVolume itself; nobody is told unless given. */
+  /** Reports an event on a PersistentVolume; events are dropped if undefined. */
   readonly volumeEvent?: ReportVolumeEvent | undefined;
 }
 
@@ -72,19 +78,22 @@ export type ReportVolumeEvent = (
 
 const soonMs = 1_000;
 
-/** The volumes of pods that are claimed: PersistentVolumes of the kinds this node can mount. */
+/** Sets up the PersistentVolumes that pods use by claims. */
 export class ClaimVolumes {
   readonly #deps: ClaimVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
   readonly #expansionLock = new KeyedMutex<string>();
-  /** What this process has heard from the API itself. A claim keeps its volume for as long as a pod uses it. */
+  /**
+   * The volumes of each pod that this process has confirmed with the API server. A claim stays
+   * bound to its volume while a pod uses it.
+   */
   readonly #confirmed = new Map<PodUid, Set<string>>();
 
   constructor(deps: ClaimVolumesDeps) {
     this.#deps = deps;
   }
 
-  /** Where each is to be found; those are missing of which that is not known yet. */
+  /** Returns the locations of the volumes whose PersistentVolume is already known. */
   of(pod: Pod): ReadonlyMap<string, ClaimVolume> {
     const found = new Map<string, ClaimVolume>();
     for (const volume of pod.spec.volumes ?? []) {
@@ -108,7 +117,7 @@ export class ClaimVolumes {
     return found;
   }
 
-  /** The groups that users of the pod's volumes must be in. */
+  /** Returns the supplementary groups that the volumes of the pod require. */
   groupsOf(uid: PodUid): readonly number[] {
     return Object.values(this.#deps.notes.of(uid)).flatMap(({ group }) =>
       group === undefined ? [] : [group],
@@ -116,8 +125,8 @@ export class ClaimVolumes {
   }
 
   /**
-   * Mounts those volumes that a container uses; may be repeated. Answers what went wrong with which, in the order of the
-   * spec; rejects only when aborted. `done` is told of each that is mounted, at once.
+   * Mounts the volumes that a container uses; idempotent. Returns the problems in the order of the
+   * spec; rejects only when aborted. `done` is called immediately for each mounted volume.
    */
   async make(
     pod: Pod,
@@ -127,7 +136,7 @@ export class ClaimVolumes {
     return await this.#setUpAll(pod, claimed(pod), signal, done);
   }
 
-  /** Finds out about the volumes of a pod that runs, which an earlier kubelet may have mounted without a note. */
+  /** Resolves the volumes of a running pod that a previous kubelet mounted without a record. */
   async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
     const unknown = claimed(pod).filter((volume) => this.#recorded(pod, volume) === undefined);
     await this.#setUpAll(pod, unknown, signal);
@@ -141,8 +150,9 @@ export class ClaimVolumes {
   }
 
   /**
-   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated. What
-   * is in the volumes stays. Rejects with VOLUME_REMOVE, naming the paths, for what is in use.
+   * Call once no container of the pod runs; also for pods of which only the UID is known.
+   * Idempotent. The content of the volumes is kept. Rejects with VOLUME_REMOVE that names the paths
+   * still in use.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
@@ -191,7 +201,7 @@ export class ClaimVolumes {
       checkUse(pod, volume, found);
       return this.#check(volume, found);
     } catch (error) {
-      // What it was is better than nothing; what the API says of it now is better than that.
+      // Falls back to the recorded volume only while the API server is unreachable.
       if (noted !== undefined && isKind(error, 'Unavailable')) return noted;
       throw error;
     }
@@ -209,7 +219,7 @@ export class ClaimVolumes {
     });
   }
 
-  /** In the order of the reference, so that of several things that are wrong the same one is told. */
+  /** Checks in the order of the Go kubelet, so that the same problem is reported first. */
   #check(volume: Volume, found: BoundClaim): BoundVolume {
     this.#checkNode(found.volume);
     const name = found.volume.metadata?.name ?? '';
@@ -247,7 +257,9 @@ export class ClaimVolumes {
     throw stageError(stage, name, 'the labels of this node are not known yet', retryAtMs);
   }
 
-  /** Noted before: from then on no other pod can have a volume that is for one alone. */
+  /**
+   * Records the volume before mounting it, so that no other pod can get a ReadWriteOncePod volume.
+   */
   async #setUp(pod: Pod, volume: Volume, bound: BoundVolume, signal: AbortSignal): Promise<void> {
     const { notes } = this.#deps;
     const { uid } = pod.metadata;
@@ -332,7 +344,10 @@ export class ClaimVolumes {
     else if (source.kind === 'local') await show(source.path);
   }
 
-  /** What drivers have, they expand. Two pods that have it do so one after the other: the second finds it done. */
+  /**
+   * CSI drivers expand their own volumes. Two pods that share a volume serialize here; the second
+   * finds it expanded.
+   */
   async #expand(
     pod: Pod,
     bound: BoundVolume,
@@ -345,7 +360,7 @@ export class ClaimVolumes {
     await this.#expansionLock.run(growing.key, () => expansions[when](pod, growing, signal), signal);
   }
 
-  /** Whoever has them next may try again what was given up. */
+  /** Allows the next pod to retry an expansion that was reported as infeasible. */
   #forgetExpansions(uid: PodUid): void {
     const { notes, expansions } = this.#deps;
     const kept = new Set(notes.others(uid).map(({ name }) => name));
@@ -360,7 +375,7 @@ export class ClaimVolumes {
     }
   }
 
-  /** Of what can be given as a device. */
+  /** Returns the plugin for volumes that can be mapped as devices. */
   #pluginOf({ kind }: VolumeSource): BlockPlugin | undefined {
     if (this.#deps.block === undefined) return undefined;
     if (kind === 'csi') return this.#deps.csiBlock === undefined ? undefined : 'csi';
@@ -384,7 +399,10 @@ export class ClaimVolumes {
     this.#deps.journal.event(pod, { type: 'Warning', reason: 'AlreadyMountedVolume', message });
   }
 
-  /** Of the claim the pod names now: a note on another one is of an earlier pod of its UID. */
+  /**
+   * Compares the claim name, because a record of another claim belongs to an earlier pod with the
+   * same UID.
+   */
   #recorded(pod: Pod, volume: Volume): BoundVolume | undefined {
     const claim = claimNameOf(pod, volume);
     const noted = claim === undefined ? undefined : this.#deps.notes.of(pod.metadata.uid)[volume.name];
@@ -401,12 +419,12 @@ export class ClaimVolumes {
   }
 }
 
-/** Whether the volume is claimed rather than described by the pod itself. */
+/** Whether the volume is a persistentVolumeClaim or an ephemeral volume. */
 export function isClaimed(volume: Volume): boolean {
   return volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined;
 }
 
-/** It has been told, and is tried again with the next look at the pod. */
+/** The error was reported already; the next sync of the pod retries. */
 function unlessAborted(signal: AbortSignal): () => void {
   return () => signal.throwIfAborted();
 }

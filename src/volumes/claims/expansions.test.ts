@@ -25,7 +25,7 @@ const pending = { allocatedResourceStatuses: { storage: 'NodeResizePending' } };
 const refusedWith = (grpcCode: string) =>
   new KubelingError('CSI_REFUSED', `rpc error: code = X desc = ${grpcCode}`, { details: { grpcCode } });
 
-/** A volume that has grown elsewhere. */
+/** A claim whose volume was enlarged by the controller. */
 function grown(more: object = pending): CsiWorld {
   const world = new CsiWorld();
   world.can.add('EXPAND_VOLUME');
@@ -39,8 +39,8 @@ async function keptUp(world: CsiWorld, volumes: CsiVolumes, ms = 0): Promise<voi
   await world.runs(volumes, ms);
 }
 
-describe('a volume that has grown', () => {
-  it('is expanded when it is mounted, and the claim is told each step', async () => {
+describe('node expansion of a volume', () => {
+  it('expands at mount and updates the claim status at each step', async () => {
     const world = grown({
       ...pending,
       conditions: [
@@ -68,7 +68,7 @@ describe('a volume that has grown', () => {
     assert.equal(world.expansions.length, 1);
   });
 
-  it('is expanded under a pod that runs, and again until it is done', async () => {
+  it('expands under a running pod and retries until it succeeds', async () => {
     const world = grown();
     world.volume = volumeOf('1Gi');
     const volumes = world.volumes();
@@ -90,7 +90,7 @@ describe('a volume that has grown', () => {
     assert.deepEqual(world.claim?.status?.capacity, { storage: '2Gi' });
   });
 
-  it('fails the mount while nobody knows how far the driver came', async () => {
+  it('fails the mount if the outcome of the driver call is unknown', async () => {
     const world = grown();
     world.troubles.set('expand', silence());
     const volumes = world.volumes();
@@ -102,7 +102,7 @@ describe('a volume that has grown', () => {
     assert.equal(world.expansions.length, 1);
   });
 
-  it('that can never be so large is told to the claim, and used as it is', async () => {
+  it('reports an infeasible size on the claim and mounts the volume unchanged', async () => {
     const world = grown();
     world.troubles.set('expand', refusedWith('OUT_OF_RANGE'));
     await world.volumes().setUp(pod, claimed, signal);
@@ -111,7 +111,7 @@ describe('a volume that has grown', () => {
     assert.match(world.events.join(), /^pod VolumeResizeFailed .* OUT_OF_RANGE$/);
   });
 
-  it('that cannot be expanded while it is in use is let alone until it is not', async () => {
+  it('does not retry an in-use expansion until the volume is released', async () => {
     const world = grown();
     world.troubles.set('expand', refusedWith('FAILED_PRECONDITION'));
     const volumes = world.volumes();
@@ -124,7 +124,7 @@ describe('a volume that has grown', () => {
     assert.equal(world.expansions.length, 1);
   });
 
-  it('and is read-only is not expanded, which is told', async () => {
+  it('does not expand a read-only volume and reports that', async () => {
     const world = grown();
     await world.volumes().setUp(pod, { ...claimed, readOnly: true }, signal);
     const told =
@@ -132,7 +132,7 @@ describe('a volume that has grown', () => {
     assert.deepEqual([world.events, world.expansions], [[`pod ${told}`, `c ${told}`], []]);
   });
 
-  it('mounts as it is by a driver that does not expand, and without an API that can be reached', async () => {
+  it('mounts unchanged if the driver cannot expand or the API server is unreachable', async () => {
     const world = grown();
     world.can.delete('EXPAND_VOLUME');
     await world.volumes().setUp(pod, claimed, signal);
@@ -147,7 +147,7 @@ describe('a volume that has grown', () => {
     assert.deepEqual([world.expansions, other.expansions], [[], []]);
   });
 
-  it('is told its size alone where nobody tells steps, and nothing where another node did', () => {
+  it('updates only the capacity without the step status, and nothing if another node did', () => {
     const plan = (
       claim: PersistentVolumeClaim,
       modes: string[] = ['ReadWriteOnce'],
@@ -174,7 +174,7 @@ describe('a volume that has grown', () => {
     assert.equal(planExpansion(claimOf('2Gi'), volumeOf('2Gi'), 'writable', before).do, 'nothing');
   });
 
-  it('and is given as a device is expanded there, before the pod has it and while it runs', async () => {
+  it('expands a block volume before the pod gets it and while the pod runs', async () => {
     const world = grown();
     const volumes = world.volumes();
     const device = { ...claimed, shownAs: 'device' as const };
@@ -194,7 +194,7 @@ describe('a volume that has grown', () => {
     assert.deepEqual(world.claim?.status?.capacity, { storage: '3Gi' });
   });
 
-  it('and cannot be expanded as a device is shown, and not handed on', async () => {
+  it('does not hand a block volume to the pod if its expansion fails', async () => {
     const world = grown();
     world.troubles.set('expand', silence());
     const device = { ...claimed, shownAs: 'device' as const };

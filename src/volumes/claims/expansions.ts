@@ -18,11 +18,11 @@ import { grpcCodeOf } from '../csi/csi-client.ts';
 import { stageError } from '../manager/mount-attempts.ts';
 import { type StorageObserver, timed, type VolumePlugin } from '../manager/volume-metrics.ts';
 
-/** What the API says of claims, and is told. */
+/** The claim operations of the API server. */
 export interface ClaimApi {
   claim(namespace: string, name: string, signal: AbortSignal): Promise<PersistentVolumeClaim | undefined>;
   volume(name: string, signal: AbortSignal): Promise<PersistentVolume | undefined>;
-  /** Rejects when the claim has become another since it was read. */
+  /** Rejects with a conflict if the claim has changed since it was read. */
   changeClaim(
     claim: PersistentVolumeClaim,
     change: ClaimChange,
@@ -46,21 +46,21 @@ export interface ExpansionsDeps {
   readonly observe: StorageObserver;
 }
 
-/** A volume that may have become larger elsewhere. */
+/** A volume that may have been enlarged by the controller. */
 export interface ExpandableVolume {
-  /** Of the PersistentVolume. */
+  /** The name of the PersistentVolume. */
   readonly name: string;
   readonly claim: string;
   readonly readOnly: boolean;
-  /** Of all volumes of all kinds. */
+  /** Unique among all volumes of all plugins. */
   readonly key: string;
-  /** As metrics name it. */
+  /** The plugin name in metrics. */
   readonly plugin: VolumePlugin;
-  /** Makes it so large on this node; a rejection that names a gRPC code is judged by that. */
+  /** Expands the volume on this node. A rejection with a gRPC code is classified by that code. */
   expand(bytes: bigint, signal: AbortSignal): Promise<void>;
 }
 
-/** No larger one can be had, ever. */
+/** The size can never be reached. */
 const hopeless: ReadonlySet<string> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND']);
 
 interface Expansion {
@@ -70,23 +70,29 @@ interface Expansion {
   readonly plan: Extract<ExpansionPlan, { readonly do: 'expand' }>;
 }
 
-/** Makes volumes as large on this node as they have become in the cluster. Call with the lock of the volume held. */
+/**
+ * Expands volumes on this node to the size they have in the cluster. Call with the volume lock
+ * held.
+ */
 export class Expansions {
   readonly #deps: ExpansionsDeps;
-  /** How large each was when this node last knew. */
+  /** The size of each volume at the last successful expansion on this node. */
   readonly #expanded = new Map<string, bigint>();
-  /** Those that the driver does not expand for as long as they are in use as they are. */
+  /** Volumes the driver refuses to expand while they are in use. */
   readonly #infeasible = new Set<string>();
 
   constructor(deps: ExpansionsDeps) {
     this.#deps = deps;
   }
 
-  /** After the volume was mounted and before anything of the pod starts. Rejects with what the mount is to fail with. */
+  /**
+   * Call after the volume was mounted and before a container starts. Rejects with the error of the
+   * mount.
+   */
   async atMount(pod: Pod, volume: ExpandableVolume, signal: AbortSignal): Promise<void> {
     const found = await this.#plan(volume, pod, signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      // A pod can start with what there is; it is looked at again while it runs.
+      // The pod can start with the current size; the expansion is retried while it runs.
       if (isKind(error, 'Unavailable', 'DeadlineExceeded')) return undefined;
       throw error;
     });
@@ -94,7 +100,7 @@ export class Expansions {
     if (found?.plan.do === 'expand') await this.#expand({ ...found, plan: found.plan, pod, volume }, signal);
   }
 
-  /** Under a pod that runs. */
+  /** Expands the volume of a running pod. */
   async online(pod: Pod, volume: ExpandableVolume, signal: AbortSignal): Promise<void> {
     const found = await this.#plan(volume, pod, signal);
     if (found?.plan.do !== 'expand') return;
@@ -106,7 +112,7 @@ export class Expansions {
     });
   }
 
-  /** No pod has it any more: whoever comes next may try again. */
+  /** Call when no pod uses the volume any more; the next pod may retry. */
   forget(key: string): void {
     this.#expanded.delete(key);
     this.#infeasible.delete(key);
@@ -127,7 +133,7 @@ export class Expansions {
     return { claim, plan: planExpansion(claim, found, access, this.#expanded.get(volume.key)) };
   }
 
-  /** Rejects for what is to be tried again. */
+  /** Rejects for errors that are to be retried. */
   async #expand(expansion: Expansion, signal: AbortSignal): Promise<void> {
     const { volume, pod, plan } = expansion;
     const { clock, observe } = this.#deps;
@@ -151,7 +157,7 @@ export class Expansions {
     return await this.#change(claim, begun(), signal);
   }
 
-  /** What can never be is given up: the volume is of use as it is. */
+  /** An infeasible expansion is not retried: the volume is usable with its current size. */
   async #judge({ pod, volume, claim, plan }: Expansion, error: unknown, signal: AbortSignal): Promise<void> {
     const code = grpcCodeOf(error) ?? '';
     const isHopeless = hopeless.has(code);
@@ -186,7 +192,7 @@ export class Expansions {
   }
 }
 
-/** What of the status of a claim becomes another, as a merge patch has it: null takes away. */
+/** A merge patch of the claim status; null removes a field. */
 export interface ClaimChange {
   readonly capacity?: Readonly<Record<string, string>>;
   readonly allocatedResourceStatuses?: Readonly<Record<string, string | null>>;
@@ -195,20 +201,23 @@ export interface ClaimChange {
 
 export type ExpansionPlan =
   | { readonly do: 'nothing' }
-  /** It must be expanded and cannot be, for it is read-only. */
+  /** The volume must be expanded but is mounted read-only. */
   | { readonly do: 'refuse' }
   | {
       readonly do: 'expand';
-      /** As the volume has it. */
+      /** The size of the PersistentVolume. */
       readonly size: string;
       readonly bytes: bigint;
-      /** What the claim is told: each step, the new size only where nobody knows of steps, or nothing. */
+      /**
+       * Which status the claim gets: each step, only the capacity on clusters without the step
+       * status, or none.
+       */
       readonly told: 'steps' | 'size' | 'nothing';
     };
 
 const storage = 'storage';
 const notRequired = 'volume.kubernetes.io/node-expansion-not-required';
-/** What is said of a claim while its volume grows, and no longer after. */
+/** The conditions that are set only during an expansion. */
 const resizing: ReadonlySet<string> = new Set([
   'FileSystemResizePending',
   'Resizing',
@@ -217,8 +226,8 @@ const resizing: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a volume is to be made as large here as it has become elsewhere.
- * `here` is how large it was when it was last known to be of that size on this node.
+ * Decides whether a volume must be expanded on this node. `here` is its size after the last
+ * expansion on this node.
  */
 export function planExpansion(
   claim: PersistentVolumeClaim,
@@ -238,14 +247,14 @@ export function planExpansion(
     if (step !== 'NodeResizePending' && step !== 'NodeResizeInProgress') return { do: 'nothing' };
     return access === 'read-only' ? { do: 'refuse' } : expand('steps');
   }
-  // Another node has told the claim already; this one has yet to follow.
+  // Another node has updated the claim already; the file system of this node still has to grow.
   const isShared = volume.spec?.accessModes?.includes('ReadWriteMany') === true;
   const isNeeded = claim.metadata?.annotations?.[notRequired] === undefined;
   const isBehind = here !== undefined && here < wanted && access === 'writable';
   return isShared && isNeeded && isBehind && step === undefined ? expand('nothing') : { do: 'nothing' };
 }
 
-/** How large the claim is known to be; undefined while it is not said. */
+/** Returns the capacity in the claim status; undefined if it is not set. */
 export function claimedBytes({ status }: PersistentVolumeClaim): bigint | undefined {
   return bytesOf(status?.capacity?.[storage]);
 }
@@ -268,7 +277,7 @@ export function finished(status: PersistentVolumeClaimStatus | undefined, size: 
   };
 }
 
-/** It cannot ever be as large as it should. */
+/** The requested size can never be reached. */
 export function infeasible(
   status: PersistentVolumeClaimStatus | undefined,
   why: string,

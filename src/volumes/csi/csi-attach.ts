@@ -12,15 +12,16 @@ export interface CsiAttachDeps {
   readonly clock: Clock;
 }
 
-/** As often as it is looked whether a volume has been attached. */
+/** The interval at which the VolumeAttachment is polled. */
 const lookEveryMs = 1_000;
-/** What drivers that have all the volumes they can answer with. */
+/** gRPC RESOURCE_EXHAUSTED: the attach limit is reached. */
 const resourceExhausted = 8;
 const stage = 'MountVolume.WaitForAttach failed';
 
 /**
- * What the attachment of the volume to this node has to say. Rejects while it is not attached, and says when to look
- * again: the cluster attaches it once the status of the node lists it as in use.
+ * Returns the publish context of the VolumeAttachment for this node. Rejects with a retry time
+ * while the volume is not attached; the controller attaches it once the node status lists it in
+ * volumesInUse.
  */
 export async function publishContextOf(
   { nodeName, api, clock }: CsiAttachDeps,
@@ -45,24 +46,24 @@ export async function publishContextOf(
   throw waits(`volume ${handle} is not attached for volume attachment ${attachment}`);
 }
 
-/** Whether it cannot be attached for there are too many already. */
+/** Whether the attach limit of the node is reached. */
 export function isPastLimit(error: unknown): error is KubelingError {
   return error instanceof KubelingError && error.code === 'VOLUME_ATTACH_LIMIT';
 }
 
-/** Whether the failure says by itself when to look again. */
+/** Whether the error carries its own retry time. */
 export function isWaiting(error: unknown): boolean {
   return error instanceof KubelingError && typeof error.details['retryAtMs'] === 'number';
 }
 
-/** What the API says of drivers and volumes; undefined for what is not there. */
+/** The API requests for CSI drivers and volumes; undefined for missing objects. */
 export interface CsiApi extends ClaimApi {
   driver(name: string, signal: AbortSignal): Promise<CSIDriver | undefined>;
   attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined>;
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
-  /** Whether the status of this node lists the volume among those that are attached, and among those in use. */
+  /** Whether the node status lists the volume in volumesAttached and in volumesInUse. */
   isListed(volume: string, signal: AbortSignal): Promise<boolean>;
-  /** The volumes that the status of this node was last known to list, attached or in use. */
+  /** The volumes that the node status last listed as attached or in use. */
   listed(): readonly string[];
   readonly tokens: Pick<TokenSource, 'get'>;
 }

@@ -7,22 +7,25 @@ import type { CsiVolume } from './csi-request.ts';
 export interface CsiAttemptsDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** The node has as many volumes of the driver as it can have, though nobody knew. */
+  /** The attach limit was reached although the reported limit was higher. */
   readonly limitReached: (driver: string) => void;
 }
 
-/** As long as pods wait for volumes at all before they say so. */
+/** The time pods wait for volumes before a timeout is reported. */
 const fullForMs = 123_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
 
-/** How it went to show pods their volumes: what failed is not tried again too soon, nor later than its driver comes. */
+/**
+ * Tracks mount attempts: applies the back-off after failures, and retries immediately when the
+ * driver registers.
+ */
 export class CsiAttempts {
   readonly #clock: Clock;
   readonly #limitReached: (driver: string) => void;
   readonly #backoff: KeyedBackoff;
-  /** Why the last attempt failed, and at which driver. */
+  /** The error of the last attempt and its driver. */
   readonly #failed = new Map<string, { readonly error: KubelingError; readonly driver: string }>();
-  /** Since when there has been no room on this node. */
+  /** Since when the attach limit has been reached. */
   readonly #fullSince = new Map<string, number>();
   readonly #waiting = new Map<string, Set<PodUid>>();
 
@@ -32,12 +35,12 @@ export class CsiAttempts {
     this.#backoff = new KeyedBackoff({ policy: retry, random: deps.random });
   }
 
-  /** How many drivers pods wait for. */
+  /** The number of drivers that pods wait for. */
   get size(): number {
     return this.#waiting.size;
   }
 
-  /** Rejects with what was wrong the last time while it is too soon for another, and with the time of the next one. */
+  /** Rejects with the last error and the time of the next attempt while the back-off is active. */
   async run<T>(
     uid: PodUid,
     { name, driver }: Pick<CsiVolume, 'name' | 'driver'>,
@@ -64,7 +67,7 @@ export class CsiAttempts {
       throw failed.error;
   }
 
-  /** The error with the time from which it is tried again. */
+  /** Adds the retry time to the error. */
   #recordFailure(uid: PodUid, volume: string, driver: string, error: unknown): unknown {
     if (isPastLimit(error) && this.#hasWaited(uid, volume) === 'briefly')
       return new KubelingError('VOLUME_UNUSABLE', error.message, { details: error.details });
@@ -82,7 +85,7 @@ export class CsiAttempts {
     return told;
   }
 
-  /** Others may have to be detached first; a node that stays full does not keep the pod. */
+  /** Waits for other volumes to be detached; a node that stays full rejects the pod. */
   #hasWaited(uid: PodUid, volume: string): 'briefly' | 'enough' {
     const nowMs = this.#clock.monotonicMs();
     const sinceMs = this.#fullSince.get(keyOf(uid, volume)) ?? nowMs;
@@ -90,7 +93,7 @@ export class CsiAttempts {
     return nowMs - sinceMs < fullForMs ? 'briefly' : 'enough';
   }
 
-  /** Answers who waits for the driver: all may try again at once. */
+  /** Returns the pods that wait for the driver and clears their back-off. */
   driverRegistered(driver: string): Iterable<PodUid> {
     for (const [key, failed] of [...this.#failed]) if (failed.driver === driver) this.#forget(key);
     const waiting = this.#waiting.get(driver) ?? [];

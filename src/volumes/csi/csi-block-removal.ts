@@ -19,35 +19,36 @@ export interface CsiBlockRemovalDeps {
   readonly observe: StorageObserver;
   readonly files: VolumeFiles;
   readonly notes: Pick<BlockDataFiles, 'read' | 'podsOf'>;
-  /** Of the PersistentVolumes that pods were noted to have. */
+  /** Returns the recorded volume of a pod. */
   readonly notedVolume: (uid: PodUid, name: string) => BlockData | undefined;
   readonly api: Pick<CsiApi, 'volume'> | undefined;
   /** Throws CSI_ABSENT. */
   readonly driver: (data: BlockData) => CsiDriver;
-  /** The driver is about to be asked to unstage it. */
+  /** Called before the driver is asked to unstage the volume. */
   readonly unstaged: () => void;
 }
 
 export interface DeviceToRemove {
-  /** Of the PersistentVolume. */
+  /** The name of the PersistentVolume. */
   readonly name: string;
-  /** The pod that has it no more; undefined where none had it. */
+  /** The pod that releases the volume; undefined if none had it. */
   readonly uid: PodUid | undefined;
-  /** Whether the driver was asked to publish it to the pod, though nothing may be seen of that. */
+  /** Whether NodePublishVolume was called for the pod, even if no file shows that. */
   readonly isAsked: boolean;
-  /** Whether a pod waits for the volume or has it. */
+  /** Whether a pod waits for the volume or uses it. */
   readonly isWanted: (data: BlockData | undefined) => boolean;
 }
 
 export interface RemovedDevice {
   readonly left: 'something' | 'nothing';
-  /** Undefined when nobody knows whose it was. */
+  /** Undefined if the driver and handle are unknown. */
   readonly data: BlockData | undefined;
 }
 
 /**
- * Has the driver take a device away from a pod that is over, and from the node with the last of its pods. To be called
- * with the volume locked, once nothing shows the pod the device. Rejects with VOLUME_REMOVE for what is in the way.
+ * Unpublishes the device from a terminated pod, and unstages it after its last pod. Call with the
+ * volume lock held, once the device is unmapped. Rejects with VOLUME_REMOVE that names the
+ * obstacle.
  */
 export async function removeDevice(
   deps: CsiBlockRemovalDeps,
@@ -63,7 +64,7 @@ export async function removeDevice(
   return { left: 'nothing', data };
 }
 
-/** Where the file is damaged others may know what it said. */
+/** Uses the recorded volume or the API if the data file is damaged. */
 async function whose(
   { notes, notedVolume, api }: CsiBlockRemovalDeps,
   { name, uid }: DeviceToRemove,
@@ -98,7 +99,7 @@ async function unpublish(
       driver(data).client.unpublish(data.handle, target, signal),
     );
   else await refuseMounted(files, target);
-  // What it has left of its own is not ours to take.
+  // Files that the driver left behind are not removed.
   if ((await files.mountAt(target)) === 'none' && (await files.kindAt(target)) === 'file')
     await files.unlink(target);
 }
@@ -110,7 +111,7 @@ async function unstage(
   signal: AbortSignal,
 ): Promise<void> {
   const staging = places.stagedDevice(name);
-  // Without it no driver was asked yet.
+  // Without the data file no driver was called.
   if ((await files.kindAt(staging)) !== undefined) {
     unstaged();
     if (data === undefined) await refuseMounted(files, staging);
@@ -125,7 +126,7 @@ async function unstage(
   const own = places.device(name);
   for (const directory of [staging, places.publishedDevices(name), own.dev])
     await removeEmpty(files, directory);
-  // Last: without it nobody knows whose it is.
+  // Removed last: without the data file the driver and the handle are unknown.
   await files.unlink(own.data);
   await removeLeftovers(files, posix.dirname(own.data));
   for (const directory of [posix.dirname(own.data), own.directory]) await removeEmpty(files, directory);
@@ -135,7 +136,7 @@ function described({ driver, handle }: BlockData): string {
   return `the volume ${handle} of the CSI driver ${driver}`;
 }
 
-/** Only the driver may unmount it, and nobody knows which one that is. */
+/** Only the driver may unmount the volume, and the driver is unknown. */
 async function refuseMounted(files: VolumeFiles, path: string): Promise<void> {
   if ((await files.mountAt(path)) !== 'none')
     throw removalBlocked([
@@ -156,7 +157,7 @@ async function removeEmpty(files: VolumeFiles, directory: string): Promise<void>
     throw removalBlocked([`${directory} has content that was not put there by this node`]);
 }
 
-/** What must be known of a volume to take it away, whoever has asked for it. */
+/** The data needed to remove a volume of any pod. */
 export interface BlockData {
   readonly driver: string;
   readonly handle: string;
@@ -166,7 +167,7 @@ export interface BlockData {
 const directoryMode = 0o750;
 const fileMode = 0o644;
 
-/** What is on disk of volumes that are given to pods as devices: which there are, whose, and who has them. */
+/** Reads and writes vol_data.json of the block volumes on disk. */
 export class BlockDataFiles {
   readonly #files: Pick<VolumeFiles, 'names' | 'readFile' | 'replaceFile' | 'makeDirectory'>;
   readonly #places: CsiPaths;
@@ -182,13 +183,13 @@ export class BlockDataFiles {
     this.#nodeName = nodeName;
   }
 
-  /** The names of all volumes, also those of earlier kubelets. */
+  /** Returns the names of all volumes, including those of previous kubelets. */
   async names(): Promise<readonly string[]> {
     const names = await this.#files.names(this.#places.devices);
     return names.filter((name) => !this.#places.isShared(name));
   }
 
-  /** Who may have the volume, published or shown. */
+  /** Returns the pods for which the volume may be published or mapped. */
   async podsOf(name: string): Promise<readonly PodUid[]> {
     const places = [this.#places.publishedDevices(name), this.#places.device(name).dev];
     const found = await Promise.all(places.map((place) => this.#files.names(place)));
@@ -209,7 +210,7 @@ export class BlockDataFiles {
     await this.#files.replaceFile(data, Buffer.from(`${text}\n`), fileMode);
   }
 
-  /** Undefined when there is no file; 'damaged' when it cannot be understood. */
+  /** Returns undefined if the file is missing and 'damaged' if it cannot be parsed. */
   async read(name: string): Promise<BlockData | 'damaged' | undefined> {
     const text = await this.#files.readFile(this.#places.device(name).data);
     if (text === undefined) return undefined;

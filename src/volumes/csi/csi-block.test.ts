@@ -33,7 +33,7 @@ const volume: CsiVolume = {
 };
 const show = async () => {};
 
-/** A driver that notes what it is asked, and fails where the test says. */
+/** A fake driver that records its calls and fails as configured. */
 function world() {
   const files = new MemoryVolumeFiles();
   const log: string[] = [];
@@ -108,8 +108,8 @@ function world() {
 
 const [ofPod, ofOther] = [worldUid, 'other'].map((uid) => `${base}/publish/pv/${uid}`);
 
-describe('a device that a driver makes', () => {
-  it('is staged once, published to each pod, and undone with the last of them, by a later process too', async () => {
+describe('CSI block volumes', () => {
+  it('stages once, publishes to each pod, and unstages after the last pod, also after a restart', async () => {
     const { files, log, released, make, block } = world();
     const shown: string[] = [];
     await block.setUp(pod, volume, async (path) => void shown.push(path), signal);
@@ -135,7 +135,7 @@ describe('a device that a driver makes', () => {
     await later.remove(worldUid, signal);
   });
 
-  it('whose kubelet was killed before it was published is unstaged', async () => {
+  it('unstages a volume whose kubelet was killed before the publish call', async () => {
     const { log, released, state, make, block } = world();
     state.failing = 'publish';
     await assert.rejects(block.setUp(pod, volume, show, signal), {
@@ -146,7 +146,7 @@ describe('a device that a driver makes', () => {
     assert.deepEqual([log, released], [[`unstage ${base}/staging/pv`], ['h']]);
   });
 
-  it('that was described before there was its driver is told apart by metrics, by a later process too', async () => {
+  it('labels the metrics of a migrated in-tree volume, also after a restart', async () => {
     const { observed, make, block } = world();
     await block.setUp(pod, { ...volume, origin: 'in-tree' }, show, signal);
     const later = make();
@@ -155,7 +155,7 @@ describe('a device that a driver makes', () => {
     assert.deepEqual(observed, ['unmap_device kubernetes.io/csi:d success in-tree']);
   });
 
-  it('stays noted while its driver is away, and while a pod is shown it', async () => {
+  it('keeps the record while the driver is not registered or a pod has the device mapped', async () => {
     const { files, log, state, block } = world();
     await block.setUp(pod, volume, show, signal);
     state.isAway = true;
@@ -173,7 +173,7 @@ describe('a device that a driver makes', () => {
     assert.equal(log.at(-1), `unstage ${base}/staging/pv`);
   });
 
-  it('that is not attached says so, and when to look again', async () => {
+  it('reports that the volume is not attached, with a retry time', async () => {
     const { state, block } = world();
     state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     await assert.rejects(block.setUp(pod, volume, show, signal), ({ message, details }: KubelingError) => {
@@ -182,7 +182,7 @@ describe('a device that a driver makes', () => {
     });
   });
 
-  it('whose driver is away is tried again as soon as that comes', async () => {
+  it('retries immediately when the missing driver registers', async () => {
     const { state, attempts, block } = world();
     state.isAway = true;
     await assert.rejects(
@@ -194,7 +194,7 @@ describe('a device that a driver makes', () => {
     await block.setUp(pod, volume, show, signal);
   });
 
-  it('that an earlier process has shown the pod need not wait for a driver or an API that is away', async () => {
+  it('accepts a volume published by a previous process while the driver or the API is unavailable', async () => {
     const { files, state, block, make } = world();
     const shown: string[] = [];
     const noteShown = async (path: string) => void shown.push(path);
@@ -224,7 +224,7 @@ describe('a device that a driver makes', () => {
     await assert.rejects(make().setUp(pod, volume, noteShown, signal), /stage refused/);
   });
 
-  it('whose name is that of another by now waits until that is taken away', async () => {
+  it('waits until the previous volume of the same name is removed', async () => {
     const { files, state, clock, block, make } = world();
     await block.setUp(pod, volume, show, signal);
     files.put(`${base}/pv/dev/${worldUid}`, {
@@ -246,7 +246,7 @@ describe('a device that a driver makes', () => {
     assert.deepEqual(await block.known(), [{ driver: 'd', handle: 'h' }]);
   });
 
-  it('that failed is not tried again too soon', async () => {
+  it('respects the back-off after a failure', async () => {
     const { log, state, clock, block } = world();
     state.failing = 'stage';
     for (const _time of ['once', 'again'])
@@ -260,7 +260,7 @@ describe('a device that a driver makes', () => {
     await block.setUp(pod, volume, show, signal);
   });
 
-  it('that a pod waits for in vain is in use no longer than the last such pod is there', async () => {
+  it('releases a volume that failed to mount with the last pod that waits for it', async () => {
     const { log, released, state, block, make } = world();
     state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     for (const waiting of [pod, other])
@@ -273,7 +273,7 @@ describe('a device that a driver makes', () => {
     assert.deepEqual([log, released, await block.known()], [[], ['h'], []]);
   });
 
-  it('for which the node stays without room is given up', async () => {
+  it('gives up when the attach limit stays reached', async () => {
     const { state, clock, full, block } = world();
     const stage = 'MountVolume.WaitForAttach failed';
     state.attaching = new KubelingError('VOLUME_ATTACH_LIMIT', 'no room', {
@@ -289,27 +289,27 @@ describe('a device that a driver makes', () => {
     assert.deepEqual(full, ['d']);
   });
 
-  it('cannot be called as the places beside it are', async () => {
+  it('rejects a volume named like a reserved directory', async () => {
     const { block } = world();
     for (const name of ['staging', 'publish', '../x'])
       await assert.rejects(block.setUp(pod, { ...volume, name }, show, signal), { code: 'VOLUME_UNUSABLE' });
   });
 
-  it('of pods of whom nothing is left is hidden, unpublished and unstaged, step by step after each kill', async () => {
+  it('unmaps, unpublishes and unstages the devices of orphaned pods, resuming after each crash', async () => {
     const { files, log, state, released, make, block } = world();
     await block.setUp(pod, volume, show, signal);
     await files.writeFile(`${base}/pv/dev/${worldUid}`, Buffer.alloc(0), { mode: 0o640 });
     await files.makeDirectory(`/root/pods/${worldUid}`, 0o750);
     log.length = 0;
     await make().sweep(signal);
-    assert.deepEqual(log, [], 'the pod has a directory: it takes its devices with it');
+    assert.deepEqual(log, [], 'the pod directory exists: its removal covers the devices');
     await files.removeEmptyDirectory(`/root/pods/${worldUid}`);
     state.noted.set(`${worldUid}/pv`, { driver: 'd', handle: 'h' });
     await make().sweep(signal);
-    assert.deepEqual(log, [], 'the pod is noted to have it');
+    assert.deepEqual(log, [], 'the volume is recorded for the pod');
     state.noted.clear();
     await block.sweep(signal);
-    assert.deepEqual(log, [], 'the pod has it');
+    assert.deepEqual(log, [], 'the pod uses the volume');
     state.failing = 'unpublish';
     await make().sweep(signal);
     state.failing = 'unstage';
@@ -327,7 +327,7 @@ describe('a device that a driver makes', () => {
     assert.deepEqual([released, await files.names(base)], [['h'], ['publish', 'staging']]);
   });
 
-  it('that was staged for a pod that another one shares is not unstaged by a sweep', async () => {
+  it('does not unstage a volume that another pod uses during a sweep', async () => {
     const { files, log, make, block } = world();
     await block.setUp(pod, volume, show, signal);
     await block.setUp(other, volume, show, signal);
@@ -337,7 +337,7 @@ describe('a device that a driver makes', () => {
     assert.deepEqual(log, [`hide ${worldUid}`, `unpublish ${ofPod}`]);
   });
 
-  it('of a driver that is away is told once, and taken away when that has come', async () => {
+  it('reports an unregistered driver once and removes the device when it registers', async () => {
     const { log, logs, state, make, block } = world();
     await block.setUp(pod, volume, show, signal);
     state.isAway = true;
@@ -346,7 +346,7 @@ describe('a device that a driver makes', () => {
     await later.sweep(signal);
     const told = logs.records
       .toArray()
-      .filter(({ message }) => message.startsWith('A device that no pod has'));
+      .filter(({ message }) => message.startsWith('Failed to remove orphaned'));
     assert.deepEqual(
       told.map(({ fields }) => fields?.['because']),
       [
@@ -360,7 +360,7 @@ describe('a device that a driver makes', () => {
   });
 
   for (const text of ['{"driverName":"d","volu', '{}', ''])
-    it(`whose file says ${JSON.stringify(text)} is taken away by what is noted, or by the API`, async () => {
+    it(`removes the volume with the recorded data or the API if vol_data.json contains ${JSON.stringify(text)}`, async () => {
       for (const known of ['noted', 'API'] as const) {
         const { files, log, state, make, block } = world();
         await block.setUp(pod, volume, show, signal);
@@ -373,7 +373,7 @@ describe('a device that a driver makes', () => {
       }
     });
 
-  it('of which nobody knows whose it is stays while it is mounted, which is told once', async () => {
+  it('keeps a mounted volume of unknown driver and reports it once', async () => {
     const { files, log, logs, make, block } = world();
     await block.setUp(pod, volume, show, signal);
     await files.unlink(ofPod ?? '');
@@ -395,7 +395,7 @@ describe('a device that a driver makes', () => {
     assert.deepEqual([log, await files.names(base)], [[], ['publish', 'staging']]);
   });
 
-  it('that nobody has noted yet leaves no empty directories', async () => {
+  it('leaves no empty directories of a volume without data file', async () => {
     const { files, make } = world();
     await files.makeDirectory(`${base}/pv/data`, 0o750);
     await files.writeFile(`${base}/pv/data/.kubeling-0123456789abcdef.tmp`, Buffer.alloc(1), { mode: 0o644 });
@@ -403,7 +403,7 @@ describe('a device that a driver makes', () => {
     assert.deepEqual(await files.names(base), []);
   });
 
-  it('is published again where its driver wants that', async () => {
+  it('republishes if the driver requires it', async () => {
     const { log, block } = world();
     await block.setUp(pod, volume, show, signal);
     log.length = 0;

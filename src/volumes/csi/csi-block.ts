@@ -28,42 +28,42 @@ export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume' | 
   readonly files: VolumeFiles;
   readonly logger: Logger;
   readonly attempts: Pick<CsiAttempts, 'run'>;
-  /** Waits until the volume is attached; answers what its attachment says. */
+  /** Waits until the volume is attached; returns the publish context. */
   readonly attach: (volume: CsiVolume, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
-  /** Makes it as large here as it has become elsewhere, before the pod has it. */
+  /** Expands the volume on this node before the pod gets it. */
   readonly expand: (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<void>;
-  /** Whether a pod other than this one is noted to have the volume. */
+  /** Whether the volume is recorded for a pod other than this one. */
   readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
-  /** The cluster may take the volume from this node. */
+  /** Removes the volume from volumesInUse, so that the controller may detach it. */
   readonly release: (volume: BlockData) => void;
-  /** Shows a pod that is over no device any more, whoever has shown it one. */
+  /** Unmaps all devices of a terminated pod, whichever plugin mapped them. */
   readonly hide: (uid: PodUid, signal: AbortSignal) => Promise<void>;
 }
 
-/** How far a volume has come for a pod. */
+/** The progress of a volume for a pod. */
 type Stage = 'published' | 'ready';
 
 const directoryMode = 0o750;
 
 /*
- * A volume is noted, staged once for the node, and published to each pod at a file:
+ * A volume is recorded, staged once for the node, and published to each pod at a file:
  *
  *   <volume>/data/vol_data.json ──> staging/<volume> ──> publish/<volume>/<pod>
  *
- * and back in reverse, with the last pod all of it.
+ * It is undone in reverse order; staging and record are removed with the last pod.
  */
-/** Volumes that drivers in processes of their own make devices for. */
+/** Sets up CSI volumes in block mode. */
 export class CsiBlock {
   readonly #deps: CsiBlockDeps;
   readonly #dataFiles: BlockDataFiles;
-  /** One operation on a volume at a time. */
+  /** Serializes the operations on a volume. */
   readonly #lock = new KeyedMutex<string>();
-  /** What this process has had staged and published itself. */
+  /** The volumes staged and published by this process. */
   readonly #staged = new Set<string>();
   readonly #published = new Map<PodUid, Map<string, Stage>>();
-  /** What pods wait for or have. */
+  /** The volumes that pods wait for or use. */
   readonly #desired = new Map<PodUid, Set<string>>();
-  /** What was told of those that cannot be taken away. */
+  /** The reported removal failure of each volume. */
   readonly #reported = new Map<string, string>();
 
   constructor(deps: CsiBlockDeps) {
@@ -71,7 +71,7 @@ export class CsiBlock {
     this.#dataFiles = new BlockDataFiles(deps.files, deps.places, deps.nodeName);
   }
 
-  /** All volumes that may be here, also those of earlier kubelets. */
+  /** Returns all volumes on disk, including those of previous kubelets. */
   async known(): Promise<readonly BlockData[]> {
     const found = await Promise.all(
       (await this.#dataFiles.names()).map((name) => this.#dataFiles.read(name)),
@@ -80,8 +80,8 @@ export class CsiBlock {
   }
 
   /**
-   * Has the driver make the device, and shows it to the pod by what is given, which is told where it is. May be repeated.
-   * Rejects with the stage that failed.
+   * Stages and publishes the device, then maps it for the pod with `show`, which gets the path.
+   * Idempotent. Rejects with the failed stage.
    */
   async setUp(
     pod: Pod,
@@ -104,7 +104,7 @@ export class CsiBlock {
     if (this.#stageOf(uid, name) !== 'ready') await attempts.run(uid, volume, work, signal);
   }
 
-  /** Has the device of a pod that runs made again, as its driver wants. */
+  /** Calls NodePublishVolume again for a running pod, as its driver requires. */
   async publishAgain(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const name = this.#checked(volume.name);
     using _held = await this.#lock.acquire(name, signal);
@@ -112,7 +112,7 @@ export class CsiBlock {
     await atStage('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, signal));
   }
 
-  /** What its driver says of the device that the pod has; nothing where it does not say. */
+  /** Returns the volume stats of the driver; empty if it reports none. */
   async spaceOf(uid: PodUid, name: string, signal: AbortSignal): Promise<CsiSpace> {
     const { places, drivers } = this.#deps;
     const data = await this.#dataFiles.read(name);
@@ -121,14 +121,14 @@ export class CsiBlock {
     return await queryVolumeStats(drivers, data, at, signal);
   }
 
-  /** Does the work alone among all that is done to the volume. */
+  /** Runs the work with the volume lock held. */
   async withLock<T>({ name }: CsiVolume, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return await this.#lock.run(name, work, signal);
   }
 
   /**
-   * To be called once nothing shows the devices of the pod any more; may be repeated. Volumes that no pod has are unstaged,
-   * too. Rejects with VOLUME_REMOVE, naming the drivers, for what cannot be taken away.
+   * Call once the devices of the pod are unmapped. Idempotent. Unstages volumes without pods.
+   * Rejects with VOLUME_REMOVE that names the drivers of the remaining volumes.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
@@ -144,11 +144,15 @@ export class CsiBlock {
     this.#published.delete(uid);
   }
 
-  /** Takes away what pods had of whom nothing is left, and unstages what no pod has. Rejects only when aborted. */
+  /**
+   * Removes the devices of orphaned pods and unstages volumes without pods. Rejects only when
+   * aborted.
+   */
   async sweep(signal: AbortSignal): Promise<void> {
     const names = await this.#dataFiles.names();
     for (const known of [...this.#reported.keys()]) if (!names.includes(known)) this.#reported.delete(known);
-    // Beside each other: a driver that hangs holds up only its own.
+    // Volumes are processed concurrently, so that an unresponsive driver blocks only its own
+    // volumes.
     const free = names.filter((name) => !this.#lock.isHeld(name));
     const sweeps = free.map((name) => this.#lock.run(name, () => this.#sweepOne(name, signal), signal));
     const ends = await Promise.allSettled(sweeps);
@@ -167,24 +171,26 @@ export class CsiBlock {
     if (pods.length === 0) await this.#removeOne(name, undefined, signal);
   }
 
-  /** Others are taken away with the pod. */
+  /** The removal of the pod covers the other devices. */
   async #isOrphaned(uid: PodUid, name: string): Promise<boolean> {
     const { files, places, notedVolume } = this.#deps;
     if (this.#desired.has(uid) || notedVolume(uid, name) !== undefined) return false;
     return (await files.kindAt(new PodVolumePaths(places.podsDir, uid).pod)) === undefined;
   }
 
-  /** Once for each reason; the sweeps go on. */
+  /** Logged once per reason; the sweeps continue. */
   #reportRemovalFailure(volume: string, because: string): void {
     if (this.#reported.get(volume) === because) return;
     this.#reported.set(volume, because);
-    this.#deps.logger.warn('A device that no pod has cannot be taken away, it is tried again', {
+    this.#deps.logger.warn('Failed to remove orphaned block volume, will retry', {
       volume,
       because,
     });
   }
 
-  /** What an earlier kubelet has shown the pod need not wait for a driver or an API that is away. */
+  /**
+   * A device mapped by a previous kubelet is accepted while the driver or the API is unavailable.
+   */
   async #publishUnlessMapped(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { files, places } = this.#deps;
     const { name, driver, handle } = volume;
@@ -197,7 +203,8 @@ export class CsiBlock {
     }
     await this.#stageAndPublish(pod, volume, signal).catch(async (error: unknown) => {
       signal.throwIfAborted();
-      // It was shown only after the driver had said that it is done; once the machine starts anew there is but a file.
+      // The device was mapped only after the driver confirmed the publish call; after a reboot the
+      // bound file is a regular file.
       const shown = posix.join(places.device(name).dev, pod.metadata.uid);
       const isShown = (await files.kindAt(shown)) === 'other';
       if (!isUnavailable(error) || !isSame || !isShown) throw error;
@@ -273,7 +280,7 @@ export class CsiBlock {
     await driver.client.publish(request, signal);
   }
 
-  /** With the lock of the volume held. */
+  /** Call with the volume lock held. */
   async #removeOne(name: string, uid: PodUid | undefined, signal: AbortSignal): Promise<void> {
     const isWanted = (data: BlockData | undefined) =>
       [...this.#desired.values()].some((names) => names.has(name)) ||
@@ -303,7 +310,7 @@ export class CsiBlock {
   }
 }
 
-/** What is waited for is a device, not a mount. */
+/** The stage of a block volume is MapVolume, not MountVolume. */
 async function asMapping<T>(work: Promise<T>): Promise<T> {
   return await work.catch((error: unknown) => {
     if (!(error instanceof KubelingError) || typeof error.details['stage'] !== 'string') throw error;

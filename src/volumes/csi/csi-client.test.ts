@@ -16,7 +16,7 @@ function rig(nodeUnpublishVolume: () => Promise<object>) {
   return { clock, told, client };
 }
 
-test('each call is told with what came of it and how long it took', async () => {
+test('reports the result and the duration of each call', async () => {
   const fine = rig(async () => ({}));
   await fine.client.unpublish('v', '/p', signal);
   assert.deepEqual(fine.told, ['/csi.v1.Node/NodeUnpublishVolume OK 0']);
@@ -30,7 +30,7 @@ test('each call is told with what came of it and how long it took', async () => 
   assert.deepEqual(refused.told, ['/csi.v1.Node/NodeUnpublishVolume FailedPrecondition 0']);
 });
 
-test('a driver that never answers is given up after two minutes', async () => {
+test('aborts a driver call after two minutes', async () => {
   const { client, clock, told } = rig(() => new Promise(() => {}));
   const answer = assert.rejects(client.unpublish('v', '/p', signal), {
     code: 'CSI_UNCERTAIN',
@@ -43,7 +43,7 @@ test('a driver that never answers is given up after two minutes', async () => {
   assert.deepEqual(told, ['/csi.v1.Node/NodeUnpublishVolume DeadlineExceeded 120000']);
 });
 
-test('calls are counted under the names dashboards know', async () => {
+test('counts calls under the upstream metric names', async () => {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const call = { method: '/csi.v1.Node/NodeGetInfo', code: 'OK', ms: 300 };
   const observe = csiMetrics(registry);

@@ -12,7 +12,10 @@ import {
   type NodeStageVolumeRequest,
 } from './gen/node.ts';
 
-/** What a driver does on a node. Rejects with CSI_REFUSED, or CSI_UNCERTAIN where nobody knows what came of it. */
+/**
+ * The Node service of a CSI driver. Rejects with CSI_REFUSED, or with CSI_UNCERTAIN if the outcome
+ * is unknown.
+ */
 export interface CsiClient {
   capabilities(signal: AbortSignal): Promise<ReadonlySet<NodeCapability>>;
   info(signal: AbortSignal): Promise<NodeGetInfoResponse>;
@@ -25,10 +28,10 @@ export interface CsiClient {
   close(): void;
 }
 
-/** How long a driver may take for one operation. */
+/** The deadline of one driver operation. */
 export const csiDeadlineMs = 120_000;
 
-/** After these the driver may still be at it, or have done it. */
+/** After these gRPC codes the operation may still be running or may have succeeded. */
 const uncertain: ReadonlySet<GrpcCode> = new Set([
   'CANCELLED',
   'DEADLINE_EXCEEDED',
@@ -37,7 +40,7 @@ const uncertain: ReadonlySet<GrpcCode> = new Set([
   'ABORTED',
 ]);
 
-/** What it observes are the names of methods as they are on the wire, and the codes as users know them. */
+/** Observes the wire names of the methods and the gRPC codes in Go's spelling. */
 export function csiClient(
   channel: PluginChannel,
   clock: Clock,
@@ -91,7 +94,7 @@ export function csiClient(
   };
 }
 
-/** In the form in which users of events know what drivers say. */
+/** Formats the driver error as it appears in events of the Go kubelet. */
 function translated(error: unknown): KubelingError {
   if (!(error instanceof GrpcError)) {
     const message = error instanceof Error ? error.message : String(error);
@@ -113,17 +116,17 @@ function codeOf(error: unknown, signal: AbortSignal): GrpcCode {
   return isKind(error, 'DeadlineExceeded') ? 'DEADLINE_EXCEEDED' : 'UNKNOWN';
 }
 
-/** The driver has not done it and will not. */
+/** Whether the driver rejected the operation definitively. */
 export function isRejected(error: unknown): boolean {
   return error instanceof KubelingError && error.code === 'CSI_REFUSED';
 }
 
-/** Told through what was wrapped around it since. */
+/** Whether the error or one of its causes is CSI_ABSENT. */
 export function isDriverMissing(error: unknown): boolean {
   return codesOf(error).includes('CSI_ABSENT');
 }
 
-/** The driver or the API could not be asked. */
+/** Whether the driver or the API server was unreachable. */
 export function isUnavailable(error: unknown): boolean {
   return codesOf(error).includes('CSI_ABSENT') || isKind(rootOf(error), 'Unavailable', 'DeadlineExceeded');
 }
@@ -137,7 +140,7 @@ function rootOf(error: unknown): unknown {
   return error instanceof KubelingError && error.cause !== undefined ? rootOf(error.cause) : error;
 }
 
-/** What the driver answered with; undefined when it was not the driver. */
+/** The gRPC code of a driver error; undefined for other errors. */
 export function grpcCodeOf(error: unknown): string | undefined {
   const code = error instanceof KubelingError ? error.details['grpcCode'] : undefined;
   return typeof code === 'string' ? code : undefined;

@@ -52,8 +52,8 @@ class World {
   }
 }
 
-describe('CSI drivers that register', () => {
-  it('are asked what they can do and where this node is, until they go', async () => {
+describe('registered CSI drivers', () => {
+  it('are queried for their capabilities and node info until they deregister', async () => {
     const { drivers, history } = new World();
     await drivers.register(plugin(), signal);
     assert.deepEqual([...drivers.get('d.example').can], ['STAGE_UNSTAGE_VOLUME']);
@@ -70,7 +70,7 @@ describe('CSI drivers that register', () => {
     });
   });
 
-  it('are refused without a name, a version of ours, or an ID for this node', async () => {
+  it('are rejected without a name, a supported version or a node ID', async () => {
     const world = new World();
     const refused = (more: Partial<Plugin>, why: RegExp) =>
       assert.rejects(world.drivers.register(plugin(more), signal), { code: 'PLUGIN_REFUSED', message: why });
@@ -81,7 +81,7 @@ describe('CSI drivers that register', () => {
     assert.deepEqual(world.history, ['close /csi.sock']);
   });
 
-  it('give way to a newer one at another socket only', async () => {
+  it('are replaced only by a newer version at another socket', async () => {
     const { drivers } = new World();
     await drivers.register(plugin({ versions: ['1.2.0'] }), signal);
     await assert.rejects(
@@ -89,12 +89,12 @@ describe('CSI drivers that register', () => {
       /1\.2\.0 is registered already/,
     );
     await drivers.register(plugin({ endpoint: '/other.sock', versions: ['v1.10.0'] }), signal);
-    // The older one goes, and is not the one that is there.
+    // The older registration deregisters while the newer one is active.
     drivers.deregister(plugin());
     assert.equal(drivers.get('d.example').name, 'd.example');
   });
 
-  it('are asked again how many volumes they can have, and only that is told', async () => {
+  it('are polled for their volume limit, and only a change is reported', async () => {
     const world = new World();
     await world.drivers.register(plugin(), signal);
     await world.drivers.update('d.example', signal);
@@ -106,14 +106,14 @@ describe('CSI drivers that register', () => {
     ]);
   });
 
-  it('have no limit unless they say one', async () => {
+  it('have no volume limit unless they report one', async () => {
     const world = new World();
     world.info = { nodeId: 'id', maxVolumesPerNode: 0n, accessibleTopology: undefined };
     await world.drivers.register(plugin(), signal);
     assert.equal(world.history[0], 'installed {"driver":"d.example","nodeId":"id","topology":{}}');
   });
 
-  it('are refused while they say that the node is elsewhere', async () => {
+  it('are rejected while they report another topology', async () => {
     const world = new World();
     world.collision = 'detected topology value collision';
     await assert.rejects(world.drivers.register(plugin(), signal), {

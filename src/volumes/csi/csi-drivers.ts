@@ -4,21 +4,21 @@ import { type CsiClient, csiClient, csiDeadlineMs } from './csi-client.ts';
 import type { CsiObserver } from './csi-metrics.ts';
 import type { NodeCapability, NodeGetInfoResponse } from './gen/node.ts';
 
-/** What a driver says of this node. */
+/** The NodeGetInfo result of a driver. */
 export interface CsiNodeFacts {
   readonly driver: string;
   readonly nodeId: string;
-  /** Where the node is, in the driver's own words. */
+  /** The topology segments of the node. */
   readonly topology: Readonly<Record<string, string>>;
-  /** How many volumes it can have at a time; undefined for any number. */
+  /** The maximum number of attached volumes; undefined for no limit. */
   readonly maxVolumes: number | undefined;
 }
 
-/** Who tells the cluster of drivers; neither waits nor fails. */
+/** Reports drivers to the cluster; neither blocks nor fails. */
 export interface CsiNodeReporter {
-  /** Why the driver cannot be one of this node, as far as is known. */
+  /** Returns why the driver cannot be registered on this node, as far as is known. */
   collision(facts: CsiNodeFacts): string | undefined;
-  /** It is told by `refused` what it learns only later of why the driver cannot be one of this node. */
+  /** Calls `refused` when the API server rejects the driver later. */
   installed(facts: CsiNodeFacts, refused: (why: string) => void): void;
   removed(driver: string): void;
 }
@@ -27,17 +27,17 @@ export interface CsiDriversDeps {
   readonly open: (socket: string) => PluginChannel;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Nobody unless given. */
+  /** Calls are not observed if undefined. */
   readonly observe?: CsiObserver | undefined;
   /** Undefined on a node without an API server. */
   readonly teller: CsiNodeReporter | undefined;
-  /** A driver that is registered cannot be one of this node. */
+  /** Called when a registered driver is rejected later. */
   readonly refused: (plugin: Plugin, why: string) => void;
-  /** A driver that was away is there. */
+  /** Called when a driver has registered. */
   readonly arrived: (driver: string) => void;
 }
 
-/** A driver that can be asked. */
+/** A registered driver. */
 export interface CsiDriver {
   readonly name: string;
   readonly client: CsiClient;
@@ -45,7 +45,7 @@ export interface CsiDriver {
 }
 
 interface Registered extends CsiDriver {
-  /** The same, for volumes that were described before there was the driver: metrics tell them apart. */
+  /** The client for migrated in-tree volumes, which metrics label separately. */
   readonly ofInTree: CsiDriver;
   readonly facts: CsiNodeFacts;
   readonly endpoint: string;
@@ -57,7 +57,7 @@ type Version = readonly [major: number, minor: number, patch: number];
 
 const mostVolumes = 2 ** 31 - 1;
 
-/** The CSI drivers that have registered with this node. */
+/** The CSI drivers that are registered on this node. */
 export class CsiDrivers implements PluginHandler {
   readonly #deps: CsiDriversDeps;
   readonly #drivers = new Map<string, Registered>();
@@ -66,7 +66,7 @@ export class CsiDrivers implements PluginHandler {
     this.#deps = deps;
   }
 
-  /** To be asked for a volume of that origin. Throws CSI_ABSENT when it is not registered. */
+  /** Returns the driver for a volume of that origin. Throws CSI_ABSENT if it is not registered. */
   get(name: string, origin?: 'in-tree'): CsiDriver {
     const found = this.#drivers.get(name);
     if (found !== undefined) return origin === 'in-tree' ? found.ofInTree : found;
@@ -80,12 +80,12 @@ export class CsiDrivers implements PluginHandler {
     return [...this.#drivers.keys()];
   }
 
-  /** Asks the driver how many volumes this node can have now, and tells the cluster if that has changed. */
+  /** Queries the volume limit of the driver and reports a change to the cluster. */
   async update(name: string, signal: AbortSignal): Promise<void> {
     const before = this.#drivers.get(name);
     if (before === undefined) return;
     const { maxVolumes } = factsOf(name, await before.client.info(signal));
-    // Another may have come in its place meanwhile, which was asked itself.
+    // The driver may have been replaced meanwhile; the new one was queried at registration.
     if (this.#drivers.get(name) !== before || maxVolumes === before.facts.maxVolumes) return;
     const facts = { ...before.facts, maxVolumes };
     this.#drivers.set(name, { ...before, facts });
@@ -119,18 +119,18 @@ export class CsiDrivers implements PluginHandler {
       client.close();
       throw error;
     }
-    this.#deps.logger.info('A CSI driver is registered', { driver: name, endpoint });
+    this.#deps.logger.info('Registered CSI driver', { driver: name, endpoint });
     this.#deps.arrived(name);
   }
 
-  /** Calls that are under way end with it: whoever made them asks again later. */
+  /** Aborts the calls in flight; their callers retry. */
   deregister({ name, endpoint }: Plugin): void {
     const found = this.#drivers.get(name);
     if (found === undefined || found.endpoint !== endpoint) return;
     this.#drivers.delete(name);
     found.client.close();
     this.#deps.teller?.removed(name);
-    this.#deps.logger.info('A CSI driver is gone', { driver: name, endpoint });
+    this.#deps.logger.info('Deregistered CSI driver', { driver: name, endpoint });
   }
 
   #check({ name, endpoint, versions }: Plugin): Version {
@@ -157,7 +157,7 @@ function factsOf(driver: string, info: NodeGetInfoResponse): CsiNodeFacts {
   };
 }
 
-/** Of those this node speaks. */
+/** The newest CSI version supported by both sides. */
 function highest(versions: readonly string[]): Version | undefined {
   const parsed = versions.flatMap((text) => {
     const [, major, minor = '0', patch = '0'] = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?/.exec(text) ?? [];

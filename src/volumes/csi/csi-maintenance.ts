@@ -20,7 +20,7 @@ import { keyOf } from './volume-data.ts';
 export interface CsiMaintenanceDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Answers whether it has to be done again; rejects only when aborted. */
+  /** Returns 'again' for a retry; rejects only when aborted. */
   readonly work: (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<'done' | 'again'>;
 }
 
@@ -32,10 +32,13 @@ interface Task {
 const retry = { baseMs: 500, maxMs: 122_000 };
 const idleMs = 600_000;
 
-/** What is done to the volumes of pods that run, beside them: a driver that hangs holds up nothing of the pod. */
+/**
+ * Maintains the volumes of running pods independently of the pod workers, so that an unresponsive
+ * driver does not block a pod.
+ */
 export class CsiMaintenance {
   readonly #deps: CsiMaintenanceDeps;
-  /** What was asked for and has not begun; the newest pod wins. */
+  /** Scheduled work that has not started; the newest pod replaces an older one. */
   readonly #pending = new Map<PodUid, Map<string, { readonly pod: Pod; readonly volume: CsiVolume }>>();
   readonly #running = new Map<PodUid, Map<string, Task>>();
   readonly #hints: HintLatch;
@@ -45,17 +48,17 @@ export class CsiMaintenance {
     this.#hints = new HintLatch(deps.clock);
   }
 
-  /** Neither waits nor fails. */
+  /** Neither blocks nor fails. */
   schedule(pod: Pod, volume: CsiVolume): void {
     mapIn(this.#pending, pod.metadata.uid).set(volume.name, { pod, volume });
     this.#hints.raise();
   }
 
-  /** Nothing is done to volumes of the pod any more once this has settled. */
+  /** No work on volumes of the pod runs once this has resolved. */
   async cancel(uid: PodUid): Promise<void> {
     this.#pending.delete(uid);
     const tasks = [...(this.#running.get(uid)?.values() ?? [])];
-    for (const { controller } of tasks) controller.abort(cancelledError('The pod has ended'));
+    for (const { controller } of tasks) controller.abort(cancelledError('The pod has terminated'));
     await Promise.all(tasks.map(({ ended }) => ended));
   }
 
@@ -91,16 +94,16 @@ export class CsiMaintenance {
     const { clock, random, work } = this.#deps;
     const backoff = new Backoff(retry, random);
     using held = controller;
-    // Begun only after it is noted as running.
+    // Yields first, so that the task is registered as running.
     await Promise.resolve();
     try {
       while ((await work(pod, volume, held.signal)) === 'again') {
-        // What is newer than what failed need not wait.
+        // Newer work does not wait for the back-off of the failed one.
         if (this.#pending.get(pod.metadata.uid)?.has(volume.name) === true) return;
         await clock.sleep(backoff.fail(clock.monotonicMs()), held.signal);
       }
     } catch {
-      // It was aborted: what is asked for again begins again.
+      // The task was aborted; a new request starts again.
     }
   }
 }
@@ -123,7 +126,10 @@ export interface CsiExpansionDeps {
   readonly api: CsiApi | undefined;
 }
 
-/** How the driver makes a volume of a pod larger; undefined where it never does. Throws CSI_ABSENT. */
+/**
+ * Returns how the driver expands a volume of a pod; undefined if it does not support expansion.
+ * Throws CSI_ABSENT.
+ */
 export function csiExpansion(
   { places, drivers, api }: CsiExpansionDeps,
   pod: Pod,
@@ -154,11 +160,14 @@ export interface MaintenanceWorkDeps {
   readonly api: Pick<CsiApi, 'driver'> | undefined;
   readonly journal: Pick<PodJournal, 'event'>;
   readonly publishAgain: Work;
-  /** Makes it as large as it has become elsewhere. */
+  /** Expands the volume on this node to its size in the cluster. */
   readonly expand: Work;
 }
 
-/** What is done to a volume of a pod that runs. What is there stays, whatever its driver says. */
+/**
+ * The periodic work on a volume of a running pod. The published volume stays in place if the driver
+ * fails.
+ */
 export function maintenanceWork(deps: MaintenanceWorkDeps): CsiMaintenanceDeps['work'] {
   return async (pod, volume, signal) => {
     const ends = [
@@ -185,7 +194,10 @@ async function republish(
   });
 }
 
-/** A driver that is away is not missed by a pod that runs: when it comes back it is asked soon enough. */
+/**
+ * An unregistered driver needs no retry for a running pod: the work is scheduled again at the next
+ * sync.
+ */
 function doneUnless(signal: AbortSignal) {
   const failed = (error: unknown) => {
     signal.throwIfAborted();

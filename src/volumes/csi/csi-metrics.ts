@@ -1,7 +1,7 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 import { migratedLabel, type VolumePlugin } from '../manager/volume-metrics.ts';
 
-/** Told what came of a call to a driver, and how long it took. Never throws. */
+/** Observes the result and duration of each driver call. Never throws. */
 export type CsiObserver = (
   driver: string,
   call: { readonly method: string; readonly code: string; readonly ms: number } & Pick<
@@ -10,10 +10,10 @@ export type CsiObserver = (
   >,
 ) => void;
 
-/** In seconds. */
+/** Histogram buckets in seconds. */
 const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
-/** Make one for a registry. */
+/** Registers the metrics; call once per registry. */
 export function csiMetrics(registry: MetricRegistry): CsiObserver {
   const durations = registry.histogram({
     name: 'csi_operations_seconds',

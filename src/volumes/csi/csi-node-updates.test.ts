@@ -39,8 +39,8 @@ class World implements AsyncDisposable {
   }
 }
 
-describe('the limits of CSI drivers', () => {
-  it('are asked for as often as the driver wants', async () => {
+describe('volume limits of CSI drivers', () => {
+  it('are polled at the period of the CSIDriver object', async () => {
     await using world = new World();
     world.updates.hint();
     await world.clock.advance(0);
@@ -54,7 +54,7 @@ describe('the limits of CSI drivers', () => {
     assert.deepEqual(world.asked.slice(before), ['b', 'b', 'b']);
   });
 
-  it('are asked for at once when they prove wrong, of drivers that are there', async () => {
+  it('are polled immediately for registered drivers when a limit proves wrong', async () => {
     await using world = new World();
     world.periods = {};
     world.updates.refreshSoon('b');
@@ -64,7 +64,7 @@ describe('the limits of CSI drivers', () => {
     assert.deepEqual(world.asked, ['b']);
   });
 
-  it('of a driver that hangs or fails hold up no other', async () => {
+  it('are polled independently of drivers that fail or do not respond', async () => {
     await using world = new World();
     world.periods = { a: 10, b: 10 };
     world.update = (name, signal) => (name === 'a' ? untilAborted(signal) : Promise.reject(new Error('no')));

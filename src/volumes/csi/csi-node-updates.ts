@@ -10,19 +10,22 @@ export interface CsiNodeUpdatesDeps {
 }
 
 interface Schedule {
-  /** Undefined for a driver that does not want to be asked again. */
+  /** Undefined if the driver requests no updates. */
   periodMs: number | undefined;
   askedMs: number;
-  /** When the period was last looked up. */
+  /** When the period was last read from the CSIDriver object. */
   lookedMs: number;
 }
 
-/** No period is shorter. */
+/** The minimum period. */
 const tickMs = 10_000;
 const lookEveryMs = 60_000;
 const idleMs = 600_000;
 
-/** Asks drivers again, as often as their CSIDriver says, how many volumes this node can have. */
+/**
+ * Polls the volume limits of drivers at the nodeAllocatableUpdatePeriodSeconds of their CSIDriver
+ * object.
+ */
 export class CsiNodeUpdates {
   readonly #deps: CsiNodeUpdatesDeps;
   readonly #schedules = new Map<string, Schedule>();
@@ -35,12 +38,12 @@ export class CsiNodeUpdates {
     this.#hints = new HintLatch(deps.clock);
   }
 
-  /** A driver has come. */
+  /** Called when a driver has registered. */
   hint(): void {
     this.#hints.raise();
   }
 
-  /** Something shows that what is known of the driver's limit is wrong. */
+  /** Called when an attach failure shows that the known limit is wrong. */
   refreshSoon(driver: string): void {
     this.#urgent.add(driver);
     this.#hints.raise();
@@ -59,7 +62,7 @@ export class CsiNodeUpdates {
     }
   }
 
-  /** One that gets no answer holds up no other. */
+  /** Drivers are polled concurrently, so that an unresponsive one blocks no other. */
   #poll(signal: AbortSignal): void {
     const names = new Set(this.#deps.drivers.names());
     for (const known of [...this.#schedules.keys(), ...this.#urgent])
@@ -75,7 +78,7 @@ export class CsiNodeUpdates {
   }
 
   async #check(driver: string, signal: AbortSignal): Promise<void> {
-    // Begun only after it is noted as busy.
+    // Yields first, so that the driver is registered as busy.
     await Promise.resolve();
     const { clock, drivers, logger } = this.#deps;
     try {
@@ -89,7 +92,7 @@ export class CsiNodeUpdates {
     } catch (error) {
       if (signal.aborted) return;
       const because = describeError(error);
-      logger.warn('A CSI driver cannot be asked again about this node, it is tried later', {
+      logger.warn('Failed to poll CSI driver for node info, will retry', {
         driver,
         because,
       });
@@ -100,7 +103,7 @@ export class CsiNodeUpdates {
     const nowMs = this.#deps.clock.monotonicMs();
     const known = this.#schedules.get(driver);
     if (known !== undefined && nowMs - known.lookedMs < lookEveryMs) return known;
-    // It was asked when it registered, which is when it is seen here first.
+    // The driver was queried at its registration, when it first appears here.
     const schedule = known ?? { periodMs: undefined, askedMs: nowMs, lookedMs: nowMs };
     this.#schedules.set(driver, schedule);
     schedule.lookedMs = nowMs;

@@ -7,7 +7,7 @@ const places = new CsiPaths('/root', '/root/pods');
 const uid = podUid('0123');
 
 for (const name of ['..', '../../etc', 'a/b', '/etc', '.hidden', ''])
-  test(`${JSON.stringify(name)} is no directory of a volume or a driver`, () => {
+  test(`rejects ${JSON.stringify(name)} as the directory of a volume or a driver`, () => {
     const refused = { code: 'VOLUME_UNUSABLE' };
     assert.throws(() => places.volume(uid, name), refused);
     assert.throws(() => places.device(name), refused);
@@ -16,7 +16,7 @@ for (const name of ['..', '../../etc', 'a/b', '/etc', '.hidden', ''])
     assert.throws(() => places.stagedVolume(name, 'handle'), refused);
   });
 
-test('the handle a driver chose names no path', () => {
+test('never uses the volume handle of a driver as a path', () => {
   const { directory } = places.stagedVolume('csi.example.com', '../../../etc');
   assert.match(directory, /^\/root\/plugins\/kubernetes\.io\/csi\/csi\.example\.com\/[0-9a-f]{64}$/);
 });

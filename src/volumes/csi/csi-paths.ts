@@ -8,15 +8,18 @@ import type { CsiVolume } from './csi-request.ts';
 
 const csiKind = 'kubernetes.io~csi';
 const dataFile = 'vol_data.json';
-/** Beside the volumes, which cannot be called so as long as nobody calls a volume so. */
+/** Directories beside the volumes; volumes with these names are rejected. */
 const [stagingName, publishName] = ['staging', 'publish'];
 
-/** Where the volumes of CSI drivers are, as the Go kubelet has them, so that either goes on with what the other left. */
+/**
+ * The paths of CSI volumes. They equal those of the Go kubelet, so that either kubelet can continue
+ * with the volumes of the other.
+ */
 export class CsiPaths {
   readonly podsDir: string;
-  /** Volumes that are made ready for the node as a whole, by driver. */
+  /** The staging directories (global mounts), by driver. */
   readonly staged: string;
-  /** Volumes that are given to pods as devices; it lies among the drivers. */
+  /** The directory of block volumes, beside those of the drivers. */
   readonly devices: string;
 
   constructor(rootDir: string, podsDir: string) {
@@ -25,12 +28,12 @@ export class CsiPaths {
     this.devices = posix.join(this.staged, 'volumeDevices');
   }
 
-  /** The directory of all such volumes of a pod. */
+  /** The directory of all CSI volumes of a pod. */
   ofPod(uid: PodUid): string {
     return posix.join(new PodVolumePaths(this.podsDir, uid).volumes, csiKind);
   }
 
-  /** All directories on the way there. */
+  /** All directories above the volumes of a pod. */
   waysTo(uid: PodUid): DirectoryChain {
     const { pod, volumes } = new PodVolumePaths(this.podsDir, uid);
     return [pod, volumes, this.ofPod(uid)];
@@ -40,25 +43,25 @@ export class CsiPaths {
     return volumePathsIn(posix.join(this.ofPod(uid), checked(name)), 'mount');
   }
 
-  /** Whether a volume of a pod may be mounted there. */
+  /** Whether the path is a possible mount path of a CSI volume of a pod. */
   isVolume(mount: string): boolean {
     const [uid = '', volumes, kind] = posix.relative(this.podsDir, mount).split('/');
     return volumes === 'volumes' && kind === csiKind && mayBePodUid(uid);
   }
 
-  /** Whose device a pod is given at that link; undefined for any other path. */
+  /** Returns the pod and volume of a block device link; undefined for any other path. */
   deviceAt(link: string): { readonly uid: PodUid; readonly name: string } | undefined {
     const [uid = '', devices, kind, name = '', ...more] = posix.relative(this.podsDir, link).split('/');
     const isDevice = devices === 'volumeDevices' && kind === csiKind && name !== '' && more.length === 0;
     return isDevice && mayBePodUid(uid) ? { uid, name } : undefined;
   }
 
-  /** Where what a pod is shown of a volume is. */
+  /** The path at which the volume is published for the pod. */
   shown(uid: PodUid, { name, shownAs }: Pick<CsiVolume, 'name' | 'shownAs'>): string {
     return shownAs === 'device' ? this.publishedDevice(name, uid) : this.volume(uid, name).mount;
   }
 
-  /** Where the volume is made ready for the node. */
+  /** The staging path of the volume. */
   stagedAt({
     name,
     driver,
@@ -68,7 +71,7 @@ export class CsiPaths {
     return shownAs === 'device' ? this.stagedDevice(name) : this.stagedVolume(driver, handle).mount;
   }
 
-  /** Whether it is where devices of a driver are for all volumes, rather than one of them. */
+  /** Whether the name is one of the directories shared by all block volumes. */
   isShared(name: string): boolean {
     return name === stagingName || name === publishName;
   }
@@ -85,13 +88,13 @@ export class CsiPaths {
     return posix.join(this.publishedDevices(name), uid);
   }
 
-  /** With what is known of the volume, and with a file for each pod that is shown the device. */
+  /** The directories of a block volume: its data file, and one bound file per pod. */
   device(name: string): { readonly directory: string; readonly data: string; readonly dev: string } {
     const directory = posix.join(this.devices, checked(name));
     return { directory, data: posix.join(directory, 'data', dataFile), dev: posix.join(directory, 'dev') };
   }
 
-  /** Which of these handles it is that a volume is staged there for. */
+  /** Returns the handle among these whose volume is staged at the path. */
   handleAt({ directory }: CsiVolumePaths, handles: Iterable<string>): string | undefined {
     const hash = posix.basename(directory);
     for (const handle of handles) if (sha256(handle) === hash) return handle;
@@ -103,7 +106,7 @@ export class CsiPaths {
   }
 }
 
-/** A directory with a file that says what is mounted in there. */
+/** A directory with the mount point and the data file of a volume. */
 export interface CsiVolumePaths {
   readonly directory: string;
   readonly mount: string;
@@ -114,7 +117,7 @@ export function volumePathsIn(directory: string, mount: 'mount' | 'globalmount')
   return { directory, mount: posix.join(directory, mount), data: posix.join(directory, dataFile) };
 }
 
-/** What a volume that a pod describes itself is called. */
+/** The volume handle of an inline volume. */
 export function inlineHandle(uid: PodUid, volume: string): string {
   return `csi-${sha256(`${uid}${volume}`)}`;
 }
@@ -123,17 +126,17 @@ export function attachmentName(handle: string, driver: string, nodeName: string)
   return `csi-${sha256(`${handle}${driver}${nodeName}`)}`;
 }
 
-/** As metrics name what mounts the volumes of a driver. */
+/** The plugin name in metrics. */
 export function csiPlugin({ driver, origin }: Pick<CsiVolume, 'driver' | 'origin'>): VolumePlugin {
   return { name: `kubernetes.io/csi:${driver}`, origin };
 }
 
-/** As the status of a node names it. */
+/** The unique volume name in the node status. */
 export function attachedName(driver: string, handle: string): string {
   return `kubernetes.io/csi/${driver}^${handle}`;
 }
 
-/** The handle in such a name, if it is one of the driver. */
+/** Returns the handle in such a name if it belongs to the driver. */
 export function handleIn(name: string, driver: string): string | undefined {
   const own = attachedName(driver, '');
   return name.startsWith(own) ? name.slice(own.length) : undefined;

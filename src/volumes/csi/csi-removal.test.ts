@@ -12,20 +12,20 @@ const fileOf = (volumes: CsiVolumes, name: string) =>
   volumes.placeOf(worldUid, name).replace(/mount$/, 'vol_data.json');
 const cut = (world: CsiWorld, path: string) => world.files.replaceFile(path, Buffer.from('{"dri'), 0o644);
 
-/** A pod that an earlier kubelet has given the volume. */
+/** A pod whose volume was published by a previous kubelet. */
 async function mounted(world = new CsiWorld()): Promise<CsiVolumes> {
   await world.volumes().setUp(podWith([]), disk, signal);
   return world.volumes();
 }
 
-describe('what an earlier kubelet left of CSI volumes', () => {
-  it('is unstaged though it was killed after the volume was unpublished, and in use until then', async () => {
+describe('CSI volumes of a previous kubelet', () => {
+  it('are unstaged and in use until then, after a kill between unpublish and unstage', async () => {
     const world = new CsiWorld();
     world.driver = undefined;
     const spec = { attacher: driver, nodeName: 'n1', source: {} };
     world.attachment = { spec, status: { attached: true } };
     const earlier = await mounted(world);
-    // It ends before anything else is done.
+    // Ends before the first sweep.
     await earlier.remove(worldUid, signal);
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish']);
     const later = world.volumes();
@@ -39,7 +39,7 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     assert.deepEqual(later.inUse(), []);
   });
 
-  it('does not make a pod wait for a driver that does not unstage, nor other volumes', async () => {
+  it('block neither a pod nor other volumes when the driver does not unstage', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     const other = { ...disk, name: 'pv2', handle: 'other' };
@@ -54,7 +54,7 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     assert.deepEqual(world.calls().slice(4), ['unpublish', 'unpublish', 'unstage']);
   });
 
-  it('is unpublished though its file was cut off, if the pod was noted to have it', async () => {
+  it('are unpublished with the recorded volume if vol_data.json is truncated', async () => {
     const world = new CsiWorld();
     const volumes = await mounted(world);
     await cut(world, fileOf(volumes, 'pv'));
@@ -63,7 +63,7 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
   });
 
-  it('is unpublished though its file was cut off, if the pod described it', async () => {
+  it('are unpublished with the pod spec if vol_data.json is truncated', async () => {
     const world = new CsiWorld();
     world.driver = { spec: { volumeLifecycleModes: ['Ephemeral'] } };
     const described = { name: 'v', csi: { driver } };
@@ -76,7 +76,7 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     assert.deepEqual(world.reconstructed, ['force-cleaned failure']);
   });
 
-  it('goes without its driver once the machine has started anew, and not before', async () => {
+  it('are removed without their driver only after a reboot', async () => {
     const world = new CsiWorld();
     const volumes = await mounted(world);
     world.isThere = false;
@@ -90,7 +90,7 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     assert.equal(world.files.text(fileOf(volumes, 'pv')), undefined);
   });
 
-  it('goes without its driver when another kubelet left nothing but the file', async () => {
+  it('are removed without their driver if another kubelet left only the data file', async () => {
     const world = new CsiWorld();
     const volumes = await mounted(world);
     const {
@@ -101,14 +101,14 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     await world.files.replaceFile(fileOf(volumes, 'pv'), Buffer.from(JSON.stringify(theirs)), 0o644);
     world.isThere = false;
     await world.files.unmount(volumes.placeOf(worldUid, 'pv'));
-    // A directory that is still there may yet be mounted on.
+    // A directory that still exists may be a mount point.
     await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
     await world.files.removeEmptyDirectory(volumes.placeOf(worldUid, 'pv'));
     await volumes.remove(worldUid, signal);
     assert.equal(world.files.text(fileOf(volumes, 'pv')), undefined);
   });
 
-  it('is counted once, and so is what cannot be understood', async () => {
+  it('are counted once in the reconstruction metrics, also if damaged', async () => {
     const world = new CsiWorld();
     const volumes = await mounted(world);
     await cut(world, fileOf(volumes, 'pv'));
@@ -131,7 +131,7 @@ describe('what an earlier kubelet left of CSI volumes', () => {
 
   const stagedFile = (world: CsiWorld) =>
     world.files.paths().find((path) => /^\/root\/plugins\/.*vol_data\.json$/.test(path)) ?? '';
-  /** Staged by an earlier kubelet, for a pod that has gone. */
+  /** A volume staged by a previous kubelet for a pod that was deleted. */
   async function staged(): Promise<CsiWorld> {
     const world = new CsiWorld();
     await (await mounted(world)).remove(worldUid, signal);
@@ -139,7 +139,7 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     return world;
   }
 
-  it('is unstaged though its file is cut off, where the node, a note or a pod knows the handle', async () => {
+  it('is unstaged with a truncated data file if node status, record or pod has the handle', async () => {
     for (const how of ['listed', 'noted', 'pod'] as const) {
       const world = await staged();
       await cut(world, stagedFile(world));
@@ -153,14 +153,14 @@ describe('what an earlier kubelet left of CSI volumes', () => {
         await world.files.replaceFile(file, Buffer.from(text), 0o644);
       }
       await world.runs(later, 70_000);
-      // A pod that is noted to have it, or has it, keeps it.
+      // A volume that is recorded for a pod or used by one stays staged.
       assert.deepEqual(world.calls(), how === 'listed' ? ['unstage'] : [], how);
       assert.equal(stagedFile(world) === '', how === 'listed', how);
       assert.equal(world.logs.records.toArray().length, 0);
     }
   });
 
-  it('and of which nobody knows the handle stays while it is mounted, which is told once', async () => {
+  it('stays mounted if its handle is unknown, and is reported once', async () => {
     const world = await staged();
     const file = stagedFile(world);
     await cut(world, file);
@@ -179,14 +179,14 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     assert.deepEqual(world.reconstructed.slice(1), ['force-cleaned failure', 'force-cleaned success']);
   });
 
-  it('and was not yet noted as staged goes, unless it is about to be', async () => {
+  it('is removed if it was never recorded as staged, unless a pod is about to stage it', async () => {
     const world = new CsiWorld();
     await world.files.makeDirectory('/root/plugins/kubernetes.io/csi/d.example/0123/globalmount', 0o750);
     await world.runs(world.volumes(), 70_000);
     assert.deepEqual(await world.files.names('/root/plugins/kubernetes.io/csi/d.example'), []);
   });
 
-  it('and a pod is still shown, though no file says so, is not unstaged', async () => {
+  it('stays staged while a pod still has it mounted without a data file', async () => {
     const world = await staged();
     const other = '/root/pods/p/volumes/kubernetes.io~csi/pv/mount';
     const file = other.replace(/mount$/, 'vol_data.json');

@@ -14,27 +14,27 @@ export interface CsiRemovalDeps {
   readonly files: VolumeFiles;
   readonly lock: KeyedMutex<string>;
   readonly driver: (what: string, data: VolumeData) => CsiDriver;
-  /** Of the PersistentVolumes that pods were noted to have. */
+  /** Returns the recorded volume of a pod. */
   readonly notedVolume: (uid: PodUid, name: string) => Pick<VolumeData, 'driver' | 'handle'> | undefined;
-  /** Another one each time the machine starts; empty when nobody knows. */
+  /** Identifies the boot of the machine; empty if unknown. */
   readonly bootId: () => Promise<string>;
   readonly reconstruction: ReconstructionObserver;
 }
 
 export interface CsiVolumeToRemove {
   readonly uid: PodUid;
-  /** Of the PersistentVolume, or of the volume in the pod. */
+  /** The name of the PersistentVolume or of the inline volume. */
   readonly name: string;
   readonly place: CsiVolumePaths;
-  /** As its file says. */
+  /** The content of the data file. */
   readonly data: VolumeData | 'damaged' | undefined;
-  /** The volumes that the pod describes, as far as it is known. */
+  /** The volumes in the pod spec, if known. */
   readonly described: readonly Volume[];
 }
 
 /**
- * Has the driver take a volume away from a pod that is over. Answers which it was; undefined for what nobody knows and
- * that is not mounted. Rejects with what is in the way.
+ * Unpublishes a CSI volume of a terminated pod. Returns the removed volume; undefined for an
+ * unknown one that is not mounted. Rejects with the obstacle.
  */
 export async function removeCsiVolume(
   deps: CsiRemovalDeps,
@@ -60,7 +60,7 @@ export async function removeCsiVolume(
   return data;
 }
 
-/** Where the file is damaged others may know what it said. */
+/** Uses the recorded volume or the pod spec if the data file is damaged. */
 function recalled(
   { notedVolume }: CsiRemovalDeps,
   { uid, name, data, described }: CsiVolumeToRemove,
@@ -83,8 +83,8 @@ async function forceCleaned({ files, reconstruction }: CsiRemovalDeps, place: Cs
 }
 
 /**
- * Whether nothing but the file is left, so that a driver that does not come back is not missed: what was mounted in an
- * earlier life of the machine went with it, and other kubelets remove the file last.
+ * Whether only the data file is left, so that the driver is not needed: mounts do not survive a
+ * reboot, and other kubelets remove the data file last.
  */
 async function isLeftover(
   { files, bootId }: CsiRemovalDeps,
@@ -97,10 +97,12 @@ async function isLeftover(
   return now !== '' && boot !== now;
 }
 
-/** What a write that was cut off leaves. */
+/** The name of a temporary file of an interrupted write. */
 const leftover = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
 
-/** Takes away what was made here, and nothing else: what is not empty stays, and so does what is mounted. */
+/**
+ * Removes the files this node created and nothing else; a mounted or non-empty directory is kept.
+ */
 export async function removeVolumeDirectory(
   files: VolumeFiles,
   place: CsiVolumePaths,
@@ -117,7 +119,7 @@ export async function removeVolumeDirectory(
     throw removalBlocked([`${place.directory} has content that was not put there by this node`]);
 }
 
-/** Of writes that were cut off. */
+/** Removes the temporary files of interrupted writes. */
 export async function removeLeftovers(files: VolumeFiles, directory: string): Promise<void> {
   for (const name of await files.names(directory))
     if (leftover.test(name)) await files.unlink(`${directory}/${name}`);

@@ -6,9 +6,9 @@ import { unusable } from '../projected/payload.ts';
 import type { CsiApi } from './csi-attach.ts';
 import type { AccessModeKind, NodeCapability, VolumeCapability } from './gen/node.ts';
 
-/** A volume as its driver is to mount it. */
+/** The data of a volume for the requests to its driver. */
 export interface CsiVolume {
-  /** Of the PersistentVolume, or of the volume in the pod. */
+  /** The name of the PersistentVolume or of the inline volume. */
   readonly name: string;
   readonly driver: string;
   readonly handle: string;
@@ -17,18 +17,18 @@ export interface CsiVolume {
   readonly readOnly: boolean;
   readonly attributes: Readonly<Record<string, string>>;
   readonly mountOptions: readonly string[];
-  /** The first that the volume has. */
+  /** The first access mode of the volume. */
   readonly accessMode: string;
   readonly stageSecret?: SecretName | undefined;
   readonly publishSecret?: SecretName | undefined;
   readonly expandSecret?: SecretName | undefined;
-  /** Whether containers are given it as the device it is, rather than what is on it. */
+  /** `device` if containers get the volume as a raw device. */
   readonly shownAs?: 'device' | undefined;
-  /** Whether it is meant for one pod at a time. */
+  /** `one-pod` for the access mode ReadWriteOncePod. */
   readonly use?: 'one-pod' | 'any' | undefined;
-  /** Whether it is described in the words of the time before there were drivers. */
+  /** `in-tree` for a migrated in-tree volume. */
   readonly origin?: 'in-tree' | undefined;
-  /** By which the pod has it; undefined for one that the pod describes itself. */
+  /** The name of the claim; undefined for an inline volume. */
   readonly claim?: string | undefined;
 }
 
@@ -44,14 +44,14 @@ const plainModes: Readonly<Record<string, AccessModeKind>> = {
   ReadWriteMany: 'MULTI_NODE_MULTI_WRITER',
 };
 
-/** What drivers understand that tell one writer from several on a node. */
+/** The access modes for drivers with the capability SINGLE_NODE_MULTI_WRITER. */
 const finerModes: Readonly<Record<string, AccessModeKind>> = {
   ...plainModes,
   ReadWriteOnce: 'SINGLE_NODE_MULTI_WRITER',
   ReadWriteOncePod: 'SINGLE_NODE_SINGLE_WRITER',
 };
 
-/** Throws VOLUME_UNUSABLE for what a driver could take for more than one type or flag. */
+/** Throws VOLUME_UNUSABLE for values that a driver could read as more than one type or flag. */
 export function capabilityOf(
   { accessMode: name, fsType, mountOptions, shownAs }: CsiVolume,
   can: ReadonlySet<NodeCapability>,
@@ -72,7 +72,7 @@ export function capabilityOf(
   };
 }
 
-/** What a driver is told of the pod if it wants to know. */
+/** The pod info of the publish request, for drivers with podInfoOnMount. */
 export function podInfo({ metadata, spec }: Pod, mode: CsiVolume['mode']): Readonly<Record<string, string>> {
   return {
     'csi.storage.k8s.io/pod.name': metadata.name,
@@ -83,7 +83,7 @@ export function podInfo({ metadata, spec }: Pod, mode: CsiVolume['mode']): Reado
   };
 }
 
-/** The group that the files of the volume are to be given to from here; undefined for none. */
+/** Returns the group the kubelet must set on the files of the volume; undefined for none. */
 export function groupFor(
   { spec: { securityContext } }: Pod,
   { readOnly, fsType, mode, accessMode }: CsiVolume,
@@ -96,7 +96,7 @@ export function groupFor(
   return policy === 'File' || (fsType !== '' && isOneNodes) ? securityContext?.fsGroup : undefined;
 }
 
-/** Throws nothing: what is no text is passed on as it can be. */
+/** Never throws: invalid UTF-8 is passed on with replacement characters. */
 export function textsOf({ data = {} }: Secret): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
@@ -105,7 +105,7 @@ export function textsOf({ data = {} }: Secret): Readonly<Record<string, string>>
 
 const tokensKey = 'csi.storage.k8s.io/serviceAccount.tokens';
 
-/** What the secret that a volume names says; rejects when there is none. */
+/** Returns the content of the referenced secret; rejects if it does not exist. */
 export async function secretsFor(
   api: CsiApi | undefined,
   what: string,
@@ -121,7 +121,7 @@ export async function secretsFor(
   return textsOf(found);
 }
 
-/** Tokens of the pod for those whom its driver names. */
+/** Requests the service account tokens that the CSIDriver object lists. */
 export async function tokensFor(
   api: CsiApi | undefined,
   { metadata, spec: { serviceAccountName = '' } }: Pod,
@@ -141,7 +141,10 @@ export async function tokensFor(
   return { [tokensKey]: JSON.stringify(issued) };
 }
 
-/** Only a driver that says so can do without a PersistentVolume, and one that says nothing can do with one alone. */
+/**
+ * A driver supports inline volumes only if its CSIDriver object lists Ephemeral; without a list it
+ * supports only Persistent.
+ */
 export function checkMode({ mode, driver }: CsiVolume, found: CSIDriver | undefined): void {
   const modes = found?.spec.volumeLifecycleModes ?? [];
   const supported = modes.length === 0 ? ['Persistent'] : modes;

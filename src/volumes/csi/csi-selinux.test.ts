@@ -12,7 +12,7 @@ const selinux = { fileContext: 'system_u:object_r:container_file_t:s0' };
 const volume = { ...disk, claim: 'c', use: 'one-pod' as const };
 const label = (level: string) => `system_u:object_r:container_file_t:${level}`;
 
-/** Each container with its own label, or that of the pod. */
+/** Sets the SELinux label of each container, or of the pod. */
 function pod(
   containers: readonly (SELinuxOptions | undefined)[],
   whole: object = {},
@@ -36,13 +36,13 @@ function labelling(): CsiWorld {
   return world;
 }
 
-describe('on a machine with SELinux, a volume for one pod of a driver that can do so', () => {
+describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine with SELinux', () => {
   for (const [field, options] of [
     ['level', { level: 's0",suid,dev,x="' }],
     ['level', { level: 's0\nsuid' }],
     ['user', { level: 's0', user: 'u",bind' }],
   ] as const)
-    it(`is refused for ${JSON.stringify(options)}, which would be options of a mount`, async () => {
+    it(`is rejected for ${JSON.stringify(options)}, which would add mount options`, async () => {
       const world = labelling();
       const refused = world.volumes({ selinux }).setUp(pod([options]), volume, signal);
       await assert.rejects(
@@ -52,7 +52,7 @@ describe('on a machine with SELinux, a volume for one pod of a driver that can d
       assert.deepEqual(world.requests, []);
     });
 
-  it('is mounted with the label of the containers, and says so on disk', async () => {
+  it('is mounted with the label of the containers, which is recorded on disk', async () => {
     const world = labelling();
     const volumes = world.volumes({ selinux });
     await volumes.setUp(pod([{ level: 's0:c1,c2' }, { level: 's0:c1,c2', type: 't' }]), volume, signal);
@@ -66,14 +66,14 @@ describe('on a machine with SELinux, a volume for one pod of a driver that can d
     assert.equal(volumes.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
     for (const path of world.files.paths().filter((one) => one.endsWith('vol_data.json')))
       assert.equal(JSON.parse(world.files.text(path) ?? '').seLinuxMountContext, label('s0:c1,c2'));
-    // A later kubelet knows it though the driver is away.
+    // The context is known after a restart although the driver is not registered.
     world.isThere = false;
     const later = world.volumes({ selinux });
     await later.setUp(pod([{ level: 's0:c1,c2' }]), volume, signal);
     assert.equal(later.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
   });
 
-  it('is mounted without one where files are labelled one by one', async () => {
+  it('is mounted without a context where the runtime labels the files', async () => {
     const contextOf = async (
       made: Pod,
       {
@@ -96,7 +96,7 @@ describe('on a machine with SELinux, a volume for one pod of a driver that can d
     assert.equal(await contextOf(pod([{ type: 't' }])), undefined);
   });
 
-  it('cannot have two labels in a pod', async () => {
+  it('is rejected if the containers of a pod have two labels', async () => {
     const two = pod([{ level: 's0:c1' }, undefined], { seLinuxOptions: { level: 's0:c2', user: 'u' } });
     await assert.rejects(
       labelling().volumes({ selinux }).setUp(two, volume, signal),
@@ -104,7 +104,7 @@ describe('on a machine with SELinux, a volume for one pod of a driver that can d
     );
   });
 
-  it('is unmounted as a whole before it has another label, and not while another pod has it', async () => {
+  it('is unstaged before it is mounted with another label, and not while another pod uses it', async () => {
     const world = labelling();
     const volumes = world.volumes({ selinux });
     await volumes.setUp(pod([{ level: 's0:c1' }]), volume, signal);
@@ -121,7 +121,7 @@ describe('on a machine with SELinux, a volume for one pod of a driver that can d
     assert.equal(volumes.contextOf(worldUid, 'pv'), undefined);
   });
 
-  it('or, where all are to be, of any access mode, is mounted with one label for all pods', async () => {
+  it('is mounted with one label for all pods in any access mode when SELinuxMount is enabled', async () => {
     for (const stages of [true, false]) {
       const world = labelling();
       if (!stages) world.can.clear();
@@ -138,7 +138,7 @@ describe('on a machine with SELinux, a volume for one pod of a driver that can d
       });
       const third = podUid('third');
       await volumes.setUp(pod([{ level: 's0:c1,c2' }], {}, third), shared, signal);
-      // A new label needs all of them to be gone.
+      // A new label requires that all pods with the old one are gone.
       for (const uid of [worldUid, third, otherUid]) await world.ends(volumes, uid);
       await world.clock.advance(10_000);
       await volumes.setUp(pod([{ level: 's0:c3' }], {}, otherUid), shared, signal);

@@ -5,20 +5,22 @@ import { containersOf } from '../manager/volume-paths.ts';
 import { unusable } from '../projected/payload.ts';
 import type { CsiVolume } from './csi-request.ts';
 
-/** Drivers put the label between quotes into options for mount(8): it must not have any of its own. */
+/**
+ * Drivers pass the label in double quotes as an option of mount(8), so it must not contain quotes.
+ */
 const labelPart = /^[\w.:,-]*$/;
 
-/** A machine with SELinux. */
+/** The SELinux state of the machine. */
 export interface SelinuxFacts {
-  /** Of the files of containers, without what sets those of one pod apart. */
+  /** The file context of containers without its level. */
   readonly fileContext: string;
-  /** Which volumes are mounted with a label: those for one pod at a time, unless it is said to be all. */
+  /** Which volumes are mounted with a label: only ReadWriteOncePod volumes, or all. */
   readonly labelled?: 'one-pod' | 'all' | undefined;
 }
 
 /**
- * The context that all files of the volume are to be shown with, so that none has to be labelled by itself; undefined
- * where they are labelled one by one. Throws for containers that would need several.
+ * Returns the SELinux context to mount the volume with, which avoids relabeling each file;
+ * undefined if the files are relabeled. Throws if the containers need different contexts.
  */
 export function mountContext(
   facts: SelinuxFacts | undefined,
@@ -37,7 +39,7 @@ export function mountContext(
   return [...contexts][0];
 }
 
-/** The option in the form in which drivers hand it to mount. */
+/** The mount option in the form that drivers pass to mount(8). */
 export function contextOption(context: string): string {
   return `context=${JSON.stringify(context)}`;
 }
@@ -58,7 +60,7 @@ function optionsFor(pod: Pod, { claim }: CsiVolume): readonly SELinuxOptions[] {
     );
 }
 
-/** Without a level of its own the runtime picks one for each container, which nobody knows beforehand. */
+/** Without an explicit level the runtime picks a random one for each container. */
 function contextOf({ user, level }: SELinuxOptions, fileContext: string): string | undefined {
   if (level === undefined || level === '') return undefined;
   const [usualUser, role, type] = fileContext.split(':');

@@ -5,7 +5,7 @@ import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 
 const { signal } = new AbortController();
 
-test('a driver that knows says how full a volume is, and whether it is sound', async () => {
+test('reports the capacity and health that the driver returns', async () => {
   const world = new CsiWorld();
   const volumes = world.volumes();
   await volumes.setUp(podWith([]), disk, signal);
@@ -25,7 +25,7 @@ test('a driver that knows says how full a volume is, and whether it is sound', a
   assert.deepEqual(await space(), { inodes: 3, inodesFree: 2, inodesUsed: 1, health: 'abnormal' });
 });
 
-test('a driver that is away is not waited for, and one that fails is told of', async () => {
+test('reports a failing driver and does not wait for an unregistered one', async () => {
   const world = new CsiWorld();
   world.can.add('GET_VOLUME_STATS');
   const volumes = world.volumes();
@@ -37,7 +37,7 @@ test('a driver that is away is not waited for, and one that fails is told of', a
   assert.deepEqual(await volumes.spaceAt(at, signal), {});
 });
 
-test('of a device its driver is asked where it is published', async () => {
+test('queries the publish path of a block volume', async () => {
   const world = new CsiWorld();
   world.can.add('GET_VOLUME_STATS');
   world.stats = {
@@ -55,7 +55,7 @@ test('of a device its driver is asked where it is published', async () => {
   );
 });
 
-test('only volumes of drivers are asked for at drivers', () => {
+test('queries drivers only for their own volumes', () => {
   const volumes = new CsiWorld().volumes();
   assert.equal(
     volumes.spaceAt(`/root/pods/${worldUid}/volumes/kubernetes.io~local-volume/pv`, signal),

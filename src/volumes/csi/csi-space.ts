@@ -6,7 +6,7 @@ import { type CsiPaths, volumePathsIn } from './csi-paths.ts';
 import type { NodeGetVolumeStatsResponse, VolumeUsage } from './gen/node.ts';
 import { isValid, readVolumeData, type VolumeData } from './volume-data.ts';
 
-/** As far as its driver knows. */
+/** The volume stats as far as the driver reports them. */
 export interface CsiSpace extends Partial<VolumeSpace> {
   readonly health?: 'normal' | 'abnormal';
 }
@@ -17,7 +17,7 @@ export interface CsiSpaceDeps {
   readonly places: CsiPaths;
 }
 
-/** What the driver says of the volume that is mounted there; nothing where it does not say. */
+/** Returns the stats of the volume mounted at the path; empty if its driver reports none. */
 export async function csiSpaceAt(
   { files, drivers, places }: CsiSpaceDeps,
   mount: string,
@@ -29,7 +29,10 @@ export async function csiSpaceAt(
   return await queryVolumeStats(drivers, data, { shown: mount, staged }, signal);
 }
 
-/** As above, of a volume that is shown at one place and, by drivers that do so, staged at another. */
+/**
+ * Returns the stats of a volume with the given publish path and, for drivers with the
+ * STAGE_UNSTAGE_VOLUME capability, staging path.
+ */
 export async function queryVolumeStats(
   drivers: Pick<CsiDrivers, 'get'>,
   { driver, handle, origin }: Pick<VolumeData, 'driver' | 'handle' | 'origin'>,

@@ -40,36 +40,39 @@ export interface CsiStagingDeps
     | 'otherMounts'
   > {
   readonly places: CsiPaths;
-  /** One operation on a volume at a time; by `keyOf`. */
+  /** Serializes the operations on a volume; keyed by `keyOf`. */
   readonly lock: KeyedMutex<string>;
-  /** Whether a pod other than this one is to have the volume. */
+  /** Whether a pod other than this one requires the volume. */
   readonly isWanted: (key: string, besides: PodUid | undefined) => boolean;
-  /** Of the volumes of a driver that anybody knows of. */
+  /** Returns all known volume handles of a driver. */
   readonly handlesOf: (driver: string) => readonly string[];
-  /** No pod has the volume any more. */
+  /** Called when no pod uses the volume any more. */
   readonly released: (data: VolumeData) => void;
-  /** Volumes that drivers make devices for. */
+  /** The block volumes of CSI drivers. */
   readonly devices: Pick<CsiBlock, 'known' | 'sweep'>;
 }
 
 export const directoryMode = 0o750;
 const sweepEveryMs = 60_000;
 const noAttaching = 'attaching volumes from the kubelet is not supported';
-/** No volume is called so. */
+/** No volume has an empty key. */
 const allDevices = '';
 
-/** Volumes as the node has them for all of its pods together: attached to it, then staged by their drivers. */
+/**
+ * The node-level part of CSI volumes: waits for their attachment and stages them for all pods of
+ * the node.
+ */
 export class CsiStaging {
   readonly #deps: CsiStagingDeps;
-  /** What this process has done itself. */
+  /** The volumes staged by this process. */
   readonly #staged = new Set<string>();
-  /** Volumes that the cluster must not take from this node. */
+  /** The volumes that the controller must not detach from this node (volumesInUse). */
   readonly #inUse = new Set<string>();
-  /** Those of them that the cluster has said are attached. */
+  /** The volumes whose attachment was confirmed. */
   readonly #attached = new Set<string>();
-  /** Whether those that earlier kubelets left are among them. */
+  /** Whether the volumes of previous kubelets are included. */
   #reconstruction: 'untaken' | 'taken' = 'untaken';
-  /** By pods that have gone, not yet looked at. */
+  /** The volumes released by pods and not yet checked. */
   readonly #released = new Map<string, { readonly data: VolumeData; readonly gone: PodUid }>();
   readonly #unstaging = new Map<string, Promise<void>>();
   readonly #reported = new Map<string, string>();
@@ -80,17 +83,20 @@ export class CsiStaging {
     this.#sweeps = new HintLatch(deps.clock);
   }
 
-  /** The names of all volumes that are to be attached here, sorted; undefined until all are known. */
+  /**
+   * Returns the names of all volumes in use, sorted; undefined until the volumes of previous
+   * kubelets are reconstructed.
+   */
   inUse(): readonly string[] | undefined {
     return this.#reconstruction === 'taken' ? [...this.#inUse].toSorted() : undefined;
   }
 
-  /** Looks for what nobody has any more before the next round. */
+  /** Starts the next sweep for unused volumes immediately. */
   sweepSoon(): void {
     this.#sweeps.raise();
   }
 
-  /** Unstages what no pod has any more, also what earlier kubelets have left. */
+  /** Unstages volumes that no pod uses, including those of previous kubelets. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#reconstruct();
     this.#deps.inUseChanged();
@@ -105,7 +111,7 @@ export class CsiStaging {
     }
   }
 
-  /** Throws CSI_ABSENT, naming the step that needs the driver. */
+  /** Throws CSI_ABSENT that names the step that needs the driver. */
   driver(what: string, { driver, origin }: Pick<VolumeData, 'driver' | 'origin'>): CsiDriver {
     try {
       return this.#deps.drivers.get(driver, origin);
@@ -114,7 +120,10 @@ export class CsiStaging {
     }
   }
 
-  /** What the attachment has to say. Rejects until the volume is attached; this node has a use for it from now on. */
+  /**
+   * Returns the publish context of the attachment. Rejects until the volume is attached; from now
+   * on the volume is in use.
+   */
   async attach(volume: CsiVolume, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { api, clock, nodeName, attaching } = this.#deps;
     if (api === undefined) return {};
@@ -137,7 +146,7 @@ export class CsiStaging {
     return told;
   }
 
-  /** With the lock of the volume held; may be repeated. */
+  /** Call with the volume lock held. Idempotent. */
   async stage(
     pod: Pod,
     volume: CsiVolume & Pick<VolumeData, 'context'>,
@@ -155,7 +164,7 @@ export class CsiStaging {
     const place = places.stagedVolume(volume.driver, volume.handle);
     const before = await readVolumeData(files, place);
     await files.makeDirectory(place.directory, directoryMode);
-    // Over a mount nothing is made and nothing changed.
+    // The directory under an existing mount is not created or changed.
     if ((await files.mountAt(place.mount)) === 'none') await files.makeDirectory(place.mount, directoryMode);
     await writeVolumeData(files, place, stagedVolumeData(volume));
     const request = {
@@ -173,7 +182,7 @@ export class CsiStaging {
     this.#staged.add(key);
   }
 
-  /** What was mounted with one context cannot be shown with another. */
+  /** A volume staged with one SELinux context cannot be published with another. */
   async #unstageOtherContext(
     { metadata: { uid } }: Pod,
     volume: CsiVolume & Pick<VolumeData, 'context'>,
@@ -188,7 +197,10 @@ export class CsiStaging {
     else throw conflicting(volume, before.context);
   }
 
-  /** What other pods are shown with one label cannot be shown this one with another, whether it is staged or not. */
+  /**
+   * A volume published to another pod with one SELinux context cannot be published with another,
+   * even if the driver does not stage.
+   */
   async #rejectOtherContext(
     { metadata: { uid } }: Pod,
     volume: CsiVolume & Pick<VolumeData, 'context'>,
@@ -198,13 +210,16 @@ export class CsiStaging {
     if (unlike !== undefined) throw conflicting(volume, unlike.context);
   }
 
-  /** A pod that goes has it no more. It is unstaged later if no other has it: the pod does not wait for that. */
+  /**
+   * Called when a pod releases the volume. It is unstaged later if no other pod uses it; the pod
+   * does not wait.
+   */
   release(data: VolumeData, gone: PodUid): void {
     this.#released.set(keyOf(data), { data, gone });
     this.#sweeps.raise();
   }
 
-  /** Rejects never: what cannot be done is told and tried again. */
+  /** Never rejects: failures are logged and retried. */
   async #unstage(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): Promise<void> {
     try {
       using _held = await this.#deps.lock.acquire(keyOf(data), signal);
@@ -232,7 +247,10 @@ export class CsiStaging {
     this.markNotInUse(data);
   }
 
-  /** A pod may be shown it though no file says so; a file that says another volume is believed. */
+  /**
+   * The volume may be mounted for a pod without a data file; a data file of another volume is
+   * trusted.
+   */
   async #rejectReferenced(data: VolumeData, { mount }: CsiVolumePaths): Promise<void> {
     const { files, places, otherMounts } = this.#deps;
     const references: string[] = [];
@@ -247,7 +265,7 @@ export class CsiStaging {
       );
   }
 
-  /** The cluster may take the volume from this node. */
+  /** Allows the controller to detach the volume. */
   markNotInUse({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): void {
     this.#attached.delete(attachedName(driver, handle));
     this.#changeInUse(() => this.#inUse.delete(attachedName(driver, handle)));
@@ -260,7 +278,7 @@ export class CsiStaging {
     return (await this.#publishedTo(gone)).some((published) => keyOf(published) === key);
   }
 
-  /** What pods other than this one have, as far as their files say. */
+  /** Returns the volumes of all other pods, according to their data files. */
   async #publishedTo(besides?: PodUid): Promise<readonly VolumeData[]> {
     const { files, podsDir, places } = this.#deps;
     const pods = (await files.names(podsDir)).filter(mayBePodUid).filter((uid) => uid !== besides);
@@ -306,7 +324,7 @@ export class CsiStaging {
     this.#sweepDevices(signal);
   }
 
-  /** The place itself says the driver, and whether a handle is that of its volume. */
+  /** Derives the driver from the path, and the handle by hashing the known handles. */
   async #recoverData(place: CsiVolumePaths): Promise<VolumeData | undefined> {
     const { places, handlesOf } = this.#deps;
     const driver = posix.basename(posix.dirname(place.directory));
@@ -316,27 +334,30 @@ export class CsiStaging {
     return handle === undefined ? undefined : { driver, handle, mode: 'Persistent' };
   }
 
-  /** What nobody knows goes unless something is mounted there, which only its driver may undo. */
+  /**
+   * Removes the directory of an unknown volume, unless a mount is left that only its driver may
+   * unmount.
+   */
   async #forceClean(place: CsiVolumePaths): Promise<void> {
     const { files, reconstruction, logger } = this.#deps;
     const driver = posix.basename(posix.dirname(place.directory));
     try {
       await removeVolumeDirectory(files, place, driver);
       reconstruction('force-cleaned', 'success');
-      logger.info('A place of a volume that nobody knows was taken away', { driver, place: place.directory });
+      logger.info('Removed the directory of an unknown volume', { driver, place: place.directory });
     } catch (error) {
       const because = `${place.data} is missing or damaged, so that nobody knows the handle: ${describeError(error)}`;
       if (this.#reported.get(place.directory) === because) return;
       this.#reported.set(place.directory, because);
       reconstruction('force-cleaned', 'failure');
-      logger.warn('A volume cannot be unstaged, unmount it by hand', { driver, because });
+      logger.warn('Failed to unstage volume, unmount it manually', { driver, because });
     }
   }
 
   #sweepDevices(signal: AbortSignal): void {
     if (this.#unstaging.has(allDevices)) return;
     const work = this.#deps.devices.sweep(signal).catch(() => {
-      // It was aborted.
+      // The sweep was aborted.
     });
     this.#unstaging.set(
       allDevices,
@@ -344,7 +365,7 @@ export class CsiStaging {
     );
   }
 
-  /** Beside all others: a driver that hangs holds up only its own. */
+  /** Volumes are unstaged concurrently, so that an unresponsive driver blocks only its own. */
   #startUnstage(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): void {
     const key = keyOf(data);
     if (this.#unstaging.has(key)) return;
@@ -357,13 +378,13 @@ export class CsiStaging {
     this.#unstaging.set(key, work);
   }
 
-  /** Once for each reason; the sweeps go on. */
+  /** Logged once per reason; the sweeps continue. */
   #reportUnstageFailure(data: VolumeData, error: unknown): void {
     const because = describeError(error);
     if (this.#reported.get(keyOf(data)) === because) return;
     this.#reported.set(keyOf(data), because);
     const { driver, handle } = data;
-    this.#deps.logger.warn('A volume cannot be unstaged, it is tried again', { driver, handle, because });
+    this.#deps.logger.warn('Failed to unstage volume, will retry', { driver, handle, because });
   }
 }
 

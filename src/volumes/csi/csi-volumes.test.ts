@@ -16,8 +16,8 @@ const inlineVolume = (more: object = {}) => ({ name: 'v', csi: { driver, ...more
 const left = (world: CsiWorld) =>
   world.files.paths().filter((path) => path.includes('vol_data') || /mount$/.test(path));
 
-describe('volumes of CSI drivers', () => {
-  it('are staged once, published to each pod, and unstaged with the last', async () => {
+describe('CSI volumes', () => {
+  it('are staged once, published to each pod, and unstaged after the last pod', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -31,7 +31,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(left(world), []);
   });
 
-  it('lie where other kubelets look for them, with what says whose they are', async () => {
+  it('have the paths and data files of the Go kubelet', async () => {
     const world = new CsiWorld();
     await world.volumes().setUp(podWith([]), disk, signal);
     const at = `/root/pods/${worldUid}/volumes/kubernetes.io~csi/pv`;
@@ -63,7 +63,7 @@ describe('volumes of CSI drivers', () => {
     });
   });
 
-  it('are not staged by a driver that does not do that', async () => {
+  it('are not staged for a driver without the capability', async () => {
     const world = new CsiWorld();
     world.can.clear();
     const volumes = world.volumes();
@@ -73,7 +73,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(world.calls(), ['publish', 'unpublish']);
   });
 
-  it('need a driver: the pod is looked at again as soon as it has come', async () => {
+  it('requeue the pod as soon as the missing driver registers', async () => {
     const world = new CsiWorld();
     world.isThere = false;
     const volumes = world.volumes();
@@ -85,7 +85,7 @@ describe('volumes of CSI drivers', () => {
     await volumes.setUp(podWith([]), disk, signal);
   });
 
-  it('that a driver refuses leave nothing, and are not asked for again at once', async () => {
+  it('leave no files after the driver rejects them, and are retried with back-off', async () => {
     const world = new CsiWorld();
     world.troubles.set('stage', refusal());
     const volumes = world.volumes();
@@ -103,7 +103,7 @@ describe('volumes of CSI drivers', () => {
     await volumes.setUp(podWith([]), disk, signal);
   });
 
-  it('of which nobody knows whether they are mounted are unmounted when the pod goes', async () => {
+  it('are unpublished when the pod terminates if the outcome of the publish call is unknown', async () => {
     const world = new CsiWorld();
     world.troubles.set('publish', silence());
     const volumes = world.volumes();
@@ -114,7 +114,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(left(world), []);
   });
 
-  it('are taken up again after a kill, and stay mounted while the driver is away', async () => {
+  it('continue after a kill, and stay mounted while the driver is not registered', async () => {
     const world = new CsiWorld();
     await world.volumes().setUp(podWith([]), disk, signal);
     world.isThere = false;
@@ -126,7 +126,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
   });
 
-  it('whose secret cannot be read while the API is away are not missed where they are mounted', async () => {
+  it('stay mounted while the API server is unavailable and the secret cannot be read', async () => {
     const world = new CsiWorld();
     const named = { ...disk, stageSecret: { namespace: 'ns', name: 's' } };
     world.secret = { data: {} };
@@ -138,7 +138,7 @@ describe('volumes of CSI drivers', () => {
     await assert.rejects(world.volumes().setUp(podWith([]), named, signal), /secrets "s" not found/);
   });
 
-  it('of which an earlier kubelet did not hear that they are done are not taken for mounted', async () => {
+  it('are not assumed to be mounted if a previous kubelet got no reply', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     const { publish } = world.client;
@@ -151,7 +151,7 @@ describe('volumes of CSI drivers', () => {
     await assert.rejects(world.volumes().setUp(podWith([]), disk, signal), { code: 'VOLUME_UNUSABLE' });
   });
 
-  it('that were staged for nobody who is still there are unstaged, others are not', async () => {
+  it('are unstaged by a sweep only if no pod uses them', async () => {
     const world = new CsiWorld();
     world.troubles.set('publish', refusal());
     await assert.rejects(world.volumes().setUp(podWith([]), disk, signal));
@@ -165,7 +165,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(left(world), []);
   });
 
-  it('that cannot be unstaged do not hold up the pod, and are tried again', async () => {
+  it('do not block the pod when unstaging fails, and are retried', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -178,12 +178,12 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(left(world), []);
   });
 
-  it('are never removed with content, and not while they are mounted', async () => {
+  it('are never removed with content or while they are mounted', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     const mount = volumes.placeOf(worldUid, 'pv');
-    // A driver that says it has unmounted, and has not.
+    // A driver that reports an unmount that did not happen.
     world.client.unpublish = async () => {};
     await assert.rejects(volumes.remove(worldUid, signal), /is still mounted, by the CSI driver d\.example/);
     await world.files.unmount(mount);
@@ -192,7 +192,7 @@ describe('volumes of CSI drivers', () => {
     assert.equal(world.files.text(`${mount}/precious`), 'x');
   });
 
-  it('wait until they are attached, and have what the attachment says', async () => {
+  it('wait for their attachment and pass on its publish context', async () => {
     const world = new CsiWorld();
     world.driver = undefined;
     world.isListed = false;
@@ -213,7 +213,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(volumes.inUse(), []);
   });
 
-  it('that find no room on the node are given up after two minutes, if the driver tells its limits', async () => {
+  it('reject the pod after two minutes at the attach limit, if the driver updates its limits', async () => {
     const world = new CsiWorld();
     const spec = { attacher: driver, nodeName: 'n1', source: {} };
     const attachError = { message: 'full', errorCode: 8 };
@@ -239,7 +239,7 @@ describe('volumes of CSI drivers', () => {
     assert.equal(await codeAfter(0), `VOLUME_UNUSABLE ${why}`);
   });
 
-  it('that a pod waits for in vain are in use no longer than the pod is there', async () => {
+  it('stay in use only while the pod that waits for them exists', async () => {
     const world = new CsiWorld();
     world.driver = undefined;
     world.isListed = false;
@@ -251,7 +251,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(volumes.inUse(), []);
   });
 
-  it('of earlier kubelets are in use from the start', async () => {
+  it('of a previous kubelet are in use from the start', async () => {
     const world = new CsiWorld();
     await world.volumes().setUp(podWith([]), disk, signal);
     const later = world.volumes();
@@ -260,7 +260,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(later.inUse(), ['kubernetes.io/csi/d.example^disk']);
   });
 
-  it('of earlier kubelets are in use from the start as devices, too', async () => {
+  it('of a previous kubelet are in use from the start as block volumes', async () => {
     const world = new CsiWorld();
     world.driver = undefined;
     world.isListed = false;
@@ -274,7 +274,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(later.inUse(), []);
   });
 
-  it('that a pod describes need a driver that says it can do that', async () => {
+  it('inline require a driver with the Ephemeral mode', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     const fails = (why: RegExp) => assert.rejects(volumes.setUpInline(csiPod, inlineVolume(), signal), why);
@@ -287,7 +287,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(left(world), []);
   });
 
-  it('that a pod describes come with all the driver wants to know', async () => {
+  it('inline include the pod info and tokens that the driver requires', async () => {
     const world = new CsiWorld();
     world.driver = {
       spec: { volumeLifecycleModes: ['Ephemeral'], podInfoOnMount: true, tokenRequests: [{ audience: 'x' }] },
@@ -309,7 +309,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(world.calls(), ['publish', 'unpublish']);
   });
 
-  it('that must be attached are refused where the cluster is told not to attach any, others are not', async () => {
+  it('that need attachment are rejected where controller attach is disabled', async () => {
     const world = new CsiWorld();
     world.driver = undefined;
     const volumes = world.volumes({ attaching: 'node' });
@@ -328,7 +328,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(world.calls(), ['stage', 'publish']);
   });
 
-  it('are published again to a pod that runs if the driver wants so, and stay if it cannot', async () => {
+  it('are republished to a running pod if the driver requires it, and stay if that fails', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -351,7 +351,7 @@ describe('volumes of CSI drivers', () => {
     assert.equal(left(world).length, 4);
   });
 
-  it('that a driver never gets done with are let go of when the pod ends', async () => {
+  it('cancel the driver call when the pod terminates', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -368,7 +368,7 @@ describe('volumes of CSI drivers', () => {
     await running;
   });
 
-  it('are given to the group of the pod as the driver and the volume say', async () => {
+  it('get the group of the pod according to the fsGroupPolicy', async () => {
     const pod = podWith([], { securityContext: { fsGroup: 77 } });
     const groupOf = async (policy: string | undefined, volume: CsiVolume, can: NodeCapability[] = []) => {
       const world = new CsiWorld();
@@ -388,7 +388,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(await groupOf('File', disk, ['VOLUME_MOUNT_GROUP']), [0, '77']);
   });
 
-  it('of which a damaged file says nothing go only if they are not mounted', async () => {
+  it('with a damaged data file are removed only if they are not mounted', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);

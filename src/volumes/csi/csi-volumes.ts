@@ -50,7 +50,10 @@ export interface CsiVolumesDeps
   readonly rootDir: string;
   readonly podsDir: string;
   readonly nodeName: string;
-  /** Who attaches volumes to this node: the cluster, unless it is told not to. No driver lets a node do so by itself. */
+  /**
+   * Whether the controller attaches volumes to this node; attaching by the kubelet is not supported
+   * for CSI.
+   */
   readonly attaching?: 'cluster' | 'node' | undefined;
   readonly drivers: Pick<CsiDrivers, 'get'>;
   /** Undefined on a machine without SELinux. */
@@ -61,44 +64,48 @@ export interface CsiVolumesDeps
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'event'>;
   readonly observe: StorageObserver;
-  /** Where else what is mounted at a directory is mounted, too; nobody knows unless given. */
+  /**
+   * Returns the other mount points of the file system mounted at a directory; not checked if
+   * undefined.
+   */
   readonly otherMounts?: ((directory: string) => Promise<readonly string[]>) | undefined;
   readonly expansions: Pick<Expansions, 'atMount' | 'online' | 'forget'>;
-  /** Shows a pod that is over no device any more, whoever has shown it one. */
+  /** Unmaps all devices of a terminated pod, whichever plugin mapped them. */
   readonly hideDevices: (uid: PodUid, signal: AbortSignal) => Promise<void>;
-  /** Whether a pod other than this one is noted to have the volume. */
+  /** Whether the volume is recorded for a pod other than this one. */
   readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
-  /** Of the volumes of a driver that pods are noted to have. */
+  /** Returns the recorded volume handles of a driver. */
   readonly notedHandles: (driver: string) => readonly string[];
-  /** Something the pod waits for has come. */
+  /** Requeues a pod whose driver has registered. */
   readonly lookAgain: (uid: PodUid) => void;
-  /** What `inUse` answers is another now. */
+  /** Called when the result of `inUse` changes. */
   readonly inUseChanged: () => void;
 }
 
 /*
  * A volume is staged once for the node, then published to each pod:
  *
- *   noted on disk ──> staged ──> noted in the pod's directory ──> published
- *                        ^                                            │ the pod is over
- *                        └── unstaged with its last pod <── unpublished
+ *   recorded on disk ──> staged ──> recorded in the pod directory ──> published
+ *                           ^ │ pod terminates
+ *                           └── unstaged after its last pod <── unpublished
  *
- * Each note is written before the driver is asked and removed after it has undone it, so that whoever comes after a
- * crash finds all there may be. The content is the user's: nothing but empty directories is ever removed.
+ * Each record is written before the driver call and removed after its reversal, so that a restarted
+ * process finds everything a crash left behind. The content belongs to the user: only empty
+ * directories are ever removed.
  */
-/** Volumes that drivers in processes of their own mount for pods. */
+/** Sets up the volumes of CSI drivers for pods. */
 export class CsiVolumes {
-  /** Those that are given to pods as devices. */
+  /** The block volumes of CSI drivers. */
   readonly devices: CsiBlock;
   readonly #deps: CsiVolumesDeps;
   readonly #paths: CsiPaths;
-  /** One operation on a volume at a time. */
+  /** Serializes the operations on a volume. */
   readonly #lock = new KeyedMutex<string>();
   readonly #attempts: CsiAttempts;
   readonly #staging: CsiStaging;
   readonly #maintenance: CsiMaintenance;
   readonly #removal: CsiRemovalDeps;
-  /** What this process has done itself. */
+  /** The volumes published by this process. */
   readonly #published = new Map<PodUid, Set<string>>();
   readonly #contexts = new Map<PodUid, Map<string, string>>();
   readonly #desired = new Map<PodUid, Map<string, VolumeData>>();
@@ -149,17 +156,20 @@ export class CsiVolumes {
     this.#maintenance = new CsiMaintenance({ ...deps, work: keepUp });
   }
 
-  /** How many drivers pods wait for. */
+  /** The number of drivers that pods wait for. */
   get size(): number {
     return this.#attempts.size;
   }
 
-  /** Where the pod is shown the volume. */
+  /** The mount path of the volume in the pod directory. */
   placeOf(uid: PodUid, name: string): string {
     return this.#paths.volume(uid, name).mount;
   }
 
-  /** What its driver says of a volume that a pod is shown there; undefined for a place of another kind. */
+  /**
+   * Returns the stats that the driver reports for the volume at the path; undefined if the path is
+   * not a CSI volume.
+   */
   spaceAt(place: string, signal: AbortSignal): Promise<CsiSpace> | undefined {
     const { files, drivers } = this.#deps;
     const device = this.#paths.deviceAt(place);
@@ -168,23 +178,25 @@ export class CsiVolumes {
     return csiSpaceAt({ files, drivers, places: this.#paths }, place, signal);
   }
 
-  /** That SELinux has for all files of the volume; undefined where each file has its own. */
+  /**
+   * Returns the SELinux context the volume is mounted with; undefined if its files are relabeled.
+   */
   contextOf(uid: PodUid, name: string): string | undefined {
     return this.#contexts.get(uid)?.get(name);
   }
 
-  /** The names of all volumes that are to be attached here, sorted; undefined until all are known. */
+  /** Returns the names of all volumes in use, sorted; undefined until all are known. */
   inUse(): readonly string[] | undefined {
     return this.#staging.inUse();
   }
 
-  /** Whoever waits for the driver is looked at again. */
+  /** Requeues the pods that wait for the driver. */
   driverRegistered(driver: string): void {
     for (const uid of this.#attempts.driverRegistered(driver)) this.#deps.lookAgain(uid);
     this.#staging.sweepSoon();
   }
 
-  /** Shows the pod a volume it describes itself. May be repeated. */
+  /** Publishes an inline volume to the pod. Idempotent. */
   async setUpInline(pod: Pod, described: Volume, signal: AbortSignal): Promise<void> {
     const volume = inlineVolume(pod, described);
     if (volume?.mode === 'Persistent') await this.setUp(pod, volume, signal);
@@ -192,7 +204,7 @@ export class CsiVolumes {
     await this.#setUp(pod, volume, (inner) => this.#publish(pod, volume, {}, inner), signal);
   }
 
-  /** Shows the pod a PersistentVolume, which is made ready for the node before. May be repeated. */
+  /** Stages a PersistentVolume and publishes it to the pod. Idempotent. */
   async setUp(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
     const work = async (inner: AbortSignal) => {
@@ -208,26 +220,29 @@ export class CsiVolumes {
     await this.#setUp(pod, volume, work, signal);
   }
 
-  /** Sees to a volume of a pod that runs, beside it: has it published again by a driver that wants so, and expanded. */
+  /**
+   * Schedules republishing and expansion of a volume of a running pod, independently of the pod
+   * worker.
+   */
   maintain(pod: Pod, volume: CsiVolume): void {
     this.#maintenance.schedule(pod, volume);
   }
 
-  /** The same for a volume that the pod describes itself. */
+  /** Schedules the same for an inline volume. */
   maintainInline(pod: Pod, described: Volume): void {
     const volume = inlineVolume(pod, described);
     if (volume !== undefined) this.maintain(pod, volume);
   }
 
-  /** A volume that the pod describes itself, as it is to be found; undefined for one that no driver mounts. */
+  /** Returns the location of an inline volume; undefined if it is not a CSI volume. */
   inline(pod: Pod, described: Volume): InlinePlace | undefined {
     return inlinePlace(this.#paths, pod, described);
   }
 
   /**
-   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated.
-   * Rejects with VOLUME_REMOVE, naming the drivers and paths, for what cannot be taken away. What the pod described helps
-   * where a file is damaged. What no other pod has is unstaged after.
+   * Call once no container of the pod runs; also for pods of which only the UID is known.
+   * Idempotent. Rejects with VOLUME_REMOVE that names the drivers and paths left. `described`
+   * replaces damaged data files. Volumes without other pods are unstaged afterwards.
    */
   async remove(uid: PodUid, signal: AbortSignal, described: readonly Volume[] = []): Promise<void> {
     const { files } = this.#deps;
@@ -245,7 +260,7 @@ export class CsiVolumes {
       });
       if (taken === undefined) continue;
       this.#published.get(uid)?.delete(keyOf(taken));
-      // What this process does not know of was mounted by an earlier one.
+      // A volume that is unknown to this process was mounted by a previous one.
       this.#desired.set(uid, (this.#desired.get(uid) ?? new Map()).set(keyOf(taken), taken));
     }
     this.#attempts.forgetPod(uid);
@@ -253,17 +268,18 @@ export class CsiVolumes {
     if (end === 'ours') await files.removeEmptyDirectory(directory);
     this.#published.delete(uid);
     this.#contexts.delete(uid);
-    // What was attached or staged for it and never published has nothing in its directory.
+    // A volume that was attached or staged but never published has no data file in the pod
+    // directory.
     const wanted = [...(this.#desired.get(uid)?.values() ?? [])];
     this.#desired.delete(uid);
     for (const data of wanted) if (data.mode === 'Persistent') this.#staging.release(data, uid);
   }
 
-  /** Unstages what no pod has any more, also what earlier kubelets have left. */
+  /** Unstages volumes that no pod uses, including those of previous kubelets. */
   async run(signal: AbortSignal): Promise<void> {
     using end = new LinkedController(signal);
     const loops = [this.#staging, this.#maintenance].map((loop) =>
-      loop.run(end.signal).finally(() => end.abort(cancelledError('The loop beside it has ended'))),
+      loop.run(end.signal).finally(() => end.abort(cancelledError('The other loop has ended'))),
     );
     await Promise.allSettled(loops);
     await Promise.all(loops);
@@ -320,12 +336,14 @@ export class CsiVolumes {
       const growing = csiExpansion({ ...this.#deps, places: this.#paths }, pod, volume);
       if (growing !== undefined) await this.#deps.expansions.atMount(pod, growing, signal);
     } catch (error) {
-      // What an earlier kubelet has mounted need not wait for a driver that is away.
+      // A volume mounted by a previous kubelet does not wait for an unregistered driver.
       if (!isDriverMissing(error)) throw error;
     }
   }
 
-  /** A volume that an earlier kubelet has published need not wait for a driver or an API that is away. */
+  /**
+   * A volume published by a previous kubelet does not wait for an unavailable driver or API server.
+   */
   async #unlessPublished(uid: PodUid, volume: CsiVolume, error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const place = this.#paths.volume(uid, volume.name);

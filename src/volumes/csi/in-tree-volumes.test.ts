@@ -18,7 +18,7 @@ const zone = 'topology.kubernetes.io/zone';
 const gce = { gcePersistentDisk: { pdName: 'd', fsType: 'ext4' } };
 const file = { azureFile: { secretName: 's', shareName: 'share', secretNamespace: 'ns' } };
 
-describe('a volume described as before there were drivers', () => {
+describe('an in-tree PersistentVolume', () => {
   for (const [what, found, driver, handle, attributes] of [
     [
       'of AWS',
@@ -28,28 +28,22 @@ describe('a volume described as before there were drivers', () => {
       { partition: '0' },
     ],
     [
-      'of AWS by its own name',
+      'of AWS by its plain ID',
       volume({ awsElasticBlockStore: { volumeID: 'vol-1', partition: 2 } }),
       'ebs.csi.aws.com',
       'vol-1',
       { partition: '2' },
     ],
     [
-      'that is a disk of Azure',
+      'of an Azure disk',
       volume({ azureDisk: { diskName: 'n', diskURI: '/uri', cachingMode: 'ReadOnly', fsType: 'xfs' } }),
       'disk.csi.azure.com',
       '/uri',
       { kind: 'Managed', cachingmode: 'ReadOnly', fstype: 'xfs' },
     ],
+    ['of an Azure file share', volume(file), 'file.csi.azure.com', '#s#share#pv#ns', { sharename: 'share' }],
     [
-      'that is a share of Azure',
-      volume(file),
-      'file.csi.azure.com',
-      '#s#share#pv#ns',
-      { sharename: 'share' },
-    ],
-    [
-      'that is a share of Azure in the namespace of its claim',
+      'of an Azure file share in the namespace of its claim',
       volume(
         {
           azureFile: { secretName: 'azure-storage-account-acc-secret', shareName: 'f', secretNamespace: '' },
@@ -63,21 +57,21 @@ describe('a volume described as before there were drivers', () => {
     ],
     ['of OpenStack', volume({ cinder: { volumeID: 'c' } }), 'cinder.csi.openstack.org', 'c', {}],
     [
-      'of Google, wherever it is',
+      'of GCE without a zone',
       volume(gce),
       'pd.csi.storage.gke.io',
       'projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d',
       { partition: '' },
     ],
     [
-      'of Google in a zone',
+      'of GCE in a zone',
       volume(gce, { labels: { [zone]: 'us-east1-b' } }),
       'pd.csi.storage.gke.io',
       'projects/UNSPECIFIED/zones/us-east1-b/disks/d',
       { partition: '' },
     ],
     [
-      'of Google in a region',
+      'of GCE in a region',
       volume(gce, { labels: { [zone]: 'us-east1-b__us-east1-c' } }),
       'pd.csi.storage.gke.io',
       'projects/UNSPECIFIED/regions/us-east1/disks/d',
@@ -92,14 +86,14 @@ describe('a volume described as before there were drivers', () => {
       { storagepolicyname: 'gold' },
     ],
   ] as const) {
-    it(`${what} is its driver's`, () => {
+    it(`is translated for its CSI driver: ${what}`, () => {
       const source = sourceOf(found);
       assert.ok(source?.kind === 'csi');
       assert.deepEqual([source.driver, source.handle, source.attributes], [driver, handle, attributes]);
     });
   }
 
-  it('brings the secrets its driver needs', () => {
+  it('passes the secrets that the driver needs', () => {
     assert.deepEqual(inTreeVolume(volume(file))?.nodeStageSecretRef, { name: 's', namespace: 'ns' });
     const annotations = {
       'openstorage.io/auth-secret-name': 'n',
@@ -110,7 +104,7 @@ describe('a volume described as before there were drivers', () => {
     assert.deepEqual([found?.nodeStageSecretRef, found?.nodePublishSecretRef], [secret, secret]);
   });
 
-  it('of Google is for one node, whatever was asked, unless it is only read', () => {
+  it('of GCE is ReadWriteOnce unless it is read-only', () => {
     for (const [accessModes, expected] of [
       [['ReadWriteMany'], 'ReadWriteOnce'],
       [['ReadOnlyMany', 'ReadWriteOnce'], 'ReadWriteOnce'],
@@ -123,7 +117,7 @@ describe('a volume described as before there were drivers', () => {
     assert.equal(other?.kind === 'csi' && other.accessMode, 'ReadWriteMany');
   });
 
-  it('that its driver could not have is refused', () => {
+  it('is rejected if the driver does not support it', () => {
     for (const [found, why] of [
       [
         volume({ awsElasticBlockStore: { volumeID: 'aws://zone/disk' } }),
@@ -145,12 +139,12 @@ describe('a volume described as before there were drivers', () => {
       assert.throws(() => sourceOf(found), { code: 'VOLUME_UNUSABLE', message: why });
   });
 
-  it("of another kind is nobody's", () => {
+  it('of another type is not translated', () => {
     assert.equal(inTreeVolume(volume({ nfs: { server: 's', path: '/' } })), undefined);
   });
 });
 
-describe('a volume that a pod describes as before there were drivers', () => {
+describe('an in-tree volume in a pod spec', () => {
   const pod = podWith([]);
   const found = (volume: object) => inlineVolume(pod, { name: 'v', ...volume });
   for (const [volume, name, handle, accessMode] of [
@@ -182,7 +176,7 @@ describe('a volume that a pod describes as before there were drivers', () => {
       'ReadWriteOnce',
     ],
   ] as const)
-    it(`by ${Object.keys(volume)[0]} is attached, staged and published by its driver`, () => {
+    it(`is attached, staged and published by the CSI driver: ${Object.keys(volume)[0]}`, () => {
       const one = found(volume);
       assert.deepEqual(
         [one?.name, one?.handle, one?.accessMode, one?.mode],
@@ -192,7 +186,7 @@ describe('a volume that a pod describes as before there were drivers', () => {
       assert.equal(isOfDriver({ name: 'v', ...volume }), true);
     });
 
-  it('has the secret of its namespace, and says what its driver cannot have', () => {
+  it("uses the secret of the pod's namespace and reports unsupported fields", () => {
     const namespace = pod.metadata.namespace;
     assert.deepEqual(found({ azureFile: { secretName: 's', shareName: 'x' } })?.stageSecret, {
       namespace,
@@ -208,7 +202,7 @@ describe('a volume that a pod describes as before there were drivers', () => {
     assert.equal(isOfDriver({ name: 'v', emptyDir: {} }), false);
   });
 
-  it('is staged, published and unstaged, and told apart by metrics, by a later process too', async () => {
+  it('is staged, published and unstaged with the migrated label in metrics, also after a restart', async () => {
     const world = new CsiWorld();
     world.driver = { spec: {} };
     const spec = { attacher: 'cinder.csi.openstack.org', nodeName: 'n1', source: {} };

@@ -1,9 +1,9 @@
 import type { CSIPersistentVolumeSource, PersistentVolume, Volume } from '../../kinds/index.ts';
 import { unusable } from '../projected/payload.ts';
 
-/** What a driver is told of a volume that is described in the words of the time before there were drivers. */
+/** The CSI volume source that an in-tree volume translates to. */
 export type TranslatedVolume = CSIPersistentVolumeSource & {
-  /** Instead of the first that the volume has. */
+  /** Replaces the first access mode of the volume. */
   readonly accessMode?: string | undefined;
   readonly origin?: 'in-tree' | undefined;
 };
@@ -15,7 +15,7 @@ type Translate<Field extends keyof Spec> = (
 ) => TranslatedVolume;
 
 const managed = 'Managed';
-/** Where the driver finds out the project and the zone by itself. */
+/** Placeholders: the driver determines the project and the zone. */
 const unspecified = 'UNSPECIFIED';
 const zoneLabels = ['failure-domain.beta.kubernetes.io/zone', 'topology.kubernetes.io/zone'];
 const zoneDelimiter = '__';
@@ -110,7 +110,10 @@ const translations = {
   vsphereVolume,
 } as const;
 
-/** Undefined for a volume that no driver has taken over. Throws VOLUME_UNUSABLE for one that its driver could not have. */
+/**
+ * Translates an in-tree volume. Returns undefined if its type is not migrated; throws
+ * VOLUME_UNUSABLE if the driver does not support it.
+ */
 export function inTreeVolume(volume: PersistentVolume): TranslatedVolume | undefined {
   for (const [field, translate] of Object.entries(translations)) {
     const source = volume.spec?.[field as keyof typeof translations];
@@ -120,13 +123,13 @@ export function inTreeVolume(volume: PersistentVolume): TranslatedVolume | undef
   return undefined;
 }
 
-/** Whether a volume that a pod describes itself is one that a driver mounts. */
+/** Whether an inline volume is mounted by a CSI driver. */
 export function isOfDriver(volume: Volume): boolean {
   const fields = ['csi', ...Object.keys(translations)] as readonly (keyof Volume)[];
   return fields.some((field) => volume[field] !== undefined);
 }
 
-/** `vol-1`, or `aws://zone/vol-1`. */
+/** Accepts `vol-1` and `aws://zone/vol-1`. */
 function ebsHandle(id: string): string {
   if (!id.startsWith('aws://')) return id;
   const handle = id
@@ -139,7 +142,7 @@ function ebsHandle(id: string): string {
   return handle;
 }
 
-/** The text between the two marks, as long as it can be. */
+/** The longest text between the two marks. */
 function accountIn(secretName: string): string | undefined {
   const mark = 'azure-storage-account-';
   const begin = secretName.indexOf(mark);
@@ -148,7 +151,7 @@ function accountIn(secretName: string): string | undefined {
   return begin >= 0 && end > from ? secretName.slice(from, end) : undefined;
 }
 
-/** A disk that is in several zones belongs to their region. */
+/** A disk in several zones belongs to their region. */
 function placeOf({ metadata }: PersistentVolume): string {
   const label = zoneLabels.map((key) => metadata?.labels?.[key] ?? '').find((value) => value !== '') ?? '';
   const zones = label.split(zoneDelimiter);
@@ -161,7 +164,7 @@ function placeOf({ metadata }: PersistentVolume): string {
   return `regions/${region}`;
 }
 
-/** It was never asked which modes there are; whoever named one that a disk cannot have was given the usual one. */
+/** The in-tree plugin never validated caching modes and used the default for an invalid one. */
 function isOnlyRead({ spec }: PersistentVolume): boolean {
   const { accessModes = [] } = spec ?? {};
   return accessModes.length > 0 && accessModes.every((mode) => mode === 'ReadOnlyMany');

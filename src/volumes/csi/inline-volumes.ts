@@ -6,8 +6,8 @@ import { type CsiPaths, csiPlugin, inlineHandle } from './csi-paths.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 /**
- * A volume that the pod describes itself and a driver mounts; undefined for one of another kind. Throws VOLUME_UNUSABLE
- * for one described as before there were drivers that its driver could not have.
+ * Returns the CSI volume of an inline volume; undefined for other types. Throws VOLUME_UNUSABLE for
+ * an in-tree volume that the driver does not support.
  */
 export function inlineVolume(pod: Pod, volume: Volume): CsiVolume | undefined {
   return volume.csi === undefined ? volumeOfEarlier(pod, volume) : volumeOfDriver(pod, volume, volume.csi);
@@ -33,16 +33,16 @@ function volumeOfDriver(
   };
 }
 
-/** Where a pod is shown a volume that it describes itself. */
+/** The location of an inline volume for a pod. */
 export interface InlinePlace {
   readonly hostPath: string;
   readonly specName: string;
   readonly readOnly: boolean;
-  /** As metrics name what mounts it. */
+  /** The plugin in metrics. */
   readonly plugin: VolumePlugin;
 }
 
-/** Undefined for one that no driver mounts. */
+/** Returns undefined for a volume that no CSI driver mounts. */
 export function inlinePlace(
   places: Pick<CsiPaths, 'volume'>,
   pod: Pod,
@@ -59,19 +59,19 @@ export function inlinePlace(
       plugin: csiPlugin(volume),
     };
   } catch {
-    // Whoever mounts it is told what is wrong with it.
+    // The error is reported when the volume is mounted.
     return undefined;
   }
 }
 
 interface Earlier {
   readonly spec: PersistentVolume['spec'];
-  /** What tells it from others of its driver. */
+  /** The volume ID of the source, unique for its driver. */
   readonly id: string;
   readonly readOnly: boolean | undefined;
 }
 
-/** It is attached and staged like a PersistentVolume that says the same, and lies where that would. */
+/** It is attached, staged and located like a PersistentVolume with the same source. */
 function volumeOfEarlier(pod: Pod, volume: Volume): CsiVolume | undefined {
   const found = earlier(pod, volume);
   const source = found && sourceOf({ metadata: { name: volume.name }, spec: found.spec ?? {} });

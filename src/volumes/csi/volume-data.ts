@@ -1,22 +1,22 @@
 import type { VolumeFiles } from '../files/volume-files.ts';
 import { type CsiVolumePaths, volumePathsIn } from './csi-paths.ts';
 
-/** What must be known of a mounted volume to take it away, whoever mounted it. */
+/** The data needed to unmount a volume, whichever process mounted it. */
 export interface VolumeData {
   readonly driver: string;
   readonly handle: string;
   readonly mode: 'Persistent' | 'Ephemeral';
-  /** Whether the driver has said that it is done; without that nobody knows how far it came. */
+  /** `published` after the driver confirmed the call; otherwise the outcome is unknown. */
   readonly state?: 'asked' | 'published';
-  /** The life of the machine it was mounted in; undefined or empty where nobody noted it. */
+  /** The boot ID of the mount; undefined or empty if it was not recorded. */
   readonly boot?: string | undefined;
-  /** Whether it was described in the words of the time before there were drivers. */
+  /** `in-tree` for a migrated in-tree volume. */
   readonly origin?: 'in-tree' | undefined;
-  /** That SELinux has for all files in it. */
+  /** The SELinux context of the mount. */
   readonly context?: string | undefined;
 }
 
-/** The volume, whoever has it. */
+/** Identifies the volume across pods. */
 export function keyOf({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): string {
   return `${driver}^${handle}`;
 }
@@ -26,13 +26,13 @@ export function isValid(data: VolumeData | 'damaged' | undefined): data is Volum
 }
 
 const fileMode = 0o644;
-/** Beside what other kubelets write, who take no notice of it. */
+/** Additional fields, which other kubelets ignore. */
 const doneKey = 'publishedBy';
 const bootKey = 'bootID';
 const originKey = 'origin';
 const doneBy = 'kubeling';
 
-/** Of a volume that a pod is shown. */
+/** Builds the data file of a published volume. */
 export function podVolumeData(
   { driver, handle, mode, state, boot, context, origin }: VolumeData,
   specName: string,
@@ -67,7 +67,7 @@ export function stagedVolumeData({
   };
 }
 
-/** At any instant readers see all of it or what was there before. */
+/** Atomic: readers get either the old or the new content. */
 export async function writeVolumeData(
   files: VolumeFiles,
   place: CsiVolumePaths,
@@ -76,7 +76,7 @@ export async function writeVolumeData(
   await files.replaceFile(place.data, Buffer.from(`${JSON.stringify(data)}\n`), fileMode);
 }
 
-/** Undefined when there is none; 'damaged' when it cannot be understood. */
+/** Returns undefined if the file is missing and 'damaged' if it cannot be parsed. */
 export async function readVolumeData(
   files: VolumeFiles,
   place: CsiVolumePaths,
@@ -97,7 +97,7 @@ export async function readVolumeData(
   }
 }
 
-/** As a file says it. */
+/** Reads the origin field of a data file. */
 export function originIn(origin: VolumeData['origin']): Readonly<Record<string, string>> {
   return origin === undefined ? {} : { [originKey]: origin };
 }
@@ -110,7 +110,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Each directory below with what its file says. */
+/** Returns each volume directory with the content of its data file. */
 export async function volumesIn(
   files: VolumeFiles,
   directory: string,

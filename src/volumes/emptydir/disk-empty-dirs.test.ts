@@ -22,7 +22,7 @@ const { signal } = new AbortController();
 const volume = { name: 'v', emptyDir: {} };
 const notRoot = process.getuid?.() === 0 ? false : 'only root gives to groups';
 
-describe('an empty directory on the disk', () => {
+describe('a disk-backed emptyDir', () => {
   let podsDir: string;
   let directory: string;
   let marker: string;
@@ -35,12 +35,12 @@ describe('an empty directory on the disk', () => {
 
   afterEach(() => rmSync(podsDir, { recursive: true }));
 
-  /** As a kubelet does that has just begun. */
+  /** Builds a restarted DiskEmptyDirs. */
   const make = (spec: Partial<PodSpec> = {}) =>
     new DiskEmptyDirs({ podsDir, files: realRuntimeFiles() }).make(podWith([volume], spec), volume, signal);
   const modeOf = (path: string) => statSync(path).mode & 0o7777;
 
-  it('may be written by everybody, and has the marker other kubelets look for', async () => {
+  it('is writable by all users and has the marker file of the Go kubelet', async () => {
     await make();
     assert.equal(modeOf(directory), 0o777);
     assert.equal(modeOf(marker), 0o750);
@@ -48,7 +48,7 @@ describe('an empty directory on the disk', () => {
     assert.deepEqual(readdirSync(join(directory, '..')), ['v']);
   });
 
-  it('is as its pod has it once it is marked', async () => {
+  it('is left unchanged once the marker exists', async () => {
     await make();
     chmodSync(directory, 0o700);
     writeFileSync(join(directory, 'kept'), 'x');
@@ -57,7 +57,7 @@ describe('an empty directory on the disk', () => {
     assert.deepEqual(readdirSync(directory), ['kept']);
   });
 
-  it('is made anew where only its marker is left', async () => {
+  it('is created again if only the marker is left', async () => {
     await make();
     rmSync(directory, { recursive: true });
     await make();
@@ -65,7 +65,7 @@ describe('an empty directory on the disk', () => {
     assert.equal(modeOf(join(marker, 'ready')), 0o640);
   });
 
-  it('is made whole, with what is in it, where another kubelet was killed before it was', async () => {
+  it('is completed with its content if another kubelet was killed before the marker', async () => {
     mkdirSync(directory, { recursive: true, mode: 0o755 });
     mkdirSync(marker, { recursive: true, mode: 0o750 });
     writeFileSync(join(directory, 'kept'), 'x');
@@ -75,13 +75,13 @@ describe('an empty directory on the disk', () => {
     assert.equal(modeOf(join(marker, 'ready')), 0o640);
   });
 
-  it('belongs to the group of the pod', { skip: notRoot }, async () => {
+  it('belongs to the fsGroup of the pod', { skip: notRoot }, async () => {
     mkdirSync(directory, { recursive: true, mode: 0o755 });
     await make({ securityContext: { fsGroup: 77 } });
     assert.deepEqual([modeOf(directory), statSync(directory).gid], [0o2777, 77]);
   });
 
-  it('is held to its size before anybody knows it as made, and only once', async () => {
+  it('gets its size limit once, before the marker is written', async () => {
     const held: unknown[] = [];
     const limit = async (at: string, bytes: bigint) => {
       held.push([at, bytes, existsSync(marker)]);
@@ -101,7 +101,7 @@ describe('an empty directory on the disk', () => {
     assert.deepEqual(held, []);
   });
 
-  it('is refused where something else is', async () => {
+  it('is rejected if its path is not a directory', async () => {
     mkdirSync(join(directory, '..'), { recursive: true });
     symlinkSync('/', directory);
     await assert.rejects(make(), {

@@ -8,31 +8,31 @@ import { PodVolumePaths } from '../projected/payload-paths.ts';
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
 
-/** What they need of the machine's files. */
+/** The file operations required. */
 export interface SharedDirectories {
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** With exactly this mode and group from its first moment on, and as told if it is there already. */
+  /** Creates the directory with exactly this mode and group, also if it exists. */
   makeSharedDirectory(
     path: string,
     as: { readonly mode: number; readonly group?: number; readonly ifThere: 'stays' | 'gets-them' },
   ): Promise<void>;
-  /** Makes an empty file; what is there already stays. */
+  /** Creates an empty file; an existing file is kept. */
   makeFile(path: string, mode: number): Promise<void>;
   exists(path: string): Promise<boolean>;
 }
 
 export interface DiskEmptyDirsDeps {
-  /** Where the directories of pods are. */
+  /** The directory that contains the pod directories. */
   readonly podsDir: string;
   readonly files: SharedDirectories;
-  /** Holds a directory to a size; none is held unless given. */
+  /** Sets the size limit of a directory; no limits are set if undefined. */
   readonly limit?: LimitDirectory | undefined;
 }
 
-/** Never rejects but for the signal: whatever cannot be held is told to whom it concerns. */
+/** Rejects only when aborted; other failures are reported as node events. */
 export type LimitDirectory = (directory: string, bytes: bigint, signal: AbortSignal) => Promise<void>;
 
-/** The empty directories of pods that lie on their disk. */
+/** Creates disk-backed emptyDir volumes. */
 export class DiskEmptyDirs {
   readonly #deps: DiskEmptyDirsDeps;
 
@@ -41,8 +41,8 @@ export class DiskEmptyDirs {
   }
 
   /**
-   * May be repeated, by another kubelet too: one with its marker is as its pod has it, and one without was never whole.
-   * Whoever removes it removes the marker first.
+   * Idempotent, also across kubelets: a directory with a marker is complete, one without was
+   * interrupted. The removal deletes the marker first.
    */
   async make(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
     const { podsDir, files, limit } = this.#deps;
@@ -61,13 +61,13 @@ export class DiskEmptyDirs {
   }
 }
 
-/** 0 for none. */
+/** 0 for no limit. */
 function limitOf(sizeLimit: string | undefined): bigint {
   const limit = sizeLimit === undefined ? undefined : tryParseQuantity(sizeLimit);
   return limit === undefined ? 0n : quantityValue(limit);
 }
 
-/** Everybody in the pod may write there; with a group of its volumes, what is written belongs to that group. */
+/** All users may write; with an fsGroup, new files belong to that group. */
 function sharedBy({ spec }: Pod): { readonly mode: number; readonly group?: number } {
   const group = spec.securityContext?.fsGroup;
   return group === undefined ? { mode: emptyDirMode } : { mode: emptyDirMode | setGroupBit, group };

@@ -16,15 +16,15 @@ import {
 import { roomFor } from '../manager/prepare-volume.ts';
 import { unusable } from '../projected/payload.ts';
 
-/** What an empty directory lies on when it is not on the disk. */
+/** The medium of an emptyDir that is not disk-backed. */
 export type MemoryMedium =
   | { readonly kind: 'memory' }
-  /** Without a page size it is the one that the pod asks for. */
+  /** Without a page size in the medium, the page size requested by the pod is used. */
   | { readonly kind: 'huge-pages'; readonly called: string; readonly pageSize: Quantity | undefined };
 
 const anyHugePages = 'HugePages';
 const resourcePrefix = 'hugepages-';
-/** As clients know it of every amount that cannot be read. */
+/** The upstream message for a quantity that cannot be parsed. */
 const noQuantity =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
@@ -36,7 +36,7 @@ export function readMedium(medium: string): MemoryMedium {
   return { kind: 'huge-pages', called: medium, pageSize: readPageSize(size) };
 }
 
-/** The size of the pages to mount: some container, or the pod as a whole, must ask for pages of it. */
+/** Returns the page size to mount; a container or the pod must request huge pages of that size. */
 export function pageSizeFor(
   { called, pageSize }: Extract<MemoryMedium, { readonly kind: 'huge-pages' }>,
   pod: Pod,
@@ -54,7 +54,7 @@ export function pageSizeFor(
   return found;
 }
 
-/** What is mounted already stays only if it has pages of the size the volume names. */
+/** An existing mount is accepted only if it has the requested page size. */
 export function checkPageSize(
   mounted: { readonly directory: string; readonly pageBytes: bigint | undefined },
   { pageSize }: Extract<MemoryMedium, { readonly kind: 'huge-pages' }>,
@@ -70,7 +70,9 @@ export function checkPageSize(
   throw unusable(`${where} ${sizes} differ`);
 }
 
-/** How large an empty directory in memory may become: its own limit counts only where it is the least. */
+/**
+ * Computes the size of a memory-backed emptyDir: its sizeLimit applies only if it is the minimum.
+ */
 export function sizeInMemory(
   pod: Pod,
   sizeLimit: string | undefined,

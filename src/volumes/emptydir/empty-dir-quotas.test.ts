@@ -26,7 +26,7 @@ function rig(wish: 'enforced' | 'off', answers: (string | undefined)[] = []) {
   return { asked, told, records, made: new EmptyDirQuotas({ quotas, wish, rootDir: '/r', node, logger }) };
 }
 
-test('nothing is held or looked at unless wished for, but what is held is let go', async () => {
+test('sets no limits unless enabled, but releases existing ones', async () => {
   const { asked, told, made } = rig('off');
   await made.open(signal);
   assert.equal(made.limit, undefined);
@@ -35,7 +35,7 @@ test('nothing is held or looked at unless wished for, but what is held is let go
   assert.deepEqual(told, []);
 });
 
-test('what cannot be held is told once for as long as it is the same, and fails nobody', async () => {
+test('reports an unsupported file system once per reason and fails no pod', async () => {
   const why = 'not mounted with prjquota';
   const { asked, told, made } = rig('enforced', [why, why, why, undefined, 'no program']);
   await made.open(signal);
@@ -53,7 +53,7 @@ test('what cannot be held is told once for as long as it is the same, and fails 
   );
 });
 
-test('a quota that stays keeps no directory', async () => {
+test('removes the directory even if its quota cannot be released', async () => {
   const { made, records, told } = rig('off', ['setquota failed']);
   await made.release(['/a'], signal);
   assert.deepEqual(told, []);

@@ -2,16 +2,16 @@ import type { Logger } from '../../lib/index.ts';
 import type { PodEvent } from '../../pods/index.ts';
 import type { LimitDirectory } from './disk-empty-dirs.ts';
 
-/** The slice of the node journal that is used here. */
+/** The part of the node journal used here. */
 interface NodeTroubles {
   trouble(key: string, event: Pick<PodEvent, 'type' | 'reason' | 'message'>): void;
   mended(key: string, message: string): void;
 }
 
 export interface EmptyDirQuotasDeps {
-  /** Undefined on a machine without. */
+  /** Undefined on a platform without quotas. */
   readonly quotas: DirectoryQuotas | undefined;
-  /** Whether directories are held to their size from now on; those that are held already are let go in the end either way. */
+  /** Whether limits are set from now on; existing limits are released in either case. */
   readonly wish: 'enforced' | 'off';
   readonly rootDir: string;
   readonly node: NodeTroubles;
@@ -22,12 +22,12 @@ const trouble = 'empty-dir-quota';
 const none = 'this machine has no quotas';
 
 /**
- * Empty directories that the kernel holds to their size. What cannot be held is told of the node, once for as long as it
- * is the same, and no pod has to wait or fail for it.
+ * Enforces the sizeLimit of emptyDir volumes with project quotas. A failure is reported on the node
+ * once per reason; no pod waits or fails.
  */
 export class EmptyDirQuotas {
   readonly #deps: EmptyDirQuotasDeps;
-  /** Undefined when nobody wishes for any. */
+  /** Undefined if limits are disabled. */
   readonly limit: LimitDirectory | undefined;
 
   constructor(deps: EmptyDirQuotasDeps) {
@@ -39,18 +39,18 @@ export class EmptyDirQuotas {
     };
   }
 
-  /** Tells at the start what would else be told with the first pod. */
+  /** Reports at startup what the first pod would report otherwise. */
   async open(signal: AbortSignal): Promise<void> {
     const { quotas, wish, rootDir } = this.#deps;
     if (wish === 'off') return;
     this.#report(quotas === undefined ? none : await quotas.problemIn(rootDir, signal));
   }
 
-  /** A limit that stays takes no room, and is set anew for whoever gets its number next. */
+  /** A leftover limit uses no space and is replaced when its project ID is reused. */
   async release(directories: readonly string[], signal: AbortSignal): Promise<void> {
     const problem = await this.#deps.quotas?.release(directories, signal);
     if (problem !== undefined)
-      this.#deps.logger.warn('The quota of an empty directory stays', { directories, problem });
+      this.#deps.logger.warn('Failed to release the quota of an emptyDir', { directories, problem });
   }
 
   #report(problem: string | undefined): void {
@@ -64,15 +64,18 @@ export class EmptyDirQuotas {
   }
 }
 
-/** Hard limits to what directories hold, as project quotas of their file system; nothing of it makes a pod fail. */
+/** Hard limits of directories by project quotas of their file system; failures never fail a pod. */
 export interface DirectoryQuotas {
-  /** Why directories in this one cannot have any; undefined when they can. */
+  /** Why directories below this one cannot have quotas; undefined if they can. */
   problemIn(directory: string, signal: AbortSignal): Promise<string | undefined>;
   /**
-   * Whoever writes more below the directory, which is empty, gets an error from the kernel. May be repeated, by another
-   * process too. Answers why it cannot be had.
+   * Limits an empty directory: writes beyond the limit get an error from the kernel. Idempotent,
+   * also across processes. Returns why the limit could not be set.
    */
   limit(directory: string, bytes: bigint, signal: AbortSignal): Promise<string | undefined>;
-  /** Takes the limits away, before the directories are removed; fine for those without. Answers why it cannot be done. */
+  /**
+   * Releases the limits before the directories are removed; a missing limit counts as success.
+   * Returns why it failed.
+   */
   release(directories: readonly string[], signal: AbortSignal): Promise<string | undefined>;
 }

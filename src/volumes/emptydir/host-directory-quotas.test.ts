@@ -11,7 +11,7 @@ import {
   reportedProjects,
 } from './host-directory-quotas.ts';
 
-test('a directory gets the same project each time unless somebody has it', () => {
+test('derives the same project ID for a directory unless it is taken', () => {
   const wished = freeProject('/pods/a', new Set());
   assert.equal(freeProject('/pods/a', new Set([1, 2])), wished);
   assert.notEqual(freeProject('/pods/b', new Set()), wished);
@@ -23,14 +23,14 @@ test('a directory gets the same project each time unless somebody has it', () =>
     assert.ok(!isOurProject(id), String(id));
 });
 
-test('projects that people have noted are read, and nothing else', () => {
+test('reads only the project IDs of the registry files', () => {
   const projects =
     '# 7:/comment\n42:/srv/a\n  43:/srv/b:c\n:/x\nname:/y\n1048577:/var/lib/kubelet/pods/u/v\n';
   assert.deepEqual(projectsOf(projects), [42, 43, 1_048_577]);
   assert.deepEqual(namedProjectsOf('# a:7\nlogs:42\nvolume1048577:1048577\nodd\nbad:x\n'), [42, 1_048_577]);
 });
 
-test('projects that have files or limits are read from a report', () => {
+test('reads the projects with files or limits from a report', () => {
   const report = `*** Report for project quotas on device /dev/vdb
 Block grace time: 7days; Inode grace time: 7days
                         Block limits                File limits
@@ -44,7 +44,7 @@ Project         used    soft    hard  grace    used  soft  hard  grace
   assert.deepEqual(reportedProjects(report), [0, 1_048_577, 1_073_741_999]);
 });
 
-test('the projects of directories are read whatever their names', () => {
+test('reads the projects of directories with any names', () => {
   const text =
     '    0 --------------e------- /pods/a\n 4242 -------------------P-- /pods/a b  c\nlsattr: no\n';
   assert.deepEqual(

@@ -17,10 +17,10 @@ import type { DirectoryQuotas } from './empty-dir-quotas.ts';
 
 export interface HostDirectoryQuotasDeps {
   readonly clock: Clock;
-  /** Where the programs are. */
+  /** The directory of the programs. */
   readonly path?: string | undefined;
   readonly mounts?: () => Promise<readonly Mount[]>;
-  /** The directory of `projects` and `projid`, where people note the projects they have given. */
+  /** The directory of `projects` and `projid`, where administrators register project IDs. */
   readonly registryDir?: string;
 }
 
@@ -31,12 +31,13 @@ const blockBytes = 1024n;
 class Unavailable extends Error {}
 
 /**
- * The programs of this machine: `chattr` and `lsattr` of e2fsprogs, `setquota` and `repquota` of quota, as found on the
- * PATH. Which project a directory has is kept by the file system alone, so that nothing is lost with this process.
+ * Uses the programs of this machine: `chattr` and `lsattr` of e2fsprogs, `setquota` and `repquota`
+ * of quota, from the PATH. The project of a directory is stored by the file system, so nothing is
+ * lost on a restart.
  */
 export class HostDirectoryQuotas implements DirectoryQuotas {
   readonly #deps: HostDirectoryQuotasDeps;
-  /** From the look at who has which number until it is taken. */
+  /** Held from reading the used project IDs until one is assigned. */
   readonly #lock = new KeyedMutex<'projects'>();
 
   constructor(deps: HostDirectoryQuotasDeps) {
@@ -71,14 +72,14 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     }, signal);
   }
 
-  /** That of an earlier attempt, or a new one. */
+  /** Reuses the project of an earlier attempt. */
   async #projectFor(directory: string, fileSystem: string, signal: AbortSignal): Promise<number> {
     const above = dirname(directory);
     const found = await this.#listed([above, directory], signal);
     const [outer, own] = [found.get(above), found.get(directory)];
     if (outer === undefined || own === undefined)
       throw new Unavailable(`lsattr does not tell the project of ${directory}`);
-    // Somebody counts what is in there: what left his project would be missing.
+    // The directory belongs to another project, whose accounting must not change.
     if (outer !== 0) throw new Unavailable(`${above} belongs to the project ${outer} of somebody else`);
     if (own !== 0) return own;
     const taken = new Set([
@@ -96,7 +97,7 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
 
   async #listed(directories: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
     const args = ['-p', '-d', '--', ...directories.map((directory) => absoluteArgument('lsattr', directory))];
-    // What it cannot tell of one it tells of the others.
+    // A failure for one directory does not hide the others.
     const { stdout } = await this.#command('lsattr', args, signal);
     return listedProjects(stdout);
   }
@@ -113,13 +114,13 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     return reportedProjects(await this.#run('repquota', ['-P', '-n', '--', fileSystem], signal));
   }
 
-  /** 0 is no limit. */
+  /** 0 means no limit. */
   async #setLimit(project: number, blocks: bigint, fileSystem: string, signal: AbortSignal): Promise<void> {
     const limits = ['0', String(blocks), '0', '0'];
     await this.#run('setquota', ['-P', '--', String(project), ...limits, fileSystem], signal);
   }
 
-  /** Where it is mounted as a whole: programs do not know the other places it is shown at. */
+  /** Uses the mount point of the file system root: the programs do not accept bind mounts. */
   async #fileSystem(directory: string): Promise<string> {
     const { mounts = () => readMountTable((path) => readFile(path, 'utf8')) } = this.#deps;
     const [place, table] = await Promise.all([realpath(directory), mounts()]);
@@ -141,7 +142,7 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
 
   async #command(file: string, args: readonly string[], signal: AbortSignal) {
     const { clock, path = process.env['PATH'] } = this.#deps;
-    // What they say is looked at, so they must say it in one language.
+    // Fixes the locale, because the output is parsed.
     const env = { PATH: path, LC_ALL: 'C' };
     return await runCommand({ file, args, env, clock, deadlineMs }, signal);
   }
@@ -161,7 +162,10 @@ function unlessUnavailable(error: unknown): undefined {
   if (!(error instanceof Unavailable)) throw error;
 }
 
-/** Ours: far from those people give by hand, and from those of the Go kubelet, which count up from 2^20. */
+/**
+ * Project IDs of kubeling: far from those assigned manually and from those of the Go kubelet, which
+ * counts up from 2^20.
+ */
 export const firstProject = 0x4000_0000;
 export const lastProject = 0x7fff_ffff;
 
@@ -169,7 +173,7 @@ export function isOurProject(id: number): boolean {
   return id >= firstProject && id <= lastProject;
 }
 
-/** One that nobody has; mostly the same for a directory each time. */
+/** Returns an unused project ID, usually the same for a directory. */
 export function freeProject(directory: string, taken: ReadonlySet<number>): number {
   const count = lastProject - firstProject + 1;
   const wished = createHash('sha256').update(directory).digest().readUInt32BE() % count;
@@ -180,22 +184,22 @@ export function freeProject(directory: string, taken: ReadonlySet<number>): numb
   throw new Error('all numbers of projects are taken');
 }
 
-/** The numbers in /etc/projects, whose lines are `number:directory`. */
+/** Reads the project IDs of /etc/projects, whose lines are `number:directory`. */
 export function projectsOf(text: string): readonly number[] {
   return numbersIn(text, /^\s*(\d+):/);
 }
 
-/** The numbers in /etc/projid, whose lines are `name:number`. */
+/** Reads the project IDs of /etc/projid, whose lines are `name:number`. */
 export function namedProjectsOf(text: string): readonly number[] {
   return numbersIn(text, /^[^#:]+:(\d+)\s*$/);
 }
 
-/** The numbers that repquota(8) lists: of projects that have any file, or a limit. */
+/** Reads the project IDs in the output of repquota(8): projects with a file or a limit. */
 export function reportedProjects(text: string): readonly number[] {
   return numbersIn(text, /^#(\d+)\s+[-+]{2}\s/);
 }
 
-/** The projects of directories as lsattr(1) tells them, by directory; 0 is none. */
+/** Reads the project of each directory from the output of lsattr(1); 0 is none. */
 export function listedProjects(text: string): ReadonlyMap<string, number> {
   const found = text.split('\n').flatMap((line) => {
     const [, id, directory] = /^\s*(\d+)\s+\S+\s(.*)$/.exec(line) ?? [];

@@ -15,7 +15,7 @@ const marker = `/pods/${worldUid}/plugins/kubernetes.io~empty-dir/v`;
 const mebibyte = 2n ** 20n;
 const { signal } = new AbortController();
 
-/** As a kubelet has them that has just begun. */
+/** Builds a restarted MemoryEmptyDirs. */
 function emptyDirs(
   files: VolumeFiles,
   clock = new VirtualClock(),
@@ -37,26 +37,26 @@ function asking(resources: Container['resources'], name = 'main'): Container {
   return { name, image: 'i', volumeMounts, ...(resources && { resources }) };
 }
 
-describe('how large an empty directory in memory may become', () => {
+describe('size of a memory-backed emptyDir', () => {
   const held = { limits: { memory: '8Mi', cpu: '1' }, requests: { memory: '8Mi', cpu: '1' } };
   const cases: readonly (readonly [string, string | undefined, Container['resources'], bigint])[] = [
-    ['as the node has to give', undefined, undefined, 64n],
-    ['as its limit says', '4Mi', undefined, 4n],
-    ['no more than the node has to give', '1Gi', undefined, 64n],
-    ['as the node has to give when its limit is none', '0', undefined, 64n],
-    ['as the pod may have', undefined, held, 8n],
-    ['as its limit says when the pod may have more', '4Mi', held, 4n],
-    ['no more than the pod may have', '16Mi', held, 8n],
+    ['is the allocatable memory of the node', undefined, undefined, 64n],
+    ['is the sizeLimit', '4Mi', undefined, 4n],
+    ['is at most the allocatable memory', '1Gi', undefined, 64n],
+    ['is the allocatable memory for a sizeLimit of 0', '0', undefined, 64n],
+    ['is the memory limit of the pod', undefined, held, 8n],
+    ['is the sizeLimit below the memory limit of the pod', '4Mi', held, 4n],
+    ['is at most the memory limit of the pod', '16Mi', held, 8n],
   ];
   for (const [what, sizeLimit, resources, expected] of cases)
-    it(`is ${what}`, async () => {
+    it(`${what}`, async () => {
       const files = new MemoryVolumeFiles();
       const emptyDir = { medium: 'Memory', ...(sizeLimit !== undefined && { sizeLimit }) };
       await make(podOn(emptyDir, { containers: [asking(resources)] }), files);
       assert.deepEqual(files.mounts(), [{ directory, kind: 'memory', sizeBytes: expected * mebibyte }]);
     });
 
-  it('is up to the kernel when nobody knows', async () => {
+  it('is unlimited if the allocatable memory is unknown', async () => {
     const files = new MemoryVolumeFiles();
     const dirs = emptyDirs(files, new VirtualClock(), new Map());
     await dirs.make(podOn({}), { name: 'v', emptyDir: { medium: 'Memory' } }, signal);
@@ -64,10 +64,10 @@ describe('how large an empty directory in memory may become', () => {
   });
 });
 
-describe('an empty directory in memory', () => {
+describe('a memory-backed emptyDir', () => {
   const pod = podOn({ medium: 'Memory' }, { securityContext: { fsGroup: 77 } });
 
-  it("may be written by everybody, each only what is their own, and is the group's of the pod", async () => {
+  it('is writable by all users with the sticky bit and belongs to the fsGroup', async () => {
     const files = new MemoryVolumeFiles();
     await make(podOn({ medium: 'Memory' }), files);
     assert.deepEqual(files.entry(directory), { kind: 'directory', mode: 0o1777, owner: 0, group: 0 });
@@ -77,7 +77,7 @@ describe('an empty directory in memory', () => {
     assert.equal(grouped.entry(`${marker}/ready`)?.kind, 'file');
   });
 
-  it('tells how long it took to give it to the group of the pod', async () => {
+  it('reports the duration of the ownership change', async () => {
     const told: string[] = [];
     const [files, clock] = [new MemoryVolumeFiles(), new VirtualClock()];
     const observe: StorageObserver = (operation, plugin) => void told.push(`${operation} ${plugin.name}`);
@@ -92,7 +92,7 @@ describe('an empty directory in memory', () => {
     assert.deepEqual(told, ['volume_apply_access_control kubernetes.io/empty-dir']);
   });
 
-  it('is known by its mount to the next process, which leaves it as it is', async () => {
+  it('is detected by its mount after a restart and left unchanged', async () => {
     const files = new MemoryVolumeFiles();
     await make(pod, files);
     await files.writeFile(`${directory}/kept`, Buffer.from('x'), { mode: 0o600 });
@@ -102,7 +102,7 @@ describe('an empty directory in memory', () => {
     assert.deepEqual(kept?.kind === 'file' ? [kept.mode, kept.group] : undefined, [0o600, 0]);
   });
 
-  it('is made anew after the machine has started again, whatever the marker says', async () => {
+  it('is mounted again after a reboot although the marker exists', async () => {
     const files = new MemoryVolumeFiles();
     await make(pod, files);
     await files.unmount(directory);
@@ -111,7 +111,7 @@ describe('an empty directory in memory', () => {
     assert.equal(files.entry(directory)?.group, 77);
   });
 
-  it('is whole after a kubelet that was killed at any step', async () => {
+  it('is complete after a kill at any step', async () => {
     let steps = 0;
     for (let left = 0; ; left++) {
       const files = new MemoryVolumeFiles();
@@ -129,13 +129,13 @@ describe('an empty directory in memory', () => {
     assert.ok(steps > 5, `${steps} steps`);
   });
 
-  it('is not made when no container uses it', async () => {
+  it('is not created if no container uses it', async () => {
     const files = new MemoryVolumeFiles();
     await make(podOn({ medium: 'Memory' }, { containers: [{ name: 'main', image: 'i' }] }), files);
     assert.deepEqual(files.paths(), []);
   });
 
-  it('is refused where something else is mounted, or is no directory', async () => {
+  it('is rejected if its path is a mount point of something else or not a directory', async () => {
     const files = new MemoryVolumeFiles();
     await files.makeDirectory(directory, 0o777);
     files.mountForeign(directory);
@@ -148,12 +148,12 @@ describe('an empty directory in memory', () => {
   });
 });
 
-describe('an empty directory on huge pages', () => {
+describe('a huge page emptyDir', () => {
   const pages = (size: string) => ({ requests: { [`hugepages-${size}`]: '4Mi' } });
   const withPages = (medium: string, ...sizes: readonly string[]) =>
     podOn({ medium }, { containers: sizes.map((size, index) => asking(pages(size), `c${index}`)) });
 
-  it('has pages of the size that the pod asks for', async () => {
+  it('has the page size that the pod requests', async () => {
     const files = new MemoryVolumeFiles();
     await make(withPages('HugePages', '2Mi', '2048Ki'), files);
     await make(withPages('HugePages', '2Mi'), files);
@@ -161,7 +161,7 @@ describe('an empty directory on huge pages', () => {
     assert.equal(await files.pageBytesAt(directory), 2n * mebibyte);
   });
 
-  it('has pages of the size it names, if an init container or the pod as a whole asks for them', async () => {
+  it('has the page size of its medium if an init container or the pod requests that size', async () => {
     const initial = podOn(
       { medium: 'HugePages-1Gi' },
       { containers: [asking(pages('2Mi'))], initContainers: [asking(pages('1Gi'), 'init')] },
@@ -177,14 +177,14 @@ describe('an empty directory on huge pages', () => {
     }
   });
 
-  it("is the group's of the pod, which may write", async () => {
+  it('belongs to the fsGroup, which may write', async () => {
     const files = new MemoryVolumeFiles();
     const spec = { containers: [asking(pages('2Mi'))], securityContext: { fsGroup: 77 } };
     await make(podOn({ medium: 'HugePages-2Mi' }, spec), files);
     assert.deepEqual(files.entry(directory), { kind: 'directory', mode: 0o2775, owner: 0, group: 77 });
   });
 
-  it('is refused, and nothing made, when the sizes do not fit', async () => {
+  it('is rejected before anything is created if the page sizes do not match', async () => {
     const none = 'hugePages storage requested, but there is no resource request for huge pages';
     const noQuantity =
       "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -204,7 +204,7 @@ describe('an empty directory on huge pages', () => {
     }
   });
 
-  it('is refused when pages of another size are mounted there', async () => {
+  it('is rejected if pages of another size are mounted at its path', async () => {
     const files = new MemoryVolumeFiles();
     await make(withPages('HugePages', '2Mi'), files);
     const message = `pod ${worldUid}: mounted dir ${directory} pagesize '2Mi' and requested medium size '1Gi' differ`;
@@ -213,10 +213,10 @@ describe('an empty directory on huge pages', () => {
   });
 });
 
-describe('removing empty directories in memory', () => {
+describe('removal of memory-backed emptyDir volumes', () => {
   const pod = podOn({ medium: 'Memory' });
 
-  it('needs nothing but the UID, and leaves those on the disk', async () => {
+  it('needs only the UID and keeps disk-backed directories', async () => {
     const files = new MemoryVolumeFiles();
     await make(pod, files);
     const disk = directory.replace(/v$/, 'disk');
@@ -229,7 +229,7 @@ describe('removing empty directories in memory', () => {
     assert.equal(files.entry(`${disk}/content`)?.kind, 'file');
   });
 
-  it('undoes mounts of huge pages, and mounts on top of each other', async () => {
+  it('unmounts huge pages and stacked mounts', async () => {
     const files = new MemoryVolumeFiles();
     await files.makeDirectory(directory, 0o777);
     await files.mountHugePages(directory, parseQuantity('2Mi'));
@@ -239,7 +239,7 @@ describe('removing empty directories in memory', () => {
     assert.equal(files.entry(directory), undefined);
   });
 
-  it('says what is still in use, and is done when that is over', async () => {
+  it('reports a mount in use and succeeds once it is released', async () => {
     const files = new MemoryVolumeFiles();
     const clock = new VirtualClock();
     await make(pod, files);
@@ -255,7 +255,7 @@ describe('removing empty directories in memory', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('follows no link', async () => {
+  it('follows no symbolic link', async () => {
     const files = new MemoryVolumeFiles();
     await files.makeDirectory('/elsewhere/v', 0o777);
     await files.mountMemory('/elsewhere/v', undefined);
@@ -266,7 +266,7 @@ describe('removing empty directories in memory', () => {
   });
 });
 
-/** Files of a process that is killed after so many steps. */
+/** Fake files of a process that is killed after a number of steps. */
 function endingAfter(files: VolumeFiles, steps: number): VolumeFiles {
   let left = steps;
   return new Proxy(files, {

@@ -17,20 +17,20 @@ import {
 } from './empty-dir-medium.ts';
 
 export interface MemoryEmptyDirsDeps {
-  /** Where the directories of pods are. */
+  /** The directory that contains the pod directories. */
   readonly podsDir: string;
   readonly files: VolumeFiles;
   readonly clock: Clock;
-  /** What the node has to give: no directory in memory may grow larger. */
+  /** The allocatable memory of the node, which limits each directory. */
   readonly allocatable: () => ResourceList;
-  /** Nobody unless given. */
+  /** Durations are not observed if undefined. */
   readonly observe?: StorageObserver | undefined;
 }
 
 const directoryMode = 0o777;
 const plugin = { name: 'kubernetes.io/empty-dir' };
 
-/** The empty directories of pods that lie in memory, on pages of the usual size or on huge ones. */
+/** Mounts memory-backed emptyDir volumes: tmpfs and hugetlbfs. */
 export class MemoryEmptyDirs {
   readonly #deps: MemoryEmptyDirsDeps;
   readonly #lock = new KeyedMutex<PodUid>();
@@ -40,8 +40,8 @@ export class MemoryEmptyDirs {
   }
 
   /**
-   * Makes the directory, if a container uses it. May be repeated, by another process too: what is mounted is known by
-   * its mount and stays as it is. Rejects with VOLUME_UNUSABLE for a medium that cannot be had.
+   * Mounts the volume if a container uses it. Idempotent, also across processes: an existing mount
+   * is kept. Rejects with VOLUME_UNUSABLE for an invalid medium.
    */
   async make(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
     if (!usedVolumes(pod).has(name)) return;
@@ -56,7 +56,7 @@ export class MemoryEmptyDirs {
     if (await this.#isMounted(pod, directory, medium)) {
       if (await isMarked(this.#deps.files, marker)) return;
     } else {
-      // A marker that outlived its mount, as after a start of the machine, tells nothing of the next one.
+      // A marker that outlived its mount, as after a reboot, is not valid for a new mount.
       await this.#deps.files.removeTree(marker);
       await this.#mount(pod, directory, { medium, sizeLimit: emptyDir?.sizeLimit }, signal);
     }
@@ -69,14 +69,15 @@ export class MemoryEmptyDirs {
   }
 
   /**
-   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated.
-   * Directories on the disk stay. Rejects with VOLUME_REMOVE, naming the paths, for what is in use.
+   * Call once no container of the pod runs; also for pods of which only the UID is known.
+   * Idempotent. Disk-backed directories are kept. Rejects with VOLUME_REMOVE that names the paths
+   * still in use.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
     const places = new PodVolumePaths(this.#deps.podsDir, uid);
     const { files } = this.#deps;
-    // Behind a link they are somebody else's.
+    // The target of a symbolic link is not removed.
     if ((await endOf(files, [places.pod, places.volumes, places.emptyDirs])) !== 'ours') return;
     const volumes = (await files.names(places.emptyDirs)).map((name) => ({
       directory: places.emptyDir(name),

@@ -43,14 +43,14 @@ import {
 } from './quick-files.ts';
 import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
-/** What the kernel calls the file systems that are ours. */
+/** The kernel's names of the file system types mounted here. */
 const mountKinds: ReadonlyMap<number, MountKind> = new Map([
   [0x01021994, 'memory'],
   [0x958458f6, 'huge-pages'],
 ]);
 const directoryMode = 0o755;
 const innerDirectoryMode = 0o777;
-/** What a group gets of files. */
+/** The mode bits that a group gets. */
 const groupBits: Readonly<Record<GroupAccess, number | undefined>> = {
   read: 0o440,
   write: 0o660,
@@ -61,13 +61,13 @@ const mountDeadlineMs = 30_000;
 /** The files and mounts of this machine. */
 export class HostVolumeFiles implements VolumeFiles {
   readonly #clock: Clock;
-  /** Older kernels, and the owners of user namespaces, cannot keep a file system in memory from being swapped. */
+  /** Older kernels, and user namespaces, do not support tmpfs without swap. */
   #noswap: 'untried' | 'refused' = 'untried';
   readonly #calls: MountSyscalls | undefined;
 
   readonly #silent: Pick<UnresponsiveMounts, 'check' | 'firstBelow' | 'mountsOf'>;
 
-  /** Without `calls` a program is run for each mount. */
+  /** Without `calls`, each mount runs a program. */
   constructor(
     clock: Clock,
     calls: MountSyscalls | undefined = mountSyscalls(),
@@ -113,7 +113,8 @@ export class HostVolumeFiles implements VolumeFiles {
       });
       const facts = await callsToLookAt(path).lstat(path);
       if (!facts.isDirectory()) throw new Error('it is no directory');
-      // The mask of the process may have taken some; bits that others set later stay.
+      // The umask may have cleared bits; the bits set here are not changed later by other
+      // processes.
       if ((facts.mode & 0o777) !== mode) await calls.chmod(path, (facts.mode & 0o7000) | mode);
     });
   }
@@ -158,7 +159,7 @@ export class HostVolumeFiles implements VolumeFiles {
   ): Promise<void> {
     const gift = { group, bits: groupBits[access] };
     await this.#writing(directory, async () => {
-      // What pods write is of any size; what is written here, and what is empty, is not worth a process.
+      // Runs a process only for content of pods, whose size is unlimited.
       const isLarge = access === 'write' && !(await isEmpty(directory));
       const walk = isLarge
         ? await runGroupWalk(this.#clock, directory, gift, (count) => news?.processed(count))
@@ -180,7 +181,7 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async mountAt(directory: string): Promise<MountKind> {
-    // The table of mounts tells it without a look at what may not answer.
+    // Reads the mount table instead of the path, which may not respond.
     const look = async () => ((await this.#isFromElsewhere(directory)) ? 'other' : await mountAt(directory));
     return await reading(directory, look, 'none');
   }
@@ -220,14 +221,14 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
-    // All that is ours to unmount lives in memory: it cannot hang.
+    // All mounts unmounted directly are in memory, so the call cannot block.
     if (this.#calls?.unmount(directory) === 'done') return 'done';
     return await this.#unmount(directory, signal);
   }
 
-  /** By a program, which may hang without us. */
+  /** Runs a program, which may block without blocking this process. */
   async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
-    // By the name the kernel has for it: to find that out, the program would ask the file system.
+    // Uses the path of the mount table: resolving it would query the file system.
     const place = await reading(directory, () => placeOf(directory), directory);
     const result = await this.#run('umount', umountArguments(['--no-canonicalize'], place), signal);
     const said = commandFailure(result);
@@ -247,7 +248,7 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
-    // What the kernel answers for itself is not worth a process.
+    // No process is needed for paths that the kernel answers itself.
     if ((await this.#silent.mountsOf(directory, signal)) === 'own')
       return await reading(directory, async () => spaceAt(directory), undefined).then(
         (space) => space ?? Promise.reject(missing(directory)),
@@ -279,7 +280,7 @@ export class HostVolumeFiles implements VolumeFiles {
     return found;
   }
 
-  /** In two steps: the kernel leaves out all options of a bind but this one. */
+  /** In two steps: the kernel ignores all other options of a bind mount. */
   async bind(
     source: string,
     directory: string,
@@ -295,7 +296,7 @@ export class HostVolumeFiles implements VolumeFiles {
     try {
       await this.remount(directory, checked, signal);
     } catch (error) {
-      // Under a signal of its own: nobody may find it without its options.
+      // Uses a separate signal: an abort must not leave the mount without its options.
       await this.#run('umount', umountArguments([], directory), new AbortController().signal);
       throw error;
     }
@@ -316,7 +317,10 @@ export class HostVolumeFiles implements VolumeFiles {
     return await this.#unmountAll(await this.mountsInside(directory), signal);
   }
 
-  /** The last one first. From then on what is unmounted here stays mounted where else it is. */
+  /**
+   * Unmounts in reverse order. The mounts are made private first, so that other mount points keep
+   * them.
+   */
   async #unmountAll(points: readonly string[], signal: AbortSignal): Promise<string | undefined> {
     for (const point of points) {
       const isAround = points.some((other) => other.startsWith(`${point}/`));
@@ -335,7 +339,7 @@ export class HostVolumeFiles implements VolumeFiles {
 
   async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {
     const act = async () => {
-      // Most are not there, which is seen without the thread pool.
+      // Most paths do not exist, which is checked without the thread pool.
       if (isQuickToLookAt(directory) && lstatSync(directory, { throwIfNoEntry: false }) === undefined)
         return 'gone' as const;
       await rmdir(directory).catch(rethrowUnlessMissing);
@@ -352,13 +356,13 @@ export class HostVolumeFiles implements VolumeFiles {
     );
   }
 
-  /** Whether what is mounted there itself, if anything, may not answer. */
+  /** Whether the file system mounted at the path may not respond. */
   async #isFromElsewhere(directory: string): Promise<boolean> {
     const place = await placeOf(directory);
     return (await this.#silent.firstBelow(place)) === place;
   }
 
-  /** Touches nothing that does not answer. */
+  /** Does not access file systems that do not respond. */
   async #reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
     await this.#silent.check(path);
     return await reading(path, act, absent);
@@ -369,7 +373,7 @@ export class HostVolumeFiles implements VolumeFiles {
     return await writing(path, act, doing);
   }
 
-  /** Answers why it failed. */
+  /** Returns the error message. */
   async #mount(
     type: 'tmpfs' | 'hugetlbfs',
     device: string,
@@ -384,13 +388,13 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
-    // What it says is looked at, so it must say it in one language.
+    // Fixes the locale, because the output is parsed.
     const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
     return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: mountDeadlineMs }, signal);
   }
 }
 
-/** However many there are, no more than the first is read. */
+/** Reads only the first entry. */
 async function isEmpty(directory: string): Promise<boolean> {
   await using opened = await opendir(directory);
   return (await opened.read()) === null;
@@ -415,7 +419,7 @@ async function mountAt(directory: string): Promise<MountKind> {
   return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
 }
 
-/** As the kernel names it, without links on the way; the directory itself is not looked at. */
+/** The path with all symbolic links above it resolved; the directory itself is not accessed. */
 async function placeOf(directory: string): Promise<string> {
   const above = dirname(directory);
   return join(
@@ -424,14 +428,14 @@ async function placeOf(directory: string): Promise<string> {
   );
 }
 
-/** In the order they were made. The kernel names them without the links that may lead to the directory. */
+/** In mount order. The kernel reports paths with symbolic links resolved. */
 async function mountsInside(directory: string): Promise<readonly string[]> {
   const place = await placeOf(directory);
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));
   return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${place}/`));
 }
 
-/** Mostly the directory is there: it is made when it turns out to be missing. */
+/** Usually the directory exists; it is created after the first failure. */
 async function inDirectory(path: string, mode: number, act: () => Promise<void>): Promise<void> {
   try {
     await act();

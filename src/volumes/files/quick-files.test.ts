@@ -5,7 +5,7 @@ import { callsToChange, callsToLookAt, isQuickToLookAt } from './quick-files.ts'
 const pod = '/var/lib/kubelet/pods/8f0c';
 const volumes = `${pod}/volumes`;
 
-test('only directories that this node alone makes are looked at without the thread pool', () => {
+test('reads only directories created by this node without the thread pool', () => {
   const quick = [
     '/var/lib/kubelet/pods',
     pod,
@@ -40,7 +40,7 @@ test('only directories that this node alone makes are looked at without the thre
   for (const path of slow) assert.equal(isQuickToLookAt(path), false, path);
 });
 
-test('what is written to a disk is written by the thread pool, what is kept in memory at once', () => {
+test('writes to disks with the thread pool and to memory synchronously', () => {
   const later = callsToLookAt('/srv/data');
   for (const path of [
     `${volumes}/kubernetes.io~configmap/cm/..data`,

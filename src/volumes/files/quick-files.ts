@@ -41,13 +41,13 @@ export interface NewFile {
   readonly owner: number | undefined;
 }
 
-/** Calls of the kernel that answer at once or later. */
+/** File system calls that run synchronously or in the thread pool. */
 export interface FileCalls {
   lstat(path: string): Now<Stats>;
   readdir(path: string): Now<string[]>;
   readlink(path: string): Now<string>;
   mkdir(path: string, mode: number): Now<void>;
-  /** With exactly this mode, whatever the mask of the process. */
+  /** With exactly this mode, independent of the umask. */
   create(path: string, file: NewFile): Now<void>;
   chmod(path: string, mode: number): Now<void>;
   lchown(path: string, owner: number, group: number): Now<void>;
@@ -65,16 +65,16 @@ const later: FileCalls = {
   readlink: (path) => readlink(path),
   mkdir: (path, mode) => mkdir(path, { mode }) as Promise<unknown> as Promise<void>,
   create: async (path, { data, mode, owner }) => {
-    // Each call is a way through the pool and back: one will do unless the owner is another.
+    // Each call is a round trip through the thread pool, so the owner is set only if it differs.
     if (owner === undefined) {
       await writeFile(path, data, { flag: 'wx', mode });
-      // The mask of the process, or a default list of the directory, may have taken bits away.
+      // The umask or a default ACL may have cleared bits.
       if ((lstatSync(path).mode & 0o7777) !== mode) await chmod(path, mode);
       return;
     }
     await using file = await open(path, 'wx', ownerOnly);
     await file.writeFile(data);
-    // The owner first: changing it may take bits away.
+    // The owner is set first, because chown clears mode bits.
     await file.chown(owner, -1);
     await file.chmod(mode);
   },
@@ -126,9 +126,9 @@ const quickToLookAt = new RegExp(
 const inMemory = new RegExp(`${pod}/volumes/${kind}(?:secret|downward-api|projected)/[^/]+/.`);
 
 /**
- * How to look at a path of a pod. A call that goes through the thread pool costs ten times what the kernel needs for it,
- * and a pod takes hundreds of them: what only this node makes is looked at at once. Volumes that others serve may never
- * answer, and are left to the pool.
+ * Returns how to read a path of a pod. A call through the thread pool costs ten times the system
+ * call, and a pod needs hundreds: paths that only this node creates are read synchronously. Volumes
+ * of other servers may not respond and are read in the pool.
  */
 export function callsToLookAt(path: string): FileCalls {
   return isQuickToLookAt(path) ? atOnce : later;
@@ -138,7 +138,10 @@ export function isQuickToLookAt(path: string): boolean {
   return quickToLookAt.test(path);
 }
 
-/** How to change something at a path of a pod: at once in a file system in memory, and by the pool on a disk, which may be slow. */
+/**
+ * Returns how to change a path of a pod: synchronously in memory, in the thread pool on a disk,
+ * which may be slow.
+ */
 export function callsToChange(path: string): FileCalls {
   return inMemory.test(path) ? atOnce : later;
 }

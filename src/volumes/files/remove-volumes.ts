@@ -4,9 +4,9 @@ import { mapConcurrently } from '../manager/volume-operations.ts';
 import { firstNonDirectory, type PodVolumePaths, payloadKinds } from '../projected/payload-paths.ts';
 import type { VolumeFiles } from './volume-files.ts';
 
-/** Something of a container may hold on for a moment after its end. */
+/** Files may stay in use for a moment after a container has exited. */
 const busyWaitsMs = [100, 400, 1_500];
-/** Whoever was killed at the wrong moment mounted twice at most; more than this is not ours. */
+/** A killed process may have mounted a volume twice; more mounts are not from this node. */
 const mostMounts = 4;
 
 export interface VolumeRemoval {
@@ -20,9 +20,9 @@ export interface VolumeToRemove {
 }
 
 /**
- * Takes away all filled volumes of a pod, as found on the machine: whoever made them may be gone. Fine when there are
- * none. No link is followed, and of what is mounted inside a volume nothing is deleted; rejects with VOLUME_REMOVE, which
- * names every path in the way, after removing what can be removed.
+ * Removes all payload volumes of a pod found on disk, whichever process created them. Missing
+ * volumes count as success. No symbolic link is followed and no file in a mount inside a volume is
+ * deleted; rejects with VOLUME_REMOVE that names every remaining path, after removing the rest.
  */
 export async function removeVolumes(
   removal: VolumeRemoval,
@@ -46,7 +46,7 @@ export async function removeVolumes(
   if (problems.length > 0) throw removalBlocked(problems);
 }
 
-/** Takes away volumes that have file systems of their own; rejects as above. */
+/** Removes volumes that are separate file systems; rejects as above. */
 export async function removeMounted(
   removal: VolumeRemoval,
   volumes: readonly VolumeToRemove[],
@@ -65,7 +65,7 @@ async function tryAll(
   return problems.filter((problem) => problem !== undefined);
 }
 
-/** Behind a link they are somebody else's: then only what is in the way is answered. */
+/** The target of a symbolic link is not removed; only the obstacle is returned. */
 async function volumesIn(files: VolumeFiles, directory: string): Promise<readonly string[]> {
   if ((await firstNonDirectory(files, [directory])) !== undefined) return [directory];
   return (await files.names(directory)).map((name) => posix.join(directory, name));
@@ -75,7 +75,7 @@ async function removeIfEmpty(files: VolumeFiles, directory: string): Promise<voi
   if ((await files.kindAt(directory)) === 'directory') await files.removeEmptyDirectory(directory);
 }
 
-/** Answers what is in the way. */
+/** Returns the obstacle. */
 async function tryOne(
   removal: VolumeRemoval,
   volume: VolumeToRemove,
@@ -96,7 +96,7 @@ async function removeOne(
   signal: AbortSignal,
 ): Promise<void> {
   const { files, clock } = removal;
-  // First of all: without its marker every kubelet prepares a volume anew.
+  // The marker is removed first: a volume without a marker is prepared again.
   await files.removeTree(marker);
   if ((await files.kindAt(directory)) !== 'directory') throw removalBlocked([`${directory} is no directory`]);
   for (let left = mostMounts; left > 0 && (await isOurMount(files, directory)); left--) {
@@ -106,15 +106,15 @@ async function removeOne(
 }
 
 /**
- * What containers have mounted in a volume, and shown to the machine, outlives them: nobody else unmounts it. What is in
- * use stays, and keeps the volume.
+ * Mounts that containers created inside a volume with bidirectional propagation outlive them, and
+ * only the kubelet unmounts them. A mount in use keeps the volume.
  */
 async function unmountOne(
   files: VolumeFiles,
   directory: string,
   signal: AbortSignal,
 ): Promise<'done' | 'busy'> {
-  // Mostly nothing is mounted in it; if something is, the kernel refuses.
+  // Usually nothing is mounted inside; otherwise the kernel returns an error.
   if ((await files.unmount(directory, signal)) === 'done') return 'done';
   const inUse = await files.unmountInside(directory, signal);
   if (inUse !== undefined)
@@ -122,12 +122,12 @@ async function unmountOne(
   return await files.unmount(directory, signal);
 }
 
-/** No volume is anything else; what others mounted stays. */
+/** Other mounts are not from this node and stay. */
 async function isOurMount(files: VolumeFiles, directory: string): Promise<boolean> {
   return ['memory', 'huge-pages'].includes(await files.mountAt(directory));
 }
 
-/** Rejects with VOLUME_REMOVE for what stays in use. */
+/** Rejects with VOLUME_REMOVE for a mount that stays in use. */
 export async function unmountWithRetries(
   clock: Clock,
   directory: string,

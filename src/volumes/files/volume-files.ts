@@ -3,10 +3,10 @@ import type { WalkProgress } from '../ownership/volume-ownership.ts';
 
 export type VolumeFileKind = 'directory' | 'file' | 'link' | 'other';
 
-/** What is mounted at a directory itself: nothing, a file system in memory, one of huge pages, or something else. */
+/** What is mounted at a directory: nothing, tmpfs, hugetlbfs, or something else. */
 export type MountKind = 'none' | 'memory' | 'huge-pages' | 'other';
 
-/** How much a file system holds. */
+/** The statistics of a file system. */
 export interface VolumeSpace {
   readonly capacityBytes: number;
   readonly availableBytes: number;
@@ -16,54 +16,57 @@ export interface VolumeSpace {
   readonly inodesUsed: number;
 }
 
-/** What a group may do with what it is given: to read or write all of it, or only what the modes say already. */
+/** The access of a group: read or write for all files, or as the modes already allow. */
 export type GroupAccess = 'read' | 'write' | 'as-is';
 
 /**
- * The machine's files as far as volumes that are filled from here need them. No method follows a link at the end of its
- * path. Failures are FILE_READ and FILE_WRITE errors; what is not there is an answer, not a failure.
+ * The file operations for volumes. No method follows a symbolic link in the last path component.
+ * Failures are FILE_READ and FILE_WRITE errors; a missing path is a result, not a failure.
  */
 export interface VolumeFiles {
   kindAt(path: string): Promise<VolumeFileKind | undefined>;
-  /** The names in a directory, sorted; none when there is no such directory. */
+  /** Returns the sorted names in a directory; none if the directory does not exist. */
   names(directory: string): Promise<readonly string[]>;
-  /** Undefined when there is no link. */
+  /** Undefined if there is no symbolic link. */
   readLink(path: string): Promise<string | undefined>;
-  /** Undefined when there is no regular file. */
+  /** Undefined if there is no regular file. */
   readFile(path: string): Promise<Buffer | undefined>;
-  /** With all directories above it. It has these permissions then, also if it was there before. */
+  /** Creates all parent directories; sets the mode also of an existing directory. */
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** A new file with exactly this mode and owner, and directories above it that everybody may pass. */
+  /**
+   * Creates a file with exactly this mode and owner, and parent directories that all users may
+   * traverse.
+   */
   writeFile(
     path: string,
     data: Buffer,
     as: { readonly mode: number; readonly owner?: number | undefined },
   ): Promise<void>;
-  /** In one step and for good, also if the power fails; the directory must be there. */
+  /** Atomic and durable across a power failure; the directory must exist. */
   replaceFile(path: string, data: Buffer, mode: number): Promise<void>;
-  /** A new link. */
+  /** Creates a symbolic link. */
   link(target: string, path: string, owner?: number): Promise<void>;
-  /** In one step, in place of what is there. */
+  /** Replaces the target atomically. */
   rename(from: string, to: string): Promise<void>;
-  /** A file or a link; fine when it is not there. */
+  /** Removes a file or link; a missing one counts as success. */
   unlink(path: string): Promise<void>;
   /**
-   * Gives everything below the directory, and at last the directory, to a group that may read it all, unless told to
-   * write too, and go through it; what is made in the directories later belongs to the group too. However long it takes, nobody else is held up. Rejects
-   * for what cannot be changed, unless there is somebody to tell.
+   * Sets the group of everything below the directory, and of the directory last; the group may read
+   * all files, or write them if requested, and new files inherit the group. Runs without blocking
+   * other calls. Rejects if a file cannot be changed, unless progress is reported.
    */
   giveToGroup(directory: string, group: number, access?: GroupAccess, news?: WalkProgress): Promise<void>;
   /**
-   * A directory with all that is in it; fine when it is not there. Links are removed, never followed. Rejects with
-   * VOLUME_REMOVE where something is mounted, and leaves that as it is.
+   * Removes a directory with its content; a missing one counts as success. Symbolic links are
+   * removed, not followed. Rejects with VOLUME_REMOVE at a mount point and keeps its content.
    */
   removeTree(directory: string): Promise<void>;
   mountAt(directory: string): Promise<MountKind>;
-  /** Where something is mounted below the directory, in the order it was. */
+  /** Returns the mount points below the directory, in mount order. */
   mountsInside(directory: string): Promise<readonly string[]>;
   /**
-   * Unmounts all that is mounted below the directory, what was mounted last first; where it is mounted elsewhere too it
-   * stays. Answers the first that is in use, which then stays with all that was mounted before it.
+   * Unmounts everything below the directory in reverse mount order; other mount points of the same
+   * file systems stay. Returns the first mount in use, which stays with all earlier ones.
    */
   unmountInside(directory: string, signal: AbortSignal): Promise<string | undefined>;
   /** Mounts a new file system in memory; it has as much room as the kernel likes unless told. Never swapped if that can be had. */
@@ -75,27 +78,33 @@ export interface VolumeFiles {
   ): Promise<void>;
   /** Mounts a new file system of huge pages of that size, of which the machine need not have any free. */
   mountHugePages(directory: string, pageSize: Quantity, signal: AbortSignal): Promise<void>;
-  /** The size of the pages a directory on huge ones has; undefined for every other. */
+  /** Returns the page size of a hugetlbfs directory; undefined for other directories. */
   pageBytesAt(directory: string): Promise<bigint | undefined>;
-  /** What is at the far end of a path, and where that is; undefined for nothing. The only method that follows links there. */
+  /**
+   * Resolves a path and returns what is there; undefined for nothing. The only method that follows
+   * a symbolic link in the last component.
+   */
   behind(
     path: string,
   ): Promise<{ readonly path: string; readonly kind: 'directory' | 'block-device' | 'other' } | undefined>;
-  /** Of the file system there. It may be one that does not answer: nothing of this process waits for it. */
+  /**
+   * Returns the space of the file system. It may not respond; no thread of this process waits for
+   * it.
+   */
   spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace>;
-  /** Whose a directory is, and its mode. */
+  /** Returns the owner and mode of a directory. */
   ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }>;
-  /** Shows a directory at another place as well, without what is mounted in it; not at all unless with all options. */
+  /** Bind-mounts a directory without its submounts; fails unless all options are applied. */
   bind(source: string, directory: string, options: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Gives the options to what is shown there; those it has stay. */
+  /** Adds mount options to a mount. */
   remount(directory: string, options: readonly string[], signal: AbortSignal): Promise<void>;
   /**
-   * Undoes a bind, the last one there; whatever was mounted inside since is no longer shown here, and is where it is
-   * shown elsewhere.
+   * Removes the last bind mount at the path with everything mounted inside it since; other mount
+   * points stay.
    */
   unbind(directory: string, signal: AbortSignal): Promise<'done' | 'busy'>;
-  /** Answers whether there is no such directory any more, or whether something in it keeps it. */
+  /** Returns whether the directory is gone or not empty. */
   removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'>;
-  /** Only what was mounted last. Answers that it is in use instead of waiting. */
+  /** Unmounts only the top mount. Returns that it is in use instead of waiting. */
   unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'>;
 }

@@ -2,13 +2,13 @@ import { unusable } from '../projected/payload.ts';
 
 type HostFileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
 
-/** The machine's files as far as paths of the host need them. */
+/** The file operations for hostPath volumes. */
 export interface HostPathFiles {
-  /** What is there, at the far end of a link too; undefined for nothing. */
+  /** Returns what is at the path, following symbolic links; undefined for nothing. */
   kindBehind(path: string): Promise<HostFileKind | undefined>;
-  /** With all directories above it. */
+  /** Creates all parent directories. */
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** Makes an empty file, not its directory. */
+  /** Creates an empty file, but not its directory. */
   makeFile(path: string, mode: number): Promise<void>;
 }
 
@@ -22,14 +22,14 @@ const fileMode = 0o644;
 
 interface TypeRule {
   readonly kind: HostFileKind;
-  /** As the message calls it. */
+  /** The name of the type in messages. */
   readonly called: string;
 }
 
 const directory: TypeRule = { kind: 'directory', called: 'directory' };
 const file: TypeRule = { kind: 'file', called: 'file' };
 
-/** What must be at the path of the host, by the type the volume gives. */
+/** What must exist at the path, by hostPath type. */
 const rules: ReadonlyMap<string, TypeRule> = new Map([
   ['DirectoryOrCreate', directory],
   ['Directory', directory],
@@ -41,8 +41,8 @@ const rules: ReadonlyMap<string, TypeRule> = new Map([
 ]);
 
 /**
- * Makes what the type of a path lets make. Rejects with VOLUME_UNUSABLE for what is there and of another type. Nothing
- * is ever taken away from a path of the host, so there is no way back.
+ * Creates the path if its type allows that. Rejects with VOLUME_UNUSABLE if a path of another type
+ * exists. A hostPath is never removed, so there is no reverse operation.
  */
 export async function prepareHostPath(files: HostPathFiles, { path, type = '' }: HostPath): Promise<void> {
   if (path.split('/').includes('..')) throw unusable(`invalid HostPath \`${path}\`: must not contain '..'`);

@@ -33,29 +33,29 @@ function world(content: DiskContent, failing: 'probe' | 'check' | 'mount' | 'not
 const ext4: DiskContent = { kind: 'file-system', type: 'ext4' };
 const xfs: DiskContent = { kind: 'file-system', type: 'xfs' };
 
-describe('a disk', () => {
+describe('formatAndMount', () => {
   for (const [what, content, changes, expected] of [
     [
-      'with nothing on it gets the usual file system',
+      'formats an empty disk with the default file system',
       { kind: 'nothing' },
       {},
       ['format ext4', 'mount ext4 '],
     ],
     [
-      'with nothing on it gets the one that is asked for',
+      'formats an empty disk with the requested file system',
       { kind: 'nothing' },
       { fsType: 'xfs' },
       ['format xfs', 'mount xfs '],
     ],
     [
-      'with a file system is checked and mounted',
+      'checks and mounts an existing file system',
       ext4,
       { options: ['noatime'] },
       ['check', 'mount ext4 noatime'],
     ],
-    ['with another one than usual keeps it', xfs, {}, ['check', 'mount xfs ']],
-    ['that is only read is not checked', ext4, { access: 'read', options: ['ro'] }, ['mount ext4 ro']],
-    ['with partitions is neither formatted nor checked', { kind: 'partitions' }, {}, ['mount ext4 ']],
+    ['keeps an existing file system of another type', xfs, {}, ['check', 'mount xfs ']],
+    ['does not check a read-only disk', ext4, { access: 'read', options: ['ro'] }, ['mount ext4 ro']],
+    ['neither formats nor checks a disk with partitions', { kind: 'partitions' }, {}, ['mount ext4 ']],
   ] as const) {
     it(what, async () => {
       const { disks, log } = world(content);
@@ -64,7 +64,7 @@ describe('a disk', () => {
     });
   }
 
-  it('with nothing on it is not formatted for who may only read', async () => {
+  it('does not format an empty disk for a read-only mount', async () => {
     const { disks, log } = world({ kind: 'nothing' });
     await assert.rejects(
       formatAndMount(disks, { ...volume, access: 'read' }, signal),
@@ -73,7 +73,7 @@ describe('a disk', () => {
     assert.deepEqual(log, ['probe']);
   });
 
-  it('that cannot be read or mended is not touched', async () => {
+  it('does not touch a disk that cannot be read or repaired', async () => {
     for (const failing of ['probe', 'check'] as const) {
       const { disks, log } = world(ext4, failing);
       await assert.rejects(formatAndMount(disks, volume, signal), new RegExp(`${failing} failed`));
@@ -81,7 +81,7 @@ describe('a disk', () => {
     }
   });
 
-  it('with another file system than is asked for is said to be so when it cannot be mounted', async () => {
+  it('reports a file system mismatch if the mount of another type fails', async () => {
     const endOf = async (content: DiskContent, fsType: string) => {
       const { disks } = world(content, 'mount');
       return await formatAndMount(disks, { ...volume, fsType }, signal).then(

@@ -4,15 +4,16 @@ import { unusable } from '../projected/payload.ts';
 const usualType = 'ext4';
 
 export interface DiskVolume extends Omit<DiskMount, 'fsType'> {
-  /** The one that is there, or else the usual one, when empty. */
+  /** Empty for the existing file system or the default one. */
   readonly fsType: string;
-  /** Then nothing is written to it. */
+  /** `read-only` if nothing may be written to the disk. */
   readonly access: 'read' | 'write';
 }
 
 /**
- * Mounts a disk. One with nothing on it gets a file system first; whatever is on one stays, however wrong it is. Rejects
- * with VOLUME_UNUSABLE, which `isMismatch` recognizes if another file system was there than was asked for.
+ * Mounts a disk. An empty disk is formatted first; existing content is kept even if it is invalid.
+ * Rejects with VOLUME_UNUSABLE, which `isMismatch` recognizes if another file system than the
+ * requested one was found.
  */
 export async function formatAndMount(disks: Disks, volume: DiskVolume, signal: AbortSignal): Promise<void> {
   const { device, directory, options, access } = volume;
@@ -32,17 +33,17 @@ export async function formatAndMount(disks: Disks, volume: DiskVolume, signal: A
   });
 }
 
-/** Told through what was wrapped around it since. */
+/** Whether the error or one of its causes is a file system mismatch. */
 export function isMismatch(error: unknown): boolean {
   if (!(error instanceof KubelingError)) return false;
   return error.details['mismatch'] === true || isMismatch(error.cause);
 }
 
-/** What was found on a disk. */
+/** The content found on a disk. */
 export type DiskContent =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'file-system'; readonly type: string }
-  /** Or anything else that is somebody's. */
+  /** Any other content. */
   | { readonly kind: 'partitions' };
 
 export interface DiskMount {
@@ -52,21 +53,28 @@ export interface DiskMount {
   readonly options: readonly string[];
 }
 
-/** The disks of a machine, by programs that end in their time. Failures are VOLUME_UNUSABLE errors. */
+/**
+ * The disk operations of a machine, through programs with a deadline. Failures are VOLUME_UNUSABLE
+ * errors.
+ */
 export interface Disks {
-  /** Never answers `nothing` for what it cannot read. */
+  /** Never returns `nothing` for a disk that cannot be read. */
   probe(device: string, signal: AbortSignal): Promise<DiskContent>;
-  /** Makes a file system; what was there is lost. */
+  /** Creates a file system; existing content is lost. */
   format(device: string, fsType: string, signal: AbortSignal): Promise<void>;
-  /** Mends what can be mended without asking. */
+  /** Repairs what can be repaired without interaction. */
   check(device: string, signal: AbortSignal): Promise<void>;
-  /** Makes the file system that is mounted at the directory as large as its disk is by now. */
+  /** Grows the file system mounted at the directory to the size of its disk. */
   grow(disk: Pick<DiskMount, 'device' | 'directory'>, signal: AbortSignal): Promise<void>;
   mount(mount: DiskMount, signal: AbortSignal): Promise<void>;
-  /** Where else what is mounted at the directory is mounted, too. */
+  /** Returns the other mount points of the file system mounted at the directory. */
   otherMounts(directory: string): Promise<readonly string[]>;
-  /** The device that is mounted at the directory; undefined when none is, or it cannot be told. */
+  /**
+   * Returns the device mounted at the directory; undefined if none is or it cannot be determined.
+   */
   deviceAt(directory: string): Promise<string | undefined>;
-  /** Whether somebody has the device for himself, such as a mount that is not seen from here. */
+  /**
+   * Whether the device is opened exclusively, for example by a mount in another mount namespace.
+   */
   isHeld(device: string, signal: AbortSignal): Promise<boolean>;
 }

@@ -14,20 +14,20 @@ import { checkedDiskType, checkedMountOptions, commandFailure } from '../manager
 import { unusable } from '../projected/payload.ts';
 import type { DiskContent, DiskMount, Disks } from './format-and-mount.ts';
 
-/** Of a disk that is large or slow. */
+/** The time limit for a large or slow disk. */
 const checkMs = 10 * 60_000;
 const formatMs = 10 * 60_000;
 const growMs = 10 * 60_000;
 const probeMs = 30_000;
 const mountMs = 120_000;
-/** What blkid ends with that has found nothing at all, or could not read the disk. */
+/** The exit code of blkid if it found nothing or could not read the disk. */
 const nothingFound = 2;
-/** More than is looked at for what may be on a disk, but for its very end. */
+/** Read at the start of the disk and at its end to detect any content. */
 const probedBytes = 2 * 1024 * 1024;
-/** What fsck ends with that has found errors and not mended all of them. */
+/** The exit code of fsck if it left errors uncorrected. */
 const leftUncorrected = 4;
 const heldCode = 3;
-/** Only one at a time gets a device so, and nobody while it is mounted. */
+/** Only one process can open a device with O_EXCL, and none while it is mounted. */
 const tryToHold = `
   const { openSync, constants } = require('node:fs');
   try {
@@ -43,7 +43,7 @@ const formatOptions: Readonly<Record<string, readonly string[]>> = {
   btrfs: ['--'],
 };
 
-/** How each is made larger while it is mounted. */
+/** The program that grows each mounted file system. */
 const growers: Readonly<
   Record<string, (device: string, directory: string) => readonly [string, ...string[]]>
 > = {
@@ -54,7 +54,10 @@ const growers: Readonly<
   btrfs: (_device, directory) => ['btrfs', 'filesystem', 'resize', '--', 'max', directory],
 };
 
-/** The disks of this machine, by its programs: `blkid`, `mkfs.<type>`, `fsck`, `mount`, `resize2fs` and others. */
+/**
+ * The disks of this machine, through the programs `blkid`, `mkfs.<type>`, `fsck`, `mount`,
+ * `resize2fs` and others.
+ */
 export class HostDisks implements Disks {
   readonly #clock: Clock;
 
@@ -82,7 +85,7 @@ export class HostDisks implements Disks {
     const said = commandFailure(result);
     if (said !== undefined) throw unusable(`blkid ${device} failed: ${said}`);
     const type = /^TYPE=(.+)$/m.exec(result.stdout)?.[1];
-    // What has both is no disk to touch.
+    // A disk with a partition table and a file system is not changed.
     if (/^PTTYPE=./m.test(result.stdout) || type === undefined) return { kind: 'partitions' };
     return { kind: 'file-system', type };
   }
@@ -96,10 +99,10 @@ export class HostDisks implements Disks {
   }
 
   async check(device: string, signal: AbortSignal): Promise<void> {
-    // Without `--`, after which it would look for options of the file system.
+    // Without `--`: fsck would read the following arguments as file system options.
     const args = ['-a', absoluteArgument('fsck', device)];
     const result = await this.#run('fsck', args, checkMs, signal).catch((error: unknown) => {
-      // A machine without it mounts what it has.
+      // A machine without fsck mounts the disk unchecked.
       if (error instanceof KubelingError && error.code === 'COMMAND_NOT_FOUND') return undefined;
       throw error;
     });
@@ -149,18 +152,18 @@ export class HostDisks implements Disks {
 
   async deviceAt(directory: string): Promise<string | undefined> {
     const { own } = await mountedAt(directory);
-    // File systems without a device have numbers, too, and are not listed there.
+    // File systems without a device have device numbers that are not listed there.
     const listed = own && (await realpath(`/sys/dev/block/${own.device}`).catch(() => undefined));
     return listed === undefined ? undefined : join('/dev', basename(listed).replaceAll('!', '/'));
   }
 
-  /** By a process of its own: a disk that is dead answers nobody. */
+  /** Uses a separate process: an unresponsive disk blocks the reader. */
   async isHeld(device: string, signal: AbortSignal): Promise<boolean> {
     const { end } = await this.#run(process.execPath, ['-e', tryToHold, '--', device], probeMs, signal);
     return end.kind === 'exited' && end.code === heldCode;
   }
 
-  /** What cannot be read may be full of somebody's data. */
+  /** A disk that cannot be read may contain user data. */
   async #checkReadable(device: string, signal: AbortSignal): Promise<void> {
     const args = [`if=${device}`, 'of=/dev/null', `bs=${probedBytes}`, 'count=1'];
     const said = commandFailure(await this.#run('dd', args, probeMs, signal));
@@ -173,7 +176,7 @@ export class HostDisks implements Disks {
     deadlineMs: number,
     signal: AbortSignal,
   ): Promise<CommandResult> {
-    // What they say is looked at, so they must say it in one language.
+    // Fixes the locale, because the output is parsed.
     const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
     try {
       return await runCommand({ file, args, env, clock: this.#clock, deadlineMs }, signal);
@@ -184,7 +187,7 @@ export class HostDisks implements Disks {
   }
 }
 
-/** What the table of mounts has of the directory, which is not looked at. */
+/** Reads the mount table without accessing the directory. */
 async function mountedAt(directory: string) {
   const place = join(await realpath(dirname(directory)), basename(directory));
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));

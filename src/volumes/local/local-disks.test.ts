@@ -23,7 +23,7 @@ function world() {
   disks.add('/dev/d', { kind: 'nothing' });
   const clock = new VirtualClock();
   const observed: string[] = [];
-  /** As the next process has them. */
+  /** Builds a restarted LocalDisks. */
   const make = (change: Partial<VolumeFiles> = {}) => {
     const own = Object.assign(Object.create(files) as VolumeFiles, change);
     const bound: VolumeFiles = new Proxy(own, {
@@ -53,8 +53,8 @@ function world() {
   return { files, disks, observed, make, remove };
 }
 
-describe('a disk that pods are shown', () => {
-  it('is formatted and mounted once, and unmounted with the last of them', async () => {
+describe('a local disk used by pods', () => {
+  it('is formatted and mounted once, and unmounted after the last pod', async () => {
     const { files, observed, make, remove } = world();
     const volumes = make();
     for (const one of [pod, other]) await volumes.setUp(one, volume, 'first', signal);
@@ -66,7 +66,7 @@ describe('a disk that pods are shown', () => {
     assert.deepEqual(observed, ['unmount_device kubernetes.io/local-volume success']);
   });
 
-  it('that is in use keeps the pod until it is unmounted, for a later process too', async () => {
+  it('blocks the removal of the pod while it is in use, also after a restart', async () => {
     const { files, make, remove } = world();
     await make().setUp(pod, volume, 'first', signal);
     files.busy.add(global);
@@ -79,7 +79,7 @@ describe('a disk that pods are shown', () => {
     assert.deepEqual([files.mounts(), await files.kindAt(place)], [[], undefined]);
   });
 
-  it('and somebody has whom nobody sees keeps the pod until it is free, unless a pod gets it anew', async () => {
+  it('blocks the removal while another process holds the device, unless a pod uses it again', async () => {
     const { files, disks, make, remove } = world();
     const volumes = make();
     await volumes.setUp(pod, volume, 'first', signal);
@@ -95,7 +95,7 @@ describe('a disk that pods are shown', () => {
     assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
   });
 
-  it('of two volumes is let go of with the last of them', async () => {
+  it('of two volumes is unmounted after the last of them', async () => {
     const { files, make, remove } = world();
     const volumes = make();
     await volumes.setUp(pod, volume, 'first', signal);
@@ -105,11 +105,15 @@ describe('a disk that pods are shown', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('and was mounted for a pod that was never shown it keeps the pod, too', async () => {
+  it('blocks the removal of a pod that it was mounted for but not yet published to', async () => {
     const { files, disks, make, remove } = world();
     const mount = disks.mount.bind(disks);
     disks.mount = async (asked) => {
-      assert.equal(await files.kindAt(place), 'directory', 'whoever is killed now leaves a sign');
+      assert.equal(
+        await files.kindAt(place),
+        'directory',
+        'a kill at this point leaves the marker directory',
+      );
       await mount(asked);
     };
     const bind = () => Promise.reject(unusable('not today'));
@@ -122,7 +126,7 @@ describe('a disk that pods are shown', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('and was mounted after the place of its pod was taken away is unmounted with the next pod that ends', async () => {
+  it('is unmounted with the next terminated pod if it was mounted after its pod was removed', async () => {
     const { files, make } = world();
     const bind = () => Promise.reject(unusable('not today'));
     await assert.rejects(make({ bind }).setUp(pod, volume, 'first', signal), /not today/);
@@ -132,7 +136,7 @@ describe('a disk that pods are shown', () => {
     assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
   });
 
-  it('is no reason to keep a pod that has nothing of it', async () => {
+  it('does not block a pod that does not use it', async () => {
     const { files, make, remove } = world();
     const volumes = make();
     await volumes.setUp(other, volume, 'first', signal);

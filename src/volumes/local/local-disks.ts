@@ -21,26 +21,26 @@ export interface LocalDisksDeps {
 }
 
 const directoryMode = 0o750;
-/** What is mounted below there is nobody's use of a disk. */
+/** Mounts below this directory do not count as uses of a disk. */
 const pluginsDir = 'plugins/kubernetes.io';
 
 /**
- * Disks that are PersistentVolumes: each is mounted once for the node, and from there shown to its pods. Its content is
- * the user's.
+ * Mounts the disks of local PersistentVolumes: once for the node, then bind-mounted into the pod
+ * directories. The content belongs to the user.
  */
 export class LocalDisks {
   readonly #deps: LocalDisksDeps;
-  /** Nobody unmounts what somebody is about to show a pod. */
+  /** Prevents an unmount while a pod is about to use the disk. */
   readonly #lock = new KeyedMutex<string>();
 
-  /** Devices of disks that are being unmounted, by where they were mounted. */
+  /** The devices of disks that are being unmounted, by mount path. */
   readonly #leaving = new Map<string, string>();
 
   constructor(deps: LocalDisksDeps) {
     this.#deps = deps;
   }
 
-  /** Mounts the disk unless it is, and keeps it mounted while the work, which is told where, goes on. */
+  /** Mounts the disk if necessary and keeps it mounted while the work runs, which gets its path. */
   async with<T>(
     name: string,
     volume: Omit<DiskVolume, 'directory'>,
@@ -62,7 +62,9 @@ export class LocalDisks {
     return await work(directory);
   }
 
-  /** Makes the file system as large as the disk, under all that use it. Rejects with VOLUME_UNUSABLE. */
+  /**
+   * Grows the file system to the size of the disk while it is in use. Rejects with VOLUME_UNUSABLE.
+   */
   async grow(name: string, device: string, signal: AbortSignal): Promise<void> {
     const { files, disks } = this.#deps;
     const directory = posix.join(this.#mounts, name);
@@ -73,8 +75,8 @@ export class LocalDisks {
   }
 
   /**
-   * Unmounts the disks that no pod is shown any more, also those that earlier kubelets have left. Rejects with
-   * VOLUME_REMOVE where that fails with one of those that are named; with others it is tried again the next time.
+   * Unmounts the disks that no pod uses, including those of previous kubelets. Rejects with
+   * VOLUME_REMOVE if that fails for one of the named disks; others are retried by the next sweep.
    */
   async sweep(names: readonly string[], signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
@@ -89,7 +91,7 @@ export class LocalDisks {
     if (problems.length > 0) throw removalBlocked(problems);
   }
 
-  /** Answers what is in the way. */
+  /** Returns the obstacle. */
   async #unmountUnused(directory: string, signal: AbortSignal): Promise<string | undefined> {
     try {
       if ((await this.#users(directory)).length > 0) return undefined;
@@ -105,7 +107,7 @@ export class LocalDisks {
     }
   }
 
-  /** A disk that is also mounted for another volume stays in use, as it should. */
+  /** A disk that is also mounted for another volume stays in use. */
   async #noteDevice(directory: string): Promise<void> {
     const { disks } = this.#deps;
     const device = await disks.deviceAt(directory);
@@ -114,7 +116,10 @@ export class LocalDisks {
     else this.#leaving.delete(directory);
   }
 
-  /** Once it is unmounted; throws until nobody has its device any more, though nobody is seen to have it. */
+  /**
+   * Called after the unmount; throws until the device is released, because another mount namespace
+   * may still use it.
+   */
   async #checkFree(directory: string, signal: AbortSignal): Promise<void> {
     const device = this.#leaving.get(directory);
     if (device === undefined) return;
@@ -144,14 +149,14 @@ export class LocalDisks {
   }
 }
 
-/** Of all volumes of all kinds. */
+/** Unique among all volumes of all plugins. */
 export function localKey(name: string): string {
   return `${localPlugin.name}/${name}`;
 }
 
 /**
- * A volume of the machine itself that may have become larger. A device or a directory is as large as it is: only the
- * claim has to be told. What is on a disk follows the disk.
+ * The expansion of a local volume. For a device or directory only the claim is updated; a file
+ * system grows with its disk.
  */
 export function localExpansion(
   local: Pick<LocalVolumes, 'grow'> | undefined,

@@ -17,7 +17,7 @@ const pod = podWith([{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }
 const gibi = 2 ** 30;
 const done = 'FileSystemResizeSuccessful MountVolume.NodeExpandVolume succeeded for volume "disk" n1';
 
-/** A disk of 1Gi with a file system, whose claim the cluster wants to be larger. */
+/** A formatted disk of 1Gi whose claim requests a larger size. */
 function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
   const files = new MemoryVolumeFiles();
   const disks = new MemoryDisks(files);
@@ -95,8 +95,8 @@ function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
   return { files, disks, volumes, state, events, observed, forgotten };
 }
 
-describe('a volume of the machine that has grown', () => {
-  it('has its file system made as large as its disk when it is mounted, and its claim told each step', async () => {
+describe('expansion of a local volume', () => {
+  it('grows the file system at mount and updates the claim at each step', async () => {
     const { disks, volumes, state, events, observed, forgotten } = world();
     assert.deepEqual(await volumes.make(pod, signal), []);
     assert.equal(disks.sizesOf('/dev/d').files, 2 * gibi);
@@ -107,7 +107,7 @@ describe('a volume of the machine that has grown', () => {
     assert.deepEqual(forgotten, ['kubernetes.io/local-volume/disk']);
   });
 
-  it('is made larger under a pod that runs, and tried again when that fails', async () => {
+  it('grows under a running pod and is retried after a failure', async () => {
     const { disks, volumes, state, events } = world();
     await volumes.make(pod, signal);
     disks.resize('/dev/d', 3 * gibi);
@@ -129,7 +129,7 @@ describe('a volume of the machine that has grown', () => {
     assert.deepEqual(events.filter((event) => event === done).length, 2);
   });
 
-  it('and cannot be made larger keeps the pod from starting, which is told', async () => {
+  it('prevents the start of the pod after a failure and reports it', async () => {
     const { disks, volumes } = world();
     disks.grow = () => Promise.reject(unusable('not today'));
     const [problem] = await volumes.make(pod, signal);
@@ -139,7 +139,7 @@ describe('a volume of the machine that has grown', () => {
     );
   });
 
-  it('and is only read stays as it is', async () => {
+  it('leaves a read-only volume unchanged', async () => {
     const { disks, volumes, events } = world('/dev/d', { mountOptions: ['ro'] });
     assert.deepEqual(await volumes.make(pod, signal), []);
     assert.equal(disks.sizesOf('/dev/d').files, 0);
@@ -148,7 +148,7 @@ describe('a volume of the machine that has grown', () => {
     ]);
   });
 
-  it('and is a directory is as large as it is: only its claim is told', async () => {
+  it('updates only the claim of a directory', async () => {
     const { files, disks, volumes, state, events } = world('/mnt/disk');
     await files.makeDirectory('/mnt/disk', 0o755);
     disks.grow = () => Promise.reject(unusable('nobody asks'));

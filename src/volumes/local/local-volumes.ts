@@ -10,65 +10,68 @@ import { endOf, firstNonDirectory, PodVolumePaths } from '../projected/payload-p
 import type { LocalDisks } from './local-disks.ts';
 
 export interface LocalVolumesDeps extends Omit<SetVolumeOwnershipDeps, 'files'> {
-  /** Where the directories of pods are. */
+  /** The directory that contains the pod directories. */
   readonly podsDir: string;
   readonly files: VolumeFiles;
   readonly clock: Clock;
-  /** For volumes that are disks; there are none unless given. */
+  /** The disks; disk volumes are rejected if undefined. */
   readonly disks?: Pick<LocalDisks, 'with' | 'sweep' | 'grow'> | undefined;
 }
 
 export interface LocalVolume {
-  /** Of the PersistentVolume. */
+  /** The name of the PersistentVolume. */
   readonly name: string;
   readonly path: string;
   readonly readOnly: boolean;
   readonly mountOptions: readonly string[];
-  /** Of a disk; empty for the one it has. */
+  /** The file system type of a disk; empty for the existing one. */
   readonly fsType?: string | undefined;
 }
 
-/** A directory that a pod is shown. */
+/** The mount path of a pod. */
 interface Shown {
   readonly name: string;
   readonly source: string;
   readonly options: readonly string[];
-  /** Whether files there can be given to anybody. */
+  /** Whether the ownership of its files may be changed. */
   readonly access: 'read' | 'write';
 }
 
-/** A group that the files of a volume were to be given to, while they have another that a pod works with. */
+/** The requested group and the group found, while other pods use the volume with the latter. */
 export interface GroupConflict {
   readonly wanted: number;
   readonly found: number;
 }
 
 const directoryMode = 0o750;
-/** Whoever was killed at the wrong moment mounted twice at most; more than this is not ours. */
+/** A killed process may have mounted a volume twice; more mounts are not from this node. */
 const mostMounts = 4;
 
 /**
- * Directories and disks of the machine that are PersistentVolumes: each pod is shown them at a place of its own. Their
- * content is the user's: it is never taken away.
+ * Sets up local PersistentVolumes, directories and disks: each is bind-mounted into the pod
+ * directory. The content belongs to the user and is never removed.
  */
 export class LocalVolumes {
   readonly #deps: LocalVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
-  /** Who comes second finds what the first has done to the files. */
+  /** Serializes pods with the same volume, so that the second finds the group set by the first. */
   readonly #paths = new KeyedMutex<string>();
-  /** Pods that were given all files of a volume and not shown it yet: they may have waited no longer for so many. */
+  /**
+   * Pods for which the files of a volume got their group but which have not mounted it yet: the
+   * sync may have been cancelled during the walk.
+   */
   readonly #given = new Map<PodUid, Set<string>>();
 
   constructor(deps: LocalVolumesDeps) {
     this.#deps = deps;
   }
 
-  /** Where the pod is shown the volume. */
+  /** The mount path of the volume in the pod directory. */
   placeOf(uid: PodUid, volume: string): string {
     return new PodVolumePaths(this.#deps.podsDir, uid).localVolume(volume);
   }
 
-  /** Where the volume itself is, links followed. Rejects with VOLUME_UNUSABLE when there is none. */
+  /** Resolves the path of the volume. Rejects with VOLUME_UNUSABLE if it does not exist. */
   async find({ path }: LocalVolume): Promise<{ readonly path: string; readonly kind: 'directory' | 'disk' }> {
     const found = await this.#deps.files.behind(path);
     if (found === undefined) throw unusable(`path ${JSON.stringify(path)} does not exist`);
@@ -80,8 +83,8 @@ export class LocalVolumes {
   }
 
   /**
-   * Shows the pod the volume. May be repeated, by another process too. The files are given to the group of the pod
-   * unless another pod works with them already: then the answer says whose they are, if they are another group's.
+   * Mounts the volume for the pod. Idempotent, also across processes. Sets the group of the files
+   * unless another pod uses them; then it returns the conflicting group, if any.
    */
   async setUp(
     pod: Pod,
@@ -105,12 +108,12 @@ export class LocalVolumes {
     const access = readOnly || mountOptions.includes('ro') ? 'read' : 'write';
     const disk = { device: path, fsType, options: mountOptions, access } as const;
     const show = (source: string) => this.#show(pod, { name, source, options: ro, access }, use, signal);
-    // Before it is mounted: whoever is killed in between leaves a sign that the pod has something of it.
+    // Created before the mount, so that a killed process leaves a marker of the pod's use.
     await this.#makePlace(pod.metadata.uid, name, signal);
     return await disks?.with(name, disk, show, signal);
   }
 
-  /** Makes what is on a disk as large as the disk; directories are as large as they are. */
+  /** Grows the file system of a disk; directories are left unchanged. */
   async grow(volume: LocalVolume, signal: AbortSignal): Promise<void> {
     const { path, kind } = await this.find(volume);
     if (kind === 'disk') await this.#deps.disks?.grow(volume.name, path, signal);
@@ -135,11 +138,11 @@ export class LocalVolumes {
     using _held = await this.#lock.acquire(uid, signal);
     const place = await freePlace(files, new PodVolumePaths(podsDir, uid), name);
     if ((await files.mountAt(place)) !== 'none') {
-      // Whoever showed it may have been killed before it had its options.
+      // A previous process may have been killed before it set the mount options.
       if (options.length > 0) await files.remount(place, options, signal);
       return undefined;
     }
-    // Before it is shown: what is shown is finished.
+    // Done before the bind mount, so that a mounted volume is complete.
     const conflict = access === 'read' ? undefined : await this.#giveToGroup(pod, name, source, use);
     signal.throwIfAborted();
     await files.makeDirectory(place, directoryMode);
@@ -149,9 +152,9 @@ export class LocalVolumes {
   }
 
   /**
-   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated. The
-   * places are taken away if they are empty once nothing is shown there, and the volumes stay as they are. Rejects with
-   * VOLUME_REMOVE, naming the paths, for what is in use.
+   * Call once no container of the pod runs; also for pods of which only the UID is known.
+   * Idempotent. Removes the empty mount directories and keeps the volumes. Rejects with
+   * VOLUME_REMOVE that names the paths still in use.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
@@ -163,9 +166,10 @@ export class LocalVolumes {
     const names = end === 'ours' ? await files.names(places.localVolumes) : [];
     const shown = names.map((name) => posix.join(places.localVolumes, name));
     for (const place of shown) await this.#hide(place, signal);
-    // Also when the pod has none: a disk may have been mounted for it after its place was taken away.
+    // Also for pods without directories: a disk may have been mounted after the directory was
+    // removed.
     await this.#deps.disks?.sweep(names, signal);
-    // Last: without them nobody knows what is still to be unmounted for the pod.
+    // Removed last: the directories record what is still to be unmounted for the pod.
     for (const place of shown) await this.#takeAway(place);
     if (end === 'ours') await files.removeEmptyDirectory(places.localVolumes);
   }
@@ -175,7 +179,7 @@ export class LocalVolumes {
     for (let left = mostMounts; left > 0 && (await files.mountAt(place)) !== 'none'; left--) {
       await unmountWithRetries(clock, place, () => files.unbind(place, signal), signal);
     }
-    // Not before: what is shown there may be dead.
+    // Checked after the unmount, because a mounted volume may not respond.
     if ((await files.kindAt(place)) !== 'directory') throw removalBlocked([`${place} is no directory`]);
   }
 
@@ -204,7 +208,7 @@ export class LocalVolumes {
   }
 }
 
-/** Where the pod is to be shown the volume; nobody else may have made anything of the way there. */
+/** Creates the mount directory of the pod; no path component may be anything but a directory. */
 async function freePlace(files: VolumeFiles, places: PodVolumePaths, name: string): Promise<string> {
   const place = places.localVolume(name);
   const foreign = await firstNonDirectory(files, [...places.waysToLocalVolumes, place]);

@@ -1,21 +1,21 @@
 import { type Clock, describeError, KeyedBackoff, KubelingError, type Random } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 
-/** One attempt to make the volumes of a pod. */
+/** One attempt to set up the volumes of a pod. */
 export interface MountAttempt {
-  /** The pod has that volume. */
+  /** Marks the volume as set up. */
   done(volume: string): void;
-  /** All have come or failed; these have failed. */
+  /** Ends the attempt with the problems of the failed volumes. */
   end(problems: readonly { readonly volume: string; readonly message: string }[]): void;
 }
 
 interface Known {
   readonly waiting: ReadonlySet<string>;
-  /** What went wrong last, by volume. */
+  /** The last error of each volume. */
   readonly errors: ReadonlyMap<string, string>;
 }
 
-/** Which volumes pods wait for, and what went wrong with each when it was last tried. */
+/** Tracks the volumes that pods wait for, and the last error of each. */
 export class MountAttempts {
   readonly #known = new Map<PodUid, Known>();
 
@@ -28,7 +28,7 @@ export class MountAttempts {
     const errors = new Map(this.#known.get(uid)?.errors);
     const known = { waiting, errors };
     this.#known.set(uid, known);
-    // One that was given up may still come to its end beside the next.
+    // A cancelled attempt may end after the next one has started.
     const isNewest = () => this.#known.get(uid) === known;
     return {
       done(volume) {
@@ -46,7 +46,7 @@ export class MountAttempts {
     this.#known.delete(uid);
   }
 
-  /** What to tell of a pod whose volumes were waited for long enough; undefined when it waits for none. */
+  /** Returns the message of a mount timeout; undefined if the pod waits for no volume. */
   late(uid: PodUid): string | undefined {
     const { waiting, errors } = this.#known.get(uid) ?? {};
     if (waiting === undefined || waiting.size === 0) return undefined;
@@ -56,7 +56,7 @@ export class MountAttempts {
   }
 }
 
-/** What cannot be mounted, in the known words; attaching is not for a node to do. */
+/** Builds the upstream message of a mount timeout; unattached volumes are never listed. */
 export function unable(
   unmounted: readonly string[],
   unprocessed: readonly string[],
@@ -71,13 +71,13 @@ export function namesOf(problems: readonly { readonly volume: string }[]): reado
   return problems.map(({ volume }) => volume);
 }
 
-/** The pod is better off elsewhere. */
+/** Rejects the pod, so that it is scheduled to another node. */
 export function noRoom(message: string): KubelingError {
   const text = `Node has reached its volume attachment limit, rejecting pod. ${message}`;
   return new KubelingError('VOLUME_ATTACH_LIMIT', text);
 }
 
-/** Names the stage of mounting a volume in which the work fails, unless the work has done so itself. */
+/** Adds the failed stage to an error of the work, unless it has one. */
 export async function atStage<T>(stage: string, name: string, work: Promise<T> | T): Promise<T> {
   try {
     return await work;
@@ -87,7 +87,7 @@ export async function atStage<T>(stage: string, name: string, work: Promise<T> |
   }
 }
 
-/** With a blank before the colon, as users of events have come to expect. */
+/** Has a blank before the colon, like the events of the Go kubelet. */
 export function stageError(
   stage: string,
   volume: string,
@@ -99,7 +99,7 @@ export function stageError(
   return new KubelingError('VOLUME_UNUSABLE', `${stage} for volume "${volume}" : ${why}`, { details, cause });
 }
 
-/** When it may be tried again, if whatever failed says so. */
+/** Returns the retry time of an error, if it has one. */
 function retryAt(error: unknown): number | undefined {
   const found = error instanceof KubelingError ? error.details['retryAtMs'] : undefined;
   return typeof found === 'number' ? found : undefined;
@@ -110,11 +110,11 @@ const waits = { baseMs: 500, maxMs: 122_000, jitter: 0.2 };
 export interface RenewalsDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** The pod is to be looked at again, after this long at the latest. */
+  /** Requeues the pod; called after this delay at the latest. */
   readonly lookAgain: (uid: PodUid, delayMs: number) => void;
 }
 
-/** Pods that go on with old content of volumes: the new one is tried again soon at first, then ever more rarely. */
+/** Retries the refresh of volume content of running pods with a growing back-off. */
 export class RefreshRetries {
   readonly #deps: RenewalsDeps;
   readonly #backoff: KeyedBackoff<PodUid>;
@@ -129,7 +129,7 @@ export class RefreshRetries {
     lookAgain(uid, this.#backoff.fail(uid, { nowMs: clock.monotonicMs() }));
   }
 
-  /** Its content is new, or nobody needs it any more. */
+  /** Clears the back-off after a successful refresh, or when the pod is removed. */
   forget(uid: PodUid): void {
     this.#backoff.delete(uid);
   }

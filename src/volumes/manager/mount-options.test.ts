@@ -6,7 +6,7 @@ const isRefusal = (field: string) => (error: Error) =>
   error.message.startsWith(`invalid ${field}: must be `) && error.message.length < 300;
 const long = 'a'.repeat(65_536);
 
-test('options that administrators use for NFS and disks stay as they are', () => {
+test('accepts the usual options for NFS and disks unchanged', () => {
   const options = [
     ...['hard', 'nfsvers=4.1', 'rsize=1048576', 'sec=krb5p', 'proto=tcp6', 'addr=fe80::1%eth0', 'nconnect=8'],
     ...['noatime', 'errors=remount-ro', 'compress=zstd:3', 'data=ordered', '_netdev', 'lookupcache=none'],
@@ -16,7 +16,7 @@ test('options that administrators use for NFS and disks stay as they are', () =>
   assert.deepEqual(checkedMountOptions([]), []);
 });
 
-test('several options in one entry are split as mount(8) does, also a label that the annotation has split', () => {
+test('splits several options in one entry like mount(8), including a label split by the annotation', () => {
   assert.deepEqual(checkedMountOptions(['hard,nfsvers=4.1', 'ro']), ['hard', 'nfsvers=4.1', 'ro']);
   assert.deepEqual(checkedMountOptions(['context="a:b', 'c"', ',ro,']), ['context="a:b,c"', 'ro']);
 });
@@ -50,12 +50,12 @@ for (const option of [
     long,
   ],
 ])
-  test(`the option ${JSON.stringify(option.slice(0, 40))} is refused`, () => {
+  test(`rejects the option ${JSON.stringify(option.slice(0, 40))}`, () => {
     assert.throws(() => checkedMountOptions([option]), isRefusal('mountOptions'));
     assert.throws(() => checkedMountOptions(['ro', option]), isRefusal('mountOptions'));
   });
 
-test('a type of a file system is one word, and of a disk none that a shell is started for', () => {
+test('accepts a file system type of one word that starts no shell', () => {
   for (const type of ['', 'ext4', 'XFS', 'nfs4', '9p', 'fuse.juicefs', 'crypto_LUKS'])
     assert.equal(checkedFsType(type), type);
   for (const type of ['-iT', '--', '.ext4', 'ext4,xfs', 'a b', 'a\nb', 'a\0b', '$(id)', '../x', 'a/b', long])
@@ -65,7 +65,7 @@ test('a type of a file system is one word, and of a disk none that a shell is st
   for (const type of ['ext4', 'fuseblk', 'LVM2_member']) assert.equal(checkedDiskType(type), type);
 });
 
-test('flags of drivers may be what drivers make of them, on one line', () => {
+test('accepts any driver flags on one line', () => {
   const flags = ['--allow-delete', 'region us-west-2', '-o allow_other', 'uid=1,gid=2', 'context="a,b"'];
   assert.deepEqual(checkedMountFlags(flags), flags);
   for (const flag of ['a\nb', 'a\0b', 'a\tb', '\x7f'])

@@ -3,25 +3,26 @@ import { hasControlCharacters, printableValue } from '../../lib/index.ts';
 import { unusable } from '../projected/payload.ts';
 
 const wholeOption = /^(?<name>[A-Za-z_][\w.-]*)(?:=(?<value>.*))?$/;
-/** Printable ASCII without a blank, a comma, quotes and a backslash, which mount(8) reads as more than themselves. */
+/** Printable ASCII without blank, comma, quotes and backslash, which mount(8) interprets. */
 const plainValue = /^[!#$%&()*+\-./0-9:;<=>?@A-Z[\]^_a-z{|}~]*$/;
-/** The text of a label, which may have commas if it is quoted as a whole. */
+/** The value of a label, which may contain commas in quotes. */
 const quotedLabel = /^"[\w.:,-]*"$/;
-/** The only options whose commas no file system takes for the end of an option. */
+/** The only options in which file systems accept commas. */
 const labels: ReadonlySet<string> = new Set(['context', 'fscontext', 'defcontext', 'rootcontext']);
 /**
- * Options to mount(8) and its helpers rather than to a file system. They would mount something else than the volume, set
- * up devices, read files of the host or name a program that umount(8) starts later.
+ * Options of mount(8) and its helpers rather than of a file system. They would mount something
+ * else, set up devices, read host files or name a program that umount(8) starts later.
  */
 const ofMountItself =
   /^(?:r?bind|move|remount|loop|offset|sizelimit|encryption|u?helper|verity\..*|x-.*|subdir)$/i;
 const longestOption = 4096;
 
 /**
- * The options of a PersistentVolume, one by one. They are set by administrators of the cluster, so those of NFS and of file
- * systems stay as they are, also several in one entry, as in `hard,nfsvers=4.1`: the reference joins all entries with
- * commas, and mount(8) splits them, so they are split here in the same way and each is checked. Refused is what is no
- * `name` or `name=value`, and what is an option to mount(8) itself. Throws VOLUME_UNUSABLE.
+ * Splits and validates the mount options of a PersistentVolume. Cluster administrators set them, so
+ * the options of NFS and of file systems are passed unchanged, also several in one entry as in
+ * `hard,nfsvers=4.1`: the Go kubelet joins all entries with commas and mount(8) splits them, so
+ * they are split here in the same way and each is validated. Rejects options that are not `name` or
+ * `name=value`, and options of mount(8) itself. Throws VOLUME_UNUSABLE.
  */
 export function checkedMountOptions(options: readonly string[]): readonly string[] {
   const split = splitMountOptions(options);
@@ -29,7 +30,7 @@ export function checkedMountOptions(options: readonly string[]): readonly string
   return split;
 }
 
-/** As mount(8) does: a comma inside double quotes does not end an option. */
+/** Like mount(8): a comma in double quotes does not end an option. */
 export function splitMountOptions(options: readonly string[]): readonly string[] {
   const found: string[] = [];
   let [from, isQuoted] = [0, false];
@@ -55,8 +56,9 @@ function checkOption(option: string): void {
 }
 
 /**
- * Flags that a CSI driver gets. What they mean is up to the driver, for some they are arguments of a program with leading
- * hyphens and blanks, so that all is passed on but what no file of mounts and no command line could hold.
+ * Validates the flags for a CSI driver. Their meaning is up to the driver; some drivers use them as
+ * program arguments with leading hyphens and blanks, so only values are rejected that no mount
+ * table or command line can contain.
  */
 export function checkedMountFlags(flags: readonly string[]): readonly string[] {
   for (const flag of flags)
@@ -66,27 +68,27 @@ export function checkedMountFlags(flags: readonly string[]): readonly string[] {
 
 const fileSystemType = /^[a-z0-9][a-z0-9._-]{0,62}$/i;
 
-/** It becomes part of the name of a program. Empty stays empty where that means the usual one. */
+/** The type becomes part of a program name. An empty type is kept where it means the default. */
 export function checkedFsType(fsType: string): string {
   if (fsType === '' || fileSystemType.test(fsType)) return fsType;
   throw wrong('fsType', 'letters, digits, ".", "_" and "-"', fsType);
 }
 
-/** `mount.fuse` has a shell start what comes after the dot. */
+/** `mount.fuse` starts the part after the dot in a shell. */
 const programType = /^fuse(?:\.|$)/i;
 
-/** As above, of a disk. */
+/** The same for a disk. */
 export function checkedDiskType(fsType: string): string {
   if (fsType === '' || programType.test(fsType)) throw wrong('fsType', 'a file system of disks', fsType);
   return checkedFsType(fsType);
 }
 
-/** In the words for the pod's event. */
+/** Builds the message of the pod event. */
 export function wrong(field: string, rule: string, value: string): Error {
   return unusable(`invalid ${field}: must be ${rule}: current value is ${printableValue(value)}`);
 }
 
-/** What a program said that did not end well, in one line; undefined for one that did. */
+/** Returns the output of a failed program in one line; undefined if it succeeded. */
 export function commandFailure({ end, stderr, stdout }: CommandResult): string | undefined {
   if (end.kind === 'exited' && end.code === 0) return undefined;
   const lines = `${stderr}${stdout}`.split('\n').map((line) => line.trim());

@@ -20,15 +20,15 @@ export interface VolumeToPrepare {
   readonly places: PodVolumePaths;
   readonly kind: PayloadKind;
   readonly name: string;
-  /** How much its files have. */
+  /** The total size of its files. */
   readonly bytes: number;
-  /** Directories that other volumes are mounted at, relative to this one. */
+  /** Directories at which other volumes are mounted, relative to this one. */
   readonly nested: readonly string[];
 }
 
 /**
- * Makes the directory of a volume, with its own file system where it has to have one. May be repeated, and goes on where
- * an earlier attempt was killed.
+ * Creates the directory of a volume and mounts its tmpfs if required. Idempotent: continues after a
+ * killed attempt.
  */
 export async function prepareVolume(
   files: VolumeFiles,
@@ -48,8 +48,8 @@ export async function prepareVolume(
 }
 
 /**
- * How large a file system in memory may become: what the node has to give, or what the pod as a whole may have if that
- * is less. Undefined when nobody knows.
+ * The size limit of a tmpfs: the allocatable memory of the node, or the memory limit of the pod if
+ * lower. Undefined if unknown.
  */
 export function roomFor(pod: Pod, allocatable: ResourceList): bigint | undefined {
   const known = [allocatable.get('memory'), heldLimits(pod).get('memory')].filter(isPositive);
@@ -98,7 +98,7 @@ async function makeNested(files: VolumeFiles, directory: string, points: readonl
   }
 }
 
-/** Where a volume of a pod is to be found. */
+/** The location of a volume of a pod. */
 export type ResolvedVolume =
   | PathVolume
   | {
@@ -123,14 +123,14 @@ const pluginNames = {
   nfs: 'kubernetes.io/nfs',
 } as const;
 
-/** Of a volume that the pod describes itself, if it is of a kind that is known. */
+/** Returns the plugins of a volume in the pod spec; none for an unsupported type. */
 export function pluginsOfVolume(volume: Volume, ofDriver: VolumePlugin | undefined): readonly VolumePlugin[] {
   if (ofDriver !== undefined) return [ofDriver];
   const plugins = (['hostPath', 'emptyDir', 'nfs'] as const).filter((kind) => volume[kind] !== undefined);
   return plugins.map((kind) => ({ name: pluginNames[kind] }));
 }
 
-/** The directories of volumes below that of a pod are named after their plugins. */
+/** The volume directories below a pod directory are named after their plugins. */
 export function pluginOf(podDirectory: string, volume: ResolvedVolume): VolumePlugin {
   if (volume.plugin !== undefined) return volume.plugin;
   const [part, path] =
@@ -140,7 +140,7 @@ export function pluginOf(podDirectory: string, volume: ResolvedVolume): VolumePl
   return { name: (path.slice(own.length).split('/')[0] ?? '').replace('~', '/') };
 }
 
-/** By the field that is set besides the name. */
+/** The type is the field that is set besides the name. */
 export function kindOf(volume: Volume): string {
   const set = Object.entries(volume).find(([field, value]) => field !== 'name' && value !== undefined);
   return set?.[0] ?? 'unknown';

@@ -29,7 +29,7 @@ after(async () => {
   await rm(root, { recursive: true });
 });
 
-/** The messages of the events, after an attempt to make the volumes. */
+/** Sets up the volumes and returns the event messages. */
 async function make(...volumes: readonly Volume[]): Promise<readonly string[]> {
   return await makeWith({}, ...volumes);
 }
@@ -59,7 +59,7 @@ async function makeWith(others: VolumePlugins, ...volumes: readonly Volume[]): P
   return told;
 }
 
-/** A container that mounts all of them. */
+/** A container that mounts all volumes. */
 function using(volumes: readonly Volume[]): Container {
   const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
   return { name: 'main', image: 'i', volumeMounts };
@@ -70,7 +70,7 @@ const at = (name: string, type: string): Volume => ({
   hostPath: { path: join(root, name), type },
 });
 
-describe('the type of a path of the host', () => {
+describe('hostPath types', () => {
   const good = [
     ['dir', 'Directory'],
     ['link', 'Directory'],
@@ -81,7 +81,7 @@ describe('the type of a path of the host', () => {
     ['missing', ''],
   ] as const;
   for (const [name, type] of good)
-    test(`${name} will do where ${type === '' ? 'nothing' : type} is asked for`, async () => {
+    test(`accepts ${name} for ${type === '' ? 'no type' : type}`, async () => {
       assert.deepEqual(await make(at(name, type)), []);
     });
 
@@ -96,17 +96,17 @@ describe('the type of a path of the host', () => {
     ['file', 'BlockDevice', 'is not a block device'],
   ] as const;
   for (const [name, type, what] of bad)
-    test(`${name} will not do where ${type} is asked for`, async () => {
+    test(`rejects ${name} for ${type}`, async () => {
       assert.deepEqual(await make(at(name, type)), [
         `FailedMount MountVolume.SetUp failed for volume "v" : hostPath type check failed: ${join(root, name)} ${what}`,
       ]);
     });
 
-  test('/dev/null will do where CharDevice is asked for', async () => {
+  test('accepts /dev/null for CharDevice', async () => {
     assert.deepEqual(await make({ name: 'v', hostPath: { path: '/dev/null', type: 'CharDevice' } }), []);
   });
 
-  test('what may be made is made, and what is there stays', async () => {
+  test('creates DirectoryOrCreate and FileOrCreate paths and keeps existing ones', async () => {
     assert.deepEqual(await make(at('new/deep', 'DirectoryOrCreate'), at('new-file', 'FileOrCreate')), []);
     assert.equal((await stat(join(root, 'new/deep'))).mode & 0o777, 0o755);
     assert.equal(await readFile(join(root, 'new-file'), 'utf8'), '');
@@ -120,7 +120,7 @@ describe('the type of a path of the host', () => {
   });
 });
 
-test('a server that is an option of mount(8) fails its volume with an event, and no other volume', async () => {
+test('rejects an NFS server that looks like a mount option with an event, and sets up the other volumes', async () => {
   const files = new MemoryVolumeFiles();
   const mounts = new MemoryNetworkMounts(files);
   const deps = { podsDir: '/pods', files, mounts, clock: new VirtualClock(), random: seededRandom(1) };
@@ -135,7 +135,7 @@ test('a server that is an option of mount(8) fails its volume with an event, and
   assert.equal(await mounts.isMounted(nfs.placeOf(uid, 'good')), true);
 });
 
-test('an empty directory is made on the disk, and on no other medium', async () => {
+test('creates a disk-backed emptyDir and rejects other media without memory support', async () => {
   assert.deepEqual(await make({ name: 'v', emptyDir: {} }), []);
   assert.ok((await stat(join(root, 'kubelet/pods/u1/volumes/kubernetes.io~empty-dir/v'))).isDirectory());
   for (const medium of ['Memory', 'HugePages', 'HugePages-2Mi'])
@@ -144,7 +144,7 @@ test('an empty directory is made on the disk, and on no other medium', async () 
     ]);
 });
 
-test('each volume of another kind is told', async () => {
+test('reports each volume of an unsupported type', async () => {
   const told = await make(
     { name: 'a', downwardAPI: {} },
     { name: 'b', nfs: { server: 's', path: '/' } },
@@ -153,11 +153,11 @@ test('each volume of another kind is told', async () => {
   );
   const message = (name: string, kind: string) =>
     `FailedMount MountVolume.SetUp failed for volume "${name}" : volumes of the kind ${kind} are not supported by this node yet`;
-  // An image is seen to by the containers that mount it.
+  // Image volumes are mounted by the runtime.
   assert.deepEqual(told, [message('a', 'downwardAPI'), message('b', 'nfs')]);
 });
 
-test('what claims lack is told in one event, what cannot be mounted in one each', async () => {
+test('reports claim problems in one event and mount failures in one event each', async () => {
   const problems: readonly ClaimProblem[] = [
     { kind: 'unprocessed', volume: 'd', message: 'error processing PVC default/d: PVC is not bound' },
     { kind: 'unmounted', volume: 'c', message: 'MountVolume.SetUp failed', reason: 'FailedMount' },
@@ -182,14 +182,14 @@ test('what claims lack is told in one event, what cannot be mounted in one each'
   ]);
 });
 
-/** As a node has them that knows of these. */
+/** Builds a VolumeManager with these plugins. */
 function plain(others: VolumePlugins): VolumeManager {
   const files = realRuntimeFiles();
   const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
   return new VolumeManager(directories, files, { event: () => {} }, others);
 }
 
-test('a pod whose volume the node has no room for is told apart from one that waits', async () => {
+test('distinguishes a pod at the attach limit from a pod that waits', async () => {
   const why = 'MountVolume.WaitForAttach failed for volume "pv" : full';
   const problem = {
     kind: 'unmounted',
@@ -217,7 +217,7 @@ test('a pod whose volume the node has no room for is told apart from one that wa
   });
 });
 
-test('so is one that describes the volume itself as before there were drivers', async () => {
+test('distinguishes an in-tree inline volume at the attach limit', async () => {
   const why = 'MountVolume.WaitForAttach failed for volume "pd" : full';
   const code = { value: 'VOLUME_UNUSABLE' as 'VOLUME_UNUSABLE' | 'VOLUME_ATTACH_LIMIT' };
   const csi = {
@@ -241,7 +241,7 @@ test('so is one that describes the volume itself as before there were drivers', 
   });
 });
 
-test('volumes of drivers are known to metrics by driver', () => {
+test('labels the metrics of CSI volumes with the driver', () => {
   const place = join(root, 'kubelet/pods', uid, 'volumes/kubernetes.io~csi/x/mount');
   const csi = {
     inline: (_pod: Pod, { csi: of }: Volume) =>
@@ -293,7 +293,7 @@ test('volumes of drivers are known to metrics by driver', () => {
   ]);
 });
 
-test('how long it takes to unmount is told apart from how long it takes to unmap', async () => {
+test('measures volume_unmount and unmap_volume separately', async () => {
   const observed: string[] = [];
   const times = {
     clock: new VirtualClock(),
@@ -337,7 +337,7 @@ test('how long it takes to unmount is told apart from how long it takes to unmap
   ]);
 });
 
-/** A pod with these volumes, of which the container mounts only those named. */
+/** A pod with these volumes, of which the container mounts only the named ones. */
 function podOf(volumes: readonly Volume[], mounted: readonly string[]): Pod {
   const container = using(volumes.filter(({ name }) => mounted.includes(name)));
   return {
@@ -359,7 +359,7 @@ function rig(others: VolumePlugins = {}, mountPoints: readonly string[] = []) {
   return { clock, told, volumes: new VolumeManager(directories, files, journal, { times, ...others }) };
 }
 
-test('a volume that no container uses keeps no pod from starting', async () => {
+test('does not set up a volume that no container uses', async () => {
   const { told, volumes } = rig();
   const unused: readonly Volume[] = [
     { name: 'a', hostPath: { path: join(root, 'missing'), type: 'Socket' } },
@@ -370,7 +370,7 @@ test('a volume that no container uses keeps no pod from starting', async () => {
   assert.deepEqual(told, []);
 });
 
-test('what cannot be had is tried again soon, then ever more rarely', async () => {
+test('retries a failed volume with growing back-off', async () => {
   const { clock, volumes } = rig();
   const pod = podOf([at('missing', 'Socket')], ['v']);
   const waits: number[] = [];
@@ -387,7 +387,7 @@ test('what cannot be had is tried again soon, then ever more rarely', async () =
   }
 });
 
-test('a volume that does not come keeps no other, and is named with what it lacked when it was last tried', async () => {
+test('does not block other volumes on a hanging one, and names its last error in the timeout', async () => {
   let tries = 0;
   const never = new Promise<never>(() => {});
   const claimed = {
@@ -407,7 +407,7 @@ test('a volume that does not come keeps no other, and is named with what it lack
   await assert.rejects(volumes.make(pod, new AbortController().signal), { message: 'no route' });
   assert.deepEqual(told.splice(0), ['FailedMount no route']);
   void volumes.make(pod, new AbortController().signal);
-  await until('the others to be there', () => {
+  await until('the other volumes to be set up', () => {
     volumes.reportTimedOut(pod);
     return !told.splice(0).some((line) => line.includes('[c e'));
   });
@@ -417,7 +417,7 @@ test('a volume that does not come keeps no other, and is named with what it lack
   ]);
 });
 
-test('a pod keeps its volumes until nothing is mounted there, whoever did that', async () => {
+test('keeps the volume directories while anything is mounted in them', async () => {
   const volumesDir = join(root, 'kubelet/pods', uid, 'volumes');
   const points = [
     join(root, 'kubelet/pods/other/volumes/acme.io~disk/x'),
@@ -440,7 +440,7 @@ test('a pod keeps its volumes until nothing is mounted there, whoever did that',
   ]);
 });
 
-test('content that cannot be renewed is tried again soon, then ever more rarely, until it is new', async () => {
+test('retries a failed content refresh with growing back-off until it succeeds', async () => {
   const clock = new VirtualClock();
   const waits: number[] = [];
   const lookAgain = (of: string, delayMs: number) => void waits.push(of === uid ? delayMs : Number.NaN);

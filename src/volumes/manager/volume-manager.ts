@@ -31,61 +31,66 @@ import { mapConcurrently } from './volume-operations.ts';
 import { mountedClaims, usedVolumes, volumePaths } from './volume-paths.ts';
 import type { MountedClaim } from './volume-space.ts';
 
-/** What a volume waits for may come at any moment, and nobody tells. */
+/** Retry policy for volumes; the obstacle may disappear without notification. */
 const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };
-/** Whoever names the repository has commands of it run on the host; the gate is locked. */
+/**
+ * The git-repo plugin runs commands of the repository on the host; its feature gate is locked to
+ * false.
+ */
 const gitRepoDisabled =
   'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
 
-/** What mounts one of the volumes of a pod, and in which way. */
+/** The plugin of a volume of a pod, and the kind of its mount. */
 interface UsedPlugin {
   readonly kind: ResolvedVolume['kind'];
   readonly plugin: VolumePlugin;
 }
 
-/** What keeps containers from starting. */
+/** A problem that keeps containers from starting. */
 interface Problem {
   readonly volume: string;
-  /** As it was told. */
+  /** The message of the event. */
   readonly message: string;
   readonly retryAtMs?: number | undefined;
-  /** Whether the node has no room for it, and will not have any soon. */
+  /** `none` if the attach limit of the node is reached. */
   readonly room?: 'none' | undefined;
 }
 
-/** Volumes that are filled from here, such as config maps. */
+/** The payload volumes: configMap, secret, downwardAPI and projected. */
 export type FilledVolumes = Pick<PayloadVolumes, 'of' | 'make' | 'remove'>;
 
-/** Empty directories that lie in memory. */
+/** Memory-backed emptyDir volumes. */
 export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
 
-/** Volumes that pods have by claims. */
+/** PersistentVolumes used by claims. */
 export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 'refresh' | 'remove'>;
 
-/** Volumes that drivers mount. */
+/** Inline CSI volumes. */
 export type DriverVolumes = Pick<CsiVolumes, 'inline' | 'setUpInline' | 'maintainInline' | 'remove'>;
 
-/** Volumes that other machines have. */
+/** NFS volumes. */
 export type ServerVolumes = Pick<NfsVolumes, 'placeOf' | 'setUp' | 'remove'>;
 
-/** What kinds of volumes besides paths of the host and empty directories on the disk of the pods; none that is left out. */
+/**
+ * The plugins besides hostPath and disk-backed emptyDir; volumes of a missing plugin are rejected.
+ */
 export interface VolumePlugins {
   readonly filled?: FilledVolumes | undefined;
   readonly inMemory?: DirectoriesInMemory | undefined;
   readonly claimed?: ClaimedVolumes | undefined;
-  /** How long it takes to mount and unmount is told nobody unless given. */
+  /** Durations are not observed if undefined. */
   readonly times?:
     | { readonly clock: Clock; readonly random: Random; readonly observe: StorageObserver }
     | undefined;
   readonly csi?: DriverVolumes | undefined;
   readonly nfs?: ServerVolumes | undefined;
-  /** Content that could not be renewed is tried again only with the next look at the pod unless given. */
+  /** A failed refresh is retried only at the next sync if undefined. */
   readonly renewals?: Pick<RefreshRetries, 'failed' | 'forget'> | undefined;
-  /** Holds empty directories on the disk to their size; none is unless given. */
+  /** Sets the size limit of a disk-backed emptyDir; no limits are set if undefined. */
   readonly limit?: LimitDirectory | undefined;
 }
 
-/** The volumes of pods: paths of the host, empty directories on the disk of the pods, and others. */
+/** Sets up, refreshes and removes the volumes of pods. */
 export class VolumeManager {
   readonly #directories: PodDirectories;
   readonly #files: RuntimeFiles;
@@ -95,9 +100,9 @@ export class VolumeManager {
   readonly #inMemory: DirectoriesInMemory | undefined;
   readonly #claimed: ClaimedVolumes | undefined;
   readonly #times: VolumePlugins['times'];
-  /** The plugins of what each pod has, as many times as there are volumes. */
+  /** The plugins of the mounted volumes of each pod, one entry per volume. */
   readonly #mounted = new Map<PodUid, readonly UsedPlugin[]>();
-  /** Why volumes of pods that have ended stay. */
+  /** Why volumes of terminated pods cannot be removed. */
   readonly #cleanupProblems = new LogOnce();
   readonly #csi: DriverVolumes | undefined;
   readonly #attempts = new MountAttempts();
@@ -125,7 +130,7 @@ export class VolumeManager {
     this.#nfs = nfs;
   }
 
-  /** Where each is to be found; a volume of another kind is missing from the answer. */
+  /** Returns the locations of the volumes; volumes of unsupported types are missing. */
   of(pod: Pod): ReadonlyMap<string, ResolvedVolume> {
     const found = new Map<string, ResolvedVolume>([
       ...(this.#filled?.of(pod) ?? []),
@@ -145,15 +150,15 @@ export class VolumeManager {
     return found;
   }
 
-  /** The groups that users of the pod's volumes must be in, whatever the pod says. */
+  /** Returns the supplementary groups that the volumes of the pod require. */
   groupsOf(uid: PodUid): readonly number[] {
     return this.#claimed?.groupsOf(uid) ?? [];
   }
 
   /**
-   * Rejects with VOLUME_UNUSABLE, or VOLUME_ATTACH_LIMIT where waiting is in vain, after an event for each volume that
-   * cannot be had: without all the pod must not start. They are made beside each other, so that one that does not come
-   * keeps no other; one that no container uses is not.
+   * Sets up all volumes that a container uses, concurrently, so that a hanging volume blocks no
+   * other. Rejects with VOLUME_UNUSABLE, or with VOLUME_ATTACH_LIMIT where waiting is useless,
+   * after an event for each failed volume: the pod starts only with all volumes.
    */
   async make(pod: Pod, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
@@ -179,7 +184,9 @@ export class VolumeManager {
     this.#mounted.set(uid, this.#usedBy(pod));
   }
 
-  /** An event for volumes that were waited for in vain, with all that is known of each. Nothing when none was. */
+  /**
+   * Reports a mount timeout with the last error of each volume; nothing if the pod waits for none.
+   */
   reportTimedOut(pod: Pod): void {
     const message = this.#attempts.late(pod.metadata.uid);
     if (message !== undefined) this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
@@ -203,7 +210,7 @@ export class VolumeManager {
     return problems.filter((problem) => problem !== undefined);
   }
 
-  /** It is tried again soon at first, then ever more rarely. */
+  /** Retried soon at first, then with growing back-off. */
   #unusable(uid: PodUid, problems: readonly Problem[]): KubelingError {
     const retries = problems.flatMap(({ retryAtMs }) => (retryAtMs === undefined ? [] : [retryAtMs]));
     const nowMs = this.#times?.clock.monotonicMs();
@@ -238,7 +245,7 @@ export class VolumeManager {
     }
   }
 
-  /** Brings what is filled from here up to date under a pod that runs; what is there stays if that cannot be done. */
+  /** Refreshes the payload volumes of a running pod; existing content stays if that fails. */
   async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#fill(pod, signal);
     await this.#claimed?.refresh(pod, signal);
@@ -248,7 +255,7 @@ export class VolumeManager {
       if (isOfDriver(volume) && used.has(volume.name)) this.#csi?.maintainInline(pod, volume);
   }
 
-  /** Of each volume that a container uses and that is known here. */
+  /** Returns the plugins of the volumes that a container uses. */
   pluginsOf(pod: Pod): readonly string[] {
     return this.#usedBy(pod).map(({ plugin }) => plugin.name);
   }
@@ -262,23 +269,23 @@ export class VolumeManager {
     }));
   }
 
-  /** The plugins of all that pods have now, as many times as there are volumes. */
+  /** Returns the plugins of all mounted volumes, one entry per volume. */
   mountedPlugins(): readonly string[] {
     return [...this.#mounted.values()].flat().map(({ plugin }) => plugin.name);
   }
 
-  /** Where claims of the pod are mounted; a path of the host is none that says how much it may hold. */
+  /** Returns the mount paths of the claims; a hostPath has no capacity of its own. */
   claimsOf(pod: Pod): readonly MountedClaim[] {
     const isMounted = this.#mounted.has(pod.metadata.uid) && this.#claimed !== undefined;
     return isMounted ? mountedClaims(pod, this.#directories, this.#claimed.of(pod)) : [];
   }
 
-  /** The volumes of the pod that can say how much they hold: not paths of the host, nor images. */
+  /** Returns the volumes whose usage is measured: not hostPath and image volumes. */
   placesOf(pod: Pod): readonly MeasuredDirectory[] {
     return this.#mounted.has(pod.metadata.uid) ? volumePaths(pod, this.#directories, this.of(pod)) : [];
   }
 
-  /** They are made beside each other: all of a pod take as long as the slowest. */
+  /** Volumes are set up concurrently: the pod waits only for the slowest. */
   async #setUpClaimed(
     pod: Pod,
     done: (volume: string) => void,
@@ -308,7 +315,7 @@ export class VolumeManager {
     return this.#times === undefined ? work() : timed(this.#times, operation, plugins, work);
   }
 
-  /** Answers what keeps containers from starting: content that is whole, though old, does not. */
+  /** Returns the problems that prevent the start: complete but stale content does not. */
   async #fill(
     pod: Pod,
     signal: AbortSignal,
@@ -323,7 +330,7 @@ export class VolumeManager {
     });
   }
 
-  /** What cannot be mounted is told volume by volume, what is not even known to be mountable all at once. */
+  /** Mount failures are reported one by one, unresolved claims together. */
   #reportClaimProblems(
     pod: Pod,
     problems: readonly ClaimProblem[],
@@ -347,7 +354,7 @@ export class VolumeManager {
     return message;
   }
 
-  /** Where several things are done to mount it, what failed says which. */
+  /** An error with a stage names the failed step already. */
   #reportFailure(pod: Pod, volume: string, error: unknown): string {
     if (!(error instanceof KubelingError) || error.details['stage'] === undefined)
       return this.#reportProblem(pod, volume, describeError(error));
@@ -357,8 +364,8 @@ export class VolumeManager {
   }
 
   /**
-   * To be called once nothing of the pod runs, and again until it resolves; what is on the host's own paths stays. What is
-   * in the way is an event, once for as long as it is the same.
+   * Call once no container of the pod runs, and retry until it resolves; hostPath content is kept.
+   * An obstacle is reported as one event per reason.
    */
   async remove(pod: Pod, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
@@ -375,7 +382,7 @@ export class VolumeManager {
       this.#renewals?.forget(uid);
       this.#cleanupProblems.clear(uid);
     } catch (error) {
-      // Whoever waits no longer is told why, whoever was told to end is not.
+      // A timeout is reported as event, an abort is not.
       if (!isKind(error, 'DeadlineExceeded')) signal.throwIfAborted();
       const message = `Volumes of the pod cannot be removed: ${await this.#stillMounted(uid)}${describeError(error)}`;
       if (this.#cleanupProblems.isNew(uid, message))
@@ -400,10 +407,10 @@ export class VolumeManager {
     return names.length === 0 ? '' : `mounted volumes=[${names.join(' ')}]: `;
   }
 
-  /** Answers why the volume cannot be had. */
+  /** Returns why the volume cannot be set up. */
   async #setUpOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
     const { name, hostPath, emptyDir, image, gitRepo, nfs } = volume;
-    // Its image is seen to when a container that mounts it starts.
+    // The runtime pulls and mounts the image with its container.
     if (image !== undefined) return undefined;
     if (hostPath !== undefined) {
       await prepareHostPath(this.#files, hostPath);

@@ -1,6 +1,6 @@
 import type { Clock, MetricRegistry } from '../../lib/index.ts';
 
-/** What is done to a volume, as dashboards know it. */
+/** The operation labels of the storage metrics. */
 export type StorageOperation =
   | 'volume_mount'
   | 'volume_unmount'
@@ -12,32 +12,32 @@ export type StorageOperation =
   | 'volume_fs_resize'
   | 'volume_apply_access_control';
 
-/** What mounts a volume, as dashboards know it. */
+/** The plugin of a volume, as metrics label it. */
 export interface VolumePlugin {
   readonly name: string;
-  /** Whether the volume is described in the words of the time before there were drivers. */
+  /** `in-tree` for a migrated in-tree volume. */
   readonly origin?: 'in-tree' | undefined;
 }
 
-/** Of disks and directories of the machine. */
+/** The plugin of local volumes. */
 export const localPlugin: VolumePlugin = { name: 'kubernetes.io/local-volume' };
 
-/** As metrics say that a driver has taken a volume over. */
+/** The label value for volumes migrated to CSI. */
 export function migratedLabel({ origin }: Pick<VolumePlugin, 'origin'>): 'true' | 'false' {
   return origin === 'in-tree' ? 'true' : 'false';
 }
 
-/** Told how long something took that was done to a volume of a plugin. Never throws. */
+/** Observes the duration of an operation on a volume. Never throws. */
 export type StorageObserver = (
   operation: StorageOperation,
   plugin: VolumePlugin,
   end: { readonly outcome: 'success' | 'fail-unknown'; readonly ms: number },
 ) => void;
 
-/** In seconds. */
+/** Histogram buckets in seconds. */
 const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
-/** Make one for a registry. */
+/** Registers the metrics; call once per registry. */
 export function storageMetrics(registry: MetricRegistry): StorageObserver {
   const durations = registry.histogram({
     name: 'storage_operation_duration_seconds',
@@ -56,13 +56,13 @@ export function storageMetrics(registry: MetricRegistry): StorageObserver {
       .observe(ms / 1_000);
 }
 
-/** Told of volumes of earlier kubelets that were found, and of those cleaned up though nobody knows what they were. */
+/** Counts reconstructed volumes of previous kubelets, and unknown ones that were cleaned up. */
 export type ReconstructionObserver = (
   what: 'reconstructed' | 'force-cleaned',
   outcome: 'success' | 'failure',
 ) => void;
 
-/** Make one for a registry. */
+/** Registers the metrics; call once per registry. */
 export function reconstructionMetrics(registry: MetricRegistry): ReconstructionObserver {
   const counter = (name: string, help: string) => registry.counter({ name, help }).with({});
   const tried = {
@@ -91,7 +91,7 @@ export function reconstructionMetrics(registry: MetricRegistry): ReconstructionO
   };
 }
 
-/** Does the work and tells how long it took, once for each of the plugins; fails as the work does. */
+/** Runs the work and observes its duration once per plugin; rejects like the work. */
 export async function timed<T>(
   { clock, observe }: { readonly clock: Clock; readonly observe: StorageObserver },
   operation: StorageOperation,

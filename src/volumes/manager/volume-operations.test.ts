@@ -10,7 +10,7 @@ function world() {
   const clock = new VirtualClock();
   const operations = new VolumeOperations({ clock, random: seededRandom(1) });
   const log: string[] = [];
-  /** Ends when it is told to, or aborted. */
+  /** Ends when released by the test, or when aborted. */
   const hanging = (name: string) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const work = async (inner: AbortSignal) => {
@@ -37,14 +37,14 @@ const settled = (promise: Promise<void>) => {
 };
 
 describe('an operation on a volume', () => {
-  it('that hangs is not waited for, goes on, and is joined by who asks again', async () => {
+  it('continues after its caller timed out and is joined by the next call', async () => {
     const { clock, operations, log, hanging } = world();
     const { operation, end } = hanging('mount');
     const first = settled(operations.run('/a', operation, signal));
     await clock.advance(10_000);
     assert.equal((first.error as KubelingError).message, 'mounting has not ended after 10 s, it goes on');
     assert.equal((first.error as KubelingError).details['retryAtMs'], clock.monotonicMs() + 1_000);
-    // Another place is none of its business.
+    // Operations on other paths are independent.
     const other = hanging('mount');
     other.end();
     await operations.run('/b', other.operation, signal);
@@ -56,7 +56,7 @@ describe('an operation on a volume', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('that failed is not begun again before its time, which grows', async () => {
+  it('is not retried before its back-off has passed', async () => {
     const { clock, operations } = world();
     let attempts = 0;
     const work = async () => {
@@ -73,12 +73,12 @@ describe('an operation on a volume', () => {
       await clock.advance(waitMs);
     }
     assert.equal(attempts, 3);
-    // Something else may be done at once.
+    // Another operation may start immediately.
     await operations.run('/a', { name: 'unmount', what: '', work: async () => {} }, signal);
     assert.equal(operations.size, 0);
   });
 
-  it('gives way to another one, which begins once it has ended', async () => {
+  it('is aborted for another operation, which starts after it has ended', async () => {
     const { operations, log, hanging } = world();
     const mount = hanging('mount');
     const mounting = settled(operations.run('/a', mount.operation, signal));
@@ -87,11 +87,11 @@ describe('an operation on a volume', () => {
     unmount.end();
     await operations.run('/a', unmount.operation, signal);
     assert.deepEqual(log, ['mount begins', 'unmount begins']);
-    assert.match(String(mounting.error), /Something else is to be done there/);
+    assert.match(String(mounting.error), /Another operation was requested for the path/);
     assert.equal(operations.size, 0);
   });
 
-  it('that does not give way keeps the other one from beginning', async () => {
+  it('blocks the other operation while it does not end', async () => {
     const { clock, operations } = world();
     const { promise, resolve } = Promise.withResolvers<void>();
     const stuck = { name: 'mount', what: 'mounting', work: () => promise };
@@ -114,7 +114,7 @@ describe('an operation on a volume', () => {
     assert.ok(mounting.error);
   });
 
-  it('outlives whoever asked for it', async () => {
+  it('outlives its caller', async () => {
     const { clock, operations, hanging } = world();
     const { operation, fail } = hanging('mount');
     const controller = new AbortController();

@@ -15,11 +15,11 @@ export interface VolumeOperationsDeps {
 }
 
 export interface VolumeOperation {
-  /** What is done: `mount` or `unmount` for example. */
+  /** The operation, for example `mount` or `unmount`. */
   readonly name: string;
-  /** For whoever gives up waiting: `mounting server:/path`. */
+  /** The description in timeout errors: `mounting server:/path`. */
   readonly what: string;
-  /** Ends by itself sooner or later; its signal is aborted when something else is to be done there. */
+  /** Must end eventually; the signal is aborted when another operation on the path is requested. */
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -30,20 +30,23 @@ interface Running {
   readonly result: Promise<void>;
 }
 
-/** Longer than anything takes that does not hang; nobody waits longer for what does. */
+/** Longer than any healthy operation; callers wait no longer for a hanging one. */
 const patienceMs = 10_000;
 const lookAgainMs = 1_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
-/** Failures that nobody came back for. */
+/** The number of failures that are kept. */
 const mostFailures = 10_000;
 
 /**
- * Operations that may hang, one at a place at a time. Whoever asks for one waits a while; it goes on without them, and
- * they find how it ended when they ask again. One that failed is not begun again before its time.
+ * Runs operations that may hang, one per path. A caller waits for a limited time; the operation
+ * continues and its result is returned to the next call. A failed operation is not retried before
+ * its back-off has passed.
  *
- *     ── run ──> running ──> done, forgotten
- *                  │  └────> failed, kept until its time or until something else is to be done there
- *                  └ something else is asked for ──> aborted; that begins once it has ended
+ *     ── run ──> running ──> done, dropped
+ *                  │ └────> failed, kept until the back-off has passed or another operation is
+ *                  requested
+ *                  └ another operation is requested ──> aborted; the other one starts after it has
+ *                  ended
  */
 export class VolumeOperations {
   readonly #clock: Clock;
@@ -56,21 +59,24 @@ export class VolumeOperations {
     this.#backoff = new KeyedBackoff({ policy: retry, random });
   }
 
-  /** How many run or have failed last. */
+  /** The number of running and recently failed operations. */
   get size(): number {
     return this.#running.size + this.#failed.size;
   }
 
-  /** Where one runs or has failed last. */
+  /** The paths of running and recently failed operations. */
   places(): readonly string[] {
     return [...new Set([...this.#running.keys(), ...this.#failed.keys()])];
   }
 
-  /** Rejects as the operation does; while it runs on, and while it is too soon to try again, with `retryAtMs`. */
+  /**
+   * Rejects like the operation; rejects with `retryAtMs` while it is still running and while the
+   * back-off is active.
+   */
   async run(place: string, operation: VolumeOperation, signal: AbortSignal): Promise<void> {
     const other = this.#running.get(place);
     if (other !== undefined && other.name !== operation.name) {
-      other.controller.abort(cancelledError('Something else is to be done there'));
+      other.controller.abort(cancelledError('Another operation was requested for the path'));
       await this.#join(
         other,
         other.result.catch(() => {}),
@@ -81,7 +87,7 @@ export class VolumeOperations {
     await this.#join(running, running.result, signal);
   }
 
-  /** Nothing will be asked of the place any more. */
+  /** Call when no operation on the path will be requested any more. */
   forget(place: string): void {
     this.#failed.delete(place);
     this.#backoff.delete(place);
@@ -92,7 +98,7 @@ export class VolumeOperations {
     if (failed !== undefined && failed.name !== name) this.forget(place);
     else if (failed !== undefined && this.#waitMs(place) > 0) throw failed.error;
     const controller = new AbortController();
-    // Through a resolved promise, so that work which throws at once fails like any other.
+    // Through a promise, so that a synchronous throw is handled like a rejection.
     const result = Promise.resolve()
       .then(() => work(controller.signal))
       .then(
@@ -102,7 +108,7 @@ export class VolumeOperations {
         },
       )
       .finally(() => this.#running.delete(place));
-    // Whoever asked may have gone by then.
+    // All callers may have timed out by then.
     result.catch(() => {});
     const running = { name, what, controller, result };
     this.#running.set(place, running);
@@ -144,10 +150,12 @@ export class VolumeOperations {
   }
 }
 
-/** More would only wait for each other's mounts and files. */
+/** More concurrency would only contend for mounts and files. */
 const atOnce = 8;
 
-/** The answers in the order of the items, of which only some are worked on at a time. */
+/**
+ * Returns the results in the order of the items; processes a limited number of items concurrently.
+ */
 export async function mapConcurrently<T, R>(
   items: readonly T[],
   act: (item: T) => Promise<R>,
@@ -161,7 +169,8 @@ export async function mapConcurrently<T, R>(
     }
   };
   const ends = await Promise.allSettled(Array.from({ length: Math.min(atOnce, items.length) }, work));
-  // Not before all have ended: whoever comes next must not meet one that is still at it.
+  // Waits for all items even after a failure, so that no work is still running when the caller
+  // continues.
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
   return answers;
 }

@@ -5,7 +5,7 @@ import type { MeasuredDirectory } from '../../stats/index.ts';
 import type { ResolvedVolume } from './prepare-volume.ts';
 import type { MountedClaim } from './volume-space.ts';
 
-/** The volumes of a pod that lie below its directory, and how what they hold is found out. */
+/** Returns the volumes below the pod directory, and how their usage is measured. */
 export function volumePaths(
   pod: Pod,
   directories: Pick<PodDirectories, 'of'>,
@@ -19,14 +19,14 @@ export function volumePaths(
     if (!used.has(name) || directory === undefined) return [];
     const claimName = claimNameOf(pod, volume);
     const claim = claimName === undefined ? undefined : { namespace, name: claimName };
-    // Others of this node's own have a file system in memory each.
+    // Memory-backed volumes are separate file systems.
     const isScratch = configMap !== undefined || (emptyDir !== undefined && (emptyDir.medium ?? '') === '');
     const counts = isScratch ? 'files' : 'file-system';
     return [{ name, directory, counts, isScratch, claim } as const];
   });
 }
 
-/** Those of its claims that lie below its directory. */
+/** Returns the claims mounted below the pod directory. */
 export function mountedClaims(
   pod: Pod,
   directories: Pick<PodDirectories, 'of'>,
@@ -40,19 +40,19 @@ export function mountedClaims(
   });
 }
 
-/** Undefined for what is elsewhere. */
+/** Undefined for a path outside the pod directory. */
 function placeBelow(podDirectory: string, volume: ResolvedVolume | undefined): string | undefined {
   const path = volume?.kind === 'path' ? volume.hostPath : volume?.devicePath;
   const own = `${podDirectory}/${volume?.kind === 'path' ? 'volumes' : 'volumeDevices'}/`;
   return path?.startsWith(own) === true ? path : undefined;
 }
 
-/** Init containers, regular ones and ephemeral ones. */
+/** All init, regular and ephemeral containers. */
 export function containersOf(pod: Pod): readonly Container[] {
   return [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
 }
 
-/** The volumes that some container of the pod has a use for; the others need not be there. */
+/** Returns the volumes that a container of the pod uses; the others are not set up. */
 export function usedVolumes(pod: Pod): ReadonlySet<string> {
   const uses = containersOf(pod).flatMap(({ volumeMounts = [], volumeDevices = [] }) => [
     ...volumeMounts,
@@ -61,15 +61,18 @@ export function usedVolumes(pod: Pod): ReadonlySet<string> {
   return new Set(uses.map(({ name }) => name));
 }
 
-/** Of a pod whose files keep the modes it gives them, as programs want that refuse a key which a group can read. */
+/**
+ * Keeps the modes given in the pod spec, for programs that reject a private key readable by the
+ * group.
+ */
 const keepModesAnnotation = 'kubeling.dev/fs-group-keeps-modes';
 
-/** What the group of the pod gets of the files of config maps, secrets and the like. */
+/** Returns the group access to the files of payload volumes. */
 export function groupAccessOf({ metadata }: Pod): 'read' | 'as-is' {
   return metadata.annotations?.[keepModesAnnotation] === 'true' ? 'as-is' : 'read';
 }
 
-/** The user all containers of the pod run as; undefined as soon as one does not say or says another. */
+/** Returns the user that all containers run as; undefined if one has no user or another one. */
 export function commonUser(pod: Pod): number | undefined {
   const users = new Set(containersOf(pod).map((container) => userOf(pod, container)));
   const [user] = users;

@@ -25,7 +25,7 @@ function rig(space: (directory: string) => Promise<CsiSpace>) {
     { namespace: 'ns', claim: 'b', directory: '/b' },
   ];
   const volumes = {
-    // Two pods share them: each is asked for once.
+    // Two pods share the volumes; each volume is queried once.
     claimsOf: () => claims,
     pluginsOf: () => ['kubernetes.io/secret', 'kubernetes.io/empty-dir'],
     mountedPlugins: () => ['kubernetes.io/secret'],
@@ -44,7 +44,7 @@ function rig(space: (directory: string) => Promise<CsiSpace>) {
   return { clock, lines, asked };
 }
 
-test('the space of each claim is told under the names dashboards know, and asked for once a minute', async () => {
+test('reports the space of each claim under the upstream metric names, queried once a minute', async () => {
   const { lines, asked, clock } = rig(async (directory) => spaceOf(directory === '/a' ? 100 : 200));
   const told = await lines('kubelet_volume_stats_');
   assert.deepEqual(told, [
@@ -69,7 +69,7 @@ test('the space of each claim is told under the names dashboards know, and asked
   assert.deepEqual(asked, ['/a', '/b', '/a', '/b']);
 });
 
-test('a volume that does not answer holds up nobody for long, is left out, and is let alone for five minutes', async () => {
+test('omits a volume that does not respond and skips it for five minutes', async () => {
   const { lines, asked, clock } = rig((directory) =>
     directory === '/a' ? new Promise(() => {}) : Promise.resolve(spaceOf(200)),
   );
@@ -83,7 +83,7 @@ test('a volume that does not answer holds up nobody for long, is left out, and i
   assert.deepEqual(asked, ['/a', '/b', '/b']);
 });
 
-test('a driver tells of its volumes what it knows, and whether they are sound', async () => {
+test('reports the stats and health that a driver returns', async () => {
   const { lines } = rig(async (directory) =>
     directory === '/a' ? { usedBytes: 5, health: 'abnormal' } : { capacityBytes: 9, health: 'normal' },
   );
@@ -95,7 +95,7 @@ test('a driver tells of its volumes what it knows, and whether they are sound', 
   ]);
 });
 
-test('volumes that are wanted and those that are there are counted by plugin', async () => {
+test('counts desired and mounted volumes by plugin', async () => {
   const { lines } = rig(async () => spaceOf(1));
   assert.deepEqual(await lines('volume_manager_total_volumes'), [
     'volume_manager_total_volumes{plugin_name="kubernetes.io/secret",state="actual_state_of_world"} 1',
@@ -104,7 +104,7 @@ test('volumes that are wanted and those that are there are counted by plugin', a
   ]);
 });
 
-test('a driver is asked first, then the device, then the file system', async () => {
+test('queries the driver first, then the device, then the file system', async () => {
   const sizes = new Map([['/pods/u/volumeDevices/kubernetes.io~local-volume/pv', 512]]);
   const space = volumeSpace(
     {

@@ -5,11 +5,11 @@ import type { CsiSpace } from '../csi/csi-space.ts';
 import type { CsiVolumes } from '../csi/csi-volumes.ts';
 import type { VolumeFiles, VolumeSpace } from '../files/volume-files.ts';
 
-/** As far as it is known. */
+/** The fields that are known. */
 type ClaimSpace = CsiSpace;
 export type VolumeSpaceAt = (place: string, signal: AbortSignal) => Promise<ClaimSpace>;
 
-/** A claim that is mounted, and where. */
+/** A mounted claim and its path. */
 export interface MountedClaim {
   readonly namespace: string;
   readonly claim: string;
@@ -22,10 +22,10 @@ export interface VolumeMetricsDeps {
   readonly volumes: {
     claimsOf(pod: Pod): readonly MountedClaim[];
     pluginsOf(pod: Pod): readonly string[];
-    /** Of all pods, as many times as there are volumes. */
+    /** The plugins of all pods, one entry per volume. */
     mountedPlugins(): readonly string[];
   };
-  /** Asks the file system or the driver, which may be dead: it must not be waited for in this process. */
+  /** Queries the file system or the driver, which may not respond; must not block this process. */
   readonly space: VolumeSpaceAt | undefined;
 }
 
@@ -35,14 +35,14 @@ interface Known {
 }
 
 const keepMs = 60_000;
-/** Of a volume that does not answer others are not to suffer again and again. */
+/** How long an unresponsive volume is skipped. */
 const avoidMs = 300_000;
 const answerWithinMs = 5_000;
-/** Where devices are. */
+/** The directory of devices. */
 const devicePlace = /\/volumeDevices\/[^/]+\/[^/]+$/;
 const labelled = 'of the volume of the claim.';
 
-/** In the order of the names. */
+/** In alphabetical order. */
 const figures: readonly (readonly [name: string, help: string, of: keyof VolumeSpace])[] = [
   ['available_bytes', `Bytes that can still be written ${labelled}`, 'availableBytes'],
   ['capacity_bytes', `Bytes ${labelled}`, 'capacityBytes'],
@@ -52,7 +52,7 @@ const figures: readonly (readonly [name: string, help: string, of: keyof VolumeS
   ['used_bytes', `Bytes that are used ${labelled}`, 'usedBytes'],
 ];
 
-/** What of volumes is looked up when somebody asks, at most once a minute. */
+/** Reads volume stats on demand, at most once a minute. */
 export class VolumeMetrics {
   readonly #deps: VolumeMetricsDeps;
   readonly #known = new Map<string, Known>();
@@ -91,7 +91,7 @@ export class VolumeMetrics {
     ];
   }
 
-  /** Undefined when it does not answer. Those who ask meanwhile wait for the same answer. */
+  /** Undefined if the volume does not respond. Concurrent calls share the result. */
   #spaceOf(
     key: string,
     ask: (signal: AbortSignal) => Promise<ClaimSpace>,
@@ -127,15 +127,15 @@ export class VolumeMetrics {
   }
 }
 
-/** Undefined where nobody looks after it. */
+/** Undefined for a driver without health reports. */
 function healthFigure({ health }: ClaimSpace): number | undefined {
   if (health === undefined) return undefined;
   return health === 'abnormal' ? 1 : 0;
 }
 
 /**
- * How much what is shown at a place of a pod holds, as far as the driver, the file system or the device says. Undefined on
- * a machine that gives no access to the files of volumes.
+ * Returns the stats of a volume of a pod from the driver, the file system or the device. Undefined
+ * on a platform without access to volume files.
  */
 export function volumeSpace(
   {

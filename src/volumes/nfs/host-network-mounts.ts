@@ -23,14 +23,14 @@ export interface NetworkLimits {
 
 export interface HostNetworkMountsDeps {
   readonly clock: Clock;
-  /** Told of each mount before anybody comes upon it. */
+  /** Called before a mount becomes visible to other parts. */
   readonly mounted: () => void;
   readonly limits?: NetworkLimits;
-  /** Where the programs are. */
+  /** The directory of the programs. */
   readonly path?: string | undefined;
 }
 
-/** A server that comes up slowly is waited for; one that is gone is not waited for long. */
+/** Waits longer for a server that starts slowly than for one that is unreachable. */
 const usualLimits: NetworkLimits = {
   mountMs: 120_000,
   unmountMs: 60_000,
@@ -44,15 +44,15 @@ const unmountFlags: Readonly<Record<Unmounting, readonly string[]>> = {
   lazy: ['-l'],
 };
 
-/** The programs of this machine: `mount`, `umount` and `stat`, as found on the PATH. */
+/** Network mounts through the programs `mount`, `umount` and `stat` of the PATH. */
 export class HostNetworkMounts implements NetworkMounts {
   readonly #clock: Clock;
   readonly #limits: NetworkLimits;
   readonly #mounted: () => void;
   readonly #env: Readonly<Record<string, string | undefined>>;
   /**
-   * Directories with a program in the kernel's hands that nothing ends. No other is sent after it; only a forced unmount,
-   * which may free it, and a lazy one, which asks nobody.
+   * Directories with a program blocked in the kernel. No other program is started for them except a
+   * forced unmount, which may release it, and a lazy one, which does not contact the server.
    */
   readonly #stuck = { any: new Set<string>(), force: new Set<string>(), lazy: new Set<string>() };
 
@@ -60,11 +60,11 @@ export class HostNetworkMounts implements NetworkMounts {
     this.#clock = clock;
     this.#limits = limits;
     this.#mounted = mounted;
-    // What they say is looked at, so they must say it in one language.
+    // Fixes the locale, because the output is parsed.
     this.#env = { PATH: path, LC_ALL: 'C' };
   }
 
-  /** How many programs do not end. */
+  /** The number of blocked programs. */
   get stuck(): number {
     return Object.values(this.#stuck).reduce((sum, { size }) => sum + size, 0);
   }
@@ -79,7 +79,7 @@ export class HostNetworkMounts implements NetworkMounts {
   async mount({ type, source, directory, options }: NetworkMount, signal: AbortSignal): Promise<void> {
     const checked = checkedMountOptions(options);
     const args = mountArguments({ type, options: checked, source, target: directory });
-    // Also if it failed: it may be there all the same.
+    // Also after a failure: the mount may exist nevertheless.
     const result = await this.#run('mount', args, directory, this.#limits.mountMs, signal).finally(
       this.#mounted,
     );
@@ -90,7 +90,7 @@ export class HostNetworkMounts implements NetworkMounts {
 
   async unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { unmountMs, forceMs } = this.#limits;
-    // By the name the kernel has for it: to find that out, the program would ask the server.
+    // Uses the path of the mount table: resolving it would contact the server.
     const place = (await canonical(directory)) ?? directory;
     const args = umountArguments([...unmountFlags[how], '--no-canonicalize'], place);
     const limitMs = how === 'plain' ? unmountMs : forceMs;
@@ -139,7 +139,10 @@ function laneOf([flag]: readonly string[]): 'any' | 'force' | 'lazy' {
   return flag === '-l' ? 'lazy' : 'any';
 }
 
-/** The way to the directory without links; the directory itself is not looked at. Undefined when there is no such way. */
+/**
+ * Resolves the parents of the directory without accessing the directory itself. Undefined if a
+ * parent is missing.
+ */
 async function canonical(directory: string): Promise<string | undefined> {
   try {
     return join(await realpath(dirname(directory)), basename(directory));

@@ -14,7 +14,7 @@ const place = `${kind}/data`;
 const pod = podWith([{ name: 'data', nfs: { server: 's', path: '/export' } }]);
 const late = () => new KubelingError('DEADLINE_EXCEEDED', 'too late');
 
-/** Servers and a kernel that do what the test says. */
+/** Fake servers and a fake kernel, controlled by the test. */
 class Mounts implements NetworkMounts {
   readonly mounted: NetworkMount[] = [];
   readonly log: string[] = [];
@@ -74,17 +74,17 @@ function world() {
   return { files, mounts, clock, make, detaching, volumes: make() };
 }
 
-describe('a volume of a server', () => {
+describe('an NFS volume', () => {
   for (const [what, changes, expected] of [
-    ['as it is', {}, ' s:/export'],
+    ['without options', {}, ' s:/export'],
     ['read-only', { readOnly: true }, 'ro s:/export'],
     [
-      'with options, each once and in order',
+      'with each option once and in order',
       { readOnly: true, mountOptions: ['vers=4.1', 'hard', 'ro'] },
       'hard,ro,vers=4.1 s:/export',
     ],
-    ['by a name', { server: 'files.example.org' }, ' files.example.org:/export'],
-    ['by an address with colons', { server: 'fd00::1' }, ' [fd00::1]:/export'],
+    ['with a host name', { server: 'files.example.org' }, ' files.example.org:/export'],
+    ['with an IPv6 address', { server: 'fd00::1' }, ' [fd00::1]:/export'],
   ] as const) {
     it(`is mounted ${what}, and unmounted`, async () => {
       const { files, mounts, volumes } = world();
@@ -99,7 +99,7 @@ describe('a volume of a server', () => {
     });
   }
 
-  it('that is mounted is found again, by another process too', async () => {
+  it('is detected after a restart', async () => {
     const { mounts, volumes, make } = world();
     await volumes.setUp(pod, volume, signal);
     await volumes.setUp(pod, volume, signal);
@@ -108,7 +108,7 @@ describe('a volume of a server', () => {
   });
 
   for (const mounting of ['fails', 'half'] as const) {
-    it(`that ${mounting === 'half' ? 'is half mounted' : 'cannot be mounted'} leaves nothing, and is tried again`, async () => {
+    it(`leaves no files and is retried when it ${mounting === 'half' ? 'is half mounted' : 'cannot be mounted'}`, async () => {
       const { files, mounts, clock, volumes } = world();
       mounts.mounting = mounting;
       await assert.rejects(volumes.setUp(pod, volume, signal), /^KubelingError: mount failed: refused$/);
@@ -122,7 +122,7 @@ describe('a volume of a server', () => {
     });
   }
 
-  it('that could not be mounted is forgotten with its pod', async () => {
+  it('drops the failed mount with its pod', async () => {
     const { mounts, volumes } = world();
     mounts.mounting = 'fails';
     await assert.rejects(volumes.setUp(pod, volume, signal), /refused/);
@@ -130,7 +130,7 @@ describe('a volume of a server', () => {
     assert.equal(volumes.size, 0);
   });
 
-  it('that is half mounted and stays so says both', async () => {
+  it('reports both errors if a half-finished mount cannot be undone', async () => {
     const { mounts, volumes } = world();
     mounts.mounting = 'half';
     mounts.unmounting = 'hopeless';
@@ -140,7 +140,7 @@ describe('a volume of a server', () => {
     );
   });
 
-  it('that is broken is mounted anew, and one that does not answer is left alone', async () => {
+  it('is mounted again when broken, and kept when the server does not respond', async () => {
     const { mounts, clock, volumes } = world();
     await volumes.setUp(pod, volume, signal);
     mounts.state = 'silent';
@@ -153,7 +153,7 @@ describe('a volume of a server', () => {
   });
 
   for (const unmounting of ['hangs', 'stale'] as const) {
-    it(`is unmounted by force when the plain way ${unmounting === 'hangs' ? 'hangs' : 'fails'}`, async () => {
+    it(`is unmounted by force when the regular unmount ${unmounting === 'hangs' ? 'hangs' : 'fails'}`, async () => {
       const { mounts, volumes } = world();
       await volumes.setUp(pod, volume, signal);
       mounts.unmounting = unmounting;
@@ -163,7 +163,7 @@ describe('a volume of a server', () => {
     });
   }
 
-  it('in use is not unmounted by force, and is as soon as it is free', async () => {
+  it('is not unmounted by force while in use', async () => {
     const { mounts, clock, volumes } = world();
     await volumes.setUp(pod, volume, signal);
     mounts.unmounting = 'busy';
@@ -180,7 +180,7 @@ describe('a volume of a server', () => {
     assert.deepEqual(mounts.mounted, []);
   });
 
-  it('that cannot be unmounted keeps its place, with whatever was put there', async () => {
+  it('keeps its directory and content if it cannot be unmounted', async () => {
     const { files, mounts, clock, volumes } = world();
     await volumes.setUp(pod, volume, signal);
     mounts.unmounting = 'hopeless';
@@ -193,9 +193,9 @@ describe('a volume of a server', () => {
     assert.equal(files.text(`${place}/theirs`), 'x');
   });
 
-  describe('whose server is dead, on a node that detaches such', () => {
+  describe('an NFS volume of a dead server, with detaching enabled', () => {
     for (const unmounting of ['hopeless', 'busy'] as const) {
-      it(`is detached when it is ${unmounting}, and told`, async () => {
+      it(`is detached lazily when it is ${unmounting}, and reported`, async () => {
         const { files, mounts, clock, detaching } = world();
         const { volumes, told } = detaching();
         await volumes.setUp(pod, volume, signal);
@@ -211,7 +211,7 @@ describe('a volume of a server', () => {
       });
     }
 
-    it('loses nothing of what lies below it', async () => {
+    it('keeps all data below its mount path', async () => {
       const { files, mounts, detaching } = world();
       const { volumes } = detaching();
       await volumes.setUp(pod, volume, signal);
@@ -225,7 +225,7 @@ describe('a volume of a server', () => {
       assert.equal(files.text(`${place}/theirs`), 'x');
     });
 
-    it('stays where its server answers, or a pod still wants it', async () => {
+    it('is kept if the server responds or a pod still uses it', async () => {
       const { mounts, clock, detaching } = world();
       const { volumes, told } = detaching();
       await volumes.setUp(pod, volume, signal);
@@ -240,7 +240,7 @@ describe('a volume of a server', () => {
     });
   });
 
-  it('is not sought behind a link', async () => {
+  it('is not followed behind a symbolic link', async () => {
     const { files, mounts, volumes } = world();
     await files.makeDirectory(`/pods/${worldUid}/volumes`, 0o750);
     await files.makeDirectory('/elsewhere/data', 0o750);
@@ -251,7 +251,7 @@ describe('a volume of a server', () => {
   });
 });
 
-describe('a volume of a server that is no server, path or option', () => {
+describe('an NFS volume with invalid input', () => {
   const long = 'a'.repeat(65_536);
   const v6 = 'an IPv6 address: current value is';
 
@@ -270,7 +270,7 @@ describe('a volume of a server that is no server, path or option', () => {
     '[::1',
     long,
   ]) {
-    it(`is refused for the server ${JSON.stringify(server.slice(0, 10))}, and nothing is made for it`, async () => {
+    it(`rejects the server ${JSON.stringify(server.slice(0, 10))} before anything is created`, async () => {
       const { files, mounts, volumes } = world();
       await assert.rejects(volumes.setUp(pod, { ...volume, server }, signal), (error: Error) => {
         assert.match(error.message, /^invalid nfs\.server: must be a host name, an IPv4 address or /);
@@ -282,7 +282,7 @@ describe('a volume of a server that is no server, path or option', () => {
   }
 
   for (const path of ['', 'export', '-o', '/a\nb', '/a\0b', `/${long}`])
-    it(`is refused for the path ${JSON.stringify(path.slice(0, 10))}`, async () => {
+    it(`rejects the path ${JSON.stringify(path.slice(0, 10))}`, async () => {
       const { mounts, volumes } = world();
       const refused = volumes.setUp(pod, { ...volume, path }, signal);
       await assert.rejects(refused, /^KubelingError: invalid nfs\.path: must be /);
@@ -300,7 +300,7 @@ describe('a volume of a server that is no server, path or option', () => {
     'a=b\nc',
     'a="b,c"',
   ])
-    it(`is refused for the option ${JSON.stringify(option)}`, async () => {
+    it(`rejects the option ${JSON.stringify(option)}`, async () => {
       const { mounts, volumes } = world();
       const refused = volumes.setUp(pod, { ...volume, mountOptions: [option] }, signal);
       await assert.rejects(refused, /^KubelingError: invalid mountOptions: must be /);
@@ -313,13 +313,13 @@ describe('a volume of a server that is no server, path or option', () => {
     ['[fd00::1]', '[fd00::1]'],
     ['fe80::1%eth0', '[fe80::1%eth0]'],
   ])
-    it(`is mounted from ${server}, and from a path with blanks and commas`, async () => {
+    it(`accepts the server ${server} and a path with blanks and commas`, async () => {
       const { mounts, volumes } = world();
       await volumes.setUp(pod, { ...volume, server: String(server), path: '/a b/../c,d' }, signal);
       assert.equal(mounts.mounted[0]?.source, `${source}:/a b/../c,d`);
     });
 
-  it('has several options in one entry split, and commas in a label kept', async () => {
+  it('splits several options in one entry and keeps commas in a label', async () => {
     const { mounts, volumes } = world();
     const mountOptions = ['nfsvers=4.1,hard', 'context="u:r:t:s0:c1,c2"', 'sec=krb5p', ''];
     await volumes.setUp(pod, { ...volume, mountOptions }, signal);

@@ -17,22 +17,22 @@ import { unusable } from '../projected/payload.ts';
 import { type DirectoryChain, endOf, firstNonDirectory, PodVolumePaths } from '../projected/payload-paths.ts';
 
 export interface NfsVolumesDeps {
-  /** Where the directories of pods are. */
+  /** The directory that contains the pod directories. */
   readonly podsDir: string;
-  /** For what is not mounted from elsewhere. */
+  /** The files that are not on network mounts. */
   readonly files: Pick<VolumeFiles, 'kindAt' | 'names' | 'makeDirectory' | 'removeEmptyDirectory'>;
   readonly mounts: NetworkMounts;
   readonly clock: Clock;
   readonly random: Random;
   /**
-   * Whether a volume whose server is dead, and that nothing unmounts, is taken out of sight at last; told of each. Never
-   * unless given.
+   * Enables the lazy unmount of volumes whose server is dead, as a last resort; called for each.
+   * Disabled if undefined.
    */
   readonly detached?: ((place: string, why: string) => void) | undefined;
 }
 
 export interface NfsVolume {
-  /** Of the PersistentVolume, or of the volume in the pod. */
+  /** The name of the PersistentVolume or of the inline volume. */
   readonly name: string;
   readonly server: string;
   readonly path: string;
@@ -40,16 +40,16 @@ export interface NfsVolume {
   readonly mountOptions: readonly string[];
 }
 
-/** What is done about a volume that nothing unmounts. */
+/** How a volume that cannot be unmounted is handled. */
 type LastResort = 'none' | 'detach-dead';
 
 const directoryMode = 0o750;
-/** Whoever was killed at the wrong moment mounted twice at most; more than this is not ours. */
+/** A killed process may have mounted a volume twice; more mounts are not from this node. */
 const mostMounts = 4;
 
 /**
- * Directories of other machines, mounted for each pod at a place of its own. Their server may stop answering at any
- * moment: then the pods that have them wait, and nobody else.
+ * Mounts NFS volumes, one mount per pod. A server may stop responding at any time; then only the
+ * pods that use it wait.
  */
 export class NfsVolumes {
   readonly #deps: NfsVolumesDeps;
@@ -60,17 +60,20 @@ export class NfsVolumes {
     this.#operations = new VolumeOperations(deps);
   }
 
-  /** How many volumes something is being done to, or could not be done. */
+  /** The number of volumes with a running or failed operation. */
   get size(): number {
     return this.#operations.size;
   }
 
-  /** Where the pod is shown the volume. */
+  /** The mount path of the volume in the pod directory. */
   placeOf(uid: PodUid, volume: string): string {
     return new PodVolumePaths(this.#deps.podsDir, uid).nfsVolume(volume);
   }
 
-  /** Mounts the volume for the pod. May be repeated, by another process too, and while an earlier attempt still hangs. */
+  /**
+   * Mounts the volume for the pod. Idempotent, also across processes and while an earlier attempt
+   * still hangs.
+   */
   async setUp({ metadata: { uid } }: Pod, volume: NfsVolume, signal: AbortSignal): Promise<void> {
     const place = this.placeOf(uid, volume.name);
     const foreign = await firstNonDirectory(this.#deps.files, this.#waysTo(uid));
@@ -85,8 +88,9 @@ export class NfsVolumes {
   }
 
   /**
-   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated. What
-   * the server has stays. Rejects with VOLUME_REMOVE, naming the paths, for what cannot be unmounted, or not yet.
+   * Call once no container of the pod runs; also for pods of which only the UID is known.
+   * Idempotent. Data on the server is kept. Rejects with VOLUME_REMOVE that names the paths not
+   * unmounted yet.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const { files, podsDir } = this.#deps;
@@ -95,7 +99,7 @@ export class NfsVolumes {
     if (end === 'foreign') return;
     const names = end === 'ours' ? await files.names(nfsVolumes) : [];
     const found = names.map((name) => posix.join(nfsVolumes, name));
-    // What could not be mounted has left nothing but the time of the next attempt.
+    // A failed mount leaves only its back-off entry.
     const tried = this.#operations.places().filter((place) => posix.dirname(place) === nfsVolumes);
     const places = [...new Set([...found, ...tried])];
     const problems = await Promise.all(places.map((place) => this.#tryRemove(place, signal)));
@@ -129,7 +133,7 @@ export class NfsVolumes {
     }
     await files.makeDirectory(place, directoryMode);
     await mounts.mount(mount, signal).catch(async (error: unknown) => {
-      // Under a signal of its own: what is half mounted is nothing that anybody may find.
+      // Uses a separate signal: a half-finished mount must not remain.
       await this.#undo(place, error, new AbortController().signal);
       throw error;
     });
@@ -143,7 +147,8 @@ export class NfsVolumes {
 
   async #takeAway(place: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
     await this.#unmount(place, signal, last);
-    // Nothing but an empty directory ever goes: whoever has what was mounted there may still write to it.
+    // Only empty directories are removed: a process with open files may still write to a detached
+    // mount.
     if ((await this.#deps.files.removeEmptyDirectory(place)) === 'not-empty')
       throw removalBlocked([`${place} has content that was not put there by this node`]);
   }
@@ -157,7 +162,7 @@ export class NfsVolumes {
     }
   }
 
-  /** Rejects with why it could not be unmounted where it is not dead, or nobody wants this. */
+  /** Rejects with the unmount error unless the server is dead and detaching is enabled. */
   async #detachDead(place: string, why: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { mounts, detached } = this.#deps;
@@ -176,7 +181,7 @@ export class NfsVolumes {
     }
   }
 
-  /** What is in use is left to its users; whoever waits for a server that does not answer is sent away. */
+  /** A volume in use is kept; requests to an unresponsive server are aborted by force. */
   async #unmountOnce(place: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { mounts } = this.#deps;
     try {
@@ -189,15 +194,16 @@ export class NfsVolumes {
   }
 }
 
-/** Also the dotted form of IPv4. Never with a leading hyphen. */
+/** Also matches IPv4 addresses. Never starts with a hyphen. */
 const hostName = /^\w[\w.-]*$/;
 const longestHost = 253;
 const longestPath = 4096;
 
 /**
- * What mount(8) and `mount.nfs` are given as source. The API server only asks for a server and for a path with a leading
- * slash, and both programs take a source with a leading hyphen for an option, so they are checked here. Steps such as `..`
- * stay: the server resolves them below its own root, and the kernel below that of the mount. Throws VOLUME_UNUSABLE.
+ * Builds the source argument of mount(8) and `mount.nfs`. The API server only requires a server and
+ * a path with a leading slash, and both programs read a source with a leading hyphen as an option,
+ * so both are validated here. `..` components stay: the server resolves them below its own root and
+ * the kernel below that of the mount. Throws VOLUME_UNUSABLE.
  */
 export function nfsSource({ server, path }: { readonly server: string; readonly path: string }): string {
   if (!path.startsWith('/')) throw wrong('nfs.path', 'an absolute path', path);
@@ -206,7 +212,7 @@ export function nfsSource({ server, path }: { readonly server: string; readonly 
   return `${serverName(server)}:${path}`;
 }
 
-/** Addresses of IPv6 are put in brackets, as they have colons of their own. */
+/** IPv6 addresses are put in brackets because they contain colons. */
 function serverName(server: string): string {
   const address = /^\[(.*)\]$/.exec(server)?.[1] ?? server;
   if (isIPv6(address)) return `[${address}]`;
@@ -214,10 +220,10 @@ function serverName(server: string): string {
   throw wrong('nfs.server', 'a host name, an IPv4 address or an IPv6 address', server);
 }
 
-/** What is to be mounted from elsewhere. */
+/** The parameters of a network mount. */
 export interface NetworkMount {
   readonly type: 'nfs';
-  /** As mount(8) takes it. */
+  /** The source argument of mount(8). */
   readonly source: string;
   readonly directory: string;
   readonly options: readonly string[];
@@ -226,23 +232,25 @@ export interface NetworkMount {
 export type Unmounting = 'plain' | 'force' | 'lazy';
 
 /**
- * Mounts of file systems that may stop answering at any moment. Nothing of this process ever touches what is mounted:
- * each method ends in its time, and a program that does not is left behind.
+ * Mounts of file systems that may stop responding at any time. This process never accesses them:
+ * each method has a deadline, and a program that misses it is abandoned.
  */
 export interface NetworkMounts {
-  /** As the kernel lists it. */
+  /** Reads the kernel's mount table. */
   isMounted(directory: string): Promise<boolean>;
   /**
-   * Rejects with VOLUME_UNUSABLE, or DEADLINE_EXCEEDED if it hangs. Whatever it rejects with, it may be mounted, or be
-   * yet.
+   * Rejects with VOLUME_UNUSABLE, or DEADLINE_EXCEEDED if it hangs. After any rejection the mount
+   * may exist or appear later.
    */
   mount(mount: NetworkMount, signal: AbortSignal): Promise<void>;
   /**
-   * Only what was mounted last. `force` gives up all that is still asked of the server. `lazy` only takes it out of
-   * sight: who has it open has it on, and nobody knows when that ends. Rejects with VOLUME_REMOVE, or DEADLINE_EXCEEDED
-   * if it hangs.
+   * Unmounts only the top mount. `force` aborts all pending requests to the server. `lazy` only
+   * detaches the mount: processes with open files keep it for an unknown time. Rejects with
+   * VOLUME_REMOVE, or DEADLINE_EXCEEDED if it hangs.
    */
   unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'>;
-  /** Whether what is mounted there can be used at all. Rejects with DEADLINE_EXCEEDED while nobody answers. */
+  /**
+   * Whether the mount is usable. Rejects with DEADLINE_EXCEEDED while the server does not respond.
+   */
   look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'>;
 }

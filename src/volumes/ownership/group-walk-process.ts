@@ -1,11 +1,12 @@
 import { type GroupOwnership, walkForGroup } from './group-walk.ts';
 
 /*
- * A walk in a process of its own: one that hangs, or takes hours, keeps none of the threads that others need. It loads next
- * to nothing. What it says are lines: how much it has seen, and in the end what came of it.
+ * The ownership walk in a separate process, so that a walk that hangs or takes hours blocks no
+ * thread of the kubelet. It imports next to nothing. It prints lines: the number of processed
+ * files, and finally the result.
  */
 
-/** Whoever reads may have gone: then the next line ends us, too. */
+/** The reader may have exited: then the next line ends this process as well. */
 const lineEach = 1_000;
 
 async function main([directory = '', gift = '{}']: readonly string[]): Promise<void> {
@@ -15,5 +16,5 @@ async function main([directory = '', gift = '{}']: readonly string[]): Promise<v
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }
 
-// To be loaded is not to be run.
+// Importing the module does not run it.
 if (import.meta.main) await main(process.argv.slice(2));

@@ -1,42 +1,54 @@
 import { constants, type PathLike, type Stats } from 'node:fs';
 import { chmod, chown, type FileHandle, lchown, lstat, open, readdir } from 'node:fs/promises';
 
-/** What a tree is given: to whom, and what they may do with it besides what they may already. */
+/** The group to set on a directory tree, and its access. */
 export interface GroupOwnership {
   readonly group: number;
-  /** Of files; directories can be gone through as well, and what is made in them later is the group's too. No more than the owner's group changes when left out. */
+  /**
+   * The mode bits to add to files; directories also become searchable and inherit the group. If
+   * undefined, only the group is changed.
+   */
   readonly bits?: number | undefined;
 }
 
 export interface GroupWalkResult {
   readonly seen: number;
-  /** What could not be changed, and why the first of it could not. */
+  /** The number of files that could not be changed, and the first reason. */
   readonly unchanged: number;
   readonly because?: string | undefined;
 }
 
-/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
+/**
+ * Linux only and missing in Node's constants: O_PATH, a handle of a directory that need not be
+ * readable.
+ */
 const oPath = 0o10000000;
 const placeFlags = oPath | constants.O_NOFOLLOW;
 const groupPasses = 0o2110;
-/** Directories worked on beside each other: a server far away answers several as fast as one. */
+/**
+ * The number of directories processed concurrently: a remote server answers several requests in the
+ * time of one.
+ */
 const mostBeside = 16;
 const filesBeside = 8;
-/** Each step down holds a handle, of which the process has not as many as a tree may have steps. */
+/** Each level holds a handle, and a process has fewer handles than a tree may have levels. */
 const mostSteps = 32;
 
-/** A directory on the way down that is not held: found again, it must be the same. */
+/**
+ * A directory on the path whose handle was closed; its identity is checked when it is opened again.
+ */
 interface Step {
   readonly facts: Stats;
-  /** Directories in it that are still to be gone through. */
+  /** The subdirectories that are still to be processed. */
   readonly left: Buffer[];
 }
 
 /**
- * Gives everything below the directory, and at last the directory, to a group: whoever finds the directory given finds all
- * of it given. No link is followed, and each step is taken from the handle of the one before, so that nothing that becomes
- * a link meanwhile leads elsewhere. What is on another device was mounted there by somebody who did not ask for this.
- * Rejects for what cannot be looked at; what cannot be changed is counted.
+ * Sets the group of everything below the directory, and of the directory last: its group shows that
+ * the walk is complete. No symbolic link is followed, and each step starts from the handle of its
+ * parent, so that a concurrent replacement by a link leads nowhere else. Other devices are skipped,
+ * because they are other volumes. Rejects for paths that cannot be read; files that cannot be
+ * changed are counted.
  */
 export async function walkForGroup(
   directory: string,
@@ -75,7 +87,7 @@ class Walk {
     await this.#changed(path, place, facts);
   }
 
-  /** Undefined for what is not there any more, which is nobody's then, and for what is on another device. */
+  /** Undefined for a directory that no longer exists or is on another device. */
   async #open(path: PathLike): Promise<{ place: FileHandle; facts: Stats } | undefined> {
     const place = await open(path, placeFlags).catch(unlessMissing);
     if (place === undefined) return undefined;
@@ -96,13 +108,13 @@ class Walk {
       if (this.#beside >= mostBeside) await this.#give(within(place, name), steps);
       else beside.push(this.#giveBeside(within(place, name), steps));
     }
-    // Their way is through the handle, which must not be closed before.
+    // The children are addressed through the handle, which must stay open.
     await settled(beside);
   }
 
-  /** Answers the names of the directories there. */
+  /** Returns the names of the subdirectories. */
   async #giveFiles(place: FileHandle, steps: number): Promise<Buffer[]> {
-    // Names are bytes, and need be no text.
+    // File names are bytes and need not be valid UTF-8.
     const options = { withFileTypes: true, encoding: 'buffer' } as const;
     const entries = (await readdir(`/proc/self/fd/${place.fd}`, options).catch(unlessMissing)) ?? [];
     const others = entries.filter((entry) => !entry.isDirectory());
@@ -114,8 +126,9 @@ class Walk {
   }
 
   /**
-   * Any number of steps with a single handle, one directory after the other. The way back up is where the kernel says it
-   * is, which must be where it was come from: who moves a directory meanwhile leads nobody elsewhere.
+   * Processes any number of levels with a single handle, one directory at a time. The parent is the
+   * one the kernel reports and must be the one it came from, so a concurrent move of a directory
+   * leads nowhere else.
    */
   async #giveDeep(top: FileHandle, first: Step): Promise<void> {
     const way = [first];
@@ -169,7 +182,7 @@ class Walk {
         await (facts.isSymbolicLink() ? lchown(path, facts.uid, group) : chown(itself, facts.uid, group));
       if (facts.isSymbolicLink() || bits === undefined) return;
       const wanted = mode | (facts.isDirectory() ? bits | groupPasses : bits);
-      // Another owner may have taken bits away.
+      // The change of the owner may have cleared mode bits.
       if (wanted !== mode || (facts.gid !== group && (mode & 0o6000) !== 0)) await chmod(itself, wanted);
     } catch (error) {
       unlessMissing(error, () => {
@@ -192,7 +205,7 @@ async function stepUp(from: FileHandle, { dev, ino }: Stats): Promise<FileHandle
   throw new Error('a directory was moved while its files were given to a group');
 }
 
-/** None is left under way when one has failed. */
+/** Waits for all concurrent work even after a failure. */
 async function settled(work: readonly Promise<void>[]): Promise<void> {
   const ends = await Promise.allSettled(work);
   for (const end of ends) if (end.status === 'rejected') throw end.reason;

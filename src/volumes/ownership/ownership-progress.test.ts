@@ -19,7 +19,7 @@ function rig() {
 const slow =
   'Warning VolumePermissionChangeInProgress Setting volume ownership for pv is taking longer than expected, consider using OnRootMismatch';
 
-test('a walk that takes long is told after half a minute, and each minute with how far it is', async () => {
+test('reports a slow walk after 30 seconds, and its progress every minute', async () => {
   const { clock, news, told } = rig();
   await clock.advance(29_999);
   assert.deepEqual(told(), []);
@@ -35,10 +35,10 @@ test('a walk that takes long is told after half a minute, and each minute with h
   assert.deepEqual([told(), clock.pendingTimers], [[], 0]);
 });
 
-test('what could not be given is logged', () => {
+test('logs the files that could not be changed', () => {
   const { news, logs, told } = rig();
   using _ended = news;
   news.unchanged(3, 'it is immutable');
-  assert.match(JSON.stringify([...logs.records]), /could not be given.*it is immutable/);
+  assert.match(JSON.stringify([...logs.records]), /Failed to set the group.*it is immutable/);
   assert.deepEqual(told(), []);
 });

@@ -2,14 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { absoluteArgument, type Clock, runCommand } from '../../lib/index.ts';
 import type { GroupOwnership, GroupWalkResult } from './group-walk.ts';
 
-/** A walk through millions of files on a slow disk ends sooner or later, and is cheap to repeat. */
+/** A walk through millions of files on a slow disk ends eventually and is cheap to repeat. */
 const walkMs = 24 * 3_600_000;
-/** As many looks as the walk takes beside each other. */
+/** The number of concurrent reads of the walk. */
 const walkThreads = '16';
 
 /**
- * The walk in a process of its own. It goes on until it ends, whoever waits for it: begun anew, it would never end for a
- * volume that takes longer than anybody waits.
+ * Runs the walk in a separate process, until it ends even if the caller has stopped waiting: a walk
+ * restarted at each sync would never finish for a very large volume.
  */
 export async function runGroupWalk(
   clock: Clock,

@@ -7,7 +7,7 @@ import { OwnershipProgress } from './volume-ownership.ts';
 
 const { signal } = new AbortController();
 
-test('a volume of a driver with very many files is told of while they are given to the group', async () => {
+test('reports the ownership change of a large CSI volume', async () => {
   const world = new CsiWorld();
   const { clock, files } = world;
   const give = files.giveToGroup.bind(files);

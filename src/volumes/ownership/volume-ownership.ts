@@ -4,13 +4,16 @@ import type { VolumeFiles } from '../files/volume-files.ts';
 
 export interface SetVolumeOwnershipDeps {
   readonly files: VolumeFiles;
-  /** Told while the files of a volume are given to the group of a pod; nobody is unless given. */
+  /** Reports the progress of the ownership change; not reported if undefined. */
   readonly groupNews?: ((pod: Pod, volume: string) => WalkProgress & Disposable) | undefined;
-  /** Does the walk, and tells how long it took. */
+  /** Runs the walk and observes its duration. */
   readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
 }
 
-/** Gives all files of a volume to the group, unless the pod wants that only where they are not its yet, and they are. */
+/**
+ * Sets the group of all files of a volume, unless the policy is OnRootMismatch and the root
+ * directory has the group.
+ */
 export async function setVolumeOwnership(
   { files, groupNews, timed = (work) => work() }: SetVolumeOwnershipDeps,
   pod: Pod,
@@ -23,10 +26,10 @@ export async function setVolumeOwnership(
   await timed(() => files.giveToGroup(directory, group, 'write', news));
 }
 
-/** What the group of a volume may do with its root; new files are the group's, too. */
+/** The mode of the volume root: group access, and new files inherit the group. */
 const groupsRoot = 0o2770;
 
-/** Whether the root of a volume says that all of it was given to the group: it is given last. */
+/** Whether the volume root has the group and mode that are set last by a completed walk. */
 export function isOwnedByGroup(
   wanted: number,
   { group, mode }: { readonly group: number; readonly mode: number },
@@ -40,18 +43,18 @@ export interface OwnershipProgressDeps {
   readonly journal: Pick<PodJournal, 'event'>;
 }
 
-/** What whoever gives files to a group tells meanwhile. */
+/** Receives the progress of an ownership change. */
 export interface WalkProgress {
-  /** How many files it has seen. */
+  /** The number of processed files. */
   processed(count: number): void;
-  /** So many could not be given, the first of them for this reason. */
+  /** The number of files that could not be changed, and the first reason. */
   unchanged(count: number, because: string): void;
 }
 
 const firstMs = 30_000;
 const nextMs = 60_000;
 
-/** Tells of a pod whose volume has so many files that giving them to its group takes long, until it is disposed of. */
+/** Reports a slow ownership change as pod events, until it is disposed. */
 export class OwnershipProgress implements WalkProgress, Disposable {
   readonly #deps: OwnershipProgressDeps;
   readonly #pod: Pod;
@@ -73,7 +76,7 @@ export class OwnershipProgress implements WalkProgress, Disposable {
   unchanged(count: number, because: string): void {
     const { name, namespace, uid } = this.#pod.metadata;
     const fields = { pod: `${namespace}/${name}`, podUid: uid, volume: this.#volume, count, because };
-    this.#deps.logger.warn('Files of a volume could not be given to the group of the pod', fields);
+    this.#deps.logger.warn('Failed to set the group of volume files', fields);
   }
 
   [Symbol.dispose](): void {

@@ -4,10 +4,10 @@ import type { VolumeFiles } from '../files/volume-files.ts';
 import { directoriesAbove, type Payload, topNames, unusable } from './payload.ts';
 
 /*
- *   volume/key                  -> ..data/key            what users open
- *   volume/..data               -> ..2026_01_31_…        replaced in one step: all files change at once or none does
- *   volume/..2026_01_31_…/key                            the bytes, never changed once they can be seen
- *   volume/..data_tmp           -> ..2026_01_31_…        only while `..data` is being replaced
+ * volume/key -> ..data/key the path that containers open
+ *   volume/..data -> ..2026_01_31_… replaced atomically: all files change at once
+ *   volume/..2026_01_31_…/key the content, never changed once visible
+ *   volume/..data_tmp -> ..2026_01_31_… exists only while `..data` is replaced
  */
 export const dataLink = '..data';
 const nextDataLink = '..data_tmp';
@@ -21,35 +21,38 @@ const bytesPerCall = 16_384;
 
 export interface PayloadTarget {
   readonly directory: string;
-  /** Everything in the volume belongs to this group. */
+  /** The group of all files in the volume. */
   readonly group?: number | undefined;
-  /** Whether the group may read all of it, or only what the modes of the files let it; all unless given. */
+  /** `read` lets the group read all files; `as-is` keeps the modes of the files. Default: read. */
   readonly access?: 'read' | 'as-is' | undefined;
-  /** What the last write replaced: whoever had just found the way there may still be on it, so it goes last. */
+  /**
+   * The version replaced by the previous write: a reader may still use it, so it is removed last.
+   */
   readonly retired?: string | undefined;
-  /** Gives it to the group, and tells how long that took. */
+  /** Sets the group and observes the duration. */
   readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
-  /** Directories in it that stay whatever the content: other volumes are mounted there. */
+  /** Directories that stay independent of the content: mount points of other volumes. */
   readonly nested?: readonly string[] | undefined;
 }
 
 export interface WrittenPayload {
-  /** What `..data` names now. */
+  /** The current target of `..data`. */
   readonly version: string;
-  /** What it named before. Who is on the way to a file there still gets it; to be removed by whoever comes next. */
+  /** The previous target, which a reader may still use; the next write removes it. */
   readonly retired: string | undefined;
 }
 
-/** A name for a new version of the content; the digits make it one of its own. */
+/** A unique name for a new version of the content. */
 export function versionNameAt(nowMs: number, digits: number): string {
   const [date = '', time = ''] = new Date(nowMs).toISOString().split('T');
   return `..${date.replaceAll('-', '_')}_${time.slice(0, 8).replaceAll(':', '_')}.${digits}`;
 }
 
 /**
- * Makes the payload, which must be checked, the content of a directory that is there. Whoever reads sees the old
- * content or the new one, and keeps the old one if this fails or is killed at any step; what an earlier attempt has left
- * is finished or removed. Content that is the same is not written again, whatever its modes.
+ * Writes the payload, which must be validated, to an existing directory. Readers get either the old
+ * or the new content, and keep the old one if the write fails or is killed at any step; the
+ * leftovers of an earlier attempt are completed or removed. Unchanged content is not written again,
+ * whatever its modes.
  */
 export async function writePayload(
   files: VolumeFiles,
@@ -69,20 +72,23 @@ export async function writePayload(
   return { version, retired: isSame ? undefined : current };
 }
 
-/** Undefined when the volume has no content of ours yet. */
+/** Undefined if the volume has no content written here yet. */
 export async function currentVersion(files: VolumeFiles, directory: string): Promise<string | undefined> {
   const version = await files.readLink(posix.join(directory, dataLink));
   if (version === undefined || !versionName.test(version)) return undefined;
   return (await files.kindAt(posix.join(directory, version))) === 'directory' ? version : undefined;
 }
 
-/** Whether everything that users open of the payload is there. */
+/** Whether all files of the payload are reachable. */
 export async function isVisible(files: VolumeFiles, directory: string, payload: Payload): Promise<boolean> {
   const there = new Set(await files.names(directory));
   return [...topNames(payload).keys()].every((name) => there.has(name));
 }
 
-/** Whether there is content of ours, and all of it can be reached: whoever wrote it may have ended before that. */
+/**
+ * Whether a version exists and is completely reachable: the process may have been killed before
+ * that.
+ */
 export async function isWhole(files: VolumeFiles, directory: string): Promise<boolean> {
   const version = await currentVersion(files, directory);
   if (version === undefined) return false;
@@ -90,7 +96,7 @@ export async function isWhole(files: VolumeFiles, directory: string): Promise<bo
   return (await files.names(posix.join(directory, version))).every((name) => there.has(name));
 }
 
-/** Of whoever was killed before it could publish, or before it could remove what it had replaced. */
+/** Removes versions of a killed process that were not published, or replaced but not removed. */
 export async function removeLeftovers(
   files: VolumeFiles,
   { directory, retired }: Pick<PayloadTarget, 'directory' | 'retired'>,
@@ -100,18 +106,18 @@ export async function removeLeftovers(
     const path = posix.join(directory, name);
     const isLeft = name === nextDataLink || (versionName.test(name) && name !== current && name !== retired);
     if (isLeft) await clear(files, path);
-    // A container that wanted it as a part of the volume, before there was content, has it as a directory.
+    // A directory created for a subPath mount before the content existed.
     else if (name === dataLink && current === undefined) await isCleared(files, path);
   }
 }
 
-/** Whatever it is: what others put in the way of new content would be there for ever. */
+/** Removes it whatever it is: otherwise it would block new content forever. */
 async function clear(files: VolumeFiles, path: string): Promise<void> {
   if ((await files.kindAt(path)) === 'directory') await files.removeTree(path);
   else await files.unlink(path);
 }
 
-/** Whether the directory has these files with these bytes, and no others. */
+/** Whether the directory contains exactly these files. */
 async function holds(files: VolumeFiles, version: string, payload: Payload): Promise<boolean> {
   const turns = new YieldingCounter(callsPerTurn);
   const directories = directoriesAbove(payload.keys());
@@ -143,7 +149,7 @@ async function hasPaths(
   return found === payload.size + directories.size;
 }
 
-/** What is cleaned up after a failure must be nobody's content: a name by chance may be one that is taken. */
+/** Requires an unused name: the clean-up after a failure must not remove existing content. */
 async function unusedName(files: VolumeFiles, directory: string, newName: () => string): Promise<string> {
   for (let left = mostNames; left > 0; left--) {
     const name = newName();
@@ -167,7 +173,7 @@ async function publish(
       await files.writeFile(posix.join(path, name), data, { mode, owner });
       if (turns.count(1 + data.length / bytesPerCall)) await turns.yield();
     }
-    // Before anybody can see the files: nobody of the group ever finds one that is still closed to it.
+    // Set before the files become visible, so that the group can always read them.
     if (group !== undefined) await timed(() => files.giveToGroup(directory, group, access));
     await files.link(version, next);
     await files.rename(next, posix.join(directory, dataLink));
@@ -179,14 +185,14 @@ async function publish(
   }
 }
 
-/** Said without the name that is new with each attempt: who fails again for the same reason says the same. */
+/** Without the generated name, so that a repeated failure has the same message. */
 function unwritten(error: unknown, version: string): unknown {
   const text = describeError(error);
   if (!text.includes(version)) return error;
   return new KubelingError('FILE_WRITE', `Cannot write the new content: ${reasonOf(error) ?? 'it failed'}`);
 }
 
-/** What the system says of it, without paths. */
+/** Returns the error code without paths. */
 function reasonOf(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
     const { syscall, message } = at as NodeJS.ErrnoException;
@@ -195,7 +201,10 @@ function reasonOf(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Whether nobody can read the version: the step that shows it may be done and said to have failed all the same. */
+/**
+ * Whether the version is not visible: the final rename may have succeeded although it reported an
+ * error.
+ */
 async function isUnseen(files: VolumeFiles, directory: string, version: string): Promise<boolean> {
   return await files.readLink(posix.join(directory, dataLink)).then(
     (shown) => shown !== version,
@@ -203,7 +212,7 @@ async function isUnseen(files: VolumeFiles, directory: string, version: string):
   );
 }
 
-/** A part of the volume that a container wanted before there was content for it was made as a directory, and stays empty. */
+/** An empty directory created for a subPath mount before the content existed is replaced. */
 async function isCleared(files: VolumeFiles, path: string): Promise<boolean> {
   return (await files.kindAt(path)) === 'directory' && (await files.removeEmptyDirectory(path)) === 'gone';
 }
@@ -217,7 +226,10 @@ async function isFreed(files: VolumeFiles, path: string, target: string): Promis
   return true;
 }
 
-/** After the switch: a link that is there leads to something, and one without content goes. */
+/**
+ * Runs after the switch of `..data`: existing links stay valid, and links without content are
+ * removed.
+ */
 async function makeVisible(
   files: VolumeFiles,
   { directory, nested = [] }: PayloadTarget,

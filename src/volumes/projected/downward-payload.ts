@@ -15,13 +15,16 @@ import {
   unusable,
 } from './payload.ts';
 
-/** What a pod can be told of itself, as its containers are told in their environment. Both throw for what is unknown. */
+/**
+ * Resolves the pod fields and resources for the environment and for files. Both throw for an
+ * unknown field.
+ */
 export interface DownwardValues {
   field(pod: Pod, selector: ObjectFieldSelector): string;
   resource(pod: Pod, container: Container, selector: ResourceFieldSelector): string;
 }
 
-/** The fields that may change while the pod runs, or never do: what a running pod gets only later is not for files. */
+/** The fields that are available in files; fields that are set only while the pod runs are not. */
 const plainFields = ['metadata.name', 'metadata.namespace', 'metadata.uid'];
 const mapFields = ['metadata.labels', 'metadata.annotations'];
 
@@ -31,7 +34,7 @@ export interface DownwardOptions {
   readonly budget: PayloadBudget;
 }
 
-/** Throws VOLUME_UNUSABLE with everything that is wrong with the items. */
+/** Throws VOLUME_UNUSABLE with all problems of the items. */
 export function downwardPayload(
   pod: Pod,
   items: readonly DownwardAPIVolumeFile[],
@@ -39,7 +42,7 @@ export function downwardPayload(
 ): Payload {
   const files = new Map<string, PayloadFile>();
   const problems: string[] = [];
-  // Thousands of items may name all labels; their text is made once.
+  // Many items may select all labels; their text is built once.
   const fields = new Map<string, Buffer>();
   const contentOf = (item: DownwardAPIVolumeFile): Buffer => {
     const key = item.fieldRef?.fieldPath;
@@ -80,7 +83,7 @@ function checkedField(selector: ObjectFieldSelector): ObjectFieldSelector {
   return selector;
 }
 
-/** A file has no container of its own, so the item must name one. */
+/** A file belongs to no container, so the item must name one. */
 function containerOf(pod: Pod, { containerName = '' }: ResourceFieldSelector): Container {
   const all = [...pod.spec.containers, ...initContainersOf(pod)];
   const found = all.find(({ name }) => name === containerName);

@@ -6,11 +6,11 @@ import type { VolumeFiles } from '../files/volume-files.ts';
 import { containersOf } from '../manager/volume-paths.ts';
 import { cleanPath, unusable } from './payload.ts';
 
-/** What lies in memory is gone with the machine: nothing secret ever reaches a disk. */
+/** Secrets are kept in memory so that they never reach a disk. */
 export type Medium = 'disk' | 'memory';
 
 export interface PayloadKind {
-  /** The directory of its volumes below `volumes` of the pod. */
+  /** The directory of the plugin below `volumes` in the pod directory. */
   readonly directory: string;
   readonly medium: Medium;
 }
@@ -26,7 +26,7 @@ const emptyDirKind = 'kubernetes.io~empty-dir';
 const localKind = 'kubernetes.io~local-volume';
 const nfsKind = 'kubernetes.io~nfs';
 
-/** Undefined for a volume that is not filled from here. */
+/** Undefined for a volume that is not a payload volume. */
 export function payloadKindOf(volume: Volume): PayloadKind | undefined {
   const field = Object.keys(payloadKinds).find(
     (name) => volume[name as keyof typeof payloadKinds] !== undefined,
@@ -34,7 +34,7 @@ export function payloadKindOf(volume: Volume): PayloadKind | undefined {
   return field === undefined ? undefined : payloadKinds[field as keyof typeof payloadKinds];
 }
 
-/** Where things of one pod are. */
+/** The volume paths of one pod. */
 export class PodVolumePaths {
   readonly pod: string;
 
@@ -67,22 +67,22 @@ export class PodVolumePaths {
     return posix.join(this.pod, 'plugins', emptyDirKind, name);
   }
 
-  /** Where the pod is shown directories of the machine that are PersistentVolumes. */
+  /** The mount path of a local PersistentVolume. */
   get localVolumes(): string {
     return posix.join(this.volumes, localKind);
   }
 
-  /** Throws for what cannot be the name of a volume. */
+  /** Throws for an invalid volume name. */
   localVolume(name: string): string {
     return posix.join(this.localVolumes, checkedName(name));
   }
 
-  /** Where the pod is shown what servers have. */
+  /** The mount path of an NFS volume. */
   get nfsVolumes(): string {
     return posix.join(this.volumes, nfsKind);
   }
 
-  /** Throws as above. */
+  /** Throws for an invalid volume name. */
   nfsVolume(name: string): string {
     return posix.join(this.nfsVolumes, checkedName(name));
   }
@@ -91,33 +91,36 @@ export class PodVolumePaths {
     return [this.pod, this.volumes, this.localVolumes];
   }
 
-  /** Where other kubelets look whether a volume was prepared. */
+  /** The marker file by which kubelets recognize a prepared volume. */
   marker(name: string): string {
     return this.emptyDirMarker(`wrapped_${name}`);
   }
 }
 
-/** Throws for what cannot be the name of a volume. */
+/** Throws for an invalid volume name. */
 export function checkedName(name: string): string {
   if (name === '' || name.startsWith('.') || name.includes('/'))
     throw unusable(`${JSON.stringify(name)} is no name of a volume`);
   return name;
 }
 
-/** Directories, each of which lies in the one before. */
+/** Directories, each of which contains the next. */
 export type DirectoryChain = readonly [string, ...string[]];
 
-/** What is at the end of a way: nothing, a directory of this node, or what is somebody else's, as behind a link. */
+/**
+ * Classifies the last directory of the chain: missing, created by this node, or foreign, for
+ * example behind a symbolic link.
+ */
 export async function endOf(
   files: Pick<VolumeFiles, 'kindAt'>,
   way: DirectoryChain,
 ): Promise<'nothing' | 'ours' | 'foreign'> {
-  // Mostly there is nothing, which one look tells.
+  // Usually nothing exists, which takes a single check.
   if ((await files.kindAt(way.at(-1) ?? way[0])) === undefined) return 'nothing';
   return (await firstNonDirectory(files, way)) === undefined ? 'ours' : 'foreign';
 }
 
-/** The first of the paths that is there and is no directory, such as a link to a place that is somebody else's. */
+/** Returns the first existing path that is not a directory, such as a symbolic link. */
 export async function firstNonDirectory(
   files: Pick<VolumeFiles, 'kindAt'>,
   paths: readonly string[],

@@ -25,7 +25,7 @@ export interface PayloadSourcesDeps {
   readonly downward: DownwardValues;
 }
 
-/** What the API server fills in when the spec says nothing. */
+/** The defaults of the API server. */
 const readableByAll = 0o644;
 const ownerOnly = 0o600;
 const ownerAndGroup = 0o640;
@@ -33,7 +33,7 @@ const defaultTokenSeconds = 3600;
 /** Sources of a projected volume that are read at the same time, and in one turn of the event loop. */
 const sourcesAtOnce = 64;
 
-/** An object, and which of its keys are wanted. */
+/** An object, and the selected keys. */
 interface ObjectSource {
   readonly name?: string | undefined;
   readonly items?: KeyMapping['items'] | undefined;
@@ -43,7 +43,7 @@ interface ObjectSource {
   readonly values: DecodedValues;
 }
 
-/** Reads what the volumes of pods are made from. What a volume gets is read anew each time, and written by nobody here. */
+/** Reads the content of payload volumes. Each call reads the sources again and writes nothing. */
 export class PayloadSources {
   readonly #deps: PayloadSourcesDeps;
 
@@ -51,7 +51,9 @@ export class PayloadSources {
     this.#deps = deps;
   }
 
-  /** Undefined for a volume of another kind; throws with the message for the volume's event. */
+  /**
+   * Returns undefined for a volume of another type; throws with the message of the volume's event.
+   */
   async payloadOf(
     pod: Pod,
     volume: Volume,
@@ -85,7 +87,7 @@ export class PayloadSources {
     return secretPayload(found, mappingOf(source));
   }
 
-  /** A later source has its way where it gives the same path as an earlier one. */
+  /** A later source overrides an earlier one at the same path. */
   async #projected(
     pod: Pod,
     volume: string,
@@ -138,7 +140,10 @@ export class PayloadSources {
     return new Map();
   }
 
-  /** Whoever steals a token is its bearer: where the pod says who it runs as, nobody else can read it. */
+  /**
+   * A token is readable only by its user: where the pod specifies the user, the file belongs to
+   * that user.
+   */
   async #token(
     pod: Pod,
     { audience, expirationSeconds = defaultTokenSeconds, path }: ServiceAccountTokenProjection,
@@ -185,10 +190,10 @@ function mustBeOptional(called: string, { optional }: ObjectSource): void {
 
 /** How the keys of an object become files. */
 export interface KeyMapping {
-  /** All keys under their own names when there are none. */
+  /** Undefined for all keys under their own names. */
   readonly items: readonly KeyToPath[];
   readonly defaultMode: number;
-  /** Whether keys, and the object itself, may be missing. */
+  /** Whether missing keys and a missing object are accepted. */
   readonly presence: 'required' | 'optional';
   readonly budget: PayloadBudget;
   readonly values: DecodedValues;
@@ -210,7 +215,7 @@ export class DecodedValues {
   }
 }
 
-/** Throws VOLUME_UNUSABLE for a key that is missing. */
+/** Throws VOLUME_UNUSABLE for a missing key. */
 export function configMapPayload(configMap: ConfigMap | undefined, mapping: KeyMapping): Payload {
   const { data = {}, binaryData = {} } = configMap ?? {};
   const { items, values } = mapping;
@@ -222,7 +227,7 @@ export function configMapPayload(configMap: ConfigMap | undefined, mapping: KeyM
   return keysAsFiles({ keys, read }, mapping, 'configmap references non-existent config key');
 }
 
-/** Throws VOLUME_UNUSABLE for a key that is missing. */
+/** Throws VOLUME_UNUSABLE for a missing key. */
 export function secretPayload(secret: Secret | undefined, mapping: KeyMapping): Payload {
   const { data = {} } = secret ?? {};
   const keys = () => Object.keys(data);

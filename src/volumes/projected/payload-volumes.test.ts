@@ -20,14 +20,14 @@ function makeWorld() {
   return { files, clock, world: new PayloadWorld(files, '/pods', clock) };
 }
 
-/** The messages of what went wrong. */
+/** Returns the messages of the problems. */
 async function messagesOf(world: PayloadWorld, ...volumes: readonly Volume[]): Promise<readonly string[]> {
   const problems = await world.volumes().make(podWith(volumes), world.signal);
   return problems.map(({ message }) => message);
 }
 
-describe('where filled volumes are', () => {
-  it('is told for those of the four kinds, read-only', () => {
+describe('locations of payload volumes', () => {
+  it('are read-only and known for the four types', () => {
     const { world } = makeWorld();
     const volumes: readonly Volume[] = [
       { name: 'a', configMap: {} },
@@ -49,8 +49,8 @@ describe('where filled volumes are', () => {
   });
 });
 
-describe('a filled volume', () => {
-  it('shows new content as soon as it is made again, and cleans up behind itself', async () => {
+describe('a payload volume', () => {
+  it('publishes new content at the next set-up and removes the old version', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     const pod = podWith([configMapVolume()]);
@@ -68,7 +68,7 @@ describe('a filled volume', () => {
     assert.deepEqual(names.filter((name) => name.startsWith('..')).length, 2);
   });
 
-  it('is not touched while nothing changes, nor looked through', async () => {
+  it('is neither read nor written while nothing changes', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const calls: string[] = [];
@@ -85,7 +85,7 @@ describe('a filled volume', () => {
     assert.deepEqual(calls, ['readLink', 'names']);
   });
 
-  it('is made anew when somebody took it away', async () => {
+  it('is written again after it was removed', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const volumes = world.volumes();
@@ -96,7 +96,7 @@ describe('a filled volume', () => {
     assert.equal(files.mounts().length, 1);
   });
 
-  it('has again what somebody took of it, without new content', async () => {
+  it('restores removed files without a new version', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1', b: '2' });
     const volumes = world.volumes();
@@ -108,7 +108,7 @@ describe('a filled volume', () => {
     assert.deepEqual(files.entry(`${at('secret', 'v')}/..data`), content);
   });
 
-  it('is empty, but there, without an object that is optional, and follows it', async () => {
+  it('is an empty directory while an optional object is missing, and follows the object', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     const pod = podWith([configMapVolume({ optional: true })]);
@@ -123,7 +123,7 @@ describe('a filled volume', () => {
     assert.equal(files.entry(`${at('configmap', 'v')}/a`), undefined);
   });
 
-  it('keeps what it has when its source cannot be had any more, and says so', async () => {
+  it('keeps its content and reports a problem when its source becomes unavailable', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     const pod = podWith([secretVolume()]);
@@ -140,14 +140,14 @@ describe('a filled volume', () => {
     assert.deepEqual(problem, { volume: 'v', message: 'timed out', content: 'earlier' });
   });
 
-  it('is not made when no container uses it', async () => {
+  it('is not created if no container uses it', async () => {
     const { files, world } = makeWorld();
     const pod = podWith([secretVolume()], { containers: [{ name: 'main', image: 'i' }] });
     assert.deepEqual(await world.volumes().make(pod, world.signal), []);
     assert.deepEqual(files.paths(), []);
   });
 
-  it('does not hold up the others of its pod', async () => {
+  it('does not block other volumes of its pod', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumes = [{ ...secretVolume(), name: 's1' }, configMapVolume(), { ...secretVolume(), name: 's2' }];
@@ -159,7 +159,7 @@ describe('a filled volume', () => {
     assert.equal(files.text(`${at('configmap', 'v')}/a`), '1');
   });
 
-  it('has directories where other volumes are mounted in it', async () => {
+  it('contains the mount points of other volumes', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumeMounts = [
@@ -176,7 +176,7 @@ describe('a filled volume', () => {
     assert.equal(files.entry(`${at('configmap', 'v')}/deep/inner/most`), undefined);
   });
 
-  it('shows content where a container wanted a part of it before there was any', async () => {
+  it('replaces an empty directory created for a subPath mount', async () => {
     const { files, world } = makeWorld();
     const pod = podWith([configMapVolume()]);
     world.setConfigMap('cm', { a: '1' });
@@ -190,11 +190,11 @@ describe('a filled volume', () => {
     world.setConfigMap('cm', { a: '1', late: '2', full: '3' });
     assert.deepEqual(await world.volumes().make(pod, world.signal), []);
     assert.equal(await files.readLink(late), '..data/late');
-    // What has something in it is not ours.
+    // A directory with content is not from this node.
     assert.equal(await files.kindAt(`${full}/inside`), 'directory');
   });
 
-  it('keeps directories where other volumes are mounted, though they are called as content of it', async () => {
+  it('keeps the mount points of other volumes even if they have the name of a file', async () => {
     const { files, world } = makeWorld();
     const mounts = [
       { name: 'v', mountPath: '/v' },
@@ -208,7 +208,7 @@ describe('a filled volume', () => {
     assert.equal(await files.readLink(`${at('configmap', 'v')}/a`), '..data/a');
   });
 
-  it('in memory has the room of its pod, or of the node', async () => {
+  it('in memory is limited by the pod or by the node', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     await world.volumes().make(podWith([secretVolume()]), world.signal);
@@ -222,7 +222,7 @@ describe('a filled volume', () => {
     assert.equal(small.files.mounts()[0]?.sizeBytes, 8n * 2n ** 20n);
   });
 
-  it('is refused when it has more than there is room for', async () => {
+  it('is rejected if its content exceeds its limit', async () => {
     const { world } = makeWorld();
     world.setSecret('s', { a: 'x'.repeat(100) });
     const allocatable = () => new Map();
@@ -235,12 +235,12 @@ describe('a filled volume', () => {
   });
 });
 
-describe('the group of a pod', () => {
+describe('fsGroup of payload volumes', () => {
   for (const [kept, mode] of [
     ['true', 0o400],
     ['false', 0o440],
   ] as const)
-    it(`gets files ${kept === 'true' ? 'as they are where the pod wishes so' : 'that it can read otherwise'}`, async () => {
+    it(`gives the group ${kept === 'true' ? 'the unchanged modes with the annotation' : 'read access by default'}`, async () => {
       const { files, world } = makeWorld();
       world.setSecret('s', { key: 'x' });
       const volume = { name: 'v', secret: { secretName: 's', defaultMode: 0o400 } };
@@ -257,7 +257,7 @@ describe('the group of a pod', () => {
     });
 });
 
-test('how long it takes to give content to the group of a pod is told, once for each content', async () => {
+test('observes the ownership change once per version', async () => {
   const { world } = makeWorld();
   world.setSecret('s', { key: 'x' });
   const told: string[] = [];
@@ -273,8 +273,8 @@ test('how long it takes to give content to the group of a pod is told, once for 
   ]);
 });
 
-describe('what cannot be had', () => {
-  it('is named as the reference names it', async () => {
+describe('a payload volume with a missing source', () => {
+  it('reports the message of the Go kubelet', async () => {
     const { world } = makeWorld();
     assert.deepEqual(await messagesOf(world, configMapVolume()), ['configmap "cm" not found']);
     assert.deepEqual(await messagesOf(world, secretVolume()), ['secret "s" not found']);
@@ -290,7 +290,7 @@ describe('what cannot be had', () => {
     assert.deepEqual(await messagesOf(world, configMapVolume({ items, optional: true })), []);
   });
 
-  it('is all named of a volume with several sources', async () => {
+  it('reports all problems of a projected volume', async () => {
     const { world } = makeWorld();
     const volume = projectedVolume(
       { secret: { name: 's' } },
@@ -302,7 +302,7 @@ describe('what cannot be had', () => {
     assert.deepEqual(await messagesOf(world, volume), [message]);
   });
 
-  it('is a projection of a bundle of trust or of a certificate', async () => {
+  it('rejects projections of clusterTrustBundle and podCertificate', async () => {
     const { files, world } = makeWorld();
     const bundle: VolumeProjection = { clusterTrustBundle: { name: 'b', path: 'p' } };
     const certificate: VolumeProjection = { podCertificate: { signerName: 'a/b', keyType: 'ED25519' } };
@@ -312,7 +312,7 @@ describe('what cannot be had', () => {
     assert.deepEqual(files.paths(), []);
   });
 
-  it('is everything of the API on a node without one', async () => {
+  it('rejects all API sources on a node without an API server', async () => {
     const { world } = makeWorld();
     const volumes = world.volumes({ api: undefined });
     const named = [
@@ -330,7 +330,7 @@ describe('what cannot be had', () => {
   });
 });
 
-describe('facts about the pod', () => {
+describe('downwardAPI volumes', () => {
   const items = [
     { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
     { path: 'deep/one', mode: 0o400, fieldRef: { fieldPath: "metadata.labels['app']" } },
@@ -338,7 +338,7 @@ describe('facts about the pod', () => {
   ];
   const volume: Volume = { name: 'v', downwardAPI: { items, defaultMode: 0o600 } };
 
-  it('are files that follow the pod', async () => {
+  it('follow changes of the pod', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     assert.deepEqual(await volumes.make(podWith([volume], {}, { app: 'x' }), world.signal), []);
@@ -349,7 +349,7 @@ describe('facts about the pod', () => {
     assert.equal(files.text(`${at('downward-api', 'v')}/labels`), 'app="y"\nb="c"');
   });
 
-  it('are refused when there is no such fact', async () => {
+  it('reject an unknown field', async () => {
     const { world } = makeWorld();
     const bad = [
       { path: 'a', fieldRef: { fieldPath: "metadata.name['x']" } },
@@ -361,7 +361,7 @@ describe('facts about the pod', () => {
   });
 });
 
-describe('a token', () => {
+describe('a service account token volume', () => {
   const tokenVolume = projectedVolume({
     serviceAccountToken: { path: 'token', audience: 'vault', expirationSeconds: 600 },
   });
@@ -373,7 +373,7 @@ describe('a token', () => {
     return [found.mode, found.owner, found.group];
   };
 
-  it('is asked for as the volume says, and renewed', async () => {
+  it('is requested as the volume specifies, and refreshed', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     await volumes.make(podWith([tokenVolume]), world.signal);
@@ -396,7 +396,7 @@ describe('a token', () => {
   });
 
   const rules = [
-    { of: 'nobody in particular', spec: {}, file: [0o644, 0, 0] },
+    { of: 'no user and no group', spec: {}, file: [0o644, 0, 0] },
     { of: 'one user', spec: { securityContext: { runAsUser: 7 } }, file: [0o600, 7, 0] },
     { of: 'a group', spec: { securityContext: { fsGroup: 9 } }, file: [0o640, 0, 9] },
     {
@@ -406,14 +406,14 @@ describe('a token', () => {
     },
   ];
   for (const { of, spec, file } of rules) {
-    it(`of ${of} can be read by no others`, async () => {
+    it(`of ${of} is readable only by them`, async () => {
       const { files, world } = makeWorld();
       await world.volumes().make(podWith([tokenVolume], spec), world.signal);
       assert.deepEqual(fileOf(files), file);
     });
   }
 
-  it('can be read by the group of a pod whose files keep their modes', async () => {
+  it('is readable by the group even if files keep their modes', async () => {
     const { files, world } = makeWorld();
     const pod = podWith([tokenVolume], { securityContext: { fsGroup: 9 } });
     const metadata = { ...pod.metadata, annotations: { 'kubeling.dev/fs-group-keeps-modes': 'true' } };
@@ -421,7 +421,7 @@ describe('a token', () => {
     assert.deepEqual(fileOf(files), [0o640, 0, 9]);
   });
 
-  it('has no owner when containers run as different users', async () => {
+  it('has no owner if containers run as different users', async () => {
     const { files, world } = makeWorld();
     const volumeMounts = [{ name: 'v', mountPath: '/v' }];
     const containers = [
@@ -433,8 +433,8 @@ describe('a token', () => {
   });
 });
 
-describe('removing filled volumes', () => {
-  it('leaves nothing, whoever made them', async () => {
+describe('removal of payload volumes', () => {
+  it('removes all files, also those of a previous process', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     world.setSecret('s', { a: '1' });
@@ -447,7 +447,7 @@ describe('removing filled volumes', () => {
     );
   });
 
-  it('waits a little for what is in use, then says what', async () => {
+  it('waits briefly for a mount in use, then names it', async () => {
     const { files, clock, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const volumes = world.volumes();
@@ -465,7 +465,7 @@ describe('removing filled volumes', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('touches nothing that somebody else has mounted there', async () => {
+  it('keeps mounts that are not from this node', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumes = world.volumes();
@@ -483,8 +483,8 @@ describe('removing filled volumes', () => {
   });
 });
 
-describe('being killed, or told what is not so,', () => {
-  /** Every call after so many fails, as if there were nobody any more to make it. */
+describe('a kill or a wrong error result', () => {
+  /** Every call after the given number fails, as if the process had been killed. */
   const dyingAfter = (files: VolumeFiles, calls: number): VolumeFiles => {
     let left = calls;
     return new Proxy(files, {
@@ -498,7 +498,7 @@ describe('being killed, or told what is not so,', () => {
       },
     });
   };
-  /** Told after each call that was made. */
+  /** Called after each completed call. */
   const counting = (files: VolumeFiles, made: () => void): VolumeFiles =>
     new Proxy(files, {
       get: (target, name) => {
@@ -515,7 +515,7 @@ describe('being killed, or told what is not so,', () => {
     securityContext: { fsGroup: 5 },
   });
 
-  it('between any two steps leaves the old content or the new, and nothing behind', async () => {
+  it('between any two steps leaves the old or the new content, and no leftovers after a restart', async () => {
     for (let calls = 0; ; calls++) {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: 'old', b: 'old', 'c.d': 'old' });
@@ -542,7 +542,7 @@ describe('being killed, or told what is not so,', () => {
     }
   });
 
-  it('leaves the old content or the new after any step that is done and said to have failed', async () => {
+  it('leaves the old or the new content if a completed step reports an error', async () => {
     let steps = 0;
     for (let denied = 1; denied === 1 || denied <= steps; denied++) {
       const { files, world } = makeWorld();
@@ -566,7 +566,7 @@ describe('being killed, or told what is not so,', () => {
     }
   });
 
-  it('between any two steps lets nobody start who would not find every file', async () => {
+  it('between any two steps never lets a pod start with missing files', async () => {
     for (let calls = 0, isOver = false; !isOver; calls++) {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: '1', b: '1' });
@@ -584,7 +584,7 @@ describe('being killed, or told what is not so,', () => {
     }
   });
 
-  it('between any two steps of the first time and of the removal too', async () => {
+  it('between any two steps of the first write and of the removal', async () => {
     for (let calls = 0, isOver = false; !isOver; calls++) {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: '1' });

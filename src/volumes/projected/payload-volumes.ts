@@ -37,9 +37,9 @@ import { nestedMountPoints, type PayloadKind, PodVolumePaths, payloadKindOf } fr
 import { PayloadSources } from './payload-sources.ts';
 
 export interface PayloadVolumesDeps {
-  /** Where the directories of pods are. */
+  /** The directory that contains the pod directories. */
   readonly podsDir: string;
-  /** Where objects and tokens come from; undefined on a node without an API server. */
+  /** The source of objects and tokens; undefined on a node without an API server. */
   readonly api:
     | {
         readonly objects: Pick<PodObjects, 'secret' | 'configMap'>;
@@ -50,13 +50,16 @@ export interface PayloadVolumesDeps {
   readonly files: VolumeFiles;
   readonly clock: Clock;
   readonly random: Random;
-  /** What the node has to give: no volume in memory may grow larger. */
+  /** The allocatable memory of the node, which limits each memory-backed volume. */
   readonly allocatable: () => ResourceList;
-  /** How long it takes is told nobody unless given. */
+  /** Durations are not observed if undefined. */
   readonly observe?: StorageObserver | undefined;
 }
 
-/** Where a volume is to be found. Whoever could write there could change files of the machine while they are written. */
+/**
+ * The location of a volume. It is read-only: a container with write access could change files of
+ * the host during a write.
+ */
 export interface PayloadVolume {
   readonly kind: 'path';
   readonly hostPath: string;
@@ -65,20 +68,23 @@ export interface PayloadVolume {
 
 export interface VolumeProblem {
   readonly volume: string;
-  /** What went wrong, as its event ends. */
+  /** The problem at the end of its event message. */
   readonly message: string;
-  /** With `earlier` content, whole though perhaps not the newest, containers may go on and start; with `none` they may not. */
+  /**
+   * With `earlier` content, complete but possibly stale, containers may start; with `none` they may
+   * not.
+   */
   readonly content: 'none' | 'earlier';
 }
 
-/** A volume to fill, and what all such volumes of its pod may still take. */
+/** A volume to write, and the remaining budget of its pod. */
 interface FilledVolume {
   readonly volume: Volume;
   readonly kind: PayloadKind;
   readonly budget: PayloadBudget;
 }
 
-/** What this process knows it has made, so that it need not be looked at file by file. */
+/** The state written by this process, which avoids checking each file. */
 interface Made {
   readonly digest: string;
   readonly version: string;
@@ -91,7 +97,7 @@ const stepsPerTurn = 1_024;
 /** Hashing so many bytes takes as long as one file. */
 const bytesPerStep = 4_096;
 
-/** The volumes of pods that are filled from here: config maps, secrets, facts about the pod, and several of them in one. */
+/** Writes the payload volumes of pods: configMap, secret, downwardAPI and projected. */
 export class PayloadVolumes {
   readonly #deps: PayloadVolumesDeps;
   readonly #sources: PayloadSources;
@@ -104,7 +110,7 @@ export class PayloadVolumes {
     this.#sources = new PayloadSources(deps);
   }
 
-  /** Where each is to be found, made or not; a volume of another kind is missing from the answer. */
+  /** Returns the locations of the volumes, whether or not they exist; other types are missing. */
   of(pod: Pod): ReadonlyMap<string, PayloadVolume> {
     const places = this.#places(pod.metadata.uid);
     const found = new Map<string, PayloadVolume>();
@@ -118,9 +124,9 @@ export class PayloadVolumes {
   }
 
   /**
-   * Makes those volumes that a container uses, and brings them up to date: to be called at each sync, and cheap when
-   * nothing has changed. Answers what went wrong with which, in the order of the spec; rejects only when aborted. `done`
-   * is told of each that is made, at once.
+   * Writes and refreshes the volumes that a container uses; called at each sync and cheap if
+   * nothing has changed. Returns the problems in the order of the spec; rejects only when aborted.
+   * `done` is called for each volume that was set up.
    */
   async make(
     pod: Pod,
@@ -144,8 +150,8 @@ export class PayloadVolumes {
   }
 
   /**
-   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated.
-   * Rejects with VOLUME_REMOVE, naming the paths, for what is in use or not ours.
+   * Call once no container of the pod runs; also for pods of which only the UID is known.
+   * Idempotent. Rejects with VOLUME_REMOVE that names paths in use or not from this node.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
@@ -173,7 +179,10 @@ export class PayloadVolumes {
     }
   }
 
-  /** What it gets is known before anything is touched: what cannot be had leaves what is there alone. */
+  /**
+   * The content is read before the volume is changed, so a missing source leaves existing content
+   * alone.
+   */
   async #writeOne(pod: Pod, { volume, kind, budget }: FilledVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
     const volumeBudget = budget.ofVolume();
@@ -226,7 +235,7 @@ export class PayloadVolumes {
     this.#recordWritten(pod.metadata.uid, name, { digest, ...written });
   }
 
-  /** Two looks at the volume itself tell whether it is still there, and nothing of what users open was taken away. */
+  /** Two checks of the volume show whether it still exists and no link was removed. */
   async #isCurrent(
     pod: Pod,
     name: string,
@@ -255,7 +264,7 @@ export class PayloadVolumes {
   }
 }
 
-/** Its directory is named after it. */
+/** The directory is named after the volume. */
 function pluginOf({ directory }: PayloadKind): VolumePlugin {
   return { name: directory.replace('~', '/') };
 }

@@ -30,14 +30,14 @@ describe('the paths of a payload', () => {
     });
   }
 
-  it('come out plain and sorted', () => {
+  it('are normalized and sorted', () => {
     assert.deepEqual(
       [...checked(of('z', './a//b/', 'a/..c', '.hidden')).keys()],
       ['.hidden', 'a/..c', 'a/b', 'z'],
     );
   });
 
-  it('do not go through another file', () => {
+  it('must not lead through another file', () => {
     const message = 'invalid path: must not go through the file "a": a/b';
     assert.throws(() => checked(of('a/b', 'a')), { message });
     assert.throws(() => checked(of('a/b', 'a-b', 'a.b/c', 'a')), { message });
@@ -58,13 +58,13 @@ describe('keys as files', () => {
     binaryData: { raw: Buffer.from([0, 255]).toString('base64') },
   };
 
-  it('are all keys when none is chosen, text and bytes alike', () => {
+  it('include all keys without items, from data and binaryData', () => {
     const payload = configMapPayload(configMap, all);
     assert.deepEqual([...payload.keys()].sort(), ['raw', 'text']);
     assert.deepEqual(payload.get('raw'), { data: Buffer.from([0, 255]), mode: 0o640 });
   });
 
-  it('are the chosen ones at their paths, with modes of their own', () => {
+  it('use the paths and modes of the items', () => {
     const items = [
       { key: 'raw', path: 'deep/raw', mode: 0o400 },
       { key: 'text', path: 'one' },
@@ -79,7 +79,7 @@ describe('keys as files', () => {
     ]);
   });
 
-  it('must be there unless they are optional', () => {
+  it('must exist unless optional', () => {
     const items = [{ key: 'k', path: 'p' }];
     const optional = { ...all, items, presence: 'optional' } as const;
     const missingInConfigMap = { message: 'configmap references non-existent config key: k' };
@@ -92,7 +92,7 @@ describe('keys as files', () => {
 });
 
 describe('the digest of a payload', () => {
-  it('tells apart what could be taken for one another', () => {
+  it('differs for different payloads', () => {
     const digests = [
       payloadDigest(of('a')),
       payloadDigest(of('b')),
@@ -106,8 +106,8 @@ describe('the digest of a payload', () => {
   });
 });
 
-describe('one message', () => {
-  it('says each thing once', () => {
+describe('oneMessage', () => {
+  it('removes duplicates', () => {
     assert.equal(oneMessage(['a', 'a']), 'a');
     assert.equal(oneMessage(['a', 'b', 'a']), '[a, b]');
   });
@@ -124,14 +124,14 @@ describe('the budget of a payload', () => {
     message: /content of the volume must not exceed 8 MiB in 16384 files and directories/,
   };
 
-  it('refuses a volume whose items name one large key many times', () => {
+  it('rejects a volume whose items select one large key many times', () => {
     assert.throws(
       () => secretPayload(large, { ...mapping, budget: PayloadBudget.ofPod().ofVolume() }),
       ofVolume,
     );
   });
 
-  it('refuses more files than a volume may have', () => {
+  it('rejects more files than a volume may have', () => {
     const many = Array.from({ length: 16_385 }, (_, index) => ({ key: 'key', path: `f${index}` }));
     const budget = PayloadBudget.ofPod().ofVolume();
     assert.throws(
@@ -156,7 +156,7 @@ describe('the budget of a payload', () => {
     assert.throws(fill, { message: /content of the volumes of the pod must not exceed 32 MiB/ });
   });
 
-  it('makes the text of all labels once for however many items name it', () => {
+  it('builds the text of all labels once for any number of items', () => {
     let made = 0;
     const values = {
       field: () => {

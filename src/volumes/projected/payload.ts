@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import { KubelingError } from '../../lib/index.ts';
 
-/** One file a volume is to have. */
+/** One file of a volume. */
 export interface PayloadFile {
   readonly data: Buffer;
-  /** Permission bits, exactly these. */
+  /** Exact permission bits. */
   readonly mode: number;
-  /** The user it belongs to; whoever writes it when left out. */
+  /** The owner; the user of this process if undefined. */
   readonly owner?: number | undefined;
 }
 
-/** The files of a volume by their paths in it. */
+/** The files of a volume by their paths. */
 export type Payload = ReadonlyMap<string, PayloadFile>;
 
 /**
- * Bounds what the volumes of a pod that kubeling fills take of the node: items may name one large key, or all labels, many
- * times over, and their memory counts to no cgroup of the pod.
+ * Limits the memory and disk used by the payload volumes of a pod: items may select one large key
+ * or all labels many times, and their memory is charged to no cgroup of the pod.
  */
 export class PayloadBudget {
   #bytes: number;
@@ -38,7 +38,7 @@ export class PayloadBudget {
     return new PayloadBudget(maxVolumeBytes, maxVolumeFiles, this);
   }
 
-  /** Throws VOLUME_UNUSABLE when the volume, or all volumes of its pod, would exceed their limit. */
+  /** Throws VOLUME_UNUSABLE if the volume or all volumes of its pod exceed their limit. */
   addFile(bytes: number): void {
     this.#add(bytes);
   }
@@ -64,7 +64,7 @@ export class PayloadBudget {
 }
 
 const mebibyte = 1024 * 1024;
-/** An API server stores objects of up to 1.5 MiB; a projection combines several. */
+/** An API server stores objects of up to 1.5 MiB; a projected volume combines several. */
 const maxVolumeBytes = 8 * mebibyte;
 const maxVolumeFiles = 16_384;
 /**
@@ -79,7 +79,7 @@ const longestName = 255;
 /** Each step of a path is a directory to create, read and remove. Kubernetes has no such limit. */
 const maxSteps = 32;
 
-/** Why a volume cannot be filled, in the words that go into its event. */
+/** Builds the error with the message of the volume's event. */
 export function unusable(why: string, cause?: unknown): KubelingError {
   return new KubelingError('VOLUME_UNUSABLE', why, cause === undefined ? {} : { cause });
 }
@@ -97,7 +97,10 @@ export function checkedPayload(payload: Payload, budget: PayloadBudget): Payload
   return checked;
 }
 
-/** Sorted step by step a file is followed by what lies below it, so each path needs to be compared with one other. */
+/**
+ * Sorted by components, a file precedes the paths below it, so each path is compared with one
+ * other.
+ */
 function checkParents(paths: readonly string[]): void {
   const keys = paths.map((path) => path.replaceAll('/', '\0')).sort();
   for (const [index, key] of keys.entries()) {
@@ -122,12 +125,12 @@ export function directoriesAbove(paths: Iterable<string>, budget?: PayloadBudget
   return directories;
 }
 
-/** Under these names the files of the payload are seen at the top of the volume. */
+/** The names of the payload at the top of the volume. */
 export function topNames(payload: Payload): ReadonlyMap<string, PayloadFile> {
   return new Map([...payload].map(([path, file]) => [path.split('/')[0] ?? path, file]));
 }
 
-/** Without doubled, trailing and empty steps. */
+/** Removes empty and `.` components. */
 export function cleanPath(path: string): string {
   const clean = posix.normalize(path);
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
@@ -147,7 +150,7 @@ function checkedPath(path: string): string {
     throw unusable(`invalid path: filenames must be less than or equal to ${longestName} characters`);
   }
   const clean = cleanPath(path);
-  // Also behind a leading `./`: the names of the volume itself begin so.
+  // Also behind a leading `./`: the reserved names start with two dots.
   if (clean.startsWith('..')) throw unusable(`invalid path: must not start with '..': ${path}`);
   if (clean === '.' || clean.includes('\0'))
     throw unusable(`invalid path: must name a file: ${JSON.stringify(path)}`);
@@ -158,7 +161,7 @@ export function payloadBytes(payload: Payload): number {
   return [...payload.values()].reduce((sum, { data }) => sum + data.length, 0);
 }
 
-/** The same for payloads that are the same, and for no others. */
+/** Equal for equal payloads only. */
 export function payloadDigest(payload: Payload, more: readonly string[] = []): string {
   const hash = createHash('sha256').update(JSON.stringify(more));
   for (const [path, { data, mode, owner }] of payload) {
@@ -167,7 +170,7 @@ export function payloadDigest(payload: Payload, more: readonly string[] = []): s
   return hash.digest('base64');
 }
 
-/** One message for several failures; what was said once is not said again. */
+/** Joins several problems to one message without duplicates. */
 export function oneMessage(messages: readonly string[]): string {
   const different = [...new Set(messages)];
   return different.length === 1 ? (different[0] ?? '') : `[${different.join(', ')}]`;
