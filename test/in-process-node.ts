@@ -6,9 +6,10 @@ import { promisify } from 'node:util';
 import { applyRuntimeVersion, kubeletSettings, realMachine } from '../src/cli/kubelet/kubelet-settings.ts';
 import { hostFiles, loadConfig } from '../src/config/index.ts';
 import type { Container, PodSpec, PodStatus } from '../src/kinds/index.ts';
-import { Kubelet, type KubeletDeps, type KubeletSettings, selfCheck } from '../src/kubelet/index.ts';
+import { Kubelet, type KubeletDeps, type KubeletSettings } from '../src/kubelet/index.ts';
 import { collectLogs, MetricRegistry, realClock, systemRandom } from '../src/lib/index.ts';
 import type { Pod, PodEvent } from '../src/pods/index.ts';
+import { selfCheck } from '../src/runtime/index.ts';
 import { eventually } from './kubeling-node.ts';
 import { openPrivateRuntime, type PrivateRuntime, type PrivateRuntimeOptions } from './private-runtime.ts';
 

@@ -1,7 +1,7 @@
 import { rm, stat } from 'node:fs/promises';
 import { containerdLayout, removeTopCgroup, type TeardownReport, unmountBelow } from '../containerd/index.ts';
 import type { CriClient } from '../cri/index.ts';
-import { removeSandbox } from '../kubelet/index.ts';
+
 import {
   boolFlag,
   describeError,
@@ -15,7 +15,7 @@ import {
   runChecked,
   withDeadline,
 } from '../lib/index.ts';
-import { readContainerAnnotations } from '../runtime/index.ts';
+import { readContainerAnnotations, removeSandbox } from '../runtime/index.ts';
 import { type Command, type CommandContext, exitCodes, readFlags } from './command.ts';
 import { isDataDirectory, removeDataDirectory } from './data-directory/content.ts';
 import {

@@ -1,5 +1,6 @@
 import type { RequestOptions } from 'node:http';
-import { explainNode, explainPod, type NodeStory, type PodStory } from '../kubelet/index.ts';
+import { explainNode, explainPod, type NodeStory, type PodStory } from '../journal/index.ts';
+
 import {
   describeError,
   type FlagTable,

@@ -8,8 +8,7 @@ import {
   nodePortRequested,
   type PendingAdmissions,
 } from '../resources/index.ts';
-import { appArmorProblem, sysctlProblem } from '../runtime/index.ts';
-import type { RuntimeAbilities } from './runtime-abilities.ts';
+import { appArmorProblem, type RuntimeAbilities, sysctlProblem } from '../runtime/index.ts';
 import type { KubeletSettings } from './settings.ts';
 
 export interface AdmissionSources {

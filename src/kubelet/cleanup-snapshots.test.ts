@@ -4,7 +4,7 @@ import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { cancelledError, collectLogs } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { CleanupSnapshots, type SnapshotDeps } from './cleanup-snapshots.ts';
-import { ticker } from './ticker.ts';
+import { ticker } from './input-mux.ts';
 
 const uid = podUid('u1');
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { StatusResponse } from '../cri/index.ts';
+import { RuntimeState } from '../runtime/index.ts';
 import { healthResponse } from '../server/index.ts';
 import { livenessChecks, readinessChecks } from './health.ts';
-import { RuntimeState } from './runtime-state.ts';
 
 function rig() {
   const clock = new VirtualClock();

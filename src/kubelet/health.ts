@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/index.ts';
+import type { RuntimeProblems } from '../runtime/index.ts';
 import type { HealthCheck } from '../server/index.ts';
-import type { RuntimeProblems } from './runtime-state.ts';
 
 /** What health is read from; each is a look that changes nothing. */
 export interface HealthSource {

@@ -1,13 +1,13 @@
 import type { PodDirectories } from '../checkpoints/index.ts';
+import type { NodeJournal } from '../journal/index.ts';
 import type { Clock, Logger, Random } from '../lib/index.ts';
 import type { PodUid, RuntimePod } from '../pods/index.ts';
 import { type CleanupSnapshot, CleanupSnapshots } from './cleanup-snapshots.ts';
 import type { LoopInput } from './input-mux.ts';
+import { ticker } from './input-mux.ts';
 import type { KubeletObserver } from './metrics.ts';
-import type { NodeJournal } from './node-journal.ts';
 import { OrphanDirectories } from './orphan-directories.ts';
 import { type CleanupDeps, PodCleanups } from './pod-cleanups.ts';
-import { ticker } from './ticker.ts';
 
 export interface HousekeepingDeps extends Omit<CleanupDeps, 'directories' | 'observe' | 'cgroups'> {
   readonly clock: Clock;

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { cancelledError, Subscription } from '../lib/index.ts';
-import { InputMux } from './input-mux.ts';
-import { ticker } from './ticker.ts';
+import { InputMux, ticker } from './input-mux.ts';
 
 function queue() {
   return new Subscription<string>({ keep: 'each', capacity: 100 });

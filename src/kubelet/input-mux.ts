@@ -1,3 +1,4 @@
+import type { Clock } from '../lib/index.ts';
 import { abortable } from '../lib/index.ts';
 
 /** One of the things the sync loop listens to. `next` resolves with the next item, or undefined when it has ended. */
@@ -92,4 +93,18 @@ export class InputMux<Inputs extends Readonly<Record<string, LoopInput<unknown>>
       this.#wake?.();
     });
   }
+}
+
+/** Ticks at a fixed pace; those that nobody took in time become one. */
+export function ticker(clock: Clock, periodMs: number): LoopInput<'tick'> {
+  let dueMs = clock.monotonicMs() + periodMs;
+  return {
+    async next(signal) {
+      const nowMs = clock.monotonicMs();
+      if (nowMs < dueMs) await clock.sleep(dueMs - nowMs, signal);
+      const onTimeMs = dueMs + periodMs;
+      dueMs = onTimeMs > clock.monotonicMs() ? onTimeMs : clock.monotonicMs() + periodMs;
+      return 'tick';
+    },
+  };
 }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { DirectoryRemoval } from '../checkpoints/pod-directories.ts';
+import { NodeJournal } from '../journal/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
 import { type PodUid, podUid } from '../pods/index.ts';
-import { NodeJournal } from './node-journal.ts';
 import { OrphanDirectories } from './orphan-directories.ts';
 
 const { signal } = new AbortController();

@@ -1,4 +1,5 @@
 import type { PodDirectories } from '../checkpoints/index.ts';
+import type { NodeJournal } from '../journal/index.ts';
 import {
   type Clock,
   describeError,
@@ -8,7 +9,6 @@ import {
   type Random,
 } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
-import type { NodeJournal } from './node-journal.ts';
 
 export interface OrphanDirectoryDeps {
   readonly clock: Clock;

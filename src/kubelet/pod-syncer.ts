@@ -2,7 +2,9 @@ import type { PodDirectories, PodNotebook } from '../checkpoints/index.ts';
 import type { PodStatus, ResourceStatus } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
+  beforeDeadline,
   describePod,
+  isPastDeadline,
   isStaticPod,
   isTerminalPhase,
   mayRun,
@@ -11,8 +13,10 @@ import {
   type PodJournal,
   type PodUid,
   type RuntimePod,
+  runsWhole,
 } from '../pods/index.ts';
-import type { DraManager } from '../resources/index.ts';
+import type { PodProbes } from '../probes/index.ts';
+import { type DraManager, type PodResizes, prepareClaims } from '../resources/index.ts';
 import {
   initializedSandbox,
   type KillPodRequest,
@@ -32,12 +36,7 @@ import type {
   SyncTerminatedContext,
   SyncTerminatingContext,
 } from '../workers/index.ts';
-import { beforeDeadline, isPastDeadline } from './active-deadline.ts';
-import type { ClusterLink } from './cluster-link.ts';
-import type { PodProbes } from './pod-probes.ts';
-import type { PodResizes } from './pod-resizes.ts';
-import { prepareClaims } from './prepare-claims.ts';
-import { runsWhole } from './runs-whole.ts';
+import type { ClusterLink } from './kubelet-deps.ts';
 
 export interface SyncerDeps {
   readonly clock: Clock;

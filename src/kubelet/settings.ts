@@ -1,3 +1,4 @@
+import type { NodeEvent } from '../journal/index.ts';
 import type { ShutdownGroup } from '../node/shutdown/index.ts';
 import type {
   EvictionSettings,
@@ -16,7 +17,6 @@ import type {
   VerificationPolicy,
 } from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
-import type { NodeEvent } from './node-journal.ts';
 
 /** What the kubelet is told once, from its configuration and from what the machine is. */
 export interface KubeletSettings {

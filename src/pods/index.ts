@@ -1,3 +1,4 @@
+export { beforeDeadline, isPastDeadline } from './active-deadline.ts';
 export {
   allocationOf,
   effectiveAllocation,
@@ -87,3 +88,4 @@ export {
   shouldRestartAllContainers,
 } from './restart-decision.ts';
 export type { FeatureGate, FieldProblem, FieldReason, PodRules } from './rules.ts';
+export { runsWhole } from './runs-whole.ts';

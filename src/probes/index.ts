@@ -3,6 +3,7 @@ export { type CommandRunner, ExecProbes, type ExecProbesDeps } from './exec-prob
 export { ProbeManager, type ProbeManagerDeps } from './manager.ts';
 export { type ProbeObserver, type ProbeSubject, probeMetrics } from './metrics.ts';
 export { type NetworkProberDeps, networkProber, withCommands } from './network-prober.ts';
+export { PodProbes, type PodProbesDeps } from './pod-probes.ts';
 export type {
   ExecAction,
   GrpcAction,

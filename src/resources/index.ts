@@ -42,6 +42,7 @@ export {
   parseCgroupPath,
 } from './cgroups/cgroup-name.ts';
 export type { CgroupLimits, CgroupValues, RuntimePlacement } from './cgroups/cgroup-values.ts';
+export { type CgroupUpkeep, type NodeCgroups, nodeCgroups, openCgroups } from './cgroups/node-cgroups.ts';
 export { type PidLimits, readPidLimits } from './cgroups/pid-limits.ts';
 export {
   type KubepodsWeight,
@@ -63,6 +64,7 @@ export {
   type QosContainerManagerDeps,
 } from './cgroups/qos-container-manager.ts';
 export { enforceReservedCgroups, type ReservedCgroup, reservedCgroups } from './cgroups/reserved-cgroups.ts';
+export { type CgroupDriverDeps, runtimeCgroupDriver } from './cgroups/runtime-cgroup-driver.ts';
 export {
   hostProcesses,
   type ProcessFacts,
@@ -71,6 +73,8 @@ export {
 } from './cgroups/system-cgroups.ts';
 export type { RunningContainer } from './cpu/cpu-manager.ts';
 export { type DeviceHost, hostDeviceHost } from './devices/device-host.ts';
+export { NodeDevices } from './devices/node-devices.ts';
+export { PodResourcesServer, type PodResourcesServerDeps } from './devices/pod-resources-server.ts';
 export * from './dra/index.ts';
 export * from './eviction/index.ts';
 export type { ExclusiveResourceSettings } from './exclusive/create-resource-allocator.ts';
@@ -79,6 +83,7 @@ export type {
   ContainerPlacement,
   ExclusiveResources,
 } from './exclusive/resource-allocator.ts';
+export { allocatableOf } from './machine/allocatable.ts';
 export { setupKernelTunables, type TunableFiles } from './machine/kernel-tunables.ts';
 export {
   checkMachine,

@@ -21,6 +21,7 @@ export {
   type Variable,
 } from './containers/environment.ts';
 export { ExpansionBudget } from './containers/expansion.ts';
+export { GarbageCollector } from './containers/garbage-collector.ts';
 export {
   type AnnotatedContainer,
   containerAnnotations,
@@ -67,6 +68,15 @@ export {
   withInterruptedStart,
 } from './containers/start-checkpoint.ts';
 export { hostSubPaths, memorySubPaths, type SubPaths } from './containers/subpaths.ts';
+export { noAbilities, type RuntimeAbilities } from './health/runtime-abilities.ts';
+export {
+  checkRuntime,
+  type RuntimeProblems,
+  RuntimeState,
+  type RuntimeWatch,
+  watchRuntime,
+  withHints,
+} from './health/runtime-state.ts';
 export {
   type HookCheckpoint,
   type HookObserver,
@@ -117,6 +127,7 @@ export {
   type PodCredentialsDeps,
   type PullSecrets,
 } from './images/credentials/pod-credentials.ts';
+export { createImageGc, ImageCollector } from './images/gc/image-collector.ts';
 export {
   type DiskSpace,
   type ImageGcDeps,
@@ -124,6 +135,7 @@ export {
   type ImageGcPolicy,
 } from './images/gc/image-gc-manager.ts';
 export { ImageLeases } from './images/gc/image-leases.ts';
+export { type CredentialHost, ImageAccess } from './images/image-access.ts';
 export {
   type EnsuredImage,
   type ImageFacts,
@@ -171,6 +183,7 @@ export {
 export type { LogFile, RotationFiles } from './logs/rotation/rotation-files.ts';
 export { realRotationFiles } from './logs/rotation/rotation-files.ts';
 export { resizeDurations, type StartObserver, startMetrics } from './metrics.ts';
+export { AnnouncedExits } from './plan/announced-exits.ts';
 export { computePodActions } from './plan/compute-pod-actions.ts';
 export { CrashBackoff, type CrashBackoffOptions, type RestartDelay } from './plan/crash-backoff.ts';
 export { initializedSandbox } from './plan/init-container-actions.ts';
@@ -237,6 +250,13 @@ export {
   UserNamespaces,
   type UserNamespacesDeps,
 } from './sandbox/user-namespaces.ts';
+export {
+  removeSandbox,
+  type SelfCheckDeps,
+  type SelfCheckPlan,
+  selfCheck,
+  selfCheckLabel,
+} from './self-check.ts';
 export type { SyncPodRequest } from './sync/pod-sync.ts';
 export { ReasonCache, type StartOutcome, type WaitingReason } from './sync/reason-cache.ts';
 export { RuntimeObserver } from './sync/runtime-observer.ts';

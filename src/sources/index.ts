@@ -24,6 +24,7 @@ export {
 export { type CheckpointFiles, type LastGoodManifests, ManifestCheckpoints } from './manifest-checkpoints.ts';
 export { StaticUids } from './manifest-claims.ts';
 export type { ManifestOrigin } from './manifest-origin.ts';
+export { manifestSources, sourceNames } from './manifest-sources.ts';
 export type { PodListChanges, PodOperation } from './merge.ts';
 export { PodConfig, type PodConfigOptions, type PodUpdate } from './pod-config.ts';
 export { describeProblem, type SourceProblem } from './problems.ts';

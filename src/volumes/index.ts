@@ -11,6 +11,7 @@ export {
   type ReportVolumeEvent,
 } from './claims/claim-volumes.ts';
 export { Expansions } from './claims/expansions.ts';
+export { type CsiClusterLink, csiApi } from './csi/cluster-csi-api.ts';
 export type { CsiApi } from './csi/csi-attach.ts';
 export { isPastLimit } from './csi/csi-attach.ts';
 export { CsiDrivers } from './csi/csi-drivers.ts';

@@ -14,4 +14,5 @@ export type {
   SyncTerminatingContext,
 } from './syncer.ts';
 export type { KillOptions, StatusFn, UpdatePodOptions, UpdateType } from './updates.ts';
+export { Watchdog } from './watchdog.ts';
 export { WorkerState, type WorkerStateDeps } from './worker-state.ts';

@@ -30,6 +30,7 @@ const ranks: Readonly<Record<string, number>> = {
   ui: 2,
   volumes: 2,
   workers: 2,
+  journal: 1.5,
   'local-api': 1.5,
   api: 1,
   cri: 1,
@@ -68,6 +69,7 @@ const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/status/writer/index.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/pods/defaults/index.ts', 'only what takes pods from people should pay for loading it'],
   ['src/pods/validation/index.ts', 'only what takes pods from people should pay for loading it'],
+  ['src/stats/statistics.ts', 'loads the rest of the package when usage is first requested'],
   ['src/node/shutdown/index.ts', 'only a node that ends its pods in order should pay for loading it'],
   [
     'src/server/remote/index.ts',

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { networkName } from '../../src/containerd/index.ts';
-import { selfCheckLabel } from '../../src/kubelet/index.ts';
+import { selfCheckLabel } from '../../src/runtime/index.ts';
+
 import { eventually, type KubelingNode } from '../kubeling-node.ts';
 import {
   compareSnapshots,

@@ -8,14 +8,8 @@ import {
   type LoadedConfig,
   readCredentialPlugins,
 } from '../../config/index.ts';
-import {
-  type CgroupDriverDeps,
-  type CredentialHost,
-  type KubeletSettings,
-  type NodeEvent,
-  type NodeMachine,
-  runtimeCgroupDriver,
-} from '../../kubelet/index.ts';
+import type { NodeEvent } from '../../journal/index.ts';
+import type { KubeletSettings, NodeMachine } from '../../kubelet/index.ts';
 import {
   type Clock,
   detectCgroupLayout,
@@ -31,6 +25,7 @@ import {
 } from '../../lib/index.ts';
 import { hostPluginHost } from '../../plugins/index.ts';
 import {
+  type CgroupDriverDeps,
   checkMachine,
   checkReservations,
   hostDeviceHost,
@@ -44,11 +39,13 @@ import {
   readPidLimits,
   reservedAmount,
   reservedCgroups,
+  runtimeCgroupDriver,
   type SliceManager,
   watchMemory,
   withheldAmount,
 } from '../../resources/index.ts';
 import {
+  type CredentialHost,
   type DiskSpace,
   hostSubPaths,
   idsPerBlock,

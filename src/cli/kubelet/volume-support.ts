@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { release } from 'node:os';
-import type { NodeEvent } from '../../kubelet/index.ts';
+import type { NodeEvent } from '../../journal/index.ts';
+
 import { type Clock, describeError, runChecked } from '../../lib/index.ts';
 import type { SelinuxFacts } from '../../volumes/index.ts';
 import { isAtLeast } from '../doctor/check.ts';

@@ -1,6 +1,7 @@
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import type { NodeEvent } from '../../kubelet/index.ts';
+import type { NodeEvent } from '../../journal/index.ts';
+
 import type { Clock } from '../../lib/index.ts';
 import {
   describeError,

@@ -6,8 +6,8 @@ import {
   type PrivateContainerd,
 } from '../../containerd/index.ts';
 import type { CriClient, CriObserver } from '../../cri/index.ts';
-import { selfCheck } from '../../kubelet/index.ts';
 import { describeError, KubelingError, withDeadline } from '../../lib/index.ts';
+import { selfCheck } from '../../runtime/index.ts';
 import type { CommandContext } from '../command.ts';
 import { type PrintStatus, statusPrinter } from '../command.ts';
 import {

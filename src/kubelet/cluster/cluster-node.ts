@@ -4,6 +4,7 @@ import {
   claimEventTeller,
   EventRecorder,
   eventMetrics,
+  isApiCode,
   nodeEventTeller,
   ObjectReflector,
   PatchSchema,
@@ -14,6 +15,7 @@ import type { CriClient } from '../../cri/index.ts';
 import type { ContainerImage, Node } from '../../kinds/index.ts';
 import {
   type Clock,
+  KubelingError,
   type Logger,
   LogOnce,
   type MetricRegistry,
@@ -34,8 +36,10 @@ import {
   type ChangeDetection,
   type ChangedObject,
   CheckpointedObjects,
+  type ClusterCopies,
   claimNamesOf,
   configMapNamesOf,
+  KeptPodsOfApi,
   makePodObjects,
   type ObjectName,
   type PodObjects,
@@ -44,22 +48,20 @@ import {
   Services,
   StorageObjects,
   secretNamesOf,
+  startFromCopies,
   Tokens,
   tokenMetrics,
 } from '../../objects/index.ts';
 import type { Pod, PodFullName, PodUid } from '../../pods/index.ts';
+import type { ResourceClaim } from '../../resources/index.ts';
 import { ApiSource } from '../../sources/index.ts';
-import { MirrorPods } from '../../status/mirror/index.ts';
+import { followMirrors, MirrorPods } from '../../status/mirror/index.ts';
 import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
 import type { BackgroundLoops } from '../background.ts';
-import type { ClusterLink } from '../cluster-link.ts';
 import { Paced } from '../keyed-throttle.ts';
 import type { Kubelet } from '../kubelet.ts';
-import { fetchClaim } from './fetch-claim.ts';
-import { followMirrors } from './follow-mirrors.ts';
-import { type ClusterCopies, KeptPodsOfApi } from './kept-copies.ts';
+import type { ClusterLink } from '../kubelet-deps.ts';
 import { NodeInputs, type NodeInputsOptions } from './node-inputs.ts';
-import { startFromCopies } from './start-from-copies.ts';
 import { StartLatency } from './start-latency.ts';
 
 /** What the API is reached through: none of the three can hold up another. */
@@ -328,7 +330,9 @@ export class ClusterNode {
         'CSI drivers of the node': this.#csiNode,
         'watch of the node': { run: (signal) => this.#watchNode(signal) },
         ...this.#keepingLoops(kubelet),
-        'mirror passes': { run: (signal) => followMirrors(this.#options.clock, kubelet, mirrors, signal) },
+        'mirror passes': {
+          run: (signal) => followMirrors(this.#options.clock, kubelet.state, mirrors, signal),
+        },
       },
       once: { ...beside?.once, 'status writer': writer, 'mirror pods': mirrors, node: keeper },
     };
@@ -391,4 +395,20 @@ function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefi
   if (known === undefined) return undefined;
   const copy = source.get(known.metadata.name, known.metadata.namespace);
   return copy?.metadata.uid === known.metadata.uid ? copy : undefined;
+}
+
+/** As the API has it now. One that is not there is told of in the words in which users know it: OBJECT_NOT_FOUND. */
+export async function fetchClaim(
+  api: Pick<ApiClient, 'get'>,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<ResourceClaim> {
+  const resource = apiResources.resourceClaims;
+  try {
+    return await api.get<ResourceClaim>({ resource, namespace, name }, {}, signal);
+  } catch (error) {
+    if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
+    const what = `${resource.plural}.${resource.group} ${JSON.stringify(name)}`;
+    throw new KubelingError('OBJECT_NOT_FOUND', `${what} not found`);
+  }
 }

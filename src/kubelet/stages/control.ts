@@ -1,6 +1,6 @@
 import type { Container } from '../../kinds/index.ts';
 import { Backoff } from '../../lib/index.ts';
-import { isTerminalPhase, type Pod } from '../../pods/index.ts';
+import { isPastDeadline, isTerminalPhase, type Pod } from '../../pods/index.ts';
 import {
   AllocationManager,
   admissionMetrics,
@@ -9,29 +9,27 @@ import {
   evictedStatus,
   evictionMetrics,
   infeasibility,
+  KernelMemoryAlarm,
   kubepodsPath,
   PodAdmission,
+  PodResizes,
+  ProvidedStats,
   preemptedEvent,
   preemptedStatus,
   resizeMetrics,
 } from '../../resources/index.ts';
 import { decideSandbox, mayUseSwap, type Surplus } from '../../runtime/index.ts';
-import { PodWorkers } from '../../workers/index.ts';
-import { isPastDeadline } from '../active-deadline.ts';
+import { endedContainers } from '../../status/index.ts';
+import { PodWorkers, Watchdog } from '../../workers/index.ts';
 import { admissionFacts, describedNode } from '../admission-facts.ts';
 import type { BackgroundLoops } from '../background.ts';
-import { endedContainers } from '../ended-containers.ts';
-import { KernelMemoryAlarm } from '../eviction/kernel-memory-alarm.ts';
-import { ProvidedStats } from '../eviction/provided-stats.ts';
 import { Housekeeping } from '../housekeeping.ts';
+import { ticker } from '../input-mux.ts';
 import { startedAfterMs } from '../metrics.ts';
 import { openNodeShutdown } from '../node-shutdown.ts';
 import { PodHandlers } from '../pod-handlers.ts';
-import { PodResizes } from '../pod-resizes.ts';
 import { KubeletPodSyncer } from '../pod-syncer.ts';
 import { SyncLoop } from '../sync-loop.ts';
-import { ticker } from '../ticker.ts';
-import { Watchdog } from '../watchdog.ts';
 import type { KubeletResources } from './resources.ts';
 import type { KubeletRuntime } from './runtime.ts';
 import type { KubeletState } from './state.ts';

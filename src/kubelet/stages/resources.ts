@@ -16,13 +16,14 @@ import {
   DraManager,
   draMetrics,
   type HintProvider,
+  NodeDevices,
+  nodeCgroups,
+  oomLoop,
+  openCgroups,
+  PodResourcesServer,
 } from '../../resources/index.ts';
 import type { ContainerInputs } from '../../runtime/index.ts';
 import type { BackgroundLoops } from '../background.ts';
-import { nodeCgroups, openCgroups } from '../node-cgroups.ts';
-import { NodeDevices } from '../node-devices.ts';
-import { oomLoop } from '../oom-loop.ts';
-import { PodResourcesServer } from '../pod-resources-server.ts';
 import { openExclusiveResources } from './exclusive-resources.ts';
 import { bootFile, type KubeletState } from './state.ts';
 

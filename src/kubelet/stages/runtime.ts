@@ -9,12 +9,20 @@ import {
   RunningPods,
   runtimeEvents,
 } from '../../pleg/index.ts';
-import { networkProber } from '../../probes/index.ts';
+import { networkProber, PodProbes } from '../../probes/index.ts';
+import { allocatableOf, kubepodsPath } from '../../resources/index.ts';
 import {
+  AnnouncedExits,
   ContainerLogManager,
   CrashBackoff,
+  checkRuntime,
+  createImageGc,
+  expandProbeCommand,
+  GarbageCollector,
   handlersAsClasses,
   hookMetrics,
+  ImageAccess,
+  ImageCollector,
   idsPerBlock,
   LifecycleHooks,
   LogFollowers,
@@ -29,17 +37,12 @@ import {
   type SubPath,
   startMetrics,
   UserNamespaces,
+  watchRuntime,
+  withHints,
 } from '../../runtime/index.ts';
 import type { StreamingHost } from '../../server/index.ts';
-import { allocatableOf } from '../allocatable.ts';
+import { Statistics } from '../../stats/statistics.ts';
 import type { BackgroundLoops } from '../background.ts';
-import { GarbageCollector } from '../garbage-collector.ts';
-import { ImageAccess } from '../image-access.ts';
-import { ImageCollector, makeImageGc } from '../image-collector.ts';
-import { PodProbes } from '../pod-probes.ts';
-import { RestartAhead } from '../restart-ahead.ts';
-import { checkRuntime, watchRuntime, withHints } from '../runtime-state.ts';
-import { Statistics } from '../statistics.ts';
 import { checkStreamUrl } from '../stream-url.ts';
 import type { KubeletResources } from './resources.ts';
 import type { KubeletState } from './state.ts';
@@ -63,7 +66,7 @@ export function createRuntime(
   const { podCgroups } = resources;
 
   const images = new ImageAccess(settings, { ...deps, journal });
-  const imageGc = makeImageGc(settings, deps, { node, leases: images.leases });
+  const imageGc = createImageGc(settings, deps, { node, leases: images.leases });
   const users = new UserNamespaces({
     logger,
     files: machine.files,
@@ -78,7 +81,7 @@ export function createRuntime(
   });
   const runtime = createPodRuntime(state, resources, { volumes, images, users, crashBackoff, runtimeName });
 
-  const restarts = new RestartAhead({
+  const announcedExits = new AnnouncedExits({
     logger,
     observed: (uid) => cache.get(uid),
     findPod: (uid) => facts.workedOn(uid),
@@ -96,7 +99,7 @@ export function createRuntime(
     runtime,
     events: runtimeEvents(cri, prove),
     metrics: withHints(plegMetrics(metrics), () => runtimeHints.raise()),
-    exitAnnounced: (uid, containerId) => restarts.announced(uid, containerId),
+    exitAnnounced: (uid, containerId) => announcedExits.announced(uid, containerId),
     isBeingEnded: (uid) => workers.isTerminationRequested(uid),
   });
   const running = new RunningPods(clock, runtime);
@@ -107,6 +110,7 @@ export function createRuntime(
     runner: runtime,
     statuses,
     isTerminating: (uid) => workers.isTerminationRequested(uid),
+    expand: expandProbeCommand,
   });
   const garbage = new GarbageCollector({
     clock,
@@ -121,6 +125,7 @@ export function createRuntime(
     observed: () => cache.all(),
     known: (uid) => facts.knownWithStatus(uid),
     cgroupOf: (pod) => podCgroups.cgroupParent(pod),
+    podsCgroup: settings.cgroupsPerQos ? kubepodsPath(settings.cgroupRoot, settings.cgroupDriver) : undefined,
     placesOf: (pod) => volumes.volumes.placesOf(pod),
   });
 
@@ -135,7 +140,6 @@ export function createRuntime(
     runtime,
     pleg,
     running,
-    restarts,
     probes,
     images,
     imageGc,
@@ -168,7 +172,7 @@ export function createRuntime(
     restore: () => crashBackoff.restore(checkpoints.restarts(), clock.now()),
     /** After the workers: they start and stop containers until then. */
     async dispose(): Promise<void> {
-      restarts[Symbol.dispose]();
+      announcedExits[Symbol.dispose]();
       statistics[Symbol.dispose]();
       await runtime[Symbol.asyncDispose]();
     },

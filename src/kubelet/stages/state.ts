@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { PodNotebook, podsDirOf, RestoredPods } from '../../checkpoints/index.ts';
+import { FlightRecorder, NodeJournal } from '../../journal/index.ts';
 import { HintLatch, WorkQueue } from '../../lib/index.ts';
 import { PodCache } from '../../pleg/index.ts';
 import { PodManager, type PodUid } from '../../pods/index.ts';
@@ -9,16 +10,13 @@ import {
   PodResourceFile,
   ResizeConditions,
 } from '../../resources/index.ts';
-import { PodConfig } from '../../sources/index.ts';
+import { RuntimeState } from '../../runtime/index.ts';
+import { manifestSources, PodConfig, sourceNames } from '../../sources/index.ts';
 import { StatusManager } from '../../status/index.ts';
 import { PodControl, PodWorkerQueries, WorkerState, workerMetrics } from '../../workers/index.ts';
-import { FlightRecorder } from '../flight-recorder.ts';
 import type { KubeletDeps } from '../kubelet-deps.ts';
 import { collectPodMetrics, kubeletMetrics } from '../metrics.ts';
-import { NodeJournal } from '../node-journal.ts';
 import { PodFacts } from '../pod-facts.ts';
-import { manifestSources, sourceNames } from '../pod-sources.ts';
-import { RuntimeState } from '../runtime-state.ts';
 import type { KubeletSettings } from '../settings.ts';
 
 export const bootFile = '/proc/sys/kernel/random/boot_id';

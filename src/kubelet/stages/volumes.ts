@@ -1,8 +1,9 @@
 import { posix } from 'node:path';
 import { mountPoints, PodDirectories, type PodNotebook, podsDirOf } from '../../checkpoints/index.ts';
+import type { NodeJournal } from '../../journal/index.ts';
 import { type PluginHandler, PluginRegistry } from '../../plugins/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
-import { matchesNodeSelector } from '../../resources/index.ts';
+import { allocatableOf, matchesNodeSelector } from '../../resources/index.ts';
 import { podField, resourceField } from '../../runtime/index.ts';
 import {
   BlockVolumes,
@@ -12,6 +13,7 @@ import {
   CsiDrivers,
   CsiNodeUpdates,
   CsiVolumes,
+  csiApi,
   csiMetrics,
   EmptyDirQuotas,
   Expansions,
@@ -31,11 +33,8 @@ import {
   VolumeMetrics,
   volumeSpace,
 } from '../../volumes/index.ts';
-import { allocatableOf } from '../allocatable.ts';
 import type { BackgroundLoops } from '../background.ts';
-import { csiApi } from '../csi-link.ts';
 import type { KubeletDeps } from '../kubelet-deps.ts';
-import type { NodeJournal } from '../node-journal.ts';
 import type { KubeletSettings } from '../settings.ts';
 import type { KubeletResources } from './resources.ts';
 import { bootFile, type KubeletState } from './state.ts';

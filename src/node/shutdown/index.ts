@@ -10,3 +10,4 @@ export {
   shutdownGroups,
   wholeSeconds,
 } from './node-shutdown.ts';
+export { shutdownTimes } from './shutdown-times.ts';

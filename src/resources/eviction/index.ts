@@ -19,6 +19,7 @@ export type {
   SignalObservation,
   StatsRequirements,
 } from './eviction-stats.ts';
+export { KernelMemoryAlarm } from './kernel-memory-alarm.ts';
 export {
   type MemoryGrowth,
   type MemoryHeadroom,
@@ -28,3 +29,4 @@ export {
 } from './memory-threshold-notifier.ts';
 export { type EvictionObserver, evictionMetrics } from './metrics.ts';
 export { type PressureCondition, pressureConditions } from './observations.ts';
+export { ProvidedStats } from './provided-stats.ts';

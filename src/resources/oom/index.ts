@@ -1,4 +1,5 @@
 export { hostKernelLog, type KernelLog, type KernelLogReader } from './kernel-log.ts';
+export { oomLoop } from './oom-loop.ts';
 export type { OomKill } from './oom-parser.ts';
 export {
   type LogPosition,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
-import { type NodeEvent, NodeJournal } from '../../kubelet/node-journal.ts';
+import { type NodeEvent, NodeJournal } from '../../journal/node-journal.ts';
 import { collectLogs } from '../../lib/index.ts';
 import type { DirectoryQuotas } from '../index.ts';
 import { EmptyDirQuotas } from './empty-dir-quotas.ts';

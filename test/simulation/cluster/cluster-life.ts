@@ -1,9 +1,9 @@
 import { type ApiClient, Reachability } from '../../../src/api/index.ts';
 import type { CriClient } from '../../../src/cri/index.ts';
-import { ClusterNode, clusterCopies } from '../../../src/kubelet/cluster/index.ts';
+import { ClusterNode } from '../../../src/kubelet/cluster/index.ts';
 import type { Clock, Logger, MetricRegistry, Random } from '../../../src/lib/index.ts';
 import type { NodeMachine, NodeSettings } from '../../../src/node/index.ts';
-import type { CopyFiles } from '../../../src/objects/index.ts';
+import { type CopyFiles, clusterCopies } from '../../../src/objects/index.ts';
 import { nodeName } from '../manifests.ts';
 import type { ClusterWorld } from './cluster-world.ts';
 import { reachingClient } from './reaching-client.ts';

@@ -1,0 +1,103 @@
+import { posix } from 'node:path';
+import type { Service } from '../kinds/index.ts';
+import { type Clock, HintLatch, type Logger } from '../lib/index.ts';
+import { isMirrorPod, type Pod, type PodUid } from '../pods/index.ts';
+import type { PodListChanges } from '../sources/index.ts';
+import { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies.ts';
+import type { KeptServices } from './services.ts';
+
+/** What a node keeps of its API for a start without it. */
+export interface ClusterCopies {
+  readonly pods: ObjectCopies;
+  /** Secrets and config maps. */
+  readonly objects: ObjectCopies;
+  readonly services: KeptServices;
+}
+
+export interface ClusterCopiesOptions {
+  readonly files: CopyFiles;
+  readonly rootDir: string;
+  readonly logger: Logger;
+}
+
+/** Below the root directory of the kubelet, for nobody but root. */
+export function clusterCopies({ files, rootDir, logger }: ClusterCopiesOptions): ClusterCopies {
+  const copies = (name: string) =>
+    new CopiesOnDisk({ files, directory: posix.join(rootDir, 'api-copies', name), logger });
+  const services = copies('services');
+  return {
+    pods: copies('pods'),
+    objects: copies('objects'),
+    services: {
+      read: async () => (await services.read<{ readonly items: readonly Service[] }>('services'))?.items,
+      write: (items) => services.write('services', { items }),
+    },
+  };
+}
+
+export interface KeptPodsOfApiDeps {
+  readonly copies: ObjectCopies;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** However often a pod changes, its copy is written once in this time. */
+const writeEveryMs = 1_000;
+const restMs = 60_000;
+
+/** Copies of the pods the API has given to this node. Mirror pods are none of them: their static pods are. */
+export class KeptPodsOfApi {
+  readonly #deps: KeptPodsOfApiDeps;
+  readonly #hints: HintLatch;
+  /** What is to be written, or removed, by the id of its pod. */
+  readonly #dirty = new Map<PodUid, Pod | 'gone'>();
+  /** The complete list, while what is not on it has to go. */
+  #listed: readonly string[] | undefined;
+
+  constructor(deps: KeptPodsOfApiDeps) {
+    this.#deps = deps;
+    this.#hints = new HintLatch(deps.clock);
+  }
+
+  /** As they were when they were last seen. */
+  async read(): Promise<readonly Pod[]> {
+    return await this.#deps.copies.all<Pod>();
+  }
+
+  /** The API has told of all pods there are. */
+  listed(pods: readonly Pod[]): void {
+    const own = pods.filter((pod) => !isMirrorPod(pod));
+    this.#dirty.clear();
+    this.#listed = own.map(({ metadata }) => metadata.uid);
+    this.changed({ removed: [], present: own });
+  }
+
+  changed({ removed, present }: PodListChanges): void {
+    for (const uid of removed) this.#dirty.set(uid, 'gone');
+    for (const pod of present) if (!isMirrorPod(pod)) this.#dirty.set(pod.metadata.uid, pod);
+    this.#hints.raise();
+  }
+
+  /** Writes what changes until it is aborted. What cannot be written is told, and written when it changes again. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.#hints.wait(restMs, signal);
+      await this.#deps.clock.sleep(writeEveryMs, signal);
+      this.#hints.clear();
+      await this.#write();
+    }
+  }
+
+  async #write(): Promise<void> {
+    const { copies, logger } = this.#deps;
+    const [listed, dirty] = [this.#listed, [...this.#dirty]];
+    this.#listed = undefined;
+    this.#dirty.clear();
+    try {
+      if (listed !== undefined) await copies.retain(listed);
+      for (const [uid, pod] of dirty) await (pod === 'gone' ? copies.remove(uid) : copies.write(uid, pod));
+    } catch (error) {
+      logger.error('The copies of pods of the API cannot be kept', error);
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import type { PodStatus } from '../kinds/index.ts';
+import { type Clock, type Logger, MetricRegistry, type Random, Subscription } from '../lib/index.ts';
+import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
+import type { PlanContext } from '../runtime/index.ts';
+import type { ProbeResults, StatusManager } from '../status/index.ts';
+import { type CommandRunner, ExecProbes } from './exec-probe.ts';
+import { ProbeManager, type ProbeManagerDeps } from './manager.ts';
+import { probeMetrics } from './metrics.ts';
+import { withCommands } from './network-prober.ts';
+import type { Prober } from './question.ts';
+import type { ProbeChange } from './worker.ts';
+
+export interface PodProbesDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly journal: PodJournal;
+  /** Over the network. */
+  readonly prober: Prober;
+  readonly runner: CommandRunner;
+  readonly statuses: Pick<StatusManager, 'getPodStatus' | 'setContainerReadiness' | 'setContainerStartup'>;
+  readonly isTerminating: (uid: PodUid) => boolean;
+  /** Expands the variables in the command of an exec probe. */
+  readonly expand: ProbeManagerDeps['expand'];
+}
+
+/** More pods than a node can have: nothing that was found out is lost. */
+const waitingPods = 10_000;
+
+/**
+ * The probes, as the rest of the kubelet uses them: what they find goes into the status at once, and the pod it
+ * concerns to the sync loop.
+ */
+export class PodProbes implements AsyncDisposable {
+  /** A page of its own: there are as many series as containers. */
+  readonly metrics: MetricRegistry;
+  /** For the status of pods. */
+  readonly results: ProbeResults;
+  readonly #deps: PodProbesDeps;
+  readonly #manager: ProbeManager;
+  readonly #commands: ExecProbes;
+  readonly #found = new Subscription<PodUid>({
+    keep: 'newest-of-key',
+    capacity: waitingPods,
+    keyOf: (uid) => uid,
+  });
+
+  constructor(deps: PodProbesDeps) {
+    const { clock, logger, prober, statuses } = deps;
+    this.#deps = deps;
+    this.metrics = new MetricRegistry({
+      onError: (error) => logger.error('Cannot tell of probes', error),
+    });
+    this.#commands = new ExecProbes(deps);
+    this.#manager = new ProbeManager({
+      ...deps,
+      prober: withCommands(prober, this.#commands),
+      observer: probeMetrics(this.metrics),
+      statusOf: (uid) => statuses.getPodStatus(uid),
+      expand: deps.expand,
+      startedAt: clock.now(),
+      startedMs: clock.monotonicMs(),
+      changed: (change) => this.#changed(change),
+    });
+    const of = (type: 'startup' | 'readiness') => (containerId: string) =>
+      this.#manager.results.get(type, withoutScheme(containerId));
+    this.results = { startup: of('startup'), readiness: of('readiness') };
+  }
+
+  held(): Readonly<Record<string, number>> {
+    return { ...this.#manager.held(), commands: this.#commands.size };
+  }
+
+  /** The next pod whose probes have found out something. */
+  next(signal: AbortSignal): Promise<PodUid | undefined> {
+    return this.#found.next(signal);
+  }
+
+  /** With every sync of a pod that may run. */
+  begin(pod: Pod): void {
+    this.#manager.addPod(pod);
+  }
+
+  /** The pod is told to end. */
+  ending(uid: PodUid): void {
+    this.#manager.stopLivenessAndStartup(uid);
+  }
+
+  /** Nothing of the pod runs any more. */
+  gone(uid: PodUid): void {
+    this.#manager.removePod(uid);
+  }
+
+  retain(mayRun: (uid: PodUid) => boolean): void {
+    this.#manager.retain(mayRun);
+  }
+
+  published(uid: PodUid, status: PodStatus): void {
+    this.#manager.poke(uid, status);
+  }
+
+  /** What a plan goes by. What an earlier kubelet saw start has started, before anybody has asked again. */
+  planning(status: PodStatus): Pick<PlanContext, 'liveness' | 'startup'> {
+    const { results } = this.#manager;
+    const started = new Set(
+      [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+        .filter((one) => one.started === true)
+        .map(({ containerID = '' }) => withoutScheme(containerID)),
+    );
+    return {
+      liveness: (id) => results.get('liveness', id),
+      startup: (id) => results.get('startup', id) ?? (started.has(id) ? 'success' : undefined),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#manager[Symbol.asyncDispose]();
+  }
+
+  #changed({ type, podUid, containerId, result }: ProbeChange): void {
+    const { statuses } = this.#deps;
+    const isGood = result === 'success';
+    if (type === 'liveness' && isGood) return;
+    // Nobody looks at the others of a pod that ends: one that gets ready now makes the pod no readier.
+    if (type === 'readiness' && !(isGood && this.#deps.isTerminating(podUid)))
+      statuses.setContainerReadiness(podUid, containerId, isGood);
+    if (type === 'startup') {
+      statuses.setContainerStartup(podUid, containerId, isGood);
+      const status = statuses.getPodStatus(podUid);
+      if (status !== undefined) this.published(podUid, status);
+    }
+    this.#found.push(podUid);
+  }
+}
+
+function withoutScheme(containerId: string): string {
+  return containerId.slice(containerId.indexOf('://') + 3);
+}

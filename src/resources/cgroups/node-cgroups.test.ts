@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type NodeCgroupDeps, type NodeCgroupSettings, nodeCgroups } from './node-cgroups.ts';
+
+test('without cgroups for pods there is nothing to keep up, and that goes on until it is ended', async () => {
+  const settings = { cgroupsPerQos: false } as NodeCgroupSettings;
+  const { upkeep, pods } = nodeCgroups(settings, {} as never, {} as NodeCgroupDeps);
+  const stop = new AbortController();
+  let ended = false;
+  const running = upkeep.run(stop.signal).then(() => {
+    ended = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(ended, false);
+  stop.abort(new Error('enough'));
+  await running;
+  assert.deepEqual(await pods.list(), new Map());
+});

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import type { CriClient } from '../../cri/index.ts';
+import { collectLogs, KubelingError, MetricRegistry } from '../../lib/index.ts';
+import { runtimeCgroupDriver } from './runtime-cgroup-driver.ts';
+
+const signal = new AbortController().signal;
+
+/** Gives one answer after the other, the last for ever. */
+function aRuntime(...answers: readonly (object | Error)[]) {
+  const clock = new VirtualClock();
+  const { logger } = collectLogs(clock);
+  const metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  let asked = 0;
+  const runtimeConfig = async () => {
+    const answer = answers[Math.min(asked++, answers.length - 1)];
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  const cri = { runtimeConfig } as unknown as CriClient;
+  return { deps: { cri, clock, logger, metrics }, clock, metrics, asked: () => asked };
+}
+
+const away = new KubelingError('CRI_UNAVAILABLE', 'not now');
+
+describe('the cgroup driver', () => {
+  it('is what the runtime says', async () => {
+    const says = (cgroupDriver: string) => aRuntime({ linux: { cgroupDriver } }).deps;
+    assert.equal(await runtimeCgroupDriver('cgroupfs', says('SYSTEMD'), signal), 'systemd');
+    assert.equal(await runtimeCgroupDriver('systemd', says('CGROUPFS'), signal), 'cgroupfs');
+  });
+
+  it('is what is configured where the runtime says nothing', async () => {
+    assert.equal(
+      await runtimeCgroupDriver('systemd', aRuntime({ linux: undefined }).deps, signal),
+      'systemd',
+    );
+  });
+
+  it('is what is configured for a runtime that cannot say, which is counted', async () => {
+    const { deps, metrics, asked } = aRuntime(new KubelingError('CRI_UNSUPPORTED', 'unknown method'));
+    assert.equal(await runtimeCgroupDriver('systemd', deps, signal), 'systemd');
+    assert.equal(asked(), 1);
+    assert.match(await metrics.expose(signal), /kubelet_cri_losing_support\{version="1\.37\.0"\} 1/);
+  });
+
+  it('is asked for three times, two seconds apart', async () => {
+    const { deps, clock, asked } = aRuntime(away, away, { linux: { cgroupDriver: 'SYSTEMD' } });
+    const driver = runtimeCgroupDriver('cgroupfs', deps, signal);
+    await clock.advance(3_999);
+    assert.equal(asked(), 2);
+    await clock.advance(1);
+    assert.equal(await driver, 'systemd');
+  });
+
+  it('is not guessed when the runtime keeps failing or says what nobody knows', async () => {
+    const { deps, clock } = aRuntime(away);
+    const driver = assert.rejects(runtimeCgroupDriver('cgroupfs', deps, signal), away);
+    await clock.advance(4_000);
+    await driver;
+    const odd = aRuntime({ linux: { cgroupDriver: 'UNRECOGNIZED' } });
+    await assert.rejects(runtimeCgroupDriver('cgroupfs', odd.deps, signal), { code: 'CGROUP_DRIVER' });
+  });
+});

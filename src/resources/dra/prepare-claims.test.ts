@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RecordedJournal } from '../../../test/fakes/journal.ts';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { prepareClaims } from './prepare-claims.ts';
+
+test('users hear why what a pod claims cannot be made ready, and the sync fails', async () => {
+  const journal = new RecordedJournal();
+  const failing = { prepare: () => Promise.reject(new Error('no driver')) };
+  const { signal } = new AbortController();
+  await assert.rejects(prepareClaims({ claims: failing, journal }, aPod(), signal), /no driver/);
+  assert.deepEqual(
+    journal.events.map(({ type, reason, message }) => [type, reason, message]),
+    [['Warning', 'FailedPrepareDynamicResources', 'Failed to prepare dynamic resources: no driver']],
+  );
+});
+
+test('who is told to end while it is made ready tells nobody', async () => {
+  const journal = new RecordedJournal();
+  const stop = new AbortController();
+  const claims = {
+    async prepare() {
+      stop.abort(new Error('ended'));
+      throw new Error('given up');
+    },
+  };
+  await assert.rejects(prepareClaims({ claims, journal }, aPod(), stop.signal), /ended/);
+  assert.deepEqual(journal.events, []);
+});

@@ -1,0 +1,24 @@
+import { describeError } from '../../lib/index.ts';
+import type { Pod, PodJournal } from '../../pods/index.ts';
+import type { DraManager } from './dra-manager.ts';
+
+export interface PrepareClaimsDeps {
+  readonly claims?: Pick<DraManager, 'prepare'> | undefined;
+  readonly journal: Pick<PodJournal, 'event'>;
+}
+
+/** What the pod claims is made ready before its sandbox; users hear why it cannot be. */
+export async function prepareClaims(
+  { claims, journal }: PrepareClaimsDeps,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await claims?.prepare(pod, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const message = `Failed to prepare dynamic resources: ${describeError(error)}`;
+    journal.event(pod, { type: 'Warning', reason: 'FailedPrepareDynamicResources', message });
+    throw error;
+  }
+}

@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import { type CgroupHost, detectCgroupLayout, type Logger } from '../../lib/index.ts';
+import type { MemoryHeadroom, MemoryThresholdNotifier, WatchMemory } from './memory-threshold-notifier.ts';
+
+export interface KernelMemoryAlarmDeps {
+  readonly logger: Logger;
+  readonly cgroups: CgroupHost;
+  readonly watch: WatchMemory;
+  /** Of all pods, below the tree. */
+  readonly podsCgroup: string;
+}
+
+/** Has the kernel tell where it can; who is not told looks often enough all the same. */
+export class KernelMemoryAlarm implements MemoryThresholdNotifier {
+  readonly #deps: KernelMemoryAlarmDeps;
+  #root: Promise<string | undefined> | undefined;
+  #watched: Disposable | undefined;
+  #isWorking = true;
+
+  constructor(deps: KernelMemoryAlarmDeps) {
+    this.#deps = deps;
+  }
+
+  async set(rooms: readonly MemoryHeadroom[], goesOff: () => void): Promise<void> {
+    this[Symbol.dispose]();
+    const root = await this.#findRoot();
+    if (root === undefined || rooms.length === 0) return;
+    const { logger, watch, podsCgroup } = this.#deps;
+    const growths = rooms.map(({ signal, bytes }) => ({
+      directory: signal === 'allocatableMemory.available' ? join(root, podsCgroup) : root,
+      bytes,
+    }));
+    try {
+      this.#watched = watch(growths, goesOff);
+      this.#isWorking = true;
+    } catch (error) {
+      if (this.#isWorking)
+        logger.error('The kernel does not tell when memory falls short; it is looked at instead', error);
+      this.#isWorking = false;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#watched?.[Symbol.dispose]();
+    this.#watched = undefined;
+  }
+
+  /** Undefined where the kernel has no way to tell. */
+  async #findRoot(): Promise<string | undefined> {
+    this.#root ??= this.#lookForRoot();
+    return await this.#root;
+  }
+
+  async #lookForRoot(): Promise<string | undefined> {
+    const layout = await detectCgroupLayout(this.#deps.cgroups);
+    if (layout.version === 1) return layout.controllers.get('memory');
+    this.#deps.logger.info(
+      'With cgroups v2 the kernel does not tell when memory falls short; it is looked at instead',
+    );
+    return undefined;
+  }
+}

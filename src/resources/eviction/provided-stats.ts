@@ -1,0 +1,169 @@
+import { type Clock, withDeadline } from '../../lib/index.ts';
+import type { Pod, PodUid } from '../../pods/index.ts';
+import type {
+  ContainerUsage,
+  DiskUsage,
+  NodeUsage,
+  PodUsage,
+  StatsProvider,
+  VolumeUsage,
+} from '../../stats/index.ts';
+import type {
+  DiskLayout,
+  DiskObservation,
+  EvictionStats,
+  FilesUsage,
+  MemoryObservation,
+  NodeObservation,
+  PodResourceUsage,
+  SignalObservation,
+  StatsRequirements,
+} from './eviction-stats.ts';
+
+type Provider = Pick<StatsProvider, 'node' | 'stats' | 'layersCountedAtMs'>;
+
+export interface ProvidedStatsDeps {
+  readonly clock: Clock;
+  readonly provider: () => Promise<Provider | undefined>;
+}
+
+/** Logs may take nearly as long to be counted. */
+const wholeMs = 25_000;
+/** Runtimes count what containers have written every ten seconds. */
+const layersMs = 12_000;
+const layersPollMs = 1_000;
+
+/** What the node and its pods use, as all others are told of it, but never an old figure. */
+export class ProvidedStats implements EvictionStats {
+  readonly #deps: ProvidedStatsDeps;
+
+  constructor(deps: ProvidedStatsDeps) {
+    this.#deps = deps;
+  }
+
+  async layout(signal: AbortSignal): Promise<DiskLayout> {
+    const { disk, images, containers } = await this.#figures(signal);
+    if (images === undefined) throw new Error('The container runtime does not say where images lie');
+    const [ofImages, ofContainers] = [images.disk?.device, containers?.disk?.device];
+    // What cannot be seen from here is on no disk that could be looked after.
+    if (ofImages === undefined || ofImages === disk?.device) return 'single';
+    return ofContainers === undefined || ofContainers === ofImages ? 'dedicated' : 'split';
+  }
+
+  async node(signal: AbortSignal): Promise<NodeObservation> {
+    const { usage, machineMemory, system, disk, images, containers, processes } = await this.#figures(signal);
+    return {
+      memory: memoryLeft(usage, machineMemory),
+      podsMemory: podsMemoryLeft(system),
+      nodefs: diskLeft(disk),
+      imagefs: diskLeft(images?.disk),
+      containerfs: diskLeft(containers?.disk),
+      pids: processes && {
+        atMs: processes.atMs,
+        available: Math.max(processes.max - processes.current, 0),
+        capacity: processes.max,
+      },
+    };
+  }
+
+  /** A runtime that does not answer must not keep the kernel's own figures from who needs them. */
+  async pods(
+    pods: readonly Pod[],
+    { layersAtMs }: StatsRequirements,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<PodUid, PodResourceUsage>> {
+    const provider = await this.#provider();
+    const uids = new Set<string>(pods.map(({ metadata }) => metadata.uid));
+    if (layersAtMs !== undefined) await this.#awaitLayers(provider, uids, layersAtMs, signal);
+    const ages = { maxAgeMs: 0, volumesMaxAgeMs: 0, volumesOf: uids };
+    const limit = { clock: this.#deps.clock, ms: wholeMs, what: 'find out what pods use' };
+    const stats = await withDeadline(limit, (inner) => provider.stats('all', inner, ages), signal).catch(
+      async () => {
+        signal.throwIfAborted();
+        return await withDeadline(limit, (inner) => provider.stats('cpu-and-memory', inner, ages), signal);
+      },
+    );
+    const asked = stats.pods.filter(({ uid }) => uids.has(uid));
+    return new Map(asked.map((pod) => [pod.uid as PodUid, measuresOf(pod)]));
+  }
+
+  /** As good as it gets: what is older then is better than nothing. */
+  async #awaitLayers(
+    provider: Provider,
+    uids: ReadonlySet<string>,
+    atMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#deps;
+    const limit = { clock, ms: layersMs, what: 'wait until what containers have written is counted' };
+    const counted = async (inner: AbortSignal) => {
+      while ((await provider.layersCountedAtMs(uids, inner)) < atMs) await clock.sleep(layersPollMs, inner);
+    };
+    await withDeadline(limit, counted, signal).catch(() => signal.throwIfAborted());
+  }
+
+  async #figures(signal: AbortSignal): Promise<NodeUsage> {
+    return await (await this.#provider()).node(signal, { maxAgeMs: 0 });
+  }
+
+  async #provider(): Promise<Provider> {
+    const provider = await this.#deps.provider();
+    if (provider === undefined) throw new Error('The machine does not say what is used of it');
+    return provider;
+  }
+}
+
+function memoryLeft(
+  { atMs, memory }: NodeUsage['usage'],
+  machine: NodeUsage['machineMemory'],
+): MemoryObservation | undefined {
+  if (machine === undefined || memory?.availableBytes === undefined) return undefined;
+  const { totalBytes, availableBytes: kernelAvailable } = machine;
+  return { atMs, available: memory.availableBytes, capacity: totalBytes, kernelAvailable };
+}
+
+function podsMemoryLeft(system: readonly ContainerUsage[]): SignalObservation | undefined {
+  const { usage } = system.find(({ name }) => name === 'pods') ?? {};
+  const { availableBytes: available, workingSetBytes } = usage?.memory ?? {};
+  if (usage === undefined || available === undefined || workingSetBytes === undefined) return undefined;
+  return { atMs: usage.atMs, available, capacity: available + workingSetBytes };
+}
+
+function diskLeft(disk: DiskUsage | undefined): DiskObservation | undefined {
+  if (disk === undefined) return undefined;
+  const { atMs, availableBytes, capacityBytes, inodes, inodesFree } = disk;
+  return {
+    bytes: { atMs, available: availableBytes, capacity: capacityBytes },
+    // Some file systems do not count them.
+    inodes: inodes === 0 ? undefined : { atMs, available: inodesFree, capacity: inodes },
+  };
+}
+
+function measuresOf({ usage, processes, containers, volumes = [], others = [] }: PodUsage): PodResourceUsage {
+  return {
+    memoryBytes: usage.memory?.workingSetBytes,
+    processes,
+    containers: containers.map(({ name, usage: used, rootfs, logs }) => ({
+      name,
+      memoryBytes: used.memory?.workingSetBytes,
+      rootfs: rootfs && filesOf(rootfs),
+      logs: logs && filesOf(logs),
+    })),
+    volumes: new Map(volumes.filter(isCounted).map((volume) => [volume.name, filesOf(volume)])),
+    others: {
+      bytes: others.reduce((sum, { usedBytes }) => sum + usedBytes, 0),
+      inodes: others.reduce((sum, { inodesUsed }) => sum + inodesUsed, 0),
+    },
+  };
+}
+
+function isCounted({ isScratch, usedBytes }: VolumeUsage): boolean {
+  return isScratch && usedBytes !== undefined;
+}
+
+function filesOf({
+  usedBytes = 0,
+  inodesUsed = 0,
+}: Partial<Pick<DiskUsage, 'usedBytes' | 'inodesUsed'>>): FilesUsage {
+  return { bytes: usedBytes, inodes: inodesUsed };
+}

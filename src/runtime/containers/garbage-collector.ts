@@ -1,0 +1,61 @@
+import type { NodeJournal } from '../../journal/index.ts';
+import { type Clock, describeError, HintLatch } from '../../lib/index.ts';
+import type { GcScope } from './container-gc.ts';
+
+export interface GarbageCollectorDeps {
+  readonly clock: Clock;
+  readonly node: Pick<NodeJournal, 'trouble' | 'mended'>;
+  /** Called once at a time. */
+  readonly collect: (scope: GcScope, signal: AbortSignal) => Promise<void>;
+}
+
+const periodMs = 60_000;
+const trouble = 'container garbage';
+
+/** Removes what dead containers have left, one round at a time: a minute apart, or at once when somebody knows of some. */
+export class GarbageCollector {
+  readonly #deps: GarbageCollectorDeps;
+  readonly #wanted: HintLatch;
+  /** Settles when nothing is being removed; never rejects. */
+  #working = Promise.resolve();
+
+  constructor(deps: GarbageCollectorDeps) {
+    this.#deps = deps;
+    this.#wanted = new HintLatch(deps.clock);
+  }
+
+  collectSoon(): void {
+    this.#wanted.raise();
+  }
+
+  /** Without waiting for the next round, for whoever is short of room. Rejects with what could not be removed. */
+  async collectNow(scope: GcScope, signal: AbortSignal): Promise<void> {
+    const work = this.#working.then(async () => {
+      signal.throwIfAborted();
+      await this.#deps.collect(scope, signal);
+    });
+    this.#working = work.catch(() => {});
+    await work;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#wanted.wait(periodMs, signal).catch(() => {});
+      if (signal.aborted) return;
+      this.#wanted.clear();
+      await this.#round(signal);
+    }
+  }
+
+  async #round(signal: AbortSignal): Promise<void> {
+    const { node } = this.#deps;
+    try {
+      await this.collectNow('deleted-pods', signal);
+      node.mended(trouble, 'Dead containers are removed again');
+    } catch (error) {
+      if (signal.aborted) return;
+      const message = describeError(error);
+      node.trouble(trouble, { type: 'Warning', reason: 'ContainerGCFailed', message });
+    }
+  }
+}

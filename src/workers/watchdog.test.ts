@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
+import type { Pod, PodStep } from '../pods/index.ts';
+import type { BusyWorker } from './pod-workers.ts';
+import { Watchdog } from './watchdog.ts';
+
+function rig() {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const steps: PodStep[] = [];
+  const counts: string[] = [];
+  const world = { desired: [] as readonly Pod[], busy: [] as readonly BusyWorker[], knows: true };
+  const dog = new Watchdog({
+    clock,
+    logger,
+    journal: { event: () => {}, step: (_uid, step) => steps.push(step) },
+    desiredPods: () => world.desired,
+    workers: { knows: () => world.knows, busyWorkers: () => world.busy },
+    observe: ({ busy, missing }) => counts.push(`${busy} ${missing}`),
+  });
+  const messages = () => [...records].map(({ message }) => message);
+  return { clock, dog, world, steps, counts, messages };
+}
+
+test('a worker that has been busy for long is told once, and its end too', () => {
+  const { dog, world, steps, counts, messages } = rig();
+  const { uid } = aPod().metadata;
+  world.busy = [{ uid, name: 'web_default', state: 'syncing', busyMs: 301_500 }];
+  dog.look();
+  dog.look();
+  world.busy = [];
+  dog.look();
+  dog.look();
+  assert.deepEqual(
+    steps.map(({ stage, outcome, message }) => `${stage} ${outcome}: ${message}`),
+    ['worker failed: one sync of it, syncing, has taken 5m1.5s so far', 'worker done: it gets on again'],
+  );
+  assert.deepEqual(messages(), ['A pod does not get on', 'A pod gets on again']);
+  assert.deepEqual(counts, ['1 0', '1 0', '0 0', '0 0']);
+});
+
+test('a wanted pod without a worker is told after thirty seconds', async () => {
+  const { clock, dog, world, steps, counts } = rig();
+  world.desired = [aPod()];
+  world.knows = false;
+  const end = new AbortController();
+  const run = dog.run(end.signal);
+  await clock.advance(35_000);
+  assert.equal(steps.length, 0);
+  await clock.advance(10_000);
+  assert.equal(steps[0]?.message, 'it is wanted, and nobody has worked on it for over 30s');
+  assert.equal(counts.at(-1), '0 1');
+  world.knows = true;
+  await clock.advance(5_000);
+  assert.deepEqual([steps.length, counts.at(-1)], [2, '0 0']);
+  end.abort(new Error('the test ends'));
+  await run;
+  assert.equal(clock.pendingTimers, 0);
+});
