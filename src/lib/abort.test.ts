@@ -26,7 +26,7 @@ test('onAbort runs once when the signal is aborted', () => {
   assert.equal(listeners(controller.signal), 0);
 });
 
-test('onAbort runs at once on a signal already aborted', () => {
+test('onAbort runs immediately for a signal that is already aborted', () => {
   const seen: unknown[] = [];
   using _link = onAbort(AbortSignal.abort('early'), (reason) => seen.push(reason));
   assert.deepEqual(seen, ['early']);
@@ -75,7 +75,7 @@ test('a disposed linked controller no longer follows its parent', () => {
   assert.equal(child.signal.aborted, false);
 });
 
-test('abortable settles as the promise does and leaves no listener', async () => {
+test('abortable settles like the promise and removes its listener', async () => {
   const controller = new AbortController();
   assert.equal(await abortable(Promise.resolve(7), controller.signal), 7);
   await assert.rejects(abortable(Promise.reject(new Error('x')), controller.signal), /x/);
@@ -90,14 +90,14 @@ test('abortable rejects with the reason when the abort comes first', async () =>
   await assert.rejects(waiting, (error) => error === reason);
 });
 
-test('abortable rejects on a signal already aborted and swallows what the promise does later', async () => {
+test('abortable rejects for a signal that is already aborted and ignores the later result of the promise', async () => {
   const { promise, reject } = Promise.withResolvers<void>();
   await assert.rejects(abortable(promise, AbortSignal.abort(cancelledError('early'))), /early/);
   reject(new Error('late'));
   await settle();
 });
 
-test('work within its deadline gives its result and leaves no timer and no listener', async () => {
+test('work within its deadline returns its result and leaves no timer and no listener', async () => {
   const clock = new VirtualClock();
   const parent = new AbortController();
   const result = await withDeadline({ clock, ms: 10, what: 'x' }, async () => 'done', parent.signal);
@@ -106,7 +106,7 @@ test('work within its deadline gives its result and leaves no timer and no liste
   assert.equal(listeners(parent.signal), 0);
 });
 
-test('work that does not listen is left behind at its deadline', async () => {
+test('work that ignores its signal is abandoned at its deadline', async () => {
   const clock = new VirtualClock();
   const parent = new AbortController();
   const running = withDeadline({ clock, ms: 2000, what: 'stop the container' }, never, parent.signal);
@@ -121,7 +121,7 @@ test('work that does not listen is left behind at its deadline', async () => {
   assert.equal(listeners(parent.signal), 0);
 });
 
-test('work sees the abort of its parent, with its reason', async () => {
+test('work receives the abort of its parent, with its reason', async () => {
   const clock = new VirtualClock();
   const parent = new AbortController();
   let seen: AbortSignal | undefined;
@@ -136,7 +136,7 @@ test('work sees the abort of its parent, with its reason', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('work is not started under a parent already aborted', async () => {
+test('work is not started when the parent is already aborted', async () => {
   const clock = new VirtualClock();
   const work = () => assert.fail('started');
   await assert.rejects(
@@ -146,7 +146,7 @@ test('work is not started under a parent already aborted', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('work that throws at once leaves no timer', async () => {
+test('work that throws synchronously leaves no timer', async () => {
   const clock = new VirtualClock();
   const work = () => {
     throw new Error('at once');
@@ -158,7 +158,7 @@ test('work that throws at once leaves no timer', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('when one of several things under a deadline fails, the others are given up', async () => {
+test('the first failure of concurrent work under a deadline aborts the rest', async () => {
   const clock = new VirtualClock();
   const parent = new AbortController();
   const work = (signal: AbortSignal) =>
@@ -171,7 +171,7 @@ test('when one of several things under a deadline fails, the others are given up
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('when one of several things done together fails, the others are given up, and nothing listens on', async () => {
+test('the first failure of allOrAbort aborts the rest, and no listener is left', async () => {
   const parent = new AbortController();
   const seen: boolean[] = [];
   const both = (signal: AbortSignal) =>
@@ -183,7 +183,7 @@ test('when one of several things done together fails, the others are given up, a
   assert.equal(listeners(parent.signal), 0);
 });
 
-test('work that outlasts its parent ends by itself within its time and leaves nothing', async () => {
+test('work with an abort grace ends by itself within it and leaves no listener', async () => {
   const clock = new VirtualClock();
   const parent = new AbortController();
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -201,7 +201,7 @@ test('work that outlasts its parent ends by itself within its time and leaves no
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('work that outlasts its parent too long is told so, with the reason', async () => {
+test('work that exceeds its abort grace is aborted with the reason of the parent', async () => {
   const clock = new VirtualClock();
   const parent = new AbortController();
   const work = (signal: AbortSignal) => abortable(never(), signal);
@@ -213,7 +213,7 @@ test('work that outlasts its parent too long is told so, with the reason', async
   assert.equal(listeners(parent.signal), 0);
 });
 
-test('work that may outlast its parent is not started under one already aborted', async () => {
+test('work with an abort grace is not started when the parent is already aborted', async () => {
   const clock = new VirtualClock();
   const work = () => assert.fail('started');
   await assert.rejects(

@@ -2,8 +2,8 @@ import type { Clock } from './clock.ts';
 import { KubelingError } from './errors.ts';
 
 /**
- * Runs `then` once when the signal is aborted, at once when it already is. Disposing removes the listener;
- * whoever calls this owns the disposal.
+ * Calls the listener once when the signal is aborted, immediately if it already is. Disposing
+ * removes the listener; the caller owns the disposal.
  */
 export function onAbort(signal: AbortSignal, then: (reason: unknown) => void): Disposable {
   if (signal.aborted) {
@@ -16,8 +16,8 @@ export function onAbort(signal: AbortSignal, then: (reason: unknown) => void): D
 }
 
 /**
- * A controller that is aborted together with its parent until it is disposed. It keeps one listener on the parent,
- * so whoever makes one disposes of it when its operation ends.
+ * A controller that is aborted together with its parent until it is disposed. It keeps one listener
+ * on the parent, so its creator must dispose of it when the operation ends.
  */
 export class LinkedController implements Disposable {
   readonly #controller = new AbortController();
@@ -40,18 +40,18 @@ export class LinkedController implements Disposable {
   }
 }
 
-/** Rejects with the signal's reason, and before that does nothing. */
+/** Rejects with the signal's reason when the signal is aborted; never resolves. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
-    // One listener for the whole life of the signal, which goes with it.
+    // One listener for the life of the signal; it is collected with the signal.
     onAbort(signal, reject);
   });
 }
 
 /**
- * Settles as the promise does, or rejects with the signal's reason if that comes first. The work behind the promise
- * goes on unless it listens to the signal too. Not for a promise that outlives many calls: each call stays attached
- * to it until it settles.
+ * Settles like the promise, or rejects with the signal's reason if that comes first. The work
+ * behind the promise continues unless it listens to the signal too. Not for a promise that outlives
+ * many calls: each call stays attached to it until it settles.
  */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
@@ -69,7 +69,10 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** For work that begins several things at once: when one of them fails the others are given up, not left to themselves. */
+/**
+ * For work that starts several operations concurrently: when one of them fails the others are
+ * aborted.
+ */
 export async function allOrAbort<T>(
   work: (signal: AbortSignal) => Promise<T>,
   parent: AbortSignal,
@@ -78,7 +81,7 @@ export async function allOrAbort<T>(
   try {
     return await work(controller.signal);
   } catch (error) {
-    controller.abort(cancelledError('Another part of it failed'));
+    controller.abort(cancelledError('Another concurrent operation failed'));
     throw error;
   }
 }
@@ -91,10 +94,11 @@ export interface DeadlineOptions {
 }
 
 /**
- * Runs the work with a signal that is aborted by the parent or by the deadline, whichever is first, and rejects as
- * soon as that happens even if the work does not listen. With a parent already aborted the work is not started.
- * Leaves no timer and no listener behind. When the work fails its signal is aborted: of several things it began at
- * once none goes on under a signal that nobody can abort any more.
+ * Runs the work with a signal that is aborted by the parent or by the deadline, whichever is first,
+ * and rejects at that moment even if the work ignores its signal. If the parent is already aborted
+ * the work is not started. Leaves no timer and no listener. When the work fails its signal is
+ * aborted, so that operations it started concurrently do not continue under a signal that no caller
+ * can abort.
  */
 export async function withDeadline<T>(
   options: DeadlineOptions,
@@ -104,7 +108,7 @@ export async function withDeadline<T>(
   parent.throwIfAborted();
   const controller = new AbortController();
   let giveUp = (_reason: unknown): void => {};
-  // Whoever works hears of it first, and nobody waits for what they do about it.
+  // The work is aborted before the caller's promise rejects; its clean-up is not awaited.
   const abort = (reason: unknown) => {
     controller.abort(reason);
     giveUp(reason);
@@ -119,20 +123,20 @@ export async function withDeadline<T>(
       work(controller.signal).then(resolve, reject);
     });
   } catch (error) {
-    controller.abort(cancelledError(`Part of it failed: ${options.what}`));
+    controller.abort(cancelledError(`Another operation failed: ${options.what}`));
     throw error;
   }
 }
 
 export interface AbortGraceOptions {
   readonly clock: Clock;
-  /** How long, asked when the parent is aborted. */
+  /** The grace period, evaluated when the parent is aborted. */
   readonly ms: () => number;
 }
 
 /**
- * Runs work that is better waited for than broken off: its signal is aborted only `ms` after the parent is. With a
- * parent already aborted the work is not started.
+ * Runs work that should be allowed to finish: its signal is aborted `ms` after the parent is. If
+ * the parent is already aborted the work is not started.
  */
 export async function withAbortGrace<T>(
   { clock, ms }: AbortGraceOptions,
@@ -150,7 +154,7 @@ export async function withAbortGrace<T>(
   return await work(controller.signal);
 }
 
-/** The reason to give when a task is abandoned on purpose. */
+/** The abort reason for a task that is cancelled on purpose. */
 export function cancelledError(why: string): KubelingError {
   return new KubelingError('CANCELLED', why);
 }

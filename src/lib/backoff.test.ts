@@ -11,12 +11,12 @@ test('delays start at the base, double, and stop at the maximum', () => {
   assert.deepEqual(delays, [10, 20, 40, 80, 160, 300, 300, 300, 300]);
 });
 
-test('another factor is honoured, and a factor of one keeps the delay flat', () => {
+test('another factor is used, and a factor of one keeps the delay constant', () => {
   assert.equal(backoffDelayMs({ baseMs: 1, maxMs: 100, factor: 3 }, 4), 27);
   assert.equal(backoffDelayMs({ baseMs: 5, maxMs: 100, factor: 1 }, 9), 5);
 });
 
-test('failures in a row wait longer, and a success starts anew', () => {
+test('consecutive failures wait longer, and a success resets the delay', () => {
   const backoff = new Backoff({ baseMs: 100, maxMs: 5000 }, seededRandom(1));
   assert.deepEqual([backoff.fail(0), backoff.fail(100), backoff.fail(300)], [100, 200, 400]);
   assert.equal(backoff.failures, 3);
@@ -24,20 +24,20 @@ test('failures in a row wait longer, and a success starts anew', () => {
   assert.equal(backoff.fail(400), 100);
 });
 
-test('a failure after twice the maximum of quiet counts as the first', () => {
+test('a failure after twice the maximum delay without one counts as the first', () => {
   const backoff = new Backoff(crash, seededRandom(1));
   backoff.fail(0);
   assert.equal(backoff.fail(600_000), 20_000);
   assert.equal(backoff.fail(1_200_001), 10_000);
 });
 
-test('the quiet time can be set apart from the maximum', () => {
+test('the reset time can be configured apart from the maximum', () => {
   const backoff = new Backoff({ baseMs: 1000, maxMs: 5000, resetAfterMs: 600_000 }, seededRandom(1));
   backoff.fail(0);
   assert.equal(backoff.fail(500_000), 2000);
 });
 
-test('a policy of no sense is refused with all that is wrong', () => {
+test('rejects an invalid policy and names every invalid field', () => {
   assert.throws(
     () => new Backoff({ baseMs: -1, maxMs: -2, factor: 0.5 }, seededRandom(1)),
     (error: Error) =>
@@ -46,7 +46,7 @@ test('a policy of no sense is refused with all that is wrong', () => {
   assert.throws(() => new Backoff({ baseMs: Number.NaN, maxMs: 1 }, seededRandom(1)), /baseMs/);
 });
 
-test('without quiet times delays never shrink before jitter and stay within their bounds with it', () => {
+test('without resets delays never shrink before jitter and stay within their bounds with it', () => {
   const policies = fc.record({
     baseMs: fc.integer({ min: 1, max: 1000 }),
     maxMs: fc.integer({ min: 1000, max: 100_000 }),

@@ -2,27 +2,31 @@ import { KubelingError } from './errors.ts';
 import { LruMap } from './lru.ts';
 import { jitter, type Random } from './random.ts';
 
-/** How delays grow from one failure to the next. Says nothing about who waits, or on which clock. */
+/** How delays grow from one failure to the next. Independent of the waiter and the clock. */
 export interface BackoffPolicy {
   readonly baseMs: number;
-  /** 2 unless given. */
+  /** Default 2. */
   readonly factor?: number;
-  /** Bounds the delay before jitter, so that those who all reached it still spread. */
+  /** Bounds the delay before jitter, so that waiters at the maximum still spread. */
   readonly maxMs: number;
-  /** Stretches each delay by up to this share of itself; 0 unless given. */
+  /** Extends each delay by up to this share of it; default 0. */
   readonly jitter?: number;
-  /** A failure this long after the last one counts as the first again; twice the maximum unless given. */
+  /**
+   * A failure this long after the last one counts as the first again; default twice the maximum.
+   */
   readonly resetAfterMs?: number;
 }
 
-/** What is remembered of failures in a row. Times are milliseconds of whatever scale the caller uses throughout. */
+/**
+ * The state of consecutive failures. Times are milliseconds of any scale, the same in all calls.
+ */
 export interface BackoffState {
   readonly failures: number;
   readonly delayMs: number;
   readonly lastMs: number;
 }
 
-/** The delay after the n-th failure in a row, counted from 1, without jitter. */
+/** The delay after the n-th consecutive failure, counted from 1, without jitter. */
 export function backoffDelayMs(policy: BackoffPolicy, failures: number): number {
   const grown = policy.baseMs * (policy.factor ?? 2) ** Math.max(0, failures - 1);
   return Math.min(grown, policy.maxMs);
@@ -30,7 +34,10 @@ export function backoffDelayMs(policy: BackoffPolicy, failures: number): number 
 
 export interface BackoffEvent {
   readonly nowMs: number;
-  /** When it happened, if that was not now: what ran long before it ended starts anew. */
+  /**
+   * When the failure happened, if not now: a task that ran for long before it failed starts again
+   * with the base delay.
+   */
   readonly eventMs?: number;
   readonly random: Random;
 }
@@ -47,12 +54,12 @@ export function nextBackoff(
   return { failures, delayMs, lastMs: event.nowMs };
 }
 
-/** Whether so much time has passed since the last failure that it no longer counts. */
+/** Whether the last failure is older than the reset time. */
 export function isQuiet(policy: BackoffPolicy, state: BackoffState, atMs: number): boolean {
   return atMs - state.lastMs > (policy.resetAfterMs ?? 2 * policy.maxMs);
 }
 
-/** Refuses a policy that would give delays of no sense, naming all that is wrong with it. */
+/** Throws for an invalid policy, naming every invalid field. */
 export function checkedPolicy(policy: BackoffPolicy): BackoffPolicy {
   const { baseMs, maxMs, factor = 2, jitter = 0, resetAfterMs = 0 } = policy;
   const wrong = [
@@ -66,7 +73,7 @@ export function checkedPolicy(policy: BackoffPolicy): BackoffPolicy {
   throw new KubelingError('BUG', `Cannot back off as ${wrong.join('; ')}`);
 }
 
-/** The back-off of one thing that is tried again and again. */
+/** The back-off of one operation that is retried. */
 export class Backoff {
   readonly #policy: BackoffPolicy;
   readonly #random: Random;
@@ -81,13 +88,13 @@ export class Backoff {
     return this.#state?.failures ?? 0;
   }
 
-  /** Notes a failure and answers how long to wait before the next try. */
+  /** Records a failure and returns the delay before the next try. */
   fail(nowMs: number): number {
     this.#state = nextBackoff(this.#policy, this.#state, { nowMs, random: this.#random });
     return this.#state.delayMs;
   }
 
-  /** Notes a success: the next failure counts as the first. */
+  /** Records a success: the next failure counts as the first. */
   reset(): void {
     this.#state = undefined;
   }
@@ -96,19 +103,20 @@ export class Backoff {
 export interface KeyedBackoffOptions {
   readonly policy: BackoffPolicy;
   readonly random: Random;
-  /** More keys than this push out the one that failed longest ago; 10,000 unless given. */
+  /** With more keys than this the one that failed longest ago is evicted; default 10,000. */
   readonly capacity?: number;
 }
 
 export interface BackoffTimes {
   readonly nowMs: number;
-  /** When the failed thing ended, if known; the time it was noted unless given. */
+  /** When the failed task ended, if known; defaults to `nowMs`. */
   readonly eventMs?: number;
 }
 
 /**
- * Back-off for each of many things, such as the containers or images of a node. It reads no clock: each call brings
- * its times, all of one scale. On a wall clock a step back lengthens waits by that step, so prefer a monotonic one.
+ * Back-off per key, such as the containers or images of a node. It reads no clock: each call passes
+ * its times, all of one scale. A wall clock that steps back lengthens waits by that step, so prefer
+ * a monotonic one.
  */
 export class KeyedBackoff<K extends string = string> {
   readonly #policy: BackoffPolicy;
@@ -125,12 +133,12 @@ export class KeyedBackoff<K extends string = string> {
     return this.#states.size;
   }
 
-  /** What is remembered of the key: its delay is the one to show to users. */
+  /** The state of the key: its delay is the one to show to users. */
   state(key: K): BackoffState | undefined {
     return this.#states.peek(key);
   }
 
-  /** How long the key must still wait, counted from the event; 0 when it may go on. */
+  /** The remaining delay of the key, counted from the event; 0 when it may be retried. */
   remainingMs(key: K, times: BackoffTimes): number {
     const state = this.#states.peek(key);
     if (state === undefined) return 0;
@@ -139,7 +147,9 @@ export class KeyedBackoff<K extends string = string> {
     return Math.max(0, state.delayMs - (times.nowMs - sinceMs));
   }
 
-  /** Notes one more failure, or one more try that may fail, and answers the delay now in force. */
+  /**
+   * Records one more failure, or one more try that may fail, and returns the delay now in force.
+   */
   fail(key: K, times: BackoffTimes): number {
     const state = nextBackoff(this.#policy, this.#states.peek(key), { ...times, random: this.#random });
     this.#states.set(key, state);
@@ -150,14 +160,14 @@ export class KeyedBackoff<K extends string = string> {
     this.#states.delete(key);
   }
 
-  /** Forgets the keys that were quiet for long enough to start anew; answers how many. */
+  /** Removes the keys whose reset time has passed; returns their number. */
   collect(nowMs: number): number {
     const quiet = [...this.#states].filter(([, state]) => isQuiet(this.#policy, state, nowMs));
     for (const [key] of quiet) this.#states.delete(key);
     return quiet.length;
   }
 
-  /** All that is remembered, to be kept somewhere; give it back with `restore`. */
+  /** All states, to be persisted; restore them with `restore`. */
   entries(): [K, BackoffState][] {
     return [...this.#states];
   }

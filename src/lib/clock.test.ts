@@ -18,7 +18,7 @@ test('stamps of the real clock are strictly increasing and close to its monotoni
   assert.ok(Math.abs(clock.monotonicMs() - last) < 1000);
 });
 
-test('stamps grow over any source that repeats or goes back', () => {
+test('stamps grow even if the source repeats or goes back', () => {
   const readings = fc.array(fc.double({ min: 0, max: 1e15, noNaN: true }), { minLength: 2 });
   fc.assert(
     fc.property(readings, fc.nat(3), (values, repeats) => {
@@ -31,7 +31,7 @@ test('stamps grow over any source that repeats or goes back', () => {
   );
 });
 
-test('a million stamps of a standing source stay within its next millisecond', () => {
+test('a million stamps of a stopped source stay within its next millisecond', () => {
   const stamp = strictlyIncreasing(() => 86_400_000);
   let last = 0;
   for (let i = 0; i < 1_000_000; i++) last = stamp();
@@ -57,7 +57,7 @@ test('a real timer fires once, and not after it was cancelled', async () => {
   assert.deepEqual(fired, ['kept']);
 });
 
-/** Timers and the clock they go by, moved by hand. */
+/** Timers and their clock, advanced by hand. */
 function byHand(context: TestContext): (ms: number) => void {
   let nowMs = 1_000;
   mock.timers.enable({ apis: ['setTimeout'] });
@@ -69,7 +69,7 @@ function byHand(context: TestContext): (ms: number) => void {
   };
 }
 
-test('a timer longer than the machine can hold fires at its time, not at once', (context) => {
+test('a timer longer than the maximum of Node.js fires at its time, not immediately', (context) => {
   const tick = byHand(context);
   let fired = 0;
   realClock().timer(60 * day, () => fired++);
@@ -89,7 +89,7 @@ test('a long timer can still be cancelled after its first stretch', (context) =>
   tick(60 * day);
 });
 
-test('a timer that the machine fires early waits for the rest', (context) => {
+test('a timer that Node.js fires early waits for the rest', (context) => {
   mock.timers.enable({ apis: ['setTimeout'] });
   context.after(() => mock.timers.reset());
   let nowMs = 1_000.9;
@@ -104,7 +104,7 @@ test('a timer that the machine fires early waits for the rest', (context) => {
   assert.equal(fired, 1);
 });
 
-test('a delay that is no number is refused', () => {
+test('a delay of NaN is rejected', () => {
   assert.throws(() => realClock().timer(Number.NaN, () => {}), { code: 'BUG' });
 });
 
@@ -121,11 +121,11 @@ test('an aborted sleep rejects with the reason and leaves no timer', async () =>
   await assert.rejects(sleeping, /enough/);
 });
 
-test('a sleep under a signal already aborted sets no timer', async () => {
+test('a sleep with an aborted signal sets no timer', async () => {
   await assert.rejects(realClock().sleep(day, AbortSignal.abort(new Error('early'))), /early/);
 });
 
-test('a time of the API has whole seconds, cut off and not rounded', () => {
+test('a time of the API has whole seconds, truncated and not rounded', () => {
   assert.equal(apiTime(Date.UTC(2026, 0, 31, 12, 0, 5, 999)), '2026-01-31T12:00:05Z');
   assert.equal(apiTime(Date.UTC(12_026, 0, 1)), '+012026-01-01T00:00:00Z');
 });

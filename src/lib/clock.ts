@@ -1,6 +1,6 @@
 import { KubelingError } from './errors.ts';
 
-/** Milliseconds since 1970, as users see time. It may jump; never measure with it. */
+/** Wall time: milliseconds since 1970. It may jump; never measure with it. */
 export type Instant = number & { readonly __brand: 'Instant' };
 
 /** A timer that has not fired yet. Cancelling twice, or after it fired, does nothing. */
@@ -8,21 +8,24 @@ export interface Timer extends Disposable {
   cancel(): void;
 }
 
-/** The only door to time. */
+/** The only access to time. */
 export interface Clock {
-  /** What users see. */
+  /** Wall time, for users. */
   now(): Instant;
-  /** What we measure with: never goes back, has no meaning across processes. */
+  /** Monotonic time, for measuring: never goes back, has no meaning across processes. */
   monotonicMs(): number;
-  /** A reading strictly greater than every earlier one of this clock, to order things by; compare it with no other. */
+  /**
+   * A reading strictly greater than every earlier one of this clock, for ordering; do not compare
+   * it with other clocks.
+   */
   stamp(): number;
-  /** Rejects with the signal's reason as soon as it is aborted, and leaves no listener or timer behind. */
+  /** Rejects with the signal's reason as soon as it is aborted; leaves no listener and no timer. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Calls back once when `ms` have passed, never before `timer` returned; the callback must not throw. */
+  /** Calls back once after `ms`, never before `timer` has returned; the callback must not throw. */
   timer(ms: number, run: () => void): Timer;
 }
 
-/** Times in the API, and wherever people read them, have whole seconds. */
+/** Times in the API, and in output for people, have whole seconds. */
 export function apiTime(at: number): string {
   const precise = new Date(at).toISOString();
   return `${precise.slice(0, precise.lastIndexOf('.'))}Z`;
@@ -32,7 +35,7 @@ export function instant(ms: number): Instant {
   return ms as Instant;
 }
 
-/** Waits on any clock by its timer; shared by all implementations. */
+/** Sleeps on any clock with its timer; shared by all implementations. */
 export function sleepOn(clock: Pick<Clock, 'timer'>, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
@@ -48,7 +51,7 @@ export function sleepOn(clock: Pick<Clock, 'timer'>, ms: number, signal: AbortSi
   });
 }
 
-/** Returns readings that only grow, even when the source gives the same reading twice. */
+/** Returns strictly growing readings, even when the source returns the same reading twice. */
 export function strictlyIncreasing(read: () => number): () => number {
   let last = Number.NEGATIVE_INFINITY;
   return () => {
@@ -59,7 +62,7 @@ export function strictlyIncreasing(read: () => number): () => number {
   };
 }
 
-/** A delay that is no number would corrupt the order of a clock's timers, so it is refused at the door. */
+/** NaN would corrupt the order of a clock's timers, so it is rejected here. */
 export function checkedDelayMs(ms: number): number {
   if (Number.isNaN(ms)) {
     throw new KubelingError('BUG', 'Cannot wait as the delay must be a number of milliseconds: it is NaN');
@@ -67,10 +70,10 @@ export function checkedDelayMs(ms: number): number {
   return Math.max(0, ms);
 }
 
-/** Longer delays overflow the timer of Node.js and would fire at once. */
+/** Longer delays overflow the timer of Node.js and would fire immediately. */
 const maxTimeoutMs = 2 ** 31 - 1;
 
-/** The machine's own time. */
+/** The clock of the machine. */
 export function realClock(): Clock {
   const clock: Clock = {
     now: () => instant(Date.now()),
@@ -82,7 +85,10 @@ export function realClock(): Clock {
   return clock;
 }
 
-/** Node.js cuts off fractions of a delay and rounds its own clock, so that it may be early: then it waits on. */
+/**
+ * Node.js truncates delays and rounds its own clock, so a timer may fire early: it then waits for
+ * the rest.
+ */
 function realTimer(ms: number, run: () => void): Timer {
   const dueMs = performance.now() + checkedDelayMs(ms);
   let handle: NodeJS.Timeout;

@@ -43,7 +43,7 @@ export function absoluteArgument(program: string, path: string): string {
   throw rejectedArgument(program, 'a path must be absolute', path);
 }
 
-/** Throws COMMAND_FAILED for what may be taken for an option, or for more than one line. */
+/** Throws COMMAND_FAILED for an argument that could be taken for an option or for several lines. */
 export function plainArgument(program: string, text: string): string {
   if (text.startsWith('-')) throw rejectedArgument(program, 'an argument must not start with a hyphen', text);
   if (hasControlCharacters(text))
@@ -59,7 +59,7 @@ export function hasControlCharacters(text: string): boolean {
   return false;
 }
 
-/** A value from outside for a message: quoted, on one line, and cut where it is long. */
+/** An external value for a message: quoted, on one line, and truncated. */
 export function printableValue(text: string): string {
   const cut = text.length > maxShownLength ? `${text.slice(0, maxShownLength)}...` : text;
   return JSON.stringify(cut);
@@ -73,8 +73,8 @@ function rejectedArgument(program: string, rule: string, value: string): Kubelin
 }
 
 /**
- * Text from outside without the characters that act on a terminal: C0 controls except tab and newline, DEL, C1 controls.
- * What containers, runtimes and other users' processes say is shown to administrators.
+ * External text without the characters that control a terminal: C0 except tab and newline, DEL, C1.
+ * Output of containers, runtimes and other users' processes is shown to administrators.
  */
 export function stripControls(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove

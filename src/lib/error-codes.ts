@@ -1,29 +1,29 @@
 /**
- * Every error code kubeling can report, with the kind that decides what happens next.
- * `docs/errors.md` explains each to users; a test keeps the two lists equal.
+ * Every error code of kubeling, with the kind that decides how it is handled. `docs/errors.md`
+ * explains each to users; a test keeps the two lists equal.
  */
 
-/** What the caller may do about an error. */
+/** How the caller may handle an error. */
 export type ErrorKind =
-  /** The thing is not there; for stop and remove that means done. */
+  /** The object does not exist; stop and remove treat that as success. */
   | 'NotFound'
-  /** Somebody else got there first: look again, then decide. */
+  /** Another writer was first: read again, then decide. */
   | 'Conflict'
-  /** The input is wrong; the same call can never succeed. */
+  /** The input is invalid; the same call can never succeed. */
   | 'Invalid'
   /** Not allowed. */
   | 'Denied'
-  /** The other side does not offer this. */
+  /** The peer does not support this. */
   | 'Unsupported'
-  /** The other side tried and says it failed; retry with back-off. */
+  /** The peer reports a failure; retry with back-off. */
   | 'Failed'
-  /** Nobody answered; retry with back-off, the outcome is unknown. */
+  /** No reply; retry with back-off, the outcome is unknown. */
   | 'Unavailable'
-  /** It took too long; retry with back-off, the outcome is unknown. */
+  /** The deadline passed; retry with back-off, the outcome is unknown. */
   | 'DeadlineExceeded'
-  /** We gave up on purpose; not a failure. */
+  /** Cancelled on purpose; not a failure. */
   | 'Cancelled'
-  /** Our own mistake: report loudly, keep the node alive. */
+  /** A bug of kubeling: log it as an error, keep the node running. */
   | 'Bug';
 
 export const errorKinds = {

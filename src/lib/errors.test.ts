@@ -20,7 +20,7 @@ test('an error without a cause has no cause property', () => {
   assert.equal('cause' in new KubelingError('BUG', 'x'), false);
 });
 
-test('what is not ours is a bug, except an abort', () => {
+test('a foreign error is a bug, except an abort', () => {
   assert.equal(kindOf(new TypeError('x')), 'Bug');
   assert.equal(kindOf('text'), 'Bug');
   assert.equal(kindOf(AbortSignal.abort().reason), 'Cancelled');
@@ -28,7 +28,7 @@ test('what is not ours is a bug, except an abort', () => {
   assert.equal(isKind(new KubelingError('CANCELLED', 'x'), 'NotFound'), false);
 });
 
-test('a description follows the causes and leaves out what it already said', () => {
+test('a description follows the causes and omits what was already said', () => {
   const root = new Error('connection refused');
   const middle = new Error('dial failed: connection refused', { cause: root });
   const top = new Error('Cannot reach the runtime', { cause: middle });
@@ -47,7 +47,7 @@ test('an endless chain of causes ends', () => {
   assert.equal(describeError(error), 'again');
 });
 
-test('things that cannot be printed are described all the same', () => {
+test('values that cannot be printed are described', () => {
   const broken = new Error('x');
   Object.defineProperty(broken, 'message', {
     get: () => {
@@ -68,7 +68,7 @@ test('describing and wrapping never throw, whatever was thrown', () => {
   );
 });
 
-test('an error stays itself', () => {
+test('an error stays the same object', () => {
   const error = new RangeError('x');
   assert.equal(asError(error), error);
 });

@@ -2,11 +2,11 @@ import { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
 
 export interface ErrorOptions {
   readonly cause?: unknown;
-  /** Facts for logs and events: names and numbers, never secrets. */
+  /** Details for logs and events: names and numbers, never secrets. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** The root of all errors kubeling makes. The code is stable; the message is for people. */
+/** The root of all errors of kubeling. The code is stable; the message is for people. */
 export class KubelingError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<Record<string, unknown>>;
@@ -23,7 +23,9 @@ export class KubelingError extends Error {
   }
 }
 
-/** The kind of anything thrown. What is not ours is a bug, except an abort, which is a cancellation. */
+/**
+ * The kind of anything thrown. A foreign error is a bug, except an abort, which is a cancellation.
+ */
 export function kindOf(error: unknown): ErrorKind {
   if (error instanceof KubelingError) return error.kind;
   if (error instanceof Error && error.name === 'AbortError') return 'Cancelled';
@@ -34,10 +36,10 @@ export function isKind(error: unknown, ...kinds: readonly ErrorKind[]): boolean 
   return kinds.includes(kindOf(error));
 }
 
-/** Causes deeper than this are left out: a chain may be endless. */
+/** Deeper causes are omitted: a chain may be endless. */
 const maxCauseDepth = 8;
 
-/** One line for a person: the message, followed by the causes that add something. Never throws. */
+/** One line for people: the message, followed by the causes that add something. Never throws. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let at = error, depth = 0; at !== undefined && depth < maxCauseDepth; depth++) {
@@ -48,14 +50,14 @@ export function describeError(error: unknown): string {
   return parts.join(': ');
 }
 
-/** Turns anything thrown into an Error without losing it. Never throws. */
+/** Converts anything thrown into an Error without losing it. Never throws. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error
     ? thrown
     : new KubelingError('BUG', `Something threw a ${typeof thrown}: ${messageOf(thrown)}`);
 }
 
-/** What was thrown may be anything, even an object that cannot become text or whose getters throw. */
+/** Anything may be thrown, even an object that cannot become text or whose getters throw. */
 function messageOf(thrown: unknown): string {
   try {
     if (!(thrown instanceof Error)) return String(thrown);
@@ -65,7 +67,7 @@ function messageOf(thrown: unknown): string {
   }
 }
 
-/** Failed connections to several addresses come as one error that has no message of its own. */
+/** Failed connections to several addresses are one AggregateError without a message. */
 function messageOfMany(thrown: AggregateError): string {
   const each = thrown.errors.slice(0, maxCauseDepth).map(messageOf);
   return [thrown.message, each.join('; ')].filter((text) => text !== '').join(': ');

@@ -15,7 +15,7 @@ async function directory(): Promise<AsyncDisposable & { path: string; file: stri
 const anything = { check: (value: unknown) => value };
 const modeOf = async (path: string) => (await stat(path)).mode & 0o7777;
 
-test('a file is written, replaced whole, and nothing else is left', async () => {
+test('a file is written or replaced completely, and no temporary file is left', async () => {
   await using dir = await directory();
   await writeFileAtomic(dir.file, 'old and long', { mode: 0o600 });
   await writeFileAtomic(dir.file, new Uint8Array([110, 101, 119]), { mode: 0o600 });
@@ -23,7 +23,7 @@ test('a file is written, replaced whole, and nothing else is left', async () => 
   assert.deepEqual(await readdir(dir.path), ['state']);
 });
 
-test('the mode is exact whatever the umask, also over a file of another mode', async () => {
+test('the mode is exact whatever the umask, also when replacing a file of another mode', async () => {
   await using dir = await directory();
   const umask = process.umask(0o077);
   try {
@@ -60,7 +60,7 @@ test('a symbolic link is replaced and its target left alone', async () => {
   assert.equal(await readFile(dir.file, 'utf8'), 'new');
 });
 
-test('writers of one file at the same time leave one whole content', async () => {
+test('concurrent writers of one file leave one complete content', async () => {
   await using dir = await directory();
   const contents = Array.from({ length: 20 }, (_, index) => String(index).repeat(10_000));
   await Promise.all(contents.map((content) => writeFileAtomic(dir.file, content, { mode: 0o600 })));
@@ -68,7 +68,7 @@ test('writers of one file at the same time leave one whole content', async () =>
   assert.deepEqual(await readdir(dir.path), ['state']);
 });
 
-test('left-overs of a crash are removed and nothing else', async () => {
+test('leftovers of a crash are removed and nothing else', async () => {
   await using dir = await directory();
   const leftover = '.kubeling-0123456789abcdef.tmp';
   for (const name of [leftover, '.kubeling-short.tmp', 'kubeling.tmp', 'state']) {
@@ -85,7 +85,7 @@ test('JSON comes back as it was written', async () => {
   assert.deepEqual(await readJsonFile(dir.file, anything), { pods: ['a'] });
 });
 
-test('a missing file is told from a corrupt one', async () => {
+test('a missing file is distinguished from a corrupt one', async () => {
   await using dir = await directory();
   await assert.rejects(readJsonFile(dir.file, anything), (error: KubelingError) => {
     return error.kind === 'NotFound' && error.message.includes(dir.file);
@@ -93,7 +93,7 @@ test('a missing file is told from a corrupt one', async () => {
   await assert.rejects(readJsonFile(dir.path, anything), { code: 'FILE_READ' });
 });
 
-test('corrupt content is reported by file and place, and never quoted', async () => {
+test('corrupt content is reported by file and position, and never quoted', async () => {
   await using dir = await directory();
   const cases = [
     ['', /it is empty/],
@@ -115,7 +115,7 @@ test('corrupt content is reported by file and place, and never quoted', async ()
   }
 });
 
-test('a value of another shape is corruption of that file', async () => {
+test('a value of another shape is reported as corruption of that file', async () => {
   await using dir = await directory();
   await writeFile(dir.file, '{"version": 9}');
   const check = () => {
@@ -127,7 +127,7 @@ test('a value of another shape is corruption of that file', async () => {
   );
 });
 
-test('a file beyond the limit is refused unread', async () => {
+test('a file beyond the limit is rejected unread', async () => {
   await using dir = await directory();
   await writeFile(dir.file, '"12345"');
   await assert.rejects(

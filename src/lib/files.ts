@@ -7,21 +7,21 @@ export interface WriteOptions {
   /** The exact permissions of the file, whatever the umask. */
   readonly mode: number;
   /**
-   * What the new content outlives: a power cut, unless given, or only a crash of this process, which costs no wait for
-   * the disk. After a power cut such a file may be the old one, empty or gone.
+   * What the new content survives: a power cut (default), or only a crash of this process, which
+   * needs no fsync. After a power cut such a file may be the old one, empty or missing.
    */
   readonly survives?: 'power-cut' | 'crash';
-  /** Our own user unless given; only root can give files away. */
+  /** Default our own user; only root can give files away. */
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/** No mask in use takes these bits from a process that is to read its own files. */
+/** No umask in use removes these bits from a process that must read its own files. */
 const ownerOnly = 0o600;
 const tempName = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
 
 /**
- * Replaces the file as a whole: at any instant, and after a power cut, readers see the old content or the new. A
- * symbolic link at the path is replaced, not followed. The directory must exist.
+ * Replaces the complete file: at any instant, and after a power cut, readers find the old content
+ * or the new. A symbolic link at the path is replaced, not followed. The directory must exist.
  */
 export async function writeFileAtomic(
   path: string,
@@ -47,8 +47,9 @@ export function writeJsonAtomic(path: string, value: unknown, options: WriteOpti
 }
 
 /**
- * Removes what a crash in the middle of a write left in the directory; answers the names. Only for the directory's
- * owner, before anything is written there: it cannot tell a left-over from a write under way.
+ * Removes temporary files that a crash during a write left in the directory; returns their names.
+ * Only for the owner of the directory, before anything is written there: it cannot distinguish a
+ * leftover from a write in progress.
  */
 export async function removeLeftoverTemps(directory: string): Promise<string[]> {
   const names = await readdir(directory).catch((error) => {
@@ -61,21 +62,21 @@ export async function removeLeftoverTemps(directory: string): Promise<string[]> 
 }
 
 async function writeTemp(path: string, data: string | Uint8Array, options: WriteOptions): Promise<void> {
-  // Private until complete, as the content may be a secret and the umask is not ours to trust.
+  // Private until complete: the content may be a secret and the umask is not ours.
   await using file = await open(path, 'wx', ownerOnly);
   await file.writeFile(data);
-  // By its handle: others may write to the directory, and put a link there under this name.
+  // By its handle: other users may write to the directory, and create a link under this name.
   const { owner } = options;
   if (owner !== undefined) await file.chown(owner.uid, owner.gid);
   if (options.mode !== ownerOnly) await file.chmod(options.mode);
   if (options.survives !== 'crash') await file.sync();
 }
 
-/** Without this a power cut may bring the old name back. */
+/** Without this a power cut may restore the old name. */
 async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, 'r');
   await directory.sync().catch((error) => {
-    // Some network file systems know no sync of directories; there is nothing better to do on them.
+    // Some network file systems cannot sync directories; nothing better is possible there.
     if (error.code !== 'EINVAL' && error.code !== 'ENOTSUP') throw error;
   });
 }
@@ -86,15 +87,19 @@ function writeError(path: string, cause: unknown): KubelingError {
 }
 
 export interface ReadJsonOptions<T> {
-  /** Turns the parsed value into the wanted type; what it throws is reported as corruption of this file. */
+  /**
+   * Converts the parsed value into the required type; what it throws is reported as corruption of
+   * this file.
+   */
   readonly check: (value: unknown) => T;
-  /** A larger file is refused; 16 MiB unless given. */
+  /** A larger file is rejected; default 16 MiB. */
   readonly maxBytes?: number;
 }
 
 /**
- * Reads a JSON file whole. Its content never appears in an error, as it may be a secret: FILE_NOT_FOUND when there
- * is none, FILE_CORRUPT when it is not what it should be, FILE_READ when it cannot be read.
+ * Reads a JSON file. Its content never appears in an error, because it may be a secret:
+ * FILE_NOT_FOUND when it is missing, FILE_CORRUPT when the content is invalid, FILE_READ when it
+ * cannot be read.
  */
 export async function readJsonFile<T>(path: string, options: ReadJsonOptions<T>): Promise<T> {
   const text = await readText(path, options.maxBytes ?? 16 * 2 ** 20);
@@ -138,7 +143,7 @@ function parseJson(path: string, text: string): unknown {
   }
 }
 
-/** The parser's own message quotes the content, so only the place is taken from it, where it names one. */
+/** The parser's message quotes the content, so only the position is used, if it has one. */
 function errorPosition(message: string): string {
   const place = /at position (\d+)/.exec(message)?.[1];
   if (place !== undefined) return `it is wrong at position ${place}`;
@@ -150,7 +155,7 @@ function corrupt(path: string, why: string): KubelingError {
   return new KubelingError('FILE_CORRUPT', message, { details: { path } });
 }
 
-/** The text of a file, or nothing when it is not there. */
+/** The text of a file, or undefined when it is missing. */
 export async function readFileIfExists(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
@@ -160,7 +165,7 @@ export async function readFileIfExists(path: string): Promise<string | undefined
   }
 }
 
-/** The JSON of a file, or nothing when the file is not there or holds something else. */
+/** The JSON of a file, or undefined when the file is missing or invalid. */
 export async function readJsonIfValid(path: string): Promise<unknown> {
   const text = await readFileIfExists(path);
   try {
@@ -170,7 +175,7 @@ export async function readJsonIfValid(path: string): Promise<unknown> {
   }
 }
 
-/** The text of a file that is not larger than it may be: somebody may have put anything there. */
+/** The text of a file of bounded size: any user may have written it. */
 export async function readBoundedFile(path: string, mostBytes: number): Promise<string> {
   await using file = await open(path, 'r');
   const { size } = await file.stat();

@@ -2,13 +2,16 @@ import { KubelingError } from './errors.ts';
 import { tryParseDurationMs } from './go-duration.ts';
 import { didYouMean } from './nearest-name.ts';
 
-/** How the text behind a flag becomes a value. */
+/** How the text of a flag becomes a value. */
 export interface FlagKind<T> {
-  /** What stands for the value in the help, as `int` or `key=value,...`. */
+  /** The placeholder for the value in the help, such as `int` or `key=value,...`. */
   readonly label: string;
-  /** What the flag means when it stands alone; a kind without it always takes a value. */
+  /** The value of the flag without one; a kind without it requires a value. */
   readonly bare?: string;
-  /** Throws FLAG_INVALID. `earlier` is the value of the same flag given before, for flags that add up. */
+  /**
+   * Throws FLAG_INVALID. `earlier` is the value of the same flag given before, for flags that
+   * accumulate.
+   */
   read(text: string, earlier: T | undefined): T;
 }
 
@@ -22,7 +25,7 @@ const boolWords: ReadonlyMap<string, boolean> = new Map([
   ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((word) => [word, false] as const),
 ]);
 
-/** The words Kubernetes takes for yes and no on a command line, or undefined. */
+/** The words that Kubernetes accepts as booleans on a command line, or undefined. */
 export function tryParseBool(text: string): boolean | undefined {
   return boolWords.get(text);
 }
@@ -104,11 +107,11 @@ function splitCommas(text: string): string[] {
 }
 
 export interface MapFlagOptions {
-  /** Between key and value; `=` when not given. */
+  /** Between key and value; default `=`. */
   readonly between?: string;
   /** One pair per use of the flag, so that values may hold commas. */
   readonly pairs?: 'many' | 'one';
-  /** Whether a key may stand without a value, which is then empty. */
+  /** Whether a key may have no value, which is then empty. */
   readonly value?: 'needed' | 'optional';
 }
 

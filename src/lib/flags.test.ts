@@ -43,7 +43,7 @@ test('a value may be attached or follow', () => {
   assert.deepEqual(read('--name=a=b').values, { name: 'a=b' });
 });
 
-test('a switch never takes the next word', () => {
+test('a boolean flag never takes the next word', () => {
   const parsed = read('--quiet', 'false');
   assert.deepEqual(parsed.values, { quiet: true });
   assert.deepEqual(parsed.positionals, ['false']);
@@ -51,7 +51,7 @@ test('a switch never takes the next word', () => {
   assert.equal(read('--quiet=maybe').problems[0]?.message, 'must be true or false: current value is "maybe"');
 });
 
-test('letters can be written in every usual way', () => {
+test('short flags can be written in every usual way', () => {
   assert.deepEqual(read('-v', '4').values, { v: 4 });
   assert.deepEqual(read('-v4').values, { v: 4 });
   assert.deepEqual(read('-v=4').values, { v: 4 });
@@ -65,7 +65,7 @@ test('two dashes end the flags and one dash is a word', () => {
   assert.deepEqual(read('-').positionals, ['-']);
 });
 
-test('the last of a repeated value wins, lists and maps add up', () => {
+test('the last of a repeated value wins, lists and maps accumulate', () => {
   assert.deepEqual(read('--name=a', '--name=b').values, { name: 'b' });
   assert.deepEqual(read('--dns=1.1.1.1,2.2.2.2', '--dns', '3.3.3.3').values, {
     dns: ['1.1.1.1', '2.2.2.2', '3.3.3.3'],
@@ -128,13 +128,13 @@ test('a long name behind one dash is explained', () => {
   ]);
 });
 
-test('names inherited from objects are no flags', () => {
+test('names inherited from objects are not flags', () => {
   for (const name of ['constructor', '__proto__', 'toString'])
     assert.equal(read(`--${name}=1`).problems.length, 1);
   assert.deepEqual(Object.keys(read('--labels=__proto__=1').values.labels ?? {}), ['__proto__']);
 });
 
-test('used names come in order and once', () => {
+test('used names are listed in order and once', () => {
   assert.deepEqual(read('-q', '--name=a', '--quiet').used, ['quiet', 'name']);
 });
 

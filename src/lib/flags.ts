@@ -3,8 +3,8 @@ import type { FlagKind } from './flag-kinds.ts';
 import { didYouMean } from './nearest-name.ts';
 
 /**
- * Command lines in the manner of Kubernetes programs: `--name=value`, `--name value`, `--switch`, `-n value`,
- * `-nvalue`, `--` ends the flags, and `_` in a name is `-`. Knows nothing of what the flags mean.
+ * Command lines of Kubernetes programs: `--name=value`, `--name value`, `--switch`, `-n value`,
+ * `-nvalue`, `--` ends the flags, and `_` in a name equals `-`. Independent of what the flags mean.
  */
 
 export interface Flag<T> {
@@ -12,9 +12,9 @@ export interface Flag<T> {
   readonly help: string;
   /** One letter that may be used instead of the name. */
   readonly short?: string;
-  /** The heading it stands under in the help. */
+  /** The heading in the help. */
   readonly group?: string;
-  /** What to use instead; using the flag is still fine but is warned about. */
+  /** What to use instead; the flag still works but logs a warning. */
   readonly deprecated?: string;
   /** Shown in the help. */
   readonly default?: string;
@@ -27,7 +27,7 @@ export type FlagValues<F extends FlagTable> = {
 };
 
 export interface FlagProblem {
-  /** With its dashes, as it was written; empty for an argument that belongs to no flag. */
+  /** As it was given, with its dashes; empty for an argument that belongs to no flag. */
   readonly flag: string;
   readonly message: string;
 }
@@ -40,7 +40,7 @@ export interface ParsedFlags<F extends FlagTable> {
   readonly problems: readonly FlagProblem[];
 }
 
-/** Reads everything it can and collects every problem; never throws for what a user wrote. */
+/** Reads everything it can and collects every problem; never throws for user input. */
 export function parseFlags<F extends FlagTable>(table: F, argv: readonly string[]): ParsedFlags<F> {
   const parser = new FlagParser(table);
   parser.readAll(argv);
@@ -96,7 +96,7 @@ class FlagParser {
     }
   }
 
-  /** `-v`, `-v 2`, `-v=2`, `-v2`, and switches run together as in `-ab`. */
+  /** `-v`, `-v 2`, `-v=2`, `-v2`, and combined switches as in `-ab`. */
   #readShort(word: string, rest: string[]): void {
     let letters = word.slice(1);
     while (letters !== '') {
@@ -114,7 +114,7 @@ class FlagParser {
     }
   }
 
-  /** Stores the value of one flag, which is the next word when none was attached and the kind needs one. */
+  /** Stores the value of one flag: the next word if none was attached and the kind needs one. */
   #readValue(name: string, written: string, attached: string | undefined, rest: string[]): void {
     const kind = this.#table[name]?.kind;
     const text = attached ?? kind?.bare ?? rest.shift();

@@ -44,7 +44,7 @@ test('every unit is read exactly', () => {
   for (const [text, nanos] of cases) assert.equal(tryParseDuration(text), nanos, text);
 });
 
-test('what is no duration is refused', () => {
+test('rejects text that is not a duration', () => {
   const wrong = [
     '',
     '3',
@@ -72,7 +72,7 @@ test('what is no duration is refused', () => {
   );
 });
 
-test('the spelling is the one Kubernetes prints', () => {
+test('formats durations like Kubernetes', () => {
   const cases: readonly (readonly [bigint, string])[] = [
     [0n, '0s'],
     [1n, '1ns'],

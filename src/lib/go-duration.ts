@@ -1,8 +1,8 @@
 import { KubelingError } from './errors.ts';
 
 /**
- * Durations as Kubernetes writes them: `300ms`, `1h30m`, `1m0s`. Exact in nanoseconds; everybody else
- * uses milliseconds, which stay exact to the nanosecond up to about ninety days.
+ * Durations as Kubernetes writes them: `300ms`, `1h30m`, `1m0s`. Exact in nanoseconds; callers use
+ * milliseconds, which are exact to the nanosecond up to about ninety days.
  */
 
 const nanosPerMs = 1_000_000n;
@@ -18,12 +18,12 @@ const nanosPer: Readonly<Record<string, bigint>> = {
 };
 const wholeText = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
 const eachPart = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g;
-/** No duration needs more digits than this; longer texts are mistakes or attacks. */
+/** No duration needs more digits; longer texts are mistakes or attacks. */
 const maxTextLength = 128;
 const maxNanos = 2n ** 63n - 1n;
 const minNanos = -(2n ** 63n);
 
-/** Nanoseconds, or undefined when the text is no duration or does not fit 64 bits. */
+/** Nanoseconds, or undefined when the text is not a duration or exceeds 64 bits. */
 export function tryParseDuration(text: string): bigint | undefined {
   if (/^[-+]?0$/.test(text)) return 0n;
   if (text.length > maxTextLength || !wholeText.test(text)) return undefined;

@@ -24,7 +24,7 @@ test('items come out in order of rank', () => {
   assert.equal(heap.pop(), undefined);
 });
 
-test('an item that was taken out cannot be taken out again', () => {
+test('a removed item cannot be removed again', () => {
   const heap = byRank();
   const item = ranked(1);
   heap.push(item);
@@ -34,7 +34,7 @@ test('an item that was taken out cannot be taken out again', () => {
   assert.equal(heap.size, 0);
 });
 
-test('clearing lets every item go', () => {
+test('clearing releases every item', () => {
   const heap = byRank();
   const item = ranked(1);
   heap.push(item);

@@ -1,12 +1,12 @@
-/** What a heap needs to know of its items: where each one sits, so that it can be moved or taken out. */
+/** Items know their position in the heap, so that they can be moved or removed. */
 export interface HeapItem {
   /** Owned by the heap; -1 while the item is in none. */
   heapIndex: number;
 }
 
 /**
- * A binary heap that always knows its first item, and can take any item out or move it after its rank changed,
- * each in logarithmic time. An item may be in one heap only.
+ * A binary heap that can remove any item, or move it after its rank changed, in logarithmic time.
+ * An item may be in one heap only.
  */
 export class Heap<T extends HeapItem> {
   readonly #items: T[] = [];
@@ -40,7 +40,7 @@ export class Heap<T extends HeapItem> {
     return first;
   }
 
-  /** Answers whether the item was in the heap. */
+  /** Returns whether the item was in the heap. */
   delete(item: T): boolean {
     if (!this.has(item)) return false;
     const hole = item.heapIndex;
@@ -53,7 +53,7 @@ export class Heap<T extends HeapItem> {
     return true;
   }
 
-  /** To be called after something that decides the item's rank has changed. */
+  /** To be called after the rank of the item has changed. */
   update(item: T): void {
     this.#rise(item);
     this.#sink(item);

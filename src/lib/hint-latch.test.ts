@@ -6,7 +6,7 @@ import { HintLatch } from './hint-latch.ts';
 
 const { signal } = new AbortController();
 
-test('a wait ends at the first hint, or after its time', async () => {
+test('a wait ends at the first hint or after its time', async () => {
   const clock = new VirtualClock();
   const latch = new HintLatch(clock);
   const first = latch.wait(1_000, signal);
@@ -19,14 +19,14 @@ test('a wait ends at the first hint, or after its time', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a hint nobody waits for is remembered until it is cleared', async () => {
+test('a hint without a waiter is remembered until it is cleared', async () => {
   const latch = new HintLatch(new VirtualClock());
   latch.raise();
   assert.equal(await latch.wait(1_000, signal), 'hint');
   assert.equal(await latch.wait(1_000, signal), 'hint');
 });
 
-test('a wait that is given up leaves nothing behind', async () => {
+test('an aborted wait leaves no listener and no timer', async () => {
   const clock = new VirtualClock();
   const controller = new AbortController();
   const waiting = new HintLatch(clock).wait(1_000, controller.signal);

@@ -1,7 +1,7 @@
 import { onAbort } from './abort.ts';
 import type { Clock } from './clock.ts';
 
-/** Remembers that somebody hinted, until it is waited for. */
+/** Remembers a hint until it is awaited. */
 export class HintLatch {
   readonly #clock: Clock;
   #raised = false;
@@ -20,7 +20,10 @@ export class HintLatch {
     this.#raised = false;
   }
 
-  /** Resolves at the first hint, or after `ms` without one; rejects when aborted. For one who waits at a time. */
+  /**
+   * Resolves at the first hint, or after `ms` without one; rejects when aborted. For one waiter at
+   * a time.
+   */
   async wait(ms: number, signal: AbortSignal): Promise<'hint' | 'time'> {
     signal.throwIfAborted();
     if (this.#raised) return 'hint';

@@ -27,7 +27,7 @@ function reply(status: number, location?: string): HttpResponse {
   return { status, headers: { location }, body: Buffer.alloc(0) };
 }
 
-/** Answers one reply after the other, and tells what it was asked. */
+/** Returns the given responses in order, and records the requests. */
 function dialer(...replies: readonly HttpResponse[]) {
   const asked: HttpRequest[] = [];
   const dial = async (one: HttpRequest) => {
@@ -38,13 +38,13 @@ function dialer(...replies: readonly HttpResponse[]) {
 }
 
 describe('following redirects', () => {
-  it('goes where it is sent on the same host, with its headers', async () => {
+  it('follows a redirect to the same host, with its headers', async () => {
     const { asked, dial } = dialer(reply(302, '/b?c=d'), reply(200));
     assert.equal((await followRedirects(dial, request, 10, open)).kind, 'answered');
     assert.deepEqual(asked[1], { ...request, target: '/b?c=d' });
   });
 
-  it('keeps a host of its own only until another is named', async () => {
+  it('keeps a Host header until a redirect names another host', async () => {
     const { asked, dial } = dialer(reply(301, 'https://10.0.0.7/b'), reply(500));
     const { reply: last } = await followRedirects(dial, request, 10, open);
     assert.equal(last.status, 500);
@@ -57,20 +57,20 @@ describe('following redirects', () => {
     });
   });
 
-  it('does not go to another host', async () => {
+  it('does not follow a redirect to another host', async () => {
     const { asked, dial } = dialer(reply(307, 'http://elsewhere/b'));
     assert.equal((await followRedirects(dial, request, 10, open)).kind, 'leads-away');
     assert.equal(asked.length, 1);
   });
 
-  it('ends after ten', async () => {
+  it('stops after ten redirects', async () => {
     const { asked, dial } = dialer(reply(308, '/a'));
     await assert.rejects(followRedirects(dial, request, 10, open), { message: 'stopped after 10 redirects' });
     assert.equal(asked.length, 10);
   });
 });
 
-it('the target of a request is made of any path', () => {
+it('a request target is built from any path', () => {
   for (const [path, target] of [
     ['', '/'],
     ['healthz', '/healthz'],
@@ -84,7 +84,7 @@ it('the target of a request is made of any path', () => {
     assert.equal(requestTarget(path), target, path);
 });
 
-it('an address of IPv6 stands in brackets before its port', () => {
+it('an IPv6 address is put into brackets before its port', () => {
   assert.equal(joinHostPort('fd00::1', 80), '[fd00::1]:80');
   assert.equal(joinHostPort('10.0.0.1', 80), '10.0.0.1:80');
 });

@@ -5,29 +5,29 @@ import { isIP } from 'node:net';
 import { onAbort } from './abort.ts';
 import { describeError, KubelingError } from './errors.ts';
 
-/** One GET request, ready to be sent. */
+/** One GET request. */
 export interface HttpRequest {
   readonly scheme: 'http' | 'https';
   /** A name or an address, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** The path with its query, as it goes over the wire. */
+  /** The path with its query, as it is sent. */
   readonly target: string;
-  /** A name may come more than once; a `Host` replaces the one of the address. */
+  /** A name may occur more than once; `Host` replaces the one of the address. */
   readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** At most as much as was asked for. */
+  /** At most the requested limit. */
   readonly body: Buffer;
 }
 
 /**
- * Sends the request over a connection of its own and answers whatever comes back, redirects too. Nobody's certificate
- * is checked. Rejects when there is no answer: with HTTP_NOT_TLS when whoever was to speak TLS speaks something else,
- * with HTTP_CUT_OFF when the answer ends in its middle.
+ * Sends the request over its own connection and returns any response, including redirects.
+ * Certificates are not verified. Rejects without a response: with HTTP_NOT_TLS when the server of a
+ * TLS request does not use TLS, with HTTP_CUT_OFF when the response ends early.
  */
 export type SendHttp = (
   request: HttpRequest,
@@ -35,7 +35,7 @@ export type SendHttp = (
   signal: AbortSignal,
 ) => Promise<HttpResponse>;
 
-/** Over the machine's network. */
+/** Over the network of the node. */
 export const sendHttp: SendHttp = (request, bodyLimit, signal) =>
   new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -70,8 +70,8 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
     path: target,
     headers: grouped(headers),
     agent: false,
-    // Much in containers that answers probes is a line of shell: bare line feeds and the like are no failure. Nothing
-    // else comes over this connection, so nothing can be smuggled past it.
+    // Many probe handlers in containers are shell one-liners: bare line feeds and similar
+    // violations are tolerated. Nothing else uses this connection, so nothing can be smuggled.
     insecureHTTPParser: true,
     maxHeaderSize: maxHeaderBytes,
   } as const;
@@ -79,10 +79,10 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
   return tlsRequest({ ...options, rejectUnauthorized: false, servername: isIP(host) === 0 ? host : '' });
 }
 
-/** Larger requests are rejected: every server rejects them too, and a probe sends them again and again. */
+/** Larger requests are rejected: every server rejects them too, and a probe would repeat them. */
 const maxRequestHeaderBytes = 65_536;
 
-/** These would turn the request into something else than one GET: an upgrade, or another request in its body. */
+/** These headers would turn the request into an upgrade or a request with a body. */
 const droppedHeaders: ReadonlySet<string> = new Set([
   'connection',
   'upgrade',
@@ -125,7 +125,7 @@ async function readStart(response: IncomingMessage, limit: number): Promise<Buff
   return Buffer.concat(chunks).subarray(0, limit);
 }
 
-/** As OpenSSL takes the first bytes of an answer in plain text, by its version. */
+/** How OpenSSL reports a plain-text response, by its version. */
 const plainAnswer = /wrong.version.number|packet.length.too.long|http.request/i;
 
 function isNotTls(error: unknown): boolean {
@@ -148,12 +148,15 @@ export function joinHostPort(host: string, port: number): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** What goes over the wire of a path as people write it: it may carry a query, and lack what a URL must have. */
+/**
+ * The request target for a path as people write it: it may contain a query, and characters that a
+ * URL must escape.
+ */
 export function requestTarget(path: string): string {
   const [plain = ''] = path.split('#', 1);
   const rest = plain.replace(/^(?:[a-z][a-z\d+.-]*:)?\/\/[^/?]*/i, '');
   const whole = rest.startsWith('/') ? rest : `/${rest}`;
-  // What is no escape is meant as it stands, and then so is everything else.
+  // An invalid escape is literal, and then everything else is too.
   const literal = /%(?![\da-f]{2})/i.test(whole.split('?', 1)[0] ?? '')
     ? whole.replaceAll('%', '%25').replaceAll('?', '%3F')
     : whole;
@@ -162,13 +165,13 @@ export function requestTarget(path: string): string {
 
 export type FollowedResponse =
   | { readonly kind: 'answered'; readonly reply: HttpResponse }
-  /** The answer leads to another host, where nobody was told to ask. */
+  /** The redirect leads to another host, which the caller did not ask for. */
   | { readonly kind: 'leads-away'; readonly reply: HttpResponse };
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const maxRequests = 10;
 
-/** Follows redirects as long as they stay with the host that was asked. */
+/** Follows redirects to the same host. */
 export async function followRedirects(
   dial: SendHttp,
   first: HttpRequest,
@@ -197,13 +200,13 @@ function redirected(request: HttpRequest, location: string): HttpRequest {
     host: at.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: Number(at.port) || (next === 'https' ? 443 : 80),
     target: `${at.pathname}${at.search}`,
-    // A host of the caller's own choice stands for as long as nobody names another one.
+    // A Host header of the caller is kept until a redirect names another host.
     headers: URL.canParse(location) ? headers.filter(([name]) => name.toLowerCase() !== 'host') : headers,
   };
 }
 
 /**
- * Node's HTTP. Not imported as other modules are: an import loads all that a module offers, and this one offers a whole
- * second HTTP client, which nobody here uses and which takes megabytes.
+ * The HTTP module of Node.js. Not imported statically: that would load all its exports, among them
+ * a second HTTP client of several megabytes that is not used.
  */
 export const nodeHttp: typeof http = process.getBuiltinModule('node:http');

@@ -8,7 +8,7 @@ const crash = { baseMs: 10_000, maxMs: 300_000 };
 const second = 1000;
 const make = (capacity = 100) => new KeyedBackoff({ policy: crash, random: seededRandom(1), capacity });
 
-test('a key never seen may go on at once', () => {
+test('a new key may be tried immediately', () => {
   assert.equal(make().remainingMs('a', { nowMs: 0 }), 0);
 });
 
@@ -37,7 +37,7 @@ test('what ran for more than twice the maximum before it ended starts anew', () 
   assert.equal(backoff.fail('a', { nowMs: exit, eventMs: exit }), 10 * second);
 });
 
-test('keys are apart, and a forgotten one starts anew', () => {
+test('keys are independent, and a deleted one starts again', () => {
   const backoff = make();
   backoff.fail('a', { nowMs: 0 });
   backoff.fail('a', { nowMs: 0 });
@@ -47,7 +47,7 @@ test('keys are apart, and a forgotten one starts anew', () => {
   assert.equal(backoff.fail('a', { nowMs: 0 }), 10 * second);
 });
 
-test('quiet keys are collected, others stay', () => {
+test('collect removes keys whose reset time has passed and no others', () => {
   const backoff = make();
   backoff.fail('old', { nowMs: 0 });
   backoff.fail('new', { nowMs: 100 * second });
@@ -57,7 +57,7 @@ test('quiet keys are collected, others stay', () => {
   assert.equal(backoff.size, 1);
 });
 
-test('what was kept can be given back', () => {
+test('restores persisted states', () => {
   const backoff = make();
   backoff.fail('a', { nowMs: 0 });
   const other = make();

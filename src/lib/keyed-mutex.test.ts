@@ -8,7 +8,7 @@ import { seededRandom } from './random.ts';
 
 const open = () => new AbortController().signal;
 
-test('a key is held by one at a time and handed on in order', async () => {
+test('a key has one holder at a time and is passed on in order', async () => {
   const mutex = new KeyedMutex<string>();
   const order: number[] = [];
   const first = await mutex.acquire('a', open());
@@ -27,7 +27,7 @@ test('a key is held by one at a time and handed on in order', async () => {
   assert.deepEqual(order, [1, 2, 3]);
 });
 
-test('keys do not wait for each other, and unused ones are forgotten', async () => {
+test('keys are independent, and unused ones are removed', async () => {
   const mutex = new KeyedMutex<string>();
   const a = await mutex.acquire('a', open());
   const b = await mutex.acquire('b', open());
@@ -49,7 +49,7 @@ test('releasing twice does not release the next holder', async () => {
   assert.equal(mutex.isHeld('a'), true);
 });
 
-test('one who gives up leaves the line and no listener', async () => {
+test('an aborted waiter leaves the queue and no listener', async () => {
   const mutex = new KeyedMutex<string>();
   const held = await mutex.acquire('a', open());
   const leaving = new AbortController();
@@ -61,13 +61,13 @@ test('one who gives up leaves the line and no listener', async () => {
   assert.equal(mutex.size, 0);
 });
 
-test('a signal already aborted takes no key', async () => {
+test('does not acquire a key with an aborted signal', async () => {
   const mutex = new KeyedMutex<string>();
   await assert.rejects(mutex.acquire('a', AbortSignal.abort(new Error('early'))), /early/);
   assert.equal(mutex.size, 0);
 });
 
-test('work that fails gives its key back', async () => {
+test('releases the key when the work fails', async () => {
   const mutex = new KeyedMutex<string>();
   await assert.rejects(
     mutex.run(
@@ -82,7 +82,7 @@ test('work that fails gives its key back', async () => {
   assert.equal(mutex.size, 0);
 });
 
-test('whatever the timing, work of one key never overlaps and nothing is left', async () => {
+test('in any schedule, work of one key never overlaps and no key is left', async () => {
   const job = fc.record({
     key: fc.nat(2),
     startMs: fc.nat(20),
@@ -116,7 +116,7 @@ test('whatever the timing, work of one key never overlaps and nothing is left', 
   );
 });
 
-test('several are held together, whoever asks for them in what order, and all are given back', async () => {
+test('several keys are held together in any order of callers, and all are released', async () => {
   const clock = new VirtualClock();
   const mutex = new KeyedMutex<string>();
   const story: string[] = [];

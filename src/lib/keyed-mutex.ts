@@ -1,13 +1,13 @@
 import { Waiters } from './waiters.ts';
 
 /**
- * One lock for each key, handed on in the order it was asked for. A key nobody holds or wants is not remembered.
- * Not re-entrant: who holds a key and asks for it again waits for itself.
+ * One lock per key, passed on in the order of requests. An unused key takes no memory. Not
+ * re-entrant: a holder that acquires its key again waits for itself.
  */
 export class KeyedMutex<K> {
   readonly #held = new Map<K, Waiters<void>>();
 
-  /** How many keys are held. */
+  /** The number of keys that are held. */
   get size(): number {
     return this.#held.size;
   }
@@ -16,7 +16,10 @@ export class KeyedMutex<K> {
     return this.#held.has(key);
   }
 
-  /** Disposing of the result gives the key to the next in line; doing so twice does nothing more. */
+  /**
+   * Disposing of the result passes the key to the next waiter; disposing twice has no further
+   * effect.
+   */
   async acquire(key: K, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     const waiters = this.#held.get(key);
@@ -25,7 +28,7 @@ export class KeyedMutex<K> {
     return this.#hold(key);
   }
 
-  /** All of them, always in the same order, so that nobody waits for somebody who waits for him. */
+  /** All keys, always acquired in the same order, so that callers cannot deadlock. */
   async acquireAll(keys: Iterable<K>, signal: AbortSignal): Promise<Disposable> {
     const held = new DisposableStack();
     try {
@@ -37,7 +40,10 @@ export class KeyedMutex<K> {
     }
   }
 
-  /** Runs the work alone among all work of that key. The signal ends the wait; the work must listen to it by itself. */
+  /**
+   * Runs the work exclusively for that key. The signal aborts the wait; the work must observe it by
+   * itself.
+   */
   async run<T>(key: K, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     using _held = await this.acquire(key, signal);
     return await work();

@@ -13,12 +13,12 @@ const skip =
       ? 'this Node cannot call the C library'
       : false;
 
-it('what is mounted and unmounted is told once', { skip }, async () => {
+it('a mount and an unmount are reported once each', { skip }, async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'kubeling-watch-'));
   const watch = mountWatch();
   assert.ok(watch && calls);
   const at = folder.path;
-  // Others on this machine mount things as well: what is told is asked for as long as it takes.
+  // Other processes of this machine mount too: poll until nothing is reported.
   const calm = () => {
     for (let left = 1_000; left > 0; left--) if (watch() === 'same') return 'calm';
     return 'never calm';

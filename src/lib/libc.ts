@@ -1,6 +1,6 @@
 import { openSync } from 'node:fs';
 
-/** How a function of the C library is called. */
+/** The signature of a function of the C library. */
 export interface LibcFunction {
   readonly arguments: readonly string[];
   readonly return: string;
@@ -10,7 +10,7 @@ type LibraryFunctions<Name extends string> = {
   readonly [name in Name]?: (...values: readonly unknown[]) => number;
 };
 
-/** Node's way to functions of the C library; not every Node has it. */
+/** The foreign function interface of Node.js; not every version has it. */
 interface ForeignFunctions {
   dlopen<Name extends string>(
     library: string,
@@ -18,7 +18,7 @@ interface ForeignFunctions {
   ): { readonly functions: LibraryFunctions<Name> };
 }
 
-/** Functions of the C library, as far as this Node can call them and this library has them: all, or none. */
+/** Functions of the C library: all of them, or none if this Node.js or this library lacks one. */
 export function libcFunctions<Name extends string>(
   calls: Readonly<Record<Name, LibcFunction>>,
 ): LibraryFunctions<Name> {
@@ -31,10 +31,11 @@ export function libcFunctions<Name extends string>(
 }
 
 /**
- * The kernel's own calls, for file systems that live in memory: to run a program for each would cost more than all else
- * that is done for a volume. Each answers whether it was done; why not, the program that does the same can say.
+ * mount(2) and umount2(2) for file systems in memory: running a program for each would cost more
+ * than everything else for a volume. They return whether the call succeeded; to learn why not, run
+ * the program.
  *
- * They stop this process until they are done, so never to be used where something that may hang is mounted.
+ * They block this process, so they must not be used where a mount may hang.
  */
 export interface MountSyscalls {
   mount(
@@ -46,10 +47,10 @@ export interface MountSyscalls {
 
 type SyscallResult = 'done' | 'failed';
 
-/** The last step of the way is not followed if it has become a link. */
+/** The last path component is not followed if it is a symbolic link. */
 const unmountNoFollow = 8;
 
-/** Undefined where Node cannot call them. */
+/** Undefined if Node.js cannot call them. */
 export function mountSyscalls(): MountSyscalls | undefined {
   const { mount, umount2 } = libcFunctions({
     mount: { arguments: ['string', 'string', 'string', 'uint64', 'string'], return: 'int32' },
@@ -63,7 +64,7 @@ export function mountSyscalls(): MountSyscalls | undefined {
   };
 }
 
-/** The kernel takes a text only as far as its first NUL. */
+/** The kernel reads a string up to its first NUL. */
 function haveNoNul(...texts: readonly string[]): boolean {
   return texts.every((text) => !text.includes('\0'));
 }
@@ -72,22 +73,25 @@ function resultOf(answer: number): SyscallResult {
   return answer === 0 ? 'done' : 'failed';
 }
 
-/** Whether something was mounted or unmounted since this was asked last. It costs next to nothing, unlike the table. */
+/**
+ * Whether a mount was added or removed since the last call. Much cheaper than reading the mount
+ * table.
+ */
 export type MountWatch = () => 'changed' | 'same';
 
-/** The numbers of one file, what to look for, and what was found. */
+/** struct pollfd: the descriptor, the requested events, the returned events. */
 const entryBytes = 8;
 const eventsOffset = 4;
 const returnedEventsOffset = 6;
 const priority = 2;
 
-/** The kernel's word on the mounts this process sees; undefined where Node cannot ask for it. */
+/** Polls the mount table of this process; undefined if Node.js cannot call poll(2). */
 export function mountWatch(): MountWatch | undefined {
   const { poll } = libcFunctions({ poll: { arguments: ['pointer', 'uint64', 'int32'], return: 'int32' } });
   if (poll === undefined) return undefined;
   const entry = Buffer.alloc(entryBytes);
   try {
-    // Open as long as this process lives: the kernel compares with what it has told by it before.
+    // Open for the life of the process: the kernel compares with the last poll of this descriptor.
     entry.writeInt32LE(openSync('/proc/self/mountinfo', 'r'));
   } catch {
     return undefined;

@@ -65,18 +65,18 @@ describe('withLockFile', () => {
     assert.deepEqual(await readdir(dir), ['proc']);
   });
 
-  it('takes over from an owner that is gone', async () => {
+  it('replaces a lock whose owner has exited', async () => {
     await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
     await assertTakenOver();
   });
 
-  it('takes over from an owner whose process id another process has now', async () => {
+  it("replaces a lock whose owner's PID was reused", async () => {
     await addProcess(4242, 999);
     await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
     await assertTakenOver();
   });
 
-  it('takes over from an owner before the last boot, and from one that is dead but not reaped', async () => {
+  it('replaces a lock of an earlier boot, and of a zombie', async () => {
     await leaveLock({ pid: process.pid, startTime: 100, bootId: 'before', token: 'aa' });
     await assertTakenOver();
     await addProcess(4242, 5, 'Z');
@@ -84,31 +84,31 @@ describe('withLockFile', () => {
     await assertTakenOver();
   });
 
-  it('takes over a lock that a crash of the machine emptied', async () => {
+  it('replaces a lock that is empty after a crash of the machine', async () => {
     await writeFile(lock(), '');
     await assertTakenOver();
   });
 
-  it('takes over from an owner that died while taking over', async () => {
+  it('replaces the lock of a process that exited while replacing', async () => {
     await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
     await writeFile(`${lock()}.aa`, JSON.stringify({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' }));
     await assertTakenOver();
   });
 
-  it('does not take over while another living process does', async () => {
+  it('does not replace a lock while another live process does', async () => {
     await addProcess(4243, 6);
     await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
     await writeFile(`${lock()}.aa`, JSON.stringify({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' }));
     await refusedAfterWait();
   });
 
-  it('waits for a living owner and gives up at its limit, saying who it is', async () => {
+  it('waits for a live owner up to its limit and names it in the error', async () => {
     await addProcess(4243, 6);
     await leaveLock({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' });
     await refusedAfterWait();
   });
 
-  it('gets the lock when the owner lets go', async () => {
+  it('acquires the lock when the owner releases it', async () => {
     const order: string[] = [];
     const finish = Promise.withResolvers<void>();
     const work = (name: string, wait: Promise<void>) => async () => {
@@ -148,7 +148,7 @@ async function refusedAfterWait(): Promise<void> {
   await refused;
 }
 
-/** Real files need real time; the clock under test moves only when nothing else does. */
+/** Real files need real time; the fake clock advances only when nothing else happens. */
 async function stepUntilSettled(work: Promise<unknown>): Promise<void> {
   let isSettled = false;
   const seen = work.finally(() => {

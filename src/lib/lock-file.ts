@@ -9,11 +9,11 @@ export interface LockDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly processes: ProcessTable;
-  /** How long to wait for whoever holds it. */
+  /** How long to wait for the current holder. */
   readonly waitMs: number;
 }
 
-/** What a lock file says about its owner. The token tells two locks of one process apart. */
+/** The content of a lock file. The token distinguishes two locks of one process. */
 interface Owner extends ProcessIdentity {
   readonly token: string;
 }
@@ -21,12 +21,12 @@ interface Owner extends ProcessIdentity {
 const pollMs = 50;
 
 /**
- * Runs the work while this process, and in it this call, alone holds the lock file. The file names its owner, and a
- * lock whose owner is dead is taken over.
+ * Runs the work while this call holds the lock file exclusively. The file names its owner, and the
+ * lock of a dead owner is replaced.
  *
- * Taking over must not race: two that find the same dead owner could each remove the other's new lock. So the right
- * to replace the lock of one dead owner is itself a lock, named after that owner's token, and whoever gets it looks
- * again before replacing. A crash in the middle leaves a dead owner of that right, and the same rule applies to it.
+ * Replacing must not race: two processes that find the same dead owner could each remove the
+ * other's new lock. So the right to replace the lock of one dead owner is itself a lock, named
+ * after that owner's token, and its holder reads the lock again before replacing it.
  */
 export async function withLockFile<T>(
   path: string,
@@ -43,7 +43,9 @@ export async function withLockFile<T>(
   }
 }
 
-/** Two processes may draw the same numbers, but not at once have the same id. */
+/**
+ * Two processes may draw the same random numbers, but cannot have the same PID at the same time.
+ */
 function newToken(random: Random): string {
   return process.pid.toString(16) + randomHex(random, 16);
 }
@@ -65,11 +67,11 @@ async function waitForLock(path: string, owner: Owner, deps: LockDeps, signal: A
   }
 }
 
-/** Takes the lock and answers nothing, or answers who holds it. */
+/** Acquires the lock and returns undefined, or returns the holder. */
 async function tryLock(path: string, owner: Owner, processes: ProcessTable): Promise<Owner | undefined> {
   if (await createExclusive(path, owner)) return undefined;
   const holder = await readLockOwner(path);
-  // Released in between: the next attempt will tell.
+  // Released in between: the next attempt decides.
   if (holder === undefined) return owner;
   if (await processes.isAlive(holder)) return holder;
   return await replaceDeadOwner(path, { dead: holder, owner }, processes);
@@ -100,7 +102,7 @@ async function replaceDeadOwner(
   }
 }
 
-/** Creates the file with its content in one step, or not at all when it exists. */
+/** Creates the file with its content in one step, or not at all if it exists. */
 async function createExclusive(path: string, owner: Owner): Promise<boolean> {
   const mine = `${path}.${owner.token}.own`;
   try {
@@ -116,8 +118,8 @@ async function createExclusive(path: string, owner: Owner): Promise<boolean> {
 }
 
 /**
- * A lock appears with its content in it, so one that cannot be read was damaged by a crash of the machine, and its
- * owner is dead.
+ * A lock file is created with its content, so an unreadable one was damaged by a crash of the
+ * machine, and its owner is dead.
  */
 export async function readLockOwner(path: string): Promise<Owner | undefined> {
   const text = await readFileIfExists(path);
@@ -126,7 +128,7 @@ export async function readLockOwner(path: string): Promise<Owner | undefined> {
     const { pid, startTime, bootId, token } = JSON.parse(text) as Owner;
     if (/^[0-9a-f]+$/.test(token)) return { pid, startTime, bootId, token };
   } catch {
-    // Falls through to the same answer as a wrong token.
+    // The result is the same as for a wrong token.
   }
   return { pid: 0, startTime: 0, bootId: '', token: 'damaged' };
 }

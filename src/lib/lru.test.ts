@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { LruMap } from './lru.ts';
 
-test('the entry used longest ago makes room', () => {
+test('evicts the least recently used entry', () => {
   const evicted: string[] = [];
   const map = new LruMap<string, number>({ capacity: 2, onEvict: (key) => evicted.push(key) });
   map.set('a', 1);
@@ -20,7 +20,7 @@ test('the entry used longest ago makes room', () => {
   assert.deepEqual(evicted, ['b']);
 });
 
-test('peeking is no use, and deleting is no eviction', () => {
+test('peeking does not count as use, and deleting is not an eviction', () => {
   const map = new LruMap<string, number>({ capacity: 2, onEvict: (key) => assert.equal(key, 'a') });
   map.set('a', 1);
   map.set('b', 2);
@@ -31,7 +31,7 @@ test('peeking is no use, and deleting is no eviction', () => {
   assert.equal(map.delete('b'), false);
 });
 
-test('a stored undefined is an entry like any other', () => {
+test('a stored undefined is an entry', () => {
   const map = new LruMap<string, undefined>({ capacity: 2 });
   map.set('a', undefined);
   map.set('b', undefined);

@@ -2,15 +2,18 @@ import { checkedCapacity } from './ring.ts';
 
 export interface LruOptions<K, V> {
   readonly capacity: number;
-  /** Called with each entry that had to make room, not with those deleted on purpose. Must not throw. */
+  /** Called with each evicted entry, not with those deleted on purpose. Must not throw. */
   readonly onEvict?: (key: K, value: V) => void;
 }
 
-/** A map that forgets what was used longest ago when it is full. Reading with `get` is use; `peek` is not. */
+/**
+ * A map that evicts the least recently used entry when it is full. `get` counts as use; `peek` does
+ * not.
+ */
 export class LruMap<K, V> implements Iterable<[K, V]> {
   readonly capacity: number;
   readonly #onEvict: ((key: K, value: V) => void) | undefined;
-  /** In order of use, the longest unused first: a Map keeps the order of insertion. */
+  /** In order of use, least recently used first: a Map keeps the order of insertion. */
   readonly #entries = new Map<K, V>();
 
   constructor(options: LruOptions<K, V>) {
@@ -52,7 +55,7 @@ export class LruMap<K, V> implements Iterable<[K, V]> {
     this.#entries.clear();
   }
 
-  /** The longest unused first. */
+  /** Least recently used first. */
   [Symbol.iterator](): IterableIterator<[K, V]> {
     return this.#entries[Symbol.iterator]();
   }

@@ -12,7 +12,7 @@ const text = String.raw`22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 `;
 
 describe('parseMountinfo', () => {
-  it('reads the place, the root, the type and the options of each mount', () => {
+  it('reads the mount point, the root, the type and the options of each mount', () => {
     const mounts = parseMountinfo(text);
     assert.equal(mounts.length, 4);
     assert.deepEqual(mounts[1], {
@@ -27,22 +27,22 @@ describe('parseMountinfo', () => {
     assert.equal(mounts[3]?.isShared, false);
   });
 
-  it('takes the escapes out of paths', () => {
+  it('decodes the escapes in paths', () => {
     assert.equal(parseMountinfo(text)[2]?.mountPoint, '/data/rootfs/with blank\\');
   });
 
-  it('knows every escape, and a directory that is gone by its name', () => {
+  it('decodes every escape, and removes the mark of a deleted directory', () => {
     const line = String.raw`53 22 0:43 /a\011b /c\012d\043\040(deleted) rw - tmpfs t\040s rw`;
     const [mount] = parseMountinfo(line);
     assert.deepEqual([mount?.root, mount?.mountPoint], ['/a\tb', '/c\nd#']);
   });
 
-  it('takes a comma in quotes for a part of the option', () => {
+  it('keeps a quoted comma as part of the option', () => {
     const line = '53 22 0:43 / /m rw - ext4 /dev/a rw,context="u:r:t:s0:c1,c2",discard';
     assert.deepEqual(parseMountinfo(line)[0]?.superOptions, ['rw', 'context="u:r:t:s0:c1,c2"', 'discard']);
   });
 
-  it('leaves out lines that are cut short, wherever that is', () => {
+  it('skips truncated lines', () => {
     const whole = '36 22 0:26 / /m rw,relatime shared:12 - tmpfs tmpfs rw';
     for (let length = 0; length < whole.length - 2; length++) {
       const cut = whole.slice(0, length);
@@ -60,7 +60,7 @@ describe('readMountTable', () => {
     return { read: async () => texts[reads++] ?? '', count: () => reads };
   };
 
-  it('reads again on old kernels until it is the same twice', async () => {
+  it('reads again on old kernels until two reads are equal', async () => {
     for (const kernel of ['5.7.19-generic', '4.19.0', '3.10.0-1160.el7']) {
       const { read, count } = torn();
       const mounts = await readMountTable(read, kernel);
@@ -68,7 +68,7 @@ describe('readMountTable', () => {
     }
   });
 
-  it('reads once on others, and not for ever on any', async () => {
+  it('reads once on new kernels, and a limited number of times on any', async () => {
     const { read, count } = torn();
     await readMountTable(read, '5.8.0');
     assert.equal(count(), 1);
@@ -77,7 +77,7 @@ describe('readMountTable', () => {
     assert.equal(reads, 10);
   });
 
-  it('is the table of now, whatever was read before', async () => {
+  it('returns the current table, whatever was read before', async () => {
     const tables = [[1, 2, 3], [1, 3], [3, 1, 4], [3, 1, 4], [], [4]];
     for (const ids of tables) {
       const text = ids.map(line).join('');
@@ -86,7 +86,7 @@ describe('readMountTable', () => {
   });
 });
 
-test('loop devices are found by what they hold, and none where there are no devices', async () => {
+test('finds loop devices by their backing file, and none without devices', async () => {
   const sysDir = await mkdtemp(join(tmpdir(), 'loops-'));
   assert.deepEqual(await loopDevicesOf('/a', sysDir), []);
   const holds = { loop0: '/a', loop1: '/a/b', loop2: '/a', loop3: '/a (deleted)', sda: '/a' };

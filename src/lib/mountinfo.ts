@@ -4,26 +4,29 @@ import { join } from 'node:path';
 
 export interface Mount {
   readonly mountPoint: string;
-  /** Its numbers: the same for all mounts of one file system. */
+  /** The device number: the same for all mounts of one file system. */
   readonly device: string;
   /** The directory of the mounted file system that is visible there. */
   readonly root: string;
-  /** Whether what is mounted below it is seen wherever else it is mounted. */
+  /** Whether mounts below it propagate to the other mounts of its peer group. */
   readonly isShared: boolean;
   readonly fsType: string;
-  /** Those of the file system, not of the mount: for cgroups the controllers. */
+  /** Options of the file system, not of the mount: for cgroups the controllers. */
   readonly superOptions: readonly string[];
 }
 
-/** Of those before the hyphen: id, parent, device, root, mount point, options; then any number of others. */
+/** Before the hyphen: id, parent, device, root, mount point, options; then any number of others. */
 const minFieldsBefore = 6;
-/** Type, source, options of the file system. */
+/** After the hyphen: type, source, options of the file system. */
 const minFieldsAfter = 3;
 const deletedMark = ' (deleted)';
 const maxReads = 10;
 const mountinfoPath = '/proc/self/mountinfo';
 
-/** Reads the text of /proc/self/mountinfo; spaces and the like in paths stand there as octal escapes. Lines cut short are left out. */
+/**
+ * Parses the text of /proc/self/mountinfo; octal escapes in paths are decoded. Truncated lines are
+ * skipped.
+ */
 export function parseMountinfo(text: string): readonly Mount[] {
   return text.split('\n').flatMap((line) => parseLine(line) ?? []);
 }
@@ -44,7 +47,9 @@ function parseLine(line: string): Mount | undefined {
   };
 }
 
-/** The table that was read last. It is long, read often, and mostly the same: only lines that are new are parsed. */
+/**
+ * The last parsed table. It is long, read often, and mostly unchanged: only new lines are parsed.
+ */
 class LastTable {
   #text = '';
   #mounts: readonly Mount[] = [];
@@ -65,8 +70,8 @@ class LastTable {
 const lastTable = new LastTable();
 
 /**
- * The mounts this process sees, in the order they were made. Kernels before 5.8 may leave some out while others come and
- * go: there the table is read until it is the same twice.
+ * The mounts of this process, in the order they were created. Kernels before 5.8 may omit entries
+ * while mounts change: there the table is read until two reads are equal.
  */
 export async function readMountTable(
   read: (path: string) => Promise<string>,
@@ -81,7 +86,7 @@ export async function readMountTable(
   return lastTable.parse(text);
 }
 
-/** The one a path is on: the deepest, and of several at one place the last. */
+/** The mount of a path: the deepest, and of several at one mount point the last. */
 export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
   const holds = ({ mountPoint }: Mount) =>
     mountPoint === '/' || path === mountPoint || path.startsWith(`${mountPoint}/`);
@@ -95,22 +100,24 @@ function mayTear(kernel: string): boolean {
   return major < 5 || (major === 5 && minor < 8);
 }
 
-/** Only ASCII is ever escaped: blank, tab, newline, backslash and the number sign. */
+/** The kernel escapes only space, tab, newline, backslash and the number sign. */
 function unescapePath(path: string): string {
   return path.replaceAll(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
 }
 
-/** Said of a mount point whose directory is gone; it is unmounted under its name. */
+/**
+ * The kernel's mark of a mount point whose directory was deleted; it is unmounted under its name.
+ */
 function withoutMark(path: string): string {
   return path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path;
 }
 
-/** A comma in quotes belongs to the option, as in labels of SELinux. */
+/** A quoted comma belongs to the option, as in SELinux labels. */
 function optionsIn(text: string): readonly string[] {
   return text.match(/(?:"[^"]*"|[^,"])+/g) ?? [''];
 }
 
-/** The loop devices whose content is what is at the path, which is as the kernel has it, without links. */
+/** The loop devices with this backing file. The path must be free of symbolic links. */
 export async function loopDevicesOf(path: string, sysDir = '/sys'): Promise<readonly string[]> {
   const block = join(sysDir, 'block');
   const names = ((await readdir(block).catch(rethrowUnlessDeviceGone)) ?? []).filter((name) =>
@@ -126,7 +133,7 @@ export async function loopDevicesOf(path: string, sysDir = '/sys'): Promise<read
   return found;
 }
 
-/** A device may also go while it is looked at. */
+/** A device may disappear between the two reads. */
 function rethrowUnlessDeviceGone(error: unknown): undefined {
   if (!['ENOENT', 'ENXIO', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
 }

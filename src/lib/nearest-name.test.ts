@@ -5,7 +5,7 @@ import { didYouMean, editDistance, nearestName } from './nearest-name.ts';
 
 const known = ['maxPods', 'podPidsLimit', 'port', 'readOnlyPort', 'registerNode'];
 
-test('a slip of the finger finds the name that was meant', () => {
+test('a typing error finds the intended name', () => {
   for (const [written, meant] of [
     ['maxPod', 'maxPods'],
     ['max_pods', 'maxPods'],
@@ -19,7 +19,7 @@ test('a slip of the finger finds the name that was meant', () => {
   }
 });
 
-test('something else entirely gets no suggestion', () => {
+test('an unrelated word gets no suggestion', () => {
   assert.equal(nearestName('colour', known), undefined);
   assert.equal(nearestName('', known), undefined);
   assert.equal(nearestName('anything', []), undefined);

@@ -1,11 +1,11 @@
 /**
- * The known name a person most likely meant, or undefined when nothing is near enough to be worth
- * suggesting. Case and separators weigh nothing: `max_pods` is `maxPods`.
+ * The known name a user most likely meant, or undefined if none is near enough. Case and separators
+ * are ignored: `max_pods` equals `maxPods`.
  */
 export function nearestName(given: string, known: Iterable<string>): string | undefined {
   const plain = plainName(given.slice(0, maxNameLength));
   let best: { readonly name: string; readonly distance: number } | undefined;
-  // A third of the letters may be wrong, though never fewer than one nor more than four.
+  // A third of the letters may be wrong, at least one and at most four.
   const tolerance = Math.min(4, Math.max(1, Math.floor(plain.length / 3)));
   for (const name of known) {
     const other = plainName(name);
@@ -17,7 +17,7 @@ export function nearestName(given: string, known: Iterable<string>): string | un
   return near ? best?.name : undefined;
 }
 
-/** ` (did you mean X?)`, or nothing: to be put behind a message. */
+/** ` (did you mean X?)`, or an empty text: a suffix for a message. */
 export function didYouMean(given: string, known: Iterable<string>): string {
   const name = nearestName(given, known);
   return name === undefined ? '' : ` (did you mean ${name}?)`;

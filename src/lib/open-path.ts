@@ -11,20 +11,23 @@ import {
 import { open } from 'node:fs/promises';
 import { errnoOf } from './errors.ts';
 
-/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
+/** O_PATH of Linux, which Node.js has no constant for: a handle for traversal, not for reading. */
 const oPath = 0o10000000;
-/** Whatever is there itself, be it a link. */
+/** Opens the entry itself, even if it is a symbolic link. */
 export const noFollowFlags = oPath | constants.O_NOFOLLOW;
-/** A directory itself, not one that a link leads to. */
+/** Opens a directory itself, not one that a symbolic link leads to. */
 export const directoryNoFollowFlags = noFollowFlags | constants.O_DIRECTORY;
 export const directoryFlags = oPath | constants.O_DIRECTORY;
 
-/** A place that is held. */
+/** An open handle of a path. */
 export interface PathHandle extends AsyncDisposable {
   readonly fd: number;
 }
 
-/** A call through the thread pool costs ten times what the kernel needs for it, but stops nobody when a disk is slow. */
+/**
+ * 'later' uses the thread pool, which costs ten times the system call but does not block when a
+ * disk is slow; 'at-once' is synchronous.
+ */
 export type CallMode = 'at-once' | 'later';
 
 export async function openHandle(
@@ -39,34 +42,38 @@ export async function openHandle(
 
 const mountIds = new WeakMap<PathHandle, string>();
 
-/** Tells mounts apart even where they are of one file system. A place stays on the one it was found on. */
+/** Distinguishes mounts even of one file system. A handle stays on the mount it was opened on. */
 export function mountIdOf(place: PathHandle): string {
   const known = mountIds.get(place);
   if (known !== undefined) return known;
   const text = readFileSync(`/proc/self/fdinfo/${place.fd}`, 'utf8');
   const [, id] = /^mnt_id:\s*(\d+)$/m.exec(text) ?? [];
-  if (id === undefined) throw new Error('the kernel does not tell what is mounted there');
+  if (id === undefined) throw new Error('the kernel does not report the mount ID');
   mountIds.set(place, id);
   return id;
 }
 
-/** A directory that is held: names in it lead to what is in it, whatever becomes of the way to it. */
+/**
+ * An open directory: paths below it stay valid even if the directory is renamed or its parents are
+ * replaced.
+ */
 export interface DirectoryHandle extends Disposable {
-  /** The path of something in it; of the directory itself without a name. */
+  /** The path of an entry; of the directory itself without a name. */
   at(name?: string): string;
 }
 
 /**
- * Holds the directory that the steps below the root lead to. The root may be reached through links; a step that is one is
- * refused (ENOTDIR), as whoever may write below the root may put one there at any moment. With a mode, steps that are
- * missing are made. Its calls do not go through the thread pool: for the local disk only.
+ * Opens the directory at the steps below the root. The root may contain symbolic links; a step that
+ * is a symbolic link is rejected (ENOTDIR), because any user who may write below the root could
+ * create one at any moment. With a mode, missing steps are created. Synchronous, so for the local
+ * disk only.
  */
 export function openDirectoryHandle(root: string, steps: readonly string[], mode?: number): DirectoryHandle {
   let fd = openSync(root, directoryFlags);
   try {
     for (const step of steps) {
       if (step === '' || step === '.') continue;
-      if (step === '..' || step.includes('/')) throw new Error(`${step} is no step down`);
+      if (step === '..' || step.includes('/')) throw new Error(`${step} is not a single path component`);
       const below = openStep(`/proc/self/fd/${fd}/${step}`, mode);
       closeSync(fd);
       fd = below;
@@ -96,7 +103,7 @@ function openStep(path: string, mode: number | undefined): number {
   return openSync(path, directoryNoFollowFlags);
 }
 
-/** Gives a socket its mode; what has been put in its place meanwhile is left alone. */
+/** Sets the mode of a socket; an entry that has replaced the socket meanwhile is not changed. */
 export function chmodSocket(path: string, mode: number): void {
   const fd = openSync(path, noFollowFlags);
   try {

@@ -7,14 +7,14 @@ function info(pid: number, parent: number): ProcessInfo {
 }
 
 describe('parseStat', () => {
-  it('is not misled by the name of a program', () => {
+  it('is not confused by the name of a program', () => {
     const text = `42 (a) R 7 (b) S 1 42 42 0 -1 4194560 ${'0 '.repeat(12)}987654 1 2`;
     assert.deepEqual(parseStat(text), { state: 'S', parent: 1, startTime: 987654 });
   });
 });
 
 describe('descendants', () => {
-  it('follows children of children, and leaves the roots and everybody else', () => {
+  it('returns indirect children, without the roots and unrelated processes', () => {
     const all = [info(1, 0), info(2, 1), info(3, 2), info(4, 3), info(5, 1), info(6, 4)];
     const roots = all.filter((process) => process.pid === 2);
     assert.deepEqual(

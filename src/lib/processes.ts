@@ -3,10 +3,13 @@ import { basename, join } from 'node:path';
 import type { Clock } from './clock.ts';
 import { KubelingError } from './errors.ts';
 
-/** Names one process for all time: a process id alone is reused, a boot id tells apart the same times after a boot. */
+/**
+ * Identifies one process uniquely: PIDs are reused, and the boot ID distinguishes equal start times
+ * of different boots.
+ */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks between boot and its start. */
+  /** Clock ticks from boot to the start of the process. */
   readonly startTime: number;
   readonly bootId: string;
 }
@@ -16,10 +19,12 @@ export interface ProcessInfo extends ProcessIdentity {
   readonly argv: readonly string[];
 }
 
-/** Namespaces a process shares with kubeling, so that its user IDs and paths mean the same. */
+/**
+ * Namespaces that a process must share with kubeling for its user IDs and paths to mean the same.
+ */
 type Namespace = 'user' | 'pid' | 'mnt';
 
-/** Sees processes through /proc. A process that is dead but not yet reaped does not count. */
+/** Reads processes from /proc. A zombie does not count. */
 export class ProcessTable {
   readonly #procDir: string;
 
@@ -57,7 +62,7 @@ export class ProcessTable {
     return now !== undefined && now.startTime === startTime && now.bootId === bootId;
   }
 
-  /** The name of the program file, without the mark of a file that was replaced meanwhile. */
+  /** The name of the program file, without the kernel's mark of a replaced file. */
   async programName(pid: number): Promise<string | undefined> {
     const target = await readlink(join(this.#procDir, String(pid), 'exe')).catch(() => undefined);
     return target === undefined ? undefined : basename(target.replace(/ \(deleted\)$/, ''));
@@ -80,7 +85,7 @@ export class ProcessTable {
     return await this.isAlive(identity);
   }
 
-  /** Sends the signal if it is still the same process; answers whether it was. */
+  /** Sends the signal if it is still the same process; returns whether it was. */
   async signal(identity: ProcessIdentity, name: NodeJS.Signals): Promise<boolean> {
     if (!(await this.isAlive(identity))) return false;
     try {
@@ -92,7 +97,7 @@ export class ProcessTable {
     }
   }
 
-  /** Waits until none of the processes lives; answers those that do when the time is over. */
+  /** Waits until all processes have exited; returns those that have not when the time is over. */
   async waitForExit(
     identities: readonly ProcessIdentity[],
     { clock, ms }: { readonly clock: Clock; readonly ms: number },
@@ -110,7 +115,7 @@ export class ProcessTable {
 
   async #read(pid: number, bootId: string): Promise<ProcessInfo | undefined> {
     const dir = join(this.#procDir, String(pid));
-    // The process may go away between any two reads; then it is simply not there.
+    // The process may exit between any two reads; then it is missing.
     const stat = await readFile(join(dir, 'stat'), 'utf8').catch(() => undefined);
     const argv = await readFile(join(dir, 'cmdline'), 'utf8').catch(() => undefined);
     if (stat === undefined || argv === undefined) return undefined;
@@ -120,13 +125,16 @@ export class ProcessTable {
   }
 }
 
-/** The fields after the program's name, which stands in brackets and may hold anything, brackets too. */
+/**
+ * The fields after the program name, which is in brackets and may contain any character, brackets
+ * too.
+ */
 export function parseStat(text: string): { state: string; parent: number; startTime: number } {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? '', parent: Number(fields[1]), startTime: Number(fields[19]) };
 }
 
-/** Everything that descends from the given processes, without them. */
+/** All descendants of the given processes, without them. */
 export function descendants(all: readonly ProcessInfo[], roots: readonly ProcessInfo[]): ProcessInfo[] {
   const found: ProcessInfo[] = [];
   for (let parents = new Set(roots.map((root) => root.pid)); parents.size > 0; ) {

@@ -18,7 +18,7 @@ import {
 
 const billion = 1_000_000_000n;
 
-test('every suffix means its own power', () => {
+test('every suffix has its own power', () => {
   const cases: readonly (readonly [string, bigint])[] = [
     ['0', 0n],
     ['-0', 0n],
@@ -53,7 +53,7 @@ test('every suffix means its own power', () => {
   for (const [text, nanos] of cases) assert.equal(parseQuantity(text).nanos, nanos, text);
 });
 
-test('what is finer than a billionth is rounded away from zero', () => {
+test('fractions below a billionth are rounded away from zero', () => {
   assert.equal(parseQuantity('0.1n').nanos, 1n);
   assert.equal(parseQuantity('-0.1n').nanos, -1n);
   assert.equal(parseQuantity('1e-99999').nanos, 1n);
@@ -67,7 +67,7 @@ test('binary amounts are capped at the largest 64-bit integer', () => {
   assert.equal(quantityValue(parseQuantity('7Ei')), 7n * 2n ** 60n);
 });
 
-test('what is no quantity is refused', () => {
+test('rejects text that is not a quantity', () => {
   const wrong = [
     '',
     ' ',
@@ -95,7 +95,7 @@ test('what is no quantity is refused', () => {
   );
 });
 
-test('the spelling is canonical', () => {
+test('formats canonically', () => {
   const cases: readonly (readonly [string, string])[] = [
     ['1.5', '1500m'],
     ['1.5Gi', '1536Mi'],
@@ -127,7 +127,7 @@ test('values are rounded away from zero', () => {
   assert.equal(quantityMilliValue(parseQuantity('2')), 2000n);
 });
 
-test('sums take over the format of the first that is not zero', () => {
+test('sums take the format of the first operand that is not zero', () => {
   const sum = addQuantities(quantityOf(0), parseQuantity('1Gi'));
   assert.equal(formatQuantity(sum), '1Gi');
   assert.equal(formatQuantity(addQuantities(parseQuantity('1'), parseQuantity('500m'))), '1500m');
@@ -140,7 +140,7 @@ test('sums take over the format of the first that is not zero', () => {
 const format = fc.constantFrom<Quantity['format']>('DecimalSI', 'BinarySI', 'DecimalExponent');
 const limit = (2n ** 63n - 1n) * billion;
 
-test('any quantity survives printing and reading', () => {
+test('any quantity survives formatting and parsing', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: -limit, max: limit }), format, (nanos, kind) => {
       assert.equal(parseQuantity(formatQuantity({ nanos, format: kind })).nanos, nanos);
@@ -148,7 +148,7 @@ test('any quantity survives printing and reading', () => {
   );
 });
 
-test('printing is idempotent', () => {
+test('formatting is idempotent', () => {
   const number = fc.stringMatching(/^-?[0-9]{1,9}(\.[0-9]{1,4})?$/);
   const suffix = fc.constantFrom('', 'n', 'u', 'm', 'k', 'M', 'G', 'T', 'Ki', 'Mi', 'Gi', 'e3', 'e-3', 'E6');
   fc.assert(
@@ -159,7 +159,7 @@ test('printing is idempotent', () => {
   );
 });
 
-test('addition and subtraction undo each other', () => {
+test('addition and subtraction are inverse', () => {
   const any = fc
     .bigInt({ min: -limit, max: limit })
     .map((nanos): Quantity => ({ nanos, format: 'DecimalSI' }));

@@ -1,11 +1,11 @@
 import { KubelingError } from './errors.ts';
 
 /**
- * Amounts of resources as Kubernetes writes them: `250m` cores, `64Mi`, `1.5G`, `12e6`. Held exactly as
- * whole billionths, never as a float; what is finer than that is rounded away from zero.
+ * Resource amounts as Kubernetes writes them: `250m` cores, `64Mi`, `1.5G`, `12e6`. Stored exactly
+ * as whole billionths, never as a float; smaller fractions are rounded away from zero.
  */
 
-/** The family of suffixes an amount was written with, which is used again when it is printed. */
+/** The suffixes of the parsed text, which are used again for formatting. */
 export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 
 export interface Quantity {
@@ -45,20 +45,20 @@ const suffixes: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
   ...binarySuffixes.map(([text, exponent]) => [text, { base: 2, exponent, format: 'BinarySI' }] as const),
 ]);
 const shape = /^([-+]?)(\d+(?:\.\d*)?|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][-+]?\d{1,5})$/;
-/** Bounds on what is read, so that no text can ask for a number of a million digits. */
+/** Bounds of the input, so that no text can request a number of a million digits. */
 const maxTextLength = 256;
 const maxExponent = 64;
 /** Binary amounts are capped here: the largest 64-bit integer. */
 const largestBinary = (2n ** 63n - 1n) * one;
 
-/** Undefined when the text is no quantity. */
+/** Undefined when the text is not a quantity. */
 export function tryParseQuantity(text: string): Quantity | undefined {
   const parts = text.length > maxTextLength ? null : shape.exec(text);
   const suffix = parts === null ? undefined : readSuffix(parts[3] ?? '');
   if (parts === null || suffix === undefined) return undefined;
   const size = scaled(parts[2] ?? '0', suffix);
   const capped = suffix.format === 'BinarySI' && size > largestBinary ? largestBinary : size;
-  // Less than one of a binary unit cannot be printed with a binary suffix.
+  // A fraction of a binary unit cannot be formatted with a binary suffix.
   const format = suffix.format === 'BinarySI' && capped > 0n && capped < one ? 'DecimalSI' : suffix.format;
   return { nanos: parts[1] === '-' ? -capped : capped, format };
 }
@@ -88,23 +88,23 @@ function scaled(number: string, suffix: Suffix): bigint {
   const tens = 9 - fraction.length + (suffix.base === 10 ? suffix.exponent : 0);
   const amount = suffix.base === 2 ? digits * 2n ** BigInt(suffix.exponent) : digits;
   if (tens >= 0) return amount * 10n ** BigInt(tens);
-  // Beyond this the result is one billionth whatever the digits are.
+  // Below this the result is one billionth whatever the digits are.
   return -tens > maxTextLength * 2 ? 1n : divideUp(amount, 10n ** BigInt(-tens));
 }
 
-/** Away from zero: whoever asks for a little gets a little. */
+/** Away from zero: a small request must not become zero. */
 function divideUp(value: bigint, by: bigint): bigint {
   const floor = value / by;
   if (value % by === 0n) return floor;
   return value < 0n ? floor - 1n : floor + 1n;
 }
 
-/** The canonical spelling: no fraction, the largest suffix that loses nothing. */
+/** The canonical form: no fraction, the largest suffix without loss. */
 export function formatQuantity(quantity: Quantity): string {
   const { nanos, format } = quantity;
   if (nanos === 0n) return '0';
   const size = nanos < 0n ? -nanos : nanos;
-  // Small or fractional binary amounts have no binary spelling.
+  // Small or fractional binary amounts have no binary form.
   const binary = format === 'BinarySI' && size >= 1024n * one && size % one === 0n;
   if (binary) return formatBinary(nanos / one);
   return format === 'DecimalExponent' ? formatExponent(nanos) : formatDecimal(nanos);
@@ -156,7 +156,7 @@ export function milliQuantity(value: bigint | number, format: QuantityFormat = '
   return { nanos: BigInt(value) * 1_000_000n, format };
 }
 
-/** Adding to nothing takes over the other's format, as sums start at zero. */
+/** Adding to zero takes the other format, because sums start at zero. */
 export function addQuantities(a: Quantity, b: Quantity): Quantity {
   return { nanos: a.nanos + b.nanos, format: a.nanos === 0n ? b.format : a.format };
 }

@@ -9,13 +9,13 @@ test('the same seed gives the same numbers and another seed others', () => {
   assert.notDeepEqual(take(42), take(43));
 });
 
-test('the numbers of a seed never change between versions', () => {
+test('the numbers of a seed do not change between versions', () => {
   const random = seededRandom(1);
   const first = [random.next(), random.next(), random.next()].map((value) => value.toFixed(6));
   assert.deepEqual(first, ['0.627074', '0.002736', '0.527447']);
 });
 
-test('numbers are in [0, 1), spread evenly enough', () => {
+test('numbers are in [0, 1) and evenly distributed', () => {
   for (const random of [seededRandom(7), systemRandom()]) {
     const counts = Array<number>(10).fill(0);
     for (let i = 0; i < 20_000; i++) {
@@ -28,7 +28,7 @@ test('numbers are in [0, 1), spread evenly enough', () => {
   }
 });
 
-test('whole numbers, picks, jitter and digits stay in their bounds', () => {
+test('integers, picks, jitter and digits stay in their bounds', () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer({ min: 1, max: 1000 }), (seed, bound) => {
       const random = seededRandom(seed);
@@ -43,12 +43,12 @@ test('whole numbers, picks, jitter and digits stay in their bounds', () => {
   );
 });
 
-test('of the numbers of the system no two are alike, however many are asked for', () => {
+test('no two numbers of the system source are equal, however many are drawn', () => {
   const random = systemRandom();
   const all = new Set(Array.from({ length: 2_000 }, () => random.next()));
   assert.equal(all.size, 2_000);
 });
 
-test('nothing can be picked from nothing', () => {
+test('picking from an empty list returns undefined', () => {
   assert.equal(pick(seededRandom(1), []), undefined);
 });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** The only door to chance. */
+/** The only access to randomness. */
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
@@ -9,14 +9,17 @@ export interface Random {
 const poolBytes = 1_536;
 const bytesPerNumber = 6;
 
-/** Unpredictable; for real life. The system is asked for many numbers at a time, as asking costs more than they do. */
+/**
+ * Unpredictable; for production. Random bytes are read from the system in batches, because a call
+ * costs more than the bytes.
+ */
 export function systemRandom(): Random {
   let [pool, at] = [Buffer.alloc(0), 0];
   return {
     next() {
       if (at === pool.length) [pool, at] = [randomBytes(poolBytes), 0];
       const value = pool.readUIntBE(at, bytesPerNumber) / 2 ** 48;
-      // What was given out must not be found in memory later.
+      // Used numbers must not remain in memory.
       pool.fill(0, at, at + bytesPerNumber);
       at += bytesPerNumber;
       return value;
@@ -24,7 +27,7 @@ export function systemRandom(): Random {
   };
 }
 
-/** The same seed gives the same numbers, always (mulberry32 by way of a 32-bit state). */
+/** The same seed always gives the same numbers (mulberry32 with a 32-bit state). */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   return {
@@ -37,17 +40,17 @@ export function seededRandom(seed: number): Random {
   };
 }
 
-/** A whole number in [0, bound). */
+/** An integer in [0, bound). */
 export function randomInt(random: Random, bound: number): number {
   return Math.floor(random.next() * bound);
 }
 
-/** One of the items, or undefined of none. */
+/** One of the items, or undefined if there are none. */
 export function pick<T>(random: Random, items: readonly T[]): T | undefined {
   return items[randomInt(random, items.length)];
 }
 
-/** `value` stretched by up to `share` of itself: jitter(10, 0.5) is in [10, 15). */
+/** `value` extended by up to `share` of it: jitter(10, 0.5) is in [10, 15). */
 export function jitter(random: Random, value: number, share: number): number {
   return value * (1 + random.next() * share);
 }

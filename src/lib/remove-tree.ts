@@ -12,20 +12,20 @@ import {
 } from './open-path.ts';
 import { YieldingCounter } from './yielding-counter.ts';
 
-/** Names are bytes: whoever may write to a volume may choose some that are no text. */
+/** Names are bytes: users who may write to a volume may choose names that are not UTF-8. */
 type Entry = Dirent<Buffer>;
 
-/** Each step down holds a handle, of which the process has not as many as a tree may have steps. */
+/** Each level holds a handle, and a tree may be deeper than the limit of open files. */
 const maxHandles = 64;
 const entriesPerRead = 128;
-/** Calls that return at once may hold the event loop for so many entries. */
+/** Synchronous calls may block the event loop for so many entries. */
 const entriesPerTurn = 256;
-/** Each takes away as many steps; a tree that needs more is being filled by somebody. */
+/** Each pass removes as many levels; a tree that needs more is being filled by a process. */
 const maxPasses = 100_000;
 
 type MaybePromise<T> = T | Promise<T>;
 
-/** The calls that a tree is removed with, by the path that is meant. */
+/** The system calls for a removal, chosen by path. */
 export interface TreeCalls {
   readMode(path: string): CallMode;
   mutations(path: string): {
@@ -37,7 +37,10 @@ export interface TreeCalls {
 
 const threadPoolCalls: TreeCalls = { readMode: () => 'later', mutations: () => ({ rename, unlink, rmdir }) };
 
-/** A directory with all that is in it, but nothing that is mounted there. Of any depth and width, with few handles and little memory. */
+/**
+ * Removes a directory and its content, but nothing that is mounted there. Handles any depth and
+ * width with few handles and little memory.
+ */
 export async function removeTree(directory: string, calls: TreeCalls = threadPoolCalls): Promise<void> {
   const above = dirname(directory);
   const parent = await ignoreMissing(() => openHandle(above, directoryFlags, calls.readMode(above)));
@@ -46,11 +49,14 @@ export async function removeTree(directory: string, calls: TreeCalls = threadPoo
   await new TreeRemoval(calls).directory(held, Buffer.from(basename(directory)), directory, 0);
 }
 
-/** Each step is taken from the handle of the one before, so that nothing that becomes a link meanwhile leads elsewhere. */
+/**
+ * Each step starts from the handle of its parent, so that an entry replaced by a symbolic link
+ * cannot lead elsewhere.
+ */
 class TreeRemoval {
-  /** The directory that is to go itself. */
+  /** The directory to remove. */
   #top: PathHandle | undefined;
-  /** How many entries were unlinked, removed or brought up. */
+  /** The number of entries unlinked, removed or moved up. */
   #done = 0;
   readonly #turns = new YieldingCounter(entriesPerTurn);
   readonly #calls: TreeCalls;
@@ -79,7 +85,10 @@ class TreeRemoval {
     this.#done++;
   }
 
-  /** Something may have been brought up meanwhile; unless it is the last attempt, that is no failure. */
+  /**
+   * An entry may have been moved up into it meanwhile; unless it is the last attempt, that is not a
+   * failure.
+   */
   async #isRemoved(path: Buffer, shown: string, isLast: boolean): Promise<boolean> {
     try {
       await ignoreMissing(() => this.#calls.mutations(shown).rmdir(path));
@@ -100,7 +109,7 @@ class TreeRemoval {
     }
   }
 
-  /** What is mounted on a file keeps it, as the kernel sees to. */
+  /** The kernel does not unlink a file that is a mount point. */
   async #file(path: Buffer, shown: string): Promise<void> {
     await ignoreMissing(() => this.#calls.mutations(shown).unlink(path)).catch((error: unknown) => {
       throw undeletable(shown, error);
@@ -108,7 +117,7 @@ class TreeRemoval {
     this.#done++;
   }
 
-  /** It goes with the next pass through the top. */
+  /** The next pass over the top directory removes it. */
   async #moveUp(path: Buffer, shown: string): Promise<void> {
     const top = this.#top;
     if (top === undefined) return;
@@ -130,7 +139,7 @@ function pathOf(place: PathHandle, name: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`/proc/self/fd/${place.fd}/`), name]);
 }
 
-/** One after the other: there may be more than fit into memory. */
+/** Sequentially: a directory may have more entries than fit into memory. */
 async function* entriesOf(place: PathHandle, when: CallMode): AsyncGenerator<Entry> {
   const path = `/proc/self/fd/${place.fd}`;
   const options = { encoding: 'buffer' as BufferEncoding, bufferSize: entriesPerRead };
@@ -139,12 +148,12 @@ async function* entriesOf(place: PathHandle, when: CallMode): AsyncGenerator<Ent
   for (;;) {
     const entry = isQuick ? directory.readSync() : await directory.read();
     if (entry === null) return;
-    // The types do not know that names come as they were asked for.
+    // The types do not reflect that names have the requested encoding.
     yield entry as unknown as Entry;
   }
 }
 
-/** By the name it has, not by that of the handle it was reached through. */
+/** Shows the path of the entry, not the path of the handle. */
 function undeletable(shown: string, cause: unknown): KubelingError {
   const errno = errnoOf(cause);
   if (errno === 'EBUSY') return mountPointError(shown);

@@ -11,7 +11,7 @@ test('the newest items stay and those pushed out are counted', () => {
   assert.equal(ring.size, 3);
 });
 
-test('items leave oldest first', () => {
+test('items are removed oldest first', () => {
   const ring = new Ring<string>(2);
   ring.push('a');
   ring.push('b');
@@ -21,13 +21,13 @@ test('items leave oldest first', () => {
   assert.equal(ring.dropped, 0);
 });
 
-test('a capacity that makes no sense is refused', () => {
+test('rejects an invalid capacity', () => {
   for (const capacity of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
     assert.throws(() => new Ring(capacity), { code: 'BUG' });
   }
 });
 
-test('a ring behaves as a list that is cut at its front', () => {
+test('a ring behaves like a list that drops items at its front', () => {
   const acts = fc.array(fc.oneof(fc.record({ push: fc.integer() }), fc.constantFrom('shift', 'clear')));
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 8 }), acts, (capacity, steps) => {
@@ -52,7 +52,7 @@ test('a ring behaves as a list that is cut at its front', () => {
   );
 });
 
-test('the newest item can be seen and replaced', () => {
+test('the newest item can be read and replaced', () => {
   const ring = new Ring<number>(2);
   assert.equal(ring.last, undefined);
   ring.replaceLast(1);

@@ -1,9 +1,9 @@
 import { KubelingError } from './errors.ts';
 
-/** The newest items, oldest first, never more than the capacity; what had to go is counted. */
+/** The newest items up to the capacity, oldest first; dropped items are counted. */
 export class Ring<T> implements Iterable<T> {
   readonly capacity: number;
-  /** Grows up to the capacity, so that a ring that stays short costs little. */
+  /** Grows up to the capacity, so that a short ring needs little memory. */
   readonly #items: (T | undefined)[] = [];
   #first = 0;
   #size = 0;
@@ -17,7 +17,7 @@ export class Ring<T> implements Iterable<T> {
     return this.#size;
   }
 
-  /** How many items were pushed out by newer ones since the ring was made. */
+  /** How many items were dropped for newer ones. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -36,17 +36,17 @@ export class Ring<T> implements Iterable<T> {
     return this.#size === 0 ? undefined : this.#items[(this.#first + this.#size - 1) % this.capacity];
   }
 
-  /** Puts another item in the newest one's place; the first one where there is none. */
+  /** Replaces the newest item; adds the first one if the ring is empty. */
   replaceLast(item: T): void {
     if (this.#size === 0) this.push(item);
     else this.#items[(this.#first + this.#size - 1) % this.capacity] = item;
   }
 
-  /** Takes the oldest item out. */
+  /** Removes the oldest item. */
   shift(): T | undefined {
     if (this.#size === 0) return undefined;
     const item = this.#items[this.#first];
-    // The ring must not keep alive what it gave away.
+    // The ring must not keep removed items alive.
     this.#items[this.#first] = undefined;
     this.#first = (this.#first + 1) % this.capacity;
     this.#size--;
@@ -70,11 +70,11 @@ export class Ring<T> implements Iterable<T> {
   }
 }
 
-/** Whatever is bounded must have a bound that makes sense. */
+/** A bounded collection needs a valid bound. */
 export function checkedCapacity(of: string, capacity: number): number {
   if (Number.isSafeInteger(capacity) && capacity > 0) return capacity;
   throw new KubelingError(
     'BUG',
-    `Cannot make a ${of} as its capacity must be a whole number above 0: current value is ${capacity}`,
+    `Cannot create a ${of} as its capacity must be a whole number above 0: current value is ${capacity}`,
   );
 }

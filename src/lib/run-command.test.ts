@@ -20,7 +20,7 @@ function script(text: string, more: Partial<Command> = {}): Command {
   return command(process.execPath, ['-e', text], more);
 }
 
-/** A file that a script writes its process ids to, whole or not at all. */
+/** A file that a script writes its PIDs to atomically. */
 async function pidFile() {
   const dir = await mkdtemp(join(tmpdir(), 'run-command-'));
   const file = join(dir, 'pids');
@@ -51,7 +51,7 @@ function isGone(pid: number): boolean {
 }
 
 describe('runCommand', () => {
-  it('answers the exit code and both outputs', async () => {
+  it('returns the exit code and both outputs', async () => {
     const result = await runCommand(
       script('console.log("out"); console.error("err"); process.exit(3)'),
       never,
@@ -64,25 +64,25 @@ describe('runCommand', () => {
     });
   });
 
-  it('passes arguments as they are, with no shell between', async () => {
+  it('passes arguments without a shell', async () => {
     const args = ['-e', 'console.log(JSON.stringify(process.argv.slice(1)))', '--', '$HOME', 'a b', '; ls'];
     const result = await runCommand(command(process.execPath, args), never);
     assert.deepEqual(JSON.parse(result.stdout), ['$HOME', 'a b', '; ls']);
   });
 
-  it('feeds the input and gives only the environment it was told', async () => {
+  it('writes the input and sets only the given environment', async () => {
     const text =
       'process.stdin.on("data", (d) => process.stdout.write(d + (process.env.A ?? "") + (process.env.HOME ?? "none")))';
     const result = await runCommand(script(text, { input: 'in:', env: { A: 'a:' } }), never);
     assert.equal(result.stdout, 'in:a:none');
   });
 
-  it('does not mind a command that never reads its input', async () => {
+  it('accepts a command that does not read its input', async () => {
     const result = await runCommand(script('', { input: Buffer.alloc(1_000_000) }), never);
     assert.deepEqual(result.end, { kind: 'exited', code: 0 });
   });
 
-  it('answers the signal of a command that was killed by one', async () => {
+  it('returns the signal that killed a command', async () => {
     const result = await runCommand(script('process.kill(process.pid, "SIGKILL")'), never);
     assert.deepEqual(result.end, { kind: 'killed', by: 'SIGKILL' });
   });
@@ -96,7 +96,7 @@ describe('runCommand', () => {
     assert.equal(result.droppedBytes, 99_990);
   });
 
-  it('says that a program is missing', async () => {
+  it('reports a missing program', async () => {
     await assert.rejects(runCommand(command('/no/such/program', []), never), (error) => {
       assert(error instanceof KubelingError);
       assert.equal(error.code, 'COMMAND_NOT_FOUND');
@@ -105,7 +105,7 @@ describe('runCommand', () => {
     });
   });
 
-  it('says why a program cannot be run', async () => {
+  it('reports why a program cannot be run', async () => {
     await assert.rejects(runCommand(command('/etc/passwd', []), never), {
       code: 'COMMAND_FAILED',
       message: /EACCES/,
@@ -114,7 +114,7 @@ describe('runCommand', () => {
 
   it('kills a command, and what it started, at the deadline', async () => {
     await using pids = await pidFile();
-    // Deaf to SIGTERM, and its child holds the pipes.
+    // Ignores SIGTERM, and its child holds the pipes.
     const text = `process.on("SIGTERM", () => {});
       const child = require("node:child_process").spawn("sleep", ["600"], { stdio: "inherit" });
       ${pids.write('process.pid + " " + child.pid')}; setInterval(() => {}, 1000)`;
@@ -124,7 +124,7 @@ describe('runCommand', () => {
       message: /within 1500 ms/,
     });
     const [parent = 0, child = 0] = await pids.read();
-    // The deadline, and then what a polite kill is given.
+    // The deadline, and then the grace after SIGTERM.
     await time.advance(1500 + 1000);
     await refused;
     await until(() => isGone(parent) && isGone(child));
@@ -141,7 +141,7 @@ describe('runCommand', () => {
     assert(isGone(pid));
   });
 
-  it('does not start anything under a signal that is already aborted', async () => {
+  it('does not start anything when the signal is already aborted', async () => {
     await assert.rejects(
       runCommand(command('/no/such/program', []), AbortSignal.abort(new Error('no'))),
       /no/,
@@ -159,21 +159,21 @@ describe('runCommand', () => {
 });
 
 describe('runChecked', () => {
-  it('turns a failure into an error that says what the command said', async () => {
+  it('turns a failure into an error with the output of the command', async () => {
     await assert.rejects(runChecked(script('console.error("it broke"); process.exit(1)'), never), {
       code: 'COMMAND_FAILED',
       message: /exit code 1: it broke$/,
     });
   });
 
-  it('refuses output that was cut off', async () => {
+  it('rejects truncated output', async () => {
     await assert.rejects(runChecked(script('console.log("12345")', { maxOutputBytes: 3 }), never), {
       code: 'COMMAND_FAILED',
       message: /at most 3 bytes: it was 3 bytes longer/,
     });
   });
 
-  it('answers the result of a success', async () => {
+  it('returns the result of a success', async () => {
     assert.equal((await runChecked(script('console.log("fine")'), never)).stdout, 'fine\n');
   });
 });

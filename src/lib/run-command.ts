@@ -10,16 +10,19 @@ export interface Command {
   readonly args: readonly string[];
   readonly clock: Clock;
   readonly deadlineMs: number;
-  /** The whole environment; our own when absent. */
+  /** The complete environment; ours when absent. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
   /** Written to standard input, which is empty when absent. */
   readonly input?: string | Uint8Array;
-  /** Told what it writes to stdout, as it does. */
+  /** Called with output to stdout as it arrives. */
   readonly onOutput?: (text: string) => void;
-  /** What is kept of each of stdout and stderr; the rest is read and dropped. 1 MiB unless given. */
+  /** Limit for each of stdout and stderr; the rest is dropped. Default 1 MiB. */
   readonly maxOutputBytes?: number;
-  /** Told of a process that not even the final kill has ended, as one that waits for a dead disk: settles once it is gone. */
+  /**
+   * Called for a process that survives SIGKILL, such as one blocked by a dead disk; the promise
+   * settles when it has exited.
+   */
   readonly onAbandoned?: (gone: Promise<void>) => void;
 }
 
@@ -31,20 +34,22 @@ export interface CommandResult {
   readonly end: CommandEnd;
   readonly stdout: string;
   readonly stderr: string;
-  /** How much output went over the limit and was dropped. */
+  /** Dropped bytes beyond the limit. */
   readonly droppedBytes: number;
 }
 
 const defaultMaxOutputBytes = 1024 * 1024;
-/** Between the polite and the final kill, and between that and giving up on a process stuck in the kernel. */
+/**
+ * Between SIGTERM and SIGKILL, and between SIGKILL and abandoning a process blocked in the kernel.
+ */
 const killGraceMs = 1000;
-/** A grandchild may hold the pipes open after the command itself is gone. */
+/** A grandchild may hold the pipes open after the command has exited. */
 const pipeGraceMs = 500;
 
 /**
- * Runs a command to its end and answers how it ended, whatever the exit code. Rejects when it cannot be started
- * (`COMMAND_NOT_FOUND`, `COMMAND_FAILED`), passes its deadline (`DEADLINE_EXCEEDED`) or is aborted; in the last two
- * cases the command and everything in its process group is killed first.
+ * Runs a command and returns how it ended, whatever the exit code. Rejects when it cannot be
+ * started (`COMMAND_NOT_FOUND`, `COMMAND_FAILED`), exceeds its deadline (`DEADLINE_EXCEEDED`) or is
+ * aborted; in the last two cases its process group is killed first.
  */
 export function runCommand(command: Command, signal: AbortSignal): Promise<CommandResult> {
   if (signal.aborted) return Promise.reject(signal.reason);
@@ -56,7 +61,7 @@ export function runCommand(command: Command, signal: AbortSignal): Promise<Comma
   });
 }
 
-/** The kernel ends a text at its first NUL, and Node.js refuses it with a raw error. */
+/** The kernel ends a string at its first NUL, and Node.js rejects it with an unspecific error. */
 function argumentWithNul({ file, args }: Command): KubelingError {
   const found = [file, ...args].find((text) => text.includes('\0')) ?? '';
   return new KubelingError(
@@ -65,7 +70,10 @@ function argumentWithNul({ file, args }: Command): KubelingError {
   );
 }
 
-/** Like `runCommand`, but anything else than exit code 0 with complete output is a `COMMAND_FAILED`. */
+/**
+ * Like `runCommand`, but any result other than exit code 0 with complete output is a
+ * `COMMAND_FAILED`.
+ */
 export async function runChecked(command: Command, signal: AbortSignal): Promise<CommandResult> {
   const result = await runCommand(command, signal);
   const ended = result.end.kind === 'exited' ? `exit code ${result.end.code}` : `signal ${result.end.by}`;
@@ -89,7 +97,7 @@ function describe(command: Command): string {
   return `run ${[command.file, ...command.args].join(' ')}`;
 }
 
-/** The last few lines that say something, on one line. */
+/** The last non-empty lines, joined to one. */
 function lastLines(text: string, count: number): string {
   return text
     .split('\n')
@@ -113,7 +121,7 @@ class CommandRun {
   readonly #stderr: BoundedText;
   readonly #timers: Timer[] = [];
   #link: Disposable | undefined;
-  /** Why we are killing it, once we are. */
+  /** Why the command is killed; set once it is. */
   #killReason: { readonly reason: unknown } | undefined;
   #end: CommandEnd | undefined;
   #settled = false;
@@ -124,7 +132,7 @@ class CommandRun {
     const limit = command.maxOutputBytes ?? defaultMaxOutputBytes;
     this.#stdout = new BoundedText(limit);
     this.#stderr = new BoundedText(limit);
-    // In its own process group, so that a kill reaches what the command started too.
+    // In its own process group, so that a kill includes the children of the command.
     this.#child = spawn(command.file, command.args, {
       stdio: [command.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       detached: true,
@@ -152,7 +160,7 @@ class CommandRun {
   #feed(): void {
     const stdin = this.#child.stdin;
     if (stdin === null) return;
-    // A command that does not read all of its input is not an error of ours; its exit code speaks.
+    // A command that does not read all of its input is not an error; its exit code decides.
     stdin.on('error', () => {});
     stdin.end(this.#command.input);
   }
@@ -194,7 +202,7 @@ class CommandRun {
     try {
       process.kill(-pid, name);
     } catch {
-      // Already gone.
+      // Already exited.
     }
   }
 
@@ -215,7 +223,7 @@ class CommandRun {
 
   #fail(error: unknown): void {
     if (this.#settled) return;
-    // Whatever the command left in its group must not outlive the answer.
+    // Remaining processes of the group must not outlive the result.
     if (this.#killReason !== undefined) this.#signalGroup('SIGKILL');
     this.#release();
     if (this.#killReason !== undefined && this.#end === undefined) this.#abandon();

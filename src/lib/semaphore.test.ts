@@ -5,7 +5,7 @@ import { Semaphore } from './semaphore.ts';
 const never = new AbortController().signal;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('places are handed on in the order they were asked for, and by who gives up to nobody', async () => {
+test('permits pass on in the order of requests, and skip an aborted waiter', async () => {
   const slots = new Semaphore(1);
   const taken: string[] = [];
   const first = await slots.acquire('first', never);

@@ -1,6 +1,6 @@
 import { onAbort } from './abort.ts';
 
-/** A number of places, handed on in the order they were asked for. */
+/** A fixed number of permits, passed on in the order of requests. */
 export class Semaphore {
   #free: number;
   readonly #queue = new Map<string, () => void>();
@@ -13,13 +13,13 @@ export class Semaphore {
     return this.#queue.size;
   }
 
-  /** Counted from 1; undefined for who does not wait. */
+  /** The position in the queue from 1; undefined if the caller does not wait. */
   positionOf(who: string): number | undefined {
     const at = [...this.#queue.keys()].indexOf(who);
     return at < 0 ? undefined : at + 1;
   }
 
-  /** `who` has at most one place in the line. */
+  /** `who` has at most one position in the queue. */
   async acquire(who: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free--;

@@ -6,7 +6,7 @@ import { SingleFlight } from './single-flight.ts';
 
 const open = () => new AbortController().signal;
 
-test('callers of one key share one run', async () => {
+test('concurrent callers of one key share one run', async () => {
   const flights = new SingleFlight<string, number>();
   let runs = 0;
   const work = async () => ++runs;
@@ -18,7 +18,7 @@ test('callers of one key share one run', async () => {
   assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
 
-test('a failure reaches every caller and is not remembered', async () => {
+test('a failure reaches every caller and is not cached', async () => {
   const flights = new SingleFlight<string, number>();
   const fail = () => {
     throw new Error('x');
@@ -31,7 +31,7 @@ test('a failure reaches every caller and is not remembered', async () => {
   assert.equal(await flights.run('a', async () => 7, open()), 7);
 });
 
-test('the run goes on while one caller is left, and is aborted with the last', async () => {
+test('the run continues while one caller is left, and is aborted with the last', async () => {
   const flights = new SingleFlight<string, number>();
   const seen: AbortSignal[] = [];
   const work = (signal: AbortSignal) => {
@@ -50,14 +50,14 @@ test('the run goes on while one caller is left, and is aborted with the last', a
   assert.equal(flights.size, 0);
 });
 
-test('a run that succeeded is not aborted afterwards', async () => {
+test('a successful run is not aborted afterwards', async () => {
   const flights = new SingleFlight<string, AbortSignal>();
   const signal = await flights.run('a', async (inner) => inner, open());
   await settle();
   assert.equal(signal.aborted, false);
 });
 
-test('what a run that failed has left under way is aborted', async () => {
+test('concurrent work of a failed run is aborted', async () => {
   const flights = new SingleFlight<string, number>();
   let seen: AbortSignal | undefined;
   const work = async (signal: AbortSignal) => {
@@ -69,7 +69,7 @@ test('what a run that failed has left under way is aborted', async () => {
   assert.equal(seen?.aborted, true);
 });
 
-test('one who comes after the last gave up gets a run of its own', async () => {
+test('a caller after the last abort gets a new run', async () => {
   const flights = new SingleFlight<string, number>();
   const leaving = new AbortController();
   const hanging = flights.run('a', () => new Promise<number>(() => {}), leaving.signal);
@@ -78,7 +78,7 @@ test('one who comes after the last gave up gets a run of its own', async () => {
   assert.equal(await flights.run('a', async () => 2, open()), 2);
 });
 
-test('a signal already aborted starts nothing', async () => {
+test('an aborted signal starts no run', async () => {
   const flights = new SingleFlight<string, number>();
   const never = () => assert.fail('started');
   await assert.rejects(flights.run('a', never, AbortSignal.abort(new Error('early'))), /early/);

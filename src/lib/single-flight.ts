@@ -7,8 +7,8 @@ interface Flight<T> {
 }
 
 /**
- * Callers who want the same thing at the same time share one run of the work. The run is aborted when the last of
- * them has given up; one who comes after that starts a new one.
+ * Concurrent callers with the same key share one run of the work. The run is aborted when all its
+ * callers have aborted; a later caller starts a new one.
  */
 export class SingleFlight<K, T> {
   readonly #flights = new Map<K, Flight<T>>();
@@ -31,7 +31,8 @@ export class SingleFlight<K, T> {
 
   #start(key: K, work: (signal: AbortSignal) => Promise<T>): Flight<T> {
     const controller = new AbortController();
-    // Through a resolved promise, so that work which throws at once fails its callers like any other.
+    // Through a resolved promise, so that work that throws synchronously fails its callers like any
+    // other.
     const result = Promise.resolve().then(() => work(controller.signal));
     const flight: Flight<T> = { result, controller, callers: 0 };
     this.#flights.set(key, flight);
@@ -42,20 +43,23 @@ export class SingleFlight<K, T> {
     return flight;
   }
 
-  /** A run that has landed is left alone: its result may still use the signal. */
+  /** A completed run is not aborted: its result may still use the signal. */
   #end(key: K, flight: Flight<T>): void {
     if (this.#remove(key, flight)) {
-      flight.controller.abort(cancelledError('Nobody waits for the result any more'));
+      flight.controller.abort(cancelledError('All callers have aborted'));
     }
   }
 
-  /** Of several things the work began at once none goes on when one has failed: nobody could abort it any more. */
+  /**
+   * When the work fails, the operations it started concurrently are aborted: no caller could abort
+   * them any more.
+   */
   #crash(key: K, flight: Flight<T>): void {
     this.#remove(key, flight);
-    flight.controller.abort(cancelledError('Part of the work failed'));
+    flight.controller.abort(cancelledError('Another concurrent operation failed'));
   }
 
-  /** Answers whether the flight was still under way. */
+  /** Returns whether the run was still in progress. */
   #remove(key: K, flight: Flight<T>): boolean {
     return this.#flights.get(key) === flight && this.#flights.delete(key);
   }

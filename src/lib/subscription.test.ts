@@ -13,7 +13,7 @@ async function rest<T>(subscription: Subscription<T>): Promise<T[]> {
   return await Array.fromAsync(subscription.items(open()));
 }
 
-test('a waiting reader gets an item at once, and items sent before are kept for it', async () => {
+test('a waiting reader gets an item immediately, and earlier items are buffered', async () => {
   const subscription = new Subscription<number>({ keep: 'each', capacity: 5 });
   const waiting = subscription.next(open());
   subscription.push(1);
@@ -25,14 +25,14 @@ test('a waiting reader gets an item at once, and items sent before are kept for 
   assert.deepEqual(await rest(subscription), [3]);
 });
 
-test('a slow reader loses the oldest items and can tell how many', async () => {
+test('a slow reader loses the oldest items, counted', async () => {
   const subscription = new Subscription<number>({ keep: 'each', capacity: 2 });
   for (let i = 0; i < 10; i++) subscription.push(i);
   assert.equal(subscription.dropped, 8);
   assert.deepEqual(await rest(subscription), [8, 9]);
 });
 
-test('items of one key coalesce to the newest, in the place of the first', async () => {
+test('items of one key coalesce to the newest, at the position of the first', async () => {
   const subscription = keyed(5);
   subscription.push(['a', 1]);
   subscription.push(['b', 2]);
@@ -44,7 +44,7 @@ test('items of one key coalesce to the newest, in the place of the first', async
   ]);
 });
 
-test('more keys than the capacity push out the oldest key, counted', async () => {
+test('beyond the capacity the oldest key is dropped and counted', async () => {
   const subscription = keyed(2);
   for (const key of ['a', 'b', 'c']) subscription.push([key, 0]);
   assert.equal(subscription.dropped, 1);
@@ -54,7 +54,7 @@ test('more keys than the capacity push out the oldest key, counted', async () =>
   ]);
 });
 
-test('closing lets waiting readers go and tells the sender once', async () => {
+test('closing releases waiting readers and notifies the sender once', async () => {
   let told = 0;
   const subscription = new Subscription<number>({ keep: 'each', capacity: 2 }, () => told++);
   const waiting = subscription.next(open());
@@ -84,12 +84,12 @@ test('an abort ends a loop with its reason and leaves no listener', async () => 
   assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
 });
 
-test('a capacity that makes no sense is refused', () => {
+test('rejects an invalid capacity', () => {
   assert.throws(() => new Subscription({ keep: 'each', capacity: 0 }), { code: 'BUG' });
   assert.throws(() => keyed(-1), { code: 'BUG' });
 });
 
-test('what is read plus what was dropped is what was sent, in order', async () => {
+test('items read plus items dropped are the items sent, in order', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.boolean()), fc.integer({ min: 1, max: 4 }), async (steps, capacity) => {
       const subscription = new Subscription<number>({ keep: 'each', capacity });

@@ -1,17 +1,20 @@
 import { checkedCapacity, Ring } from './ring.ts';
 import { Waiters } from './waiters.ts';
 
-/** What becomes of items nobody has taken yet. */
+/** How unread items are buffered. */
 export type Buffering<T> =
-  /** Each item counts: beyond the capacity the oldest goes. */
+  /** Each item counts: beyond the capacity the oldest is dropped. */
   | { readonly keep: 'each'; readonly capacity: number }
-  /** The newest item of a key replaces the one before, in its place; beyond the capacity the oldest key goes. */
+  /**
+   * The newest item of a key replaces the previous one at its position; beyond the capacity the
+   * oldest key is dropped.
+   */
   | { readonly keep: 'newest-of-key'; readonly capacity: number; readonly keyOf: (item: T) => string };
 
 /**
- * A bounded line from one sender to whoever reads at his own pace. Sending never waits and never fails: what the
- * reader is too slow for is replaced or dropped, and counted. Once closed, what is left can still be read. An item is
- * never undefined.
+ * A bounded buffer from one sender to a reader with its own pace. Sending never waits and never
+ * fails: items are replaced or dropped, and counted, if the reader is slow. After closing, the rest
+ * can still be read. An item is never undefined.
  */
 export class Subscription<T> implements Disposable {
   readonly #backlog: Backlog<T>;
@@ -19,19 +22,19 @@ export class Subscription<T> implements Disposable {
   readonly #onClose: () => void;
   #closed = false;
 
-  /** `onClose` tells the sender, once, that nothing more is wanted. */
+  /** `onClose` notifies the sender, once, that no items are needed any more. */
   constructor(buffering: Buffering<T>, onClose: () => void = () => {}) {
     this.#backlog =
       buffering.keep === 'each' ? eachItemBacklog(buffering.capacity) : newestPerKeyBacklog(buffering);
     this.#onClose = onClose;
   }
 
-  /** How many items were lost because the buffer was full. */
+  /** How many items were dropped because the buffer was full. */
   get dropped(): number {
     return this.#backlog.dropped();
   }
 
-  /** How many items wait to be read. */
+  /** How many items are unread. */
   get size(): number {
     return this.#backlog.size();
   }
@@ -45,7 +48,7 @@ export class Subscription<T> implements Disposable {
     this.#backlog.push(item);
   }
 
-  /** The next item, as soon as there is one; undefined when closed and empty. */
+  /** The next item as soon as there is one; undefined when closed and empty. */
   async next(signal: AbortSignal): Promise<T | undefined> {
     signal.throwIfAborted();
     if (this.#backlog.size() > 0) return this.#backlog.shift();
@@ -102,7 +105,7 @@ function newestPerKeyBacklog<T>(options: { capacity: number; keyOf: (item: T) =>
     return undefined;
   };
   const push = (item: T) => {
-    // Setting a key that is there keeps its place, so a busy key cannot starve behind quiet ones.
+    // Setting an existing key keeps its position, so a busy key cannot starve behind others.
     items.set(options.keyOf(item), item);
     if (items.size <= capacity) return;
     shift();

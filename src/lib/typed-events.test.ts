@@ -11,7 +11,7 @@ function setUp() {
   return { events, failures };
 }
 
-test('subscribers of a name get its payloads in the order they came', () => {
+test('subscribers receive the payloads of a name in the order of subscription', () => {
   const { events } = setUp();
   const seen: string[] = [];
   events.on('started', ({ id }) => seen.push(`first ${id}`));
@@ -22,7 +22,7 @@ test('subscribers of a name get its payloads in the order they came', () => {
   assert.deepEqual(seen, ['first a', 'second a', 'stopped 0']);
 });
 
-test('one who left is not called, and leaves no list behind', () => {
+test('an unsubscribed listener is not called, and no empty list is left', () => {
   const { events } = setUp();
   const link = events.on('stopped', () => assert.fail('left'));
   assert.equal(events.hasSubscribers('stopped'), true);
@@ -32,7 +32,7 @@ test('one who left is not called, and leaves no list behind', () => {
   events.emit('stopped', 0);
 });
 
-test('the same function subscribed twice is called twice and leaves once', () => {
+test('a function subscribed twice is called twice and unsubscribed once', () => {
   const { events } = setUp();
   let calls = 0;
   const count = () => calls++;
@@ -44,7 +44,7 @@ test('the same function subscribed twice is called twice and leaves once', () =>
   assert.equal(calls, 3);
 });
 
-test('a subscriber that throws or rejects is reported and hurts nobody', async () => {
+test('a subscriber that throws or rejects is reported and does not affect others', async () => {
   const { events, failures } = setUp();
   let reached = 0;
   events.on('stopped', () => {
@@ -60,7 +60,7 @@ test('a subscriber that throws or rejects is reported and hurts nobody', async (
   assert.deepEqual(failures, ['stopped: Error: thrown', 'stopped: Error: rejected']);
 });
 
-test('a reporter that throws does not reach the sender', () => {
+test('a reporter that throws does not affect the sender', () => {
   const events = new TypedEvents<Events>(() => {
     throw new Error('reporter');
   });
@@ -70,7 +70,7 @@ test('a reporter that throws does not reach the sender', () => {
   events.emit('stopped', 0);
 });
 
-test('those who come during an event wait for the next, those who leave miss this one', () => {
+test('subscribers added during an event receive the next, removed ones do not receive this one', () => {
   const { events } = setUp();
   const seen: string[] = [];
   events.on('stopped', () => {
@@ -82,7 +82,7 @@ test('those who come during an event wait for the next, those who leave miss thi
   assert.deepEqual(seen, []);
 });
 
-test('a bounded subscription never blocks the sender and leaves when closed', async () => {
+test('a bounded subscription never blocks the sender and unsubscribes when closed', async () => {
   const { events } = setUp();
   const subscription = events.subscribe('stopped', { keep: 'each', capacity: 2 });
   for (let code = 0; code < 5; code++) events.emit('stopped', code);
@@ -92,7 +92,7 @@ test('a bounded subscription never blocks the sender and leaves when closed', as
   assert.equal(events.hasSubscribers('stopped'), false);
 });
 
-test('events nobody listens to cost next to nothing', () => {
+test('events without subscribers cost next to nothing', () => {
   const { events } = setUp();
   const started = process.threadCpuUsage();
   for (let i = 0; i < 1_000_000; i++) events.emit('stopped', i);

@@ -2,7 +2,9 @@ import { type Buffering, Subscription } from './subscription.ts';
 
 type Subscriber<P> = (payload: P) => unknown;
 
-/** Told of each subscriber that failed; `event` is the name it was subscribed to. Must not throw. */
+/**
+ * Called for each subscriber that failed; `event` is the name it was subscribed to. Must not throw.
+ */
 export type SubscriberFailed = (error: unknown, event: string) => void;
 
 /**
@@ -10,11 +12,12 @@ export type SubscriberFailed = (error: unknown, event: string) => void;
  *
  *     const events = new TypedEvents<{ 'container-exited': ContainerExited }>(report);
  *
- * Subscribers are called at once, in the order they came; one that throws or rejects is reported and hurts neither
- * the sender nor the others. Sending to nobody costs one look-up.
+ * Subscribers are called synchronously, in the order of subscription; one that throws or rejects is
+ * reported and affects neither the sender nor the others. An event without subscribers costs one
+ * look-up.
  */
 export class TypedEvents<Payloads extends object> {
-  /** Lists are replaced, never changed, so a subscriber may come or go while an event is under way. */
+  /** Lists are replaced, never changed, so subscribers may be added and removed during an event. */
   readonly #subscribers = new Map<keyof Payloads, readonly Subscriber<never>[]>();
   readonly #onError: SubscriberFailed;
 
@@ -22,19 +25,23 @@ export class TypedEvents<Payloads extends object> {
     this.#onError = onError;
   }
 
-  /** Whether building a costly payload is worth it. */
+  /** Whether a costly payload needs to be built. */
   hasSubscribers(name: keyof Payloads): boolean {
     return this.#subscribers.has(name);
   }
 
   on<N extends keyof Payloads>(name: N, subscriber: (payload: Payloads[N]) => unknown): Disposable {
-    // A function of our own for each subscription: the same one may subscribe twice and leave once.
+    // A separate function for each subscription: the same one may subscribe twice and unsubscribe
+    // once.
     const own: Subscriber<Payloads[N]> = (payload) => subscriber(payload);
     this.#subscribers.set(name, [...(this.#subscribers.get(name) ?? []), own]);
     return { [Symbol.dispose]: () => this.#unsubscribe(name, own) };
   }
 
-  /** A bounded line of the events of one name, for a reader with a pace of its own. Closing it unsubscribes. */
+  /**
+   * A bounded buffer of the events of one name, for a reader with its own pace. Closing it
+   * unsubscribes.
+   */
   subscribe<N extends keyof Payloads>(name: N, buffering: Buffering<Payloads[N]>): Subscription<Payloads[N]> {
     const subscription = new Subscription<Payloads[N]>(buffering, () => link[Symbol.dispose]());
     const link = this.on(name, (payload) => subscription.push(payload));
@@ -49,7 +56,7 @@ export class TypedEvents<Payloads extends object> {
     }
   }
 
-  /** One that left while the event was under way is not called any more. */
+  /** A subscriber removed during the event is not called any more. */
   #isSubscribed(name: keyof Payloads, subscriber: Subscriber<never>): boolean {
     return this.#subscribers.get(name)?.includes(subscriber) ?? false;
   }
@@ -67,7 +74,7 @@ export class TypedEvents<Payloads extends object> {
     try {
       this.#onError(error, String(name));
     } catch {
-      // A reporter that fails leaves nobody to tell; the sender must go on.
+      // A failure of the reporter cannot be reported; the sender must continue.
     }
   }
 

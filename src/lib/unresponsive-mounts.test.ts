@@ -40,7 +40,7 @@ function rig() {
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     },
   });
-  /** Whether the path may be touched, once so much time has passed. */
+  /** Whether the path may be accessed, after this time. */
   const check = async (path: string, ms = 0) => {
     const end = mounts.check(path).then(
       () => 'fine',
@@ -61,7 +61,7 @@ function rig() {
 const silent = 'MOUNT_SILENT the file system at /mnt/far (nfs4) does not answer';
 
 describe('a path', () => {
-  it('that something is mounted at just now is known at once by whoever was told', async () => {
+  it('on a new mount is detected immediately after a notification', async () => {
     const { dead, mounts, check, mountAt } = rig();
     assert.equal(await check('/mnt/new/a'), 'fine');
     mountAt('/mnt/new', 'nfs4');
@@ -70,14 +70,14 @@ describe('a path', () => {
     assert.equal(await check('/mnt/new/a'), 'waits');
   });
 
-  it('on a disk of the machine is asked for nowhere', async () => {
+  it('on a local disk is never probed', async () => {
     const { asked, check } = rig();
     for (const path of ['/', '/etc/x', '/mnt', '/mnt/farther', '/mnt/a/../b', '/mnt/../mnt/farther'])
       assert.equal(await check(path), 'fine');
     assert.deepEqual(asked, []);
   });
 
-  it('is looked at once a second for all that lie in the same directory', async () => {
+  it('is checked once a second for all paths in the same directory', async () => {
     const { clock, touched, check, links, dead } = rig();
     for (const name of ['a', 'b', 'c']) assert.equal(await check(`/mnt/pods/${name}`), 'fine');
     assert.deepEqual(touched, ['/mnt', '/mnt/pods', '/mnt/pods/a', '/mnt/pods/b', '/mnt/pods/c']);
@@ -87,7 +87,7 @@ describe('a path', () => {
     assert.match(await check('/mnt/pods/a', 5_000), /^MOUNT_SILENT/);
   });
 
-  it('on a file system from elsewhere is asked for, once a second at most', async () => {
+  it('on a remote file system is probed, at most once a second', async () => {
     const { clock, asked, check } = rig();
     for (const path of ['/mnt/far', '/mnt/far/a/b', '/mnt/./far//c', '/mnt/../../mnt/far'])
       assert.equal(await check(path), 'fine');
@@ -97,7 +97,7 @@ describe('a path', () => {
     assert.equal(asked.length, 2);
   });
 
-  it('that leads to one by links is not touched before it has answered', async () => {
+  it('that leads to a remote file system by symbolic links is not accessed before it has been probed', async () => {
     const { asked, touched, dead, links, check } = rig();
     links.set('/data', 'mnt/near/../other');
     links.set('/mnt/other', '/mnt/far/deep');
@@ -107,15 +107,15 @@ describe('a path', () => {
     assert.ok(!touched.some((path) => path.startsWith('/mnt/far')), touched.join());
   });
 
-  it('in a ring of links ends', async () => {
+  it('in a loop of symbolic links ends', async () => {
     const { links, check } = rig();
     links.set('/ring', '/ring');
     assert.equal(await check('/ring/x'), 'fine');
   });
 });
 
-describe('a file system that does not answer', () => {
-  it('is waited for five seconds, and then nobody waits for it', async () => {
+describe('an unresponsive file system', () => {
+  it('is waited for five seconds, and then fails immediately', async () => {
     const { asked, dead, mounts, check } = rig();
     dead.add('/mnt/far');
     const others = Array.from({ length: 20 }, () => mounts.check('/mnt/far/x').catch((error) => error.code));
@@ -127,7 +127,7 @@ describe('a file system that does not answer', () => {
     assert.equal(await check('/fuse/x'), 'fine');
   });
 
-  it('is asked again ever more rarely, and is as good as any once it answers', async () => {
+  it('is probed with growing intervals, and is usable once it responds', async () => {
     const { clock, asked, dead, mounts, check } = rig();
     dead.add('/mnt/far');
     for (let rounds = 0; rounds < 3_600; rounds++) await check('/mnt/far', 1_000);
@@ -138,7 +138,7 @@ describe('a file system that does not answer', () => {
     assert.equal(mounts.size, 0);
   });
 
-  it('is forgotten once it is unmounted', async () => {
+  it('is dropped once it is unmounted', async () => {
     const { clock, dead, mounts, check, unmount } = rig();
     dead.add('/mnt/far');
     await check('/mnt/far', 5_000);
@@ -148,7 +148,7 @@ describe('a file system that does not answer', () => {
     assert.equal(mounts.size, 0);
   });
 
-  it('leaves at once whoever gives up', async () => {
+  it('releases an aborted caller immediately', async () => {
     const { dead, mounts } = rig();
     dead.add('/mnt/far');
     const own = new AbortController();
@@ -159,7 +159,7 @@ describe('a file system that does not answer', () => {
   });
 });
 
-it('what is mounted below a directory is found without a look at it', async () => {
+it('finds mounts below a directory without accessing it', async () => {
   const { asked, mounts } = rig();
   assert.equal(await mounts.firstBelow('/mnt'), '/mnt/far');
   assert.equal(await mounts.firstBelow('/mnt/far'), '/mnt/far');
@@ -167,7 +167,7 @@ it('what is mounted below a directory is found without a look at it', async () =
   assert.deepEqual(asked, []);
 });
 
-it('the table of mounts is read anew when something was mounted, and now and then', async () => {
+it('reads the mount table again after a change, and periodically', async () => {
   const clock = new VirtualClock();
   let [reads, links, change] = [0, 0, 'same' as 'changed' | 'same'];
   const mounts = new UnresponsiveMounts({
@@ -197,9 +197,9 @@ it('the table of mounts is read anew when something was mounted, and now and the
   assert.equal(await readsAfter(20_000), 1);
   const before = links;
   assert.equal(await readsAfter(1_000), 1);
-  assert.ok(links > before, 'what is a link is looked at all the same');
+  assert.ok(links > before, 'a symbolic link is resolved all the same');
   change = 'changed';
-  assert.equal(await readsAfter(500), 1, 'not quite at once');
+  assert.equal(await readsAfter(500), 1, 'not immediately');
   assert.equal(await readsAfter(500), 2);
   assert.equal(await readsAfter(29_000), 2);
   assert.equal(await readsAfter(1_000), 3);

@@ -15,15 +15,18 @@ export interface UnresponsiveMountsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly mounts: () => Promise<readonly Mount[]>;
-  /** Without it the table of mounts is read whenever it is not quite new. */
+  /** Without it the mount table is read unless it is very recent. */
   readonly watch?: MountWatch | undefined;
-  /** Undefined for what is no link. Asked only of places whose file system answers. */
+  /** Undefined if the path is not a symbolic link. Called only for responsive file systems. */
   readonly readLink: (path: string) => Promise<string | undefined>;
-  /** Settles as soon as the file system there has answered, whatever it said. Nothing of this process may wait for it. */
+  /**
+   * Settles as soon as the file system has responded, with any result. Must not use file operations
+   * of this process.
+   */
   readonly probe: (mountPoint: string, signal: AbortSignal) => Promise<void>;
 }
 
-/** What is known of a mount. */
+/** The state of a mount. */
 type MountState =
   | { readonly is: 'asked'; readonly answer: Promise<void> }
   | { readonly is: 'alive'; readonly atMs: number }
@@ -31,22 +34,25 @@ type MountState =
 
 interface MountTable {
   readonly mounts: readonly Mount[];
-  /** Those that may not answer. */
+  /** Mounts that may be unresponsive. */
   readonly foreign: readonly Mount[];
-  /** Directories on the way to others that by this table are on a disk of the machine, and are no links. */
+  /**
+   * Parent directories that are on a local disk according to this table, and are not symbolic
+   * links.
+   */
   readonly plain: Set<string>;
 }
 
 interface TableRead {
   readonly readAtMs: number;
-  /** When it was last known to be right. */
+  /** When the table was last known to be current. */
   atMs: number;
   readonly table: Promise<MountTable>;
-  /** Once it is there. */
+  /** Set once the table was read. */
   known?: MountTable;
 }
 
-/** The kernel answers for these by itself, from memory or a disk of the machine. */
+/** File systems that the kernel serves by itself, from memory or a local disk. */
 const localTypes: ReadonlySet<string> = new Set(
   [
     'bcachefs btrfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs nilfs2 ntfs3 overlay ramfs reiserfs squashfs',
@@ -55,7 +61,7 @@ const localTypes: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 const tableMs = 1_000;
-/** The paths of mounts change as well when a directory above them is given another name, of which nobody tells. */
+/** Mount points also change when a parent directory is renamed, which is not reported. */
 const watchedTableMs = 30_000;
 const aliveMs = 1_000;
 const answerWithinMs = 5_000;
@@ -65,9 +71,10 @@ const never = new AbortController().signal;
 const responsive = Promise.resolve();
 
 /**
- * File systems whose answers come from elsewhere, such as a server or a process. Whoever touches one that is dead waits in
- * the kernel where nothing reaches him, and a few such waits stop all work on files of this process. So a path that may
- * lead to one is checked before it is touched: by the table of mounts, which always answers, and by a process of its own.
+ * Remote file systems, such as those of a server or a process (FUSE). A process that accesses an
+ * unresponsive one blocks in the kernel and cannot be killed, and a few such accesses block all
+ * file operations of Node.js. So a path that may lead to one is checked first: with the mount
+ * table, which is always available, and with a probe in a child process.
  */
 export class UnresponsiveMounts {
   readonly #deps: UnresponsiveMountsDeps;
@@ -78,19 +85,25 @@ export class UnresponsiveMounts {
     this.#deps = deps;
   }
 
-  /** How many do not answer now. */
+  /** How many are unresponsive now. */
   get size(): number {
     return [...this.#states.values()].filter(({ is }) => is === 'silent').length;
   }
 
-  /** Resolves once all file systems on the way to the path have answered; rejects with MOUNT_SILENT for one that does not. */
+  /**
+   * Resolves once all file systems of the path have responded; rejects with MOUNT_SILENT for an
+   * unresponsive one.
+   */
   check(path: string, signal: AbortSignal = never): Promise<void> {
-    // Many are checked at once, and most machines have nothing that comes from elsewhere.
+    // Many paths are checked at once, and most machines have no remote file system.
     const read = this.#recent();
     return read?.known?.foreign.length === 0 ? responsive : this.mountsOf(path, signal).then(() => {});
   }
 
-  /** As above, and who answers for the path: the kernel alone, or somebody elsewhere, who may stop to at any moment. */
+  /**
+   * Like `check`, and returns whether the path is served by the kernel alone, or by a remote file
+   * system, which may become unresponsive at any moment.
+   */
   async mountsOf(path: string, signal: AbortSignal = never): Promise<'own' | 'elsewhere'> {
     const { mounts, foreign, plain } = await this.#mounts();
     if (foreign.length === 0) return 'own';
@@ -123,18 +136,27 @@ export class UnresponsiveMounts {
     return whose;
   }
 
-  /** The first mount at the path or below it that may not answer. The path is as the kernel has it, without links. */
+  /**
+   * The first mount at or below the path that may be unresponsive. The path must be free of
+   * symbolic links.
+   */
   async firstBelow(path: string): Promise<string | undefined> {
     const { foreign } = await this.#mounts();
     return foreign.find(({ mountPoint: at }) => at === path || at.startsWith(`${path}/`))?.mountPoint;
   }
 
-  /** Something has been mounted, which may not answer from the start: nothing from before tells of it. */
+  /**
+   * A file system was mounted, which may be unresponsive from the start: cached states do not
+   * apply.
+   */
   renew(): void {
     this.#read = undefined;
   }
 
-  /** It is long, and asked for all the time: it may be as old as a file system takes to die. */
+  /**
+   * The table is long and needed often: it may be as old as a file system takes to become
+   * unresponsive.
+   */
   async #mounts(): Promise<MountTable> {
     const recent = this.#recent();
     if (recent !== undefined) return recent.known ?? (await recent.table);
@@ -153,17 +175,17 @@ export class UnresponsiveMounts {
     if (nowMs - read.atMs < tableMs) return read;
     const isStillRight =
       nowMs - read.readAtMs < watchedTableMs && read.known !== undefined && watch?.() === 'same';
-    // What the watch has told once it does not tell again.
+    // A change that the watch has reported is not reported again.
     this.#read = isStillRight ? read : undefined;
     if (!isStillRight) return undefined;
     read.atMs = nowMs;
-    // Links are none of what it watches.
+    // Symbolic links are not watched.
     read.known?.plain.clear();
     return read;
   }
 
   async #readTable(): Promise<MountTable> {
-    // Of what comes from now on.
+    // For changes from now on.
     this.#deps.watch?.();
     const mounts = await this.#deps.mounts();
     this.#removeUnmounted(mounts);
@@ -200,14 +222,14 @@ export class UnresponsiveMounts {
         throw unresponsiveError(mount);
       },
     );
-    // Whoever asked first may have gone by then.
+    // The first caller may have aborted by then.
     answer.catch(() => {});
     this.#states.set(mountPoint, { is: 'asked', answer });
     return answer;
   }
 }
 
-/** Those of this machine. */
+/** The production dependencies. */
 export function hostUnresponsiveMounts(clock: Clock, random: Random): UnresponsiveMounts {
   return new UnresponsiveMounts({
     clock,
@@ -223,10 +245,10 @@ export function hostUnresponsiveMounts(clock: Clock, random: Random): Unresponsi
   });
 }
 
-/** Where others mount something while the table of mounts may be a moment old. */
+/** Directories where other processes mount while the cached table may be a moment old. */
 const remoteBlockTypes = /\/kubernetes\.io[~/](?!configmap|secret|downward-api|projected|empty-dir)/;
 
-/** At once: what is asked for is known to answer, and most of it is no link. */
+/** Synchronously: the path is known to be responsive, and is usually not a symbolic link. */
 function targetOf(path: string): string | undefined {
   try {
     const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
@@ -236,7 +258,7 @@ function targetOf(path: string): string | undefined {
   }
 }
 
-/** The one that holds `/` has to answer for anything to work at all. */
+/** Nothing works unless the root file system responds. */
 function isFromElsewhere({ fsType, mountPoint }: Mount): boolean {
   return mountPoint !== '/' && !localTypes.has(fsType);
 }

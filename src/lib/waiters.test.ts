@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { Waiters } from './waiters.ts';
 
-test('those who wait are served in the order they came', async () => {
+test('waiters are resolved in the order they came', async () => {
   const waiters = new Waiters<number>();
   const signal = new AbortController().signal;
   const both = Promise.all([waiters.wait(signal), waiters.wait(signal)]);
@@ -14,7 +14,7 @@ test('those who wait are served in the order they came', async () => {
   assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
 
-test('one who gives up is passed over', async () => {
+test('an aborted waiter is skipped', async () => {
   const waiters = new Waiters<number>();
   const leaving = new AbortController();
   const first = waiters.wait(leaving.signal);
@@ -26,7 +26,7 @@ test('one who gives up is passed over', async () => {
   assert.equal(await second, 5);
 });
 
-test('a signal already aborted never joins the line', async () => {
+test('an aborted signal never joins the queue', async () => {
   const waiters = new Waiters<number>();
   await assert.rejects(waiters.wait(AbortSignal.abort(new Error('early'))), /early/);
   assert.equal(waiters.size, 0);

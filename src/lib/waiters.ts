@@ -2,8 +2,8 @@ import { onAbort } from './abort.ts';
 import type { Clock } from './clock.ts';
 
 /**
- * Callers who wait their turn for something to be handed to them, first come first served. One who gives up leaves
- * the line at once, and nothing is handed to nobody.
+ * Callers that wait for a value, first come first served. An aborted caller leaves the queue
+ * immediately, so no value is lost to it.
  */
 export class Waiters<T> {
   readonly #queue = new Set<(value: T) => void>();
@@ -12,7 +12,7 @@ export class Waiters<T> {
     return this.#queue.size;
   }
 
-  /** Rejects with the signal's reason as soon as it is aborted; leaves no listener behind. */
+  /** Rejects with the signal's reason as soon as it is aborted; leaves no listener. */
   wait(signal: AbortSignal): Promise<T> {
     if (signal.aborted) return Promise.reject(signal.reason);
     return new Promise<T>((resolve, reject) => {
@@ -28,7 +28,7 @@ export class Waiters<T> {
     });
   }
 
-  /** The same, but for this long and no longer. */
+  /** The same with a time limit. */
   async waitWithin(clock: Clock, ms: number, signal: AbortSignal): Promise<T | 'time'> {
     signal.throwIfAborted();
     return await new Promise<T | 'time'>((resolve, reject) => {
@@ -53,7 +53,7 @@ export class Waiters<T> {
     });
   }
 
-  /** Hands the value to the first in line; answers whether there was one. */
+  /** Resolves the first waiter with the value; returns whether there was one. */
   resolveFirst(value: T): boolean {
     const [first] = this.#queue;
     if (first === undefined) return false;

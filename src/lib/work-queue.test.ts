@@ -13,7 +13,7 @@ function setUp() {
   return { clock, queue: new WorkQueue(clock) };
 }
 
-/** The next key if one is due now, without leaving anybody in line. */
+/** The next key if one is due now, without leaving a consumer in the queue. */
 async function takeNow(queue: WorkQueue): Promise<string | undefined> {
   const controller = new AbortController();
   const taking = queue.next(controller.signal).catch(() => undefined);
@@ -22,7 +22,7 @@ async function takeNow(queue: WorkQueue): Promise<string | undefined> {
   return taking;
 }
 
-test('a key is handed out at once when it is due', async () => {
+test('a due key is delivered immediately', async () => {
   const { queue } = setUp();
   queue.add('a');
   assert.equal(await queue.next(open()), 'a');
@@ -31,7 +31,7 @@ test('a key is handed out at once when it is due', async () => {
   assert.equal(queue.inFlight, 0);
 });
 
-test('a taker gets a delayed key when it falls due, not before', async () => {
+test('a consumer gets a delayed key when it is due, not before', async () => {
   const { clock, queue } = setUp();
   const taken: (string | undefined)[] = [];
   const taking = queue.next(open()).then((key) => taken.push(key));
@@ -44,7 +44,7 @@ test('a taker gets a delayed key when it falls due, not before', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('adding brings a key forward and never pushes it back', async () => {
+test('add moves a key forward and never back', async () => {
   const { clock, queue } = setUp();
   queue.add('a', 1000);
   queue.add('a', 100);
@@ -54,7 +54,7 @@ test('adding brings a key forward and never pushes it back', async () => {
   assert.deepEqual(queue.takeDue(), ['a']);
 });
 
-test('enqueueing overwrites, later or earlier', async () => {
+test('enqueue replaces the time, later or earlier', async () => {
   const { clock, queue } = setUp();
   queue.enqueue('a', 100);
   queue.enqueue('a', 1000);
@@ -67,7 +67,7 @@ test('enqueueing overwrites, later or earlier', async () => {
   assert.deepEqual(queue.takeDue(), ['a']);
 });
 
-test('keys come out in the order they fall due, then in the order they were asked for', async () => {
+test('keys are delivered in the order they are due, then in the order they were added', async () => {
   const { clock, queue } = setUp();
   queue.add('late', 20);
   queue.add('first', 10);
@@ -76,7 +76,7 @@ test('keys come out in the order they fall due, then in the order they were aske
   assert.deepEqual(queue.takeDue(), ['first', 'second', 'late']);
 });
 
-test('asking again for a key at the same time does not lose its place', () => {
+test('adding a key again with the same time keeps its position', () => {
   const { queue } = setUp();
   queue.add('a');
   queue.add('b');
@@ -84,7 +84,7 @@ test('asking again for a key at the same time does not lose its place', () => {
   assert.deepEqual(queue.takeDue(), ['a', 'b']);
 });
 
-test('a key in work is not handed out again until it is done', async () => {
+test('an in-flight key is not delivered again until it is done', async () => {
   const { queue } = setUp();
   queue.add('a');
   await queue.next(open());
@@ -95,7 +95,7 @@ test('a key in work is not handed out again until it is done', async () => {
   assert.equal(await takeNow(queue), 'a');
 });
 
-test('a key asked for again with a delay while in work waits for that delay', async () => {
+test('a key added with a delay while in flight waits for that delay', async () => {
   const { clock, queue } = setUp();
   queue.add('a');
   await queue.next(open());
@@ -108,7 +108,7 @@ test('a key asked for again with a delay while in work waits for that delay', as
   assert.equal(await takeNow(queue), 'a');
 });
 
-test('a key nobody asked for again is gone when done, and done twice is harmless', async () => {
+test('a key that was not added again is removed when done, and calling done twice is harmless', async () => {
   const { queue } = setUp();
   queue.add('a');
   await queue.next(open());
@@ -118,7 +118,7 @@ test('a key nobody asked for again is gone when done, and done twice is harmless
   assert.equal(queue.waiting, 0);
 });
 
-test('a forgotten key does not come, neither waiting nor again', async () => {
+test('a forgotten key is not delivered, neither waiting nor again', async () => {
   const { clock, queue } = setUp();
   queue.add('waiting', 10);
   queue.add('working');
@@ -131,7 +131,7 @@ test('a forgotten key does not come, neither waiting nor again', async () => {
   assert.deepEqual(queue.takeDue(), []);
 });
 
-test('two takers get different keys, in the order they came', async () => {
+test('two consumers get different keys, in the order they came', async () => {
   const { queue } = setUp();
   const both = Promise.all([queue.next(open()), queue.next(open())]);
   queue.add('a');
@@ -139,7 +139,7 @@ test('two takers get different keys, in the order they came', async () => {
   assert.deepEqual(await both, ['a', 'b']);
 });
 
-test('a taker who gives up leaves no listener and no timer, and loses no key', async () => {
+test('an aborted consumer leaves no listener and no timer, and loses no key', async () => {
   const { clock, queue } = setUp();
   const controller = new AbortController();
   queue.add('a', 10);
@@ -153,14 +153,14 @@ test('a taker who gives up leaves no listener and no timer, and loses no key', a
   assert.equal(await takeNow(queue), 'a');
 });
 
-test('a signal already aborted takes nothing', async () => {
+test('an aborted signal takes no key', async () => {
   const { queue } = setUp();
   queue.add('a');
   await assert.rejects(queue.next(AbortSignal.abort(new Error('early'))), /early/);
   assert.equal(queue.waiting, 1);
 });
 
-test('closing lets takers go, forgets what waits, and ends the queue', async () => {
+test('closing releases consumers, drops waiting keys, and ends the queue', async () => {
   const { clock, queue } = setUp();
   queue.add('in work');
   await queue.next(open());
@@ -186,7 +186,7 @@ test('a wall clock that jumps changes nothing', async () => {
   assert.deepEqual(queue.takeDue(), ['a']);
 });
 
-test('on the real clock a key is never handed out before its time', async () => {
+test('on the real clock a key is never delivered early', async () => {
   const clock = realClock();
   const queue = new WorkQueue(clock);
   for (let i = 0; i < 20; i++) {
@@ -199,11 +199,11 @@ test('on the real clock a key is never handed out before its time', async () => 
   queue.close();
 });
 
-test('a delay that is no number is refused', () => {
+test('rejects a delay of NaN', () => {
   assert.throws(() => setUp().queue.add('a', Number.NaN), { code: 'BUG' });
 });
 
-test('a hundred thousand keys are cheap to queue, to bring forward and to take', () => {
+test('a hundred thousand keys are cheap to add, to move forward and to deliver', () => {
   const { queue } = setUp();
   const started = process.threadCpuUsage();
   for (let i = 0; i < 100_000; i++) queue.add(`${i}`, 1e6 - i);

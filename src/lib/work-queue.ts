@@ -5,7 +5,7 @@ import { Waiters } from './waiters.ts';
 interface Entry<K> extends HeapItem {
   readonly key: K;
   dueMs: number;
-  /** Orders entries due at the same moment by when they were asked for. */
+  /** Orders entries due at the same moment by when they were added. */
   order: number;
 }
 
@@ -30,7 +30,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
   readonly #byDue = new Heap<Entry<K>>(
     (a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order),
   );
-  /** Keys in work, with the time to do them again if that was asked for meanwhile. */
+  /** In-flight keys, with the time to process them again if they were added meanwhile. */
   readonly #inFlight = new Map<K, number | undefined>();
   readonly #consumers = new Waiters<K | undefined>();
   #timer: Timer | undefined;
@@ -50,27 +50,30 @@ export class WorkQueue<K extends string = string> implements Disposable {
     return this.#inFlight.size;
   }
 
-  /** Whether the key waits, or is to be done again. */
+  /** Whether the key waits, or is to be processed again. */
   has(key: K): boolean {
     return this.#waiting.has(key) || this.#inFlight.get(key) !== undefined;
   }
 
-  /** Asks for the key within `delayMs`; an earlier time already asked for stays. */
+  /** Adds the key to be due within `delayMs`; an earlier time already set stays. */
   add(key: K, delayMs = 0): void {
     this.#schedule(key, this.#dueIn(delayMs), Math.min);
   }
 
-  /** Asks for the key after exactly `delayMs`, whatever was asked before. */
+  /** Makes the key due after exactly `delayMs`, whatever was set before. */
   enqueue(key: K, delayMs: number): void {
     this.#schedule(key, this.#dueIn(delayMs), (_before, dueMs) => dueMs);
   }
 
-  /** Somebody works on the key from now on: what was asked for before is served by that, what is asked for later is not. */
+  /**
+   * Marks the key as in flight without `next`: earlier additions are covered by this run, later
+   * ones are not.
+   */
   begin(key: K): void {
     this.forget(key);
   }
 
-  /** Takes back what was asked for the key; work under way goes on and still ends with `done`. */
+  /** Drops the key if it waits; work in flight continues and still ends with `done`. */
   forget(key: K): void {
     const entry = this.#waiting.get(key);
     if (entry !== undefined) this.#remove(entry);
@@ -79,8 +82,8 @@ export class WorkQueue<K extends string = string> implements Disposable {
   }
 
   /**
-   * The key that is due first, as soon as one is; undefined once the queue is closed. From then on the key is in
-   * work, and whoever got it owes a `done`.
+   * The first due key, as soon as there is one; undefined once the queue is closed. The key is then
+   * in flight until the consumer calls `done`.
    */
   async next(signal: AbortSignal): Promise<K | undefined> {
     signal.throwIfAborted();
@@ -94,7 +97,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
     }
   }
 
-  /** Ends the work on a key handed out by `next`; if it was asked for meanwhile it waits again. */
+  /** Ends the work on a key delivered by `next`; if it was added meanwhile it waits again. */
   done(key: K): void {
     const againMs = this.#inFlight.get(key);
     if (!this.#inFlight.delete(key) || againMs === undefined || this.#closed) return;
@@ -102,7 +105,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
     this.#deliver();
   }
 
-  /** Takes and forgets all keys that are due, the one due first in front. */
+  /** Removes and returns all due keys in order. */
   takeDue(): K[] {
     const due: K[] = [];
     for (let key = this.#shiftDue(); key !== undefined; key = this.#shiftDue()) due.push(key);
@@ -110,7 +113,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
     return due;
   }
 
-  /** Forgets what waits and lets every taker go. Later calls do nothing. */
+  /** Drops waiting keys and releases every consumer. Later calls do nothing. */
   close(): void {
     this.#closed = true;
     this.#waiting.clear();
@@ -162,7 +165,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
     return first.key;
   }
 
-  /** Hands out what is due while somebody wants it, then waits for the next to fall due. */
+  /** Delivers due keys while there are consumers, then waits for the next due time. */
   #deliver(): void {
     while (this.#consumers.size > 0) {
       const key = this.#shiftDue();
@@ -173,7 +176,9 @@ export class WorkQueue<K extends string = string> implements Disposable {
     this.#arm();
   }
 
-  /** One timer, only while somebody waits. It may fire early by a fraction; serving then simply arms it again. */
+  /**
+   * One timer, only while a consumer waits. It may fire a fraction early; then it is armed again.
+   */
   #arm(): void {
     const dueMs = this.#consumers.size > 0 ? this.#byDue.peek()?.dueMs : undefined;
     if (dueMs === this.#armedForMs) return;

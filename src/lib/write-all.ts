@@ -3,7 +3,10 @@ import type { Writable } from 'node:stream';
 import { LinkedController } from './abort.ts';
 import { KubelingError } from './errors.ts';
 
-/** Writes, and waits until more may be written. Rejects when the stream is closed or the signal aborted first. */
+/**
+ * Writes, and waits until the stream has drained. Rejects when the stream is closed or the signal
+ * aborted first.
+ */
 export async function writeAll(to: Writable, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
   if (!to.writable) throw brokenStream();
   if (to.write(bytes)) return;
@@ -20,5 +23,5 @@ export async function writeAll(to: Writable, bytes: Uint8Array, signal: AbortSig
 }
 
 function brokenStream(): KubelingError {
-  return new KubelingError('STREAM_BROKEN', 'Nobody reads at the other end any more');
+  return new KubelingError('STREAM_BROKEN', 'The stream was closed by the peer');
 }

@@ -48,7 +48,7 @@ function watchParser(t: TestContext) {
   return t.mock.method(yaml.Parser.prototype, 'end').mock;
 }
 
-test('what is too much to parse is refused with its place, and the parser never sees it', async (t) => {
+test('rejects a text that is too expensive with its position, before the parser sees it', async (t) => {
   const parser = watchParser(t);
   for (const [what, text, message, at] of heavy) {
     const { tree, problems } = await readYaml(text);
@@ -65,7 +65,7 @@ test('what is too much to parse is refused with its place, and the parser never 
   assert.equal(parser.callCount(), 0);
 });
 
-test('what is large but cheap is read', async (t) => {
+test('a large but cheap text is read', async (t) => {
   const parser = watchParser(t);
   const texts = [
     `a: |\n${'  {[- a: b, "c": []]}\n'.repeat(maxLines - 100)}`,
@@ -83,14 +83,14 @@ test('what is large but cheap is read', async (t) => {
   assert.equal(parser.callCount(), texts.length);
 });
 
-test('what a key in the middle of a line holds counts, wherever it stands', async () => {
+test('the content of a key in the middle of a line counts at any position', async () => {
   const levels = Array.from({ length: maxDepth / 2 + 1 }, (_, level) => `${' '.repeat(3 * level)}- a:\n`);
   const text = `${levels.join('')}${' '.repeat(3 * levels.length)}b`;
   assert.ok(readDepth(text) > maxDepth);
   assert.notEqual(await excessOf(text), undefined);
 });
 
-test('the depth that is measured is never less than the depth that is read', async () => {
+test('the measured depth is never less than the parsed depth', async () => {
   const level = fc.constantFrom('- ', '? ', 'a:\n', '-\n', '[', '{a: ', '&x ', '!t ');
   await fc.assert(
     fc.asyncProperty(
@@ -127,7 +127,7 @@ function readDepth(text: string): number {
   return most;
 }
 
-test('many aliases are each what was last written under their name', async () => {
+test('each of many aliases is the last node with that anchor', async () => {
   const { tree } = await readYaml(`[&a x, *a, &a y, *a, [&a z, *a], *a]`);
   assert.ok(tree?.kind === 'list');
   assert.deepEqual(
@@ -143,13 +143,13 @@ test('a message never quotes more than a few words', async () => {
   }
 });
 
-test('errors keep their stacks outside of the parser', async () => {
+test('errors outside of the parser keep their stack traces', async () => {
   const before = Error.stackTraceLimit;
   await readYaml('a: [');
   assert.equal(Error.stackTraceLimit, before);
 });
 
-test('lets the event loop take turns while it reads as much as may be read', async () => {
+test('yields to the event loop while it reads the largest allowed text', async () => {
   let turns = 0;
   let isOver = false;
   const turn = () => {

@@ -2,24 +2,24 @@ import type { TextPosition, YamlProblem } from './yaml-tree.ts';
 import type { YieldingCounter } from './yielding-counter.ts';
 
 /**
- * Parsing YAML takes a thousand times the memory of the text. So what a text would cost is measured first, on its words
- * and marks alone: that keeps nothing and ends at the first excess.
+ * Parsing YAML takes a thousand times the memory of the text. So the cost is measured first on the
+ * lexemes alone, which needs no memory and ends at the first exceeded limit.
  */
 
-/** A large pod takes a thousand words and marks, so there is room for a full node in one text. */
+/** A large pod has a thousand lexemes, so a text can hold the pods of a full node. */
 export const maxLexemes = 100_000;
-/** What even an empty document costs. */
+/** The cost of an empty document. */
 const partsOfDocument = 10;
 export const maxLines = 50_000;
-/** The parser goes through quoted text letter by letter, at forty bytes each. */
+/** The parser processes quoted text by character, at forty bytes each. */
 export const maxQuotedCharacters: number = 1024 * 1024;
-/** The lexer reads a text without marks in one piece; no object of an API is longer. */
+/** The lexer reads a plain scalar in one piece; no API object is longer. */
 export const maxDocumentCharacters: number = 3 * 1024 * 1024;
 export const maxDepth = 100;
 
 type YamlLibrary = Pick<typeof import('yaml'), 'Lexer' | 'CST'>;
 
-/** The first thing in the text that is too much for the parser. */
+/** The first exceeded limit in the text. */
 export async function findExceededLimit(
   { Lexer, CST }: YamlLibrary,
   text: string,
@@ -31,7 +31,7 @@ export async function findExceededLimit(
   let ahead: 'scalar' | 'anything' = 'anything';
   for (const lexeme of new Lexer().lex(text)) {
     const type: string | null = ahead === 'scalar' ? 'text' : CST.tokenType(lexeme);
-    // This one only announces what the next one is; it is no part of the text.
+    // This lexeme only announces the type of the next one; it is not part of the text.
     ahead = type === 'scalar' ? 'scalar' : 'anything';
     const excess = type === 'scalar' ? undefined : meter.add(type, lexeme);
     if (excess !== undefined) return excess;
@@ -58,7 +58,7 @@ function findLongDocument(text: string): YamlProblem | undefined {
   return undefined;
 }
 
-/** Whether the text may be gone through line by line before it is measured. */
+/** Whether the text is small enough to process it by line before it is measured. */
 export function hasFewLines(text: string): boolean {
   return linesIn(text, 0, text.length) <= maxLines;
 }
@@ -77,11 +77,11 @@ class LimitMeter {
   #line = 1;
   #lineStart = 0;
   #lineIsEmpty = true;
-  /** How many brackets are open. */
+  /** The number of open brackets. */
   #brackets = 0;
-  /** Where that begins which may turn out to be a key, in this line and after the last mark. */
+  /** The column of a possible key, in this line and after the last indicator. */
   #keyColumn: number | undefined;
-  /** The columns at which something began that is not over yet. */
+  /** The columns of open block collections. */
   readonly #indents: number[] = [];
 
   add(type: string | null, lexeme: string): YamlProblem | undefined {
@@ -109,14 +109,14 @@ class LimitMeter {
     return undefined;
   }
 
-  /** Counts a level too many rather than one too few; that of a value beside its key is such a one. */
+  /** May count one level too many, never one too few; a value beside its key is such a case. */
   #nest(type: string | null, column: number): void {
     if (type === 'flow-map-start' || type === 'flow-seq-start') this.#brackets++;
     else if (type === 'flow-map-end' || type === 'flow-seq-end')
       this.#brackets = Math.max(0, this.#brackets - 1);
     else if (type === 'flow-error-end') this.#brackets = 0;
     if (this.#brackets > 0) return;
-    // What a key holds may stand left of the mark behind it, but never left of the key.
+    // The content of a key may be left of its indicator, but never left of the key.
     if (type === 'map-value-ind' && this.#keyColumn !== undefined) this.#indent(this.#keyColumn);
     if (this.#begins(type)) this.#indent(column);
     if (type === 'newline' || isMark(type)) this.#keyColumn = undefined;

@@ -20,7 +20,7 @@ function child(tree: YamlTree | undefined, key: string): YamlTree | undefined {
   return tree?.kind === 'map' ? tree.entries.find((entry) => entry.key === key)?.value : undefined;
 }
 
-test('unquoted words mean what they mean to Kubernetes', () => {
+test('plain scalars mean what they mean to Kubernetes', () => {
   const cases: readonly (readonly [string, unknown])[] = [
     ['yes', true],
     ['On', true],
@@ -65,7 +65,7 @@ test('unquoted words mean what they mean to Kubernetes', () => {
   assert.equal(isPlainYamlText('no'), false);
 });
 
-test('quotes and tags decide over the word', async () => {
+test('quotes and tags override the plain meaning', async () => {
   assert.deepEqual(await js('a: "yes"\nb: \'1\'\nc: !!str 1\nd: !!int "7"\ne: |\n  no\n'), {
     a: 'yes',
     b: '1',
@@ -75,7 +75,7 @@ test('quotes and tags decide over the word', async () => {
   });
 });
 
-test('JSON is read too, also with tabs', async () => {
+test('reads JSON, also with tabs', async () => {
   assert.deepEqual(await js('{\n\t"a": 1,\n\t"b": [\n\t\t"x", true, null\n\t]\n}\n'), {
     a: 1,
     b: ['x', true, null],
@@ -86,7 +86,7 @@ test('keys are text whatever they look like', async () => {
   assert.deepEqual(await js('1: a\nyes: b\n"no": c\n'), { 1: 'a', true: 'b', no: 'c' });
 });
 
-test('aliases are replaced and merge keys give way to what is written', async () => {
+test('replaces aliases, and merge keys do not override explicit keys', async () => {
   const text =
     'base: &base {a: 1, b: 2}\none: {<<: *base, b: 3}\nmany: {<<: [{c: 4}, *base], a: 5}\nsame: *base\n';
   assert.deepEqual(await js(text), {
@@ -97,7 +97,7 @@ test('aliases are replaced and merge keys give way to what is written', async ()
   });
 });
 
-test('every part knows its line and column', async () => {
+test('every node has its line and column', async () => {
   const { tree } = await readYaml('# first\na: 1\nb:\n  - x\n  - z: 2\n');
   const b = child(tree, 'b');
   assert.ok(tree?.kind === 'map' && b?.kind === 'list');
@@ -106,7 +106,7 @@ test('every part knows its line and column', async () => {
   assert.deepEqual(child(b.items[1], 'z')?.at, { line: 5, column: 8 });
 });
 
-test('a key written twice stands in the tree twice', async () => {
+test('a duplicate key is twice in the tree', async () => {
   const { tree } = await readYaml('a: 1\nb: 2\na: 3\n');
   assert.ok(tree?.kind === 'map');
   assert.deepEqual(
@@ -119,7 +119,7 @@ test('a key written twice stands in the tree twice', async () => {
   );
 });
 
-test('emptiness and further documents are seen', async () => {
+test('reports an empty text and further documents', async () => {
   for (const text of ['', '\n', '# only a comment\n', '---\n', '---\n# x\n']) {
     const read = await readYaml(text);
     assert.deepEqual(
@@ -132,7 +132,7 @@ test('emptiness and further documents are seen', async () => {
   assert.deepEqual((await readYaml('a: 1\n---\nb: 2\n')).second, { line: 3, column: 1 });
 });
 
-test('broken text names the place', async () => {
+test('reports the position in an invalid text', async () => {
   for (const [text, line] of [
     ['a: "x\n', 2],
     ['a: 1\n b: 2\n', 1],
@@ -149,7 +149,7 @@ test('broken text names the place', async () => {
   }
 });
 
-test('a text that would grow without bound is refused', async () => {
+test('rejects a text that would expand without bound', async () => {
   const rows = ['l0: &l0 [x, x, x, x, x, x, x, x, x]'];
   for (let i = 1; i < 9; i++)
     rows.push(
@@ -180,7 +180,7 @@ test('any JSON value survives', async () => {
   );
 });
 
-test('documents are read one by one, and a bad one does not spoil the others', async () => {
+test('reads documents individually, and an invalid one does not affect the others', async () => {
   const documents = await readYamlDocuments('a: 1\n---\n# nothing\n---\nb: [\n---\nc: 3\n');
   assert.deepEqual(
     documents.map(({ tree, at, problems }) => [tree && yamlToJs(tree), at.line, problems.length > 0]),
@@ -193,7 +193,7 @@ test('documents are read one by one, and a bad one does not spoil the others', a
   assert.deepEqual(await readYamlDocuments('---\n# nothing\n---\n'), []);
 });
 
-test('who indents with tabs is told so once', async () => {
+test('reports indentation with tabs once', async () => {
   const text = 'kind: Pod\nmetadata:\n\tname: a\nspec:\n\tcontainers:\n\t- name: a\n\t  image: b\n';
   const { problems } = await readYaml(text);
   assert.deepEqual(problems, [{ message: 'Tabs are not allowed as indentation', line: 3, column: 1 }]);

@@ -14,8 +14,9 @@ import { findExceededLimit, hasFewLines, maxDepth } from './yaml-bounds.ts';
 import { YieldingCounter } from './yielding-counter.ts';
 
 /**
- * YAML or JSON as a tree in which every part knows its line and column, with scalars as Kubernetes reads
- * them, aliases replaced and `<<` merged. The library behind it costs 8 MB and is loaded on first use.
+ * YAML or JSON as a tree in which every node has its line and column, with scalars as Kubernetes
+ * reads them, aliases replaced and `<<` merged. The `yaml` package costs 8 MB and is loaded on
+ * first use.
  */
 
 export interface TextPosition {
@@ -26,7 +27,7 @@ export interface TextPosition {
 export type YamlTree =
   | { readonly kind: 'scalar'; readonly value: YamlScalar; readonly at: TextPosition }
   | { readonly kind: 'list'; readonly items: readonly YamlTree[]; readonly at: TextPosition }
-  /** A key that was written twice stands here twice. */
+  /** A duplicate key is in the list twice. */
   | { readonly kind: 'map'; readonly entries: readonly YamlEntry[]; readonly at: TextPosition };
 
 export interface YamlEntry {
@@ -40,19 +41,19 @@ export interface YamlProblem extends TextPosition {
 }
 
 export interface YamlText {
-  /** The first document; undefined when it is empty or cannot be read. */
+  /** The first document; undefined when it is empty or invalid. */
   readonly tree: YamlTree | undefined;
-  /** Where a second document starts that is not empty either. */
+  /** The position of a second document that is not empty. */
   readonly second: TextPosition | undefined;
   readonly problems: readonly YamlProblem[];
 }
 
-/** Aliases can make a small text a huge tree; this bounds what it may grow to. */
+/** Limit of the expanded tree: aliases can make a small text expand without bound. */
 const maxNodes = 100_000;
 /** A message may quote the text, of which one word can be megabytes. */
 const maxMessageLength = 300;
 
-/** Reading so many lexemes takes a few milliseconds. */
+/** Reading this number of lexemes takes a few milliseconds. */
 const lexemesPerSlice = 2_000;
 
 type YamlLibrary = typeof import('yaml');
@@ -69,16 +70,16 @@ export async function readYaml(text: string): Promise<YamlText> {
   };
 }
 
-/** One document of several, judged alone. */
+/** One of several documents, checked individually. */
 export interface YamlDocument {
-  /** Undefined when the document cannot be read. */
+  /** Undefined when the document is invalid. */
   readonly tree: YamlTree | undefined;
-  /** Where it starts. */
+  /** Its first line. */
   readonly at: TextPosition;
   readonly problems: readonly YamlProblem[];
 }
 
-/** Every document that is not empty. What is wrong with one does not keep the others from being read. */
+/** Every document that is not empty. An invalid one does not keep the others from being read. */
 export async function readYamlDocuments(text: string): Promise<readonly YamlDocument[]> {
   const { documents } = await parseDocuments(text);
   return documents.flatMap((document) => {
@@ -95,7 +96,7 @@ interface ParsedDocument {
   readonly build: () => Pick<YamlDocument, 'tree' | 'problems'>;
 }
 
-/** What would cost too much to parse is one document that cannot be read. */
+/** A text that is too expensive is returned as one invalid document. */
 async function parseDocuments(written: string) {
   const yaml = await import('yaml');
   const text = indentWithSpaces(written);
@@ -105,7 +106,10 @@ async function parseDocuments(written: string) {
   return { documents, problems: documents.flatMap((document) => document.problems) };
 }
 
-/** Each mistake in a text is an error, and the stacks of a hundred thousand of them take more than all the rest. */
+/**
+ * Each mistake creates an error, and a hundred thousand stack traces would need more memory than
+ * everything else.
+ */
 function withoutStackTraces<T>(work: () => T): T {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -122,7 +126,10 @@ function unparsed(problem: YamlProblem): ParsedDocument {
   return { isEmpty: false, at: { line: 1, column: 1 }, problems, build };
 }
 
-/** Composing takes a quarter of the time of all and cannot be divided; the bounds keep it far below 100 ms. */
+/**
+ * Composing takes a quarter of the total time and cannot be divided; the limits keep it far below
+ * 100 ms.
+ */
 async function parseAll(
   yaml: YamlLibrary,
   text: string,
@@ -175,13 +182,18 @@ function describe(yaml: YamlLibrary, lines: LineCounter, document: Document): Pa
   return { isEmpty: isEmpty(yaml, document), at, problems, build };
 }
 
-/** Who indents with tabs does so on every line, and confuses all that follows: the first is the mistake. */
+/**
+ * A text indented with tabs has an error on every line, which causes others: only the first is
+ * reported.
+ */
 function causes(errors: readonly YAMLParseError[]): readonly YAMLParseError[] {
   const tab = errors.find(({ code }) => code === 'TAB_AS_INDENT');
   return tab === undefined ? errors : [tab];
 }
 
-/** JSON may be indented with tabs, which YAML refuses; a space keeps every column where it is. */
+/**
+ * JSON may be indented with tabs, which YAML rejects; replacing each by a space keeps the columns.
+ */
 function indentWithSpaces(text: string): string {
   if (!/^\s*[{[]/.test(text) || !hasFewLines(text)) return text;
   return text.replace(/^[\t ]+/gm, (indent) => ' '.repeat(indent.length));
@@ -225,7 +237,10 @@ class TreeBuilder {
     return { kind: 'list', items: node.items.map((item) => this.build(item, depth + 1)), at };
   }
 
-  /** The place of an alias is where it is used; what is below it keeps the place where it was written. */
+  /**
+   * The position of an alias is where it is used; its content keeps the positions where it was
+   * written.
+   */
   #follow(alias: Alias, depth: number, at: TextPosition): YamlTree {
     this.#targets ??= aliasTargets(this.#yaml, this.#document);
     const target = this.#targets.get(alias);
@@ -278,7 +293,10 @@ class TreeBuilder {
   }
 }
 
-/** What each alias stands for: the last node of that anchor before it. To ask each of them takes a walk of its own. */
+/**
+ * The node of each alias: the last one with that anchor before it. Resolving them one by one would
+ * walk the tree for each.
+ */
 function aliasTargets(yaml: YamlLibrary, document: Document): ReadonlyMap<Alias, Node> {
   const anchors = new Map<string, Node>();
   const targets = new Map<Alias, Node>();
@@ -302,7 +320,7 @@ function isUnquoted(key: unknown): boolean {
   return (key as Scalar | null)?.type === 'PLAIN';
 }
 
-/** A tag given by hand decides over quotes: `!!str 1` is text and `!!int "1"` a number. */
+/** An explicit tag overrides quotes: `!!str 1` is text and `!!int "1"` a number. */
 function scalarValue(scalar: Scalar): YamlScalar {
   const text = typeof scalar.value === 'string' ? scalar.value : '';
   const tag = scalar.tag?.replace('tag:yaml.org,2002:', '!!');
@@ -310,7 +328,7 @@ function scalarValue(scalar: Scalar): YamlScalar {
   return scalar.type === 'PLAIN' ? resolvePlainScalar(text) : text;
 }
 
-/** The plain value, all numbers as doubles; of a key written twice the last one counts. */
+/** The plain value, all numbers as doubles; of a duplicate key the last one counts. */
 export function yamlToJs(tree: YamlTree): unknown {
   if (tree.kind === 'scalar') return typeof tree.value === 'bigint' ? Number(tree.value) : tree.value;
   if (tree.kind === 'list') return tree.items.map(yamlToJs);
@@ -318,8 +336,8 @@ export function yamlToJs(tree: YamlTree): unknown {
 }
 
 /**
- * What an unquoted word of YAML means to Kubernetes programs, which read YAML 1.1 with a few habits of
- * their own: `yes` and `on` are booleans, `0644` is octal, and dates and times of day stay text.
+ * The meaning of a plain scalar to Kubernetes programs, which use YAML 1.1 with exceptions: `yes`
+ * and `on` are booleans, `0644` is octal, and dates and times stay text.
  */
 export type YamlScalar = string | number | bigint | boolean | null;
 
@@ -350,12 +368,12 @@ export function resolvePlainScalar(text: string): YamlScalar {
   return float.test(plain) ? Number(plain) : text;
 }
 
-/** Whether an unquoted word would be read as anything but itself. */
+/** Whether a plain scalar would be read as the same text. */
 export function isPlainYamlText(text: string): boolean {
   return resolvePlainScalar(text) === text;
 }
 
-/** Undefined beyond 64 bits, where the number is no longer an integer to its readers. */
+/** Undefined beyond 64 bits, where readers do not treat it as an integer. */
 function readInteger(sign: string, digits: string): number | bigint | undefined {
   const size = BigInt(/^0\d/.test(digits) ? `0o${digits.slice(1)}` : digits);
   const value = sign === '-' ? -size : size;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { YieldingCounter } from './yielding-counter.ts';
 
-test('a slice is full after its steps, and a pause lets the event loop take a turn', async () => {
+test('yields to the event loop after its number of steps', async () => {
   const slices = new YieldingCounter(3);
   assert.deepEqual([slices.count(), slices.count(), slices.count()], [false, false, true]);
   let turns = 0;

@@ -1,6 +1,7 @@
 /**
- * Divides long work into slices of a fixed number of steps, with a turn of the event loop between two of them. Counting
- * needs no clock: work that fits into one slice never leaves its turn, in virtual time as in real time.
+ * Divides long work into slices of a fixed number of steps, with a turn of the event loop in
+ * between. Counting needs no clock: work that fits into one slice never yields, in virtual time as
+ * in real time.
  */
 export class YieldingCounter {
   readonly #stepsPerTurn: number;
@@ -10,13 +11,13 @@ export class YieldingCounter {
     this.#stepsPerTurn = stepsPerSlice;
   }
 
-  /** Counts steps that were taken. True when the slice is full: the caller then awaits `pause`. */
+  /** Counts completed steps. True when the slice is full: the caller then awaits `yield`. */
   count(steps = 1): boolean {
     this.#steps += steps;
     return this.#steps >= this.#stepsPerTurn;
   }
 
-  /** Lets the event loop take a turn, and begins the next slice. */
+  /** Yields to the event loop and starts the next slice. */
   async yield(): Promise<void> {
     this.#steps = 0;
     await new Promise<void>((resolve) => void setImmediate(resolve));

@@ -10,9 +10,9 @@ describe('weight', () => {
     [262_144, 10_000],
     [300_000, 10_000],
   ] as const) {
-    it(`of ${shares} shares is ${weight}`, () => assert.equal(sharesToWeight(shares), weight));
+    it(`${shares} shares become weight ${weight}`, () => assert.equal(sharesToWeight(shares), weight));
   }
-  it('gives back shares of the same weight', () => {
+  it('converts back to shares with the same weight', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10_000 }), (weight) => {
         assert.ok(weight - sharesToWeight(weightToShares(weight)) <= 1);

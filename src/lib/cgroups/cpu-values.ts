@@ -1,9 +1,9 @@
-/** Between the two versions of cgroups. How amounts become values, and back, is in `pods`. */
+/** Conversions between cgroup v1 and v2. How resource amounts become these values is in `pods`. */
 
 export const minShares = 2;
 const maxShares = 262_144;
 
-/** Of the cgroups we write ourselves. What runtimes write for containers may follow another curve. */
+/** For cgroups that kubeling writes. Runtimes may use another curve for containers. */
 export function sharesToWeight(shares: number): number {
   return shares >= maxShares ? 10_000 : 1 + Math.floor(((shares - 2) * 9999) / 262_142);
 }
@@ -13,14 +13,14 @@ const secondUs = 1_000_000;
 const percentUs = 10_000;
 
 /**
- * The time of processors in each second that a quota of each period comes to, as systemd counts it: by whole percents of a
- * processor, rounded up so that those below can still have what they were promised.
+ * The CPU time per second that a quota and a period result in, as systemd computes it: in whole
+ * percents of a CPU, rounded up so that child cgroups still get what they were promised.
  */
 export function perSecondUs(quotaUs: number, periodUs: number): number {
   return Math.ceil(Math.floor((quotaUs * secondUs) / periodUs) / percentUs) * percentUs;
 }
 
-/** The quota that systemd would write for it: another one would be changed whenever it looks. */
+/** The quota that systemd would write; it would overwrite any other value at its next update. */
 export function wholePercentQuotaUs(quotaUs: number, periodUs: number): number {
   if (quotaUs <= 0) return quotaUs;
   const exactUs = Math.floor((quotaUs * secondUs) / periodUs);

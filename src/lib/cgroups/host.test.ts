@@ -13,7 +13,7 @@ function folder() {
 const keep = (path: string) => new OpenDirectoryFiles(path, new KernelFiles());
 const openNow = () => readdirSync('/proc/self/fd').length;
 
-test('a file is opened once and read whole each time, until all are closed', () => {
+test('opens a file once and reads it completely each time until all are closed', () => {
   using at = folder();
   const files = keep(at.path);
   const before = openNow();
@@ -28,7 +28,7 @@ test('a file is opened once and read whole each time, until all are closed', () 
   files.close();
 });
 
-test('of what is not there nothing is told, and nothing stays open', () => {
+test('returns undefined for a missing file and leaves nothing open', () => {
   const before = openNow();
   assert.equal(keep('/nowhere/at').read('all'), undefined);
   assert.equal(keep('/').read('proc'), undefined, 'no file');
@@ -37,7 +37,7 @@ test('of what is not there nothing is told, and nothing stays open', () => {
   assert.equal(openNow(), before);
 });
 
-test('what comes later is found', () => {
+test('finds a file that is created later', () => {
   using at = folder();
   const files = keep(at.path);
   assert.deepEqual([files.read('a'), files.read('a')], [undefined, undefined]);
@@ -46,7 +46,7 @@ test('what comes later is found', () => {
   files.close();
 });
 
-test('a long file is read to its end', () => {
+test('reads a long file to its end', () => {
   using at = folder();
   const text = Array.from({ length: 9_000 }, (_, index) => `${index}\n`).join('');
   writeFileSync(join(at.path, 'a'), text);
@@ -55,7 +55,7 @@ test('a long file is read to its end', () => {
   files.close();
 });
 
-test('a file of the kernel that comes in many parts is read to its end', () => {
+test('reads a kernel file to its end when it is returned in several parts', () => {
   const files = keep('/proc');
   for (const text of [
     files.read('self/maps'),
@@ -66,7 +66,7 @@ test('a file of the kernel that comes in many parts is read to its end', () => {
   files.close();
 });
 
-test('files of the kernel tell what is now', async () => {
+test('reads current values of kernel files', async () => {
   const files = keep('/proc');
   const uptime = () => Number(files.read('uptime')?.split(' ')[0]);
   const begin = uptime();

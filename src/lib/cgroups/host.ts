@@ -19,8 +19,8 @@ import { promisify } from 'node:util';
 const writeTo = promisify(write);
 
 /**
- * The kernel's cgroups as files, and what else it takes to end the processes in them. Paths are absolute. Every call
- * fails with the errno the kernel gave in `code`, as those of `node:fs` do.
+ * The cgroup files of the kernel, and what else is needed to end the processes in cgroups. Paths
+ * are absolute. Every call fails with the errno of the kernel in `code`, like those of `node:fs`.
  */
 export interface CgroupHost {
   /** The text of /proc/self/mountinfo. */
@@ -28,9 +28,15 @@ export interface CgroupHost {
   /** The magic number of the file system at the path. */
   fsType(path: string): Promise<number>;
   read(path: string): Promise<string>;
-  /** The same at once, for what the kernel answers from memory; undefined where it cannot be read. */
+  /**
+   * The same synchronously, for files the kernel serves from memory; undefined if the file cannot
+   * be read.
+   */
   readSync(path: string): string | undefined;
-  /** Gives the value to a file that is there, in a single write: the kernel takes each write for a whole value. */
+  /**
+   * Writes the value to an existing file with a single write: the kernel takes each write as a
+   * complete value.
+   */
   write(path: string, value: string): Promise<void>;
   mkdir(path: string): Promise<void>;
   rmdir(path: string): Promise<void>;
@@ -38,13 +44,14 @@ export interface CgroupHost {
   subdirectories(path: string): Promise<readonly string[]>;
   /** SIGKILL. */
   kill(pid: number): void;
-  /** For what is looked at again and again; by `look` unless given. */
+  /** For files that are read repeatedly; without it `readSync` is used. */
   openFiles?(directory: string): DirectoryFiles;
 }
 
 /**
- * What the kernel answers from memory in some microseconds is asked at once: by way of the thread pool it takes a
- * hundred times as long. What may have to wait for memory to be freed, or for a cgroup to be given up, goes that way.
+ * Files that the kernel serves from memory in microseconds are read synchronously: through the
+ * thread pool that takes a hundred times as long. Operations that may wait for memory or for a
+ * cgroup to be released use the thread pool.
  */
 export function realCgroupHost(procDir = '/proc'): CgroupHost {
   const kernel = new KernelFiles();
@@ -62,7 +69,10 @@ export function realCgroupHost(procDir = '/proc'): CgroupHost {
   };
 }
 
-/** Never creates: a missing file of a cgroup means a missing controller, and in a tmpfs it would even succeed. */
+/**
+ * Never creates: a missing cgroup file means a missing controller, and in a tmpfs creating it would
+ * succeed.
+ */
 async function writeExisting(path: string, value: string): Promise<void> {
   const file = openSync(path, constants.O_WRONLY);
   try {
@@ -73,7 +83,10 @@ async function writeExisting(path: string, value: string): Promise<void> {
   }
 }
 
-/** A directory has a link from above, one from itself, and one from each in it; some file systems count none of these. */
+/**
+ * A directory has one link from its parent, one from itself, and one from each subdirectory; some
+ * file systems count none of these.
+ */
 const linksOfNone = 2;
 
 async function subdirectories(path: string): Promise<string[]> {
@@ -85,31 +98,31 @@ async function subdirectories(path: string): Promise<string[]> {
 }
 
 /**
- * The files of one directory of the kernel, for who reads them again and again, each time whole: to open one costs more
- * than to read it.
+ * The files of one kernel directory for repeated, complete reads: opening a file costs more than
+ * reading it.
  */
 export interface DirectoryFiles {
-  /** What the file says now; undefined where there is none, or it cannot be read. */
+  /** The current content; undefined if the file is missing or cannot be read. */
   read(name: string): string | undefined;
-  /** Nothing stays open; what is looked at after that is opened anew. */
+  /** Closes all files; later reads open them again. */
   close(): void;
 }
 
 const bufferBytes = 16_384;
 /**
- * The kernel gives as many lines at once as fit into a page. What is shorter than this is all there is: no line of these
- * files is as long as the rest of the page.
+ * The kernel returns as many lines at once as fit into a page. A shorter result is complete: no
+ * line of these files is as long as the rest of the page.
  */
 const completeBelowBytes = 1_024;
 const maxMissing = 100;
 
-/** Reads whole files of the kernel into one place, again and again. Not for files whose disk may keep one waiting. */
+/** Reads kernel files completely into one shared buffer. Not for files whose disk may block. */
 export class KernelFiles {
   #buffer: Buffer | undefined;
-  /** Names of files some directory has not: what one lacks others of its kind lack, too. */
+  /** Names of files that some directory does not have: cgroups of one kind lack the same files. */
   readonly #missing = new Set<string>();
 
-  /** Undefined where there is none, or it cannot be read. */
+  /** Undefined if the file is missing or cannot be read. */
   read(path: string): string | undefined {
     const file = this.#opened(path);
     if (file === undefined) return undefined;
@@ -122,7 +135,7 @@ export class KernelFiles {
     }
   }
 
-  /** It costs more to fail to open one than to see that it is not there. */
+  /** A failed open costs more than checking that the file does not exist. */
   #opened(path: string): number | undefined {
     const name = path.slice(path.lastIndexOf('/') + 1);
     if (this.#missing.has(name) && !existsSync(path)) return undefined;
@@ -155,7 +168,7 @@ export class OpenDirectoryFiles implements DirectoryFiles {
   readonly #directory: string;
   readonly #kernel: KernelFiles;
   readonly #open = new Map<string, number>();
-  /** It costs more to fail to open one than to see that it is not there. */
+  /** A failed open costs more than checking that the file does not exist. */
   readonly #missing = new Set<string>();
 
   constructor(directory: string, kernel: KernelFiles) {
@@ -169,7 +182,7 @@ export class OpenDirectoryFiles implements DirectoryFiles {
     try {
       return this.#kernel.textOf(file);
     } catch {
-      // It may have been made anew under its name.
+      // The file may have been created again under its name.
       this.#drop(name, file);
       return this.#openAndRead(name);
     }

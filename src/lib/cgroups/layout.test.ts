@@ -4,12 +4,12 @@ import { SimulatedCgroupHost } from '../../../test/fakes/simulated-cgroup-host.t
 import { cgroupMagic, cgroupRoots, detectCgroupLayout } from './layout.ts';
 
 describe('detectCgroupLayout', () => {
-  it('knows the second version by its file system', async () => {
+  it('detects v2 by its file system', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v2' });
     assert.deepEqual(await detectCgroupLayout(host), { version: 2, root: '/sys/fs/cgroup' });
   });
 
-  it('finds joined controllers and named trees of the first version', async () => {
+  it('finds joined controllers and named hierarchies of v1', async () => {
     const layout = await detectCgroupLayout(new SimulatedCgroupHost({ mode: 'v1' }));
     assert.ok(layout.version === 1);
     assert.equal(layout.controllers.get('cpuacct'), '/sys/fs/cgroup/cpu,cpuacct');
@@ -18,14 +18,14 @@ describe('detectCgroupLayout', () => {
     assert.equal(cgroupRoots(layout).length, 8);
   });
 
-  it('adds the second tree of a hybrid machine', async () => {
+  it('adds the v2 hierarchy of a hybrid machine', async () => {
     const layout = await detectCgroupLayout(new SimulatedCgroupHost({ mode: 'hybrid' }));
     assert.ok(layout.version === 1);
     assert.equal(layout.unified, '/sys/fs/cgroup/unified');
     assert.ok(cgroupRoots(layout).includes('/sys/fs/cgroup/unified'));
   });
 
-  it('takes the shortest path of a controller mounted twice, and none that is mounted over', async () => {
+  it('uses the shortest path of a controller mounted twice, and none that is mounted over', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v1' });
     const text = await host.mountinfo();
     const twice = text.replaceAll('/sys/fs/cgroup/memory', '/far/away/from/sys/fs/cgroup/memory');

@@ -5,14 +5,17 @@ import type { CgroupHost } from './host.ts';
 export const cgroupMagic = { v1: 0x27e0eb, v2: 0x63677270, tmpfs: 0x01021994 } as const;
 
 /**
- * How this machine shows cgroups: all controllers in one tree, or one tree for each (some joined), beside which a
- * hybrid machine has a second version tree without controllers.
+ * How this machine mounts cgroups: all controllers in one hierarchy (v2), or one hierarchy per
+ * controller (v1, some joined), next to which a hybrid machine has a v2 hierarchy without
+ * controllers.
  */
 export type CgroupLayout =
   | { readonly version: 2; readonly root: string }
   | {
       readonly version: 1;
-      /** From the name of a controller, or of a named tree such as systemd, to where it is mounted. */
+      /**
+       * From the name of a controller, or of a named hierarchy such as systemd, to its mount point.
+       */
       readonly controllers: ReadonlyMap<string, string>;
       readonly unified: string | undefined;
     };
@@ -20,7 +23,7 @@ export type CgroupLayout =
 const treeRoot = '/sys/fs/cgroup';
 const neededV1 = ['cpu', 'cpuacct', 'cpuset', 'memory'] as const;
 
-/** Throws CGROUPS_UNUSABLE when the machine lacks what pods need. */
+/** Throws CGROUPS_UNUSABLE when a required controller is missing. */
 export async function detectCgroupLayout(host: CgroupHost): Promise<CgroupLayout> {
   if ((await fsTypeAt(host, treeRoot)) === cgroupMagic.v2) return { version: 2, root: treeRoot };
   const mounts = parseMountinfo(await host.mountinfo());
@@ -30,7 +33,7 @@ export async function detectCgroupLayout(host: CgroupHost): Promise<CgroupLayout
   return { version: 1, controllers, unified: await unifiedRoot(host) };
 }
 
-/** Every directory that has a tree of cgroups of its own, each once. */
+/** The root of every cgroup hierarchy, each once. */
 export function cgroupRoots(layout: CgroupLayout): readonly string[] {
   if (layout.version === 2) return [layout.root];
   const all = [...layout.controllers.values(), ...(layout.unified === undefined ? [] : [layout.unified])];
@@ -47,14 +50,14 @@ function unusable(missing: readonly string[], mounts: readonly Mount[]): Kubelin
   );
 }
 
-/** A controller mounted at several places counts where its path is shortest. */
+/** Of several mount points of a controller the shortest path counts. */
 async function mountedControllers(
   host: CgroupHost,
   mounts: readonly Mount[],
 ): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for (const mount of mounts.filter(({ fsType }) => fsType === 'cgroup')) {
-    // Something else may be mounted over it since.
+    // Another file system may have been mounted over it since.
     if ((await fsTypeAt(host, mount.mountPoint)) !== cgroupMagic.v1) continue;
     for (const name of controllerNames(mount)) {
       const before = found.get(name);

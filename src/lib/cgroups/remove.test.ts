@@ -31,7 +31,7 @@ describe('cgroups in real directories', () => {
     assert.deepEqual(found.toSorted(), [11, 12, 13]);
   });
 
-  it('removes children before parents and leaves what is beside', async () => {
+  it('removes children before parents and leaves siblings', async () => {
     await mkdir(join(dir, 'r/k8s.io/x/a/b'), { recursive: true });
     await mkdir(join(dir, 'r/k8s.io/y'), { recursive: true });
     const { removed, problems } = await removeCgroup(host, [join(dir, 'r/k8s.io/x')], realClock(), signal);
@@ -63,7 +63,7 @@ describe('cgroups with processes in them', () => {
     return host;
   }
 
-  it('kills everything in it and below, then removes it', async () => {
+  it('kills every process in it and below, then removes it', async () => {
     const host = await withChild();
     const clock = new VirtualClock();
     assert.deepEqual(await killCgroup(host, [dir], clock, signal), []);
@@ -71,20 +71,20 @@ describe('cgroups with processes in them', () => {
     assert.deepEqual([problems, host.directories()], [[], []]);
   });
 
-  it('names the processes that outlive five rounds of killing', async () => {
+  it('names the processes that survive five rounds of killing', async () => {
     const host = await withChild();
     host.makeUnkillable(71);
     assert.deepEqual(await onVirtualTime((clock) => killCgroup(host, [dir], clock, signal)), [71]);
   });
 
-  it('gives a busy cgroup about a second before it reports it', async () => {
+  it('retries a busy cgroup for about a second before it reports it', async () => {
     const host = await withChild();
     const { result, tookMs } = await measured((clock) => removeCgroup(host, [dir], clock, signal));
     assert.match(String(result.problems[0]), /Cannot remove the cgroup .*EBUSY/);
     assert.equal(tookMs, 1023);
   });
 
-  it('touches neither the first process nor this one', async () => {
+  it('never kills process 1 or itself', async () => {
     const host = await withChild();
     host.attach(1, dir);
     host.attach(process.pid, dir);

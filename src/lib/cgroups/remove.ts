@@ -3,18 +3,21 @@ import type { Clock } from '../clock.ts';
 import { errnoOf } from '../errors.ts';
 import type { CgroupHost } from './host.ts';
 
-/** What was there and is gone, and what could not be removed and why. */
+/** The removed cgroups, and those that could not be removed with the reason. */
 export interface CgroupRemoval {
   readonly removed: readonly string[];
   readonly problems: readonly string[];
 }
 
 const killRounds = 5;
-/** How long the killed of one round may take to be gone; waits double from one millisecond. */
+/** Waits per round for killed processes to exit; they double from one millisecond. */
 const waitsPerRound = 9;
 const removeAttempts = 10;
 
-/** Every process in the directories and below them, each once. One in another pid namespace shows as 0. */
+/**
+ * Every process in the directories and below them, each once. A process in another PID namespace is
+ * listed as 0.
+ */
 export async function cgroupPids(host: CgroupHost, dirs: readonly string[]): Promise<number[]> {
   const found = new Set<number>();
   for (const dir of await descendantsOf(host, dirs)) {
@@ -25,8 +28,8 @@ export async function cgroupPids(host: CgroupHost, dirs: readonly string[]): Pro
 }
 
 /**
- * Kills every process in the directories and below; in rounds, as one may fork while the list is read. Answers those
- * that are still there. Neither this process nor the first one is ever touched.
+ * Kills every process in the directories and below; in rounds, because processes may fork while the
+ * list is read. Returns those that are still there. Never kills this process or process 1.
  */
 export async function killCgroup(
   host: CgroupHost,
@@ -43,7 +46,7 @@ export async function killCgroup(
   return await cgroupPids(host, dirs);
 }
 
-/** Removes the directories and all below them, children first. What is not there is done already. */
+/** Removes the directories and all below them, children first. Missing ones count as removed. */
 export async function removeCgroup(
   host: CgroupHost,
   dirs: readonly string[],
@@ -63,7 +66,7 @@ export async function removeCgroup(
   return { removed, problems };
 }
 
-/** Removes those of the directories that have neither processes nor children; answers which. */
+/** Removes those of the directories that have neither processes nor children; returns which. */
 export async function removeEmptyCgroup(host: CgroupHost, dirs: readonly string[]): Promise<string[]> {
   const removed: string[] = [];
   for (const dir of dirs) {
@@ -77,12 +80,12 @@ export async function removeEmptyCgroup(host: CgroupHost, dirs: readonly string[
 }
 
 function killOne(host: CgroupHost, pid: number): void {
-  // To the kernel 0 means our own process group.
+  // For kill(2) 0 means our own process group.
   if (pid <= 1 || pid === process.pid) return;
   try {
     host.kill(pid);
   } catch {
-    // Gone already, or not ours to kill: the list read after this tells.
+    // Already exited or not permitted: the next list shows which.
   }
 }
 
@@ -105,7 +108,10 @@ interface RemovalState {
   readonly signal: AbortSignal;
 }
 
-/** The kernel holds a cgroup for an instant after its last process; and a runtime may still add one below. */
+/**
+ * The kernel keeps a cgroup for an instant after its last process; a runtime may also still add one
+ * below.
+ */
 async function removeTree(host: CgroupHost, dir: string, state: RemovalState): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     for (const name of await childrenOf(host, dir)) await removeTree(host, join(dir, name), state);

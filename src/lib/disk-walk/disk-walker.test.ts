@@ -34,9 +34,9 @@ function rig() {
   return { clock, walker, threads, counts };
 }
 
-test('one thread serves all who ask, and ends when nobody has for a while', async () => {
+test('one thread serves all callers and ends after it has been idle', async () => {
   const { clock, walker, threads, counts } = rig();
-  assert.equal(walker.isAwake, false, 'nothing is started before somebody asks');
+  assert.equal(walker.isAwake, false, 'starts no thread before the first request');
   const both = [
     walker.usagesOf([{ path: '/a' }], 1_000, signal),
     walker.usagesOf([{ path: '/b' }], 1_000, signal),
@@ -51,7 +51,7 @@ test('one thread serves all who ask, and ends when nobody has for a while', asyn
   assert.deepEqual([walker.isAwake, threads[0]?.ended], [false, 1]);
 });
 
-test('what does not answer is not even tried, the rest is', async () => {
+test('does not walk an unresponsive path, but walks the others', async () => {
   const { clock, walker, threads, counts } = rig();
   const answer = walker.usagesOf([{ path: '/a' }, { path: '/dead/b' }, { path: '/c' }], 1_000, signal);
   await clock.advance(0);
@@ -71,7 +71,7 @@ test('what does not answer is not even tried, the rest is', async () => {
   );
 });
 
-test('who gives up stops his walk only', async () => {
+test('an aborted request stops its own walk only', async () => {
   const { clock, walker, threads, counts } = rig();
   const own = new AbortController();
   const first = walker.usagesOf([{ path: '/a' }], 1_000, own.signal);
@@ -88,15 +88,15 @@ test('who gives up stops his walk only', async () => {
   assert.deepEqual(await second, [counted]);
 });
 
-test('a thread that is held in the kernel is left, and there are never many of them', async () => {
+test('abandons a thread that is blocked in the kernel, up to a limit', async () => {
   const { clock, walker, threads } = rig();
   for (const _ of [1, 2]) {
-    const stuck = assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /does not answer/);
+    const stuck = assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /is unresponsive/);
     await clock.advance(61_000);
     await stuck;
   }
   assert.equal(threads.length, 2);
-  await assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /2 threads are held/);
+  await assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /2 threads are blocked/);
   threads[0]?.events.onEnd(new Error('free again'));
   const again = walker.usagesOf([{ path: '/a' }], 1_000, signal);
   await clock.advance(0);
@@ -105,7 +105,7 @@ test('a thread that is held in the kernel is left, and there are never many of t
   await assert.rejects(again, { message: 'died' });
 });
 
-test('one that answers its pings may take as long as it likes', async () => {
+test('a thread that answers pings may take any time', async () => {
   const { clock, walker, threads, counts } = rig();
   const long = walker.usagesOf([{ path: '/a' }], 900_000, signal);
   for (let minute = 0; minute < 10; minute++) {
@@ -117,7 +117,7 @@ test('one that answers its pings may take as long as it likes', async () => {
   assert.deepEqual(await long, [counted]);
 });
 
-test('a real thread counts real files, tells of their file system, and what is gone', async () => {
+test('a real thread counts real files, reports their file system, and reports missing directories', async () => {
   const path = mkdtempSync(join(tmpdir(), 'klg-walker-'));
   mkdirSync(join(path, 'a'));
   writeFileSync(join(path, 'a/file'), Buffer.alloc(10_000, 1));
@@ -133,7 +133,7 @@ test('a real thread counts real files, tells of their file system, and what is g
   rmSync(path, { recursive: true });
 });
 
-test('what is spent beyond the budget is waited for, by all together', async () => {
+test('requests beyond the rate limit wait, together for all callers', async () => {
   let nowMs = 0;
   const slept: number[] = [];
   const sleep = async (ms: number) => {

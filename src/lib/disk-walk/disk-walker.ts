@@ -4,10 +4,10 @@ import type { Clock, Timer } from '../clock.ts';
 import { asError, KubelingError } from '../errors.ts';
 import type { Tree, TreeResult, WalkReply, WalkRequest } from './messages.ts';
 
-/** The part of a thread that is needed here. */
+/** The part of a worker thread that is needed here. */
 export interface WalkThread {
   send(request: WalkRequest): void;
-  /** Does not wait for it to end: it may be held in the kernel. */
+  /** Does not wait for the thread to end: it may be blocked in the kernel. */
   end(): void;
 }
 
@@ -18,16 +18,16 @@ export interface WalkThreadEvents {
 
 export interface DiskWalkerDeps {
   readonly clock: Clock;
-  /** Rejects for a path that leads to a file system which does not answer. */
+  /** Rejects for a path on an unresponsive file system. */
   readonly check: (path: string, signal: AbortSignal) => Promise<void>;
   readonly start?: ((events: WalkThreadEvents) => WalkThread) | undefined;
 }
 
-/** Counts what directories take of their disk, off the main thread, slowly enough not to be felt by others. */
+/** Measures directories in a worker thread, slowly enough not to disturb other work. */
 export interface DirectoryUsages {
   /**
-   * In the order of the trees. What takes longer than the limit is counted as far as it got. Rejects when the thread that
-   * counts dies or does not answer.
+   * Results are in the order of the trees. A tree that exceeds the limit is counted as far as the
+   * walk got. Rejects when the thread exits or is unresponsive.
    */
   usagesOf(trees: readonly Tree[], limitMs: number, signal: AbortSignal): Promise<readonly TreeResult[]>;
 }
@@ -37,14 +37,19 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** The thread ends when nobody has asked for so long: it costs some memory to keep and some time to start. */
+/**
+ * The thread ends after being idle for this long: keeping it costs memory, starting it costs time.
+ */
 const idleMs = 30_000;
-/** One that has not said anything for so long is held in the kernel: between two files it always answers. */
+/**
+ * A thread without a reply for this long is blocked in the kernel: between two files it always
+ * replies.
+ */
 const unresponsiveMs = 60_000;
-/** Threads that are held in the kernel are left there, but not any number of them. */
+/** Threads that are blocked in the kernel are abandoned, up to this number. */
 const maxLost = 2;
 
-/** One thread for all, which is there while it is needed. */
+/** One thread for all callers, which exists while it is needed. */
 export class DiskWalker implements DirectoryUsages, Disposable {
   readonly #deps: DiskWalkerDeps;
   readonly #waiting = new Map<number, Waiting>();
@@ -59,7 +64,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
     this.#deps = deps;
   }
 
-  /** Whether a thread is there now. */
+  /** Whether a thread exists now. */
   get isAwake(): boolean {
     return this.#thread !== undefined;
   }
@@ -86,7 +91,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#end(new KubelingError('FILE_READ', 'Cannot count files as nobody does so any more'));
+    this.#end(new KubelingError('FILE_READ', 'Cannot count files because the disk walker is closed'));
   }
 
   async #request(
@@ -111,7 +116,10 @@ export class DiskWalker implements DirectoryUsages, Disposable {
     }
   }
 
-  /** While somebody waits for it. One that says nothing is left where it is, with all that it was asked. */
+  /**
+   * Pings the thread while a request waits. An unresponsive thread is abandoned with all its
+   * requests.
+   */
   #watch(thread: WalkThread): void {
     if (this.#watched !== undefined) return;
     thread.send({ do: 'ping' });
@@ -123,7 +131,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
         return;
       }
       this.#lost.add(thread);
-      this.#end(new KubelingError('FILE_READ', 'Cannot count files as a file system does not answer'));
+      this.#end(new KubelingError('FILE_READ', 'Cannot count files because a file system is unresponsive'));
     });
   }
 
@@ -132,7 +140,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
     if (this.#thread !== undefined) return this.#thread;
     const { size: lost } = this.#lost;
     if (lost >= maxLost)
-      throw new KubelingError('FILE_READ', `Cannot count files as ${lost} threads are held by disks`);
+      throw new KubelingError('FILE_READ', `Cannot count files because ${lost} threads are blocked by disks`);
     const { start = startThread } = this.#deps;
     const thread = start({
       onReply: ({ id, results }) => {
@@ -141,7 +149,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
         this.#waiting.delete(id);
       },
       onEnd: (error) => {
-        // One that was lost has come out of the kernel after all.
+        // An abandoned thread has returned from the kernel.
         this.#lost.delete(thread);
         if (this.#thread === thread) this.#end(error);
       },
@@ -169,7 +177,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
   }
 }
 
-/** What it remembers of a tree is bounded; small spaces are collected often and quickly. */
+/** The memory for one tree is bounded; a small young generation is collected often and quickly. */
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 };
 
 function startThread({ onReply, onEnd }: WalkThreadEvents): WalkThread {
@@ -180,7 +188,7 @@ function startThread({ onReply, onEnd }: WalkThreadEvents): WalkThread {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     trackUnmanagedFds: false,
   });
-  // Nobody waits for it to end the process.
+  // The thread must not keep the process running.
   worker.unref();
   worker.on('message', (text: string) => onReply(JSON.parse(text) as WalkReply));
   worker.on('error', onEnd);

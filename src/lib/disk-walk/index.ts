@@ -1,4 +1,4 @@
-/** What directories take of their disk. */
+/** Disk usage of directories. */
 export { type DirectoryUsages, DiskWalker } from './disk-walker.ts';
 export type { FileCount, FileSystemSpace, Tree, TreeResult, TreeUsage } from './messages.ts';
 export { spaceAt, spaceOf } from './space.ts';

@@ -1,18 +1,21 @@
-/** What lies below a directory. */
+/** Usage of everything below a directory. */
 export interface FileCount {
-  /** Of the disk, as the file system gives it out: files with holes take less than they are long. */
+  /** Allocated bytes, as the file system reports them: sparse files use less than their length. */
   readonly usedBytes: number;
   readonly inodesUsed: number;
 }
 
 export interface TreeUsage extends FileCount {
-  /** Whether all of it was counted. Otherwise there is at least so much: it took too long, or could not be read. */
+  /**
+   * Whether everything was counted. Otherwise it is a lower bound: the walk took too long, or parts
+   * could not be read.
+   */
   readonly isComplete: boolean;
-  /** By directory right below the tree's own, where asked for; what lies beside them is under the empty name. */
+  /** By direct subdirectory, if requested; files beside them are under the empty name. */
   readonly parts?: Readonly<Record<string, FileCount>> | undefined;
 }
 
-/** How much a file system holds. Those with a quota for the directory tell what is left of that. */
+/** Capacity of a file system. With a quota for the directory, the quota and what is left of it. */
 export interface FileSystemSpace extends FileCount {
   readonly capacityBytes: number;
   readonly availableBytes: number;
@@ -20,11 +23,11 @@ export interface FileSystemSpace extends FileCount {
   readonly inodesFree: number;
 }
 
-/** A directory to be counted. */
+/** A directory to measure. */
 export interface Tree {
   readonly path: string;
   readonly parts?: 'by-directory' | undefined;
-  /** Whether how full its file system is, is wanted too; it is unless told. */
+  /** Set when the space of its file system is not needed. */
   readonly space?: 'unwanted' | undefined;
 }
 
@@ -32,9 +35,9 @@ export type TreeResult =
   | {
       readonly kind: 'counted';
       readonly usage: TreeUsage;
-      /** Of the file system it is on; without the quota of the directory, where it has one. */
+      /** Of the file system, without the quota of the directory. */
       readonly space?: FileSystemSpace | undefined;
-      /** What the file system itself says all of the tree takes, where it keeps a quota for it. */
+      /** The usage of the tree according to the quota of the file system, if there is one. */
       readonly quotaBytes?: number | undefined;
     }
   | { readonly kind: 'gone' }
@@ -43,7 +46,7 @@ export type TreeResult =
 export type WalkRequest =
   | { readonly do: 'count'; readonly id: number; readonly trees: readonly Tree[]; readonly limitMs: number }
   | { readonly do: 'stop'; readonly id: number }
-  /** Answered at once by a thread that is not held in the kernel. */
+  /** Answered immediately by a thread that is not blocked in the kernel. */
   | { readonly do: 'ping' };
 
 export interface WalkReply {

@@ -1,4 +1,4 @@
-/** Where something is mounted at one moment. */
+/** The mount points at one moment. */
 export class MountPoints {
   readonly all: readonly string[];
   readonly #sorted: readonly string[];
@@ -8,7 +8,7 @@ export class MountPoints {
     this.#sorted = all.toSorted();
   }
 
-  /** Whether something is mounted below a directory. */
+  /** Whether there is a mount below a directory. */
   isAnyBelow(directory: string): boolean {
     const begin = `${directory}/`;
     let [low, high] = [0, this.#sorted.length];

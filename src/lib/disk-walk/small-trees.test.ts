@@ -36,10 +36,10 @@ const mounted =
     new MountPoints(places);
 const nothing = mounted('/', '/proc');
 const later = Date.now() + 60_000;
-/** By one to whom all was changed long ago, and who may thus remember what is where. */
+/** Counted by a counter that has remembered the directories, because all changes are old. */
 const remembering = () => new SmallTreeCounter(() => later);
 
-test('it comes to the same as a walk', async () => {
+test('counts the same as a walk', async () => {
   using at = logs();
   const found = new SmallTreeCounter(Date.now).count(tree(at.path), nothing);
   assert.deepEqual(found, await walkTree(tree(at.path), around));
@@ -47,13 +47,13 @@ test('it comes to the same as a walk', async () => {
   assert.equal(found.parts?.['main']?.inodesUsed, 2);
 });
 
-test('so does a file', async () => {
+test('counts a single file the same as a walk', async () => {
   using at = logs();
   for (const what of [{ path: join(at.path, 'beside') }, tree(join(at.path, 'side/last'))])
     assert.deepEqual(new SmallTreeCounter(Date.now).count(what, nothing), await walkTree(what, around));
 });
 
-/** File systems tell times in steps. */
+/** File systems store times in steps. */
 function awaitNextTime(path: string): void {
   const { ctimeMs } = lstatSync(join(path, 'main'));
   const probe = `${path}-probe`;
@@ -70,11 +70,11 @@ const changes: Readonly<Record<string, (path: string) => void>> = {
   },
   'a log that is removed': (path) => rmSync(join(path, 'main/0.log')),
   'a file beside them': (path) => writeFileSync(join(path, 'another'), Buffer.alloc(9_000)),
-  'a container that comes': (path) => {
+  'a new container directory': (path) => {
     mkdirSync(join(path, 'new'));
     writeFileSync(join(path, 'new/0.log'), 'x');
   },
-  'a container that goes': (path) => rmSync(join(path, 'side'), { recursive: true }),
+  'a removed container directory': (path) => rmSync(join(path, 'side'), { recursive: true }),
   'a file that becomes a directory': (path) => {
     rmSync(join(path, 'beside'));
     mkdirSync(join(path, 'beside'));
@@ -82,7 +82,7 @@ const changes: Readonly<Record<string, (path: string) => void>> = {
   },
 };
 for (const [what, change] of Object.entries(changes))
-  test(`${what} is seen by one who remembers what was there`, async () => {
+  test(`notices ${what} among remembered directories`, async () => {
     using at = logs();
     const files = remembering();
     const before = await walkTree(tree(at.path), around);
@@ -93,7 +93,7 @@ for (const [what, change] of Object.entries(changes))
   });
 
 const skip = process.getuid?.() === 0 ? false : 'needs root';
-test('what is mounted over a directory that is remembered is not counted', { skip }, () => {
+test('does not count a mount over a remembered directory', { skip }, () => {
   using at = logs();
   const files = remembering();
   const before = files.count(tree(at.path), nothing);
@@ -108,7 +108,7 @@ test('what is mounted over a directory that is remembered is not counted', { ski
   assert.deepEqual(files.count(tree(at.path), nothing), before);
 });
 
-test('what has just been changed is listed again', async () => {
+test('lists a directory again if it has just changed', async () => {
   using at = logs();
   const files = new SmallTreeCounter(Date.now);
   for (let file = 0; file < 20; file++) {
@@ -126,13 +126,13 @@ const others: Readonly<Record<string, (path: string) => void>> = {
   'a name that is no text': (path) => writeFileSync(Buffer.from(`${path}/main/\xff`, 'latin1'), ''),
 };
 for (const [what, make] of Object.entries(others))
-  test(`${what} is left to a walk`, () => {
+  test(`leaves ${what} to a walk`, () => {
     using at = logs();
     make(at.path);
     assert.equal(remembering().count(tree(at.path), nothing), undefined);
   });
 
-test('so is what has something mounted in it, or is wanted as a whole', () => {
+test('leaves a tree with mounts, or one without parts, to a walk', () => {
   using at = logs();
   const files = remembering();
   assert.equal(files.count(tree(at.path), mounted('/', join(at.path, 'main'), '/zzz')), undefined);
@@ -140,7 +140,7 @@ test('so is what has something mounted in it, or is wanted as a whole', () => {
   assert.equal(files.count(tree(join(at.path, 'nowhere')), nothing), 'gone');
 });
 
-test('what is mounted below a directory is found among all mounts', () => {
+test('finds mounts below a directory among all mounts', () => {
   const mounts = new MountPoints(['/', '/a', '/a/b', '/a-b/c', '/a.b', '/z/y']);
   const asked = ['/a', '/a/b', '/a-b', '/a.b', '/z', '/zz', '/0', '/a-'];
   assert.deepEqual(

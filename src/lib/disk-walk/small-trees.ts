@@ -2,13 +2,13 @@ import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import type { FileCount, Tree, TreeUsage } from './messages.ts';
 import type { MountPoints } from './mount-points.ts';
 
-/** A directory with the files in it, and the count they are part of. */
+/** A directory with its files, and the count they belong to. */
 interface Directory {
   readonly path: string;
   readonly part: string;
-  /** Another one is there when something is mounted over it. */
+  /** Differs if something is mounted over the directory. */
   readonly ino: number;
-  /** When something in it, or of itself, was changed last. */
+  /** The last change of the directory or of its inode. */
   readonly changedMs: number;
   readonly files: string[];
 }
@@ -17,14 +17,18 @@ const maxEntries = 64;
 const maxTrees = 512;
 const blockBytes = 512;
 const noText = '\ufffd';
-/** File systems tell times in steps: of what has just been changed nobody knows whether it was changed again. */
+/**
+ * File systems store times in steps: a directory that has just changed may change again with the
+ * same time.
+ */
 const settledMs = 1_000;
 
 class NotSimple extends Error {}
 
 /**
- * A directory with a few plain files in it and in directories right below, as those of logs are, by its parts; or a file
- * alone: with fewer calls than a walk. What is in a directory is listed again only when it has changed.
+ * Measures a directory with a few plain files in it and in its direct subdirectories, such as log
+ * directories, or a single file, with fewer calls than a walk. A directory is listed again only
+ * when it has changed.
  */
 export class SmallTreeCounter {
   readonly #nowMs: () => number;
@@ -34,7 +38,7 @@ export class SmallTreeCounter {
     this.#nowMs = nowMs;
   }
 
-  /** Undefined for whatever is not that simple, which a walk has to count. */
+  /** Undefined for anything more complex, which a walk has to count. */
   count({ path, parts }: Tree, mounts: () => MountPoints): TreeUsage | 'gone' | undefined {
     const root = lstatSync(path, { throwIfNoEntry: false });
     if (root === undefined) {
@@ -70,7 +74,7 @@ export class SmallTreeCounter {
   }
 }
 
-/** Undefined when one of them is not as it was listed. */
+/** Undefined if an entry is not as it was listed. */
 function countAll(directories: readonly Directory[], root: Stats): ReadonlyMap<string, Counted> | undefined {
   const counts = new Map<string, Counted>();
   for (const directory of directories) {

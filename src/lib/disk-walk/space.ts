@@ -2,7 +2,10 @@ import { type StatsFs, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { FileSystemSpace } from './messages.ts';
 
-/** Of the file system there. For what the kernel answers by itself only: this waits in it. */
+/**
+ * Of the file system at the path. Blocks, so only for file systems that the kernel serves by
+ * itself.
+ */
 export function spaceAt(path: string): FileSystemSpace {
   return spaceOf(statfsSync(path));
 }
@@ -19,8 +22,8 @@ export function spaceOf({ blocks, bfree, bavail, bsize, files, ffree }: StatsFs)
 }
 
 /**
- * Where a directory has a limit as a project of its file system, that file system tells of it what it tells of a whole:
- * the limit, and what is left of it. Seen from the directory above it is the file system again.
+ * For a directory with a project quota, statfs returns the quota and what is left of it. statfs of
+ * the parent directory returns the file system again.
  */
 export function spaceAndQuota(path: string): {
   readonly space: FileSystemSpace;

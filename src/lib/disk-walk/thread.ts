@@ -10,19 +10,20 @@ import { walkTree } from './walk.ts';
 
 const perSecond = 10_000;
 const burst = 4_000;
-/** Behind everything else of the machine. */
+/** Lowest priority of the machine. */
 const lowestPriority = 19;
 const mountsMaxAgeMs = 1_000;
 const fastLimitMs = 30_000;
 const entriesPerRest = 256;
-/** Each may hold some memory. */
+/** Each may use some memory. */
 const maxSlowRequests = 4;
 
 type CountRequest = Extract<WalkRequest, { readonly do: 'count' }>;
 
 /**
- * The thread that counts files. Its calls wait in the kernel, which is why it is one of its own; several trees are counted
- * beside each other, under one budget. It loads next to nothing, as all it loads is there twice.
+ * The thread that counts files. Its calls block in the kernel, so it must not be the main thread;
+ * several trees are counted concurrently under one rate limit. It imports next to nothing, because
+ * every import is in memory twice.
  */
 export function serveWalks(port: MessagePort): void {
   const monotonicMs = () => performance.now();
@@ -34,7 +35,7 @@ export function serveWalks(port: MessagePort): void {
   const stopped = new Set<number>();
   const waiting: CountRequest[] = [];
   const running = new Set<number>();
-  /** Not spent yet. */
+  /** Entries counted but not yet charged to the rate limit. */
   let unspent = 0;
 
   /** As text: many small objects would cost more. */
@@ -79,7 +80,7 @@ export function serveWalks(port: MessagePort): void {
     next();
   }
 
-  /** Those that may take long wait for each other, and nobody for them. */
+  /** Slow requests wait for each other; fast requests never wait for them. */
   function next(): void {
     const request = running.size < maxSlowRequests ? waiting.shift() : undefined;
     if (request === undefined) return;
@@ -117,13 +118,13 @@ function mountPointsCache(monotonicMs: () => number): () => MountPoints {
 export interface RateLimitDeps {
   readonly monotonicMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
-  /** Looks at files a second. */
+  /** Entries per second. */
   readonly perSecond: number;
-  /** As many at once after a rest. */
+  /** Burst after idle time. */
   readonly burst: number;
 }
 
-/** Keeps those who share it to so much a second, all of them together. */
+/** Limits all callers together to a number of entries per second. */
 export class RateLimit {
   readonly #deps: RateLimitDeps;
   #left: number;
@@ -135,7 +136,7 @@ export class RateLimit {
     this.#atMs = deps.monotonicMs();
   }
 
-  /** Resolves when what was spent has been saved up again; always lets others come first. */
+  /** Resolves when the consumed entries are within the limit; always yields to the event loop. */
   async spend(looks: number): Promise<void> {
     const { perSecond, burst, monotonicMs, sleep } = this.#deps;
     const nowMs = monotonicMs();
@@ -145,13 +146,13 @@ export class RateLimit {
   }
 }
 
-// Loaded by anybody else, it is only code.
+// Imported by another module it only defines functions.
 if (parentPort !== null && workerData === 'disk-walk') {
   try {
-    // Of this thread alone, as Linux has it.
+    // On Linux the priority is per thread.
     setPriority(lowestPriority);
   } catch {
-    // Not to be had: it walks all the same.
+    // Not permitted: walk with the normal priority.
   }
   serveWalks(parentPort);
 }

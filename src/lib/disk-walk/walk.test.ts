@@ -20,7 +20,7 @@ const around: WalkContext = { mountPoints: () => [], rest: async () => 'go-on' }
 
 function directory(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'klg-walk-'));
-  // By a program: Node cannot remove what is very deep, or has names that are no text.
+  // With a program: Node cannot remove very deep trees or names that are not UTF-8.
   return { path, [Symbol.dispose]: () => void execFileSync('rm', ['-rf', path]) };
 }
 
@@ -37,7 +37,7 @@ async function count(path: string) {
   return { usedBytes, inodesUsed };
 }
 
-test('a file with several names, one with holes, links and names that are no text count as they do for du', async () => {
+test('counts hard links, sparse files, symbolic links and names that are not UTF-8 like du', async () => {
   using at = directory();
   mkdirSync(join(at.path, 'a/b'), { recursive: true });
   writeFileSync(join(at.path, 'a/file'), Buffer.alloc(100_000, 1));
@@ -54,7 +54,7 @@ test('a file with several names, one with holes, links and names that are no tex
   assert.equal(found.inodesUsed, 9);
 });
 
-test('any tree counts as it does for du', async () => {
+test('counts any tree like du', async () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd');
   const step = fc.record({
     way: fc.array(name, { minLength: 1, maxLength: 5 }),
@@ -76,7 +76,7 @@ test('any tree counts as it does for du', async () => {
           else if (what === 'soft') symlinkSync('..', path);
           else linkSync(join(at.path, 'a-file'), path);
         } catch {
-          // It is there already, or what it should be of is not.
+          // Exists already, or its target is missing.
         }
       }
       assert.deepEqual(await count(at.path), counted(at.path));
@@ -85,10 +85,10 @@ test('any tree counts as it does for du', async () => {
   );
 });
 
-test('no depth is too deep', async () => {
+test('handles any depth', async () => {
   using at = directory();
   const deep = 'd'.repeat(200);
-  // Longer than any path may be.
+  // Longer than PATH_MAX.
   const script = `
     for (let i = 0; i < 60; i++) { fs.mkdirSync('${deep}'); process.chdir('${deep}'); }
     fs.writeFileSync('file', Buffer.alloc(50000, 1));`;
@@ -98,7 +98,7 @@ test('no depth is too deep', async () => {
   assert.ok(usedBytes >= 50_000);
 });
 
-test('what is removed or moved away under way ends nothing', async () => {
+test('tolerates files that are removed or moved during the walk', async () => {
   using at = directory();
   for (let index = 0; index < 10; index++) {
     mkdirSync(join(at.path, `d${index}/inner`), { recursive: true });
@@ -116,7 +116,7 @@ test('what is removed or moved away under way ends nothing', async () => {
   assert.ok(inodesUsed > 300 && inodesUsed <= 3_021, `${inodesUsed}`);
 });
 
-test('told to stop it says how far it came', async () => {
+test('reports what was counted so far when it is stopped', async () => {
   using at = directory();
   for (let file = 0; file < 1_000; file++) writeFileSync(join(at.path, `f${file}`), '');
   const looks: number[] = [];
@@ -138,7 +138,7 @@ test('told to stop it says how far it came', async () => {
   assert.ok(looks.every((each) => each <= 300));
 });
 
-test('where something is mounted nothing is touched', async () => {
+test('touches nothing where something is mounted', async () => {
   using at = directory();
   mkdirSync(join(at.path, 'a/mounted/inner'), { recursive: true });
   writeFileSync(join(at.path, 'a/mounted/file'), Buffer.alloc(100_000, 1));
@@ -149,7 +149,7 @@ test('where something is mounted nothing is touched', async () => {
   assert.deepEqual([usage.inodesUsed, usage.isComplete], [2, true]);
 });
 
-test('parts are told by directory, what lies beside them under the empty name', async () => {
+test('reports parts by directory, and files beside them under the empty name', async () => {
   using at = directory();
   mkdirSync(join(at.path, 'one/deep'), { recursive: true });
   mkdirSync(join(at.path, 'two'));
@@ -171,13 +171,13 @@ test('parts are told by directory, what lies beside them under the empty name', 
   assert.equal(whole.usedBytes, counted(at.path).usedBytes);
 });
 
-test('a very large directory of directories is gone through bit by bit', async () => {
+test('reads a very large directory of directories in parts', async () => {
   using at = directory();
   for (let index = 0; index < 5_000; index++) mkdirSync(join(at.path, `d${index}`));
   assert.equal((await count(at.path)).inodesUsed, 5_001);
 });
 
-test('a file counts as itself', async () => {
+test('counts a single file', async () => {
   using at = directory();
   const path = join(at.path, 'file');
   writeFileSync(path, Buffer.alloc(10_000, 1));

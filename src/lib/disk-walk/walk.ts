@@ -12,35 +12,35 @@ import {
 import type { FileCount, Tree, TreeUsage } from './messages.ts';
 
 export interface WalkContext {
-  /** Where something is mounted now. May be a second old. */
+  /** Current mount points. May be a second old. */
   readonly mountPoints: () => readonly string[];
-  /** Told after every few looks how many there were; resolves when there may be more. */
+  /** Called after some entries with their number; resolves when the walk may continue. */
   readonly rest: (looks: number) => Promise<'go-on' | 'stop'>;
 }
 
-/** A directory on the way to where the walk is. */
+/** A directory on the path to the current directory. */
 interface Level {
   readonly ino: number;
   readonly path: string;
-  /** Directories in it that are still to be gone into. */
+  /** Subdirectories not visited yet. */
   readonly names: string[];
-  /** The rest of a very large one. */
+  /** The unread rest of a very large directory. */
   entries: Dir | undefined;
 }
 
-/** Names as they come, byte for byte: not all of them are text. */
+/** Names as raw bytes: not all are valid UTF-8. */
 const bytes = 'latin1';
 const blockBytes = 512;
 const ownPart = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const visitsPerRest = 256;
-/** What is remembered at most, so that no tree takes more memory than others. */
+/** Limits of memory, so that no tree uses more than others. */
 const limits = { names: 200_000, namesOfOne: 4_096, largeDirectories: 64, links: 100_000 };
 
 /**
- * Counts what a directory and all below it take. Never follows a link, never goes into what is mounted there, and does
- * not touch it: it may not answer. A file with several names counts once. What others remove meanwhile is left out. The
- * way is found by handles, so that no depth is too deep. A file counts as itself.
- * Rejects when there is nothing.
+ * Counts a directory and everything below it. Never follows symbolic links, and never enters or
+ * touches a mount, which may be unresponsive. A hard-linked file counts once. Entries removed
+ * during the walk are skipped. Directories are reached by handles, so depth is unlimited. A file
+ * counts as itself. Rejects when the path does not exist.
  */
 export async function walkTree(tree: Tree, around: WalkContext): Promise<TreeUsage> {
   const walk = new TreeWalk(tree, around);
@@ -114,7 +114,10 @@ class TreeWalk {
     });
   }
 
-  /** Looks at what is in the directory, and notes the directories in it; of a very large one only some. */
+  /**
+   * Counts the entries of the directory and remembers its subdirectories; of a very large one only
+   * some at a time.
+   */
   async #read(level: Level): Promise<'go-on' | 'stop'> {
     if (this.#levels.length === 1) this.#countIn('');
     const mounted = this.#mountedIn(level.path);
@@ -152,7 +155,7 @@ class TreeWalk {
   #visit(level: Level, name: string): void {
     this.#trying(() => {
       const facts = lstatSync(this.#inside(name), { throwIfNoEntry: false });
-      // Not every file system says what is a directory when it is listed.
+      // Not every file system returns the type of an entry in a listing.
       if (facts?.isDirectory() === true) this.#remember(level, name);
       else if (facts?.dev === this.#device) this.#add(facts);
     });
@@ -173,7 +176,7 @@ class TreeWalk {
     this.#enter(facts, `${level.path}/${name}`);
   }
 
-  /** Somebody may have moved the directory meanwhile: then what is above it is somewhere else. */
+  /** The directory may have been moved: then its parent is another directory. */
   #ascend(): 'there' | 'lost' {
     this.#levels.pop();
     const level = this.#levels.at(-1);
@@ -194,13 +197,14 @@ class TreeWalk {
     if (isShared && this.#links.has(ino)) return;
     const isNoted = isShared && this.#links.size < limits.links;
     if (isNoted) this.#links.add(ino);
-    // Beyond what can be noted each name counts for its share: with all of them in the tree it comes to the same.
+    // Beyond the limit of remembered hard links each name counts for its share, which adds up to
+    // the same if all names are in the tree.
     const share = isShared && !isNoted ? nlink : 1;
     this.#count.usedBytes += (blocks * blockBytes) / share;
     this.#count.inodesUsed += 1 / share;
   }
 
-  /** From here on things are counted in this part. */
+  /** From here on entries are counted in this part. */
   #countIn(part: string): void {
     const count = this.#counts.get(part) ?? { usedBytes: 0, inodesUsed: 0 };
     this.#counts.set(part, count);
@@ -214,7 +218,7 @@ class TreeWalk {
     return answer;
   }
 
-  /** The names in a directory where something is mounted. */
+  /** The names in a directory that are mount points. */
   #mountedIn(path: string): ReadonlySet<string> | undefined {
     const points = this.#context.mountPoints();
     if (points !== this.#points) {
@@ -234,7 +238,7 @@ class TreeWalk {
     return Buffer.from(`${handle(this.#place)}/${name}`, bytes);
   }
 
-  /** What is gone is no longer there to be counted; anything else is missing in the count. */
+  /** A removed entry need not be counted; any other failure makes the count incomplete. */
   #trying<T>(act: () => T): T | undefined {
     try {
       return act();

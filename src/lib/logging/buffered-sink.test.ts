@@ -6,7 +6,7 @@ import { BufferedLogSink } from './buffered-sink.ts';
 import { openLog } from './rotating-log.ts';
 import { Verbosity } from './verbosity.ts';
 
-/** An output that takes nothing while it is blocked. */
+/** An output that accepts nothing while it is blocked. */
 function gatedOutput() {
   const written: string[] = [];
   const waiting: (() => void)[] = [];
@@ -28,7 +28,7 @@ function gatedOutput() {
 
 const open = () => new AbortController().signal;
 
-test('lines go out in order, those of one turn together', async () => {
+test('lines are written in order, those of one event loop turn together', async () => {
   const { output, written } = gatedOutput();
   const sink = new BufferedLogSink({ clock: new VirtualClock(), output });
   sink.write('a');
@@ -39,7 +39,7 @@ test('lines go out in order, those of one turn together', async () => {
   assert.deepEqual(written, ['a\nb\n', 'c\n']);
 });
 
-test('a blocked output costs lines beyond the bound, and the gap is told where it is', async () => {
+test('a blocked output drops lines beyond the limit and reports the gap at its position', async () => {
   const { output, written, state, unblock } = gatedOutput();
   const sink = new BufferedLogSink({
     clock: new VirtualClock(),
@@ -59,7 +59,7 @@ test('a blocked output costs lines beyond the bound, and the gap is told where i
   assert.equal(written.join(''), 'first\nline 0\nline 1\nlost 8\nafter\n');
 });
 
-test('the last flush is now while nothing waits, and stands still while the output is blocked', async () => {
+test('the last flush is now while nothing waits, and does not advance while the output is blocked', async () => {
   const clock = new VirtualClock();
   const { output, state, unblock } = gatedOutput();
   const sink = new BufferedLogSink({ clock, output });
@@ -74,7 +74,7 @@ test('the last flush is now while nothing waits, and stands still while the outp
   assert.equal(sink.lastFlushMs, 121_000);
 });
 
-test('an output that fails loses its lines, counted, and later lines still go out', async () => {
+test('a failing output loses its lines, counted, and later lines are still written', async () => {
   const { output, written, state } = gatedOutput();
   const sink = new BufferedLogSink({ clock: new VirtualClock(), output });
   state.broken = true;
@@ -88,7 +88,7 @@ test('an output that fails loses its lines, counted, and later lines still go ou
   assert.deepEqual(written, ['c\n']);
 });
 
-test('a flush of a blocked output ends with its signal', async () => {
+test('a flush of a blocked output ends when its signal is aborted', async () => {
   const { output, state } = gatedOutput();
   const sink = new BufferedLogSink({ clock: new VirtualClock(), output });
   state.blocked = true;
@@ -100,7 +100,7 @@ test('a flush of a blocked output ends with its signal', async () => {
   assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
 });
 
-test('last words are written before the process ends', () => {
+test('the last lines are written before the process exits', () => {
   const { output, written } = gatedOutput();
   const sink = new BufferedLogSink({ clock: new VirtualClock(), output });
   sink.write('a');
@@ -109,7 +109,7 @@ test('last words are written before the process ends', () => {
   assert.deepEqual(written, ['a\nb\n']);
 });
 
-test('last words that cannot be written do not stop the process from ending', () => {
+test('last lines that cannot be written do not keep the process from exiting', () => {
   const output = {
     write: async () => {},
     writeSync: () => {
@@ -121,7 +121,7 @@ test('last words that cannot be written do not stop the process from ending', ()
   sink.flushSync();
 });
 
-test('the log of a process tells of its gaps in its own format', async () => {
+test('the log of a process reports gaps in its own format', async () => {
   const { output, written, state, unblock } = gatedOutput();
   const verbosity = new Verbosity(0);
   const { logger, sink } = openLog({

@@ -3,7 +3,7 @@ import { abortable } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import type { LogSink } from './logger.ts';
 
-/** Where lines end up. `write` may take long; `writeSync` is for the last words of a process. */
+/** Where lines are written. `write` may be slow; `writeSync` is for the last lines of a process. */
 export interface LogOutput {
   write(text: string): Promise<void>;
   writeSync(text: string): void;
@@ -12,18 +12,18 @@ export interface LogOutput {
 export interface BufferedLogSinkOptions {
   readonly clock: Clock;
   readonly output: LogOutput;
-  /** What may wait while the output is blocked, counted in characters; 1 Mi unless given. */
+  /** Limit of buffered characters while the output is blocked; default 1 Mi. */
   readonly maxBuffered?: number;
-  /** The line that tells of a gap, put where the lost lines would have been. */
+  /** The line that reports a gap, written where the lost lines would have been. */
   readonly gapLine?: (dropped: number) => string;
 }
 
-/** One write at a time of at most this many characters. */
+/** One write at a time, of at most this many characters. */
 const chunkSize = 64 * 1024;
 
 /**
- * Writes lines in the background, in order. When whoever reads the output stops reading, lines wait up to a bound;
- * beyond it they are dropped and counted, and the node goes on.
+ * Writes lines in the background, in order. While the reader of the output does not read, lines are
+ * buffered up to a limit; beyond it they are dropped and counted.
  */
 export class BufferedLogSink implements LogSink {
   readonly #clock: Clock;
@@ -33,7 +33,7 @@ export class BufferedLogSink implements LogSink {
   #lines: string[] = [];
   #buffered = 0;
   #dropped = 0;
-  /** Lines lost since the last one that was kept. */
+  /** Lines lost since the last buffered one. */
   #gap = 0;
   #writing: Promise<void> | undefined;
   #lastFlushMs: number;
@@ -46,12 +46,12 @@ export class BufferedLogSink implements LogSink {
     this.#lastFlushMs = options.clock.monotonicMs();
   }
 
-  /** How many lines were lost, because the output was blocked or failed. */
+  /** Lines lost because the output was blocked or failed. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** When nothing was left to write, by the monotonic clock: now, unless lines wait for the output. */
+  /** When the buffer was last empty, in monotonic time: now, unless lines wait for the output. */
   get lastFlushMs(): number {
     return this.#writing === undefined ? this.#clock.monotonicMs() : this.#lastFlushMs;
   }
@@ -67,20 +67,23 @@ export class BufferedLogSink implements LogSink {
     this.#writing ??= this.#writeAll();
   }
 
-  /** Resolves when all lines written so far are out. */
+  /** Resolves when all lines so far are written. */
   async flush(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#writing !== undefined) await abortable(this.#writing, signal);
   }
 
-  /** Writes what waits before it returns; for the end of the process. May block, and must not fail. */
+  /**
+   * Writes all buffered lines synchronously, at the exit of the process. May block, and must not
+   * throw.
+   */
   flushSync(): void {
     this.#closeGap();
     const text = this.#take(Number.POSITIVE_INFINITY).join('');
     try {
       if (text !== '') this.#output.writeSync(text);
     } catch {
-      // The process ends; there is nowhere left to say that its last words were lost.
+      // The process exits; the loss of its last lines cannot be reported anywhere.
     }
   }
 
@@ -96,7 +99,7 @@ export class BufferedLogSink implements LogSink {
 
   async #writeAll(): Promise<void> {
     this.#lastFlushMs = this.#clock.monotonicMs();
-    // Lines of one turn go out together.
+    // Lines of one turn are written together.
     await Promise.resolve();
     while (this.#lines.length > 0) await this.#writeChunk();
     this.#writing = undefined;
@@ -123,12 +126,12 @@ export class BufferedLogSink implements LogSink {
   }
 }
 
-/** How long to leave a full non-blocking pipe alone before trying again. */
+/** How long to wait before retrying a full non-blocking pipe. */
 const retryMs = 20;
 
 /**
- * A file descriptor such as that of stderr. Node's own stream for it blocks the whole process when a pipe is full,
- * so the writes are made beside it, by a thread of the pool.
+ * A file descriptor such as that of stderr. Node's stream for it blocks the process when a pipe is
+ * full, so writes use the thread pool.
  */
 export function descriptorOutput(descriptor: number, clock: Clock): LogOutput {
   const open = new AbortController().signal;

@@ -4,26 +4,26 @@ import type { Plain, PlainFields } from './values.ts';
 export type LogFormat = 'text' | 'json';
 export type Severity = 'info' | 'warning' | 'error';
 
-/** One log line before it becomes text. All of it is already free of secrets. */
+/** A log record before formatting. Secrets are already removed. */
 export interface LogRecord {
   readonly severity: Severity;
-  /** How verbose one must be to see it; 0 always shows. */
+  /** Required verbosity; 0 is always logged. */
   readonly level: number;
   readonly time: Instant;
   readonly caller: Caller;
   readonly message: string;
-  /** The error's own facts, present when there is one. */
+  /** Details of the error, if there is one. */
   readonly error: PlainFields | undefined;
   readonly fields: PlainFields;
 }
 
 export interface Caller {
-  /** The path as far as it is known, with forward slashes. */
+  /** The path as far as known, with forward slashes. */
   readonly path: string;
   readonly line: number;
 }
 
-/** The line of a record, without its line feed. The process id is part of the text format. */
+/** The line of a record, without its line feed. The text format contains the PID. */
 export function formatRecord(format: LogFormat, pid: number, record: LogRecord): string {
   return format === 'text' ? formatText(pid, record) : formatJson(record);
 }
@@ -39,7 +39,7 @@ function formatText(pid: number, record: LogRecord): string {
   return [head, quote(record.message), ...shown].join(' ');
 }
 
-/** Fields that would pass themselves off as the record's own get an underscore. */
+/** Fields with the name of a key of the record get an underscore. */
 function withoutClashes(own: object, fields: PlainFields): PlainFields {
   const entries = Object.entries(fields);
   return Object.fromEntries(
@@ -64,7 +64,10 @@ function textValue(value: Plain): string {
   return typeof value === 'object' && value !== null ? safeJson(value) : String(value);
 }
 
-/** Anything but letters, marks, numbers, punctuation, symbols and the plain blank could deceive a terminal. */
+/**
+ * Characters other than letters, marks, numbers, punctuation, symbols and the plain space could
+ * control a terminal.
+ */
 const unprintable = /["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 const shortEscapes: Readonly<Record<string, string>> = {
   '"': '\\"',
@@ -103,7 +106,10 @@ function formatJson(record: LogRecord): string {
   return safeJson({ ...own, ...withoutClashes(own, record.fields) });
 }
 
-/** JSON that is also harmless on a terminal: such characters occur inside strings only, where an escape means the same. */
+/**
+ * JSON that is also safe on a terminal: such characters occur inside strings only, where they can
+ * be escaped.
+ */
 function safeJson(value: Plain): string {
   return JSON.stringify(value).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
     Array.from({ length: character.length }, (_, at) => character.charCodeAt(at))

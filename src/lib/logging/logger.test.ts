@@ -56,7 +56,7 @@ test('errors carry message, causes, code and details', () => {
   );
 });
 
-test('only a bug is told with its stack', () => {
+test('only a bug is logged with its stack', () => {
   const { logger, last } = setUp('text');
   logger.error('x', new TypeError('oops'));
   assert.match(last(), /err="oops" errStack="TypeError: oops\\n {4}at /);
@@ -78,7 +78,7 @@ test('JSON lines have the keys of the reference', () => {
   assert.equal('v' in failed, false);
 });
 
-test('fields cannot pass for the keys of the record', () => {
+test('fields cannot overwrite the keys of the record', () => {
   const { logger, last } = setUp('json');
   logger.info('real', { msg: 'forged', ts: 0, v: 9 });
   const record = JSON.parse(last());
@@ -86,13 +86,13 @@ test('fields cannot pass for the keys of the record', () => {
   assert.deepEqual([record.msg_, record.ts_, record.v_], ['forged', 0, 9]);
 });
 
-test('fields cannot pass for the facts of an error', () => {
+test('fields cannot overwrite the details of an error', () => {
   const { logger, last } = setUp('text');
   logger.error('x', new KubelingError('CANCELLED', 'real'), { err: 'forged', errCode: 'forged' });
   assert.match(last(), /"x" err="real" errCode="CANCELLED" err_="forged" errCode_="forged"$/);
 });
 
-test('verbose lines show only when asked for, by level or by file', () => {
+test('verbose lines are logged only if enabled, by level or by file', () => {
   const verbosity = new Verbosity(1);
   const { lines, logger } = setUp('text', verbosity);
   logger.v(2)?.info('hidden');
@@ -119,7 +119,7 @@ test('children add fields, later ones win, and values are those of the time of b
   assert.match(last(), /"y"$/);
 });
 
-test('secrets are taken out of messages, fields, bound fields and errors', () => {
+test('secrets are removed from messages, fields, bound fields and errors', () => {
   for (const format of ['text', 'json'] as const) {
     const { lines, logger } = setUp(format);
     const error = new KubelingError('CRI_FAILED', 'pull with token=s3cret', {
@@ -133,7 +133,7 @@ test('secrets are taken out of messages, fields, bound fields and errors', () =>
   }
 });
 
-test('one record is one line, and nothing in it can steer a terminal', () => {
+test('one record is one line without terminal control characters', () => {
   const evil = 'a\nb\r\u001b[2J\u009b\u202e\u2028\u0000\ud800"\\';
   for (const format of ['text', 'json'] as const) {
     const { logger, last } = setUp(format);
@@ -145,7 +145,7 @@ test('one record is one line, and nothing in it can steer a terminal', () => {
   }
 });
 
-test('a sink that throws hurts nobody', () => {
+test('a sink that throws does not affect the caller', () => {
   const sink = {
     write: () => {
       throw new Error('full');
@@ -154,7 +154,7 @@ test('a sink that throws hurts nobody', () => {
   createLogger({ clock: new VirtualClock(), sink, format: 'text', verbosity: new Verbosity(0) }).info('x');
 });
 
-test('logging never throws and always writes one line that can be read back', () => {
+test('logging never throws and always writes one line that can be parsed', () => {
   const getter = {
     get inside(): never {
       throw new Error('no');
@@ -208,7 +208,7 @@ const record = (parts: Partial<LogRecord> = {}): LogRecord => ({
   ...parts,
 });
 
-/** The numbers of those that were told, said once every so often. */
+/** The counts of the logged repetitions. */
 function told(
   repeats: RepeatFilter,
   { count, everyMs }: { readonly count: number; readonly everyMs: number },
@@ -218,28 +218,28 @@ function told(
   );
 }
 
-it('complaints that are the same are told ever more rarely, with their number', () => {
+it('identical warnings are logged ever more rarely, with their number', () => {
   const repeats = new RepeatFilter();
   assert.deepEqual(told(repeats, { count: 100, everyMs: 1_000 }), [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64]);
   for (let number = 101; number < 128; number++) assert.equal(repeats.pass(record(), 101_000), undefined);
   assert.deepEqual(repeats.pass(record(), 101_000)?.fields, { pod: 'a', times: 128 });
 });
 
-it('a complaint that goes on is told every ten minutes', () => {
+it('a warning that continues is logged every ten minutes', () => {
   const numbers = told(new RepeatFilter(), { count: 3_600, everyMs: 1_000 });
   const late = numbers.filter((number) => number > 600);
   assert.ok(late.length >= 5 && late.length <= 10, late.join());
   assert.ok(numbers.length < 25);
 });
 
-it('after five quiet minutes a complaint is a new one', () => {
+it('a warning after five quiet minutes counts as new', () => {
   const repeats = new RepeatFilter();
   told(repeats, { count: 10, everyMs: 1_000 });
   assert.equal(repeats.pass(record(), 11_000), undefined);
   assert.deepEqual(repeats.pass(record(), 311_000), record());
 });
 
-it('what differs in anything is told each time, and so is all that is no complaint', () => {
+it('records that differ, and records that are not warnings, are always logged', () => {
   const repeats = new RepeatFilter();
   for (let number = 0; number < 1_000; number++) {
     const others: readonly LogRecord[] = [

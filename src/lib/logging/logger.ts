@@ -8,21 +8,24 @@ import { type LogFields, type PlainFields, plainFields, plainText } from './valu
 import { Verbosity } from './verbosity.ts';
 
 /**
- * Says what was decided and why. No call ever throws or waits. Secrets are taken out of messages and fields alike,
- * but nothing replaces care: give names and numbers, not contents.
+ * No call ever throws or blocks. Secrets are removed from messages and fields, but pass names and
+ * numbers, not contents.
  */
 export interface Logger {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
-  /** The error's message and causes, its code and its details are part of the line. */
+  /** The message, causes, code and details of the error are part of the line. */
   error(message: string, error: unknown, fields?: LogFields): void;
-  /** For those who asked for more; undefined when nobody did, so `log.v(4)?.info(…)` costs nothing then. */
+  /**
+   * A logger for the verbosity; undefined if that is off, so `log.v(4)?.info(…)` costs nothing
+   * then.
+   */
   v(level: number): Pick<Logger, 'info'> | undefined;
-  /** The same logger with fields on every line; they are read now, not later. */
+  /** The same logger with fields on every line; they are evaluated now. */
   child(fields: LogFields): Logger;
 }
 
-/** Takes finished lines, without their line feed. It should neither wait nor throw. */
+/** Receives formatted lines, without their line feed. Must not block and should not throw. */
 export interface LogSink {
   write(line: string): void;
 }
@@ -50,7 +53,7 @@ export interface CollectedLogs {
   readonly records: Ring<LogRecord>;
 }
 
-/** A logger for tests: it keeps the newest records as they are before they become text. */
+/** A logger for tests: it keeps the newest records before formatting. */
 export function collectLogs(clock: Clock, verbosity: Verbosity = new Verbosity(10)): CollectedLogs {
   const records = new Ring<LogRecord>(10_000);
   return {
@@ -110,7 +113,7 @@ class RecordLogger implements Logger {
         fields: line.fields === undefined ? this.#bound : { ...this.#bound, ...plainFields(line.fields) },
       });
     } catch {
-      // A line that cannot be written is not worth the work it was about.
+      // A failure to log must not fail the caller.
     }
   }
 }
@@ -124,7 +127,7 @@ interface UnstampedRecord {
   readonly thrown?: unknown;
 }
 
-/** A bug is told with its stack, anything else by what it says of itself. */
+/** A bug is logged with its stack, any other error with its description. */
 function errorFields(thrown: unknown): PlainFields {
   const err = describeError(thrown);
   try {
@@ -145,8 +148,9 @@ function errorFields(thrown: unknown): PlainFields {
 const unknownCaller: Caller = { path: 'unknown', line: 0 };
 
 /**
- * The place in the code that called the caller of this function: with 1 the function that calls `callerAt`'s own
- * caller, with 2 the one beyond. Costs a few microseconds, so it is asked only for lines that are written.
+ * The call site of the caller of this function: with 1 the function that calls `callerAt`'s own
+ * caller, with 2 the one beyond. Costs a few microseconds, so it is evaluated only for lines that
+ * are written.
  */
 export function callerAt(depth: number): Caller {
   const site = getCallSites(depth + 2)[depth + 1];
@@ -159,22 +163,22 @@ interface SeenRecord {
   readonly loggedMs: number;
 }
 
-/** So many are told one by one. */
+/** So many identical warnings are logged individually. */
 const logEveryNth = 8;
-/** One that goes on is told as often as this at least. */
+/** A continuing warning is logged at least this often. */
 const maxQuietMs = 10 * 60_000;
-/** One that was not said for so long is a new one. */
+/** After this time without the warning it counts as new. */
 const forgetAfterMs = 5 * 60_000;
 const maxRemembered = 512;
 
 /**
- * Whoever tries again and again complains as often, and buries what others say. The first complaints pass; of those that
- * are the same to the last letter only some do, ever fewer, and say how many there were.
+ * A task that keeps retrying repeats its warning and buries others. The first warnings pass; of
+ * identical ones ever fewer are logged, with their number.
  */
 export class RepeatFilter {
   readonly #seen = new LruMap<string, SeenRecord>({ capacity: maxRemembered });
 
-  /** The record as it is to be told; undefined when it is not. */
+  /** The record to log; undefined when it is suppressed. */
   pass(record: LogRecord, nowMs: number): LogRecord | undefined {
     if (record.severity === 'info') return record;
     const key = JSON.stringify([record.severity, record.message, record.error, record.fields]);

@@ -6,7 +6,7 @@ import { isSecretName, redactText } from './redact.ts';
 const jwt = 'eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJzeXN0ZW06bm9kZSJ9.c2lnbmF0dXJl-_x';
 const pem = '-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----';
 
-test('names that hold a secret are told from names that describe one', () => {
+test('distinguishes names that hold a secret from names that describe one', () => {
   const holding = [
     'Authorization',
     'token',
@@ -39,7 +39,7 @@ test('names that hold a secret are told from names that describe one', () => {
   for (const name of describing) assert.equal(isSecretName(name), false, name);
 });
 
-test('secrets are taken out of text whatever stands around them', () => {
+test('removes secrets from text in any surroundings', () => {
   const cases = [
     [`token is ${jwt}, see`, 'token is [redacted], see'],
     [`prefix.${jwt}`, 'prefix.[redacted]'],
@@ -63,7 +63,7 @@ test('secrets are taken out of text whatever stands around them', () => {
   for (const [text, expected] of cases) assert.equal(redactText(text), expected);
 });
 
-test('what only speaks of secrets stays readable', () => {
+test('leaves prose about secrets readable', () => {
   const texts = [
     'Cannot fetch token: serviceaccounts "x" not found',
     'Cannot mount secret "web/tls" as it must exist',
@@ -93,7 +93,7 @@ test('a secret never survives in any surroundings', () => {
   );
 });
 
-/** The least of several attempts, as anything else on the machine only makes it longer. */
+/** The fastest of several attempts, because other load only makes it slower. */
 function leastCpu(attempts: number, work: () => void): number {
   const taken = Array.from({ length: attempts }, () => {
     const started = process.threadCpuUsage();
@@ -140,7 +140,7 @@ test('a text of four times the length takes about four times as long', () => {
   const length = 8_192;
   for (const begin of begins)
     for (const part of repeated) {
-      // Without the word in front, most texts would pass unexamined.
+      // Without this word most texts would skip the patterns.
       const text = (size: number) => `token ${begin}${part.repeat(Math.ceil(size / part.length))}`;
       const [short, long] = [text(length), text(4 * length)];
       const growth =

@@ -1,6 +1,6 @@
 /**
- * What must never be read in a log, recognised by the name it goes under or by how it looks. Every pattern here
- * takes time linear in the text: log lines are made of what strangers send.
+ * Recognises secrets by key name and by pattern. Every pattern takes time linear in the text: log
+ * lines contain external input.
  */
 
 export const redacted = '[redacted]';
@@ -10,15 +10,16 @@ const secretEndings =
   /(?:token|tokens|password|passwords|passwd|passphrase|secret|authorization|credential|credentials|apikey|accesskey|privatekey|secretkey|secretdata|keydata|dockercfg|dockerconfig|dockerconfigjson)$/;
 
 /**
- * Whether a value under this name is a secret. What ends in such a word holds one (`bearerToken`, `DB_PASSWORD`,
- * `secret`); what only begins with it describes one (`secretName`, `tokenAudience`).
+ * Whether a value under this name is a secret. A name that ends in such a word holds one
+ * (`bearerToken`, `DB_PASSWORD`, `secret`); a name that begins with it describes one (`secretName`,
+ * `tokenAudience`).
  */
 export function isSecretName(name: string): boolean {
   const plain = name.toLowerCase().replace(/[^a-z0-9]/g, '');
   return secretNames.has(plain) || secretEndings.test(plain);
 }
 
-/** A quick look that lets most texts pass without the closer ones. */
+/** A quick check that lets most texts skip the other patterns. */
 const suspicious =
   /PRIVATE KEY|eyJ|bearer|basic|passw|passphrase|token|secret|auth|api_?key|access_?key|cookie|credential|:\/\/[^\s/@]*@/i;
 
@@ -31,14 +32,14 @@ const scheme = /\b(bearer|basic)(\s+)([\w.~+/=-]+)/gi;
 const header =
   /\b(authorization|cookie)(["'\\]*\s*[:=]\s*["'\\]*)(?:(bearer|basic|digest|negotiate)\s+)?[^\s"'\\,;]+/gi;
 /**
- * `"password": "x"` as in JSON, also when its quotes are escaped up to three times more. Without that limit each
- * backslash of a long run of them is a start from which the whole run is read.
+ * `"password": "x"` as in JSON, also when its quotes are escaped up to three times. Without that
+ * limit each backslash of a long run would start a match over the complete run.
  */
 const quotedPair = new RegExp(
   String.raw`(\\{0,7}["'])([\w.-]{0,40}(?:${secretWord}))\1(\s*:\s*)(?:\\+"[^"\\]*(?:\\+")?|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,}\]]+)`,
   'gi',
 );
-/** `password=x` and `Token:x`: with no blank between, as in queries, flags and dumps of structures. */
+/** `password=x` and `Token:x` without a space, as in queries, flags and dumps of structures. */
 const plainPair = new RegExp(
   String.raw`\b([\w.-]{0,40}(?:${secretWord}))([:=])(?!\s)["']?[^\s,;&"'})\]]+["']?`,
   'gi',
@@ -46,7 +47,7 @@ const plainPair = new RegExp(
 const passwordLine = /\b(password|passwd|passphrase)(:\s+)\S+/gi;
 const userInfo = /(:\/\/)[^\s/@:]*:[^\s/@]*@/g;
 
-/** The text with everything that looks like a secret taken out. */
+/** The text without anything that looks like a secret. */
 export function redactText(text: string): string {
   if (!suspicious.test(text)) return text;
   return text
@@ -63,7 +64,10 @@ export function redactText(text: string): string {
     .replace(userInfo, `$1${redacted}@`);
 }
 
-/** A token of three parts starts with an encoded brace and quote; one dot after that is enough, it may be cut off. */
+/**
+ * A JWT starts with an encoded brace and quote; one dot after that is enough, because it may be
+ * truncated.
+ */
 function withoutJwt(run: string): string {
   const start = run.indexOf('eyJ');
   return start >= 0 && run.indexOf('.', start) > start ? run.slice(0, start) + redacted : run;
@@ -83,7 +87,7 @@ function isProse(value: string): boolean {
   return proseAfterScheme.has(value.toLowerCase());
 }
 
-/** Headers were already taken care of, with their scheme kept. */
+/** Headers were already handled, with their scheme kept. */
 function isHarmless(name: string): boolean {
   return name.toLowerCase() === 'authorization';
 }

@@ -17,7 +17,7 @@ async function folder() {
   };
 }
 
-test('a log that is written to stays within its limit and loses nothing of the newest lines', async () => {
+test('a log stays within its limit while it is written and loses none of the newest lines', async () => {
   await using place = await folder();
   await using log = await RotatingLog.open(place.log, { clock, maxBytes: 100 });
   for (let line = 0; line < 200; line++) await log.write(`line ${line}\n`);
@@ -32,7 +32,7 @@ test('a log that is written to stays within its limit and loses nothing of the n
   assert.deepEqual(lines.slice(0, -1), expected);
 });
 
-test('what an earlier process has left counts, and one that left too much begins a new log', async () => {
+test('the size left by an earlier process counts, and an oversized log is rotated first', async () => {
   await using place = await folder();
   await writeFile(place.log, 'x'.repeat(90));
   {
@@ -46,7 +46,7 @@ test('what an earlier process has left counts, and one that left too much begins
   assert.equal((await stat(place.log)).mode & 0o777, 0o640);
 });
 
-test('a log that cannot be moved aside goes on', async () => {
+test('a log that cannot be rotated is still written', async () => {
   await using place = await folder();
   await mkdir(join(`${place.log}.1`, 'in the way'), { recursive: true });
   await using log = await RotatingLog.open(place.log, { clock, maxBytes: 10 });
@@ -66,7 +66,7 @@ after(async () => {
 });
 
 describe('rotateLog', () => {
-  it('leaves a log within its limit, and one that is not there', async () => {
+  it('leaves a log within its limit, and a missing one', async () => {
     await rotateLog(log, 'none', 10);
     await writeFile(log, '0123456789');
     await rotateLog(log, 'none', 10);
@@ -82,7 +82,7 @@ describe('rotateLog', () => {
     assert.equal(await readFile(`${log}.1`, 'utf8'), 'second, too long');
   });
 
-  it('does not lose the writer of a log that is in use', async () => {
+  it('truncates a log that is in use, so that its writer keeps appending', async () => {
     await using writer = await open(log, 'a');
     await writer.write('before, too long');
     await rotateLog(log, 'running', 10);
@@ -93,7 +93,7 @@ describe('rotateLog', () => {
 });
 
 describe('tailLog', () => {
-  it('gives the last lines after the offset', async () => {
+  it('returns the last lines after the offset', async () => {
     await writeFile(log, 'old 1\nold 2\n');
     const start = await logSize(log);
     assert.equal(await tailLog(log, start, 5), '');
@@ -102,7 +102,7 @@ describe('tailLog', () => {
     assert.equal(await tailLog(log, start, 9), 'new 1\nnew 2\nnew 3');
   });
 
-  it('reads only the end of a long log, and nothing of one that is not there', async () => {
+  it('reads only the end of a long log, and returns nothing for a missing one', async () => {
     assert.equal(await tailLog(log, 0, 5), '');
     await writeFile(log, `${'x'.repeat(100_000)}\nlast\n`);
     assert.equal(await tailLog(log, 0, 1), 'last');

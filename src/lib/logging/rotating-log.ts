@@ -6,13 +6,13 @@ import { createLogger, type Logger, type LoggerOptions } from './logger.ts';
 
 export interface RotatingLogOptions {
   readonly clock: Clock;
-  /** How large the log may become before its content becomes the one old log; 10 MiB unless given. */
+  /** The size at which the content becomes the one old log; default 10 MiB. */
   readonly maxBytes?: number;
 }
 
 const logMode = 0o640;
 
-/** A log file of our own, kept within its limit while it is written to: no line is lost or torn by that. */
+/** A log file of kubeling that is rotated while it is written to: no line is lost or torn. */
 export class RotatingLog implements LogOutput, AsyncDisposable {
   readonly #path: string;
   readonly #clock: Clock;
@@ -39,7 +39,7 @@ export class RotatingLog implements LogOutput, AsyncDisposable {
     this.#bytes = bytes;
   }
 
-  /** One at a time. */
+  /** One call at a time. */
   async write(text: string): Promise<void> {
     if (this.#bytes > this.#maxBytes) await this.#rotate();
     this.#bytes += Buffer.byteLength(text);
@@ -55,13 +55,15 @@ export class RotatingLog implements LogOutput, AsyncDisposable {
     await this.#file.close();
   }
 
-  /** A disk that does not let us rotate may still let us write: the log then goes on, and is tried again at its next limit. */
+  /**
+   * If the log cannot be rotated it is still written, and rotation is retried at its next limit.
+   */
   async #rotate(): Promise<void> {
     this.#bytes = 0;
     try {
       await rotateLog(this.#path, 'none', this.#maxBytes);
       const old = this.#file;
-      // Last words may be written at any moment: there is always a file to write them to.
+      // The last lines may be written at any moment: a file is always open.
       const file = await open(this.#path, 'a', logMode);
       this.#file = file;
       this.#output = descriptorOutput(file.fd, this.#clock);
@@ -82,7 +84,9 @@ export interface OpenLog {
   readonly sink: BufferedLogSink;
 }
 
-/** The log of a process: a logger, and the bounded buffer between it and the output, which tells of its gaps. */
+/**
+ * The log of a process: a logger, and the bounded buffer before the output, which reports its gaps.
+ */
 export function openLog(options: OpenLogOptions): OpenLog {
   const { clock, format, output } = options;
   const pid = options.pid ?? process.pid;
@@ -92,7 +96,7 @@ export function openLog(options: OpenLogOptions): OpenLog {
       level: 0,
       time: clock.now(),
       caller: { path: 'log', line: 0 },
-      message: 'Lost log lines as the output was blocked',
+      message: 'Dropped log lines because the output was blocked',
       error: undefined,
       fields: { lines: dropped },
     });
@@ -103,10 +107,13 @@ export function openLog(options: OpenLogOptions): OpenLog {
 
 export const maxLogBytes: number = 10 * 1024 * 1024;
 
-/** How a log is cut: a file nobody writes to is moved aside, one that is written to is copied and emptied in place. */
+/**
+ * How a log is rotated: a file without a writer is renamed, one with a writer is copied and
+ * truncated.
+ */
 export type LogWriter = 'none' | 'running';
 
-/** Keeps the log within its limit: when it is over, its content becomes the one old log. */
+/** Keeps the log within its limit: at the limit its content becomes the one old log. */
 export async function rotateLog(path: string, writer: LogWriter, maxBytes = maxLogBytes): Promise<void> {
   const size = await logSize(path);
   if (size <= maxBytes) return;
@@ -114,7 +121,8 @@ export async function rotateLog(path: string, writer: LogWriter, maxBytes = maxL
     await rename(path, `${path}.1`);
     return;
   }
-  // The writer appends, so it goes on at the new end. Lines written between the two steps are lost.
+  // The writer appends, so it continues at the new end. Lines written between the two steps are
+  // lost.
   await copyFile(path, `${path}.1`);
   await truncate(path);
 }

@@ -10,7 +10,7 @@ const broken = {
   },
 };
 
-test('plain values stay, odd ones become text, undefined ones go', () => {
+test('keeps plain values, converts others to text and omits undefined', () => {
   const plain = plainFields({
     text: 'a',
     number: 1.5,
@@ -44,7 +44,7 @@ test('plain values stay, odd ones become text, undefined ones go', () => {
   });
 });
 
-test('errors inside fields are told with their causes', () => {
+test('logs errors inside fields with their causes', () => {
   const error = new KubelingError('CRI_FAILED', 'Cannot start', { cause: new Error('no space') });
   assert.deepEqual(plainFields({ error }), { error: 'Cannot start: no space' });
 });
@@ -57,7 +57,7 @@ test('maps, sets and lists become records and lists', () => {
   });
 });
 
-test('cycles, getters that throw and hostile proxies are named instead of followed', () => {
+test('cycles, throwing getters and hostile proxies are named instead of followed', () => {
   const circular: Record<string, unknown> = { name: 'c' };
   circular['self'] = circular;
   const hostile = new Proxy({}, { ownKeys: () => assert.fail('no') });
@@ -84,7 +84,7 @@ test('values are bounded in length, depth, width and number', () => {
   assert.match(plainText('x'.repeat(10_000)), /… \(1808 more\)$/);
 });
 
-test('secrets go by name, in a Secret, in an environment and in text', () => {
+test('secrets are redacted by name, in a Secret, in an environment and in text', () => {
   const plain = plainFields({
     headers: { Authorization: 'Basic dXNlcjpwYXNz', Accept: '*/*' },
     config: { auths: { 'r.io': { auth: 'dXNlcjpwYXNz' } } },
@@ -114,7 +114,7 @@ test('a field called __proto__ is a field like any other', () => {
   assert.equal(JSON.stringify(plain), '{"__proto__":{"x":1}}');
 });
 
-test('anything becomes something that JSON can hold', () => {
+test('anything becomes valid JSON', () => {
   const anything = fc.anything({
     withBigInt: true,
     withDate: true,

@@ -1,7 +1,7 @@
 import { describeError } from '../errors.ts';
 import { isSecretName, redacted, redactText } from './redact.ts';
 
-/** What is left of a value when it is made fit for a log: short, without secrets, without cycles. */
+/** A value as it is logged: short, without secrets and cycles. */
 export type Plain = string | number | boolean | null | readonly Plain[] | { readonly [key: string]: Plain };
 export type PlainFields = { readonly [key: string]: Plain };
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -9,19 +9,22 @@ export type LogFields = Readonly<Record<string, unknown>>;
 const maxText = 8192;
 const maxDepth = 6;
 const maxItems = 64;
-/** All values of one record together, so that a wide and deep one cannot stall the node. */
+/** Limit for all values of one record, so that a wide and deep one cannot block the node. */
 const maxValues = 512;
 const maxRecordText = 65_536;
 const maxKey = 256;
 
-/** Where in a value we are: the objects around it, and how many values and how much text may still follow. */
+/**
+ * The state of the traversal: the objects around the value, and how many values and how much text
+ * may follow.
+ */
 interface Walk {
   readonly around: object[];
   left: number;
   text: number;
 }
 
-/** Never throws. Fields that are undefined are left out. */
+/** Never throws. Undefined fields are omitted. */
 export function plainFields(fields: LogFields): PlainFields {
   const walk: Walk = { around: [], left: maxValues, text: maxRecordText };
   try {
@@ -31,7 +34,7 @@ export function plainFields(fields: LogFields): PlainFields {
   }
 }
 
-/** A message or other text: cut, and without secrets. Never throws. */
+/** A message or other text: truncated, and without secrets. Never throws. */
 export function plainText(text: string): string {
   const cut = text.length <= maxText ? text : `${text.slice(0, maxText)}… (${text.length - maxText} more)`;
   return redactText(cut);
@@ -63,7 +66,7 @@ function plainValue(value: unknown, walk: Walk): Plain {
   }
 }
 
-/** Getters and proxies may throw anywhere in here; what they hide is then said to be unreadable. */
+/** Getters and proxies may throw anywhere here; the value is then logged as unreadable. */
 function plainObject(value: object, walk: Walk): Plain {
   try {
     if (walk.around.includes(value)) return '<circular>';
@@ -110,7 +113,7 @@ function plainRecord(record: LogFields, walk: Walk): PlainFields {
       entries.push([shortKey(key), hides(key) ? redactedValue(value) : plainValue(value, walk)]);
   }
   if (keys.length > maxItems) entries.push(['<more>', keys.length - maxItems]);
-  // From entries, as a key may be called __proto__.
+  // From entries, because a key may be __proto__.
   return Object.fromEntries(entries);
 }
 
@@ -126,7 +129,10 @@ function readable(record: LogFields, key: string): unknown {
   }
 }
 
-/** Besides names that say so: the data of a Secret, and the value beside a name, as in environments and headers. */
+/**
+ * Besides secret names: the data of a Secret, and the value beside a name, as in environments and
+ * headers.
+ */
 function hiddenKeys(record: LogFields): (key: string) => boolean {
   const isSecret = readable(record, 'kind') === 'Secret';
   const label = readable(record, 'name') ?? readable(record, 'key');
@@ -137,7 +143,7 @@ function hiddenKeys(record: LogFields): (key: string) => boolean {
     (isPair && key === 'value');
 }
 
-/** Whether something is there, or a switch is on, is no secret. */
+/** Whether a value exists, or a boolean, is not secret. */
 function redactedValue(value: unknown): Plain {
   return typeof value === 'boolean' || value === null || value === '' ? value : redacted;
 }

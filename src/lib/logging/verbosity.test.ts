@@ -14,7 +14,7 @@ test('lines up to the level show, more verbose ones do not', () => {
   assert.equal(verbosity.level, 3);
 });
 
-test('a file may show more than the rest, never less', () => {
+test('a file may log more than the rest, never less', () => {
   const verbosity = new Verbosity(1, parseModuleLevels('relist=4,other=0'));
   assert.equal(verbosity.shows(4, relist), true);
   assert.equal(verbosity.shows(5, relist), false);
@@ -41,7 +41,7 @@ test('the first pattern that matches decides', () => {
   assert.equal(verbosity.shows(3, relist), false);
 });
 
-test('without patterns nobody is asked for his file', () => {
+test('without patterns no caller is looked up', () => {
   const never = () => assert.fail('asked');
   assert.equal(new Verbosity(0).shows(4, never), false);
   assert.equal(new Verbosity(0, parseModuleLevels('x=3')).shows(4, never), false);
@@ -54,7 +54,7 @@ test('patterns can change while in use', () => {
   assert.equal(verbosity.shows(4, relist), false);
 });
 
-test('a bad setting is refused with every bad part named', () => {
+test('rejects an invalid setting and names every invalid part', () => {
   assert.throws(() => parseModuleLevels('a=1,b,c=x,=2'), /"b", "c=x", "=2"/);
   assert.throws(() => new Verbosity(-1), { code: 'LOG_LEVEL_INVALID' });
   assert.throws(() => new Verbosity().setLevel(1.5), { code: 'LOG_LEVEL_INVALID' });

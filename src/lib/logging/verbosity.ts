@@ -40,12 +40,12 @@ interface Matcher extends ModuleLevel {
   readonly matches: RegExp;
 }
 
-/** How much is logged; shared by a logger and all its children, and may change while they are in use. */
+/** How much is logged; shared by a logger and all its children, and may change at run time. */
 export class Verbosity {
   #level: number;
   #modules: readonly Matcher[] = [];
   #highestModule = 0;
-  /** What was found for each source file: there are only so many of them. */
+  /** Cached per source file: their number is bounded. */
   readonly #levelOfPath = new Map<string, number>();
 
   constructor(level = 0, modules: readonly ModuleLevel[] = []) {
@@ -61,14 +61,14 @@ export class Verbosity {
     this.#level = checkedLevel(level);
   }
 
-  /** The first pattern that matches a file decides; it can only show more than the level, never less. */
+  /** The first pattern that matches a file decides; it can only raise the level. */
   setModules(modules: readonly ModuleLevel[]): void {
     this.#modules = modules.map(matcherOf);
     this.#highestModule = Math.max(0, ...modules.map(({ level }) => level));
     this.#levelOfPath.clear();
   }
 
-  /** The caller is looked up only when its file could matter. */
+  /** The caller is looked up only if its file could matter. */
   shows(level: number, caller: () => Caller): boolean {
     if (level <= this.#level) return true;
     return level <= this.#highestModule && level <= this.#moduleLevel(caller().path);

@@ -1,9 +1,9 @@
 import { KubelingError } from '../errors.ts';
 import { type FamilyHead, headText, type Labels, labelText } from './instruments.ts';
 
-/** What is measured of one series. */
+/** The instrument of one series. */
 export interface Instrument {
-  /** All its lines, each with its line feed. `labels` is what stands between the braces. */
+  /** All its lines, each with its line feed. `labels` is the text between the braces. */
   expose(name: string, labels: string): string;
 }
 
@@ -18,16 +18,16 @@ interface Series<I> {
   readonly instrument: I;
 }
 
-/** What a family needs of the registry it is in. */
+/** What a family needs of its registry. */
 export interface FamilyLimits {
   readonly maxSeries: number;
-  /** Told each time a series was asked for beyond the limit. */
+  /** Called each time a series beyond the limit is requested. */
   readonly onOverflow: (family: string) => void;
 }
 
 /**
- * One metric with all its series. Hold on to what `with` gives wherever the labels are known beforehand: using it is
- * an addition, finding it again means building and looking up its labels.
+ * One metric with all its series. Keep the result of `with` where the labels are constant: using it
+ * is one addition, resolving it builds and looks up the labels.
  */
 export class Family<L extends string, I extends Instrument> {
   readonly head: FamilyHead;
@@ -35,7 +35,7 @@ export class Family<L extends string, I extends Instrument> {
   readonly #limits: FamilyLimits;
   readonly #create: () => I;
   readonly #series = new Map<string, Series<I>>();
-  /** Where measurements beyond the limit go: counted by nobody, harmful to nobody. */
+  /** Receives measurements beyond the limit; it is never exposed. */
   readonly #overflow: I;
 
   constructor(head: FamilyHead, names: readonly L[], make: () => I, limits: FamilyLimits) {
@@ -44,7 +44,7 @@ export class Family<L extends string, I extends Instrument> {
     this.#create = make;
     this.#limits = limits;
     this.#overflow = make();
-    // Without labels there is one series, and it is there from the start, at zero.
+    // Without labels there is one series, which exists from the start with zero.
     if (names.length === 0) this.with({} as Record<L, string>);
   }
 
@@ -52,13 +52,16 @@ export class Family<L extends string, I extends Instrument> {
     return this.#series.size;
   }
 
-  /** The series of these labels. One that was removed meanwhile still counts, but is no longer shown. */
+  /** The series of these labels. A removed one still counts, but is no longer exposed. */
   with(labels: Readonly<Record<L, string>>): I {
     const key = labelText(this.#names, labels);
     return this.#series.get(key)?.instrument ?? this.#add(key, labels);
   }
 
-  /** Removes the series that have all the given labels; answers how many. With none given, all of them. */
+  /**
+   * Removes the series that have all the given labels (all series if none are given); returns their
+   * number.
+   */
   remove(labels?: Readonly<Partial<Record<L, string>>>): number {
     const wanted = Object.entries(labels ?? {}) as [L, string][];
     let removed = 0;
@@ -83,14 +86,14 @@ export class Family<L extends string, I extends Instrument> {
       return this.#overflow;
     }
     const instrument = this.#create();
-    // Only the known labels, copied: the caller may go on with his object.
+    // Only the declared labels, copied: the caller may reuse its object.
     const own = Object.fromEntries(this.#names.map((name) => [name, labels[name]]));
     this.#series.set(key, { labels: own, instrument });
     return instrument;
   }
 }
 
-/** Refuses names the format does not allow, naming all that is wrong. */
+/** Rejects names that the format does not allow, naming every invalid one. */
 export function checkNames(name: string, labels: readonly string[], reserved: readonly string[]): void {
   const wrong = labels.filter((label, index) => {
     const known = labels.indexOf(label) !== index || reserved.includes(label);

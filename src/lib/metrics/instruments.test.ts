@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { headText, labelText, numberText, sampleText } from './instruments.ts';
 
-test('numbers are written as the reference writes them', () => {
+test('formats numbers like the Prometheus client of Go', () => {
   const cases = [
     [0, '0'],
     [1, '1'],
@@ -23,7 +23,7 @@ test('numbers are written as the reference writes them', () => {
   for (const [value, text] of cases) assert.equal(numberText(value), text);
 });
 
-test('any finite number comes back from its text', () => {
+test('any finite number survives formatting and parsing', () => {
   fc.assert(
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
       assert.ok(Object.is(Number(numberText(value)), value));
@@ -39,12 +39,12 @@ test('help and labels are escaped, each in its own way', () => {
   assert.equal(labelText(['x', 'y'], { y: 'a"b\\c\nd', x: '' }), 'x="",y="a\\"b\\\\c\\nd"');
 });
 
-test('samples have braces only with labels and a time only when given', () => {
+test('samples have braces only with labels, and a timestamp only if given', () => {
   assert.equal(sampleText('a', '', 1), 'a 1\n');
   assert.equal(sampleText('a', 'x="1"', 2, 1700000000123.7), 'a{x="1"} 2 1700000000123\n');
 });
 
-test('different labels never look the same', () => {
+test('different labels never produce the same text', () => {
   const pair = fc.tuple(fc.string(), fc.string());
   fc.assert(
     fc.property(pair, pair, ([a, b], [c, d]) => {

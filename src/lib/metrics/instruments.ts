@@ -1,7 +1,7 @@
 import { KubelingError } from '../errors.ts';
 import type { Instrument } from './family.ts';
 
-/** Only grows. What would make it shrink, or is no number, adds nothing. */
+/** Only grows: negative increments and NaN are ignored. */
 export class Counter implements Instrument {
   #value = 0;
 
@@ -46,11 +46,11 @@ export class Gauge implements Instrument {
 export interface Buckets {
   /** Ascending and finite. */
   readonly bounds: readonly number[];
-  /** The label of each bound, and of the endless bucket that follows them. */
+  /** The label of each bound, and of the +Inf bucket after them. */
   readonly labels: readonly string[];
 }
 
-/** Counts observations by size. What is no number is not counted. */
+/** Counts observations by size. NaN is ignored. */
 export class Histogram implements Instrument {
   readonly #buckets: Buckets;
   readonly #counts: Float64Array;
@@ -87,7 +87,7 @@ export class Histogram implements Instrument {
     return text + sampleText(`${name}_sum`, labels, this.#sum) + sampleText(`${name}_count`, labels, below);
   }
 
-  /** The first bucket whose bound is not below the value. */
+  /** The index of the first bucket whose bound is not below the value. */
   #bucketOf(value: number): number {
     const { bounds } = this.#buckets;
     let low = 0;
@@ -108,7 +108,7 @@ export function exponentialBuckets(start: number, factor: number, count: number)
   return bounds;
 }
 
-/** Every histogram has the endless bucket, whether it was named or not. */
+/** Every histogram has the +Inf bucket, declared or not. */
 export function bucketsOf(name: string, bounds: readonly number[]): Buckets {
   const finite = bounds.at(-1) === Number.POSITIVE_INFINITY ? bounds.slice(0, -1) : [...bounds];
   const ascending = finite.every(
@@ -124,7 +124,7 @@ export function bucketsOf(name: string, bounds: readonly number[]): Buckets {
   return { bounds: finite, labels };
 }
 
-/** The text exposition format 0.0.4, byte for byte as the reference's own server writes it. */
+/** The text exposition format 0.0.4, byte for byte as the Go kubelet writes it. */
 
 export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
 
@@ -141,7 +141,7 @@ export function headText({ name, help, type }: FamilyHead): string {
   return `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n`;
 }
 
-/** `a="1",b="2"`: what stands between the braces, and what tells one series from another. */
+/** `a="1",b="2"`: the text between the braces, which identifies a series. */
 export function labelText(names: readonly string[], labels: Labels): string {
   let text = '';
   for (const name of names) text += `${text === '' ? '' : ','}${name}="${labelValue(labels[name] ?? '')}"`;
@@ -154,7 +154,10 @@ export function sampleText(name: string, labels: string, value: number, timestam
   return `${series} ${numberText(value)}${time}\n`;
 }
 
-/** The shortest text that gives the number back; with an exponent from a million on, and of two digits at least. */
+/**
+ * The shortest text that parses to the number; with an exponent from a million on, of at least two
+ * digits.
+ */
 export function numberText(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';

@@ -17,7 +17,7 @@ function setUp(maxSeries = 100) {
   return { registry, errors, text };
 }
 
-test('an endpoint shows help, type and every series, sorted by name', async () => {
+test('exposes help, type and every series, sorted by name', async () => {
   const { registry, text } = setUp();
   const running = registry.gauge({ name: 'kubelet_running_pods', help: 'Number of pods.' });
   const operations = registry.counter({
@@ -65,13 +65,13 @@ test('an endpoint shows help, type and every series, sorted by name', async () =
   );
 });
 
-test('a metric without labels is there from the start, at zero', async () => {
+test('a metric without labels exists from the start, with zero', async () => {
   const { registry, text } = setUp();
   registry.histogram({ name: 'h', help: 'H.', buckets: [1] });
   assert.match(await text(), /h_bucket\{le="1"\} 0\nh_bucket\{le="\+Inf"\} 0\nh_sum 0\nh_count 0\n/);
 });
 
-test('counters only grow, gauges go both ways, and what is no number is not observed', () => {
+test('counters only grow, gauges go both ways, and NaN is ignored', () => {
   const { registry } = setUp();
   const counter = registry.counter({ name: 'c', help: '' }).with({});
   for (const by of [1, -5, Number.NaN, 0.5]) counter.inc(by);
@@ -105,7 +105,7 @@ test('series are removed by any of their labels', async () => {
   assert.equal(family.size, 0);
 });
 
-test('series beyond the limit are refused and counted, those before go on', async () => {
+test('series beyond the limit are rejected and counted, and existing ones still count', async () => {
   const { registry } = setUp(2);
   const family = registry.counter({ name: 'requests', help: '', labels: ['path'] });
   for (let i = 0; i < 100_000; i++) family.with({ path: `/${i}` }).inc();
@@ -116,7 +116,7 @@ test('series beyond the limit are refused and counted, those before go on', asyn
   assert.match(text, /kubeling_metric_series_overflow_total\{family="requests"\} 99998\n/);
 });
 
-test('overflowing metrics are counted even when they are more than the limit', async () => {
+test('overflows are counted even for more metrics than the limit', async () => {
   const { registry } = setUp(1);
   for (const name of ['a', 'b', 'c']) {
     const family = registry.counter({ name, help: '', labels: ['x'] });
@@ -125,7 +125,7 @@ test('overflowing metrics are counted even when they are more than the limit', a
   assert.equal((await registry.expose(open)).match(/overflow_total\{/g)?.length, 3);
 });
 
-test('collectors are asked at every exposition, until they are taken away', async () => {
+test('collectors are called at every exposition until they are removed', async () => {
   const { registry, text } = setUp();
   let asked = 0;
   const family = (): SampledFamily => ({
@@ -153,7 +153,7 @@ test('collectors are asked at every exposition, until they are taken away', asyn
   assert.equal(await text(), '');
 });
 
-test('a collector that fails is counted and hides nothing else', async () => {
+test('a failing collector is counted and hides nothing else', async () => {
   const { registry, errors } = setUp();
   registry.gauge({ name: 'kept', help: '' });
   registry.collect(() => {
@@ -166,7 +166,7 @@ test('a collector that fails is counted and hides nothing else', async () => {
   assert.match(await registry.expose(open), /collector_errors_total [24]\n/);
 });
 
-test('a collector gives no more series than a metric may have', async () => {
+test('a collector exposes no more series than the limit', async () => {
   const { registry } = setUp(3);
   const samples = Array.from({ length: 10 }, (_, index) => ({ labels: { i: `${index}` }, value: index }));
   registry.collect(() => [{ name: 'many', help: '', type: 'gauge', samples }]);
@@ -175,7 +175,7 @@ test('a collector gives no more series than a metric may have', async () => {
   assert.match(text, /overflow_total\{family="many"\} 1\n/);
 });
 
-test('labels may come as text, and are the same series as those that do not', async () => {
+test('labels may be given as text, and equal the same labels as a record', async () => {
   const { registry, text } = setUp();
   const samples = [
     { labels: labelText(['a', 'b'], { a: '"', b: '2' }), value: 1 },
@@ -186,7 +186,7 @@ test('labels may come as text, and are the same series as those that do not', as
   assert.equal(await text(), '# HELP x X.\n# TYPE x gauge\nx{a="\\"",b="2"} 1\nx{a="x",b="2"} 3\n');
 });
 
-test('others come in between while very many samples are written', async () => {
+test('yields to the event loop while writing very many samples', async () => {
   const { registry } = setUp(1_000);
   const families = Array.from({ length: 5 }, (_, index) => ({
     name: `x${index}`,
@@ -216,7 +216,7 @@ test('an abort ends an exposition with its reason', async () => {
   assert.deepEqual(errors, []);
 });
 
-test('bad names, doubles and bad buckets are refused', () => {
+test('rejects invalid names, duplicates and invalid buckets', () => {
   const { registry } = setUp();
   registry.counter({ name: 'taken', help: '' });
   const refused = [
@@ -232,7 +232,7 @@ test('bad names, doubles and bad buckets are refused', () => {
   for (const make of refused) assert.throws(make, { code: 'BUG' });
 });
 
-test('exponential buckets are those of the reference', async () => {
+test('exponential buckets equal those of the Go client', async () => {
   const { registry, text } = setUp();
   registry.histogram({ name: 'h', help: '', buckets: exponentialBuckets(0.005, 2.5, 14) });
   const bounds = [...(await text()).matchAll(/le="([^"]+)"/g)].map((match) => match[1]);
@@ -241,7 +241,7 @@ test('exponential buckets are those of the reference', async () => {
   assert.equal(bounds.at(-1), '+Inf');
 });
 
-test('every observation lands in the buckets that are not below it', async () => {
+test('an observation counts in every bucket that is not below it', async () => {
   const bounds = fc.uniqueArray(fc.integer({ min: -50, max: 50 }), { minLength: 1 });
   await fc.assert(
     fc.asyncProperty(bounds, fc.array(fc.integer({ min: -60, max: 60 })), async (unsorted, values) => {
@@ -260,7 +260,7 @@ test('every observation lands in the buckets that are not below it', async () =>
   );
 });
 
-test('counting is cheap: by a held series, and by its labels', () => {
+test('counting is cheap, with a kept series and by labels', () => {
   const family = setUp().registry.counter({ name: 'c', help: '', labels: ['a', 'b'] });
   const held = family.with({ a: '1', b: '2' });
   const started = process.threadCpuUsage();

@@ -21,11 +21,11 @@ export interface HistogramOptions<L extends string> extends FamilyOptions<L> {
   readonly buckets: readonly number[];
 }
 
-/** A value that is looked up when somebody asks for the metrics, not kept. */
+/** A value that is computed at exposition, not stored. */
 export interface Sample {
-  /** Or what `labelText` makes of them. */
+  /** Or the result of `labelText`. */
   readonly labels?: Labels | string;
-  /** What is not known is left out. */
+  /** Unknown families are omitted. */
   readonly value: number | undefined;
   readonly timestampMs?: number;
 }
@@ -35,21 +35,23 @@ export interface SampledFamily extends FamilyHead {
   readonly samples: Iterable<Sample>;
 }
 
-/** Gives the families it knows of at this moment. May be asked again before an earlier answer is there. */
+/** Returns its families at this moment. May be called again before an earlier call has resolved. */
 export type Collector = (signal: AbortSignal) => Iterable<SampledFamily> | Promise<Iterable<SampledFamily>>;
 
 export interface MetricRegistryOptions {
-  /** Series a family may have; 10,000 unless given. What comes beyond is counted in one series of its own. */
+  /**
+   * Limit of series per family; default 10,000. Measurements beyond it go to one overflow series.
+   */
   readonly maxSeries?: number;
-  /** Told of each collector that failed; the others are shown all the same. */
+  /** Called for each collector that failed; the others are exposed. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Others come in between when so many have been written. */
+/** The event loop gets a turn after so many samples. */
 const samplesPerTurn = 1_000;
 const overflowName = 'kubeling_metric_series_overflow_total';
 
-/** All metrics of one endpoint. Several may live beside each other; there is no global one. */
+/** All metrics of one endpoint. Several registries may coexist; there is no global one. */
 export class MetricRegistry {
   readonly #families = new Map<string, Family<string, Instrument>>();
   readonly #collectors = new Set<Collector>();
@@ -85,13 +87,16 @@ export class MetricRegistry {
     return this.#add('histogram', options, ['le'], () => new Histogram(buckets));
   }
 
-  /** Asks the collector at every exposition until the result is disposed. */
+  /** Calls the collector at every exposition until the result is disposed. */
   collect(collector: Collector): Disposable {
     this.#collectors.add(collector);
     return { [Symbol.dispose]: () => void this.#collectors.delete(collector) };
   }
 
-  /** All metrics in text, sorted by name. Of a name given twice a registered metric counts, else the first collector. */
+  /**
+   * All metrics as text, sorted by name. Of a duplicate name a registered metric wins, else the
+   * first collector.
+   */
   async expose(signal: AbortSignal): Promise<string> {
     const sampled = await Promise.all(
       [...this.#collectors].map((collector) => this.#collectFrom(collector, signal)),
@@ -122,14 +127,17 @@ export class MetricRegistry {
     return family;
   }
 
-  /** The metric that counts overflows has one series for each other metric, so it needs no limit of its own. */
+  /** The overflow counter has one series per other metric, so it needs no limit. */
   #limitsOf(name: string): FamilyLimits {
     return name === overflowName
       ? { maxSeries: Number.POSITIVE_INFINITY, onOverflow: () => {} }
       : { maxSeries: this.#maxSeries, onOverflow: (family) => this.#overflow.with({ family }).inc() };
   }
 
-  /** The text of each family a collector gives. One that fails half-way gives nothing, and is counted. */
+  /**
+   * The text of each family of a collector. A collector that fails in between adds nothing, and is
+   * counted.
+   */
   async #collectFrom(collector: Collector, signal: AbortSignal): Promise<[string, string][]> {
     try {
       const texts: [string, string][] = [];
@@ -152,7 +160,7 @@ export class MetricRegistry {
     }
   }
 
-  /** The same series twice, or too many of them, would make a reader refuse everything. */
+  /** Duplicate or too many series would make a scraper reject the complete page. */
   #sampledText(family: SampledFamily): { readonly text: string; readonly samples: number } {
     const seen = new Set<string>();
     let text = '';
