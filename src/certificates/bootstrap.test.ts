@@ -99,7 +99,7 @@ const bootstrap = () =>
   );
 
 describe('a node that rotates its certificates', () => {
-  test('without a kubeconfig has one written from the bootstrap kubeconfig, at once', async () => {
+  test('writes a missing kubeconfig from the bootstrap kubeconfig at once', async () => {
     const access = await prepareClientAccess(settings, accessDeps());
     assert.deepEqual(access, { askBy: 'bootstrap', askPath: bootstrapPath, kubeconfigPath });
     assert.equal(files.modeOf(kubeconfigPath), 0o600);
@@ -123,7 +123,7 @@ describe('a node that rotates its certificates', () => {
     assert.equal(api.calls.length, 0);
   });
 
-  test('with a valid kubeconfig uses it, whatever the bootstrap kubeconfig', async () => {
+  test('prefers a valid kubeconfig over the bootstrap kubeconfig', async () => {
     await writeKubeconfig(inlineUser(pair(clock.now(), clock.now() + day)));
     await files.remove(bootstrapPath);
     assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'kubeconfig');
@@ -131,7 +131,7 @@ describe('a node that rotates its certificates', () => {
     assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'kubeconfig');
   });
 
-  test('has a kubeconfig that is broken, expired or without its certificate written anew', async () => {
+  test('replaces a kubeconfig that is invalid, expired or without its certificate', async () => {
     const users = [
       inlineUser(pair(clock.now() - 2 * day, clock.now() - day)),
       { 'client-certificate': current, 'client-key': current },
@@ -149,7 +149,7 @@ describe('a node that rotates its certificates', () => {
     );
   });
 
-  test('with an old kubeconfig and a valid certificate in the store needs no bootstrap', async () => {
+  test('does not bootstrap with an expired kubeconfig and a valid certificate in the store', async () => {
     const stored = pair(clock.now(), clock.now() + day);
     await files.replace(
       '/pki/kubelet-client-2026-01-01-00-00-00.pem',
@@ -161,7 +161,7 @@ describe('a node that rotates its certificates', () => {
     assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'kubeconfig');
   });
 
-  test('without rotation the certificate of the store stands in for one of the kubeconfig that has expired or is gone', async () => {
+  test('uses the certificate of the store without rotation when that of the kubeconfig is expired or missing', async () => {
     const stored = pair(clock.now(), clock.now() + day);
     const path = '/pki/kubelet-client-2026-01-01-00-00-00.pem';
     await files.replace(path, stored.certificate + stored.key, 0o600);
@@ -173,7 +173,7 @@ describe('a node that rotates its certificates', () => {
       return found?.from;
     };
     await writeKubeconfig(inlineUser(pair(clock.now() - day, clock.now() + day)));
-    assert.equal(await standIn(), undefined, 'one that holds is used as it is, be there a newer one or not');
+    assert.equal(await standIn(), undefined, 'a valid one is used even if the store has a newer one');
     await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
     assert.equal(await standIn(), current);
     assert.equal(await standIn('n2'), undefined, 'it is for another node');
@@ -183,10 +183,10 @@ describe('a node that rotates its certificates', () => {
     assert.equal(await standIn(), undefined, 'a token needs none');
     await clock.advance(2 * day);
     await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
-    assert.equal(await standIn(), undefined, 'both have expired');
+    assert.equal(await standIn(), undefined, 'both are expired');
   });
 
-  test('with neither is told so, with what is wrong and what to do', async () => {
+  test('fails without a usable certificate and names the problem and the remedy', async () => {
     await files.remove(bootstrapPath);
     await assert.rejects(prepareClientAccess({ ...settings, bootstrapPath: '' }, accessDeps()), {
       code: 'CERTIFICATE_BOOTSTRAP',
@@ -194,11 +194,11 @@ describe('a node that rotates its certificates', () => {
     });
     await assert.rejects(prepareClientAccess(settings, accessDeps()), {
       code: 'CERTIFICATE_BOOTSTRAP',
-      message: /bootstrap-kubelet\.conf is not there.*because There is no kubeconfig/,
+      message: /bootstrap-kubelet\.conf does not exist.*because There is no kubeconfig/,
     });
   });
 
-  test('goes on with an expired certificate when there is no bootstrap kubeconfig: static pods must run', async () => {
+  test('keeps an expired certificate without a bootstrap kubeconfig, so that static pods run', async () => {
     await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
     const access = await prepareClientAccess({ ...settings, bootstrapPath: '' }, accessDeps());
     assert.equal(access.askBy, 'kubeconfig');
@@ -208,7 +208,7 @@ describe('a node that rotates its certificates', () => {
     );
   });
 
-  test('makes requests with the certificate in use, not the one of the kubeconfig', async () => {
+  test('sends requests with the certificate in use instead of the one of the kubeconfig', async () => {
     const texts = pair(clock.now(), clock.now() + day);
     const context = await parseKubeconfig({ file: bootstrapPath, text: bootstrapText() });
     const used = withClientCertificate(context, readKeyPair({ ...texts, from: '/x' }));
@@ -221,7 +221,7 @@ describe('a node that rotates its certificates', () => {
 });
 
 describe('a node that does not rotate its certificates', () => {
-  test('waits for its certificate before anything else, and then has a kubeconfig', async () => {
+  test('waits for its certificate before anything else and then writes the kubeconfig', async () => {
     const done = bootstrap();
     await clock.advance(0);
     const [csr] = api.created;
@@ -248,7 +248,7 @@ describe('a node that does not rotate its certificates', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('started again it waits for the same request with the same key', async () => {
+  test('waits for the same request with the same key after a restart', async () => {
     const first = bootstrap();
     first.catch(() => {});
     await clock.advance(minute);
@@ -263,7 +263,7 @@ describe('a node that does not rotate its certificates', () => {
     assert.notEqual(await second, 'not-needed');
   });
 
-  test('a request of that name whose certificate has expired is left for one of a new key', async () => {
+  test('replaces a request of that name whose certificate has expired by one with a new key', async () => {
     const first = bootstrap();
     first.catch(() => {});
     await clock.advance(0);
@@ -298,7 +298,7 @@ describe('a node that does not rotate its certificates', () => {
     assert.notEqual(await last, 'not-needed');
   });
 
-  test('waits a minute for the server, and then asks all the same', async () => {
+  test('requests a certificate after waiting a minute for an unreachable server', async () => {
     healthy = false;
     const done = bootstrap();
     await clock.advance(59_000);
@@ -308,10 +308,10 @@ describe('a node that does not rotate its certificates', () => {
     api.approve(api.created[0]?.metadata.name ?? '');
     await clock.advance(0);
     await done;
-    assert.match([...logs.records].map(({ message }) => message).join(), /did not answer within a minute/);
+    assert.match([...logs.records].map(({ message }) => message).join(), /not healthy within a minute/);
   });
 
-  test('gives up after an hour, and when it is denied', async () => {
+  test('fails after an hour and after a denial', async () => {
     const done = bootstrap();
     done.catch(() => {});
     await clock.advance(60 * minute);

@@ -37,13 +37,16 @@ import {
 
 export interface BootstrapDeps extends ClientAccessDeps {
   readonly random: Random;
-  /** As the bootstrap kubeconfig says. Called once, when it is known to be needed. */
+  /**
+   * The client with the credentials of the bootstrap kubeconfig; created once, when it is first
+   * needed.
+   */
   readonly connect: () => Promise<BootstrapApi>;
 }
 
 export interface BootstrapApi {
   readonly api: CsrApi;
-  /** Asks `/healthz`; rejects as long as the server is not there. */
+  /** Requests `/healthz`; rejects while the server is unreachable. */
   readonly isHealthy: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -58,9 +61,10 @@ const longestAnswerMs = 1_000;
 const longestCsrWaitMs = 3_600_000;
 
 /**
- * Gets a client certificate by the bootstrap kubeconfig and writes the kubeconfig, before anything else (for a node that
- * does not rotate certificates). Does nothing when the kubeconfig is valid. The key is kept until there is a
- * certificate: started again, it is the same request that is waited for.
+ * Obtains a client certificate with the bootstrap kubeconfig and writes the kubeconfig before
+ * anything else, for a node that does not rotate certificates. Does nothing if the kubeconfig is
+ * valid. The key is stored until the certificate is issued, so that a restarted kubelet waits for
+ * the same request.
  */
 export async function bootstrapClientCertificate(
   settings: BootstrapSettings,
@@ -70,7 +74,7 @@ export async function bootstrapClientCertificate(
   const verdict = await judgeKubeconfig(settings, deps);
   if (verdict.use === 'it') return 'not-needed';
   const bootstrap = await readBootstrap(settings, verdict.why, deps);
-  deps.log.info('Getting a client certificate by the bootstrap kubeconfig', { why: verdict.why });
+  deps.log.info('Requesting client certificate with bootstrap kubeconfig', { why: verdict.why });
   const store = await openStore(settings, deps);
   const { api, isHealthy } = await deps.connect();
   await waitForServer(isHealthy, deps, signal);
@@ -83,7 +87,10 @@ function openStore({ certDirectory }: BootstrapSettings, { files, clock, log }: 
   return CertificateStore.open({ files, clock, log, directory: certDirectory, prefix: clientPrefix });
 }
 
-/** A server that does not come in time is asked all the same: its health may be hidden from us. */
+/**
+ * A server whose health check does not succeed in time gets the request anyway: its health may not
+ * be accessible to us.
+ */
 async function waitForServer(
   isHealthy: BootstrapApi['isHealthy'],
   { clock, random, log }: BootstrapDeps,
@@ -95,11 +102,11 @@ async function waitForServer(
       return await withDeadline({ clock, ms: longestAnswerMs, what: 'ask /healthz' }, isHealthy, signal);
     } catch (error) {
       signal.throwIfAborted();
-      log.info('The API server does not answer yet', { err: describeError(error) });
+      log.info('Waiting for API server', { err: describeError(error) });
     }
     await clock.sleep(jitter(random, serverRoundMs, 0.2), signal);
   }
-  log.warn('The API server did not answer within a minute: asking for a certificate all the same');
+  log.warn('API server not healthy within a minute, requesting certificate anyway');
 }
 
 interface Bootstrapping {
@@ -123,13 +130,14 @@ async function requestAndStore(work: Bootstrapping, signal: AbortSignal): Promis
     signal,
   );
   const pair = await store.update(certificate, keyPem(key));
-  await deps.files
-    .remove(keyPath)
-    .catch((error) => deps.log.error('Cannot remove the key that was kept', error));
+  await deps.files.remove(keyPath).catch((error) => deps.log.error('Failed to remove stored key', error));
   return pair;
 }
 
-/** A request of that name that is of no use, such as one whose certificate has expired, is left for one of a new key. */
+/**
+ * A request of that name that is unusable, for example because its certificate has expired, is
+ * replaced by one with a new key.
+ */
 async function requestOnce(
   { settings, deps, store, api }: Bootstrapping,
   keyPath: string,
@@ -139,7 +147,7 @@ async function requestOnce(
   const key = await keptKey(files, keyPath, await store.load());
   const first = await ensureRequest({ api, key, nodeName: settings.nodeName, nowMs: clock.now() }, signal);
   if ('ref' in first) return { key, ref: first.ref };
-  log.warn(`A certificate is asked for with a new key: ${first.unusable}`);
+  log.warn(`Requesting certificate with a new key: ${first.unusable}`);
   const fresh = newEcKey();
   await files.replace(keyPath, keyPem(fresh), 0o600);
   const second = await ensureRequest(
@@ -147,10 +155,13 @@ async function requestOnce(
     signal,
   );
   if ('ref' in second) return { key: fresh, ref: second.ref };
-  throw new KubelingError('CERTIFICATE_NOT_ISSUED', `Cannot ask for a certificate as ${second.unusable}`);
+  throw new KubelingError('CERTIFICATE_NOT_ISSUED', `Cannot request a certificate as ${second.unusable}`);
 }
 
-/** The key of the certificate there was, else the one kept from an earlier try, else a new one, kept. */
+/**
+ * Returns the key of the existing certificate, else the key stored by an earlier attempt, else a
+ * new key, which is stored.
+ */
 async function keptKey(
   files: BootstrapDeps['files'],
   path: string,
@@ -171,7 +182,7 @@ interface NamedRequest {
   readonly nowMs: number;
 }
 
-/** Makes the request of this key, or finds the one an earlier try made. */
+/** Creates the request for this key, or finds the one of an earlier attempt. */
 async function ensureRequest(
   { api, key, nodeName, nowMs }: NamedRequest,
   signal: AbortSignal,
@@ -207,7 +218,7 @@ interface Expected {
 function whyUnusable({ spec, status }: CsrObject, { key, identity, nowMs }: Expected): string | undefined {
   try {
     const request = readCertificateRequest(Buffer.from(spec?.request ?? '', 'base64').toString('utf8'));
-    if (identityKey(request.identity) !== identity) return 'is for somebody else';
+    if (identityKey(request.identity) !== identity) return 'is for another node';
     if (!publicKeyDer(request.publicKey).equals(publicKeyDer(key))) return 'is for another key';
     const { signerName } = spec ?? {};
     if (signerName !== undefined && signerName !== signers.client) return `is for the signer ${signerName}`;
@@ -215,13 +226,13 @@ function whyUnusable({ spec, status }: CsrObject, { key, identity, nowMs }: Expe
     const expired = readLeaves(issued, 'it').find((leaf) => isExpired(leaf, nowMs));
     return expired && `was issued a certificate that expired ${apiTime(expired.notAfterMs)}`;
   } catch (error) {
-    return `cannot be read: ${describeError(error)}`;
+    return `cannot be parsed: ${describeError(error)}`;
   }
 }
 
 /**
- * The same for the same key, subject and usages. Each part ends with a sign that none can contain, so that no two
- * different lists of parts are the same text.
+ * Derives the same name for the same key, subject and usages. Each part ends with a character that
+ * no part contains, so that different lists never give the same text.
  */
 export function bootstrapCsrName(
   key: KeyObject,

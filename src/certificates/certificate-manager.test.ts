@@ -47,7 +47,7 @@ async function client(kubeconfig?: KubeconfigCertificate, seed = 1): Promise<Cer
   return await openClientCertificate(settings, { ...deps(seed), observer });
 }
 
-/** Runs it until the test ends; answers what it was told of. */
+/** Runs the manager until the test ends and returns the certificates it reported. */
 function start(manager: {
   run(signal: AbortSignal): Promise<never>;
   onRotated: CertificateManager['onRotated'];
@@ -74,7 +74,7 @@ async function stopAll(): Promise<void> {
 }
 
 describe('the client certificate', () => {
-  test('is asked for at once as the node, and waited for by a watch of that one request', async () => {
+  test('requests a certificate as the node at once and watches that one request', async () => {
     const manager = await client();
     const rotated = start(manager);
     await clock.advance(0);
@@ -91,7 +91,7 @@ describe('the client certificate', () => {
     assert.equal(request.publicKey.asymmetricKeyDetails?.namedCurve, 'prime256v1');
     assert.match(
       manager.problem() ?? '',
-      /there is no client certificate; .*csr-1 waits for approval since 2026-01-01T00:00:00Z.*kubectl certificate approve csr-1/,
+      /there is no client certificate; .*csr-1 has been pending since 2026-01-01T00:00:00Z.*kubectl certificate approve csr-1/,
     );
     api.condition('csr-1', 'Approved');
     await clock.advance(0);
@@ -108,7 +108,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('is renewed between 70 and 90 percent of its life, at another moment on each node', async () => {
+  test('renews between 70 and 90 percent of the lifetime, at a different time on each node', async () => {
     api.policy = 'issue';
     const moments = new Set<number>();
     for (let seed = 1; seed <= 8; seed++) {
@@ -127,7 +127,7 @@ describe('the client certificate', () => {
     assert.ok(moments.size > 4);
   });
 
-  test('goes on for three lives, with no more than two files', async () => {
+  test('continues for three lifetimes with at most two files', async () => {
     api.policy = 'issue';
     api.lifeMs = 10 * minute;
     const manager = await client();
@@ -139,7 +139,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('is kept over a restart, and replaced at once when it is for another node', async () => {
+  test('is restored after a restart, and replaced at once if it is for another node', async () => {
     api.policy = 'issue';
     start(await client());
     await clock.advance(0);
@@ -160,7 +160,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('failures are retried after 2, 4, 8 and 16 seconds and then every 32, and counted', async () => {
+  test('retries failures after 2, 4, 8 and 16 seconds and then every 32, and counts them', async () => {
     const manager = await client();
     start(manager);
     const refusal = () => apiError({ what: 'create csr', status: 403, answer: { message: 'no' } });
@@ -182,11 +182,11 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('a request that is denied, fails, is deleted or replaced is given up for a new one', async () => {
+  test('replaces a request that is denied, failed, deleted or replaced', async () => {
     start(await client());
     await clock.advance(0);
     const ends = [
-      (name: string) => api.condition(name, 'Denied', 'we do not know you'),
+      (name: string) => api.condition(name, 'Denied', 'unknown node'),
       (name: string) => api.condition(name, 'Failed', 'no key'),
       (name: string) => api.delete(name),
       (name: string) => api.replaceByAnother(name),
@@ -197,14 +197,14 @@ describe('the client certificate', () => {
       assert.ok(await clock.advanceUntil(() => api.created.length > count, minute));
     }
     const text = [...logs.records].map(({ error }) => String(error?.['err'])).join('\n');
-    assert.match(text, /was denied: Tested: we do not know you/);
-    assert.match(text, /the signer failed at it: Tested: no key/);
+    assert.match(text, /was denied: Tested: unknown node/);
+    assert.match(text, /the signer failed: Tested: no key/);
     assert.match(text, /it was deleted/);
-    assert.match(text, /another one has taken its name/);
+    assert.match(text, /it was replaced by another one/);
     await stopAll();
   });
 
-  test('a clock that went back makes it ask again, once', async () => {
+  test('requests once more after the clock went backwards', async () => {
     api = new SigningApi({ clock, policy: 'issue' });
     clock.jumpWall(400 * day);
     const rotated = start(await client());
@@ -218,7 +218,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('an unanswered request is given up after 15 minutes', async () => {
+  test('replaces an unanswered request after 15 minutes', async () => {
     start(await client());
     await clock.advance(15 * minute - 1);
     assert.equal(api.created.length, 1);
@@ -227,7 +227,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('ends and failures of the watch only delay it', async () => {
+  test('survives the end and failure of its watch', async () => {
     const rotated = start(await client());
     await clock.advance(0);
     api.endWatches();
@@ -244,7 +244,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('a server that has only v1beta1 is asked in that', async () => {
+  test('uses v1beta1 with a server that has no v1', async () => {
     api = new SigningApi({ clock, version: 'v1beta1', policy: 'issue' });
     const rotated = start(await client());
     await clock.advance(0);
@@ -253,7 +253,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('started again, it waits on for the request it made, and uses its key', async () => {
+  test('continues to wait for its own request and key after a restart', async () => {
     start(await client());
     await clock.advance(5 * minute);
     await stopAll();
@@ -269,7 +269,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('what is signed for another key is not taken', async () => {
+  test('rejects a certificate that was signed for another key', async () => {
     const manager = await client();
     start(manager);
     await clock.advance(0);
@@ -284,7 +284,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('one that lacks what was asked for is used, and not asked for again and again', async () => {
+  test('uses a certificate with missing names without requesting it repeatedly', async () => {
     api.policy = 'issue';
     api.shape = (identity) => ({ ...identity, organizations: [] });
     const manager = await client();
@@ -295,7 +295,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('one that is over on arrival is no success: the clocks are to be checked', async () => {
+  test('rejects a certificate that is expired on arrival and reports the clocks', async () => {
     api.policy = 'issue';
     api.lifeMs = -minute;
     const manager = await client();
@@ -306,7 +306,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('one that is nearly over on arrival is not asked for faster than every ten seconds', async () => {
+  test('requests at most every ten seconds when certificates are almost expired on arrival', async () => {
     api.policy = 'issue';
     api.lifeMs = 100;
     start(await client());
@@ -315,7 +315,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('a disk that takes nothing costs no second request', async () => {
+  test('reuses the request after the store failed to write', async () => {
     api.policy = 'issue';
     const replace = files.replace.bind(files);
     files.replace = async () => {
@@ -332,7 +332,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('nothing is asked for while a plain file lies where the link belongs', async () => {
+  test('makes no request while a plain file is at the path of the link', async () => {
     await files.replace('/pki/kubelet-client-current.pem', 'something', 0o600);
     const manager = await client();
     start(manager);
@@ -342,7 +342,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('the metric says how long it lives, endlessly when there is none', async () => {
+  test('reports the remaining lifetime as a metric, infinite without a certificate', async () => {
     api.policy = 'issue';
     const manager = await client();
     using _ttl = exposeTimeToLive(registry, 'client', { clock, held: () => manager.held() });
@@ -366,7 +366,7 @@ describe('the certificate of the kubeconfig', () => {
     return { kind: 'inline', certificate, key: keyPem(key), from: 'client-certificate-data of /k' };
   }
 
-  test('is kept in the store, used, and replaced at once', async () => {
+  test('is stored, used and replaced at once', async () => {
     const manager = await client(written(clock.now() - day, clock.now() + 300 * day));
     assert.ok(manager.current());
     assert.equal(await files.kindAt('/pki/kubelet-client-current.pem'), 'link');
@@ -376,7 +376,7 @@ describe('the certificate of the kubeconfig', () => {
     await stopAll();
   });
 
-  test('of it and the stored one the newest valid one is used', async () => {
+  test('uses the newest valid certificate of kubeconfig and store', async () => {
     api.policy = 'issue';
     const rotated = start(await client());
     await clock.advance(0);
@@ -391,7 +391,7 @@ describe('the certificate of the kubeconfig', () => {
     assert.notEqual(await open(written(clock.now() + 1_000, clock.now() + 300 * day)), stored);
   });
 
-  test('one that cannot be read is passed over', async () => {
+  test('ignores one that cannot be parsed', async () => {
     const manager = await client({
       kind: 'inline',
       certificate: 'x',
@@ -406,8 +406,8 @@ describe('the certificate of the kubeconfig', () => {
   });
 });
 
-describe('the guard of the credentials', () => {
-  test('ends when there was no certificate for five minutes and the server refuses to give one', async () => {
+describe('the credential guard', () => {
+  test('exits after five minutes without a certificate if the server refuses to issue one', async () => {
     const manager = await client();
     api.failures.create.push(
       ...Array.from({ length: 99 }, () => apiError({ what: 'create', status: 401, answer: {} })),
@@ -422,7 +422,7 @@ describe('the guard of the credentials', () => {
     await stopAll();
   });
 
-  test('does not end while a request waits for approval, or the server is away', async () => {
+  test('does not exit while a request is pending or the server is unreachable', async () => {
     const manager = await client();
     start(manager);
     const guard = guardCredentials({ certificate: manager, clock, log: logs.logger }, stop.signal);
@@ -436,7 +436,7 @@ describe('the guard of the credentials', () => {
     await stopAll();
   });
 
-  test('ends, naming file and date, when the certificate expired and no new one is given', async () => {
+  test('exits with file and date when the certificate expired and none is issued', async () => {
     api.policy = 'issue';
     const manager = await client();
     start(manager);
@@ -475,7 +475,7 @@ describe('the serving certificate from the cluster', () => {
   const askedFor = (index: number) =>
     readCertificateRequest(Buffer.from(api.created[index]?.spec.request ?? '', 'base64').toString()).identity;
 
-  test('is not asked for without an IP address, and says so', async () => {
+  test('is not requested without an IP address, and reports the reason', async () => {
     addresses = [{ type: 'Hostname', address: 'n1' }];
     const serving = await open();
     start(serving);
@@ -485,7 +485,7 @@ describe('the serving certificate from the cluster', () => {
     await stopAll();
   });
 
-  test('is asked for once the addresses have been the same for ten seconds', async () => {
+  test('is requested when the addresses were stable for ten seconds', async () => {
     const serving = await open();
     start(serving);
     addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
@@ -517,7 +517,7 @@ describe('the serving certificate from the cluster', () => {
     await stopAll();
   });
 
-  test('is asked for anew when addresses grow, not when they shrink, also without a hint', async () => {
+  test('is requested again when addresses are added, not when they are removed, also without a hint', async () => {
     api.policy = 'issue';
     addresses = [
       { type: 'InternalIP', address: '10.0.0.1' },
@@ -536,7 +536,7 @@ describe('the serving certificate from the cluster', () => {
     await stopAll();
   });
 
-  test('a request that waits is given up when more is wanted, and there is one at a time', async () => {
+  test('replaces a pending request when more is required, with one request at a time', async () => {
     addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
     const serving = await open();
     start(serving);
@@ -554,7 +554,7 @@ describe('the serving certificate from the cluster', () => {
     await stopAll();
   });
 
-  test('its lives are counted', async () => {
+  test('counts its lifetimes', async () => {
     api.policy = 'issue';
     api.lifeMs = 10 * minute;
     addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];

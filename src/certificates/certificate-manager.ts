@@ -21,7 +21,7 @@ import type { ServedCertificate } from './serving-certificate.ts';
 import type { CsrState } from './signing-request.ts';
 
 export interface CertificateManagerDeps {
-  /** For people: "client" or "serving". */
+  /** Used in log messages: "client" or "serving". */
   readonly name: string;
   readonly store: CertificateStore;
   readonly requester: CertificateRequester;
@@ -30,26 +30,29 @@ export interface CertificateManagerDeps {
   readonly random: Random;
   readonly log: Logger;
   readonly observer: RotationObserver;
-  /** How long the same must be wanted before a certificate that lacks it is replaced; 0 where it never changes. */
+  /**
+   * How long the same content must be required before a certificate without it is replaced; 0 where
+   * it never changes.
+   */
   readonly debounceMs: number;
-  /** How often `wanted` is looked at without a hint. */
+  /** The interval at which `wanted` is read without a hint. */
   readonly lookMs: number;
-  /** The pair to begin with, and whether it is to be replaced as soon as possible. */
+  /** The initial pair, and whether it is to be replaced as soon as possible. */
   readonly first: { readonly pair: KeyPair | undefined; readonly fate: 'keep' | 'replace' };
 }
 
-/** 2, 4, 8 and 16 seconds, then every 32. */
+/** The delays are 2, 4, 8 and 16 seconds, then 32. */
 const retryPolicy = { baseMs: 2_000, factor: 2, maxMs: 32_000 };
 const retryJitter = 0.1;
-/** Whatever is wrong with clocks or signers, certificates are not asked for faster than this. */
+/** The minimum interval between requests, whatever is wrong with clocks or signers. */
 const quietMs = 10_000;
 
 /**
- * Keeps one certificate fresh by asking the cluster for a new one in time. There is one request at most under way.
+ * Renews one certificate in time by requests to the cluster. At most one request is pending.
  *
- *     wait ──> settle ──> request ──> wait for the signer ──> store ──> wait
- *               ^            └── failed: back off ──┐             (everybody told)
- *               └──────────────────────────────────-┘
+ *     wait ──> stable ──> request ──> wait for the signer ──> store ──> wait
+ *               ^ └── failed: back off ──┐ (listeners notified)
+ *               └────────────────────────────────────┘
  */
 export class CertificateManager implements ServedCertificate {
   readonly #deps: CertificateManagerDeps;
@@ -68,9 +71,7 @@ export class CertificateManager implements ServedCertificate {
   constructor(deps: CertificateManagerDeps) {
     this.#deps = deps;
     this.#hint = new HintLatch(deps.clock);
-    this.#events = new TypedEvents((error) =>
-      deps.log.error('Told of a new certificate, a part failed', error),
-    );
+    this.#events = new TypedEvents((error) => deps.log.error('Certificate rotation listener failed', error));
     this.#hold(deps.first.pair);
     if (deps.first.fate === 'replace') this.#deadlineMs = undefined;
   }
@@ -85,8 +86,8 @@ export class CertificateManager implements ServedCertificate {
   }
 
   /**
-   * Whether the API server is known to answer us: it issued a certificate, or refused to take a request. Then a missing
-   * certificate is not for the server's absence.
+   * Whether the API server is known to process requests: it issued a certificate or rejected a
+   * request. Then a missing certificate is not due to an unreachable server.
    */
   get serverAnswers(): boolean {
     return this.#serverAnswers;
@@ -96,7 +97,7 @@ export class CertificateManager implements ServedCertificate {
     return this.#events.on('rotated', told);
   }
 
-  /** What is wanted may have changed: it is looked at now. */
+  /** Reads `wanted` at once, because it may have changed. */
   look(): void {
     this.#hint.raise();
   }
@@ -118,7 +119,7 @@ export class CertificateManager implements ServedCertificate {
       .join('; ');
   }
 
-  /** Ends with the signal's reason only. Once at a time. */
+  /** Rejects with the reason of the signal only. Must not be called again while it runs. */
   async run(signal: AbortSignal): Promise<never> {
     for (;;) {
       const wanted = await this.#untilDue(signal);
@@ -126,7 +127,7 @@ export class CertificateManager implements ServedCertificate {
     }
   }
 
-  /** Waits until a certificate is to be asked for; answers for whom. */
+  /** Waits until a certificate is due and returns the identity to request. */
   async #untilDue(signal: AbortSignal): Promise<Identity> {
     const { clock, wanted: ask, debounceMs, log, name } = this.#deps;
     for (;;) {
@@ -149,7 +150,7 @@ export class CertificateManager implements ServedCertificate {
       });
       const backoffMs = this.#retryAtMs - clock.monotonicMs();
       if (plan.do === 'request' && backoffMs <= 0) {
-        log.info('Asking for a new certificate', { certificate: name, why: plan.why });
+        log.info('Requesting new certificate', { certificate: name, why: plan.why });
         return wanted.identity;
       }
       if (plan.do === 'settle') this.#progress = { kind: 'settling', why: plan.why };
@@ -158,7 +159,7 @@ export class CertificateManager implements ServedCertificate {
     }
   }
 
-  /** Notes since when this is wanted. */
+  /** Records since when this identity is required. */
   #look(wanted: Wanted): Wanted {
     const key = wanted.kind === 'ready' ? identityKey(wanted.identity) : '';
     if (this.#seen?.key !== key) this.#seen = { key, sinceMs: this.#deps.clock.monotonicMs() };
@@ -179,7 +180,7 @@ export class CertificateManager implements ServedCertificate {
       this.#take(pair, before, wanted);
     } catch (error) {
       signal.throwIfAborted();
-      // Given up on purpose, as something else is wanted by now.
+      // Cancelled on purpose, because another identity is required now.
       if (isKind(error, 'Cancelled')) return;
       this.#noteFailure(error);
     }
@@ -200,7 +201,7 @@ export class CertificateManager implements ServedCertificate {
     );
   }
 
-  /** Resolves when what was asked for is not what is wanted any more, and has not been for a while. */
+  /** Resolves when the requested identity has not been the required one for some time. */
   async #untilOutgrown(asked: Identity, signal: AbortSignal): Promise<void> {
     const { clock, debounceMs, wanted: ask } = this.#deps;
     for (;;) {
@@ -218,12 +219,12 @@ export class CertificateManager implements ServedCertificate {
     const lacking = lackingOf(pair.leaf, wanted);
     this.#answered = lacking.length > 0 ? identityKey(wanted) : undefined;
     if (lacking.length > 0)
-      log.warn('The new certificate is not what was asked for', { certificate: name, lacking });
+      log.warn('Issued certificate does not match request', { certificate: name, lacking });
     this.#hold(pair);
     this.#takenMs = clock.now();
     this.#progress = { kind: 'idle' };
     observer.rotated(before === undefined ? undefined : clock.now() - before.leaf.notBeforeMs);
-    log.info('There is a new certificate', {
+    log.info('Stored new certificate', {
       certificate: name,
       file: pair.from,
       expires: apiTime(pair.leaf.notAfterMs),
@@ -246,15 +247,15 @@ export class CertificateManager implements ServedCertificate {
     );
     this.#retryAtMs = clock.monotonicMs() + delayMs;
     this.#progress = { kind: 'failed', error, failures: this.#failures };
-    // What the signer says of a request tells nothing of how the server takes new ones.
+    // A rejected request does not show whether the server accepts new ones.
     if (error instanceof KubelingError && error.code.startsWith('API_')) {
       this.#serverAnswers = isApiCode(error, 'API_UNAUTHORIZED', 'API_FORBIDDEN', 'API_NOT_FOUND');
     }
     observer.renewFailed();
-    log.error('Cannot get a new certificate', error, { certificate: name, retryInMs: Math.round(delayMs) });
+    log.error('Failed to get certificate', error, { certificate: name, retryInMs: Math.round(delayMs) });
   }
 
-  /** Past all deadlines for the first try. */
+  /** Later than every deadline, for the first attempt. */
   #isNearEnd(): boolean {
     const held = this.#held;
     if (held === undefined) return true;
@@ -263,10 +264,10 @@ export class CertificateManager implements ServedCertificate {
   }
 }
 
-/** What is being done for the next certificate. */
+/** The state of the next certificate. */
 export type Progress =
   | { readonly kind: 'idle' }
-  /** What it has to say is not known. */
+  /** The required content is not known yet. */
   | { readonly kind: 'unknown'; readonly why: string }
   | { readonly kind: 'settling'; readonly why: string }
   | { readonly kind: 'requesting' }
@@ -278,27 +279,27 @@ export type Progress =
     }
   | { readonly kind: 'failed'; readonly error: unknown; readonly failures: number };
 
-/** For people who wonder why there is no certificate; empty when nothing is under way. */
+/** Describes the state to users; empty when no certificate is being requested. */
 export function describeProgress(progress: Progress): string {
   switch (progress.kind) {
     case 'idle':
       return '';
     case 'unknown':
-      return `none can be asked for yet: ${progress.why}`;
+      return `none can be requested yet: ${progress.why}`;
     case 'settling':
-      return `a new one is asked for soon, as ${progress.why}`;
+      return `a new one is requested soon, as ${progress.why}`;
     case 'requesting':
-      return 'a new one is being asked for';
+      return 'a new one is being requested';
     case 'requested':
       return describeRequest(progress);
     case 'failed':
-      return `asking for a new one failed ${progress.failures} times: ${describeError(progress.error)}`;
+      return `the request failed ${progress.failures} times: ${describeError(progress.error)}`;
   }
 }
 
 function describeRequest({ csr, sinceMs, state }: Extract<Progress, { kind: 'requested' }>): string {
   const since = apiTime(sinceMs);
   return state === 'pending'
-    ? `the certificate signing request ${csr} waits for approval since ${since}: approve it with "kubectl certificate approve ${csr}"`
+    ? `the certificate signing request ${csr} has been pending since ${since}: approve it with "kubectl certificate approve ${csr}"`
     : `the certificate signing request ${csr} of ${since} is approved and waits for its signer`;
 }

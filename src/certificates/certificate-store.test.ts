@@ -40,7 +40,7 @@ async function update(store: CertificateStore, commonName: string) {
 }
 
 describe('the certificate store', () => {
-  test('a pair goes into a private file named after the time, and the link leads to it', async () => {
+  test('writes a pair into a private file named after the time and links to it', async () => {
     const store = await open();
     const { certificate, key } = newPair();
     const pair = await store.update(certificate + authority.pem, key);
@@ -53,9 +53,9 @@ describe('the certificate store', () => {
     assert.equal((await (await open()).load())?.leaf.commonName, 'one');
   });
 
-  test('the pair in use and the one before it are kept, no others', async () => {
+  test('keeps the current and the previous pair and no others', async () => {
     const store = await open();
-    await files.replace('/pki/kubelet-server-2020-01-01-00-00-00.pem', 'of somebody else', 0o600);
+    await files.replace('/pki/kubelet-server-2020-01-01-00-00-00.pem', 'of another owner', 0o600);
     for (const name of ['one', 'two', 'three', 'four']) {
       await update(store, name);
       await clock.advance(60_000);
@@ -69,7 +69,7 @@ describe('the certificate store', () => {
     assert.equal((await store.load())?.leaf.commonName, 'four');
   });
 
-  test('what does not fit together changes nothing', async () => {
+  test('changes nothing for a pair that does not match', async () => {
     const store = await open();
     await update(store, 'one');
     const before = files.paths();
@@ -79,10 +79,10 @@ describe('the certificate store', () => {
   });
 
   for (const [when, hasOld] of [
-    ['and the old one is still there', true],
-    ['and the old one is gone already', false],
+    ['while the old link exists', true],
+    ['after the old link was removed', false],
   ] as const) {
-    test(`killed before the new link is in place, ${when}, the next one finishes it`, async () => {
+    test(`is completed by the next process when killed before the new link is in place, ${when}`, async () => {
       const store = await open();
       if (hasOld) await update(store, 'old');
       const { certificate, key } = newPair('new');
@@ -93,7 +93,7 @@ describe('the certificate store', () => {
     });
   }
 
-  test('a new link that leads to nothing of use is dropped, and the old pair stays', async () => {
+  test('drops a new link to an unusable file and keeps the old pair', async () => {
     await update(await open(), 'old');
     await files.link('/pki/nothing.pem', updated);
     const store = await open();
@@ -101,7 +101,7 @@ describe('the certificate store', () => {
     assert.equal(await files.kindAt(updated), undefined);
   });
 
-  test('a plain file where a link belongs is an error that says what to do', async () => {
+  test('reports a plain file at the path of a link with the remedy', async () => {
     const { certificate, key } = newPair();
     await files.replace(current, certificate + key, 0o600);
     const store = await open();
@@ -114,7 +114,7 @@ describe('the certificate store', () => {
     await assert.rejects(open(), { code: 'CERTIFICATE_STORE' });
   });
 
-  test('loading prefers the current pair, then the configured files, then those named by the prefix', async () => {
+  test('loads the current pair first, then the configured files, then the files with the prefix', async () => {
     const configured = { certificateFile: '/etc/a.crt', keyFile: '/etc/a.key' };
     const store = await open(configured);
     assert.equal(await store.load(), undefined);
@@ -130,7 +130,7 @@ describe('the certificate store', () => {
     assert.equal((await store.load())?.leaf.commonName, 'current');
   });
 
-  test('a valid pair is preferred to one that has expired', async () => {
+  test('prefers a valid pair over an expired one', async () => {
     const store = await open({ certificateFile: '/etc/a.crt', keyFile: '/etc/a.key' });
     await update(store, 'current');
     await clock.advance(2 * 86_400_000);
@@ -141,7 +141,7 @@ describe('the certificate store', () => {
     assert.equal((await store.load())?.leaf.commonName, 'files');
   });
 
-  test('a broken current pair is passed over and told of', async () => {
+  test('skips and reports a damaged current pair', async () => {
     const byPrefix = newPair('prefix');
     await files.replace('/pki/kubelet-client.crt', byPrefix.certificate, 0o644);
     await files.replace('/pki/kubelet-client.key', byPrefix.key, 0o600);

@@ -8,35 +8,39 @@ export interface CertificateStoreOptions {
   readonly files: CertificateFiles;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Absolute. */
+  /** An absolute path. */
   readonly directory: string;
   /** `kubelet-client` or `kubelet-server`. */
   readonly prefix: string;
-  /** Used where the store has nothing of its own yet. */
+  /** Loaded when the store has no pair. */
   readonly configured?: PairFiles | undefined;
 }
 
 const privateMode = 0o600;
 
 /**
- * Certificates with their keys on disk, laid out as every kubelet lays them out:
+ * Certificates with their keys on disk, in the layout of the Go kubelet:
  *
- *     kubelet-client-2026-01-31-12-00-00.pem    certificates and key
- *     kubelet-client-current.pem                a link to the one in use
- *     kubelet-client-updated.pem                a link about to be renamed to -current
+ *     kubelet-client-2026-01-31-12-00-00.pem certificates and key
+ *     kubelet-client-current.pem link to the pair in use
+ *     kubelet-client-updated.pem link that is about to be renamed to -current
  *
- * The pair in use and the one before it are kept. Killed at any instant, the next one finds a whole pair.
+ * The current and the previous pair are kept. After a kill at any instant the next process finds a
+ * complete pair.
  */
 export class CertificateStore {
   readonly #options: CertificateStoreOptions;
   #problems: readonly string[] = [];
 
-  /** Use `open`. */
+  /** Created by `open` only. */
   private constructor(options: CertificateStoreOptions) {
     this.#options = options;
   }
 
-  /** Finishes a switch that was interrupted. Throws CERTIFICATE_STORE when something else lies where a link belongs. */
+  /**
+   * Completes an interrupted switch. Throws CERTIFICATE_STORE if another file is at the path of a
+   * link.
+   */
   static async open(options: CertificateStoreOptions): Promise<CertificateStore> {
     const store = new CertificateStore(options);
     await store.#finishSwitch();
@@ -59,14 +63,14 @@ export class CertificateStore {
     return this.#options.prefix;
   }
 
-  /** What was wrong with files that were passed over at the last `load`. */
+  /** The problems of the files that the last `load` skipped. */
   get problems(): readonly string[] {
     return this.#problems;
   }
 
   /**
-   * The first pair that is valid: current, the configured files, `<prefix>.crt` with `.key`. Where none is, the first that
-   * has expired.
+   * Returns the first valid pair of: current, the configured files, `<prefix>.crt` with `.key`; if
+   * none is valid, the first expired one.
    */
   async load(): Promise<KeyPair | undefined> {
     const { directory, prefix, configured, clock } = this.#options;
@@ -82,7 +86,10 @@ export class CertificateStore {
     return found.find(({ leaf }) => !isExpired(leaf, clock.now())) ?? found[0];
   }
 
-  /** Keeps the pair and makes it the current one. Throws before anything is changed when the two do not fit. */
+  /**
+   * Stores the pair and makes it the current one. Throws before any change if certificate and key
+   * do not match.
+   */
   async update(certificate: string, key: string): Promise<KeyPair> {
     const path = this.#path(timeName(this.#options.clock.now()));
     const pair = readKeyPair({ certificate, key, from: path });
@@ -99,7 +106,7 @@ export class CertificateStore {
       const pair = await loadPairFiles(this.#options.files, place);
       return pair === undefined ? [] : [pair];
     } catch (error) {
-      this.#options.log.error('A certificate cannot be used', error, { file: place.certificateFile });
+      this.#options.log.error('Skipped unusable certificate', error, { file: place.certificateFile });
       problems.push(error instanceof Error ? error.message : String(error));
       return [];
     }
@@ -109,11 +116,11 @@ export class CertificateStore {
     const { files } = this.#options;
     await files.remove(this.#updatedPath);
     await files.link(path, this.#updatedPath);
-    // Over the old link: at no instant is there no current one.
+    // Renamed over the old link: a current pair exists at every instant.
     await files.rename(this.#updatedPath, this.currentPath);
   }
 
-  /** A link left at -updated leads to a newer pair than -current does, if it leads to one at all. */
+  /** A remaining -updated link points to a newer pair than -current, if its target exists. */
   async #finishSwitch(): Promise<void> {
     const { files, log } = this.#options;
     if ((await files.kindAt(this.#updatedPath)) === undefined) return;
@@ -122,10 +129,12 @@ export class CertificateStore {
     const [pair] = await this.#tryLoad(place, []);
     if (pair === undefined) return await files.remove(this.#updatedPath);
     await files.rename(this.#updatedPath, this.currentPath);
-    log.info('Finished a switch of certificates that was interrupted', { file: this.currentPath });
+    log.info('Completed interrupted switch of certificates', { file: this.currentPath });
   }
 
-  /** Throws CERTIFICATE_STORE when something else lies where a link belongs: an `update` would fail. */
+  /**
+   * Throws CERTIFICATE_STORE if another file is at the path of a link, because `update` would fail.
+   */
   async expectLinks(): Promise<void> {
     await this.#expectLink(this.currentPath);
     await this.#expectLink(this.#updatedPath);
@@ -146,7 +155,7 @@ export class CertificateStore {
     return target === undefined ? undefined : resolve(dirname(link), target);
   }
 
-  /** A pair that cannot be removed is in nobody's way. */
+  /** A pair that cannot be removed does no harm. */
   async #prune(keep: ReadonlySet<string>): Promise<void> {
     const { files, directory, prefix, log } = this.#options;
     try {
@@ -155,7 +164,7 @@ export class CertificateStore {
       for (const name of old) await files.remove(join(directory, name));
       if (old.length > 0) log.v(2)?.info('Removed old certificates', { directory, names: old });
     } catch (error) {
-      log.error('Cannot remove old certificates', error, { directory });
+      log.error('Failed to remove old certificates', error, { directory });
     }
   }
 
@@ -164,7 +173,7 @@ export class CertificateStore {
   }
 }
 
-/** `2026-01-31-12-00-00`, in UTC: local time may go back. */
+/** `2026-01-31-12-00-00` in UTC, because local time may go backwards. */
 function timeName(ms: number): string {
   return apiTime(ms).replace('Z', '').replaceAll(/[T:]/g, '-');
 }

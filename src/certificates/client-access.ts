@@ -15,12 +15,15 @@ export interface ClientAccessDeps {
 
 export interface ClientAccessSettings {
   readonly kubeconfigPath: string;
-  /** Empty for none. */
+  /** Empty if there is none. */
   readonly bootstrapPath: string;
   readonly certDirectory: string;
 }
 
-/** By which kubeconfig certificates are asked for while there is none; requests of the node itself use the other. */
+/**
+ * The kubeconfig for certificate requests while there is no certificate; all other requests use the
+ * node's kubeconfig.
+ */
 export interface ClientAccess {
   readonly askBy: 'kubeconfig' | 'bootstrap';
   readonly askPath: string;
@@ -28,9 +31,9 @@ export interface ClientAccess {
 }
 
 /**
- * Makes sure, before anything is asked of the API server, that there is a kubeconfig (`rotateCertificates`). A kubeconfig
- * without a valid certificate is written anew from the bootstrap kubeconfig, at once: the certificate it names comes
- * later. Throws CERTIFICATE_BOOTSTRAP when there is no way to get one.
+ * Ensures before any other request that a kubeconfig exists (`rotateCertificates`). A kubeconfig
+ * without a valid certificate is rewritten at once from the bootstrap kubeconfig; its certificate
+ * follows later. Throws CERTIFICATE_BOOTSTRAP if no certificate can be obtained.
  */
 export async function prepareClientAccess(
   settings: ClientAccessSettings,
@@ -41,7 +44,7 @@ export async function prepareClientAccess(
   if (verdict.use === 'it') return { askBy: 'kubeconfig', askPath: kubeconfigPath, kubeconfigPath };
   const bootstrap = await readBootstrap(settings, verdict.why, deps);
   await writeNodeKubeconfig(settings, bootstrap, deps);
-  deps.log.info('Wrote the kubeconfig; its certificate is asked for by the bootstrap kubeconfig', {
+  deps.log.info('Wrote kubeconfig, requesting its certificate with the bootstrap kubeconfig', {
     kubeconfig: kubeconfigPath,
     bootstrapKubeconfig: bootstrapPath,
     why: verdict.why,
@@ -67,8 +70,8 @@ export async function writeNodeKubeconfig(
 export type KubeconfigVerdict = { readonly use: 'it' } | { readonly use: 'bootstrap'; readonly why: string };
 
 /**
- * Whether the kubeconfig will do. Without a bootstrap kubeconfig it must: one whose certificate has expired does too, as
- * static pods, the API server itself among them, must run all the same.
+ * Whether the kubeconfig is usable. Without a bootstrap kubeconfig an expired certificate is
+ * accepted, because static pods, including the API server itself, must run.
  */
 export async function judgeKubeconfig(
   settings: ClientAccessSettings,
@@ -83,22 +86,23 @@ export async function judgeKubeconfig(
     const wrong = await certificateProblem(context, settings, deps);
     if (wrong === undefined) return { use: 'it' };
     if (bootstrapPath !== '') return { use: 'bootstrap', why: wrong };
-    deps.log.warn(
-      `Requests to the API server may be refused: ${wrong}. Renew it, or give a --bootstrap-kubeconfig`,
-    );
+    deps.log.warn(`API server may reject requests: ${wrong}. Renew it, or set --bootstrap-kubeconfig`);
     return { use: 'it' };
   } catch (error) {
     const why = describeError(error);
     if (bootstrapPath !== '') return { use: 'bootstrap', why };
     throw new KubelingError(
       'CERTIFICATE_BOOTSTRAP',
-      `Cannot become a node as there must be a kubeconfig or a bootstrap kubeconfig: ${why}. Correct it, or give a --bootstrap-kubeconfig`,
+      `Cannot join the cluster as there must be a kubeconfig or a bootstrap kubeconfig: ${why}. Correct it, or set --bootstrap-kubeconfig`,
       { cause: error },
     );
   }
 }
 
-/** A token, a token file or a plugin make a certificate needless; a valid one in the store makes up for an old one. */
+/**
+ * A token, token file or plugin replaces a certificate; a valid certificate in the store replaces
+ * an expired one.
+ */
 async function certificateProblem(
   { user }: KubeconfigView,
   { certDirectory, kubeconfigPath }: ClientAccessSettings,
@@ -116,8 +120,9 @@ async function certificateProblem(
 }
 
 /**
- * What stands in for the certificate of a kubeconfig that has expired or is gone: the one an earlier run, which rotated
- * it, left in the store. Undefined where the kubeconfig's own holds, or nothing else is there.
+ * Returns the certificate of an earlier, rotating kubelet from the store if the one of the
+ * kubeconfig is expired or missing; undefined if the kubeconfig has a valid one or the store has
+ * none.
  */
 export async function standInCertificate(
   { user }: KubeconfigView,
@@ -129,7 +134,7 @@ export async function standInCertificate(
   const wrong = await timeProblem(deps.files, certificate.cert, deps.clock.now());
   const stored = wrong === undefined ? undefined : await validInStore(certDirectory, deps);
   if (stored === undefined || lackingOf(stored.leaf, clientIdentity(nodeName)).length > 0) return undefined;
-  deps.log.warn(`The client certificate in ${stored.from} is used instead, as ${wrong}`);
+  deps.log.warn(`Using client certificate in ${stored.from} as ${wrong}`);
   return stored;
 }
 
@@ -148,7 +153,7 @@ async function timeProblem(
   nowMs: number,
 ): Promise<string | undefined> {
   const text = await materialText(files, material);
-  if (text === undefined) return `the client certificate ${material.name} is not there`;
+  if (text === undefined) return `the client certificate ${material.name} does not exist`;
   const leaves = readLeaves(text, material.name);
   if (leaves.length === 0) return `there is no certificate in ${material.name}`;
   const expired = leaves.find((leaf) => isExpired(leaf, nowMs));
@@ -162,12 +167,12 @@ export async function readBootstrap(
 ): Promise<KubeconfigView> {
   try {
     const text = await files.read(bootstrapPath);
-    if (text === undefined) throw new KubelingError('FILE_NOT_FOUND', `${bootstrapPath} is not there`);
+    if (text === undefined) throw new KubelingError('FILE_NOT_FOUND', `${bootstrapPath} does not exist`);
     return await parseKubeconfig({ file: bootstrapPath, text });
   } catch (error) {
     throw new KubelingError(
       'CERTIFICATE_BOOTSTRAP',
-      `Cannot become a node as the bootstrap kubeconfig must be usable: ${describeError(error)}. It is needed because ${why}`,
+      `Cannot join the cluster as the bootstrap kubeconfig must be usable: ${describeError(error)}. It is needed because ${why}`,
       { cause: error },
     );
   }

@@ -20,7 +20,7 @@ export interface CertificateRoomDeps {
   readonly observer?: RotationObserver | undefined;
 }
 
-/** The certificate a kubeconfig itself has or refers to. */
+/** The certificate in the kubeconfig or in the file it names. */
 export type KubeconfigCertificate =
   | { readonly kind: 'inline'; readonly certificate: string; readonly key: string; readonly from: string }
   | ({ readonly kind: 'files' } & PairFiles);
@@ -29,13 +29,14 @@ export interface ClientCertificateSettings {
   readonly nodeName: string;
   readonly certDirectory: string;
   readonly kubeconfig: KubeconfigCertificate | undefined;
-  /** With a certificate: as the node. Without: as the bootstrap kubeconfig says. */
+  /** Requests as the node with a certificate, else with the bootstrap kubeconfig. */
   readonly api: (current: KeyPair | undefined) => CsrApi;
 }
 
 /**
- * The node's client certificate, kept fresh (`rotateCertificates`). It begins with the newest valid one of the store and
- * the kubeconfig; one that is written in the kubeconfig itself is replaced at once, as others may have it too.
+ * The renewed client certificate of the node (`rotateCertificates`). Starts with the newest valid
+ * one of store and kubeconfig; a certificate embedded in the kubeconfig is replaced at once,
+ * because copies of it may exist.
  */
 export async function openClientCertificate(
   settings: ClientCertificateSettings,
@@ -95,9 +96,9 @@ async function firstPair(
     if (stored !== undefined && isExpired(stored.leaf, nowMs)) warnExpired(stored, log);
     return { pair: stored, fate: 'keep' };
   }
-  // Others find it in its place too; without that it is used all the same.
+  // Stored for other programs too; kubeling uses it even if that fails.
   const kept = await store.update(written.certificatePem, written.keyPem).catch((error) => {
-    log.error('Cannot keep the certificate of the kubeconfig', error);
+    log.error('Failed to store certificate of the kubeconfig', error);
     return written;
   });
   return { pair: kept, fate: 'replace' };
@@ -115,13 +116,13 @@ function inlinePair(
   try {
     return readKeyPair(written);
   } catch (error) {
-    log.error('The certificate of the kubeconfig cannot be used', error);
+    log.error('Ignored unusable certificate of the kubeconfig', error);
     return undefined;
   }
 }
 
 function warnExpired({ leaf, from }: KeyPair, log: Logger): void {
   log.warn(
-    `The client certificate in ${from} expired ${apiTime(leaf.notAfterMs)}: a new one is asked for; if none comes, join the node again with a new bootstrap token`,
+    `Client certificate in ${from} expired ${apiTime(leaf.notAfterMs)}, requesting a new one; if none is issued, join the node again with a new bootstrap token`,
   );
 }

@@ -16,9 +16,10 @@ const firstRoundMs = 1_000;
 const longestWithoutMs = 5 * 60_000;
 
 /**
- * Ends, with CERTIFICATE_LOST, when the node has lost its identity for good: its client certificate has expired, or has
- * been missing for five minutes, and the API server answers and gives no new one. A kubelet that is started again may
- * begin with its bootstrap kubeconfig. While the server is away there is nothing to be gained, and pods run on.
+ * Exits with CERTIFICATE_LOST when the node has lost its identity: its client certificate has
+ * expired, or has been missing for five minutes, and the API server is reachable and issues none. A
+ * restarted kubelet may use its bootstrap kubeconfig. While the server is unreachable, exiting
+ * would gain nothing, and pods keep running.
  */
 export async function guardCredentials(deps: CredentialGuardDeps, signal: AbortSignal): Promise<never> {
   const { certificate, clock, log } = deps;
@@ -33,9 +34,9 @@ export async function guardCredentials(deps: CredentialGuardDeps, signal: AbortS
     }
     const why = lostReason(held, clock.now(), clock.monotonicMs() - lastSeenMs);
     if (why === undefined) continue;
-    const message = `Cannot go on as ${why}, and the API server gives no new one: ${certificate.describe()}. Join the node again if its bootstrap token has expired too`;
+    const message = `Cannot continue as ${why}, and the API server issues no new one: ${certificate.describe()}. Join the node again if its bootstrap token has expired too`;
     if (certificate.serverAnswers) throw new KubelingError('CERTIFICATE_LOST', message);
-    if (warned !== why) log.warn(`As ${why}, requests will fail until the API server can be reached`);
+    if (warned !== why) log.warn(`Requests will fail until the API server is reachable, as ${why}`);
     warned = why;
   }
 }

@@ -19,15 +19,18 @@ export interface FileCertificateDeps {
   readonly log: Logger;
   readonly observer?: RotationObserver | undefined;
   readonly at: PairFiles;
-  /** Puts the files in order before they are read; answers after how long it wants to be called again. */
+  /** Renews the files before they are read; returns the delay until the next call. */
   readonly upkeep?: (() => Promise<number>) | undefined;
 }
 
 const roundMs = 60_000;
-/** A certificate and its key are written one after the other. */
+/** Certificate and key are written one after the other. */
 const settleMs = 500;
 
-/** A certificate in files that somebody else may replace at any time. A pair that is broken leaves the last good one. */
+/**
+ * A certificate in files that another program may replace at any time. An invalid pair keeps the
+ * last valid one in use.
+ */
 export class FileCertificate implements ServedCertificate {
   readonly #deps: FileCertificateDeps;
   readonly #reader: PairReader;
@@ -43,22 +46,23 @@ export class FileCertificate implements ServedCertificate {
     this.#held = first.held;
     this.#nextRoundMs = first.nextRoundMs;
     this.#hint = new HintLatch(deps.clock);
-    this.#events = new TypedEvents((error) =>
-      deps.log.error('Told of a new certificate, a part failed', error),
-    );
+    this.#events = new TypedEvents((error) => deps.log.error('Certificate rotation listener failed', error));
   }
 
-  /** Throws when there is no pair that can be used. */
+  /** Throws if there is no usable pair. */
   static async open(deps: FileCertificateDeps): Promise<FileCertificate> {
     const nextRoundMs = (await deps.upkeep?.()) ?? roundMs;
     const reader = new PairReader(deps.files, deps.at);
     const certificate = new FileCertificate(deps, { reader, held: await mustLoad(reader), nextRoundMs });
     const problem = certificate.problem();
-    if (problem !== undefined) deps.log.warn(`The serving certificate needs care: ${problem}`);
+    if (problem !== undefined) deps.log.warn(`Serving certificate has a problem: ${problem}`);
     return certificate;
   }
 
-  /** Even when it has expired: clients that do not check are still served, and the others say what is wrong. */
+  /**
+   * An expired certificate is used too: clients that do not verify are still served, and the others
+   * report the reason.
+   */
   current(): KeyPair {
     return this.#held;
   }
@@ -84,9 +88,9 @@ export class FileCertificate implements ServedCertificate {
     const { leaf, from } = this.#held;
     const isOver = isExpired(leaf, this.#deps.clock.now());
     const state = isOver
-      ? `the serving certificate in ${from} expired ${apiTime(leaf.notAfterMs)}: put a new one there`
+      ? `the serving certificate in ${from} expired ${apiTime(leaf.notAfterMs)}: replace it`
       : `the serving certificate in ${from} expires ${apiTime(leaf.notAfterMs)}`;
-    return this.#broken === undefined ? state : `${state}; the last good one is used: ${this.#broken}`;
+    return this.#broken === undefined ? state : `${state}; the last valid one is used: ${this.#broken}`;
   }
 
   async run(signal: AbortSignal): Promise<never> {
@@ -109,7 +113,7 @@ export class FileCertificate implements ServedCertificate {
       this.#take(pair);
     } catch (error) {
       const why = describeError(error);
-      if (this.#broken !== why) log.error('Cannot read the serving certificate again', error);
+      if (this.#broken !== why) log.error('Failed to read serving certificate again', error);
       if (this.#broken === undefined) observer.renewFailed();
       this.#broken = why;
       this.#nextRoundMs = roundMs;
@@ -122,7 +126,7 @@ export class FileCertificate implements ServedCertificate {
     if (pair.certificatePem === before.certificatePem && pair.keyPem === before.keyPem) return;
     this.#held = pair;
     observer.rotated(clock.now() - before.leaf.notBeforeMs);
-    log.info('There is a new serving certificate', {
+    log.info('Loaded serving certificate', {
       file: pair.from,
       expires: apiTime(pair.leaf.notAfterMs),
     });
@@ -142,6 +146,6 @@ async function mustLoad(reader: PairReader): Promise<KeyPair> {
   if (pair !== undefined) return pair;
   throw new KubelingError(
     'CERTIFICATE_INVALID',
-    `Cannot serve as ${at.certificateFile} and ${at.keyFile} must both be there: put the certificate and its key there, or leave tlsCertFile and tlsPrivateKeyFile out`,
+    `Cannot serve as ${at.certificateFile} and ${at.keyFile} must both exist: put the certificate and its key there, or remove tlsCertFile and tlsPrivateKeyFile`,
   );
 }

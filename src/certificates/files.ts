@@ -7,35 +7,35 @@ import { type KeyPair, readKeyPair } from '../protocols/x509/index.ts';
 export type CertificateFileKind = 'file' | 'link' | 'directory' | 'other';
 
 /**
- * The machine's files as far as certificates need them. Failures are FILE_READ and FILE_WRITE errors; what is not there
- * is an answer, not a failure.
+ * File system access of this package. Failures are FILE_READ and FILE_WRITE errors; a missing file
+ * is a result, not a failure.
  */
 export interface CertificateFiles {
-  /** The text of a file, at the far end of links too; undefined when nothing is there. */
+  /** Returns the text of a file, through symbolic links; undefined if it does not exist. */
   read(path: string): Promise<string | undefined>;
-  /** What is there; undefined for nothing. Links are not followed. */
+  /** Returns the kind of the file without following links; undefined if it does not exist. */
   kindAt(path: string): Promise<CertificateFileKind | undefined>;
-  /** Where a link points, as it is written; undefined when there is no link. */
+  /** Returns the target of a symbolic link as written; undefined if there is no link. */
   readLink(path: string): Promise<string | undefined>;
-  /** The names in a directory, sorted; none when there is no such directory. */
+  /** Returns the sorted names in a directory; none if it does not exist. */
   names(directory: string): Promise<readonly string[]>;
-  /** Puts a new file in the place of the old one in one step, safe from a power cut, and makes its directory. */
+  /** Atomically and durably replaces a file and creates its directory. */
   replace(path: string, text: string, mode: number): Promise<void>;
-  /** Makes a link and its directory; something there already is a failure. */
+  /** Creates a symbolic link and its directory; fails if the path exists. */
   link(target: string, path: string): Promise<void>;
-  /** In one step, over what is there, safe from a power cut. */
+  /** Atomically and durably replaces an existing path. */
   rename(from: string, to: string): Promise<void>;
-  /** Fine when it is not there. */
+  /** A missing file is not an error. */
   remove(path: string): Promise<void>;
   /**
-   * Says when one of the files may have changed, until disposed; may say so too often, and may miss a change, so look
-   * from time to time as well.
+   * Calls the listener when a file may have changed, until disposed; calls may be spurious or
+   * missing, so the caller also polls.
    */
   watch(paths: readonly string[], changed: () => void): Disposable;
 }
 
 const directoryMode = 0o755;
-/** No certificate chain or kubeconfig comes near this. */
+/** Larger than every certificate chain and kubeconfig. */
 const largestFile = 4 * 2 ** 20;
 
 export function realCertificateFiles(): CertificateFiles {
@@ -76,11 +76,14 @@ async function makeDirectoryOf(path: string): Promise<void> {
 
 async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, 'r');
-  // Some network file systems know no sync of directories; there is nothing better to do on them.
+  // Some network file systems do not support syncing directories; there is no alternative on them.
   await directory.sync().catch(() => {});
 }
 
-/** Directories, not files: a file that is replaced is another one, and mounted secrets change by a link beside them. */
+/**
+ * Watches directories, not files: a replaced file is a new one, and mounted secrets change through
+ * a link beside them.
+ */
 function watchDirectories(paths: readonly string[], changed: () => void): Disposable {
   const directories = new Set(paths.map((path) => dirname(path)));
   const names = new Set(paths.map((path) => basename(path)));
@@ -117,18 +120,20 @@ async function writing<T>(path: string, act: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A certificate and its key, which may be in one file. */
+/** A certificate and its key, possibly in one file. */
 export interface PairFiles {
   readonly certificateFile: string;
   readonly keyFile: string;
 }
 
-/** Undefined when one of the two is not there; throws when they cannot be read or do not fit. */
+/**
+ * Returns undefined if one of the two is missing; throws if they cannot be read or do not match.
+ */
 export async function loadPairFiles(files: CertificateFiles, at: PairFiles): Promise<KeyPair | undefined> {
   return await new PairReader(files, at).load();
 }
 
-/** Reads a pair again and again; what has not changed is not taken apart again. */
+/** Reads a pair repeatedly; an unchanged pair is not parsed again. */
 export class PairReader {
   readonly at: PairFiles;
   readonly #files: CertificateFiles;
@@ -139,7 +144,9 @@ export class PairReader {
     this.at = at;
   }
 
-  /** Undefined when one of the two is not there; throws when they cannot be read or do not fit. */
+  /**
+   * Returns undefined if one of the two is missing; throws if they cannot be read or do not match.
+   */
   async load(): Promise<KeyPair | undefined> {
     const { certificateFile, keyFile } = this.at;
     const [certificate, key] = await Promise.all([

@@ -1,9 +1,12 @@
 /**
- * Certificates: who this node is to the API server, and to those who ask it.
+ * Certificates: the node's identity towards the API server and towards its own clients.
  *
- *     kubeconfig, bootstrap kubeconfig ──> prepareClientAccess ──> openClientCertificate ──┐ run, onRotated: requests
- *                                          (or bootstrapClientCertificate, once)           │ guardCredentials: exit
- *     tlsCertFile, serverTLSBootstrap ───> servingSource ──> openServingCertificate ───────┘ run, onRotated: the server
+ *     kubeconfig, bootstrap kubeconfig ──> prepareClientAccess ──> openClientCertificate ──┐ run,
+ *     onRotated: requests
+ *                                          (or bootstrapClientCertificate, once) │
+ *                                          guardCredentials: exit
+ *     tlsCertFile, serverTLSBootstrap ───> servingSource ──> openServingCertificate ───────┘ run,
+ *     onRotated: the server
  */
 
 export type { KeyKind, KeyPair, Leaf } from '../protocols/x509/index.ts';

@@ -2,12 +2,14 @@ import type { KeyPair } from '../protocols/x509/index.ts';
 import type { KubeconfigCertificate } from './client-certificate.ts';
 import type { CertificateFiles } from './files.ts';
 
-/** A certificate, a key or a bundle, in a kubeconfig or in a file it names. */
+/** A certificate, key or bundle, embedded in a kubeconfig or in a file it names. */
 export type KubeconfigMaterial =
   | { readonly kind: 'inline'; readonly name: string; readonly pem: string }
   | { readonly kind: 'file'; readonly name: string; readonly path: string };
 
-/** What certificates need of a kubeconfig; the API client's own reading of it has all this. */
+/**
+ * The part of a kubeconfig that certificates need; the kubeconfig of the API client satisfies it.
+ */
 export interface KubeconfigView {
   readonly cluster: {
     readonly server: URL;
@@ -24,25 +26,25 @@ export interface KubeconfigView {
   };
 }
 
-/** Rejects, naming the file, for text that is no kubeconfig. */
+/** Rejects with the file name if the text is not a kubeconfig. */
 export type ParseKubeconfig = (source: {
   readonly file: string;
   readonly text: string;
 }) => Promise<KubeconfigView>;
 
-/** The certificate a kubeconfig has, as the client certificate begins with it. */
+/** The certificate of a kubeconfig, as the initial client certificate. */
 export function kubeconfigCertificate({ user }: KubeconfigView): KubeconfigCertificate | undefined {
   const { cert, key } = user.certificate ?? {};
   if (cert === undefined || key === undefined) return undefined;
   if (cert.kind === 'file' && key.kind === 'file') {
     return { kind: 'files', certificateFile: cert.path, keyFile: key.path };
   }
-  // One in a file and the other not is as good as none to begin with: the API client reports it.
+  // A pair of which only one is in a file counts as missing here; the API client reports it.
   if (cert.kind === 'file' || key.kind === 'file') return undefined;
   return { kind: 'inline', certificate: cert.pem, key: key.pem, from: cert.name };
 }
 
-/** The same kubeconfig with the certificate that is in use now, for whoever makes requests by it. */
+/** The same kubeconfig with the current certificate, for requests. */
 export function withClientCertificate<T extends KubeconfigView>(context: T, pair: KeyPair | undefined): T {
   if (pair === undefined) return context;
   const inline = (pem: string) => ({ kind: 'inline', name: pair.from, pem }) as const;
@@ -51,8 +53,8 @@ export function withClientCertificate<T extends KubeconfigView>(context: T, pair
 }
 
 /**
- * The text of the kubeconfig a node has after it was bootstrapped: the cluster of the bootstrap kubeconfig, and as its
- * user the certificate at `pemPath`.
+ * The text of the kubeconfig after bootstrapping: the cluster of the bootstrap kubeconfig, and a
+ * user with the certificate at `pemPath`.
  */
 export function nodeKubeconfig({ cluster }: KubeconfigView, pemPath: string): string {
   const { server, ca, tlsServerName, verification, proxyUrl } = cluster;
@@ -88,7 +90,7 @@ export function nodeKubeconfig({ cluster }: KubeconfigView, pemPath: string): st
   ].join('\n');
 }
 
-/** The text behind some material; undefined when its file is not there. */
+/** Returns the text of the material; undefined if its file does not exist. */
 export async function materialText(
   files: CertificateFiles,
   material: KubeconfigMaterial,
@@ -96,7 +98,7 @@ export async function materialText(
   return material.kind === 'inline' ? material.pem : await files.read(material.path);
 }
 
-/** A bare host is written without the slash that stands for its root. */
+/** The URL of a bare host is written without the slash of its root path. */
 function urlText(url: URL): string {
   return url.pathname === '/' && url.search === '' ? url.href.replace(/\/$/, '') : url.href;
 }

@@ -1,10 +1,10 @@
 import type { Clock, MetricRegistry } from '../lib/index.ts';
 import type { KeyPair } from '../protocols/x509/index.ts';
 
-/** Told what happens to a certificate, to be counted. Never throws. */
+/** Counts events of a certificate. Never throws. */
 export interface RotationObserver {
   renewFailed(): void;
-  /** `livedMs` is how long the certificate before was in use, where there was one. */
+  /** `livedMs` is how long the previous certificate was in use, if there was one. */
   rotated(livedMs: number | undefined): void;
 }
 
@@ -25,12 +25,15 @@ const rotationBuckets = [
   1440 * day,
 ];
 
-/** Once for a registry, whether certificates are rotated or not: a time to live is always shown. */
+/**
+ * Registers the metrics once per registry, with or without rotation: the lifetime is always
+ * exported.
+ */
 export function clientCertificateMetrics(registry: MetricRegistry): RotationObserver {
   const errors = registry
     .counter({
       name: 'kubelet_certificate_manager_client_expiration_renew_errors',
-      help: 'Times the client certificate could not be renewed.',
+      help: 'Failed renewals of the client certificate.',
     })
     .with({});
   return { renewFailed: () => errors.inc(), rotated: () => {} };
@@ -40,7 +43,7 @@ export function serverCertificateMetrics(registry: MetricRegistry): RotationObse
   const errors = registry
     .counter({
       name: 'kubelet_server_expiration_renew_errors',
-      help: 'Times the serving certificate could not be renewed.',
+      help: 'Failed renewals of the serving certificate.',
     })
     .with({});
   const lived = registry
@@ -56,7 +59,10 @@ export function serverCertificateMetrics(registry: MetricRegistry): RotationObse
   };
 }
 
-/** How long the certificate in use is still valid: negative when it has expired, endless when there is none. */
+/**
+ * The remaining lifetime of the current certificate: negative after expiry, infinite without a
+ * certificate.
+ */
 export function exposeTimeToLive(
   registry: MetricRegistry,
   of: 'client' | 'server',

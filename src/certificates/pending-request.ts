@@ -3,7 +3,7 @@ import type { Identity } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
 import type { CsrRef } from './signing-request.ts';
 
-/** A request that was made and not answered yet, with the key only we have. */
+/** A pending request with its key, which exists only here. */
 export interface PendingRequest {
   readonly ref: CsrRef;
   readonly identity: Identity;
@@ -12,8 +12,8 @@ export interface PendingRequest {
 }
 
 /**
- * The one request under way, on disk, so that a kubelet that is started again waits on instead of asking once more.
- * What cannot be read is as good as none.
+ * The pending request on disk, so that a restarted kubelet keeps waiting instead of requesting
+ * again. An unreadable file counts as missing.
  */
 export class PendingRequestFile {
   readonly #files: CertificateFiles;

@@ -23,7 +23,7 @@ import type { PendingRequest, PendingRequestFile } from './pending-request.ts';
 import { type CsrApi, type CsrState, createSigningRequest, waitForCertificate } from './signing-request.ts';
 
 export interface RequesterDeps {
-  /** The API to ask, as whoever we are now. */
+  /** The API with the current credentials. */
   readonly api: (current: KeyPair | undefined) => CsrApi;
   readonly signerName: string;
   readonly usages: readonly string[];
@@ -38,11 +38,11 @@ export interface Asking {
   readonly wanted: Identity;
   readonly current: KeyPair | undefined;
   readonly seen: (standing: Standing) => void;
-  /** Resolves when it is not worth waiting any more. */
+  /** Resolves when waiting is no longer useful. */
   readonly outgrown: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Where the request stands. */
+/** The state of the request. */
 export interface Standing {
   readonly csr: string;
   readonly sinceMs: number;
@@ -51,7 +51,10 @@ export interface Standing {
 
 const longestWaitMs = 15 * 60_000;
 
-/** Gets one certificate from the cluster: a new key, a request, the wait for its signer, the store. */
+/**
+ * Obtains one certificate from the cluster: creates a key and a request, waits for the signer,
+ * stores the result.
+ */
 export class CertificateRequester {
   readonly #deps: RequesterDeps;
   #unanswered: PendingRequest | undefined;
@@ -61,8 +64,9 @@ export class CertificateRequester {
   }
 
   /**
-   * Fails with CANCELLED when it was outgrown. What was asked for earlier, also by another kubelet, and still fits is
-   * waited for: a disk that is full for a while costs no second request.
+   * Rejects with CANCELLED when other content is required. A pending request of an earlier process,
+   * also of the Go kubelet, that still matches is reused: a full disk does not cause a second
+   * request.
    */
   async request(asking: Asking, signal: AbortSignal): Promise<KeyPair> {
     const { store } = this.#deps;
@@ -74,7 +78,7 @@ export class CertificateRequester {
     return pair;
   }
 
-  /** Killed on the way the request is still there for the next kubelet; ended in any other way it is of no more use. */
+  /** After a kill the next kubelet finds the request; after any other end it is useless. */
   async #answer(asking: Asking, request: PendingRequest, signal: AbortSignal): Promise<string> {
     const { clock } = this.#deps;
     const { name } = request.ref;
@@ -94,7 +98,9 @@ export class CertificateRequester {
   async #forget(): Promise<void> {
     this.#unanswered = undefined;
     const { pending, log } = this.#deps;
-    await pending.clear().catch((error) => log.error('Cannot forget the certificate signing request', error));
+    await pending
+      .clear()
+      .catch((error) => log.error('Failed to delete stored certificate signing request', error));
   }
 
   async #earlier({ wanted }: Asking): Promise<PendingRequest | undefined> {
@@ -104,7 +110,7 @@ export class CertificateRequester {
     const ageMs = clock.now() - request.requestedMs;
     const isUseful = ageMs >= 0 && ageMs < longestWaitMs && lackingOf(request.identity, wanted).length === 0;
     if (!isUseful) return undefined;
-    log.info('Waiting on for a certificate that was asked for earlier', { csr: request.ref.name });
+    log.info('Waiting for pending certificate signing request', { csr: request.ref.name });
     return request;
   }
 
@@ -113,13 +119,13 @@ export class CertificateRequester {
     const key = newEcKey();
     const wish = { requestPem: makeCertificateRequest(wanted, key), signerName, usages };
     const ref = await createSigningRequest(api(current), wish, signal);
-    log.info('Asked for a certificate', { csr: ref.name, signerName });
+    log.info('Created certificate signing request', { csr: ref.name, signerName });
     const request = { ref, identity: wanted, keyPem: keyPem(key), requestedMs: clock.now() };
     this.#unanswered = request;
-    // Not worth failing for: without the file a restart only asks once more.
+    // Not fatal: without the file a restarted kubelet creates another request.
     await pending
       .write(request)
-      .catch((error) => log.error('Cannot note the certificate signing request', error));
+      .catch((error) => log.error('Failed to store certificate signing request', error));
     return request;
   }
 
@@ -127,7 +133,7 @@ export class CertificateRequester {
     const { api, clock, random, log } = this.#deps;
     using controller = new LinkedController(signal);
     const giveUp = () =>
-      controller.abort(cancelledError(`Something else than ${ref.name} asks for is wanted`));
+      controller.abort(cancelledError(`Another identity than that of ${ref.name} is required`));
     const tell = (state: CsrState['kind']) => asking.seen({ csr: ref.name, sinceMs: requestedMs, state });
     tell('pending');
     const outgrown = asking.outgrown(controller.signal).then(giveUp, () => {});
@@ -136,19 +142,19 @@ export class CertificateRequester {
       const deps = { api: api(asking.current), clock, random, log, seen };
       return await waitForCertificate(deps, ref, controller.signal);
     } finally {
-      controller.abort(cancelledError('The wait for the certificate is over'));
+      controller.abort(cancelledError('The wait for the certificate has ended'));
       await outgrown;
     }
   }
 }
 
-/** One that is over on arrival would be asked for again and again. */
+/** A certificate that is expired on arrival would be requested again and again. */
 function checkAnswer(certificate: string, { keyPem: key, ref }: PendingRequest, nowMs: number): void {
   const from = `the certificate signing request ${ref.name}`;
   const { leaf } = readKeyPair({ certificate, key, from });
   if (!isExpired(leaf, nowMs)) return;
   throw new KubelingError(
     'CERTIFICATE_NOT_ISSUED',
-    `Cannot use the certificate of ${from} as it expired ${apiTime(leaf.notAfterMs)} and it is ${apiTime(nowMs)} here: check the clocks of this node and of the control plane`,
+    `Cannot use the certificate of ${from} as it expired ${apiTime(leaf.notAfterMs)} and the time here is ${apiTime(nowMs)}: check the clocks of this node and of the control plane`,
   );
 }

@@ -8,21 +8,26 @@ import {
   lackingOf,
 } from '../protocols/x509/index.ts';
 
-/** What a certificate has to say now, or why that is not known yet. */
+/** The required content of a certificate, or why it is not known yet. */
 export type Wanted =
   | { readonly kind: 'ready'; readonly identity: Identity }
   | { readonly kind: 'unknown'; readonly why: string };
 
-/** Between 70 and 90 % of the life: nodes that were made together do not all come at once. */
+/**
+ * Between 70 and 90 % of the lifetime, so that nodes that joined together do not renew together.
+ */
 export function rotationDeadlineMs({ notBeforeMs, notAfterMs }: Leaf, random: Random): number {
   const lifeMs = notAfterMs - notBeforeMs;
   return notBeforeMs + jitter(random, lifeMs * 0.7, 2 / 7);
 }
 
-/** When to ask for a new certificate. */
+/** Decides when to request a new certificate. */
 export type RotationPlan =
   | { readonly do: 'wait'; readonly ms: number }
-  /** What is wanted must have stayed the same for a while, as addresses come one after the other. */
+  /**
+   * The required content must be stable for some time, because addresses appear one after the
+   * other.
+   */
   | { readonly do: 'settle'; readonly ms: number; readonly why: string }
   | { readonly do: 'request'; readonly why: string };
 
@@ -30,14 +35,17 @@ export interface RotationFacts {
   readonly held: KeyPair | undefined;
   readonly wanted: Identity;
   readonly nowMs: number;
-  /** When `held` came, by our own clock; none when it was there before us. */
+  /** The monotonic time at which `held` arrived; none if it was there at start. */
   readonly takenMs: number | undefined;
-  /** Of `held`; none when it must go as soon as possible. */
+  /** The renewal time of `held`; none if it must be replaced as soon as possible. */
   readonly deadlineMs: number | undefined;
-  /** How long the same has been wanted. */
+  /** How long the same content has been required. */
   readonly settledMs: number;
   readonly debounceMs: number;
-  /** What was last issued, and lacked some of what was asked for: asking again would bring the same. */
+  /**
+   * The last issued certificate, if it lacked requested content: another request would return the
+   * same.
+   */
   readonly answered: string | undefined;
 }
 
@@ -57,11 +65,14 @@ function reasonNow(facts: RotationFacts): string | undefined {
   if (hasClockGoneBack(facts, held)) return 'it is not valid yet: the clock was ahead when it was made';
   const lacking = lackingOf(held.leaf, wanted);
   if (lacking.length > 0 && answered !== identityKey(wanted)) return `it lacks ${lacking.join(', ')}`;
-  if (deadlineMs === undefined) return 'it is to be replaced at once';
-  return nowMs >= deadlineMs ? 'most of its life is over' : undefined;
+  if (deadlineMs === undefined) return 'it must be replaced at once';
+  return nowMs >= deadlineMs ? 'most of its lifetime is over' : undefined;
 }
 
-/** One that was not valid yet when it came is the fault of a clock elsewhere: the next one would be no better. */
+/**
+ * A certificate that was not yet valid on arrival is caused by another clock: the next one would be
+ * the same.
+ */
 function hasClockGoneBack({ nowMs, takenMs }: RotationFacts, { leaf }: KeyPair): boolean {
   return nowMs < Math.min(leaf.notBeforeMs, takenMs ?? Number.POSITIVE_INFINITY);
 }

@@ -28,7 +28,7 @@ export interface SelfSignedDeps {
 }
 
 const lifeMs = 365 * 86_400_000;
-/** For clocks that differ. */
+/** Tolerates clock skew. */
 const earlyMs = 3_600_000;
 const renewAt = 0.8;
 const roundMs = 60_000;
@@ -39,8 +39,9 @@ export function selfSignedPaths(directory: string): PairFiles {
 }
 
 /**
- * `kubelet.crt` and `kubelet.key`: made when they are not there, and made anew when most of their life is over or the
- * node has more addresses. Only what a kubelet made is ever replaced, never what somebody put there.
+ * `kubelet.crt` and `kubelet.key`: created if missing, and created again when most of their
+ * lifetime is over or the node has more addresses. Only files that a kubelet created are replaced,
+ * never files of the administrator.
  */
 export class SelfSignedFiles {
   readonly #deps: SelfSignedDeps;
@@ -54,7 +55,10 @@ export class SelfSignedFiles {
     this.#reader = new PairReader(deps.files, this.#at);
   }
 
-  /** Throws when the files there cannot be used and are not ours to replace. Answers when to come again. */
+  /**
+   * Throws if the files are unusable and may not be replaced. Returns the delay until the next
+   * call.
+   */
   async keepUp(): Promise<number> {
     await this.#finishMaking();
     const leaf = await this.#existing();
@@ -73,7 +77,10 @@ export class SelfSignedFiles {
     return { certificateFile: `${certificateFile}.new`, keyFile: `${keyFile}.new` };
   }
 
-  /** The certificate is laid aside last and put in place last: while it is aside, the key is whole. */
+  /**
+   * The certificate is moved away last and put in place last: while it is away, the key is
+   * complete.
+   */
   async #finishMaking(): Promise<void> {
     const { files } = this.#deps;
     const aside = this.#aside;
@@ -86,7 +93,7 @@ export class SelfSignedFiles {
     await files.rename(aside.certificateFile, this.#at.certificateFile);
   }
 
-  /** What a kubelet made and somebody broke counts as none. */
+  /** A damaged file that a kubelet created counts as missing. */
   async #existing(): Promise<Leaf | 'none' | 'foreign'> {
     const { files } = this.#deps;
     const { certificateFile, keyFile } = this.#at;
@@ -105,7 +112,7 @@ export class SelfSignedFiles {
     }
   }
 
-  /** How long until what is lacking has been lacking for a while. */
+  /** The delay until the missing addresses have been missing long enough. */
   #settling(leaf: Leaf): number | 'nothing' {
     const wanted = this.#names();
     const { commonName, organizations } = leaf;
@@ -133,12 +140,12 @@ export class SelfSignedFiles {
     const { files, log, keyKind } = this.#deps;
     const key = await newPrivateKey(keyKind);
     const certificate = this.#certificate(key);
-    // Once both lie beside their places they will get there, whatever happens to us in between.
+    // Once both temporary files exist, a later process completes the replacement.
     await files.replace(this.#aside.keyFile, keyPem(key), 0o600);
     await files.replace(this.#aside.certificateFile, certificate, 0o644);
     await this.#finishMaking();
     this.#seen = undefined;
-    log.info('Made a self-signed serving certificate', { file: this.#at.certificateFile, why });
+    log.info('Created self-signed serving certificate', { file: this.#at.certificateFile, why });
     return roundMs;
   }
 
@@ -163,7 +170,7 @@ export class SelfSignedFiles {
   }
 }
 
-/** `name@seconds`, signed by itself or by the throw-away authority another kubelet makes for it. */
+/** `name@seconds`, self-signed or signed by the temporary CA that the Go kubelet creates for it. */
 function isKubeletMade({ commonName, issuerName }: Leaf): boolean {
   const isNamed = /@\d{9,}$/;
   return isNamed.test(commonName) && (issuerName === commonName || /-ca@\d{9,}$/.test(issuerName));
@@ -172,6 +179,6 @@ function isKubeletMade({ commonName, issuerName }: Leaf): boolean {
 function halfThere({ there, missing }: { readonly there: string; readonly missing: string }): KubelingError {
   return new KubelingError(
     'CERTIFICATE_INVALID',
-    `Cannot serve with ${there} as ${missing} must be there too: put it back, or remove ${there} to have both made anew`,
+    `Cannot serve with ${there} as ${missing} must exist too: restore it, or remove ${there} to have both created again`,
   );
 }

@@ -70,7 +70,7 @@ async function put(
   await files.replace(at.certificateFile, pair.certificate, 0o644);
 }
 
-describe('where the serving certificate comes from', () => {
+describe('the source of the serving certificate', () => {
   const wish = {
     serverTLSBootstrap: false,
     tlsCertFile: '',
@@ -80,7 +80,7 @@ describe('where the serving certificate comes from', () => {
     keyKind: 'ec-p256',
   } as const;
 
-  test('the cluster where it is asked to, then the configured files, then this node itself', () => {
+  test('is the cluster if configured, then the configured files, then the node itself', () => {
     const both = { tlsCertFile: '/a', tlsPrivateKeyFile: '/b' };
     assert.equal(servingSource(wish).kind, 'self-signed');
     assert.equal(servingSource({ ...wish, ...both }).kind, 'files');
@@ -89,17 +89,17 @@ describe('where the serving certificate comes from', () => {
     assert.equal(servingSource({ ...wish, serverTLSBootstrap: true }).kind, 'self-signed');
   });
 
-  test('a certificate without a key, or a key without a certificate, is refused', () => {
+  test('is rejected with a certificate without a key or a key without a certificate', () => {
     assert.throws(
       () => servingSource({ ...wish, tlsCertFile: '/a' }),
       /tlsCertFile "\/a" as tlsPrivateKeyFile must be/,
     );
-    assert.throws(() => servingSource({ ...wish, tlsPrivateKeyFile: '/b' }), /tlsCertFile must be given/);
+    assert.throws(() => servingSource({ ...wish, tlsPrivateKeyFile: '/b' }), /tlsCertFile must be set too/);
   });
 });
 
 describe('the self-signed certificate', () => {
-  test('is made for the host and its addresses, for a year, with the modes the reference gives', async () => {
+  test('is created for host name and addresses, for a year, with the modes of the Go kubelet', async () => {
     const serving = await open(selfSigned);
     const read = new X509Certificate((await files.read(crt)) ?? '');
     assert.equal(read.subjectAltName, 'DNS:n1, IP Address:10.0.0.1');
@@ -111,17 +111,17 @@ describe('the self-signed certificate', () => {
     assert.deepEqual(files.paths(), [crt, key]);
   });
 
-  test('may have an RSA key, for those who allow only such ciphers', async () => {
+  test('has an RSA key if only RSA ciphers are allowed', async () => {
     const serving = await open({ ...selfSigned, keyKind: 'rsa-2048' });
     assert.match(serving.current()?.keyPem ?? '', /RSA PRIVATE KEY/);
   });
 
-  test('stays over a restart', async () => {
+  test('is reused after a restart', async () => {
     const before = (await open(selfSigned)).current()?.leaf.fingerprint;
     assert.equal((await open(selfSigned)).current()?.leaf.fingerprint, before);
   });
 
-  test('is made anew at 80 percent of its life', async () => {
+  test('is created again at 80 percent of its lifetime', async () => {
     const serving = await open(selfSigned);
     const rotated = start(serving);
     clock.jumpWall(0.8 * 365 * day - 3_600_000 - 2 * minute);
@@ -133,7 +133,7 @@ describe('the self-signed certificate', () => {
     await stopAll();
   });
 
-  test('is made anew for new addresses once they have been there for ten seconds', async () => {
+  test('is created again for new addresses that exist for ten seconds', async () => {
     const serving = await open(selfSigned);
     const rotated = start(serving);
     await clock.advance(minute);
@@ -148,7 +148,7 @@ describe('the self-signed certificate', () => {
     await stopAll();
   });
 
-  test('one that somebody else put there is used and never replaced', async () => {
+  test('never replaces a certificate of the administrator', async () => {
     await put({ certificateFile: crt, keyFile: key }, issued('mine', clock.now() + minute));
     const serving = await open(selfSigned);
     const rotated = start(serving);
@@ -156,7 +156,7 @@ describe('the self-signed certificate', () => {
     assert.equal(rotated.length, 0);
     assert.match(
       serving.problem() ?? '',
-      /kubelet\.crt and \/pki\/kubelet\.key expired 2026-01-01T00:01:00Z: put a new one/,
+      /kubelet\.crt and \/pki\/kubelet\.key expired 2026-01-01T00:01:00Z: replace it/,
     );
     await put({ certificateFile: crt, keyFile: key }, issued('mine again'));
     await clock.advance(500);
@@ -164,21 +164,21 @@ describe('the self-signed certificate', () => {
     await stopAll();
   });
 
-  test('one file alone is a reason not to start, that says what to do', async () => {
+  test('fails at start with the remedy if only one of the two files exists', async () => {
     await files.replace(crt, issued('x').certificate, 0o644);
     await assert.rejects(
       open(selfSigned),
-      /kubelet\.key must be there too: put it back, or remove \/pki\/kubelet\.crt/,
+      /kubelet\.key must exist too: restore it, or remove \/pki\/kubelet\.crt/,
     );
     await files.remove(crt);
     await files.replace(key, issued('x').key, 0o600);
     await assert.rejects(open(selfSigned), {
       code: 'CERTIFICATE_INVALID',
-      message: /kubelet\.crt must be there too/,
+      message: /kubelet\.crt must exist too/,
     });
   });
 
-  test('a broken pair of somebody else is a reason not to start, of our own it is made anew', async () => {
+  test('fails at start for a damaged pair of the administrator and replaces its own', async () => {
     await put(
       { certificateFile: crt, keyFile: key },
       { certificate: issued('x').certificate, key: issued('y').key },
@@ -191,7 +191,7 @@ describe('the self-signed certificate', () => {
     assert.equal((await open(selfSigned)).problem(), undefined);
   });
 
-  test('killed at any step of making it, the next one finds or makes a whole pair', async () => {
+  test('leaves a complete pair when killed at any step', async () => {
     await open(selfSigned);
     const made = { certificate: (await files.read(crt)) ?? '', key: (await files.read(key)) ?? '' };
     const steps: readonly (readonly [string, string][])[] = [
@@ -217,13 +217,13 @@ describe('the self-signed certificate', () => {
 describe('the configured files', () => {
   const at = { certificateFile: '/etc/a.crt', keyFile: '/etc/a.key' };
 
-  test('must be there and fit at the start', async () => {
-    await assert.rejects(open(configured), /\/etc\/a\.crt and \/etc\/a\.key must both be there/);
+  test('must exist and match at start', async () => {
+    await assert.rejects(open(configured), /\/etc\/a\.crt and \/etc\/a\.key must both exist/);
     await put(at, { certificate: issued('x').certificate, key: issued('y').key });
     await assert.rejects(open(configured), /must fit its key/);
   });
 
-  test('are read again as soon as they change, and each minute', async () => {
+  test('are read again when they change, and every minute', async () => {
     await put(at, issued('one'));
     const serving = await open(configured);
     const rotated = start(serving);
@@ -248,7 +248,7 @@ describe('the configured files', () => {
     await stopAll();
   });
 
-  test('that are broken leave the last good pair, and health says why', async () => {
+  test('keep the last valid pair when they become invalid, and report the reason in health', async () => {
     const good = issued('one');
     await put(at, good);
     const serving = await open(configured);
@@ -256,7 +256,7 @@ describe('the configured files', () => {
     await files.replace(at.certificateFile, 'broken', 0o644);
     await clock.advance(3 * minute);
     assert.equal(serving.current()?.leaf.commonName, 'one');
-    assert.match(serving.problem() ?? '', /the last good one is used: .*\/etc\/a\.crt and \/etc\/a\.key/);
+    assert.match(serving.problem() ?? '', /the last valid one is used: .*\/etc\/a\.crt and \/etc\/a\.key/);
     assert.equal([...logs.records].filter(({ severity }) => severity === 'error').length, 1);
     await put(at, good);
     await clock.advance(500);
@@ -265,7 +265,7 @@ describe('the configured files', () => {
     await stopAll();
   });
 
-  test('have their time to live shown too', async () => {
+  test('export their remaining lifetime', async () => {
     await put(at, issued('one'));
     const serving = await open(configured);
     const registry = new MetricRegistry({ onError: assert.ifError });

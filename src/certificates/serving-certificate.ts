@@ -13,11 +13,11 @@ import { SelfSignedFiles, selfSignedPaths } from './self-signed.ts';
 import { type CsrApi, signers } from './signing-request.ts';
 
 const serverPrefix = 'kubelet-server';
-/** Addresses come one after the other when a node starts: one request for all of them. */
+/** Addresses appear one after the other when a node starts: one request covers all of them. */
 export const addressDebounceMs = 10_000;
 const lookMs = 10_000;
 
-/** Where the serving certificate comes from: `servingSource` decides. */
+/** The source of the serving certificate, selected by `servingSource`. */
 export type ServingSource =
   | { readonly kind: 'cluster'; readonly api: CsrApi; readonly configured: ServingFiles | undefined }
   | { readonly kind: 'files'; readonly files: ServingFiles }
@@ -32,13 +32,13 @@ export interface ServingWish {
   readonly serverTLSBootstrap: boolean;
   readonly tlsCertFile: string;
   readonly tlsPrivateKeyFile: string;
-  /** Left out when there is no API server. */
+  /** Left out without an API server. */
   readonly api: CsrApi | undefined;
   readonly hostname: string;
   readonly keyKind: KeyKind;
 }
 
-/** Throws CERTIFICATE_INVALID for settings that contradict each other. */
+/** Throws CERTIFICATE_INVALID for contradicting settings. */
 export function servingSource(wish: ServingWish): ServingSource {
   const { tlsCertFile: certificateFile, tlsPrivateKeyFile: keyFile, api, hostname, keyKind } = wish;
   const [hasCertificate, hasKey] = [certificateFile !== '', keyFile !== ''];
@@ -48,7 +48,7 @@ export function servingSource(wish: ServingWish): ServingSource {
       : ['tlsPrivateKeyFile', 'tlsCertFile'];
     throw new KubelingError(
       'CERTIFICATE_INVALID',
-      `Cannot serve with ${given} "${certificateFile}${keyFile}" as ${missing} must be given beside it: it is empty`,
+      `Cannot serve with ${given} "${certificateFile}${keyFile}" as ${missing} must be set too: it is empty`,
     );
   }
   const files = hasCertificate ? { certificateFile, keyFile } : undefined;
@@ -61,13 +61,13 @@ export interface ServingSettings {
   readonly source: ServingSource;
   readonly nodeName: string;
   readonly certDirectory: string;
-  /** Of the node, as they are now; call `look()` when they change. */
+  /** The current addresses of the node; call `look()` when they change. */
   readonly addresses: () => readonly NodeAddress[];
-  /** How long they must have stayed the same before a certificate is asked for; a while unless given. */
+  /** How long they must be stable before a certificate is requested; a default unless given. */
   readonly settleMs?: number | undefined;
 }
 
-/** The certificate of the kubelet's server. Files that cannot be used are a reason not to start. */
+/** Opens the serving certificate of the kubelet. Unusable files make the start fail. */
 export async function openServingCertificate(
   settings: ServingSettings,
   deps: CertificateRoomDeps,
@@ -121,20 +121,22 @@ async function openClusterIssued(
   });
 }
 
-/** A certificate that is kept in order, wherever it comes from. */
+/** A certificate that is renewed, whatever its source. */
 export interface ServedCertificate {
-  /** To be used now; undefined while there is none that is valid. */
+  /** The valid pair to use; undefined while there is none. */
   current(): KeyPair | undefined;
-  /** What there is, though it may have expired. */
+  /** The current pair, which may be expired. */
   held(): KeyPair | undefined;
-  /** Told each new pair after it is in use; connections made with the old one should go. */
+  /**
+   * Called with each new pair after it is in use; connections with the old one should be closed.
+   */
   onRotated(told: (pair: KeyPair) => void): Disposable;
-  /** Names or addresses of this node may have changed. Never waits. */
+  /** Call when names or addresses of the node may have changed. Returns at once. */
   look(): void;
-  /** Why there is no good certificate, with what to do about it; undefined while all is well. */
+  /** Why there is no valid certificate, with the remedy; undefined while there is one. */
   problem(): string | undefined;
-  /** How things stand, in one line. */
+  /** The state in one line. */
   describe(): string;
-  /** Keeps it in order until aborted. Once at a time. */
+  /** Renews it until aborted. Must not be called again while it runs. */
   run(signal: AbortSignal): Promise<never>;
 }

@@ -15,10 +15,10 @@ import {
   randomInt,
 } from '../lib/index.ts';
 
-/** As far as certificates need the API. */
+/** The part of the API that certificates need. */
 export type CsrApi = Pick<ApiClient, 'create' | 'get' | 'list' | 'watch'>;
 
-/** A CertificateSigningRequest as far as we look at it. Bytes are base64. */
+/** The fields of a CertificateSigningRequest that are used here. Bytes are base64. */
 export interface CsrObject extends ApiObject {
   readonly spec?: {
     readonly request?: string | undefined;
@@ -45,7 +45,7 @@ export const signers = {
 } as const;
 
 export interface CsrWish {
-  /** Left out: the server makes one up that begins with `csr-`. */
+  /** Without it the server generates a name with the prefix `csr-`. */
   readonly name?: string | undefined;
   readonly requestPem: string;
   readonly signerName: string;
@@ -64,7 +64,7 @@ const kinds: readonly ApiResource[] = ['v1', 'v1beta1'].map((version) => ({
   version,
 }));
 
-/** Asks in v1, and in v1beta1 of a server that has no v1. */
+/** Uses v1, and v1beta1 with a server that has no v1. */
 export async function createSigningRequest(api: CsrApi, wish: CsrWish, signal: AbortSignal): Promise<CsrRef> {
   return await inFirstVersion(async (resource) => {
     const made = await api.create<CsrObject>({ resource }, csrObject(resource, wish), signal);
@@ -72,7 +72,7 @@ export async function createSigningRequest(api: CsrApi, wish: CsrWish, signal: A
   });
 }
 
-/** The one of that name; fails with API_NOT_FOUND when there is none. */
+/** Reads the request of that name; rejects with API_NOT_FOUND if there is none. */
 export async function getSigningRequest(
   api: CsrApi,
   name: string,
@@ -90,7 +90,7 @@ async function inFirstVersion<T>(ask: (resource: ApiResource) => Promise<T>): Pr
     return await ask(newest);
   } catch (error) {
     if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
-    // A server that knows v1 knows no v1beta1 any more: what it said first is the better answer.
+    // A server with v1 has no v1beta1: its first answer is the relevant one.
     return await ask(older).catch((second) => {
       throw isApiCode(second, 'API_NOT_FOUND') ? error : second;
     });
@@ -112,25 +112,25 @@ function refOf({ metadata }: CsrObject, { version }: ApiResource): CsrRef {
   if (metadata?.name === undefined || metadata.uid === undefined) {
     throw new KubelingError(
       'API_BAD_ANSWER',
-      'Cannot use a certificate signing request that has no name or uid',
+      'Cannot use a certificate signing request without a name or uid',
     );
   }
   return { name: metadata.name, uid: metadata.uid, version };
 }
 
-/** Where a request stands. */
+/** The state of a request. */
 export type CsrState =
   | { readonly kind: 'pending' }
   | { readonly kind: 'approved' }
   | { readonly kind: 'issued'; readonly certificatePem: string };
 
-/** Throws CERTIFICATE_DENIED or CERTIFICATE_NOT_ISSUED for one that will never be issued. */
+/** Throws CERTIFICATE_DENIED or CERTIFICATE_NOT_ISSUED for a request that will never be issued. */
 export function csrState(name: string, { status }: CsrObject): CsrState {
   const conditions = status?.conditions ?? [];
   for (const { type, reason = '', message = '' } of conditions) {
-    const why = [reason, message].filter((text) => text !== '').join(': ') || 'no reason is given';
+    const why = [reason, message].filter((text) => text !== '').join(': ') || 'no reason given';
     if (type === 'Denied') throw denied(name, why);
-    if (type === 'Failed') throw notIssued(name, `the signer failed at it: ${why}`);
+    if (type === 'Failed') throw notIssued(name, `the signer failed: ${why}`);
   }
   if (!conditions.some(({ type }) => type === 'Approved')) return { kind: 'pending' };
   const { certificate = '' } = status ?? {};
@@ -143,7 +143,7 @@ export interface CsrWaitDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Told where the request stands, each time it is looked at. */
+  /** Called with the state of the request after each observation. */
   readonly seen?: ((state: CsrState) => void) | undefined;
 }
 
@@ -152,8 +152,8 @@ const firstRetryMs = 1_000;
 const lastRetryMs = 30_000;
 
 /**
- * Waits until the request is issued; answers the certificates in PEM. Fails when it is denied, fails, is deleted or
- * replaced by another of its name. What stands in the way of looking is only waited out: the caller sets the deadline.
+ * Waits until the request is issued and returns the certificates in PEM. Rejects when it is denied,
+ * failed, deleted or replaced. Failures of single reads are retried: the caller sets the deadline.
  */
 export async function waitForCertificate(
   deps: CsrWaitDeps,
@@ -169,7 +169,7 @@ export async function waitForCertificate(
       signal.throwIfAborted();
       if (isFinal(error)) throw error;
       failures++;
-      deps.log.info('Cannot look at the certificate signing request', {
+      deps.log.info('Failed to read certificate signing request', {
         csr: ref.name,
         err: describeError(error),
       });
@@ -203,7 +203,7 @@ async function lookUntilWatchEnds(
 }
 
 function judge(deps: CsrWaitDeps, ref: CsrRef, object: CsrObject): string | undefined {
-  if (object.metadata?.uid !== ref.uid) throw notIssued(ref.name, 'another one has taken its name');
+  if (object.metadata?.uid !== ref.uid) throw notIssued(ref.name, 'it was replaced by another one');
   const state = csrState(ref.name, object);
   deps.seen?.(state);
   return state.kind === 'issued' ? state.certificatePem : undefined;

@@ -2,7 +2,7 @@ import type { ContainerStatus, PodCondition, PodStatus } from '../kinds/index.ts
 import { initContainersOf, isSidecar, type ObservedPod, type Pod } from '../pods/index.ts';
 import { restartingConditions } from './restart-all.ts';
 
-/** Only the kubelet writes these. */
+/** Conditions that only the kubelet writes. */
 const owned: ReadonlySet<string> = new Set([
   'PodScheduled',
   'Initialized',
@@ -13,7 +13,7 @@ const owned: ReadonlySet<string> = new Set([
   'PodResizeInProgress',
   'AllContainersRestarting',
 ]);
-/** Others write it too. */
+/** Other components write this one too. */
 const shared = 'DisruptionTarget';
 
 export function isOwnedCondition(type: string): boolean {
@@ -24,7 +24,7 @@ export function isResizeCondition(type: string): boolean {
   return type === 'PodResizePending' || type === 'PodResizeInProgress';
 }
 
-/** Whether a change of it is a change of the kubelet's own. */
+/** Whether a change of the condition is a change by the kubelet. */
 export function isOurCondition(type: string): boolean {
   return owned.has(type) || type === shared;
 }
@@ -33,7 +33,7 @@ export function findCondition(status: PodStatus, type: string): PodCondition | u
   return status.conditions?.find((condition) => condition.type === type);
 }
 
-/** True, or why not. */
+/** True, or the reason why not. */
 type Verdict =
   | { readonly is: 'True'; readonly reason?: string }
   | { readonly is: 'False'; readonly reason?: string; readonly message?: string };
@@ -43,15 +43,18 @@ const yes: Verdict = { is: 'True' };
 export interface ConditionInput {
   readonly pod: Pod;
   readonly observed: ObservedPod;
-  /** Without its conditions: phase and container statuses. */
+  /** The status without its conditions: phase and container statuses. */
   readonly status: PodStatus;
   readonly previous: PodStatus;
   readonly hasUsableSandbox: boolean;
-  /** Those of a resize. */
+  /** The conditions of a resize. */
   readonly resize?: readonly PodCondition[] | undefined;
 }
 
-/** All conditions of the pod. Those of others pass through; times of transition are for the status manager to set. */
+/**
+ * Computes all conditions of the pod. Conditions of other components pass through; the status
+ * manager sets transition times.
+ */
 export function podConditions(input: ConditionInput): readonly PodCondition[] {
   const { pod, observed, status, previous } = input;
   const foreign = (pod.status.conditions ?? []).filter(({ type }) => !isOwnedCondition(type));
@@ -69,14 +72,17 @@ export function podConditions(input: ConditionInput): readonly PodCondition[] {
   ];
 }
 
-/** Ready and ContainersReady, from container statuses, phase and the conditions that readiness gates name. */
+/**
+ * Computes Ready and ContainersReady from container statuses, phase and the conditions of readiness
+ * gates.
+ */
 export function readinessConditions(pod: Pod, status: PodStatus): readonly PodCondition[] {
   const containers = containersReady(pod, status);
   const ready = containers.is === 'True' ? gatesReady(pod, status) : containers;
   return [condition(pod, 'Ready', ready), condition(pod, 'ContainersReady', containers)];
 }
 
-/** The status with Ready and ContainersReady as they follow from the rest, in their places. */
+/** The status with Ready and ContainersReady recomputed in place. */
 export function replaceReadiness(pod: Pod, status: PodStatus): PodStatus {
   const before = status.conditions ?? [];
   const fresh = readinessConditions(pod, status);
@@ -133,7 +139,7 @@ function initialized({ pod, status, previous }: ConditionInput): Verdict {
   if (status.phase === 'Succeeded' && unknown.length === 0) return { is: 'True', reason: 'PodCompleted' };
   if (hasRun(status)) return yes;
   const message = listed({ unknown, incomplete });
-  // A pod that was initialized stays so, also while everything in it starts anew.
+  // An initialized pod stays initialized, also while all its containers restart.
   if (message === '' || findCondition(previous, 'Initialized')?.status === 'True') return yes;
   return { is: 'False', reason: 'ContainersNotInitialized', message };
 }

@@ -8,26 +8,27 @@ import {
   sharesToMilliCpu,
 } from '../pods/index.ts';
 
-/** Below these the kernel's numbers cannot tell amounts apart, in thousandths of a core. */
+/** Below this, in thousandths of a core, the kernel's values cannot distinguish amounts. */
 const leastTold = { requests: 2, limits: 10 } as const;
 
-/** What the runtime says the container was given; undefined for what it does not say. */
+/** The resources the runtime reports for the container; undefined where it reports none. */
 interface Told {
   readonly requests: { readonly cpu: Quantity | undefined };
   readonly limits: { readonly cpu: Quantity | undefined; readonly memory: Quantity | undefined };
 }
 
-/** What is known besides. */
+/** Other known resources. */
 export interface KnownResources {
-  /** What was published. */
+  /** The published resources. */
   readonly old: ContainerStatus | undefined;
-  /** What the runtime was told to give it. */
+  /** The resources last sent to the runtime. */
   readonly actuated: ResourceRequirements | undefined;
 }
 
 /**
- * What the container has: what it was allotted, with what the runtime tells put over it while it runs. Where the
- * runtime is silent, what it was told stands, or else what was published of the very same instance.
+ * Computes the resources of the container: the allocated ones, overlaid with those the runtime
+ * reports while it runs. Where the runtime reports none, the resources sent to it apply, or those
+ * published for the same instance.
  */
 export function givenResources(
   { resources = {} }: Container,
@@ -58,7 +59,10 @@ function toldBy({ resources }: ObservedContainer): Told {
   };
 }
 
-/** A side that was never allotted stays away: the least weight every container has is nothing anybody asked for. */
+/**
+ * A side that was never allocated is left out: the minimum weight of every container was not
+ * requested.
+ */
 function overridden(
   side: ResourceSide,
   allotted: ResourceRequirements,
@@ -74,7 +78,7 @@ function overridden(
   return { [side]: { ...own, ...Object.fromEntries(amounts) } };
 }
 
-/** The text as it was allotted where it means the same, so that nothing seems to change that does not. */
+/** Keeps the allocated text if its value is equal, so that nothing seems to change. */
 function shown(
   name: 'cpu' | 'memory',
   side: ResourceSide,

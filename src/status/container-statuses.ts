@@ -30,11 +30,11 @@ interface Subject {
   readonly container: Container;
   readonly list: ListName;
   readonly isRestartingAll: boolean;
-  /** What was last published of it. */
+  /** The last published status. */
   readonly old: ContainerStatus | undefined;
 }
 
-/** Kept apart from any code a program can end with: the end was not seen. */
+/** Distinct from every exit code of a program: the exit was not observed. */
 const lostExitCode = 137;
 export const statusUnknown = 'ContainerStatusUnknown';
 export const lostAtTermination = {
@@ -48,7 +48,10 @@ const lostWhileAway = {
   exitCode: lostExitCode,
 } as const;
 
-/** One status a container of the spec, without `started` and `ready`. Init ones in order of the spec, others by name. */
+/**
+ * Computes one status per container of the spec, without `started` and `ready`. Init containers are
+ * in spec order, others sorted by name.
+ */
 export function containerStatuses(
   pod: Pod,
   observed: ObservedPod,
@@ -82,7 +85,7 @@ export function byName(statuses: readonly ContainerStatus[]): readonly Container
   return statuses.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
-/** Users see them of regular containers only. */
+/** Published for regular containers only. */
 function withDevices(status: ContainerStatus, { devices }: StatusContext): ContainerStatus {
   const allocatedResourcesStatus = devices?.(status.name) ?? [];
   return allocatedResourcesStatus.length === 0 ? status : { ...status, allocatedResourcesStatus };
@@ -100,7 +103,7 @@ function containerStatus(subject: Subject): ContainerStatus {
   );
 }
 
-/** The runtime knows nothing of the container: not yet, or not any more. */
+/** The runtime has no record of the container: it was not created yet, or was removed. */
 function withoutInstance(subject: Subject): ContainerStatus {
   const { pod, container, old } = subject;
   const status = carriedOver(subject);
@@ -113,18 +116,18 @@ function withoutInstance(subject: Subject): ContainerStatus {
         terminated: {
           reason: 'Completed',
           exitCode: 0,
-          message: `The runtime no longer knows the container, but later ones were made: ${container.name} is taken as completed`,
+          message: `The runtime has no record of the init container, but later containers exist: ${container.name} counts as completed`,
         },
       },
     };
   if (old?.state?.running === undefined || status.lastState?.terminated !== undefined) return status;
-  // It ran, so a pod whose container merely vanished must not look as if it had never started.
+  // The container ran: a pod whose container disappeared must not look as if it never started.
   const restarts = pod.metadata.deletionTimestamp === undefined ? 1 : 0;
   const lastState = { terminated: lostWhileAway };
   return { ...status, restartCount: status.restartCount + restarts, lastState };
 }
 
-/** It was removed so that all containers of the pod can begin anew. */
+/** The container was removed so that all containers of the pod can restart. */
 function madeWay(status: ContainerStatus, old: ContainerStatus): ContainerStatus {
   const waiting = { reason: restartingAll, message: 'The container was removed to restart all of the pod' };
   const lastState = { terminated: { ...waiting, exitCode: lostExitCode } };
@@ -146,7 +149,10 @@ function carriedOver(subject: Subject): ContainerStatus {
   };
 }
 
-/** Why it waits is found out again and again, but not once its pod has ended: then it is why it never ran. */
+/**
+ * The reason for waiting is recomputed, except in a terminated pod: there it explains why the
+ * container never ran.
+ */
 function waitingOf(subject: Subject): NonNullable<ContainerState['waiting']> {
   const known = hasEnded(subject.context) ? subject.old?.state?.waiting : undefined;
   return known ?? { reason: defaultReason(subject) };
@@ -160,7 +166,7 @@ function defaultReason({ pod }: Subject): string {
   return initContainersOf(pod).length > 0 ? 'PodInitializing' : 'ContainerCreating';
 }
 
-/** A plain init container whose record is gone has done its work once a regular container was made. */
+/** A plain init container without a record has completed once a regular container was created. */
 function isLostInit({ pod, observed, container, list }: Subject, status: ContainerStatus): boolean {
   if (list !== 'init' || isSidecar(container) || status.state?.waiting === undefined) return false;
   return pod.spec.containers.some(
@@ -191,7 +197,10 @@ function ofInstance(instance: ObservedContainer, subject: Subject): ContainerSta
   };
 }
 
-/** In a pod that has ended, one that was made and never started ends with it, and does not come back to waiting. */
+/**
+ * In a terminated pod, a container that was created and never started counts as terminated and does
+ * not return to waiting.
+ */
 function withPublishedEnd(state: ContainerState, { context, old }: Subject): ContainerState {
   const isOver = state.waiting !== undefined && hasEnded(context) && old?.state?.terminated !== undefined;
   return isOver ? old.state : state;
@@ -201,14 +210,17 @@ export function fullId({ runtimeName, id }: ObservedContainer): string {
   return `${runtimeName}://${id}`;
 }
 
-/** From its record in the runtime, but never below what was published: records can be lost, counts only grow. */
+/**
+ * From the runtime's record, but never below the published count: records can be lost, counts only
+ * grow.
+ */
 function restartCount(instance: ObservedContainer, old: ContainerStatus | undefined): number {
   const published = old?.restartCount ?? 0;
   const isOther = old?.containerID !== fullId(instance);
   const isNew = instance.state === 'running' && old?.state?.terminated !== undefined && isOther;
   const isLost = instance.state === 'unknown' && old?.state?.running !== undefined;
   if (isLost) return published + 1;
-  // One that is merely made has restarted nothing yet, and may be taken away again before it does.
+  // A created container is not a restart yet, and may be removed before it starts.
   const own = instance.state === 'created' ? instance.restartCount - 1 : instance.restartCount;
   return Math.max(own, isNew ? published + 1 : published);
 }
@@ -228,7 +240,7 @@ function stateOf(instance: ObservedContainer, { old, isRestartingAll }: Subject)
     case 'created':
       return { waiting: {} };
     case 'unknown':
-      // "Ran and was lost" must never look like "never ran": a pod that runs once would run twice.
+      // "Ran and was lost" must never look like "never ran": a run-once pod would run twice.
       if (old?.state?.running === undefined) return { waiting: {} };
       return {
         terminated: isRestartingAll ? { ...lostAtTermination, reason: restartingAll } : lostAtTermination,
@@ -247,14 +259,14 @@ function terminatedState(instance: ObservedContainer): NonNullable<ContainerStat
   };
 }
 
-/** A container that is to be started again, but could not be: it waits, for that reason. */
+/** A container that should restart but failed to: it waits with that reason. */
 function withStartError(subject: Subject, status: ContainerStatus): ContainerStatus {
   const { pod, observed, context, container, list } = subject;
   const newest = newestInstance(observed, container.name);
   const ended = status.state?.terminated;
   const isDone = list === 'init' && !isSidecar(container) && ended?.exitCode === 0;
   if (isDone || !shouldContainerStart(pod, container, newest)) return status;
-  // Nothing of the pod is started again, so that this end is its last.
+  // No container of the pod starts again, so this exit is final.
   if (ended !== undefined && hasEnded(context)) return status;
   const error = context.startError(container.name);
   if (error === undefined) return status;

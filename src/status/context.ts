@@ -2,59 +2,65 @@ import type { PodCondition, PodStatus, ResourceStatus } from '../kinds/index.ts'
 import { apiTime } from '../lib/index.ts';
 import type { PodAllocation } from '../pods/index.ts';
 
-/** Why a container could not be started, as its waiting state shows it. */
+/** Why a container failed to start, as shown in its waiting state. */
 export interface StartError {
   readonly reason: string;
   readonly message: string;
 }
 
-/** What the probes of a container last said, by the full id of the container; undefined for nothing yet. */
+/** The last probe results of a container by its full ID; undefined before the first. */
 export interface ProbeResults {
   startup(containerId: string): 'success' | 'failure' | 'unknown' | undefined;
   readiness(containerId: string): 'success' | 'failure' | 'unknown' | undefined;
 }
 
-/** What was published of a container that is probed. */
+/** The published values of a probed container. */
 export interface ProbedFlags {
   readonly started: boolean;
   readonly ready: boolean;
 }
 
-/** What a status is made from besides the pod and what the runtime says of it. */
+/** The inputs of a status besides the pod and the runtime's report. */
 export interface StatusContext {
-  /** The status kept for the pod, else the one it came with. */
+  /** The cached status of the pod, else the one it was delivered with. */
   readonly previous: PodStatus;
-  /** Whether the pod is past the point where anything of it may be started again. */
+  /** Whether no container of the pod may start again. */
   readonly isTerminal: boolean;
-  /** Whether the newest sandbox can go on serving the pod: ready, alone, right network, with an address. */
+  /**
+   * Whether the newest sandbox is usable: ready, the only one, with the right network and an
+   * address.
+   */
   readonly hasUsableSandbox: boolean;
-  /** Of the last try to start the container, if that failed. */
+  /** The error of the last attempt to start the container, if it failed. */
   readonly startError: (container: string) => StartError | undefined;
   readonly probes: ProbeResults;
-  /** The runtime's own ids of containers that were stopped after that look at the runtime; none unless given. */
+  /** The runtime IDs of containers that were stopped after the observation; none unless given. */
   readonly stopped?: ReadonlySet<string> | undefined;
-  /** What an earlier kubelet has published of a container, by its full id, where nobody else remembers it. */
+  /**
+   * The published values of a container by its full ID from an earlier kubelet, if no other source
+   * has them.
+   */
   readonly noted?: ((containerId: string) => ProbedFlags | undefined) | undefined;
-  /** Whether the pod's runtime can make mounts read-only to their last submount; left out for no. */
+  /** Whether the runtime of the pod supports recursive read-only mounts; no if left out. */
   readonly recursiveReadOnly?: 'supported' | 'unsupported' | undefined;
-  /** How the devices of a container are; it has none unless given. */
+  /** The device health of a container; no devices unless given. */
   readonly devices?: ((container: string) => readonly ResourceStatus[]) | undefined;
-  /** Where a resize of the pod stands; none unless given. */
+  /** The state of a resize of the pod; none unless given. */
   readonly resize?: readonly PodCondition[] | undefined;
-  /** What the runtime was told to give the pod: for what it does not say itself. */
+  /** The resources last sent to the runtime, for values it does not report. */
   readonly actuated?: PodAllocation | undefined;
-  /** The machine's addresses, the preferred first. */
+  /** The addresses of the node, the preferred one first. */
   readonly nodeIps: readonly string[];
-  /** Set when the pod has to end whatever its containers do, as when its deadline has passed. */
+  /** Set when the pod must fail whatever its containers do, for example after its deadline. */
   readonly eviction?: StartError | undefined;
 }
 
-/** Of a time of the runtime, where zero stands for not yet. */
+/** Converts a time of the runtime, where zero means not yet. */
 export function apiTimeOfNs(ns: bigint): string | undefined {
   return ns === 0n ? undefined : apiTime(Number(ns / 1_000_000n));
 }
 
-/** The same time in whole seconds, whatever it was written with. */
+/** The same time rounded to whole seconds. */
 export function wholeSeconds(time: string | undefined): string | undefined {
   if (time === undefined || !time.includes('.')) return time;
   const ms = Date.parse(time);

@@ -26,27 +26,27 @@ function only(status: PodStatus): ContainerStatus {
   return first;
 }
 
-/** A status of the container `main`, as it was published. */
+/** A published status of the container `main`. */
 function published(over: Partial<ContainerStatus>): PodStatus {
   const main = { name: 'main', ready: false, restartCount: 0, image: 'example/web:1', imageID: '', ...over };
   return { phase: 'Running', containerStatuses: [main] };
 }
 
-describe('a container the runtime does not know', () => {
+describe('a container without a record in the runtime', () => {
   it('waits to be created', () => {
     const { state, restartCount, image, ready, started } = only(statusOf(aPod(), []));
     assert.deepEqual(state, { waiting: { reason: 'ContainerCreating' } });
     assert.deepEqual([restartCount, image, ready, started], [0, 'example/web:1', false, false]);
   });
 
-  it('waits for the pod to initialize where there are init containers', () => {
+  it('waits for initialization in a pod with init containers', () => {
     const pod = aPod({ spec: { initContainers: [{ name: 'first' }] } });
     const status = statusOf(pod, []);
     assert.deepEqual(only(status).state, { waiting: { reason: 'PodInitializing' } });
     assert.deepEqual(status.initContainerStatuses?.[0]?.state, { waiting: { reason: 'PodInitializing' } });
   });
 
-  it('keeps how it ended', () => {
+  it('keeps its exit', () => {
     const terminated = { exitCode: 3, containerID: id('main') };
     const status = only(
       statusOf(aPod(), [], { previous: published({ state: { terminated }, restartCount: 4 }) }),
@@ -54,7 +54,7 @@ describe('a container the runtime does not know', () => {
     assert.deepEqual([status.state?.terminated?.exitCode, status.restartCount], [3, 4]);
   });
 
-  it('is counted as restarted and lost if it ran, so that the pod does not fall back to Pending', () => {
+  it('counts as restarted and lost if it ran, so that the pod does not return to Pending', () => {
     const previous = published({ state: { running: {} }, restartCount: 2, containerID: id('main') });
     const status = statusOf(aPod(), [], { previous });
     assert.equal(only(status).lastState?.terminated?.reason, 'ContainerStatusUnknown');
@@ -64,19 +64,19 @@ describe('a container the runtime does not know', () => {
     assert.equal(only(statusOf(aPod(), [], { previous: status })).restartCount, 3);
   });
 
-  it('is not counted as restarted in a pod that is being deleted', () => {
+  it('does not count as restarted in a pod that is being deleted', () => {
     const pod = aPod({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
     const previous = published({ state: { running: {} }, restartCount: 2 });
     assert.equal(only(statusOf(pod, [], { previous })).restartCount, 2);
   });
 
-  it('shows why it could not be started', () => {
+  it('shows why it failed to start', () => {
     const startError = () => ({ reason: 'ImagePullBackOff', message: 'no such image' });
     const { state } = only(statusOf(aPod(), [], { startError }));
     assert.deepEqual(state, { waiting: { reason: 'ImagePullBackOff', message: 'no such image' } });
   });
 
-  it('lists its mounts, with how far read-only goes', () => {
+  it('lists its mounts with their recursive read-only mode', () => {
     const volumeMounts = [
       { name: 'a', mountPath: '/a' },
       { name: 'b', mountPath: '/b', readOnly: true },
@@ -94,15 +94,15 @@ describe('a container the runtime does not know', () => {
   });
 });
 
-describe('a container the runtime knows', () => {
-  it('runs since when the runtime says', () => {
+describe('a container with a record in the runtime', () => {
+  it('runs since the start time of the runtime', () => {
     const status = only(statusOf(aPod(), [anInstance()]));
     assert.deepEqual(status.state, { running: { startedAt: '2026-01-01T00:00:01Z' } });
     assert.deepEqual([status.containerID, status.imageID], [id('main'), 'example/web@sha256:aa']);
     assert.deepEqual([status.started, status.ready], [true, true]);
   });
 
-  it('has ended as the runtime says', () => {
+  it('is terminated as the runtime reports', () => {
     const instance = anInstance({ state: 'exited', exitCode: 137, reason: 'OOMKilled', message: 'gone' });
     assert.deepEqual(only(statusOf(aPod(), [instance])).state, {
       terminated: {
@@ -120,7 +120,7 @@ describe('a container the runtime knows', () => {
     assert.deepEqual(only(statusOf(aPod(), [anInstance({ state: 'created' })])).state, { waiting: {} });
   });
 
-  it('counts a restart when it has happened: an instance made ahead may go again before it runs', () => {
+  it('counts a restart when it starts, because a created instance may be removed before it runs', () => {
     const ended = anInstance({ id: 'first', state: 'exited', exitCode: 1 });
     const statuses = [
       [anInstance({ id: 'ahead', state: 'created', restartCount: 1 }), ended],
@@ -136,7 +136,7 @@ describe('a container the runtime knows', () => {
     assert.deepEqual(counts, [0, 0, 1]);
   });
 
-  it('shows the instance before as its last state', () => {
+  it('shows the previous instance as its last state', () => {
     const before = anInstance({ state: 'exited', exitCode: 1 });
     const oldest = anInstance({ state: 'exited', exitCode: 9, id: 'x', createdAtNs: 1n });
     const status = only(statusOf(aPod(), [oldest, before, anInstance({ restartCount: 1 })]));
@@ -144,25 +144,25 @@ describe('a container the runtime knows', () => {
     assert.equal(status.restartCount, 1);
   });
 
-  it('keeps the last state when the record of the instance before is gone', () => {
+  it('keeps the last state without a record of the previous instance', () => {
     const previous = published({ state: { terminated: { exitCode: 7 } }, containerID: id('main') });
     const status = only(statusOf(aPod(), [anInstance({ restartCount: 1 })], { previous }));
     assert.equal(status.lastState?.terminated?.exitCode, 7);
   });
 
-  it('never counts fewer restarts than were published', () => {
+  it('never reports fewer restarts than published', () => {
     const previous = published({ state: { waiting: {} }, restartCount: 5 });
     assert.equal(only(statusOf(aPod(), [anInstance()], { previous })).restartCount, 5);
   });
 
-  it('is taken as lost when the runtime no longer knows what became of a running one', () => {
+  it('counts as lost when the runtime has no record of a running one', () => {
     const previous = published({ state: { running: {} }, restartCount: 1, containerID: id('main') });
     const status = only(statusOf(aPod(), [anInstance({ state: 'unknown' })], { previous }));
     assert.equal(status.state?.terminated?.reason, 'ContainerStatusUnknown');
     assert.equal(status.restartCount, 2);
   });
 
-  it('is not counted once more when the very same instance is found again', () => {
+  it('is not counted again when the same instance reappears', () => {
     const previous = published({
       state: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } },
       restartCount: 2,
@@ -173,7 +173,7 @@ describe('a container the runtime knows', () => {
     assert.equal(status.restartCount, 2);
   });
 
-  it('waits in back-off, with its last end as the last state', () => {
+  it('waits in back-off with its last exit as the last state', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: 'back-off 10s' });
     const instance = anInstance({ state: 'exited', exitCode: 1 });
     const status = statusOf(aPod(), [instance], { startError });
@@ -182,16 +182,16 @@ describe('a container the runtime knows', () => {
     assert.equal(status.phase, 'Running');
   });
 
-  it('does not wait for a start in a pod that has ended', () => {
+  it('does not wait for a start in a terminated pod', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: 'back-off 10s' });
     const instance = anInstance({ state: 'exited', exitCode: 3 });
     const status = statusOf(aPod(), [instance], { startError, isTerminal: true });
     assert.equal(only(status).state?.terminated?.exitCode, 3);
     const never = only(statusOf(aPod(), [], { startError, isTerminal: true }));
-    assert.equal(never.state?.waiting?.reason, 'CrashLoopBackOff', 'why it never started stays to be seen');
+    assert.equal(never.state?.waiting?.reason, 'CrashLoopBackOff', 'keeps the reason why it never started');
   });
 
-  it('still says why it never ran when its pod has ended, also to a later kubelet', () => {
+  it('keeps the reason why it never ran after its pod terminated, also for a later kubelet', () => {
     const waiting = { reason: 'ImagePullBackOff', message: 'no such image' };
     const before = published({ state: { waiting }, restartCount: 0 });
     assert.equal(
@@ -203,7 +203,7 @@ describe('a container the runtime knows', () => {
     assert.deepEqual(only(statusOf(aPod(), [], { previous: before, isTerminal: true })).state, { waiting });
   });
 
-  it('does not come back to waiting when its pod has ended', () => {
+  it('does not return to waiting after its pod terminated', () => {
     const terminated = { exitCode: 137, reason: 'ContainerStatusUnknown' };
     const before = published({ state: { terminated }, restartCount: 1 });
     const made = anInstance({ state: 'created' });
@@ -215,14 +215,14 @@ describe('a container the runtime knows', () => {
     assert.deepEqual(goesOn, { waiting: {} });
   });
 
-  it('does not wait for a start that its policy forbids', () => {
+  it('does not wait for a start that its restart policy forbids', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: '' });
     const pod = aPod({ spec: { restartPolicy: 'Never' } });
     const status = only(statusOf(pod, [anInstance({ state: 'exited', exitCode: 1 })], { startError }));
     assert.equal(status.state?.terminated?.exitCode, 1);
   });
 
-  it('has its message cut to its part of what the pod may say, at a whole character', () => {
+  it("has its message truncated to its share of the pod's limit, at a character boundary", () => {
     const pod = aPod({ spec: { containers: [{ name: 'main' }, { name: 'other' }, { name: 'third' }] } });
     const instance = anInstance({ state: 'exited', message: 'é'.repeat(5000) });
     const message = only(statusOf(pod, [instance])).state?.terminated?.message ?? '';
@@ -243,12 +243,12 @@ describe('init containers', () => {
     },
   });
 
-  it('are listed in the order of the spec', () => {
+  it('are in the order of the spec', () => {
     const names = statusOf(pod, []).initContainerStatuses?.map(({ name }) => name);
     assert.deepEqual(names, ['z-first', 'a-second', 'side']);
   });
 
-  it('are ready once they have ended well', () => {
+  it('are ready after they completed successfully', () => {
     const done = anInstance({ name: 'z-first', state: 'exited' });
     const failed = anInstance({ name: 'a-second', state: 'exited', exitCode: 1 });
     const statuses = statusOf(pod, [done, failed]).initContainerStatuses;
@@ -258,14 +258,14 @@ describe('init containers', () => {
     );
   });
 
-  it('count as completed when their records are gone and regular containers were made', () => {
+  it('count as completed without records when regular containers were created', () => {
     const status = statusOf(pod, [anInstance(), anInstance({ name: 'side' })]);
     const codes = status.initContainerStatuses?.map(({ state }) => state?.terminated?.exitCode);
     assert.deepEqual(codes, [0, 0, undefined]);
     assert.equal(status.phase, 'Running');
   });
 
-  it('do not wait in back-off after they have ended well', () => {
+  it('do not wait in back-off after they completed successfully', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: '' });
     const done = anInstance({ name: 'z-first', state: 'exited' });
     const status = statusOf(pod, [done], { startError }).initContainerStatuses?.[0];
@@ -298,7 +298,7 @@ describe('started and ready', () => {
     assert.deepEqual(flags(pod, probes(undefined, 'success')), { started: true, ready: true });
   });
 
-  it('survive a restart of the kubelet for the same instance', () => {
+  it('are restored for the same instance after a restart of the kubelet', () => {
     const pod = withProbe({ startupProbe: {}, readinessProbe: {} });
     const was = { state: { running: {} }, started: true, ready: true };
     const same = published({ ...was, containerID: id('main') });
@@ -307,7 +307,7 @@ describe('started and ready', () => {
     assert.deepEqual(flags(pod, { previous: other }), { started: false, ready: false });
   });
 
-  it('survive it too where only a note tells of the instance', () => {
+  it('are restored from a checkpoint entry of the instance', () => {
     const pod = withProbe({ startupProbe: {}, readinessProbe: {} });
     const noted = (containerId: string) =>
       containerId === id('main') ? { started: true, ready: false } : undefined;
@@ -319,13 +319,13 @@ describe('started and ready', () => {
     assert.deepEqual(flags(pod, { noted: () => undefined }), { started: false, ready: false });
   });
 
-  it('are not those of another instance, however old this one seems', () => {
+  it('are not taken from another instance, even if this one seems older', () => {
     const conditions = [{ type: 'Ready', status: 'True' }];
     const pod = { ...withProbe({ readinessProbe: {} }), status: { conditions } };
     assert.equal(flags(pod, {}).ready, false);
   });
 
-  it('are nothing for ephemeral containers', () => {
+  it('are unset for ephemeral containers', () => {
     const pod = aPod({ spec: { ephemeralContainers: [{ name: 'debug' }] } });
     const status = statusOf(pod, [anInstance({ name: 'debug' })]).ephemeralContainerStatuses?.[0];
     assert.deepEqual([status?.started, status?.ready], [undefined, false]);
@@ -334,7 +334,7 @@ describe('started and ready', () => {
 });
 
 describe('the phase', () => {
-  it('stays once it is terminal, whatever the runtime says', () => {
+  it('stays terminal, whatever the runtime reports', () => {
     for (const phase of ['Succeeded', 'Failed']) {
       const ended = { phase, reason: 'Evicted', message: 'm' };
       for (const parts of [{ previous: ended }, { pod: { status: ended } }] as const) {
@@ -346,13 +346,13 @@ describe('the phase', () => {
     }
   });
 
-  it('keeps its reason while it stays the same, and drops it when it changes', () => {
+  it('keeps its reason while it is unchanged and drops it when it changes', () => {
     const previous = { phase: 'Running', reason: 'R', message: 'M' };
     assert.equal(statusOf(aPod(), [anInstance()], { previous }).reason, 'R');
     assert.equal(statusOf(aPod(), [], { previous }).reason, undefined);
   });
 
-  it('is Failed for a pod that has to end', () => {
+  it('is Failed for a pod that must fail', () => {
     const eviction = { reason: 'DeadlineExceeded', message: 'too long' };
     const status = statusOf(aPod(), [anInstance()], { eviction });
     assert.deepEqual(
@@ -366,7 +366,7 @@ describe('conditions', () => {
   const summary = (status: PodStatus) =>
     status.conditions?.map(({ type, status: is, reason, message }) => [type, is, reason, message]);
 
-  it('are all there for a pod that runs, in their order', () => {
+  it('are complete and in order for a running pod', () => {
     assert.deepEqual(summary(statusOf(aPod(), [anInstance()])), [
       ['PodReadyToStartContainers', 'True', undefined, undefined],
       ['Initialized', 'True', undefined, undefined],
@@ -383,7 +383,7 @@ describe('conditions', () => {
     assert.equal(ready?.message, 'containers with unready status: [b a]');
   });
 
-  it('name the init containers that are not done', () => {
+  it('name the init containers that have not completed', () => {
     const pod = aPod({ spec: { initContainers: [{ name: 'a' }, { name: 'b' }] } });
     const condition = findCondition(
       statusOf(pod, [anInstance({ name: 'a', state: 'exited' })]),
@@ -395,14 +395,14 @@ describe('conditions', () => {
     );
   });
 
-  it('say that a pod was initialized even when an init container runs again', () => {
+  it('stay initialized when an init container runs again', () => {
     const pod = aPod({ spec: { initContainers: [{ name: 'a' }] } });
     const previous = { conditions: [{ type: 'Initialized', status: 'True' }] };
     const status = statusOf(pod, [anInstance({ name: 'a' })], { previous });
     assert.equal(findCondition(status, 'Initialized')?.status, 'True');
   });
 
-  it('say that nothing is ready in a pod that is over', () => {
+  it('are not ready in a terminated pod', () => {
     const pod = aPod({ spec: { restartPolicy: 'Never' } });
     const succeeded = statusOf(pod, [anInstance({ state: 'exited' })]);
     assert.deepEqual(findCondition(succeeded, 'Ready')?.reason, 'PodCompleted');
@@ -426,7 +426,7 @@ describe('conditions', () => {
     assert.equal(findCondition(status, 'example.com/b')?.status, 'False');
   });
 
-  it('notice that a gate has changed', () => {
+  it('notice a changed readiness gate', () => {
     const readinessGates = [{ conditionType: 'example.com/a' }];
     const pod = aPod({ spec: { readinessGates } });
     const status = statusOf(pod, [anInstance()]);
@@ -435,7 +435,7 @@ describe('conditions', () => {
     assert.equal(needsReadinessReconcile({ ...pod, status: { ...status, conditions } }), true);
   });
 
-  it('keep a disruption and the conditions of others', () => {
+  it('keep a disruption and the conditions of other components', () => {
     const others = [{ type: 'example.com/x', status: 'Unknown' }];
     const previous = { conditions: [{ type: 'DisruptionTarget', status: 'True' }] };
     const pod = aPod({ status: { conditions: others } });
@@ -443,7 +443,7 @@ describe('conditions', () => {
     assert.deepEqual(types?.slice(0, 2), ['example.com/x', 'DisruptionTarget']);
   });
 
-  it('carry the generation that was looked at', () => {
+  it('have the observed generation', () => {
     const status = statusOf(aPod({ metadata: { generation: 7 } }), []);
     assert.equal(status.observedGeneration, 7);
     assert.ok(status.conditions?.every(({ observedGeneration }) => observedGeneration === 7));
@@ -456,7 +456,7 @@ describe('addresses', () => {
     status.hostIPs?.map(({ ip }) => ip),
   ];
 
-  it('are one of each family, that of the node first', () => {
+  it("are one per family, the node's first", () => {
     const pod = aPod();
     const observed = { ...observe(pod), ips: ['10.0.0.1', 'fd00::1', '10.0.0.2', 'fd00::2'] };
     const status = generatePodStatus(pod, observed, aStatusContext({ nodeIps: ['fd00::99', '192.0.2.1'] }));
@@ -467,7 +467,7 @@ describe('addresses', () => {
     assert.deepEqual([status.podIP, status.hostIP], ['fd00::1', 'fd00::99']);
   });
 
-  it('are those of the node on its network, and stay', () => {
+  it("are the node's for a pod on the host network, and stay", () => {
     const pod = aPod({ spec: { hostNetwork: true } });
     const first = generatePodStatus(pod, { ...observe(pod), ips: [] }, aStatusContext());
     assert.equal(first.podIP, '192.0.2.1');
@@ -476,7 +476,7 @@ describe('addresses', () => {
     assert.deepEqual(ips(then)[0], ['192.0.2.1', 'fd00::9']);
   });
 
-  it('outlive the sandbox', () => {
+  it('remain after the sandbox is removed', () => {
     const pod = aPod();
     const previous = { podIP: '10.9.9.9', podIPs: [{ ip: '10.9.9.9' }] };
     const stopped = observe(pod, [], [aSandbox({ state: 'not-ready' })]);
@@ -485,7 +485,7 @@ describe('addresses', () => {
 });
 
 describe('other fields', () => {
-  it('always have the class, and give back what is not ours', () => {
+  it('always include the QoS class and preserve fields of other components', () => {
     const resourceClaimStatuses = [{ name: 'claim' }];
     const status = statusOf(aPod({ status: { resourceClaimStatuses } }), []);
     assert.equal(status.qosClass, 'BestEffort');
@@ -494,7 +494,7 @@ describe('other fields', () => {
 });
 
 describe('a rejected pod', () => {
-  it('has failed with the reason, is scheduled and not ready', () => {
+  it('is Failed with the reason, scheduled and not ready', () => {
     const status = rejectedPodStatus(aPod(), { reason: 'OutOfcpu', message: 'no room' }, ['192.0.2.1']);
     assert.deepEqual([status.phase, status.reason, status.message], ['Failed', 'OutOfcpu', 'no room']);
     const conditions = status.conditions?.map(({ type, status: is }) => [type, is]);

@@ -20,8 +20,8 @@ import { hasStartedRegular, podPhase } from './phase.ts';
 import { withProbeFields } from './probe-fields.ts';
 
 /**
- * The status of a pod from its spec, what the runtime says of it and what was said before. Pure: the same input, the
- * same status. Times of transition and of start are left to the status manager, which knows what they were.
+ * Computes the status of a pod from its spec, the runtime's report and the earlier status. Pure.
+ * The status manager sets the times of transitions and of the start.
  */
 export function generatePodStatus(pod: Pod, observed: ObservedPod, context: StatusContext): PodStatus {
   const lists = withProbeFields(pod, containerStatuses(pod, observed, context), context);
@@ -47,14 +47,14 @@ export function generatePodStatus(pod: Pod, observed: ObservedPod, context: Stat
     ephemeralContainerStatuses: orNothing(lists.ephemeral),
   };
   const { previous, hasUsableSandbox } = context;
-  // A pod that ends is not resized any more.
+  // A terminating pod is not resized.
   const isOver = context.isTerminal || isTerminalPhase(status.phase);
   const resize = isOver ? [] : context.resize;
   const conditions = podConditions({ pod, observed, status, previous, hasUsableSandbox, resize });
   return normalizeStatus(pod, { ...status, conditions });
 }
 
-/** The status of a pod that was refused before anything of it ran. */
+/** The status of a pod that was rejected before any container ran. */
 export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly string[]): PodStatus {
   const observed = { ...pod.metadata, ips: [], sandboxes: [], containers: [] };
   const status: PodStatus = {
@@ -69,14 +69,14 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
     ephemeralContainerStatuses: pod.status.ephemeralContainerStatuses,
   };
   const all = podConditions({ pod, observed, status, previous: pod.status, hasUsableSandbox: false });
-  // Nothing was tried, so there is nothing to say about initialization or a sandbox.
+  // Nothing was attempted, so initialization and sandbox conditions are absent.
   const tried = new Set(['Initialized', 'PodReadyToStartContainers']);
   return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !tried.has(type)) });
 }
 
 /**
- * Whether the pod has to be looked at because a condition that its readiness gates name has changed: what was
- * published as Ready no longer follows from the rest.
+ * Whether the pod must be synced because a readiness gate condition changed: the published Ready no
+ * longer matches.
  */
 export function needsReadinessReconcile(pod: Pod): boolean {
   if ((pod.spec.readinessGates ?? []).length === 0) return false;
@@ -87,7 +87,10 @@ export function needsReadinessReconcile(pod: Pod): boolean {
 
 type PhaseFields = Pick<PodStatus, 'phase' | 'reason' | 'message'>;
 
-/** A pod that has ended stays as it ended: what was published goes before what was kept, that before what is seen. */
+/**
+ * A terminated pod keeps its final status: the published one first, then the cached one, then the
+ * observed one.
+ */
 function phaseFields(pod: Pod, seen: string, { previous, eviction }: StatusContext): PhaseFields {
   for (const { phase, reason, message } of [pod.status, previous]) {
     if (isTerminalPhase(phase))
@@ -99,7 +102,7 @@ function phaseFields(pod: Pod, seen: string, { previous, eviction }: StatusConte
   return { phase: seen, reason, message };
 }
 
-/** Written by others, and given back as they are. */
+/** Fields of other components are preserved. */
 function untouched({ status }: Pod): Partial<PodStatus> {
   return {
     resourceClaimStatuses: status.resourceClaimStatuses,
@@ -114,7 +117,7 @@ function orNothing<T>(list: readonly T[]): readonly T[] | undefined {
 
 type Addresses = Pick<PodStatus, 'hostIP' | 'hostIPs' | 'podIP' | 'podIPs'>;
 
-/** The addresses of machine and pod: at most one of each family, the machine's preferred family first. */
+/** The addresses of node and pod: at most one per family, the node's preferred family first. */
 export function addresses(
   pod: Pod,
   observed: ObservedPod,
@@ -128,13 +131,15 @@ export function addresses(
   return { ...named('host', host), ...named('pod', own) };
 }
 
-/** An address outlives its sandbox: whoever looks at a pod that has ended still sees where it was. */
+/**
+ * An address remains after its sandbox is removed, so that the status of a terminated pod shows it.
+ */
 function podIps(observed: ObservedPod, before: readonly string[], prefersV6: boolean): readonly string[] {
   const isServed = observed.sandboxes.some(({ state }) => state === 'ready');
   return observed.ips.length === 0 && !isServed ? before : onePerFamily(observed.ips, prefersV6);
 }
 
-/** Fixed once set; only a second family may be added. */
+/** Immutable once set; only a second family may be added. */
 function hostNetworkIps(before: readonly string[], host: readonly string[]): readonly string[] {
   const [first, second] = before;
   if (first === undefined) return host;
@@ -152,7 +157,7 @@ function named(whose: 'host' | 'pod', ips: readonly string[]): Addresses {
   return { [`${whose}IP`]: ips[0], [`${whose}IPs`]: ips.map((ip) => ({ ip })) };
 }
 
-/** What the pod as a whole was allotted, and what its own cgroup holds it to. */
+/** The allocated resources of the whole pod, and the limits of its own cgroup. */
 export function podResourceFields(
   pod: Pod,
   actuated: PodAllocation | undefined,

@@ -12,7 +12,7 @@ import { isOurCondition } from './conditions.ts';
 import { generatePodStatus } from './generate.ts';
 import { StatusManager } from './status-manager.ts';
 
-/** What a runtime might say next, however odd; records may be lost, and found again. */
+/** Generates arbitrary runtime reports; records may disappear and reappear. */
 interface Moment {
   readonly instances: readonly ObservedContainer[];
   readonly sandbox: 'ready' | 'not-ready' | 'none';
@@ -57,7 +57,7 @@ const anyPod = fc
     return aPod({ metadata, spec: { ...spec, containers: [main, { name: 'other' }] } });
   });
 
-/** Every status that was kept, in order. */
+/** Every cached status, in order. */
 async function history(pod: Pod, moments: readonly Moment[]): Promise<readonly PodStatus[]> {
   const clock = new VirtualClock();
   const manager = new StatusManager({ clock, logger: collectLogs(clock).logger, findPod: () => pod });
@@ -90,7 +90,7 @@ function allStatuses(status: PodStatus): readonly ContainerStatus[] {
   return [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
 }
 
-/** Holds the check against each status and the one before it, in any history. */
+/** Applies the check to each status and its predecessor in any history. */
 function always(check: (before: PodStatus, after: PodStatus) => void): Promise<void> {
   const property = fc.asyncProperty(anyPod, fc.array(anyMoment, { maxLength: 12 }), async (pod, moments) => {
     const kept = await history(pod, moments);
@@ -115,7 +115,7 @@ describe('in any history of a pod', () => {
       }
     }));
 
-  it('the time of a transition changes exactly with its status', () =>
+  it('a transition time changes exactly with its status', () =>
     always((before, after) => {
       for (const old of (before.conditions ?? []).filter(({ type }) => isOurCondition(type))) {
         const now = after.conditions?.find(({ type }) => type === old.type);
@@ -124,7 +124,7 @@ describe('in any history of a pod', () => {
       }
     }));
 
-  it('a pod that is over is never ready', () =>
+  it('a terminated pod is never ready', () =>
     always((_, after) => {
       const ready = after.conditions?.find(({ type }) => type === 'Ready');
       if (isTerminalPhase(after.phase)) assert.equal(ready?.status, 'False');

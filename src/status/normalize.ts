@@ -4,10 +4,13 @@ import { isOurCondition } from './conditions.ts';
 import { byName } from './container-statuses.ts';
 import { wholeSeconds } from './context.ts';
 
-/** All messages of a pod's containers together may have this many bytes. */
+/** The limit in bytes of all container messages of a pod. */
 const messageBytes = 12_288;
 
-/** The form in which statuses are kept, compared and sent: whole seconds, bounded messages, fixed order. */
+/**
+ * The form in which statuses are cached, compared and sent: whole seconds, bounded messages, fixed
+ * order.
+ */
 export function normalizeStatus(pod: Pod, status: PodStatus): PodStatus {
   const init = initContainersOf(pod);
   const count = pod.spec.containers.length + init.length + ephemeralContainersOf(pod).length;
@@ -54,17 +57,17 @@ function normalizeState(state: ContainerState | undefined, limit: number): Conta
   };
 }
 
-/** At most so many bytes, without half a character at the end. */
+/** Truncates to this many bytes at a character boundary. */
 function cut(text: string, limit: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= limit) return text;
   let end = limit;
-  // Bytes after the first of a character begin with the bits 10.
+  // Continuation bytes of UTF-8 begin with the bits 10.
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
   return bytes.toString('utf8', 0, end);
 }
 
-/** Whether two statuses say the same of all that is the kubelet's to say. Both must be in their normal form. */
+/** Whether two statuses agree in all fields of the kubelet. Both must be normalized. */
 export function sameStatus(a: PodStatus, b: PodStatus): boolean {
   return sameJson(ours(a), ours(b));
 }

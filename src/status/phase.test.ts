@@ -5,7 +5,7 @@ import type { Container, ContainerStatus } from '../kinds/index.ts';
 import { annotations, type Pod } from '../pods/index.ts';
 import { type Phase, podPhase } from './phase.ts';
 
-/** What a container shows: `!` after a name means that it waits to be started again. */
+/** The states of a container; `!` after a name means that it waits to restart. */
 type Shown = 'missing' | 'waiting' | 'running' | 'unstarted' | `exit ${number}` | `again ${number}`;
 type Policy = 'Always' | 'OnFailure' | 'Never';
 

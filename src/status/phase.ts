@@ -16,7 +16,7 @@ export interface PhaseInput {
   /** Of init and regular containers. */
   readonly statuses: readonly ContainerStatus[];
   readonly isTerminal: boolean;
-  /** Whether the sandbox in use has seen a regular container: initialization is then over. */
+  /** Whether the current sandbox had a regular container: initialization is then complete. */
   readonly hasStartedRegular: boolean;
 }
 
@@ -31,7 +31,9 @@ type Counted =
   | 'stopped-for-good'
   | 'succeeded';
 
-/** What the containers of the pod make it. Pure; what was published before may still overrule it. */
+/**
+ * The phase that follows from the containers of the pod. Pure; the published phase may override it.
+ */
 export function podPhase(input: PhaseInput): Phase {
   const count = countContainers(input);
   if (count('failed-init') > 0) return 'Failed';
@@ -45,7 +47,7 @@ export function podPhase(input: PhaseInput): Phase {
   return count('succeeded') === count('stopped') ? 'Succeeded' : 'Failed';
 }
 
-/** Whether the newest sandbox, if it is ready, has had an instance of a regular container. */
+/** Whether the newest sandbox is ready and had an instance of a regular container. */
 export function hasStartedRegular(pod: Pod, { sandboxes, containers }: ObservedPod): boolean {
   const sandbox = sandboxes[0];
   if (sandbox?.state !== 'ready') return false;
@@ -74,11 +76,11 @@ function countContainers(input: PhaseInput): (what: Counted) => number {
   return (what) => counts.get(what) ?? 0;
 }
 
-/** What decides about the phase of one status. */
+/** The parts of one container status that determine the phase. */
 type Seen =
   | { readonly is: 'missing' }
   | { readonly is: 'running'; readonly started: boolean }
-  /** Ended now, or waiting to be started again. */
+  /** Terminated, or waiting to restart. */
   | { readonly is: 'ended' | 'waiting-again'; readonly exitCode: number; readonly restarts: boolean }
   | { readonly is: 'waiting' };
 
@@ -102,7 +104,7 @@ function countInit(_: Container, seen: Seen): readonly Counted[] {
   return seen.exitCode !== 0 && !seen.restarts ? ['failed-init'] : [];
 }
 
-/** One that has ended is on its way back, and says nothing about the pod. */
+/** A terminated container that restarts does not affect the phase. */
 function countSidecar(_: Container, seen: Seen): readonly Counted[] {
   switch (seen.is) {
     case 'missing':
@@ -127,7 +129,7 @@ function countRegular(_: Container, seen: Seen): readonly Counted[] {
     case 'ended':
     case 'waiting-again': {
       const forGood: readonly Counted[] = seen.restarts ? [] : ['stopped-for-good'];
-      // Whoever waits to be started again has not succeeded yet, whatever the last exit was.
+      // A container that waits to restart has not succeeded, whatever its last exit code.
       const succeeded: readonly Counted[] = seen.is === 'ended' && seen.exitCode === 0 ? ['succeeded'] : [];
       return ['stopped', ...forGood, ...succeeded];
     }

@@ -3,7 +3,7 @@ import { initContainersOf, isSidecar, type Pod } from '../pods/index.ts';
 import type { ContainerStatusLists } from './container-statuses.ts';
 import type { ProbedFlags, StatusContext } from './context.ts';
 
-/** Adds `started` and `ready`. Ephemeral containers have neither. */
+/** Adds `started` and `ready`; ephemeral containers have neither. */
 export function withProbeFields(
   pod: Pod,
   lists: ContainerStatusLists,
@@ -46,7 +46,8 @@ function isStarted({ status, container, old, context }: Probed): boolean {
   if (status.state?.running === undefined || wasStopped(status, context)) return false;
   const result = context.probes.startup(status.containerID ?? '');
   if (result !== undefined) return result === 'success';
-  // A start once seen stays seen, for the same instance: after a restart of the kubelet nobody has probed yet.
+  // An observed start is kept for the same instance: after a restart of the kubelet there is no
+  // probe result yet.
   if (published({ status, old, context })?.started === true) return true;
   return container?.startupProbe === undefined;
 }
@@ -63,14 +64,15 @@ function isReady(probed: Probed): boolean {
 }
 
 /**
- * Nobody has probed yet. What was published of this very instance stands, so that a restart of the kubelet takes no pod
- * out of service. Its id tells whether it is the same: how old it seems depends on a clock that may have been set.
+ * There is no probe result yet. The published values of this very instance apply, so that a restart
+ * of the kubelet does not make a pod unready. Instances are compared by ID, because start times
+ * depend on a clock that may have been set.
  */
 function wasReady({ status, old, context }: Probed): boolean {
   return published({ status, old, context })?.ready ?? false;
 }
 
-/** Of this very instance. */
+/** The published status of this very instance. */
 function published({ status, old, context }: Pick<Probed, 'status' | 'old' | 'context'>) {
   if (isSame(status, old)) return { started: old?.started === true, ready: old?.ready === true };
   const noted: ProbedFlags | undefined = context.noted?.(status.containerID ?? '');

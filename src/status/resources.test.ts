@@ -23,7 +23,7 @@ function statusOf(
   return generatePodStatus(pod, observe(pod, [anInstance(instance)]), aStatusContext({ previous }));
 }
 
-/** Of the only container, given what it was allotted and what the runtime tells of it. */
+/** The resources of the only container for its allocated and reported resources. */
 function shown(
   resources: ResourceRequirements | undefined,
   told: Partial<ObservedResources> | undefined,
@@ -41,7 +41,7 @@ const allotted = {
 };
 
 describe('the resources of a container', () => {
-  it('are what the runtime says it was given, while it runs', () => {
+  it('are those reported by the runtime while it runs', () => {
     const told = { cpuShares: 204, cpuQuota: 30_000, cpuPeriod: 100_000, memoryLimitBytes: 67_108_864 };
     assert.deepEqual(shown(allotted, told)?.resources, {
       requests: { ...allotted.requests, cpu: '200m' },
@@ -49,18 +49,18 @@ describe('the resources of a container', () => {
     });
   });
 
-  it('keep the words of the spec where they mean what the runtime says', () => {
+  it("keep the spec's text where the value equals the reported one", () => {
     const told = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 134_217_728 };
     assert.deepEqual(shown(allotted, told)?.resources, allotted);
   });
 
-  it('are what it was allotted when it does not run, or the runtime says nothing', () => {
+  it('are the allocated ones if it does not run or the runtime reports none', () => {
     assert.deepEqual(shown(allotted, { cpuShares: 204 }, { state: 'exited' })?.resources, allotted);
     assert.deepEqual(shown(allotted, undefined)?.resources, allotted);
     assert.deepEqual(shown(allotted, { cpuQuota: -1, cpuPeriod: 100_000 })?.resources, allotted);
   });
 
-  it('keep a sliver of CPU that the numbers of the kernel cannot tell from the least', () => {
+  it('keep CPU amounts that the kernel cannot distinguish from the minimum', () => {
     const sliver = { requests: { cpu: '1m' }, limits: { cpu: '5m' } };
     const told = { cpuShares: 2, cpuQuota: 1_000, cpuPeriod: 100_000 };
     assert.deepEqual(shown(sliver, told)?.resources, sliver);
@@ -68,13 +68,13 @@ describe('the resources of a container', () => {
     assert.deepEqual(shown(sliver, grown)?.resources, { requests: { cpu: '100m' }, limits: { cpu: '200m' } });
   });
 
-  it('show nothing that nobody asked for', () => {
+  it('omit what was not requested', () => {
     const told = { cpuShares: 2, memoryLimitBytes: 4096 };
     assert.deepEqual(shown(undefined, told)?.resources, {});
     assert.equal(shown(undefined, told)?.allocatedResources, undefined);
   });
 
-  it('stay as published for the very same instance where the runtime is silent', () => {
+  it('stay as published for the same instance if the runtime reports none', () => {
     const before = { requests: { cpu: '250m', memory: '64Mi' }, limits: { cpu: '400m', memory: '100Mi' } };
     const published = (containerID: string): PodStatus => ({
       containerStatuses: [
@@ -101,7 +101,7 @@ describe('the resources of a container', () => {
 describe('the resources of a pod', () => {
   const one = (resources: ResourceRequirements) => ({ name: 'main', image: 'x', resources });
 
-  it('are the sum of its containers with its overhead', () => {
+  it('are the sum of the containers and the overhead', () => {
     const amount = { cpu: '100m', memory: '100Mi' };
     const { resources, allocatedResources } = statusOf({
       containers: [one({ requests: amount, limits: amount })],
@@ -111,20 +111,20 @@ describe('the resources of a pod', () => {
     assert.deepEqual([allocatedResources, resources], [sum, { requests: sum, limits: sum }]);
   });
 
-  it('have a limit only where nothing in the pod is left without one', () => {
+  it('have a limit only if every container has one', () => {
     const limited = one({ requests: { cpu: '1' }, limits: { cpu: '2', memory: '64Mi' } });
     const free = { ...one({ limits: { cpu: '1' } }), name: 'other' };
     const { resources } = statusOf({ containers: [limited, free] });
     assert.deepEqual(resources, { requests: { cpu: '1' }, limits: { cpu: '3' } });
   });
 
-  it('are those the pod sets as a whole', () => {
+  it('are the pod-level resources if set', () => {
     const whole = { requests: { cpu: '1', memory: '1Gi' }, limits: { cpu: '2', memory: '2Gi' } };
     const { resources } = statusOf({ containers: [one({ requests: { cpu: '100m' } })], resources: whole });
     assert.deepEqual(resources, whole);
   });
 
-  it('are empty for a pod that asks for nothing', () => {
+  it('are empty for a pod without requests', () => {
     const { resources, allocatedResources } = statusOf({ containers: [one({})] });
     assert.deepEqual([resources, allocatedResources], [{}, undefined]);
   });

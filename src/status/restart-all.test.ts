@@ -26,8 +26,8 @@ const told = (status: PodStatus) => findCondition(status, 'AllContainersRestarti
 const ran = statusOf([main, anInstance({ name: 'watcher' })]);
 const asked = statusOf([main, anInstance({ name: 'watcher', state: 'exited', exitCode: 42 })], ran);
 
-describe('a pod of which one container may restart all', () => {
-  it('says that it does not, and the condition comes last', () => {
+describe('a pod in which a container may restart all containers', () => {
+  it('has the condition false and last', () => {
     assert.equal(told(ran)?.status, 'False');
     assert.equal(ran.conditions?.at(-1)?.type, 'AllContainersRestarting');
     assert.equal(
@@ -36,20 +36,20 @@ describe('a pod of which one container may restart all', () => {
     );
   });
 
-  it('says so from the exit that asks for it', () => {
+  it('has the condition true from the exit that requests it', () => {
     assert.deepEqual([told(asked)?.status, told(asked)?.reason], ['True', 'RestartAllContainersStarted']);
     assert.equal(asked.phase, 'Running');
     const other = anInstance({ name: 'watcher', state: 'exited', exitCode: 1 });
     assert.equal(told(statusOf([main, other], ran))?.status, 'False');
   });
 
-  it('goes on saying so while anything of the old containers is left', () => {
+  it('keeps the condition true while an old container exists', () => {
     const half = statusOf([main], asked);
     assert.equal(told(half)?.status, 'True');
     assert.equal(half.phase, 'Running');
   });
 
-  it('is done once all are gone: each waits, counted as restarted', () => {
+  it('resets the condition when all are removed: each waits and counts as restarted', () => {
     const gone = statusOf([], asked);
     assert.equal(told(gone)?.status, 'False');
     assert.equal(gone.phase, 'Running');
@@ -65,7 +65,7 @@ describe('a pod of which one container may restart all', () => {
     );
   });
 
-  it('shows the restarts of containers that are made anew', () => {
+  it('counts the restarts of recreated containers', () => {
     const anew = statusOf([main, anInstance({ name: 'watcher' })], statusOf([], asked));
     assert.deepEqual(
       anew.containerStatuses?.map(({ restartCount, lastState }) => [
@@ -79,7 +79,7 @@ describe('a pod of which one container may restart all', () => {
     );
   });
 
-  it('is over with the pod', () => {
+  it('drops the condition when the pod has terminated', () => {
     const ended = ['main', 'watcher'].map((name) => anInstance({ name, state: 'exited' }));
     assert.equal(told(statusOf(ended, ran))?.reason, 'PodCompleted');
   });

@@ -4,7 +4,7 @@ import { initContainersOf, type ObservedPod, type Pod, shouldRestartAllContainer
 export const restartingAll = 'RestartingAllContainers';
 const conditionType = 'AllContainersRestarting';
 
-/** Whether a rule of some container may restart all of them. */
+/** Whether a restart rule of a container may restart all containers. */
 export function mayRestartAll(pod: Pod): boolean {
   return [...initContainersOf(pod), ...pod.spec.containers].some(hasRule);
 }
@@ -13,17 +13,17 @@ function hasRule({ restartPolicyRules }: Container): boolean {
   return (restartPolicyRules ?? []).some(({ action }) => action === 'RestartAllContainers');
 }
 
-/** From the exit that asked for it until nothing of the old containers is left. */
+/** From the exit that requested it until no old container exists. */
 export function isRestartingAll(pod: Pod, observed: ObservedPod, previous: PodStatus): boolean {
   return mayRestartAll(pod) && (saysRestartingAll(previous) || shouldRestartAllContainers(pod, observed));
 }
 
-/** Whether the status says that all containers have to go before any is started. */
+/** Whether the status requires that all containers are removed before any starts. */
 export function saysRestartingAll({ conditions = [] }: PodStatus): boolean {
   return conditions.some(({ type, status }) => type === conditionType && status === 'True');
 }
 
-/** None for a pod to which it cannot happen. */
+/** None for a pod without such a rule. */
 export function restartingConditions(
   pod: Pod,
   observed: ObservedPod,
@@ -42,7 +42,7 @@ export function restartingConditions(
       type: conditionType,
       status: 'True',
       reason: 'RestartAllContainersStarted',
-      message: 'a container has ended in a way that restarts all of them',
+      message: 'a container exited in a way that restarts all containers',
     },
   ];
 }

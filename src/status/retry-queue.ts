@@ -7,11 +7,11 @@ import {
   WorkQueue,
 } from '../lib/index.ts';
 
-/** A try that failed, and what follows from it. */
+/** A failed attempt and its consequence. */
 export interface FailedTry<K> {
   readonly key: K;
   readonly error: unknown;
-  /** In a row, from 1. */
+  /** Consecutive failures, from 1. */
   readonly failures: number;
   readonly nextTryMs: number;
 }
@@ -20,16 +20,16 @@ export interface RetryQueueDeps<K> {
   readonly clock: Clock;
   readonly random: Random;
   readonly policy: BackoffPolicy;
-  /** How many keys are worked on at a time. */
+  /** The number of keys processed concurrently. */
   readonly parallel: number;
-  /** Does what there is to do for a key. One that fails is tried again later. */
+  /** Processes a key. A failed key is retried later. */
   readonly work: (key: K, signal: AbortSignal) => Promise<void>;
   readonly failed: (failed: FailedTry<K>) => void;
 }
 
 /**
- * Keys to be worked on against an API that may fail: each by one at a time, several keys beside each other, and one that
- * has failed not again before its time, however often it is asked for meanwhile.
+ * Processes keys against an API that may fail: each key serially, several keys concurrently, and a
+ * failed key not before its back-off expires, however often it is added.
  */
 export class RetryQueue<K extends string> {
   readonly #deps: RetryQueueDeps<K>;
@@ -42,12 +42,12 @@ export class RetryQueue<K extends string> {
     this.#backoff = new KeyedBackoff({ policy: deps.policy, random: deps.random });
   }
 
-  /** Keys that wait or are worked on. */
+  /** Keys that are queued or being processed. */
   get pending(): number {
     return this.#queue.waiting + this.#queue.inFlight;
   }
 
-  /** Asks for the key within so much time, or when it may be tried again. */
+  /** Schedules the key within this delay, or when its back-off expires. */
   add(key: K, delayMs = 0): void {
     const waitMs = this.#backoff.remainingMs(key, { nowMs: this.#deps.clock.monotonicMs() });
     this.#queue.add(key, Math.max(delayMs, waitMs));
@@ -58,7 +58,7 @@ export class RetryQueue<K extends string> {
     this.#queue.forget(key);
   }
 
-  /** The API answers again: what waits because of failures need not wait any longer. */
+  /** The API is reachable again: keys in back-off are retried at once. */
   reconnected(): void {
     for (const [key] of this.#backoff.entries()) {
       this.#backoff.delete(key);
@@ -66,7 +66,7 @@ export class RetryQueue<K extends string> {
     }
   }
 
-  /** Works until it is aborted, and then throws the signal's reason. Call it once. */
+  /** Runs until aborted and then throws the signal's reason. Call it once. */
   async run(signal: AbortSignal): Promise<void> {
     using _queue = this.#queue;
     await Promise.all(Array.from({ length: this.#deps.parallel }, () => this.#workAll(signal)));

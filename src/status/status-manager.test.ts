@@ -35,7 +35,7 @@ const deleted = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 const fromFile = { annotations: { [annotations.source]: 'file' } };
 
 describe('versions', () => {
-  it('grow with every change and not without one', () => {
+  it('increase with every change and only then', () => {
     const { see, version } = aManager();
     see([]);
     assert.equal(version(), 1);
@@ -45,14 +45,14 @@ describe('versions', () => {
     assert.equal(version(), 2);
   });
 
-  it('grow for a deleted pod even without a change', () => {
+  it('increase for a deleted pod also without a change', () => {
     const { see, version } = aManager({ metadata: deleted });
     see([]);
     see([]);
     assert.equal(version(), 2);
   });
 
-  it('do not grow because somebody else changed a condition of his', () => {
+  it('do not increase for a condition changed by another component', () => {
     const { pod, see, version } = aManager();
     see([]);
     const conditions = [{ type: 'example.com/x', status: 'True' }];
@@ -62,7 +62,7 @@ describe('versions', () => {
 });
 
 describe('times', () => {
-  it('of a transition move only with the status', async () => {
+  it('of a transition change only with the status', async () => {
     const { see, clock } = aManager();
     const first = findCondition(see([]), 'Ready')?.lastTransitionTime;
     await clock.advance(5000);
@@ -72,21 +72,21 @@ describe('times', () => {
     assert.equal(findCondition(see([anInstance()]), 'Ready')?.lastTransitionTime, '2026-01-01T00:00:10Z');
   });
 
-  it('of the start is set once', async () => {
+  it('of the start are set once', async () => {
     const { see, clock } = aManager();
     assert.equal(see([]).startTime, '2026-01-01T00:00:00Z');
     await clock.advance(5000);
     assert.equal(see([anInstance()]).startTime, '2026-01-01T00:00:00Z');
   });
 
-  it('of the start are taken from what was published', () => {
+  it('of the start are taken from the published status', () => {
     const { see } = aManager({ status: { startTime: '2025-12-31T00:00:00Z' } });
     assert.equal(see([]).startTime, '2025-12-31T00:00:00Z');
   });
 });
 
-describe('what cannot be taken back', () => {
-  it('is a terminal phase, also for a status made from elsewhere', () => {
+describe('irreversible facts', () => {
+  it('include a terminal phase, also for a status from another source', () => {
     const { pod, see, manager } = aManager({ spec: { restartPolicy: 'Never' } });
     assert.equal(see([exited(1)]).phase, 'Failed');
     const { containerStatuses } = manager.previousStatus(pod);
@@ -94,7 +94,7 @@ describe('what cannot be taken back', () => {
     assert.equal(status.phase, 'Failed');
   });
 
-  it('is the end of a container that may not restart', () => {
+  it('include the exit of a container that may not restart', () => {
     const { see, records } = aManager({
       spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
     });
@@ -105,7 +105,7 @@ describe('what cannot be taken back', () => {
     assert.match(String(records.toArray()[0]?.message), /may not restart/);
   });
 
-  it('is no end in a pod that always restarts, whatever its containers say for themselves', () => {
+  it("do not include exits in a pod that always restarts, whatever its containers' own policies", () => {
     const containers = [{ name: 'main', restartPolicy: 'Never' }, { name: 'other' }];
     const { see } = aManager({ spec: { restartPolicy: 'Always', containers } });
     const other = anInstance({ name: 'other' });
@@ -114,7 +114,7 @@ describe('what cannot be taken back', () => {
     assert.ok(status?.state?.running !== undefined);
   });
 
-  it('is not an end that was only assumed, once another instance has taken its place', () => {
+  it('do not include an assumed exit after another instance was created', () => {
     const containers = [{ name: 'main' }, { name: 'other' }];
     const { see } = aManager({ spec: { restartPolicy: 'Never', containers } });
     const other = anInstance({ name: 'other' });
@@ -125,7 +125,7 @@ describe('what cannot be taken back', () => {
     assert.ok(status?.state?.running !== undefined);
   });
 
-  it('is not an end that was only assumed, once the instance is found again', () => {
+  it('do not include an assumed exit after the instance reappeared', () => {
     const { see } = aManager({
       spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
     });
@@ -137,7 +137,7 @@ describe('what cannot be taken back', () => {
     assert.equal(status.restartCount, 1);
   });
 
-  it('is the generation that was looked at', () => {
+  it('include the observed generation', () => {
     const { pod, see } = aManager({ metadata: { generation: 5 } });
     see([]);
     const older = { ...pod, metadata: { ...pod.metadata, generation: 4 } };
@@ -149,7 +149,7 @@ describe('what cannot be taken back', () => {
 });
 
 describe('a terminal phase', () => {
-  it('turns Ready off in the same status', () => {
+  it('sets Ready to false in the same status', () => {
     const { pod, see, manager } = aManager();
     const running = see([anInstance()]);
     const status = manager.setPodStatus(pod, { ...running, phase: 'Failed', reason: 'Evicted' });
@@ -158,11 +158,11 @@ describe('a terminal phase', () => {
   });
 });
 
-describe('results of probes', () => {
+describe('probe results', () => {
   const spec = { containers: [{ name: 'main', readinessProbe: {}, startupProbe: {} }] };
   const id = 'containerd://main-0';
 
-  it('change the container and the conditions at once', () => {
+  it('change the container and the conditions in one status', () => {
     const { see, manager, uid, version } = aManager({ spec });
     see([anInstance()]);
     manager.setContainerStartup(uid, id, true);
@@ -178,7 +178,7 @@ describe('results of probes', () => {
     assert.equal(version(), 3);
   });
 
-  it('make no container ready that does not run or has not started', () => {
+  it('make no container ready that is not running or not started', () => {
     const { see, manager, uid } = aManager({ spec });
     const flags = () => {
       const [status] = manager.getPodStatus(uid)?.containerStatuses ?? [];
@@ -198,7 +198,7 @@ describe('results of probes', () => {
     assert.equal(findCondition(manager.getPodStatus(uid) ?? {}, 'Ready')?.status, 'False');
   });
 
-  it('are dropped for whom nobody knows', () => {
+  it('are dropped for unknown pods and containers', () => {
     const { see, manager, uid, version } = aManager({ spec });
     manager.setContainerReadiness(uid, id, true);
     see([anInstance()]);
@@ -209,7 +209,7 @@ describe('results of probes', () => {
 });
 
 describe('the final status', () => {
-  it('counts a container whose end nobody saw as failed', () => {
+  it('marks a container with an unobserved exit as failed', () => {
     const { pod, see, manager, uid } = aManager();
     see([anInstance()]);
     manager.terminatePod(pod);
@@ -221,14 +221,14 @@ describe('the final status', () => {
     assert.equal(manager.isFinished(uid), true);
   });
 
-  it('keeps a success that was seen', () => {
+  it('keeps an observed success', () => {
     const { pod, see, manager, uid } = aManager({ spec: { restartPolicy: 'Never' } });
     see([exited(0)]);
     manager.terminatePod(pod);
     assert.equal(manager.getPodStatus(uid)?.phase, 'Succeeded');
   });
 
-  it('leaves regular containers waiting that never had their turn', () => {
+  it('leaves regular containers waiting that were never started', () => {
     const initContainers = [{ name: 'a' }, { name: 'b' }, { name: 'c' }];
     const { pod, see, manager, uid } = aManager({ spec: { initContainers } });
     see([anInstance({ name: 'a', state: 'exited' }), anInstance({ name: 'b' })]);
@@ -242,14 +242,14 @@ describe('the final status', () => {
     assert.equal(status?.phase, 'Failed');
   });
 
-  it('leaves the phase of a static pod, which may come again', () => {
+  it('keeps the phase of a static pod, which may start again', () => {
     const { pod, see, manager, uid } = aManager({ metadata: fromFile });
     see([anInstance()]);
     manager.terminatePod(pod);
     assert.equal(manager.getPodStatus(uid)?.phase, 'Running');
   });
 
-  it('is for ever, except for a static pod that comes again under the same id', () => {
+  it('is permanent, except for a static pod that starts again with the same UID', () => {
     const ordinary = aManager();
     ordinary.manager.terminatePod(ordinary.pod);
     ordinary.see([]);
@@ -263,11 +263,11 @@ describe('the final status', () => {
     assert.ok((again.version() ?? 0) > before);
   });
 
-  it('is told to nobody any more once the static pod is wanted again', () => {
+  it('is not delivered after the static pod is desired again', () => {
     const { manager, pod, uid, see } = aManager({ metadata: fromFile });
     see([anInstance()]);
     manager.comesAgain(uid);
-    assert.notEqual(manager.entry(uid), undefined, 'it has not ended');
+    assert.notEqual(manager.entry(uid), undefined, 'it has not terminated');
     manager.terminatePod(pod);
     manager.comesAgain(uid);
     assert.equal(manager.entry(uid), undefined);
@@ -275,7 +275,7 @@ describe('the final status', () => {
 });
 
 describe('listeners', () => {
-  it('hear of every change at once, and one that fails hurts nobody', () => {
+  it('receive every change at once, and a failing one does not affect others', () => {
     const { see, manager, records } = aManager();
     const heard: StatusChange[] = [];
     manager.onChange(() => {
@@ -294,7 +294,7 @@ describe('listeners', () => {
     assert.equal(records.size, 2);
   });
 
-  it('who read at their own pace get the newest of each pod', async () => {
+  it('with their own pace read the newest status of each pod', async () => {
     const { see, manager } = aManager();
     using changes = manager.changes();
     see([]);
@@ -304,8 +304,8 @@ describe('listeners', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('is forgotten with the pod', () => {
+describe('cached statuses', () => {
+  it('are removed with the pod', () => {
     const { see, manager, uid } = aManager();
     see([]);
     manager.removeOrphanedStatuses(new Set([uid]));
@@ -314,7 +314,7 @@ describe('what is kept', () => {
     assert.equal(manager.size, 0);
   });
 
-  it('is found by the id of the mirror pod too', () => {
+  it('are found by the UID of the mirror pod too', () => {
     const { pod, see, manager, known } = aManager();
     see([]);
     known.set(podUid('mirror'), pod);

@@ -22,17 +22,17 @@ import { lostAtTermination, statusUnknown } from './container-statuses.ts';
 import { normalizeStatus, sameStatus } from './normalize.ts';
 import { mayRestartAll } from './restart-all.ts';
 
-/** A status with its place in the history of the pod's statuses. */
+/** A status with its version in the history of the pod's statuses. */
 export interface VersionedStatus {
   readonly uid: PodUid;
   readonly name: string;
   readonly namespace: string;
-  /** Grows by one with every change, from 1. */
+  /** Increases by one with every change, from 1. */
   readonly version: number;
   readonly status: PodStatus;
-  /** Nothing of the pod is left on the machine; never taken back. */
+  /** Nothing of the pod is left on the node; never reset. */
   readonly isFinished: boolean;
-  /** When this version was made, by the monotonic clock. */
+  /** The monotonic time of this version. */
   readonly changedAtMs: number;
 }
 
@@ -49,27 +49,35 @@ interface StatusEvents {
   changed: StatusChange;
 }
 
-/** What a writer of statuses to an API needs of the manager. */
+/** The part of the manager that a status writer needs. */
 export interface StatusSource {
-  /** Pods whose status has changed, each once however often it changed; take the newest from `entry`. */
+  /**
+   * Pods with a changed status, each once however often it changed; read the newest from `entry`.
+   */
   changes(): Subscription<StatusChange>;
   entry(uid: PodUid): VersionedStatus | undefined;
   entries(): Iterable<VersionedStatus>;
-  /** The pod is gone from the API: nothing is kept of it any more. */
+  /** The pod was deleted from the API: its status is removed. */
   forget(uid: PodUid): void;
 }
 
 export interface StatusManagerDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The pod as it is wanted now; also by the id of a mirror pod. */
+  /** The desired pod, also by the UID of its mirror pod. */
   readonly findPod: (uid: PodUid) => Pod | undefined;
 }
 
-/** Beyond this many pods with unread changes the oldest is dropped; a writer compares everything now and then. */
+/**
+ * Above this number of pods with unread changes the oldest is dropped; a writer compares all
+ * statuses periodically.
+ */
 const unreadPods = 1000;
 
-/** Keeps the status of every pod of the node. Nobody else does; all changes pass through one door. */
+/**
+ * Caches the status of every pod of the node. The only owner of statuses; all changes pass through
+ * one method.
+ */
 export class StatusManager implements StatusSource {
   readonly #deps: StatusManagerDeps;
   readonly #entries = new Map<PodUid, VersionedStatus>();
@@ -78,7 +86,7 @@ export class StatusManager implements StatusSource {
   constructor(deps: StatusManagerDeps) {
     this.#deps = deps;
     this.#events = new TypedEvents((error, event) => {
-      deps.logger.error('A listener to pod statuses failed', error, { event });
+      deps.logger.error('Pod status listener failed', error, { event });
     });
   }
 
@@ -86,26 +94,26 @@ export class StatusManager implements StatusSource {
     return this.#entries.size;
   }
 
-  /** The kept status; undefined for a pod that has none yet. The id may be that of a mirror pod. */
+  /** The cached status; undefined for a pod without one. The UID may be that of a mirror pod. */
   getPodStatus(uid: PodUid): PodStatus | undefined {
     return (this.#entries.get(uid) ?? this.#entries.get(this.#ownUid(uid)))?.status;
   }
 
-  /** The status to build the next one upon: the kept one, else the one the pod came with. */
+  /** The status to build the next one upon: the cached one, else the one delivered with the pod. */
   previousStatus(pod: Pod): PodStatus {
     return this.#keptOf(pod)?.status ?? pod.status;
   }
 
-  /** Takes a newly generated status. Answers the one that is kept from now on. */
+  /** Stores a new status and returns the one that is cached after normalization. */
   setPodStatus(pod: Pod, status: PodStatus): PodStatus {
-    // A deleted pod has to come to its writer's notice even if nothing changes: it may be due for removal.
+    // A deleted pod must reach its writer even without a change: it may be due for removal.
     const isForced = pod.metadata.deletionTimestamp !== undefined;
     const observedGeneration = pod.metadata.generation;
     this.#update(pod, { ...status, observedGeneration }, isForced ? 'always' : 'if-changed');
     return this.#entries.get(pod.metadata.uid)?.status ?? pod.status;
   }
 
-  /** What a readiness probe found. Of a pod or container that is not known it is dropped. */
+  /** Stores the result of a readiness probe. Results of unknown pods and containers are dropped. */
   setContainerReadiness(uid: PodUid, containerId: string, ready: boolean): void {
     this.#editContainer(uid, containerId, (status) => {
       const isReady = ready && status.state?.running !== undefined && status.started !== false;
@@ -113,7 +121,10 @@ export class StatusManager implements StatusSource {
     });
   }
 
-  /** One that has ended serves nobody, however long its pod's worker is busy with others. By the runtime's own id. */
+  /**
+   * A terminated container must not receive traffic, however long its pod's worker is blocked. By
+   * the runtime's container ID.
+   */
   setContainerEnded(uid: PodUid, id: string): void {
     const { containerStatuses = [], initContainerStatuses = [] } = this.getPodStatus(uid) ?? {};
     const all = [...containerStatuses, ...initContainerStatuses];
@@ -122,17 +133,18 @@ export class StatusManager implements StatusSource {
     this.setContainerReadiness(uid, containerID, false);
   }
 
-  /** What a startup probe found. */
+  /** Stores the result of a startup probe. */
   setContainerStartup(uid: PodUid, containerId: string, started: boolean): void {
     this.#editContainer(uid, containerId, (status) => {
       const isStarted = started && status.state?.running !== undefined;
-      // Whether one that has just started is ready is for its readiness probe, or the next sync, to say.
+      // The readiness of a container that has just started is decided by its readiness probe or the
+      // next sync.
       const ready = isStarted && status.ready;
       return status.started === isStarted ? undefined : { ...status, started: isStarted, ready };
     });
   }
 
-  /** Once nothing of the pod is left: its last status, from which there is no way back. */
+  /** Stores the final status after nothing of the pod is left; it is irreversible. */
   terminatePod(pod: Pod): void {
     const status = this.#entries.get(pod.metadata.uid)?.status ?? pod.status;
     this.#update(pod, finalStatus(pod, status), 'final');
@@ -142,7 +154,7 @@ export class StatusManager implements StatusSource {
     return this.#entries.get(uid)?.isFinished === true;
   }
 
-  /** Forgets pods that nobody knows any more. */
+  /** Removes statuses of pods that no longer exist. */
   removeOrphanedStatuses(known: ReadonlySet<PodUid>): void {
     for (const uid of this.#entries.keys()) if (!known.has(uid)) this.#entries.delete(uid);
   }
@@ -151,7 +163,10 @@ export class StatusManager implements StatusSource {
     this.#entries.delete(uid);
   }
 
-  /** A static pod is wanted, perhaps once more: how it ended before says nothing of it, and is told to nobody. */
+  /**
+   * A static pod is desired, perhaps again: its earlier final status does not apply and is not
+   * delivered.
+   */
   comesAgain(uid: PodUid): void {
     if (this.isFinished(uid)) this.forget(uid);
   }
@@ -164,7 +179,7 @@ export class StatusManager implements StatusSource {
     return this.#entries.values();
   }
 
-  /** Called at once with every change; must be quick. */
+  /** Called at once with every change; must not block. */
   onChange(listener: (change: StatusChange) => unknown): Disposable {
     return this.#events.on('changed', listener);
   }
@@ -178,7 +193,10 @@ export class StatusManager implements StatusSource {
     return this.#events.subscribe('changed', buffering);
   }
 
-  /** A static pod that has finished may come again under the same id: that is a new life, owing the old one nothing. */
+  /**
+   * A terminated static pod may start again with the same UID: it is a new instance without the
+   * history of the old one.
+   */
   #keptOf(pod: Pod): VersionedStatus | undefined {
     const entry = this.#entries.get(pod.metadata.uid);
     return entry?.isFinished === true && isStaticPod(pod) ? undefined : entry;
@@ -213,7 +231,7 @@ export class StatusManager implements StatusSource {
     );
   }
 
-  /** The one door. */
+  /** The only method that changes a status. */
   #update(pod: Pod, given: PodStatus, when: 'if-changed' | 'always' | 'final'): void {
     const { uid, name, namespace } = pod.metadata;
     const kept = when === 'final' ? this.#entries.get(uid) : this.#keptOf(pod);
@@ -233,13 +251,16 @@ export class StatusManager implements StatusSource {
   }
 
   #refuse(pod: Pod, containers: readonly string[]): void {
-    this.#deps.logger.warn('Refused a status in which containers come back that may not restart', {
+    this.#deps.logger.warn('Rejected status with restart of a container that may not restart', {
       pod: describePod(pod),
       containers,
     });
   }
 
-  /** Holds the status to what was published before: what is irrevocable, and what only a change may change. */
+  /**
+   * Enforces what was published before: irreversible facts, and times that only change with their
+   * values.
+   */
   #settled(pod: Pod, before: PodStatus, given: PodStatus): PodStatus {
     const now = apiTime(this.#deps.clock.now());
     const status = withFalseReadiness(pod, withStickyPhase(pod, before, given));
@@ -259,14 +280,14 @@ function withStickyPhase(pod: Pod, before: PodStatus, given: PodStatus): PodStat
   return { ...given, phase, reason, message };
 }
 
-/** A pod that has ended is not ready, however late its containers are told. */
+/** A terminated pod is not ready, even if the exits of its containers are reported later. */
 function withFalseReadiness(pod: Pod, status: PodStatus): PodStatus {
   const isReady = ['Ready', 'ContainersReady'].some((type) => findCondition(status, type)?.status === 'True');
   return isTerminalPhase(status.phase) && isReady ? replaceReadiness(pod, status) : status;
 }
 
 function withTransitionTime(condition: PodCondition, before: PodStatus, now: string): PodCondition {
-  // A resize keeps its own time: also of another reason.
+  // A resize condition keeps its own transition time, also when its reason changes.
   if (!isOurCondition(condition.type) || isResizeCondition(condition.type)) return condition;
   const old = findCondition(before, condition.type);
   const isKept = old?.status === condition.status && old.lastTransitionTime !== undefined;
@@ -279,8 +300,9 @@ function highest(a: number | undefined, b: number | undefined): number | undefin
 }
 
 /**
- * The last status of a pod, once nothing of it is left. A container whose end nobody saw has failed: success must be
- * seen. Regular containers of a pod that never got through initialization stay waiting, for they never ran.
+ * Computes the final status after nothing of the pod is left. A container whose exit was not
+ * observed has failed: success must be observed. Regular containers of a pod that was never
+ * initialized stay waiting, because they never ran.
  */
 export function finalStatus(pod: Pod, status: PodStatus): PodStatus {
   const regular = hasInitialized(pod, status)
@@ -297,7 +319,7 @@ function ended(status: ContainerStatus): ContainerStatus {
   return { ...status, state: { terminated: lostAtTermination }, started: false, ready: false };
 }
 
-/** Whether anything shows that regular containers could start. */
+/** Whether there is evidence that regular containers could start. */
 function hasInitialized(pod: Pod, status: PodStatus): boolean {
   const containers = initContainersOf(pod);
   if (containers.length === 0 || (status.containerStatuses ?? []).some(hasLeftWaiting)) return true;
@@ -314,15 +336,18 @@ function hasLeftWaiting({ state, lastState }: ContainerStatus): boolean {
   );
 }
 
-/** How many init containers, from the first, are at or before the last that shows signs of a start; at least one. */
+/**
+ * The number of init containers, from the first, up to the last with evidence of a start; at least
+ * one.
+ */
 function startedInits(statuses: readonly ContainerStatus[]): number {
   return Math.max(1, statuses.findLastIndex(hasLeftWaiting) + 1);
 }
 
 /**
- * The containers that would leave the terminated state although their restart rules forbid it: a contradiction that
- * must not be published. None for a sound change, and none in a pod that always restarts: whatever its init containers
- * say for themselves, they come back with a new sandbox.
+ * Returns the containers that would leave the terminated state although their restart rules forbid
+ * it; such a status must not be published. None for a valid change, and none in a pod that always
+ * restarts: its init containers restart with a new sandbox, whatever their own policies.
  */
 export function forbiddenRestarts(pod: Pod, before: PodStatus, after: PodStatus): readonly string[] {
   if ((pod.spec.restartPolicy ?? 'Always') === 'Always' || mayRestartAll(pod)) return [];
@@ -349,7 +374,10 @@ function forbidden(
   return back.map(({ name }) => name);
 }
 
-/** What was lost from sight may be found again, and is started anew by every policy: what is seen goes before it. */
+/**
+ * A container with an assumed exit may reappear, and every policy restarts it: observations
+ * override it.
+ */
 function wasAssumed({ reason }: NonNullable<ContainerState['terminated']>): boolean {
   return reason === statusUnknown;
 }

@@ -153,7 +153,7 @@ describe('the servers of a node of a cluster', () => {
     });
     writeFileSync(node.at('serving.pem'), 'broken');
     await until('the broken file was seen', () =>
-      [...node.logs.records].some(({ message }) => message === 'Cannot read the serving certificate again'),
+      [...node.logs.records].some(({ message }) => message === 'Failed to read serving certificate again'),
     );
     assert.equal(await servedBy(node), served);
   });

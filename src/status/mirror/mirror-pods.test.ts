@@ -24,7 +24,7 @@ function aStaticPod(hash: string, source: 'file' | 'http' = 'file'): Pod {
 
 const name = fullNameOf(aStaticPod('h')) as PodFullName;
 
-/** The watch is the test's to move: `see` lets it catch up. */
+/** The test controls the watch: `see` delivers its pending events. */
 async function atWork(t: { after(run: () => void): void }, first: Node | undefined = registered) {
   const clock = new VirtualClock();
   const api = new PodsApi(clock);
@@ -58,7 +58,7 @@ async function atWork(t: { after(run: () => void): void }, first: Node | undefin
 }
 
 describe('MirrorPods', () => {
-  it('makes a mirror that is owned by the node alone and marked with the version it shows', async (t) => {
+  it('creates a mirror that is owned by the node only and marked with the version it shows', async (t) => {
     const { api, pods, look } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -82,7 +82,7 @@ describe('MirrorPods', () => {
     });
   });
 
-  it('makes it once, however often it is asked before and after the watch shows it', async (t) => {
+  it('creates it once, however often it is requested before and after the watch shows it', async (t) => {
     const { api, pods, look, see } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     for (let index = 0; index < 5; index++) await look(100);
@@ -91,7 +91,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), ['create']);
   });
 
-  it('makes none while the node is not registered, and does so within 100 ms once it is', async (t) => {
+  it('creates none before the node is registered, and does so within 100 ms after', async (t) => {
     const { api, pods, look, world, clock } = await atWork(t, { metadata: { name: 'n1' } });
     world.node = undefined;
     pods.addPod(aStaticPod('h1'));
@@ -102,7 +102,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), ['create']);
   });
 
-  it('makes none on a node that is being deleted', async (t) => {
+  it('creates none on a node that is being deleted', async (t) => {
     const { api, pods, look } = await atWork(t, {
       metadata: { ...registered.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' },
     });
@@ -111,7 +111,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), []);
   });
 
-  it('puts one back that was deleted, without looking at the static pod', async (t) => {
+  it('recreates a deleted one without syncing the static pod', async (t) => {
     const { api, pods, look, see } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -121,7 +121,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), ['create', 'create']);
   });
 
-  it('replaces one that somebody deletes gracefully, and one of another version', async (t) => {
+  it('replaces one that is deleted gracefully and one of another version', async (t) => {
     const { api, pods, look, see } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -139,7 +139,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.get('web')?.metadata.annotations?.[annotations.mirror], 'h2');
   });
 
-  it('replaces one that shows an earlier life of the same static pod, once', async (t) => {
+  it('replaces one that shows an earlier instance of the same static pod, once', async (t) => {
     const { api, pods, look, see, mirrors } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -155,7 +155,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), ['create', 'delete', 'create']);
   });
 
-  it('leaves the mirror while its static pod is still being ended, and then removes it', async (t) => {
+  it('keeps the mirror while its static pod terminates and removes it after', async (t) => {
     const { api, pods, look, see, world, clock } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -169,7 +169,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.size, 0);
   });
 
-  it('makes none for a pod of the API', async (t) => {
+  it('creates none for a pod of the API', async (t) => {
     const { api, pods, look } = await atWork(t);
     pods.addPod(aPod());
     await look(20_000);
@@ -177,7 +177,7 @@ describe('MirrorPods', () => {
     assert.equal(mirrorNames(pods.getPodsAndMirrorPods()).size, 0);
   });
 
-  it('removes orphans of an earlier time', async (t) => {
+  it('removes orphaned mirrors', async (t) => {
     const { api, pods, see } = await atWork(t);
     api.put(aPod({ metadata: { annotations: { [annotations.mirror]: 'old' } } }));
     await see();
@@ -186,7 +186,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(mirrorNames(pods.getPodsAndMirrorPods()), new Set());
   });
 
-  it('takes a mirror that is there already as its own, and makes other mirrors give way', async (t) => {
+  it('adopts an existing mirror and replaces other mirrors', async (t) => {
     const { api, pods, look, clock } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     api.put(aPod({ metadata: { uid: podUid('m'), annotations: { [annotations.mirror]: 'h1' } } }));
@@ -199,7 +199,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs().slice(2), ['delete', 'create']);
   });
 
-  it('does not touch a pod of somebody else that has the name', async (t) => {
+  it('does not modify a foreign pod of that name', async (t) => {
     const { api, pods, look, clock, records } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     api.put(aPod({ metadata: { uid: podUid('theirs') } }));
@@ -211,7 +211,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.get('web')?.metadata.annotations?.[annotations.mirror], 'h1');
   });
 
-  it('tries again ever more seldom when the API fails, and at once when it is back', async (t) => {
+  it('backs off when the API fails and retries at once when it recovers', async (t) => {
     const { api, pods, look, clock, mirrors } = await atWork(t);
     api.failure = ({ verb, name: of }) => refusal(verb, of, 500);
     pods.addPod(aStaticPod('h1'));
@@ -224,7 +224,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.size, 1);
   });
 
-  it('makes it anew when the watch never shows what was made', async (t) => {
+  it('creates it again when the watch never shows it', async (t) => {
     const { api, pods, look, clock } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();

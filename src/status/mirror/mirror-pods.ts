@@ -20,15 +20,15 @@ export interface MirrorPodsDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly api: Pick<ApiClient, 'create' | 'get' | 'delete'>;
-  /** This node as the API last had it; undefined before it is registered. */
+  /** The node as last read from the API; undefined before it is registered. */
   readonly node: () => Node | undefined;
-  /** The static pod that is wanted under the name, and the mirror of that name that the watch has brought. */
+  /** The desired static pod of the name, and its mirror as delivered by the watch. */
   readonly pairOf: (name: PodFullName) => { readonly pod: Pod | undefined; readonly mirror: Pod | undefined };
-  /** Whether an earlier static pod of that name is still being ended. */
+  /** Whether an earlier static pod of that name is still terminating. */
   readonly isEnding: (name: PodFullName) => boolean;
 }
 
-/** What we made ourselves and the watch has not shown yet. */
+/** The created mirror that the watch has not delivered yet. */
 interface Made {
   readonly mirror: Pod;
   readonly atMs: number;
@@ -39,18 +39,19 @@ const policy = { baseMs: 500, factor: 2, maxMs: 30_000, jitter: 0.2, resetAfterM
 const nodePollMs = 100;
 const leavingNodePollMs = 10_000;
 const endingPollMs = 1_000;
-/** A watch that has not shown by then what we made has missed it. */
+/** After this time the watch has missed the created mirror. */
 const watchLagMs = 10_000;
 
 /**
- * Keeps one mirror pod in the API for each static pod, so that users see it there. Nothing that happens to a mirror
- * touches a container, and no pod waits for its mirror: all of it is done here, name by name, in the background.
+ * Maintains one mirror pod in the API for each static pod, so that users see it there. Changes of a
+ * mirror never affect a container, and no pod waits for its mirror: each name is reconciled in the
+ * background.
  */
 export class MirrorPods {
   readonly #deps: MirrorPodsDeps;
   readonly #queue: RetryQueue<PodFullName>;
   readonly #made = new LruMap<PodFullName, Made>({ capacity: 1_000 });
-  /** Mirrors that are to be replaced, by their ids. */
+  /** The UIDs of mirrors to be replaced. */
   readonly #outlived = new LruMap<PodFullName, PodUid>({ capacity: 1_000 });
 
   constructor(deps: MirrorPodsDeps) {
@@ -61,32 +62,32 @@ export class MirrorPods {
     this.#queue = new RetryQueue({ clock, random, policy, parallel, work, failed });
   }
 
-  /** Names that wait to be looked at, or are being so. */
+  /** Names that are queued or being reconciled. */
   get pending(): number {
     return this.#queue.pending;
   }
 
-  /** Works until it is aborted, and then throws the signal's reason. Call it once. */
+  /** Runs until aborted and then throws the signal's reason. Call it once. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#queue.run(signal);
   }
 
   /**
-   * Looks at the name soon: its static pod came, changed, was synced, ended or went, or its mirror did. Never waits; may
-   * be called as often as one likes.
+   * Reconciles the name soon: its static pod was added, changed, synced, terminated or removed, or
+   * its mirror changed. Returns at once; may be called any number of times.
    */
   look(name: PodFullName): void {
     this.#queue.add(name);
   }
 
-  /** The mirror cannot be told how its static pod is now, which began anew: another one takes its place. */
+  /** The mirror cannot show the state of its static pod, which started again: it is replaced. */
   replace(mirror: Pod): void {
     const name = fullNameOf(mirror);
     this.#outlived.set(name, mirror.metadata.uid);
     this.look(name);
   }
 
-  /** The API answers again: what waits because of failures need not wait any longer. */
+  /** The API is reachable again: keys in back-off are retried at once. */
   reconnected(): void {
     this.#queue.reconnected();
   }
@@ -111,13 +112,13 @@ export class MirrorPods {
       const isDone = await this.#delete(plan.mirror, plan.why, signal);
       this.#made.delete(name);
       this.#outlived.delete(name);
-      // Somebody was faster: what is there now, the watch will tell.
+      // Another client was faster: the watch delivers the result.
       if (!isDone) return this.#queue.add(name, watchLagMs);
     }
     if (plan.do === 'create' || plan.do === 'replace') await this.#create(name, plan.pod, signal);
   }
 
-  /** A mirror of our own making counts until the watch shows it, or should have done so. */
+  /** A created mirror counts as existing until the watch shows it or should have. */
   #newest(name: PodFullName, watched: Pod | undefined): Pod | undefined {
     const made = this.#made.peek(name);
     if (made === undefined) return watched;
@@ -141,21 +142,21 @@ export class MirrorPods {
       mirror = await this.#whoHasTheName(pod, error, signal);
     }
     this.#made.set(name, { mirror, atMs: clock.monotonicMs() });
-    // Should the watch miss it, or it vanish unseen, this is found out then.
+    // Detects a mirror that the watch missed or that disappeared unobserved.
     this.#queue.add(name, watchLagMs);
-    logger.v(2)?.info('A static pod has its mirror in the API', {
+    logger.v(2)?.info('Created mirror pod', {
       pod: describePod(pod),
       mirrorUid: mirror.metadata.uid,
     });
   }
 
-  /** One that shows this very pod is as good as ours; any other mirror makes room, and then it is tried again. */
+  /** A mirror of this very pod is adopted; any other one is removed, and creation is retried. */
   async #whoHasTheName(pod: Pod, refused: unknown, signal: AbortSignal): Promise<Pod> {
     const { namespace, name } = pod.metadata;
     const ref = { resource: apiResources.pods, namespace, name };
     const found = await this.#deps.api.get<Pod>(ref, {}, signal);
     if (isMirrorPodOf(found, pod) && found.metadata.deletionTimestamp === undefined) return found;
-    if (isMirrorPod(found)) await this.#delete(found, 'it has the name of another one to be made', signal);
+    if (isMirrorPod(found)) await this.#delete(found, 'it has the name of a mirror to be created', signal);
     throw refused;
   }
 
@@ -166,10 +167,10 @@ export class MirrorPods {
     return owner;
   }
 
-  /** Whether it was this call that did it. */
+  /** Whether this call deleted it. */
   async #delete(mirror: Pod, why: string, signal: AbortSignal): Promise<boolean> {
     const { namespace, name, uid } = mirror.metadata;
-    this.#deps.logger.v(2)?.info('Removing a mirror pod', { pod: describePod(mirror), why });
+    this.#deps.logger.v(2)?.info('Deleting mirror pod', { pod: describePod(mirror), why });
     const ref = { resource: apiResources.pods, namespace, name };
     try {
       await this.#deps.api.delete(ref, { gracePeriodSeconds: 0, uid }, signal);
@@ -182,12 +183,12 @@ export class MirrorPods {
 
   #failed({ key: name, error, failures, nextTryMs }: FailedTry<PodFullName>): void {
     const fields = { pod: name, error: describeError(error), nextTryMs };
-    if (failures === 1) this.#deps.logger.warn('Cannot bring the mirror of a static pod in order', fields);
-    else this.#deps.logger.v(3)?.info('Still cannot bring the mirror of a static pod in order', fields);
+    if (failures === 1) this.#deps.logger.warn('Failed to reconcile mirror pod', fields);
+    else this.#deps.logger.v(3)?.info('Still failing to reconcile mirror pod', fields);
   }
 }
 
-/** All names there is anything to do for, such as when the node has just been registered. */
+/** All names that need reconciling, for example after the registration of the node. */
 export function mirrorNames(pods: {
   readonly pods: readonly Pod[];
   readonly mirrorPods: readonly Pod[];
@@ -195,13 +196,16 @@ export function mirrorNames(pods: {
   return new Set([...pods.pods.filter(isStaticPod), ...pods.mirrorPods].map(fullNameOf));
 }
 
-/** What a node needs to be known by before it can own anything. */
+/** The identity a node needs to own objects. */
 export interface KnownNode {
   readonly name: string;
   readonly uid: string;
 }
 
-/** The node as an owner; undefined while the API has not named it, or when it is about to go. */
+/**
+ * The node as an owner reference; undefined before the API has assigned its UID, or while it is
+ * being deleted.
+ */
 export function ownerNode(node: Node | undefined): KnownNode | undefined {
   const { name, uid, deletionTimestamp } = node?.metadata ?? {};
   if (name === undefined || uid === undefined || uid === '' || deletionTimestamp !== undefined)
@@ -210,8 +214,8 @@ export function ownerNode(node: Node | undefined): KnownNode | undefined {
 }
 
 /**
- * The shadow of a static pod in the API: the same pod, marked with the version of it that it shows and owned by the node
- * alone, as an API server demands of the pods a node makes.
+ * The mirror of a static pod in the API: the same pod with the annotation of the version it shows,
+ * owned by the node only, as API servers require of pods created by nodes.
  */
 export function mirrorObject({ metadata, spec }: Pod, owner: KnownNode): ApiObject {
   const { name, namespace, labels, annotations: written = {} } = metadata;

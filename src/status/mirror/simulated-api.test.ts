@@ -56,7 +56,7 @@ function world(seed: number) {
     const pod = object as unknown as Pod;
     clock.timer(random.next() * 50, () => {
       const { name } = pod.metadata;
-      // What a watch brings it brings in order.
+      // The watch delivers events in order.
       if (version < (versions.get(name) ?? 0)) return;
       versions.set(name, version);
       if (type === 'DELETED') seen.delete(name);
@@ -67,9 +67,9 @@ function world(seed: number) {
   return { random, clock, api, pods, mirrors };
 }
 
-describe('MirrorPods with an API that fails at random, and that minds what nodes may do', () => {
+describe('MirrorPods with an API that fails at random and enforces the node restriction', () => {
   for (let seed = 1; seed <= 8; seed++) {
-    it(`ends with one mirror for each static pod, of its version, by seed ${seed}`, async (t) => {
+    it(`converges to one mirror per static pod with its version, seed ${seed}`, async (t) => {
       const { random, clock, api, pods, mirrors } = world(seed);
       const stopping = new AbortController();
       t.after(() => stopping.abort(new Error('stopped')));

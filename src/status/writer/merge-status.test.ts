@@ -21,13 +21,13 @@ const is = (type: string, status = 'True', lastTransitionTime = earlier) => ({
 });
 
 describe('mergeStatus', () => {
-  it('takes conditions of others from the API, and ours from us', () => {
+  it('takes conditions of other components from the API and those of the kubelet from the kubelet', () => {
     const api = { conditions: [is('Ready'), is('theirs')] };
     const { conditions } = merge(api, { conditions: [is('Ready', 'False'), is('theirs', 'False')] }).status;
     assert.deepEqual(conditions, [is('theirs'), is('Ready', 'False')]);
   });
 
-  it('holds back phase, reason and message while the pod may run', () => {
+  it('withholds phase, reason and message while the pod may run', () => {
     const api = { phase: 'Running', message: 'fine' };
     const ours = { phase: 'Failed', reason: 'Evicted', message: 'no', qosClass: 'Burstable' };
     const held = merge(api, ours, 'may-run');
@@ -39,7 +39,7 @@ describe('mergeStatus', () => {
     assert.deepEqual([told.isHeld, told.status.phase, told.status.reason], [false, 'Failed', 'Evicted']);
   });
 
-  it('never takes back an end that the API tells of, nor calls such a pod ready', () => {
+  it('never reverts a terminal phase in the API, nor reports such a pod as ready', () => {
     const api = { phase: 'Failed', reason: 'Gone', conditions: [is('ContainersReady', 'False')] };
     const ours = {
       phase: 'Running',
@@ -62,7 +62,7 @@ describe('mergeStatus', () => {
     );
   });
 
-  it('replaces a disruption of somebody else only when the pod ends', () => {
+  it('replaces a disruption condition of another component only when the pod has terminated', () => {
     const theirs = { ...is('DisruptionTarget'), reason: 'EvictionByEvictionAPI' };
     const ours = { ...is('DisruptionTarget'), reason: 'TerminationByKubelet' };
     const reasonOf = ({ status }: MergedStatus) => status.conditions?.map(({ reason }) => reason);
@@ -74,7 +74,7 @@ describe('mergeStatus', () => {
     assert.deepEqual(reasonOf(merge(api, { phase: 'Failed', conditions: [ours] })), [ours.reason]);
   });
 
-  it('does not touch claims', () => {
+  it('does not change resource claim statuses', () => {
     const api = { resourceClaimStatuses: [{ name: 'a' }] };
     assert.deepEqual(merge(api, { resourceClaimStatuses: [] }).status.resourceClaimStatuses, [{ name: 'a' }]);
   });
@@ -84,7 +84,7 @@ describe('plainStatus', () => {
   const same = (a: unknown, b: unknown) =>
     sameInApi(plainStatus(a as PodStatus), plainStatus(b as PodStatus));
 
-  it('finds statuses equal that an API gives back in other words', () => {
+  it('treats statuses as equal that the API returns in another form', () => {
     const container = { name: 'a', ready: false, restartCount: 0 };
     const ours = {
       conditions: [is('Ready'), is('theirs')],
@@ -103,12 +103,12 @@ describe('plainStatus', () => {
     assert.ok(same(ours, theirs));
   });
 
-  it('tells states apart of which nothing more is known', () => {
+  it('distinguishes states without further details', () => {
     const state = (name: string) => ({ containerStatuses: [{ name: 'a', state: { [name]: {} } }] });
     assert.ok(!same(state('waiting'), state('running')));
   });
 
-  it('tells of a container that was given nothing from one of which that is not known', () => {
+  it('distinguishes a container without resources from one with unknown resources', () => {
     const container = (fields: object) => ({ containerStatuses: [{ name: 'a', ...fields }] });
     assert.deepEqual(plainStatus(container({ resources: { requests: {} } }) as unknown as PodStatus), {
       containerStatuses: [{ name: 'a', resources: {} }],
@@ -116,7 +116,7 @@ describe('plainStatus', () => {
     assert.ok(!same(container({ resources: {} }), container({})));
   });
 
-  it('tells the order of addresses from another', () => {
+  it('distinguishes the order of addresses', () => {
     assert.ok(
       !same(
         { podIPs: [{ ip: '10.0.0.1' }, { ip: 'fd::1' }] },
@@ -130,7 +130,7 @@ describe('newestCopy', () => {
   const copy = (resourceVersion: string, uid?: string) =>
     aPod({ metadata: { resourceVersion, ...(uid !== undefined && { uid: uid as never }) } });
 
-  it('compares versions as numbers, and believes the watch in doubt', () => {
+  it('compares versions as numbers and falls back to the watch', () => {
     const watched = copy('99');
     assert.equal(newestCopy(watched, copy('100')).metadata.resourceVersion, '100');
     assert.equal(newestCopy(watched, copy('98')), watched);

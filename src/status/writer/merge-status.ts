@@ -4,24 +4,28 @@ import { isTerminalPhase, type Pod, sameJson } from '../../pods/index.ts';
 import { findCondition, isOurCondition, isOwnedCondition, replaceReadiness } from '../conditions.ts';
 
 export interface MergeInput {
-  /** As the API has it. */
+  /** The status in the API. */
   readonly pod: Pod;
-  /** What the kubelet says of it. */
+  /** The status of the kubelet. */
   readonly ours: PodStatus;
-  /** Whether anything of the pod may still run, or hold what only one pod can have. */
+  /** Whether anything of the pod may still run or hold exclusive resources. */
   readonly mayRun: boolean;
   readonly now: Instant;
 }
 
 export interface MergedStatus {
   readonly status: PodStatus;
-  /** The pod has ended, but that may not be said yet: look again, also if nothing changes. */
+  /**
+   * The pod has terminated, but this must not be published yet: compare again, even without a
+   * change.
+   */
   readonly isHeld: boolean;
 }
 
 /**
- * What the API should have: ours, except what belongs to others, and except that a pod is not called ended while it may
- * run: whoever waits for its end, a controller about to start its successor above all, relies on that.
+ * Merges the status for the API: the kubelet's status, except for fields of other components, and
+ * except that a pod is not reported as terminated while it may run. Controllers rely on this before
+ * they create a replacement.
  */
 export function mergeStatus({ pod, ours, mayRun, now }: MergeInput): MergedStatus {
   const api = pod.status;
@@ -30,7 +34,7 @@ export function mergeStatus({ pod, ours, mayRun, now }: MergeInput): MergedStatu
   const status: PodStatus = {
     ...ours,
     ...(isHeld || isTerminalPhase(api.phase) ? phaseOf(api) : {}),
-    // An API server does not let these be taken away.
+    // An API server does not allow these to be removed.
     qosClass: ours.qosClass ?? api.qosClass,
     observedGeneration: ours.observedGeneration ?? api.observedGeneration,
     resourceClaimStatuses: api.resourceClaimStatuses,
@@ -48,7 +52,9 @@ function phaseOf({ phase, reason, message }: PodStatus): Partial<PodStatus> {
   return { phase, reason, message };
 }
 
-/** Those of others as they are, the shared one replaced or added where we have something to say. */
+/**
+ * Keeps conditions of other components and replaces or adds the shared one if the kubelet has one.
+ */
 function othersConditions(api: PodStatus, shared: PodCondition | undefined): readonly PodCondition[] {
   const others = (api.conditions ?? []).filter(({ type }) => !isOwnedCondition(type));
   if (shared === undefined) return others;
@@ -56,21 +62,24 @@ function othersConditions(api: PodStatus, shared: PodCondition | undefined): rea
   return isThere ? others.map((one) => (one.type === shared.type ? shared : one)) : [...others, shared];
 }
 
-/** It was decided when the pod was to end, and is said when the pod has ended: that is the time to give. */
+/**
+ * It was decided when the termination began and is published when the pod has terminated: that is
+ * its time.
+ */
 function disruption(api: PodStatus, ours: PodStatus, now: Instant): PodCondition | undefined {
   const said = ours.conditions?.find(({ type }) => isOurCondition(type) && !isOwnedCondition(type));
   if (said === undefined) return undefined;
   return { ...said, lastTransitionTime: timeOf(api, said, now) };
 }
 
-/** Times move only with what they are the times of. */
+/** Times change only with the values they belong to. */
 function timeOf(api: PodStatus, { type, status }: PodCondition, now: Instant): string {
   const before = findCondition(api, type);
   const isSame = before?.status === status;
   return (isSame ? before.lastTransitionTime : undefined) ?? apiTime(now);
 }
 
-/** The API may have called the pod ended before we did. */
+/** The API may have reported the pod as terminated before the kubelet did. */
 function notReadyWhenEnded(pod: Pod, status: PodStatus, now: Instant): PodStatus {
   const isReady = ['Ready', 'ContainersReady'].some((type) => findCondition(status, type)?.status === 'True');
   if (!isTerminalPhase(status.phase) || !isReady) return status;
@@ -81,7 +90,10 @@ function notReadyWhenEnded(pod: Pod, status: PodStatus, now: Instant): PodStatus
   return { ...replaced, conditions };
 }
 
-/** Whether two plain statuses say the same, in whatever order their conditions stand: that order is worth no call. */
+/**
+ * Whether two plain statuses are equal, ignoring the order of conditions, which is not worth a
+ * call.
+ */
 export function sameInApi(a: PodStatus, b: PodStatus): boolean {
   return sameJson(byType(a), byType(b));
 }

@@ -40,7 +40,7 @@ function onNode(index: number): Pod {
   };
 }
 
-/** A node whose watch lags, whose pods change at random, and an API that fails at random. */
+/** A node with a delayed watch, random pod changes and an API that fails at random. */
 class World {
   readonly clock: VirtualClock;
   readonly random: Random;
@@ -54,7 +54,7 @@ class World {
   readonly #versions = new Map<PodUid, number>();
   #restarts = 0;
 
-  /** With an earlier one it goes on where that left off, knowing what the API has and nothing else. */
+  /** Continues from an earlier one, knowing the state of the API and nothing else. */
   constructor(seed: number, earlier?: World) {
     this.random = seededRandom(seed);
     this.clock = earlier?.clock ?? new VirtualClock({ random: this.random });
@@ -108,7 +108,7 @@ class World {
     this.statuses.setPodStatus(this.watched.get(pod.metadata.uid) ?? pod, status);
   }
 
-  /** The pod is told to end; its containers die a little later, and the rest of it later still. */
+  /** The pod is terminated; its containers exit later, and the rest is cleaned up after that. */
   end(pod: Pod): void {
     this.api.deletePod('default', pod.metadata.name, 30);
     this.say(pod, 'Failed');
@@ -121,7 +121,7 @@ class World {
     });
   }
 
-  /** What a watch brings it brings in order. */
+  /** The watch delivers events in order. */
   #see(pod: Pod, type: string, version: number): void {
     if (version < (this.#versions.get(pod.metadata.uid) ?? 0)) return;
     this.#versions.set(pod.metadata.uid, version);
@@ -131,18 +131,19 @@ class World {
 
   #check(pod: Pod, before: Pod | undefined, type: string): void {
     const { uid, name } = pod.metadata;
-    if (type === 'DELETED' && !this.finished.has(uid)) this.breaches.push(`${name} went before it had ended`);
+    if (type === 'DELETED' && !this.finished.has(uid))
+      this.breaches.push(`${name} was deleted before it had terminated`);
     if (isTerminalPhase(pod.status?.phase) && this.live.has(uid))
-      this.breaches.push(`${name} was called ended while it may run`);
+      this.breaches.push(`${name} was reported as terminated while it may run`);
     if (isTerminalPhase(before?.status.phase) && !isTerminalPhase(pod.status?.phase))
-      this.breaches.push(`${name} came back from its end`);
+      this.breaches.push(`${name} left a terminal phase`);
     const [was, is] = [before, pod].map((one) => one?.status?.containerStatuses?.[0]?.restartCount ?? 0);
-    if ((was ?? 0) > (is ?? 0)) this.breaches.push(`${name} has unlearned ${was} restarts for ${is}`);
+    if ((was ?? 0) > (is ?? 0)) this.breaches.push(`${name} decreased its restarts from ${was} to ${is}`);
   }
 }
 
 describe('StatusWriter after a restart', () => {
-  it('writes none of fifty statuses that are as they were', async (t) => {
+  it('writes none of fifty unchanged statuses', async (t) => {
     const first = new World(1);
     t.after(() => first.stop());
     const { clock, api } = first;
@@ -171,7 +172,7 @@ describe('StatusWriter after a restart', () => {
 
 describe('StatusWriter with an API that fails at random', () => {
   for (let seed = 1; seed <= 12; seed++) {
-    it(`brings everything into step in the end, and never a step back, by seed ${seed}`, async (t) => {
+    it(`converges and never reverts a status, seed ${seed}`, async (t) => {
       const world = new World(seed);
       t.after(() => world.stop());
       const { clock, random, api, statuses, writer } = world;
@@ -209,7 +210,7 @@ describe('StatusWriter with an API that fails at random', () => {
       }
       const calls = api.calls.of();
       await clock.advance(60_000);
-      assert.equal(api.calls.of(), calls, 'nothing is asked at rest');
+      assert.equal(api.calls.of(), calls, 'no calls when idle');
       assert.equal(writer.pending, 0);
     });
   }

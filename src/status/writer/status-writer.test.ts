@@ -17,7 +17,7 @@ const ready = condition('Ready');
 const running: PodStatus = { phase: 'Running', conditions: [ready] };
 const ended: PodStatus = { phase: 'Succeeded', conditions: [condition('Ready', 'False')] };
 
-/** A writer at work over an API with some pods; podOf answers by uid what the watch has brought. */
+/** A writer with an API with some pods; podOf returns what the watch has delivered, by UID. */
 async function atWork(t: { after(run: () => void): void }, ...pods: readonly Pod[]) {
   const clock = new VirtualClock();
   const api = new PodsApi(clock);
@@ -46,7 +46,7 @@ async function atWork(t: { after(run: () => void): void }, ...pods: readonly Pod
   const run = writer.run(stopping.signal);
   run.catch(() => {});
   await clock.advance(0);
-  /** As the pod's worker would. */
+  /** As the pod worker does. */
   const say = (pod: Pod, status: PodStatus) => statuses.setPodStatus(byUid(pod.metadata.uid) ?? pod, status);
   return { clock, api, records, statuses, writer, live, mirrors, outlived, registry, say, stopping, run };
 }
@@ -56,7 +56,7 @@ function numbered(index: number): Pod {
 }
 
 describe('StatusWriter', () => {
-  it('writes a new status with one patch that names uid and version, and asks nothing', async (t) => {
+  it('writes a new status with one patch with UID and version, without reading first', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);
     say(pod, running);
@@ -69,11 +69,11 @@ describe('StatusWriter', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('knows whether the API has a status, also of a pod it does not have', async (t) => {
+  it('reports whether the API has a status, also for a pod that the API does not have', async (t) => {
     const pod = aPod();
     const { api, clock, say, writer } = await atWork(t, pod);
     const { uid } = pod.metadata;
-    assert.equal(writer.isWritten(uid), true, 'there is nothing to tell');
+    assert.equal(writer.isWritten(uid), true, 'no status to write');
     api.latencyMs = 500;
     say(pod, running);
     await clock.advance(400);
@@ -86,7 +86,7 @@ describe('StatusWriter', () => {
     assert.equal(writer.isWritten(uid), true);
   });
 
-  it('writes that a pod is being started only if that lasts', async (t) => {
+  it('writes the starting state of a pod only if it lasts', async (t) => {
     const [quick, slow, stuck] = [numbered(1), numbered(2), numbered(3)];
     const { api, clock, say } = await atWork(t, quick, slow, stuck);
     const waiting = (reason: string): PodStatus => ({
@@ -119,7 +119,7 @@ describe('StatusWriter', () => {
     assert.equal(api.calls.length, 3);
   });
 
-  it('counts how long a status was on its way', async (t) => {
+  it('measures the delay of a status', async (t) => {
     const pod = aPod();
     const { api, clock, say, registry, stopping } = await atWork(t, pod);
     api.latencyMs = 700;
@@ -130,7 +130,7 @@ describe('StatusWriter', () => {
     assert.match(text, /kubelet_pod_status_sync_duration_seconds_bucket\{le="1"\} 1/);
   });
 
-  it('writes only the newest of the statuses made while one is on its way, in order', async (t) => {
+  it('writes only the newest of the statuses that changed during a call, in order', async (t) => {
     const pod = aPod({ spec: { restartPolicy: 'Never' } });
     const { api, clock, say } = await atWork(t, pod);
     api.latencyMs = 1_000;
@@ -143,7 +143,7 @@ describe('StatusWriter', () => {
     assert.deepEqual(written, ['one', 'four']);
   });
 
-  it('has at most eight calls under way, and never two for one pod', async (t) => {
+  it('has at most eight calls in flight and never two for one pod', async (t) => {
     const pods = Array.from({ length: 30 }, (_, index) => numbered(index));
     const { api, clock, say } = await atWork(t, ...pods);
     api.latencyMs = 1_000;
@@ -155,7 +155,7 @@ describe('StatusWriter', () => {
     assert.ok([...api.pods.values()].every(({ status }) => status.reason === 'again'));
   });
 
-  it('is not held up by a pod whose calls take long', async (t) => {
+  it('is not blocked by a pod with slow calls', async (t) => {
     const [slow, quick] = [numbered(1), numbered(2)];
     const { api, clock, say } = await atWork(t, slow, quick);
     api.latencyMs = 60_000;
@@ -167,7 +167,7 @@ describe('StatusWriter', () => {
     assert.equal(api.pods.get('web-2')?.status.phase, 'Running');
   });
 
-  it('writes nothing that the API has already, as after a restart, even if times of conditions were lost', async (t) => {
+  it('does not write what the API already has, as after a restart, even if condition times were lost', async (t) => {
     const lastTransitionTime = '2025-12-01T00:00:00Z';
     const status = {
       ...running,
@@ -187,7 +187,7 @@ describe('StatusWriter', () => {
     });
     await clock.advance(60_000);
     assert.deepEqual(api.verbs(), []);
-    // Nor when it is looked at again, or when the pod has changed in what is none of its status.
+    // Nor on another comparison, or when the pod changed outside its status.
     writer.look(pod.metadata.uid);
     await clock.advance(0);
     api.put({ ...pod, metadata: { ...pod.metadata, annotations: { note: 'new' } } });
@@ -195,19 +195,19 @@ describe('StatusWriter', () => {
     assert.deepEqual(api.verbs(), []);
   });
 
-  it('compares with what the API answered while the watch lags behind', async (t) => {
+  it('compares with the response of the API while the watch lags behind', async (t) => {
     const pod = aPod({ status: { ...running, reason: 'A', startTime: '2026-01-01T00:00:00Z' } });
     const { api, clock, say } = await atWork(t, pod);
     say(pod, { ...running, reason: 'B' });
     await clock.advance(0);
-    // The copy of the watch still says A: going by it, nothing would have to be written.
+    // The copy of the watch still has A: compared with it, nothing would be written.
     say(pod, { ...running, reason: 'A' });
     await clock.advance(0);
     assert.deepEqual(api.verbs(), ['patch', 'patch']);
     assert.equal(api.pods.get('web')?.status.reason, 'A');
   });
 
-  it('puts back within ten seconds what somebody else has overwritten', async (t) => {
+  it('restores within ten seconds what another client has overwritten', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);
     say(pod, running);
@@ -220,7 +220,7 @@ describe('StatusWriter', () => {
     assert.deepEqual(api.verbs(), ['patch', 'patch']);
   });
 
-  it('leaves conditions of others as the API has them', async (t) => {
+  it('keeps conditions of other components as the API has them', async (t) => {
     const foreign = { ...condition('example.com/gate'), lastTransitionTime: deletionTimestamp };
     const pod = aPod({ status: { conditions: [foreign] } });
     const { api, clock, say } = await atWork(t, pod);
@@ -230,8 +230,8 @@ describe('StatusWriter', () => {
   });
 });
 
-describe('StatusWriter in doubt', () => {
-  it('asks the API after a conflict and writes upon what it says', async (t) => {
+describe('StatusWriter after conflicts', () => {
+  it('reads the pod after a conflict and writes upon the result', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);
     let refusals = 1;
@@ -243,7 +243,7 @@ describe('StatusWriter in doubt', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('drops the status of a pod in whose place there is another', async (t) => {
+  it('drops the status of a pod that was replaced by another', async (t) => {
     const pod = aPod();
     const { api, clock, say, statuses, writer } = await atWork(t, pod);
     api.pods.set('web', aPod({ metadata: { uid: podUid('uid-2') } }));
@@ -255,7 +255,7 @@ describe('StatusWriter in doubt', () => {
     assert.equal(api.pods.get('web')?.status.phase, undefined);
   });
 
-  it('leaves the status of a pod that is gone to those who end the pod', async (t) => {
+  it('keeps the status of a deleted pod for its termination', async (t) => {
     const pod = aPod();
     const { api, clock, say, statuses } = await atWork(t, pod);
     api.pods.clear();
@@ -270,14 +270,14 @@ describe('StatusWriter in doubt', () => {
 });
 
 describe('StatusWriter and failures', () => {
-  it('tries again ever more seldom, and then writes the newest status', async (t) => {
+  it('backs off and then writes the newest status', async (t) => {
     const pod = aPod();
     const { api, clock, say, records } = await atWork(t, pod);
     api.failure = ({ verb, name }) => refusal(verb, name, 503);
     say(pod, running);
     await clock.advance(60_000);
     const tries = api.calls.length;
-    assert.ok(tries >= 8 && tries <= 16, `${tries} tries in a minute`);
+    assert.ok(tries >= 8 && tries <= 16, `${tries} attempts in a minute`);
     say(pod, { ...running, reason: 'newest' });
     api.failure = () => undefined;
     await clock.advance(12_000);
@@ -286,7 +286,7 @@ describe('StatusWriter and failures', () => {
     assert.equal(warnings.length, 1);
   });
 
-  it('does not let new statuses of a pod get around the wait', async (t) => {
+  it('does not skip the back-off for new statuses of a pod', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);
     api.failure = ({ verb, name }) => refusal(verb, name, 503);
@@ -300,7 +300,7 @@ describe('StatusWriter and failures', () => {
     assert.ok(api.calls.length <= tries + 1);
   });
 
-  it('writes at once when told that the API is back', async (t) => {
+  it('writes at once when the API is reachable again', async (t) => {
     const pods = [numbered(1), numbered(2)];
     const { api, clock, say, writer } = await atWork(t, ...pods);
     api.failure = ({ verb, name }) => refusal(verb, name, 503);
@@ -312,7 +312,7 @@ describe('StatusWriter and failures', () => {
     assert.ok([...api.pods.values()].every(({ status }) => status.phase === 'Running'));
   });
 
-  it('forgets pods whose status is gone', async (t) => {
+  it('removes the state of pods without a status', async (t) => {
     const pod = aPod();
     const { api, clock, say, statuses, writer } = await atWork(t, pod);
     say(pod, running);
@@ -324,7 +324,7 @@ describe('StatusWriter and failures', () => {
     assert.deepEqual(api.verbs(), ['patch']);
   });
 
-  it('leaves no timer behind when it is stopped', async (t) => {
+  it('leaves no timer after it is stopped', async (t) => {
     const pod = aPod();
     const { clock, say, stopping, run, api } = await atWork(t, pod);
     api.latencyMs = 1_000;
@@ -337,10 +337,10 @@ describe('StatusWriter and failures', () => {
   });
 });
 
-describe('StatusWriter and the end of a pod', () => {
+describe('StatusWriter and terminated pods', () => {
   const once = { spec: { restartPolicy: 'Never' } } as const;
 
-  it('does not call a pod ended that may run, but writes all the rest', async (t) => {
+  it('does not report a pod as terminated that may run, but writes all other fields', async (t) => {
     const pod = aPod({ ...once, status: { ...running, reason: 'Fine' } });
     const { api, clock, say, live } = await atWork(t, pod);
     live.add(pod.metadata.uid);
@@ -354,7 +354,7 @@ describe('StatusWriter and the end of a pod', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Succeeded');
   });
 
-  it('tells of a disruption only with the end, with the time of the end', async (t) => {
+  it('writes a disruption with the terminal phase and its time', async (t) => {
     const pod = aPod({ ...once, status: running });
     const { api, clock, say, live } = await atWork(t, pod);
     live.add(pod.metadata.uid);
@@ -372,7 +372,7 @@ describe('StatusWriter and the end of a pod', () => {
     assert.equal(api.calls.length, calls);
   });
 
-  it('removes a pod only when it is to go, has ended in the API and has left nothing behind', async (t) => {
+  it('deletes a pod only when deletion is requested, its terminal phase is in the API and nothing of it is left', async (t) => {
     const pod = aPod({ ...once, metadata: { deletionTimestamp }, status: running });
     const { api, clock, say, statuses, live } = await atWork(t, pod);
     live.add(pod.metadata.uid);
@@ -382,7 +382,7 @@ describe('StatusWriter and the end of a pod', () => {
     live.clear();
     await clock.advance(10_000);
     assert.equal(api.pods.get('web')?.status.phase, 'Succeeded');
-    assert.ok(!api.verbs().includes('delete'), 'its volumes may still be there');
+    assert.ok(!api.verbs().includes('delete'), 'its volumes may still exist');
     statuses.terminatePod(pod);
     await clock.advance(0);
     assert.deepEqual(api.calls.at(-1), {
@@ -393,7 +393,7 @@ describe('StatusWriter and the end of a pod', () => {
     assert.equal(statuses.entry(pod.metadata.uid), undefined);
   });
 
-  it('does not remove a finished pod that nobody wants gone, until somebody does', async (t) => {
+  it('does not delete a terminated pod before deletion is requested', async (t) => {
     const pod = aPod({ ...once, status: ended });
     const { api, clock, statuses } = await atWork(t, pod);
     statuses.terminatePod(pod);
@@ -405,7 +405,7 @@ describe('StatusWriter and the end of a pod', () => {
     assert.equal(api.pods.size, 0);
   });
 
-  it('tries every ten seconds to remove a pod when that fails', async (t) => {
+  it('retries the deletion of a pod every ten seconds', async (t) => {
     const pod = aPod({ ...once, metadata: { deletionTimestamp }, status: ended });
     const { api, clock, statuses } = await atWork(t, pod);
     api.failure = ({ verb, name }) => (verb === 'delete' ? refusal(verb, name, 500) : undefined);
@@ -418,7 +418,7 @@ describe('StatusWriter and the end of a pod', () => {
     assert.equal(api.pods.size, 0);
   });
 
-  it('writes nothing of a pod that the API has no more', async (t) => {
+  it('writes no status of a pod that was deleted from the API', async (t) => {
     const pod = aPod({ status: running });
     const { api, clock, say } = await atWork(t, pod);
     api.pods.clear();
@@ -435,7 +435,7 @@ describe('StatusWriter and static pods', () => {
     metadata: { uid: podUid('mirror-1'), deletionTimestamp, annotations: { [annotations.mirror]: 'h' } },
   });
 
-  it('writes to the mirror, and to the next one when that is replaced', async (t) => {
+  it('writes to the mirror, and to its replacement', async (t) => {
     const { api, clock, statuses, mirrors, writer } = await atWork(t);
     statuses.setPodStatus(file, running);
     await clock.advance(20_000);
@@ -451,7 +451,7 @@ describe('StatusWriter and static pods', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('writes to a new mirror as soon as it hears of it, and looks at no other', async (t) => {
+  it('writes to a new mirror as soon as it is delivered, without comparing other pods', async (t) => {
     const { api, clock, statuses, mirrors, writer } = await atWork(t);
     const { uid } = file.metadata;
     statuses.setPodStatus(file, running);
@@ -469,7 +469,7 @@ describe('StatusWriter and static pods', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('tells of a mirror that can only show how its static pod ended before it came again', async (t) => {
+  it('reports a mirror that can only show the final status of an earlier instance of its static pod', async (t) => {
     const { api, clock, statuses, mirrors, outlived } = await atWork(t, mirror);
     mirrors.set(file.metadata.uid, mirror.metadata.uid);
     statuses.setPodStatus(file, running);
@@ -485,7 +485,7 @@ describe('StatusWriter and static pods', () => {
     assert.deepEqual([...new Set(outlived)], ['mirror-1', 'mirror-2']);
   });
 
-  it('keeps the status when the mirror is gone, and never removes a mirror', async (t) => {
+  it('keeps the status without a mirror and never deletes a mirror', async (t) => {
     const { api, clock, statuses, mirrors } = await atWork(t, mirror);
     mirrors.set(file.metadata.uid, mirror.metadata.uid);
     statuses.setPodStatus({ ...file, spec: { ...file.spec, restartPolicy: 'Never' } }, ended);

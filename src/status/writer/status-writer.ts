@@ -14,56 +14,59 @@ export interface StatusWriterDeps {
   readonly api: Pick<ApiClient, 'get' | 'patch' | 'delete'>;
   readonly statuses: StatusSource;
   /**
-   * The API object the status of a pod belongs to, as a watch last brought it: the pod itself, or the mirror of a static
-   * pod. Undefined for one the API does not have, or has no more: nothing is written then.
+   * Returns the API object of a pod's status as last delivered by a watch: the pod itself or the
+   * mirror of a static pod. Undefined if the API has none: then nothing is written.
    */
   readonly podOf: (uid: PodUid) => Pod | undefined;
-  /** Whether anything of the pod may still run: true for all but pods known to have ended. */
+  /**
+   * Whether anything of the pod may still run: true for all pods except those known to have
+   * terminated.
+   */
   readonly mayRun: (uid: PodUid) => boolean;
-  /** How patches are computed. */
+  /** Computes the patches. */
   readonly schema: PatchSchema;
   readonly observer?: StatusWriterObserver | undefined;
   /**
-   * The mirror tells how its static pod has ended, which came again under the same id: an API lets nothing that has ended
-   * begin anew, so that it will never tell anything else.
+   * The mirror shows the final status of a static pod that started again with the same UID: the API
+   * does not allow a terminal phase to be reverted, so this mirror can show nothing else.
    */
   readonly outlived?: ((mirror: Pod) => void) | undefined;
 }
 
-/** What this process knows of a status in the API. */
+/** What this process knows about a status in the API. */
 interface Written {
   /** The object written to; a static pod may get another mirror. */
   readonly apiUid: PodUid;
-  /** The entry the API has; another one is news. */
+  /** The entry that the API has; another entry is a change. */
   readonly entry: VersionedStatus;
-  /** The copy of the watch it was compared with. */
+  /** The copy of the watch that was compared. */
   readonly watched: Pod;
-  /** What the API answered, while the watch has not caught up. */
+  /** The response of the API, until the watch has caught up. */
   readonly answered: Pod | undefined;
   readonly isHeld: boolean;
   readonly agreement: Agreement;
 }
 
 const outcomes = {
-  gone: 'The API has the pod no more: its status is not written',
-  replaced: 'The API has another pod of that name: the status of the old one is dropped',
-  removed: 'The pod has ended and is removed from the API',
+  gone: 'Pod deleted from API, not writing status',
+  replaced: 'API has another pod of that name, dropping status',
+  removed: 'Deleted terminated pod from API',
 } as const;
 
 const parallel = 8;
-/** How long a status that tells of nothing but a start under way may wait for the one that tells how it went. */
+/** How long a status that only reports a starting pod may wait for the next one. */
 const passingMs = 500;
 const passMs = 10_000;
 const policy = { baseMs: 250, factor: 2, maxMs: 10_000, jitter: 0.2, resetAfterMs: 60_000 };
 
 /**
- * Brings the statuses of pods into the API and takes ended pods out of it. Nobody else does.
+ * Writes pod statuses to the API and deletes terminated pods from it. The only writer.
  *
- * The statuses of one pod are written one after the other, always the newest; up to eight pods at a time. A status is
- * compared with the copy of the pod that the watch brought, so that one that is there already costs no call. What most
- * pods show for a fraction of a second, that they are being started, is written only if it lasts longer. Every ten
- * seconds all of them are compared again: somebody may have overwritten one, and a pod that could not be called ended
- * may have ended.
+ * The statuses of one pod are written serially, always the newest; up to eight pods concurrently. A
+ * status is compared with the pod delivered by the watch, so that an unchanged one costs no call.
+ * The starting state, which lasts a fraction of a second for most pods, is written only if it lasts
+ * longer. All statuses are compared every ten seconds: another client may have overwritten one, and
+ * a pod that could not be reported as terminated may have terminated.
  */
 export class StatusWriter {
   readonly #deps: StatusWriterDeps;
@@ -78,23 +81,26 @@ export class StatusWriter {
     this.#queue = new RetryQueue({ clock, random, policy, parallel, work, failed });
   }
 
-  /** Pods whose status waits to be compared or written, or is being so. */
+  /** Pods whose status is queued, compared or written. */
   get pending(): number {
     return this.#queue.pending;
   }
 
-  /** Pods of which anything is remembered; never more than there are statuses, ten seconds after one has gone. */
+  /**
+   * Pods with remembered state; never more than there are statuses, ten seconds after one was
+   * removed.
+   */
   get size(): number {
     return this.#written.size;
   }
 
-  /** Works until it is aborted, and then throws the signal's reason. Call it once. */
+  /** Runs until aborted and then throws the signal's reason. Call it once. */
   async run(signal: AbortSignal): Promise<void> {
     this.#pass();
     await Promise.all([this.#follow(signal), this.#passAgain(signal), this.#queue.run(signal)]);
   }
 
-  /** Whether the API has the status as it is here; also of a pod that it does not have. */
+  /** Whether the API has the cached status; also for a pod that the API does not have. */
   isWritten(uid: PodUid): boolean {
     const { podOf, statuses } = this.#deps;
     if (podOf(uid) === undefined) return true;
@@ -103,18 +109,21 @@ export class StatusWriter {
     return entry === undefined || (written?.entry === entry && !written.isHeld);
   }
 
-  /** Looks at the pod now: its API object is new, as the mirror of a static pod may be, or has changed. */
+  /**
+   * Compares the pod at once: its API object is new, for example the mirror of a static pod, or has
+   * changed.
+   */
   look(uid: PodUid): void {
     this.#queue.add(uid);
   }
 
-  /** The static pod has a mirror: one that shows nothing yet need not wait until something changes. */
+  /** The static pod has a mirror: one without a status need not wait for a change. */
   mirrored(uid: PodUid): void {
     const mirror = this.#deps.podOf(uid);
     if (mirror !== undefined && mirror.status.conditions === undefined) this.look(uid);
   }
 
-  /** The API answers again: what waits because of failures need not wait any longer. */
+  /** The API is reachable again: pods in back-off are retried at once. */
   reconnected(): void {
     this.#queue.reconnected();
   }
@@ -140,7 +149,7 @@ export class StatusWriter {
     }
   }
 
-  /** Not at once: right after a start nobody has looked yet how a pod has ended. */
+  /** Not at once: right after a start the final states of pods have not been observed yet. */
   #tellOutlived({ uid, changedAtMs }: VersionedStatus, when: 'if-over' | 'always'): void {
     const { podOf, clock, outlived } = this.#deps;
     const pod = podOf(uid);
@@ -148,7 +157,7 @@ export class StatusWriter {
     if (when === 'always' || isTerminalPhase(pod.status.phase)) outlived?.(pod);
   }
 
-  /** Whether there may be something to do: cheap, and said too often rather than too seldom. */
+  /** Whether the status may differ: cheap, with false positives but no false negatives. */
   #isDoubtful(entry: VersionedStatus): boolean {
     const pod = this.#deps.podOf(entry.uid);
     if (pod === undefined) return false;
@@ -157,7 +166,7 @@ export class StatusWriter {
     return !isAsWritten || isDueForRemoval(pod, entry);
   }
 
-  /** A watch that brings just what the API answered brings no news, and one copy of it is enough. */
+  /** A watch event equal to the response of the API is no change; one copy of it is enough. */
   #caughtUp(uid: PodUid, pod: Pod): Written | undefined {
     const written = this.#written.get(uid);
     const { answered } = written ?? {};
@@ -175,7 +184,7 @@ export class StatusWriter {
     const before = this.#written.get(uid);
     const isSame = before?.apiUid === watched.metadata.uid;
     const known = newestCopy(watched, isSame ? before?.answered : undefined);
-    // However often it is looked at, a status that had only lost its times has nothing to tell before it changes.
+    // A status that differed only in lost times stays equal until it changes.
     const isAlike = before?.entry === entry && before.agreement === 'but-for-times';
     const turn = isSame && !isAlike ? 'later' : 'first';
     const outcome = await syncStatus(this.#deps, { entry, known, turn }, signal);
@@ -194,8 +203,8 @@ export class StatusWriter {
       return;
     }
     this.#written.delete(uid);
-    // A static pod outlives its mirrors: its status waits for the next one. One that is gone may yet be ended by its
-    // worker, which wants to know how it was.
+    // A static pod outlives its mirrors: its status waits for the next one. A deleted pod may still
+    // be terminated by its worker, which needs its status.
     const isOver = outcome.kind !== 'gone' && watched.metadata.uid === uid;
     if (isOver && statuses.entry(uid)?.version === entry.version) statuses.forget(uid);
     logger.v(3)?.info(outcomes[outcome.kind], { pod: `${entry.name}_${entry.namespace}`, podUid: uid });
@@ -207,8 +216,8 @@ export class StatusWriter {
     if (entry !== undefined && isApiCode(error, 'API_INVALID')) this.#tellOutlived(entry, 'always');
     const { name = uid, namespace = '' } = entry ?? {};
     const fields = { pod: `${name}_${namespace}`, podUid: uid, error: describeError(error), nextTryMs };
-    if (failures === 1) logger.warn('Cannot write the status of a pod to the API', fields);
-    else logger.v(3)?.info('Still cannot write the status of a pod to the API', fields);
+    if (failures === 1) logger.warn('Failed to write pod status', fields);
+    else logger.v(3)?.info('Still failing to write pod status', fields);
   }
 
   #forget(uid: PodUid): void {
@@ -218,9 +227,9 @@ export class StatusWriter {
 }
 
 /**
- * The newer of two copies of one API object: what a watch brought, and what a call answered. A watch lags behind calls,
- * and what is compared with an old copy may look unchanged. Versions that are no numbers cannot be compared; then
- * the watch is believed, which is always right in the end.
+ * Returns the newer of two copies of one API object: that of the watch and that of a response. A
+ * watch lags behind calls, and compared with an old copy a status may seem unchanged. Versions that
+ * are not numbers cannot be compared; then the watch wins, which is eventually correct.
  */
 export function newestCopy(watched: Pod, answered: Pod | undefined): Pod {
   if (answered === undefined || answered.metadata.uid !== watched.metadata.uid) return watched;
@@ -240,7 +249,10 @@ export function isSameCopy({ metadata: one }: Pod, { metadata: other }: Pod): bo
 
 const underWay: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 'PodInitializing']);
 
-/** Whether it tells no more than that the pod is being started, as nothing of it has run yet and nothing has failed. */
+/**
+ * Whether the status only reports that the pod is starting: nothing has run yet and nothing has
+ * failed.
+ */
 export function isPassing(status: PodStatus): boolean {
   const { phase, reason, containerStatuses = [], initContainerStatuses = [] } = status;
   const isAwaited = ({ state, lastState }: ContainerStatus) =>
@@ -252,18 +264,18 @@ export function isPassing(status: PodStatus): boolean {
   );
 }
 
-/** Told what the writer does, to be counted. Never throws. */
+/** Counts the actions of the writer. Never throws. */
 export interface StatusWriterObserver {
-  /** The API has a status, so long after it was made. */
+  /** The API has a status this long after it changed. */
   synced(ms: number): void;
 }
 
-/** Make one for a registry; the name is the one dashboards know. */
+/** Create it once per registry; the name is the one dashboards use. */
 export function statusWriterMetrics(registry: MetricRegistry): StatusWriterObserver {
   const duration = registry
     .histogram({
       name: 'kubelet_pod_status_sync_duration_seconds',
-      help: 'Time from a change of a pod status to the API having it.',
+      help: 'Time from a change of a pod status until the API has it.',
       buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60],
     })
     .with({});

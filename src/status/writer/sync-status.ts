@@ -19,23 +19,25 @@ export interface SyncDeps {
   readonly clock: Clock;
   readonly api: Pick<ApiClient, 'get' | 'patch' | 'delete'>;
   readonly schema: PatchSchema;
-  /** Whether anything of the pod may still run. By its own id, not its mirror's. */
+  /** Whether anything of the pod may still run. By its own UID, not its mirror's. */
   readonly mayRun: (uid: PodUid) => boolean;
 }
 
 export interface SyncJob {
   readonly entry: VersionedStatus;
-  /** The newest copy of the API object there is. */
+  /** The newest available copy of the API object. */
   readonly known: Pod;
-  /** `first` until this process has told the API something of its own, or would have had to. */
+  /** `first` until this process has written to the API, or found nothing to write. */
   readonly turn: 'first' | 'later';
 }
 
-/** How the status in the API and ours agree: in all they say, or in all but the times of conditions. */
+/**
+ * How the status in the API and the cached one agree: completely, or except for condition times.
+ */
 export type Agreement = 'whole' | 'but-for-times';
 
 export type SyncOutcome =
-  /** The API has what it should have; this is its object. */
+  /** The API has the required status; this is its object. */
   | {
       readonly kind: 'in-step';
       readonly pod: Pod;
@@ -43,27 +45,30 @@ export type SyncOutcome =
       readonly isPatched: boolean;
       readonly agreement: Agreement;
     }
-  /** The API has the pod no more: there is nothing to write to. */
+  /** The API does not have the pod: there is nothing to write to. */
   | { readonly kind: 'gone' }
   /** The API has another pod of that name. */
   | { readonly kind: 'replaced' }
-  /** We have taken the pod out of the API: it has ended, and somebody wanted it gone. */
+  /** We have deleted the pod from the API: it has terminated, and its deletion was requested. */
   | { readonly kind: 'removed' };
 
-/** Brings one status into the API, and takes a pod out of it whose time has come. A refusal of the API is thrown. */
+/** Writes one status to the API, and deletes a pod that is due. Errors of the API are thrown. */
 export async function syncStatus(deps: SyncDeps, job: SyncJob, signal: AbortSignal): Promise<SyncOutcome> {
   const written = await write(deps, job, signal);
   if (written.kind !== 'in-step' || !isDueForRemoval(written.pod, job.entry)) return written;
   return await remove(deps, written.pod, signal);
 }
 
-/** Only a pod that is to go, is called ended where all can see it, and has left nothing behind. */
+/**
+ * Only a pod whose deletion was requested, whose terminal phase is in the API and of which nothing
+ * is left.
+ */
 export function isDueForRemoval(pod: Pod, entry: VersionedStatus): boolean {
   const isToGo = pod.metadata.deletionTimestamp !== undefined && !isMirrorPod(pod);
   return isToGo && isTerminalPhase(pod.status.phase) && entry.isFinished;
 }
 
-/** The copy at hand is asked first; the API only when it contradicts that copy. */
+/** The available copy is used first; the API is read only when a call contradicts it. */
 async function write(deps: SyncDeps, job: SyncJob, signal: AbortSignal): Promise<SyncOutcome> {
   try {
     return await patchIfNeeded(deps, job, job.known, signal);
@@ -87,7 +92,8 @@ async function patchIfNeeded(
   const asItWas = { kind: 'in-step', pod, isHeld, isPatched: false, agreement: 'whole' } as const;
   const [before, after] = [plainStatus(pod.status), plainStatus(status)];
   if (sameInApi(before, after)) return asItWas;
-  // What an earlier kubelet published is not written again because the times of its conditions were not kept.
+  // A status published by an earlier kubelet is not written again because the times of its
+  // conditions were not stored.
   if (turn === 'first' && sameStatus(before, after)) return { ...asItWas, agreement: 'but-for-times' };
   const patch = podStatusPatch(schema, { uid: pod.metadata.uid, before, after });
   if (patch === undefined) return asItWas;
@@ -97,14 +103,14 @@ async function patchIfNeeded(
 }
 
 /**
- * Bound to the version it was computed from: a patch whose answer we gave up on may come into effect long after a newer one,
- * and must not then bring back what was.
+ * Bound to the version it was computed from: a patch whose response was abandoned may take effect
+ * after a newer one, and must not revert it.
  */
 function fenced({ kind, body }: Patch, { metadata: { uid, resourceVersion } }: Pod): Patch {
   return { kind, body: { ...(body as object), metadata: { uid, resourceVersion } } };
 }
 
-/** What the API itself has under the pod's name. */
+/** The object that the API has under the pod's name. */
 async function look({ api }: SyncDeps, known: Pod, signal: AbortSignal): Promise<Pod | undefined> {
   try {
     return await api.get<Pod>(refOf(known), {}, signal);
@@ -114,7 +120,7 @@ async function look({ api }: SyncDeps, known: Pod, signal: AbortSignal): Promise
   }
 }
 
-/** Somebody having been faster is as good. A conflict may be with whom it likes: the API is asked whether that was so. */
+/** Already deleted counts as success; on a conflict the API is read to compare UIDs. */
 async function remove(deps: SyncDeps, pod: Pod, signal: AbortSignal): Promise<SyncOutcome> {
   const { uid } = pod.metadata;
   try {
@@ -132,16 +138,17 @@ function refOf({ metadata: { namespace, name } }: Pod): ObjectRef {
 }
 
 /**
- * The status in the one form in which equal statuses look equal. An API gives back what it was given in its own words: with
- * null for times nobody set, with empty objects and texts for what is not there, and amounts as it would write them.
+ * The status in a canonical form, in which equal statuses are identical. An API returns statuses in
+ * its own form: null for unset times, empty objects and texts for missing values, and canonical
+ * quantities.
  */
 export function plainStatus(status: PodStatus): PodStatus {
   return plainFields(status);
 }
 
 /**
- * What says something also when it is empty: a container is in a state of which nothing more is known, and one that asked
- * for nothing was given just that.
+ * Values that are significant when empty: a container in a state without details, and one without
+ * requested resources.
  */
 const tellingWhenEmpty: ReadonlySet<string> = new Set(['waiting', 'running', 'terminated', 'resources']);
 const amounts: ReadonlySet<string> = new Set(['requests', 'limits', 'allocatedResources']);
