@@ -15,8 +15,10 @@ import {
   type ApiCall,
   Catalogue,
   type Controller,
+  heapStorageLimits,
   LocalApi,
   type ObjectReader,
+  type StorageLimits,
   type StoredObject,
   unavailable,
   VersionedStore,
@@ -73,6 +75,8 @@ export interface LocalApiOptions {
   readonly eventTtlMs?: number | undefined;
   /** How long and how many changes of each resource are retained for watches. */
   readonly history?: { readonly limit: number; readonly ms: number } | undefined;
+  /** Limits of the memory for stored objects; derived from the limit of the JavaScript heap if not set. */
+  readonly storageLimits?: StorageLimits | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -193,7 +197,11 @@ async function openParts(
   const authorityPem = () => authorities.authorityPem;
   const rules = createStrategies({ ...options, tokens, signer: signing, authorizer: judge, authorityPem });
   const catalogue = new Catalogue([...rules.catalogue.all, ...metricsEntries({ kubelet, clock })]);
-  const api = opened.use(new LocalApi({ clock, random, logger, store, durability: kept, catalogue }));
+  const storageLimits = options.storageLimits ?? heapStorageLimits();
+  const durability = kept;
+  const api = opened.use(
+    new LocalApi({ clock, random, logger, store, durability, catalogue, storageLimits }),
+  );
   const authority = () => authorities.authorityCertificate;
   const table = new KindTable();
   const authenticator = createAuthenticator({ authority, tokens, clock });

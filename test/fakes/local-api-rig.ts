@@ -15,6 +15,7 @@ import {
   type ResourceVerb,
   type ResourceView,
   StatusError,
+  type StorageLimits,
   type StoredObject,
   serverResources,
   VersionedStore,
@@ -32,6 +33,7 @@ export interface LocalApiRigOptions {
   readonly store?: VersionedStore;
   readonly historyLimit?: number;
   readonly maxWaiting?: number;
+  readonly storageLimits?: StorageLimits;
 }
 
 export interface CallOptions {
@@ -72,6 +74,7 @@ export class LocalApiRig implements Disposable {
       store: this.store,
       durability: options.durability ?? noDurability(),
       catalogue: this.catalogue,
+      storageLimits: options.storageLimits,
       ...(options.maxWaiting === undefined ? {} : { maxPendingEvents: options.maxWaiting }),
     });
     this.namespace('default');

@@ -26,6 +26,7 @@ export {
   VersionedStore,
   type VersionedStoreOptions,
 } from '../storage/object-store.ts';
+export { heapStorageLimits, type StorageLimits } from '../storage/storage-budget.ts';
 export { ChangeEvent } from '../watch/watcher.ts';
 export * from './api-types.ts';
 export {

@@ -196,6 +196,16 @@ export function pathNotFound(): StatusError {
   });
 }
 
+/** A write would exceed the memory for stored objects; `why` names the limit. */
+export function storageFull(why: string): StatusError {
+  return new StatusError({
+    code: 507,
+    reason: 'InsufficientStorage',
+    message: `storage is full: ${why}; delete objects that are not needed`,
+    details: {},
+  });
+}
+
 /** Writes cannot be persisted at present; the client may retry. */
 export function unavailable(message: string): StatusError {
   return new StatusError({

@@ -14,3 +14,10 @@ test('sums up many small values', () => {
   assert.ok(estimateSize(Array.from({ length: 10_000 }, (_, index) => ({ index }))) > 400_000);
   assert.ok(estimateSize({ a: 1, b: null, c: true }) < 200);
 });
+
+test('counts the names of fields', () => {
+  const wide = Object.fromEntries(
+    Array.from({ length: 1_000 }, (_, index) => [`${index}`.padEnd(250, 'k'), '']),
+  );
+  assert.ok(estimateSize(wide) > 250_000);
+});

@@ -57,8 +57,10 @@ const objectOverhead = 32;
 export function estimateSize(value: unknown): number {
   if (typeof value === 'string') return textOverhead + value.length;
   if (typeof value !== 'object' || value === null) return fieldOverhead;
-  return Object.values(value).reduce(
-    (sum: number, inner) => sum + fieldOverhead + estimateSize(inner),
-    objectOverhead,
-  );
+  let size = objectOverhead;
+  if (Array.isArray(value)) for (const inner of value) size += fieldOverhead + estimateSize(inner);
+  else
+    for (const [key, inner] of Object.entries(value))
+      size += fieldOverhead + key.length + estimateSize(inner);
+  return size;
 }

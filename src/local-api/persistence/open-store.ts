@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import type { ApiResource } from '../../api/index.ts';
 import {
   type Clock,
@@ -29,6 +30,8 @@ export interface StoreOptions {
   readonly lockWaitMs?: number;
   readonly log?: Partial<LogLimits>;
   readonly queue?: Partial<QueueLimits>;
+  /** Objects of a larger size are not loaded; derived from the limit of the JavaScript heap if not set. */
+  readonly maxObjectBytes?: number | undefined;
   /** Events and leases need not outlive a power failure unless said otherwise. */
   readonly safetyOf?: (resource: ApiResource) => SyncLevel;
   /** Told once when nothing can be written any more, until the process starts anew. */
@@ -36,6 +39,8 @@ export interface StoreOptions {
 }
 
 const megabyte = 1024 * 1024;
+/** The rest of the heap is needed to read the objects, and for the kubelet in the same process. */
+const loadableHeapShare = 0.6;
 const defaultLog: LogLimits = { keepMs: 5 * 60_000, keepRows: 50_000, keepBytes: 64 * megabyte };
 const defaultQueue: QueueLimits = { rows: 5_000, bytes: 32 * megabyte };
 
@@ -89,7 +94,7 @@ async function openFile(
   const ends: { told: (error: KubelingError) => void } = { told: () => {} };
   const thread = new StoreThread((error) => ends.told(error));
   try {
-    const { opened, restored } = await read(thread, options.path, signal);
+    const { opened, restored } = await read(thread, options, signal);
     const store = new FileStore({ ...withDefaults(options), thread, unlock, opened, restored });
     ends.told = (error) => store.fail(error);
     return store;
@@ -123,13 +128,30 @@ interface Read {
   readonly restored: RestoredStore;
 }
 
-async function read(thread: StoreThread, path: string, signal: AbortSignal): Promise<Read> {
+async function read(
+  thread: StoreThread,
+  { path, maxObjectBytes }: Pick<StoreOptions, 'path' | 'maxObjectBytes'>,
+  signal: AbortSignal,
+): Promise<Read> {
   try {
     const opened = await thread.call({ do: 'open', path }, signal);
+    checkFitsMemory(path, opened.objectBytes, maxObjectBytes);
     return { opened, restored: await restore(thread, opened, signal) };
   } catch (error) {
     throw openError(path, error);
   }
+}
+
+/** A process that runs out of memory is killed without a message, and again at each restart. */
+function checkFitsMemory(path: string, bytes: number, given: number | undefined): void {
+  const max = given ?? getHeapStatistics().heap_size_limit * loadableHeapShare;
+  if (bytes <= max) return;
+  const mebibytes = (size: number) => Math.ceil(size / megabyte);
+  const heap = mebibytes(bytes / loadableHeapShare);
+  throw new KubelingError(
+    'STORE_OPEN',
+    `Cannot open the store ${path} as its objects take ${mebibytes(bytes)} MiB, and ${mebibytes(max)} MiB fit into the memory of this process; start once with NODE_OPTIONS=--max-old-space-size=${heap}, and delete objects that are not needed`,
+  );
 }
 
 function openError(path: string, error: unknown): unknown {

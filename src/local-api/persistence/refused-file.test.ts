@@ -111,6 +111,21 @@ describe('a store that must not be written to', () => {
     await rig.write('a');
   });
 
+  it('is rejected when its objects do not fit into memory, and opens with more memory', async () => {
+    await using dir = await ownDirectory();
+    const path = join(dir.path, 'api', 'objects.db');
+    {
+      await using rig = await StoreRig.open(path);
+      await rig.write('large', { spec: { text: 'x'.repeat(2_000_000) } });
+    }
+    await assert.rejects(StoreRig.open(path, { maxObjectBytes: 1_000_000 }), {
+      code: 'STORE_OPEN',
+      message: /its objects take 2 MiB, and 1 MiB fit into .*NODE_OPTIONS=--max-old-space-size=4, and delete/,
+    });
+    await using rig = await StoreRig.open(path, { maxObjectBytes: 3_000_000 });
+    assert.equal(rig.get('large')?.metadata.name, 'large');
+  });
+
   it('is begun anew after an end in the middle of making it under its first name', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');

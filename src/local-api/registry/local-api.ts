@@ -7,6 +7,7 @@ import { badRequest, detailsOf, methodNotAllowed, pathNotFound, unavailable } fr
 import { type StoredObject, toWireObject } from '../api/stored-object.ts';
 import { type Durability, whenAcceptingWrites } from '../storage/durability.ts';
 import type { VersionedStore } from '../storage/object-store.ts';
+import { StorageBudget, type StorageLimits } from '../storage/storage-budget.ts';
 import { Watchers } from '../watch/watchers.ts';
 import type { Catalogue } from './catalogue.ts';
 import { deleteOptionsOf, type ParsedDeleteOptions } from './deletion.ts';
@@ -24,6 +25,8 @@ export interface LocalApiDeps {
   readonly catalogue: Catalogue;
   /** So many lines may wait for a watcher that is slow; enough for a namespace full of objects unless given. */
   readonly maxPendingEvents?: number;
+  /** Limits of the memory for stored objects; none if not set. */
+  readonly storageLimits?: StorageLimits | undefined;
 }
 
 const defaultMaxPendingEvents = 16_384;
@@ -48,10 +51,12 @@ export class LocalApi implements Disposable {
       catalogue,
       durability,
       maxPendingEvents: maxWaiting = defaultMaxPendingEvents,
+      storageLimits,
     } = deps;
     this.#deps = deps;
     this.#reads = new Reads(store, catalogue);
-    this.#writes = new Writes({ store, clock, random, catalogue, namespaces: 'checked' });
+    const budget = storageLimits && new StorageBudget(store, storageLimits);
+    this.#writes = new Writes({ store, clock, random, catalogue, namespaces: 'checked', budget });
     // Watchers are told of a change by whoever makes it safe, so that they have to know of it first.
     this.#watchers = new Watchers({ store, durability, clock, random, maxPending: maxWaiting });
     this.#subscription = store.subscribe((change) => durability.append(change));

@@ -18,6 +18,7 @@ import {
 import { type StoredMeta, type StoredObject, toWireObject } from '../api/stored-object.ts';
 import { enforceNodeRestriction } from '../node-access/node-restriction.ts';
 import type { VersionedStore } from '../storage/object-store.ts';
+import type { StorageBudget } from '../storage/storage-budget.ts';
 import type { Catalogue } from './catalogue.ts';
 import { isRemovable, planDeletion } from './deletion.ts';
 import {
@@ -47,6 +48,8 @@ export interface WritesDeps {
   readonly catalogue: Catalogue;
   /** Whether the namespace of a new object must be there. */
   readonly namespaces: 'checked' | 'unchecked';
+  /** Bounds the size of the stored objects; unbounded if not set. */
+  readonly budget?: StorageBudget | undefined;
 }
 
 export interface Written {
@@ -141,12 +144,12 @@ export class Writes {
       case 'remove':
         return { object: this.#remove(request, entry, before), how: 'removed' };
       case 'mark-and-remove': {
-        const marked = this.#store(request, entry, deletion.object);
+        const marked = this.#store(request, entry, deletion.object, 'deletion');
         return { object: this.#remove(request, entry, marked), how: 'removed' };
       }
       case 'mark': {
         const marked = beginDeletion?.(deletion.object, context) ?? deletion.object;
-        return { object: this.#store(request, entry, marked), how: 'kept' };
+        return { object: this.#store(request, entry, marked, 'deletion'), how: 'kept' };
       }
     }
   }
@@ -279,9 +282,21 @@ export class Writes {
     return after;
   }
 
-  #store(request: ApiRequest, entry: ResourceEntry, object: StoredObject): StoredObject {
+  /** The first step of a deletion grows an object by its deletion timestamp, and is never rejected for lack of storage. */
+  #store(
+    request: ApiRequest,
+    entry: ResourceEntry,
+    object: StoredObject,
+    reason: 'write' | 'deletion' = 'write',
+  ): StoredObject {
     if (request.writeMode === 'dry-run') return withoutEmptyVersion(object);
-    return this.#deps.store.put(storedResource(entry), object, request.user.name);
+    const { store, budget } = this.#deps;
+    const resource = storedResource(entry);
+    if (budget !== undefined && reason === 'write') {
+      const before = store.get(resource, object.metadata.namespace, object.metadata.name);
+      budget.admit({ user: request.user, resource, before, after: object });
+    }
+    return store.put(resource, object, request.user.name);
   }
 
   #remove(request: ApiRequest, entry: ResourceEntry, object: StoredObject): StoredObject {

@@ -1,8 +1,9 @@
 import type { ApiResource } from '../../api/index.ts';
 import { Ring, TypedEvents } from '../../lib/index.ts';
 import type { ObjectChange, ObjectReader } from '../api/api-types.ts';
-import { estimateSize, frozen, objectKey, type StoredObject } from '../api/stored-object.ts';
+import { frozen, objectKey, type StoredObject } from '../api/stored-object.ts';
 import { type HistoryEntry, ObjectTable } from './object-table.ts';
+import { StorageUsage } from './storage-usage.ts';
 
 /** Something that happened to an object, and in whose name. */
 export interface StoreChange extends ObjectChange {
@@ -53,6 +54,8 @@ export class VersionedStore implements ObjectReader {
   /** What happened up to this version is unknown to all tables. */
   #compacted = 0;
   #delivery: 'idle' | 'busy' = 'idle';
+  /** The memory that the stored objects take. */
+  readonly usage = new StorageUsage();
 
   constructor(options: VersionedStoreOptions) {
     this.#options = options;
@@ -66,7 +69,10 @@ export class VersionedStore implements ObjectReader {
     const store = new VersionedStore(options);
     store.#version = Math.max(1, version);
     store.#compacted = compacted ?? (log[0] === undefined ? version : log[0].version - 1);
-    for (const { resource, object } of objects) store.#table(resource).set(frozen(object));
+    for (const { resource, object } of objects) {
+      const stored = frozen(object);
+      store.usage.replace(store.#table(resource).set(stored), stored);
+    }
     const last = new Map<string, StoredObject>();
     for (const change of log) store.#restoreChange(change, last);
     return store;
@@ -114,6 +120,7 @@ export class VersionedStore implements ObjectReader {
     const table = this.#table(resource);
     const stored = this.#stamped(object);
     const before = table.set(stored);
+    this.usage.replace(before, stored);
     this.#record(table, { type: before ? 'MODIFIED' : 'ADDED', resource, object: stored, before, user });
     return stored;
   }
@@ -128,6 +135,7 @@ export class VersionedStore implements ObjectReader {
     const table = this.#table(resource);
     const before = table.delete(objectKey(namespace, name));
     if (before === undefined) return undefined;
+    this.usage.replace(before, undefined);
     const object = this.#stamped(before);
     this.#record(table, { type: 'DELETED', resource, object, before, user });
     return object;
@@ -200,7 +208,7 @@ export class VersionedStore implements ObjectReader {
 
   #addToHistory(table: ObjectTable, change: ObjectChange, oldestMs: number): void {
     const { nowMs = () => 0, historyBytes: mostBytes = Number.POSITIVE_INFINITY } = this.#options;
-    const bytes = mostBytes === Number.POSITIVE_INFINITY ? 0 : estimateSize(change.object);
+    const bytes = mostBytes === Number.POSITIVE_INFINITY ? 0 : this.usage.sizeOf(change.object);
     table.addToHistory({ change, atMs: nowMs(), bytes }, { oldestMs, maxBytes: mostBytes });
   }
 

@@ -73,6 +73,8 @@ export class StoreDatabase {
         .prepare(`SELECT key, value FROM meta WHERE key LIKE 'fact:%'`)
         .all()
         .map(({ key, value }) => [String(key).slice('fact:'.length), String(value)]),
+      // Reads the header of each row only, however large the objects are.
+      objectBytes: numberOf(this.#db, 'SELECT sum(octet_length(value)) FROM obj'),
       stats: this.stats(),
     };
   }

@@ -63,6 +63,8 @@ export interface Opened {
   /** The store's own time when it was last written. */
   readonly ts: number;
   readonly facts: readonly (readonly [string, string])[];
+  /** The size of all objects as JSON. */
+  readonly objectBytes: number;
   readonly stats: FileStats;
 }
 

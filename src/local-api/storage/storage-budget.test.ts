@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { nodeUser } from '../../../test/fakes/api-users.ts';
+import { LocalApiRig } from '../../../test/fakes/local-api-rig.ts';
+import type { JsonObject } from '../../api/index.ts';
+import { apiResources } from '../../api/index.ts';
+import { StatusError, type StoredObject, VersionedStore } from '../api/index.ts';
+import { heapStorageLimits } from './storage-budget.ts';
+
+const { configMaps, events, leases, nodes, pods } = apiResources;
+const limits = { total: 100_000, namespace: 60_000 };
+const text = (bytes: number) => ({ data: { k: 'x'.repeat(bytes) } });
+
+const rig = (store?: VersionedStore) =>
+  new LocalApiRig({ storageLimits: limits, ...(store === undefined ? {} : { store }) });
+
+const isFull = (pattern: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof StatusError);
+  assert.deepEqual([error.status.code, error.status.reason], [507, 'InsufficientStorage']);
+  assert.match(error.message, pattern);
+  return true;
+};
+
+/** Fills the storage up to its limit from two namespaces. */
+async function fill(world: LocalApiRig): Promise<void> {
+  world.namespace('other');
+  for (const namespace of ['default', 'other']) await world.configMap('large', text(48_000), { namespace });
+}
+
+const event = (name: string, bytes: number): JsonObject => ({
+  metadata: { name },
+  involvedObject: { kind: 'Pod', namespace: 'default', name: 'p' },
+  message: 'x'.repeat(bytes),
+});
+
+function storedMap(name: string, bytes: number): StoredObject {
+  const metadata = { name, namespace: 'default', uid: name, resourceVersion: '2', creationTimestamp: '' };
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata, ...text(bytes) };
+}
+
+describe('the memory for stored objects', () => {
+  it('rejects creations and updates that do not fit, and accepts them after a deletion', async () => {
+    using world = rig();
+    await fill(world);
+    const total = isFull(/^storage is full: all objects together may take 0.1 MiB of memory; delete objects/);
+    await assert.rejects(world.configMap('more', text(5_000)), total);
+    await world.configMap('small', text(10));
+    const update = (bytes: number) =>
+      world.object('update', configMaps, {
+        name: 'small',
+        body: { metadata: { name: 'small' }, ...text(bytes) },
+      });
+    await assert.rejects(update(5_000), total);
+    await world.ask('delete', configMaps, { namespace: 'other', name: 'large' });
+    await update(5_000);
+    await world.configMap('more', text(5_000));
+  });
+
+  it('leaves room for other namespaces when one has used its share', async () => {
+    using world = rig();
+    world.namespace('other');
+    await world.configMap('large', text(59_000));
+    const share = isFull(/the objects of the namespace "default" may take 0.1 MiB/);
+    await assert.rejects(world.configMap('more', text(5_000)), share);
+    await world.configMap('more', text(5_000), { namespace: 'other' });
+  });
+
+  it('accepts reads, updates that shrink, deletions, and the writes of the node when it is full', async () => {
+    using world = rig();
+    await fill(world);
+    const user = nodeUser('n1');
+    const nodeBody = (bytes: number) => ({
+      metadata: { name: 'n1', annotations: { a: 'x'.repeat(bytes) } },
+    });
+    await world.object('create', nodes, { user, name: 'n1', body: nodeBody(5_000) });
+    const status = { ...nodeBody(5_000), status: { phase: 'x'.repeat(5_000) } };
+    await world.object('update', nodes, { user, name: 'n1', subresource: 'status', body: status });
+    const lease = { metadata: { name: 'n1' }, spec: { holderIdentity: 'n1' } };
+    await world.object('create', leases, { user, name: 'n1', body: lease });
+    assert.equal((await world.object('get', configMaps, { name: 'large' })).metadata.name, 'large');
+    const finalizers = ['a.b/c'];
+    const shrunk = { metadata: { name: 'large', finalizers }, ...text(47_900) };
+    await world.object('update', configMaps, { name: 'large', body: shrunk });
+    const marked = await world.object('delete', configMaps, { name: 'large' });
+    assert.notEqual(marked.metadata.deletionTimestamp, undefined);
+    await world.ask('delete', configMaps, { namespace: 'other', name: 'large' });
+  });
+
+  it('deletes the oldest events for other objects and for new events', async () => {
+    using world = rig();
+    for (const name of ['e1', 'e2', 'e3', 'e4']) {
+      await world.object('create', events, { body: event(name, 10_000) });
+    }
+    await world.configMap('large', text(40_000));
+    assert.deepEqual(await world.names(events), []);
+    await world.object('create', events, { body: event('e5', 10_000) });
+    await world.object('create', events, { body: event('e6', 10_000) });
+    assert.deepEqual(await world.names(events), ['e6']);
+  });
+
+  it('opens a store that is larger than the limits, serves it, and rejects only what grows it', async () => {
+    const objects = Array.from({ length: 30 }, (_, index) => ({
+      resource: configMaps,
+      object: storedMap(`m${index}`, 10_000),
+    }));
+    const store = VersionedStore.restore({ version: 2, objects, log: [] }, { historyLimit: 100 });
+    using world = rig(store);
+    assert.equal((await world.names(configMaps)).length, 30);
+    await assert.rejects(world.configMap('more'), isFull(/storage is full/));
+    for (let index = 0; index < 25; index++) await world.ask('delete', configMaps, { name: `m${index}` });
+    await world.configMap('more');
+  });
+
+  it('lets the node report pod statuses within a reserve', async () => {
+    using world = rig();
+    const body = { metadata: { name: 'p' }, spec: { nodeName: 'n1', containers: [] } };
+    await world.object('create', pods, { body });
+    await fill(world);
+    const report = (bytes: number) =>
+      world.object('update', pods, {
+        user: nodeUser('n1'),
+        name: 'p',
+        subresource: 'status',
+        body: { ...body, status: { message: 'x'.repeat(bytes) } },
+      });
+    await report(10_000);
+    await assert.rejects(report(40_000), isFull(/storage is full/));
+  });
+
+  it('is a quarter of the heap, of which one namespace may take half', () => {
+    assert.deepEqual(heapStorageLimits(4_000_000_000), { total: 1_000_000_000, namespace: 500_000_000 });
+  });
+});
