@@ -170,7 +170,7 @@ describe('slices of systemd', { skip: busSkipReason(), timeout: 60_000 }, () => 
     await bus[Symbol.asyncDispose]();
     await assert.rejects(cgroups.create(['two'], {}, signal), {
       code: 'CGROUP_CREATE',
-      message: /^Cannot make the cgroup \/two\.slice: Cannot start the unit two\.slice by systemd: /,
+      message: /^Cannot create the cgroup \/two\.slice: Cannot start the unit two\.slice by systemd: /,
     });
     bus = parts.use(await openBus(own));
     systemd = parts.use(await StandInSystemd.open({ busPath: bus.path, ...world }));

@@ -3,12 +3,12 @@ import { maxAllocation, publishedAllocation } from './pod-allocation.ts';
 import type { PodResourceFile } from './pod-resource-file.ts';
 import type { ResizeConditions } from './resize-conditions.ts';
 
-/** What each pod was allocated and what its containers run with, as persisted, and the state of its resize. */
+/** The allocated and actuated resources of each pod, as persisted, and the state of its resize. */
 export class AllocatedPods {
   readonly allocated: PodResourceFile;
   readonly actuated: PodResourceFile;
   readonly conditions: ResizeConditions;
-  /** One result for one pod and allocation: callers compare pods by identity. */
+  /** One result per pod and allocation, because callers compare pods by identity. */
   readonly #applied = new WeakMap<Pod, { readonly allocation: PodAllocation; readonly pod: Pod }>();
 
   constructor(
@@ -24,7 +24,10 @@ export class AllocatedPods {
     await Promise.all([this.allocated.open(), this.actuated.open()]);
   }
 
-  /** The pod with its allocated resources instead of those of its spec; the same object where they are equal. */
+  /**
+   * Returns the pod with its allocated resources instead of those of its spec; the same object if
+   * they are equal.
+   */
   withAllocation(pod: Pod): Pod {
     const allocation = this.allocated.get(pod.metadata.uid) ?? publishedAllocation(pod);
     if (allocation === undefined) return pod;
@@ -35,7 +38,10 @@ export class AllocatedPods {
     return applied;
   }
 
-  /** The pod with the resources it takes of the node: its allocation, or during a resize the larger running values. */
+  /**
+   * Returns the pod with the resources it takes of the node: its allocation, or during a resize the
+   * maximum of allocated and actuated resources.
+   */
   counted(pod: Pod): Pod {
     const allocated = this.withAllocation(pod);
     const { uid } = pod.metadata;

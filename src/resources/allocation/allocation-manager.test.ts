@@ -40,7 +40,7 @@ function asking({ name = 'a', cpu, generation = 1, priority, resources, conditio
   });
 }
 
-/** A node of so many thousandths of a core. */
+/** A node with the given capacity in millicores. */
 function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
@@ -133,7 +133,7 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
   };
 }
 
-test('a pod that is edited while it waits to be taken has what it was judged by, until there is room', async () => {
+test('a pod edited while it waits for admission keeps the resources it was admitted with until the resize fits', async () => {
   const { begin, clock, events } = rig(1_000);
   const node = await begin();
   const end = new AbortController();
@@ -151,7 +151,7 @@ test('a pod that is edited while it waits to be taken has what it was judged by,
   await running;
 });
 
-test('an edit that fits is allocated at once, and told', async () => {
+test('allocates a resize that fits immediately and reports it', async () => {
   const { begin, events, synced } = rig(1_000);
   const node = await begin();
   node.take(asking({ cpu: '100m' }));
@@ -161,11 +161,11 @@ test('an edit that fits is allocated at once, and told', async () => {
   assert.deepEqual(events, [
     'ResizeStarted Pod resize started: {"containers":[{"name":"main","resources":{"requests":{"cpu":"200m"}}}],"generation":2}',
   ]);
-  // Whoever told of the edit has the pod worked on.
+  // The edited pod is synced by its caller.
   assert.deepEqual(synced, []);
 });
 
-test('one that has no room waits, is told once, and comes to its turn when another gives room', async () => {
+test('defers a resize without capacity, reports it once, and allocates it after capacity is released', async () => {
   const { begin, events, synced, clock, accepted } = rig(1_000);
   const node = await begin();
   node.take(asking({ cpu: '500m' }));
@@ -189,7 +189,7 @@ test('one that has no room waits, is told once, and comes to its turn when anoth
   await running;
 });
 
-test('those that wait are looked at every three minutes, and not before all sources have spoken', async () => {
+test('retries deferred resizes every three minutes, but not before all sources are ready', async () => {
   const { begin, clock, pods, setReady } = rig(1_000);
   const node = await begin();
   const end = new AbortController();
@@ -212,7 +212,7 @@ test('those that wait are looked at every three minutes, and not before all sour
   await running;
 });
 
-test('what gives back goes first, then by priority, then Guaranteed, then who waits longest', async () => {
+test('retries decreases first, then by priority, then Guaranteed pods, then the longest waiting', async () => {
   const order: string[] = [];
   const { begin, clock } = rig(0, {
     judge: ({ metadata: { name } }) => {
@@ -239,7 +239,7 @@ test('what gives back goes first, then by priority, then Guaranteed, then who wa
   assert.deepEqual(order, ['less', 'vip', 'sure', 'early', 'late']);
 });
 
-test('what can never be done is told as that, and not tried again', async () => {
+test('reports an infeasible resize and does not retry it', async () => {
   const { begin, events } = rig(1_000, {
     infeasibility: () => ({ message: 'not with swap', detail: 'swap_limitation' }),
   });
@@ -251,7 +251,7 @@ test('what can never be done is told as that, and not tried again', async () => 
   assert.equal(node.manager.size, 0);
 });
 
-test('an edit that is taken back leaves nothing waiting', async () => {
+test('an edit that is reverted leaves no pending resize', async () => {
   const { begin } = rig(100);
   const node = await begin();
   node.take(asking({ cpu: '100m' }));
@@ -261,7 +261,7 @@ test('an edit that is taken back leaves nothing waiting', async () => {
   assert.equal(node.manager.size, 0);
 });
 
-test('a resize is over when the pod is seen to have what it was allocated, but not by an older look', async () => {
+test('completes a resize when the pod has its allocation, but not by a stale observation', async () => {
   const { begin, events } = rig(1_000);
   const node = await begin();
   const old = asking({ cpu: '100m' });
@@ -282,7 +282,7 @@ test('a resize is over when the pod is seen to have what it was allocated, but n
   );
 });
 
-test('what was allocated wins over the spec after a restart, and what waited goes on waiting', async () => {
+test('prefers the allocation over the spec after a restart and keeps the pending resize', async () => {
   const { begin, clock, events } = rig(1_000);
   const before = await begin();
   before.take(asking({ cpu: '500m' }));
@@ -306,7 +306,7 @@ test('what was allocated wins over the spec after a restart, and what waited goe
   await running;
 });
 
-test('what was allocated to a pod whose record is lost is taken from its status', async () => {
+test('restores a lost allocation from the pod status', async () => {
   const { begin } = rig(1_000);
   const node = await begin();
   const pod = asking({ cpu: '700m', generation: 2 });
@@ -330,7 +330,7 @@ test('what was allocated to a pod whose record is lost is taken from its status'
   assert.equal(node.has('a'), 500n);
 });
 
-test('what a pod still has counts until it is given back', async () => {
+test('counts the actuated resources until they are released', async () => {
   const { begin } = rig(1_000);
   const node = await begin();
   node.take(asking({ cpu: '900m' }));

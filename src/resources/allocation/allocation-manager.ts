@@ -20,29 +20,30 @@ export interface AllocationManagerDeps {
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'event' | 'step'>;
   readonly allocatedPods: AllocatedPods;
-  /** As it is wanted; undefined for one that is not, or that is to end. */
+  /** Returns the desired pod; undefined if it is not desired or is terminating. */
   readonly findPod: (uid: PodUid) => Pod | undefined;
-  /** Whether all sources have told which pods they want: before that nobody knows what room there is. */
+  /** Whether all sources have delivered their pods; before that the free capacity is unknown. */
   readonly areSourcesReady: () => boolean;
   readonly infeasibility: (pod: Pod, allocated: Pod) => Infeasible | undefined;
-  /** Why the node has no room now for the pod with what its spec asks for. */
+  /** Returns why the pod with the resources of its spec does not fit on the node now. */
   readonly judge: (pod: Pod) => Refusal | undefined;
-  /** Has the pod worked on, as something about it has changed. */
+  /** Syncs the pod after a change of its resize state. */
   readonly syncPod: (pod: Pod) => void;
   readonly observer?: ResizeObserver | undefined;
 }
 
-/** Until the sources are ready, and from then on. */
+/** The retry interval until the sources are ready, and afterwards. */
 const firstRetryMs = 30_000;
 const retryMs = 180_000;
 
 /**
- * What the node has set aside for each pod. A pod that is taken gets what its spec asks for; an edit of the spec is a
- * resize, which is allocated as soon as there is room. Everybody who acts on a pod acts on what it was allocated.
+ * Allocates the resources of pods. An admitted pod gets the resources of its spec; a later edit of
+ * the spec is a resize, which is allocated as soon as it fits. All components use the allocated
+ * resources of a pod.
  */
 export class AllocationManager {
   readonly #deps: AllocationManagerDeps;
-  /** Those whose spec asks for something else than they were allocated, unless it can never be had. */
+  /** Pods whose spec differs from their allocation, except infeasible resizes. */
   readonly #pending = new Set<PodUid>();
   readonly #hint: HintLatch;
   #trigger: ResizeTrigger = 'periodic_retry';
@@ -59,8 +60,8 @@ export class AllocationManager {
   }
 
   /**
-   * The node takes the pod as it was judged, which is with what it had or else asked for then. What it asks for since is
-   * a resize.
+   * Records the allocation of an admitted pod: the resources it was admitted with. Later edits of
+   * the spec are resizes.
    */
   podAdmitted(pod: Pod, judged: Pod): void {
     const { allocated, conditions } = this.#pods;
@@ -72,12 +73,12 @@ export class AllocationManager {
     this.retrySoon('pods_added');
   }
 
-  /** All pods that came or changed together are seen to: those that wait for a resize may be looked at. */
+  /** Called after a batch of pods was added or changed; retries the pending resizes. */
   podsAdded(): void {
     if (this.#pending.size > 0) this.retrySoon('pods_added');
   }
 
-  /** The pod was edited. What it may have at once it is allocated before this returns. */
+  /** Called when a pod was edited. A resize that fits is allocated before this returns. */
   podUpdated(before: Pod | undefined, pod: Pod): void {
     const { uid } = pod.metadata;
     if (this.#pods.allocated.get(uid) === undefined) return;
@@ -90,7 +91,7 @@ export class AllocationManager {
       return;
     }
     this.#pending.add(uid);
-    // The one that was edited is worked on in any case.
+    // The edited pod is synced in any case.
     this.#retry('pod_updated', uid);
   }
 
@@ -100,7 +101,7 @@ export class AllocationManager {
     if (this.#pending.size > 0) this.retrySoon('pods_removed');
   }
 
-  /** Something has become free. */
+  /** Called when capacity was released. */
   capacityReleased(trigger: ResizeTrigger): void {
     if (this.#pending.size > 0) this.retrySoon(trigger);
   }
@@ -110,7 +111,10 @@ export class AllocationManager {
     this.#hint.raise();
   }
 
-  /** Looks again at those that wait, when told to and every few minutes. Ends with the signal, without an error. */
+  /**
+   * Retries pending resizes when notified and every few minutes. Resolves when the signal is
+   * aborted.
+   */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const waitMs = this.#deps.areSourcesReady() ? retryMs : firstRetryMs;
@@ -121,7 +125,7 @@ export class AllocationManager {
     }
   }
 
-  /** The pod is worked on: whether it has what it was allocated. */
+  /** Called at each sync of the pod: whether it runs with its allocated resources. */
   resizeObserved(pod: Pod, resize: 'in-progress' | 'none'): void {
     const { journal } = this.#deps;
     const { conditions } = this.#pods;
@@ -145,7 +149,7 @@ export class AllocationManager {
     journal.event(pod, { type: 'Warning', reason: 'ResizeError', message });
   }
 
-  /** The pod has ended: it is not resized any more. */
+  /** Called when the pod has terminated; its resize is dropped. */
   podTerminated(uid: PodUid): void {
     this.#pending.delete(uid);
     this.#pods.conditions.forget(uid);
@@ -218,7 +222,7 @@ export class AllocationManager {
     conditions.begin(pod);
     const message = resizeMessage('Pod resize started', pod, generation);
     journal.event(pod, { type: 'Normal', reason: 'ResizeStarted', message });
-    logger.info('A pod is resized', { pod: describePod(pod), generation });
+    logger.info('Started pod resize', { pod: describePod(pod), generation });
   }
 
   #wait(pod: Pod, pending: PendingReason, { reason, message }: Refusal): void {

@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { type PodAllocation, type PodUid, podUid } from '../../pods/index.ts';
 import { decodeAllocations, encodeAllocations } from './checkpoint.ts';
 
-/** As a Go kubelet has written it. */
+/** Written by the Go kubelet. */
 const foreign =
   '{"data":"{\\"entries\\":{\\"pod1\\":{\\"ContainerResources\\":{\\"container1\\":{\\"requests\\":{\\"cpu\\":\\"1Ki\\",\\"memory\\":\\"1Ki\\"}}}}}}","checksum":1178570812}';
 
-test('what another kubelet has written is read', () => {
+test('reads a file of the Go kubelet', () => {
   const read = decodeAllocations(foreign);
   assert.ok(read.ok);
   assert.deepEqual(
@@ -17,7 +17,7 @@ test('what another kubelet has written is read', () => {
   );
 });
 
-test('what is written has the fields and the checksum that other kubelets look for', () => {
+test('writes the fields and the checksum of the Go kubelet', () => {
   const entries = new Map<PodUid, PodAllocation>([
     [podUid('b'), { containers: {} }],
     [podUid('a'), { containers: { main: { limits: { cpu: '1' } } }, pod: { requests: { memory: '1Gi' } } }],
@@ -34,7 +34,7 @@ test('what is written has the fields and the checksum that other kubelets look f
   assert.equal(JSON.parse(encodeAllocations(new Map()).text).data, '{}');
 });
 
-test('what is written is read again', () => {
+test('reads back what it writes', () => {
   const amount = fc.constantFrom('1', '100m', '1Gi', '0', '1e3', '5Mi');
   const list = fc.dictionary(fc.constantFrom('cpu', 'memory', 'example.com/card'), amount);
   const resources = fc.record({ limits: list, requests: list }, { requiredKeys: [] });
@@ -57,7 +57,7 @@ function plain(entries: ReadonlyMap<PodUid, PodAllocation>): unknown {
   return JSON.parse(JSON.stringify([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))));
 }
 
-test('a file with a mistake anywhere is of no use, and says why', () => {
+test('rejects a file with any error and names the error', () => {
   const inner = (data: string) =>
     encodeAllocations(new Map()).text.replace('"data":"{}"', `"data":${JSON.stringify(data)}`);
   const why = (text: string) => {
@@ -75,7 +75,7 @@ test('a file with a mistake anywhere is of no use, and says why', () => {
   ]) {
     const data = `{"entries":{"pod1":${entry}}}`;
     const checksum = Number(/must be (\d+)/.exec(why(inner(data)))?.[1]);
-    assert.match(why(JSON.stringify({ data, checksum })), /of the pod pod1 makes no sense/);
+    assert.match(why(JSON.stringify({ data, checksum })), /of the pod pod1 is invalid/);
   }
   fc.assert(fc.property(fc.string(), (text) => void decodeAllocations(text)));
 });

@@ -4,12 +4,12 @@ import { mayBePodUid, type PodAllocation, type PodUid } from '../../pods/index.t
 
 export type Allocations = ReadonlyMap<PodUid, PodAllocation>;
 
-/** What a file was found to hold, or why it is of no use. */
+/** The content of a checkpoint file, or why it cannot be used. */
 export type ReadCheckpoint =
   | { readonly ok: true; readonly entries: Allocations }
   | { readonly ok: false; readonly why: string };
 
-/** The text of the file as other kubelets read and write it: JSON in JSON, with a checksum of the inner one. */
+/** Encodes the file like the Go kubelet: JSON in JSON, with a checksum of the inner one. */
 export function encodeAllocations(entries: Allocations): {
   readonly text: string;
   readonly checksum: number;
@@ -25,7 +25,7 @@ function* written(entries: Allocations): Iterable<[string, object]> {
     yield [uid, { ContainerResources: containers, PodLevelResources: pod ?? null }];
 }
 
-/** Half of the entries would be worse than none: one that makes no sense spoils them all. */
+/** One invalid entry invalidates the file, because incomplete allocations would be wrong. */
 export function decodeAllocations(text: string): ReadCheckpoint {
   try {
     const outer: unknown = JSON.parse(text);
@@ -33,13 +33,13 @@ export function decodeAllocations(text: string): ReadCheckpoint {
     const { data, checksum } = outer;
     if (checksum !== checksumOf(data)) return bad(`its checksum must be ${checksumOf(data)}`);
     const inner: unknown = JSON.parse(data);
-    if (!isRecord(inner)) return bad('its data is no object');
+    if (!isRecord(inner)) return bad('its data is not an object');
     const { entries = {} } = inner;
-    if (!isRecord(entries)) return bad('its entries are no object');
+    if (!isRecord(entries)) return bad('its entries are not an object');
     const found = new Map<PodUid, PodAllocation>();
     for (const [uid, entry] of Object.entries(entries)) {
       const allocation = mayBePodUid(uid) ? allocationIn(entry) : undefined;
-      if (allocation === undefined) return bad(`what it has of the pod ${uid} makes no sense`);
+      if (allocation === undefined) return bad(`its entry of the pod ${uid} is invalid`);
       found.set(uid as PodUid, allocation);
     }
     return { ok: true, entries: found };
@@ -48,7 +48,7 @@ export function decodeAllocations(text: string): ReadCheckpoint {
   }
 }
 
-/** As it was first made of a value of some type, whose name is a part of what is summed up. */
+/** The type name is part of the checksummed text. */
 function checksumOf(data: string): number {
   return fnv1a32(`(string)${data}`);
 }

@@ -14,35 +14,35 @@ export interface RequestedResize {
   readonly operation: 'add' | 'remove' | 'increase' | 'decrease';
 }
 
-/** Told what becomes of resizes, to be counted. Never throws. */
+/** Observes the results of resizes for metrics. Never throws. */
 export interface ResizeObserver {
   requested(resize: RequestedResize): void;
   infeasible(detail: string): void;
-  /** One that had to wait is taken after all. */
+  /** A deferred resize was allocated. */
   acceptedAfterWaiting(trigger: ResizeTrigger): void;
 }
 
-/** How many there are at the moment. */
+/** The current number of resizes. */
 export interface ResizeCounts {
   readonly pending: ReadonlyMap<string, number>;
   readonly inProgress: number;
 }
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the metrics; call once per registry. */
 export function resizeMetrics(registry: MetricRegistry, counts: () => ResizeCounts): ResizeObserver {
   const requested = registry.counter({
     name: 'kubelet_container_requested_resizes_total',
-    help: 'Changes of resources that were asked for, each resource of each container by itself.',
+    help: 'Requested resizes of container resources, one per changed resource.',
     labels: ['resource', 'requirement', 'operation'],
   });
   const infeasible = registry.counter({
     name: 'kubelet_pod_infeasible_resizes_total',
-    help: 'Resizes that this node can never do, by what keeps it from it.',
+    help: 'Resizes that are infeasible on this node, by reason.',
     labels: ['reason_detail'],
   });
   const accepted = registry.counter({
     name: 'kubelet_pod_deferred_accepted_resizes_total',
-    help: 'Resizes that were taken after they had to wait, by what made them be looked at again.',
+    help: 'Resizes that were allocated after being deferred, by the trigger of the retry.',
     labels: ['retry_trigger'],
   });
   registry.collect(() => {
@@ -50,7 +50,7 @@ export function resizeMetrics(registry: MetricRegistry, counts: () => ResizeCoun
     return [
       {
         name: 'kubelet_pod_pending_resizes',
-        help: 'Resizes that wait, by reason.',
+        help: 'Pending resizes by reason.',
         type: 'gauge',
         samples: ['Deferred', 'Infeasible'].map((reason) => ({
           labels: { reason: reason.toLowerCase() },
@@ -59,7 +59,7 @@ export function resizeMetrics(registry: MetricRegistry, counts: () => ResizeCoun
       },
       {
         name: 'kubelet_pod_in_progress_resizes',
-        help: 'Resizes that are being done.',
+        help: 'Resizes in progress.',
         type: 'gauge',
         samples: [{ labels: {}, value: inProgress }],
       },

@@ -9,8 +9,8 @@ import {
 } from '../../pods/index.ts';
 
 /**
- * What a pod was allocated, as an earlier kubelet has published it: for one whose record is lost. undefined where
- * nothing says that it is anything else than its spec asks for.
+ * Restores the allocation of a pod from its published status, if its checkpoint is lost. Undefined
+ * if the status does not differ from the spec.
  */
 export function publishedAllocation(pod: Pod): PodAllocation | undefined {
   const { status, metadata } = pod;
@@ -35,7 +35,10 @@ function allocationFromStatus(
   return { ...wanted, requests, ...(limits && { limits }) };
 }
 
-/** The pod with the larger of both for each request: what is being given back is still in use. */
+/**
+ * Returns the pod with the maximum of both allocations for each request: resources being released
+ * are still in use.
+ */
 export function maxAllocation(pod: Pod, other: PodAllocation): Pod {
   const own = allocationOf(pod);
   const containers = Object.entries(own.containers).map(

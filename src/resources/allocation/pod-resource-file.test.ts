@@ -42,14 +42,14 @@ function rig(text?: string) {
   return { files, writes, told, logs, open, failing };
 }
 
-test('what is set is known to the next kubelet', async () => {
+test('persists an allocation for the next kubelet', async () => {
   const { open } = rig();
   const file = await open();
   await file.set(a, cpu('1'));
   assert.deepEqual((await open()).get(a), { ...cpu('1'), pod: undefined });
 });
 
-test('a batch is one write, and what is as it was is none', async () => {
+test('writes a batch once, and not at all without changes', async () => {
   const { open, writes } = rig();
   const file = await open();
   await Promise.all([file.set(a, cpu('1')), file.set(b, cpu('2'))]);
@@ -57,7 +57,7 @@ test('a batch is one write, and what is as it was is none', async () => {
   assert.equal(writes.length, 1);
 });
 
-test('what is set at whatever moment of a write is written, too', async () => {
+test('also writes allocations that are set during a write', async () => {
   for (let turns = 0; turns < 12; turns++) {
     const { open, files } = rig();
     const file = await open();
@@ -68,7 +68,7 @@ test('what is set at whatever moment of a write is written, too', async () => {
   }
 });
 
-test('a change outlives a power cut, a newcomer only this process', async () => {
+test('makes a change durable across a power failure, a new pod only across a crash', async () => {
   const { open, writes } = rig();
   const file = await open();
   await file.set(a, cpu('1'));
@@ -80,7 +80,7 @@ test('a change outlives a power cut, a newcomer only this process', async () => 
   );
 });
 
-test('a pod that is gone goes with the next change', async () => {
+test('removes a deleted pod with the next change', async () => {
   const { open } = rig();
   const file = await open();
   await file.set(a, cpu('1'));
@@ -90,23 +90,23 @@ test('a pod that is gone goes with the next change', async () => {
   assert.equal((await open()).get(a), undefined);
 });
 
-test('a file that makes no sense is set aside and explained, and a new one begun', async () => {
+test('moves a corrupt file aside, reports it, and starts a new one', async () => {
   const { open, files, told } = rig('{"data":"{}","checksum":1}');
   const file = await open();
   assert.equal(file.size, 0);
-  assert.match(told[0] ?? '', /allocated_pods_state cannot be used: its checksum .*set aside as .*\.corrupt/);
+  assert.match(told[0] ?? '', /Cannot use the file .*allocated_pods_state: its checksum .*set aside as .*\.corrupt/);
   assert.equal(files.get(`${path}.corrupt`), '{"data":"{}","checksum":1}');
   await file.set(a, cpu('1'));
   assert.equal(files.get(path), encodeAllocations(new Map([[a, cpu('1')]])).text);
 });
 
-test('what cannot be written is told, holds all the same, and is written with the next change', async () => {
+test('reports a failed write, keeps the value in memory, and retries with the next change', async () => {
   const { open, failing, logs, files } = rig();
   const file = await open();
   failing(true);
   await file.set(a, cpu('1'));
   assert.deepEqual(file.get(a), cpu('1'));
-  assert.ok([...logs.records].some(({ message }) => message.startsWith('Cannot keep the resources of pods')));
+  assert.ok([...logs.records].some(({ message }) => message.startsWith('Failed to write pod resources')));
   failing(false);
   await file.set(b, cpu('1'));
   assert.match(files.get(path) ?? '', /\\"a\\"/);

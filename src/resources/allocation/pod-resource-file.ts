@@ -2,11 +2,11 @@ import { describeError, type Logger, type WriteOptions } from '../../lib/index.t
 import { type PodAllocation, type PodUid, sameAllocation } from '../../pods/index.ts';
 import { decodeAllocations, encodeAllocations } from './checkpoint.ts';
 
-/** The machine's files, as far as these need them. */
+/** The file operations required. */
 export interface AllocationFiles {
-  /** The end of a regular file, or undefined when it is not there. */
+  /** Reads the end of a regular file; undefined if it does not exist. */
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
-  /** Puts a new file in the place of the old one, in one step. */
+  /** Replaces a file atomically. */
   replace(path: string, text: string, options: WriteOptions): Promise<void>;
 }
 
@@ -14,17 +14,17 @@ export interface PodResourceFileDeps {
   readonly path: string;
   readonly files: AllocationFiles;
   readonly logger: Logger;
-  /** A file that could not be read was set aside; what it held is found out anew. */
+  /** Called after a corrupt file was moved aside; its content is restored from other sources. */
   readonly corrupted: (message: string) => void;
 }
 
-/** Far more than the resources of all pods of a node ever take. */
+/** Far above the size for all pods of a node. */
 const largestFile = 64 * 1024 * 1024;
 const mode = 0o600;
 
 /**
- * The resources of all pods at one station, in a file that the next kubelet, whichever it is, goes on with. What is set
- * holds at once; one write at a time brings all that was set before it to the disk.
+ * Checkpoint of the resources of all pods, allocated or actuated. A value takes effect immediately;
+ * concurrent changes are combined into one write at a time.
  */
 export class PodResourceFile {
   readonly #deps: PodResourceFileDeps;
@@ -32,7 +32,10 @@ export class PodResourceFile {
   #checksum: number | undefined;
   #writing: Promise<void> | undefined;
   #isDirty = false;
-  /** A newcomer is known from elsewhere after a power cut; of what has changed since it came this is all there is. */
+  /**
+   * A new pod is known from other sources after a power failure; a changed allocation exists only
+   * here.
+   */
   #survives: 'power-cut' | 'crash' = 'crash';
 
   constructor(deps: PodResourceFileDeps) {
@@ -43,7 +46,7 @@ export class PodResourceFile {
     return this.#entries.size;
   }
 
-  /** Reads what an earlier kubelet has left; to be called once, before anything else. Never rejects. */
+  /** Reads the file of a previous kubelet; call once, first. Never rejects. */
   async open(): Promise<void> {
     const { path, files } = this.#deps;
     let text: string | undefined;
@@ -62,7 +65,7 @@ export class PodResourceFile {
     return this.#entries.get(uid);
   }
 
-  /** Settles when it is on the disk, or cannot be, which is told in the log. */
+  /** Resolves when the write has succeeded or failed; a failure is logged. */
   set(uid: PodUid, allocation: PodAllocation): Promise<void> {
     const before = this.#entries.get(uid);
     if (before !== undefined && sameAllocation(before, allocation)) return this.flushed();
@@ -73,24 +76,26 @@ export class PodResourceFile {
     return this.#writing;
   }
 
-  /** When all that was set so far is on the disk. */
+  /** Resolves when all values set so far are written. */
   flushed(): Promise<void> {
     return this.#writing ?? Promise.resolve();
   }
 
-  /** That a pod is gone is written with the next change of another: what is left of it does no harm until then. */
+  /**
+   * A deleted pod is removed from the file with the next change; its leftover entry is harmless.
+   */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of this.#entries.keys()) if (!isKept(uid)) this.#entries.delete(uid);
   }
 
   async #write(): Promise<void> {
-    // Later than whoever comes in the same turn, so that a batch of pods is one write.
+    // Yields first, so that a batch of pods is written once.
     await Promise.resolve();
     while (this.#isDirty) {
       this.#isDirty = false;
       await this.#writeOnce();
     }
-    // In the same turn as the last look: who comes later begins anew.
+    // Synchronous with the last check, so that a later change starts a new write.
     this.#writing = undefined;
   }
 
@@ -105,7 +110,7 @@ export class PodResourceFile {
       this.#checksum = checksum;
     } catch (error) {
       this.#survives = survives;
-      logger.error('Cannot keep the resources of pods; a later kubelet would not know of them', error, {
+      logger.error('Failed to write pod resources; they would be lost on a restart', error, {
         path,
       });
     }
@@ -118,6 +123,6 @@ export class PodResourceFile {
       () => `it was set aside as ${aside}`,
       (error: unknown) => `it could not be set aside: ${describeError(error)}`,
     );
-    this.#deps.corrupted(`The file ${path} cannot be used: ${why}; ${kept}`);
+    this.#deps.corrupted(`Cannot use the file ${path}: ${why}; ${kept}`);
   }
 }

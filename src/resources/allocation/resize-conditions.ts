@@ -4,14 +4,14 @@ import type { Pod, PodUid } from '../../pods/index.ts';
 
 export type PendingReason = 'Deferred' | 'Infeasible';
 
-/** One of the two conditions of a resize; it is there or not, and never false. */
+/** One of the two resize conditions; it is either present or absent, never False. */
 interface ResizeCondition {
-  /** Empty for none. */
+  /** Empty for no reason. */
   readonly reason: string;
   readonly message: string;
-  /** Of the pod when the resize was asked for. */
+  /** The pod generation of the resize. */
   readonly generation: number | undefined;
-  /** When it came to have this reason; wall time, as users see it. */
+  /** The wall time at which the condition got this reason. */
   readonly sinceMs: number;
 }
 
@@ -23,7 +23,7 @@ interface Entry {
 const pendingType = 'PodResizePending';
 const inProgressType = 'PodResizeInProgress';
 
-/** Where the resize of each pod stands, as its status shows it. */
+/** The resize conditions of each pod status. */
 export class ResizeConditions {
   readonly #clock: Clock;
   readonly #entries = new Map<PodUid, Entry>();
@@ -36,7 +36,7 @@ export class ResizeConditions {
     return this.#entries.size;
   }
 
-  /** Takes up what an earlier kubelet has published. */
+  /** Restores the conditions that a previous kubelet published. */
   restore({ metadata: { uid }, status }: Pod): void {
     const found = (type: string) => {
       const condition = status.conditions?.find((one) => one.type === type);
@@ -61,7 +61,7 @@ export class ResizeConditions {
     return this.#entries.get(uid)?.pending?.reason;
   }
 
-  /** Since when the pod waits for more or less; undefined if it does not. */
+  /** The wall time since when the resize is pending; undefined if it is not. */
   pendingSinceMs(uid: PodUid): number | undefined {
     return this.#entries.get(uid)?.pending?.sinceMs;
   }
@@ -70,7 +70,7 @@ export class ResizeConditions {
     return this.#entries.get(uid)?.inProgress !== undefined;
   }
 
-  /** Answers whether that is news: another reason, or another resize. */
+  /** Returns whether the reason or the resize has changed. */
   setPending({ metadata: { uid, generation } }: Pod, reason: PendingReason, message: string): boolean {
     const entry = this.#entries.get(uid);
     const before = entry?.pending;
@@ -82,13 +82,16 @@ export class ResizeConditions {
     this.#put(uid, { ...this.#entries.get(uid), pending: undefined });
   }
 
-  /** A resize begins: what is said of one before it holds no more. */
+  /** Starts a resize and clears the state of a previous one. */
   begin({ metadata: { uid, generation } }: Pod): void {
     const inProgress = this.#next(undefined, { reason: '', message: '', generation });
     this.#put(uid, { ...this.#entries.get(uid), inProgress });
   }
 
-  /** The pod is found not to have what it was allocated. Why it has not is kept, and so is since which resize. */
+  /**
+   * Marks a pod that does not run with its allocation as in progress; keeps the error and the start
+   * time.
+   */
   goOn({ metadata: { uid, generation } }: Pod): void {
     const entry = this.#entries.get(uid);
     if (entry?.inProgress !== undefined) return;
@@ -96,7 +99,7 @@ export class ResizeConditions {
     this.#put(uid, { ...entry, inProgress });
   }
 
-  /** Answers the generation of the resize that has failed if that is news. */
+  /** Returns the generation of the failed resize if the failure is new. */
   fail({ metadata: { uid, generation } }: Pod, message: string): { readonly generation: number } | undefined {
     const entry = this.#entries.get(uid);
     const before = entry?.inProgress;
@@ -109,8 +112,8 @@ export class ResizeConditions {
   }
 
   /**
-   * Answers the generation of the resize that has come to its end, if one was in progress. A look at the pod as it was
-   * before its last edit says nothing of that.
+   * Returns the generation of the completed resize, if one was in progress. An observation from
+   * before the last edit does not complete it.
    */
   complete({ metadata: { uid, generation = 0 } }: Pod): { readonly generation: number } | undefined {
     const entry = this.#entries.get(uid);
@@ -127,7 +130,7 @@ export class ResizeConditions {
     for (const uid of this.#entries.keys()) if (!isKept(uid)) this.#entries.delete(uid);
   }
 
-  /** How many wait for each reason, and how many are in progress. */
+  /** Returns the number of pending resizes by reason, and of those in progress. */
   counts(): { readonly pending: ReadonlyMap<string, number>; readonly inProgress: number } {
     const all = [...this.#entries.values()];
     const reasons = Map.groupBy(

@@ -10,23 +10,23 @@ import {
 } from '../../pods/index.ts';
 import type { RequestedResize } from './metrics.ts';
 
-/** What of this node keeps a resize from ever being done, whatever room there is. */
+/** The properties of the node that make a resize infeasible independent of its capacity. */
 export interface ResizeLimits {
-  /** Whether a container of the pod may use swap, whose share follows from the memory it asks for. */
+  /** Whether a container may use swap, whose limit depends on the memory request. */
   readonly mayUseSwap: (pod: Pod, container: Container) => boolean;
-  /** Which resources the node gives out in pieces that stay as they are, to Guaranteed pods. */
+  /** The resources that a static policy allocates exclusively to Guaranteed pods. */
   readonly exclusive: { readonly cpu: boolean; readonly memory: boolean };
-  /** Whether the resources of a pod as a whole can be changed. */
+  /** Whether pod-level resources can be resized. */
   readonly podLevel: boolean;
 }
 
 export interface Infeasible {
   readonly message: string;
-  /** For counting. */
+  /** The metric label. */
   readonly detail: string;
 }
 
-/** Why the pod can never have what its spec asks for in place of what it was allocated; undefined if it may. */
+/** Returns why a resize is infeasible; undefined if it may be allocated. */
 export function infeasibility(pod: Pod, allocated: Pod, limits: ResizeLimits): Infeasible | undefined {
   if (resizesSwap(pod, allocated, limits))
     return {
@@ -84,7 +84,7 @@ function isOther(a: Container, b: Container, resource: string): boolean {
   return compareQuantities(of(a), of(b)) !== 0;
 }
 
-/** What an edit of the pod asks for, each amount by itself. */
+/** Returns the requested resize of each resource. */
 export function requestedResizes(before: Pod, after: Pod): readonly RequestedResize[] {
   const [was, is] = [allocationOf(before), allocationOf(after)];
   return Object.keys(is.containers).flatMap((name) =>
@@ -113,7 +113,7 @@ function operationOf(
   return order > 0 ? 'increase' : 'decrease';
 }
 
-/** The text of an event about a resize: what it is about in words, then the amounts as JSON. */
+/** Builds the event message of a resize: a text and the resources as JSON. */
 export function resizeMessage(
   words: string,
   pod: Pod,

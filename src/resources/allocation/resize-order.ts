@@ -1,26 +1,26 @@
 import { compareQuantities, parseQuantity, type Quantity } from '../../lib/index.ts';
 import { type Pod, podRequests, qosClass } from '../../pods/index.ts';
 
-/** A pod whose spec asks for other resources than it has. */
+/** A pod whose spec requests other resources than are allocated. */
 export interface WaitingResize {
-  /** As it is wanted. */
+  /** The desired pod. */
   readonly pod: Pod;
-  /** With what it was allocated. */
+  /** The pod with its allocation. */
   readonly allocated: Pod;
-  /** Since when it waits; undefined for one that comes only now. */
+  /** Since when the resize is pending; undefined for a new one. */
   readonly sinceMs: number | undefined;
 }
 
 /**
- * Who is looked at first: those that ask for no more than they have, which gives room to the others; then by priority;
- * then Guaranteed pods; then those that have waited longest.
+ * Sorts the pending resizes: decreases first, because they release capacity; then by priority; then
+ * Guaranteed pods; then the longest waiting.
  */
 export function sortResizes(waiting: readonly WaitingResize[]): readonly WaitingResize[] {
   const ranked = waiting.map((one) => ({ one, rank: rankOf(one) }));
   return ranked.toSorted((a, b) => compare(a.rank, b.rank)).map(({ one }) => one);
 }
 
-/** Smaller comes first, the first that differs decides. */
+/** Compares lexicographically. */
 function rankOf({ pod, allocated, sinceMs }: WaitingResize): readonly number[] {
   return [
     asksForMore(pod, allocated) ? 1 : 0,

@@ -29,17 +29,23 @@ export interface CgroupManagerDeps {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly driver: CgroupDriver;
-  /** Who makes cgroups where the driver is systemd. */
+  /** Creates the cgroups if the driver is systemd. */
   readonly slices?: SliceManager | undefined;
   readonly clock: Clock;
   readonly observe?: CgroupObserver;
 }
 
-/** Trees a cgroup must be in to count as there; others such as devices may come and go with the runtime. */
+/**
+ * The controllers whose trees a cgroup must be in to count as existing; the runtime may create
+ * others such as devices.
+ */
 const decisiveV1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'systemd', 'pids', 'hugetlb'];
 const decisiveV2 = ['cpu', 'cpuset', 'memory', 'hugetlb', 'pids'];
 
-/** Makes, changes and removes cgroups by name. Remembers nothing: what the machine shows is what is so. */
+/**
+ * Creates, updates and removes cgroups by name. Stateless: it always reads the current state of the
+ * machine.
+ */
 export class CgroupManager implements Disposable {
   readonly #deps: CgroupManagerDeps;
 
@@ -47,12 +53,14 @@ export class CgroupManager implements Disposable {
     this.#deps = deps;
   }
 
-  /** The same cgroups by their plain paths, whoever made them. */
+  /** Addresses the same cgroups by their plain paths, whoever created them. */
   plain(): CgroupManager {
     return new CgroupManager({ ...this.#deps, driver: 'cgroupfs', slices: undefined });
   }
 
-  /** Where the cgroup lies below each tree of cgroups; a runtime is given this as the parent, whatever the driver. */
+  /**
+   * The path of the cgroup below each tree; runtimes get it as cgroup parent with either driver.
+   */
   path(name: CgroupName): string {
     return cgroupPath(name, this.#deps.driver);
   }
@@ -65,7 +73,7 @@ export class CgroupManager implements Disposable {
     return (await this.missing(name)).length === 0;
   }
 
-  /** What keeps the cgroup from being there in full: directories, or controllers it should have. */
+  /** Returns the missing directories and controllers of the cgroup. */
   async missing(name: CgroupName): Promise<readonly string[]> {
     const { host, layout } = this.#deps;
     if (layout.version === 2) return await this.#missingControllers(layout.root, name);
@@ -76,8 +84,9 @@ export class CgroupManager implements Disposable {
   }
 
   /**
-   * Makes the cgroup and those above it, where they are missing, then sets the values. Answers the values that could
-   * not be set: a cgroup without one of its limits is there all the same. Throws CGROUP_CREATE or CGROUP_DRIVER.
+   * Creates the cgroup and its missing parents, then sets the values. Returns the values that could
+   * not be set, because a cgroup without one of its limits still exists. Throws CGROUP_CREATE or
+   * CGROUP_DRIVER.
    */
   async create(
     name: CgroupName,
@@ -91,13 +100,16 @@ export class CgroupManager implements Disposable {
       await makeDirectories(this.#place(name));
     } catch (error) {
       signal.throwIfAborted();
-      const message = `Cannot make the cgroup ${this.path(name)}: ${describeError(error)}`;
+      const message = `Cannot create the cgroup ${this.path(name)}: ${describeError(error)}`;
       throw new KubelingError('CGROUP_CREATE', message, { cause: error });
     }
     return await this.#write(name, values, signal);
   }
 
-  /** Sets the values of a cgroup that is there. Throws CGROUP_UPDATE naming every value that could not be set, or CGROUP_DRIVER. */
+  /**
+   * Updates an existing cgroup. Throws CGROUP_UPDATE that names every value that could not be set,
+   * or CGROUP_DRIVER.
+   */
   async update(name: CgroupName, values: CgroupValues, signal: AbortSignal): Promise<void> {
     using _timed = this.#timed('update');
     const failures = await this.#write(name, values, signal);
@@ -105,19 +117,22 @@ export class CgroupManager implements Disposable {
     throw new KubelingError('CGROUP_UPDATE', failures.map(describeError).join('; '), { cause: failures[0] });
   }
 
-  /** Leaves a cgroup that cannot go yet the least CPU there is. */
+  /** Sets the minimum CPU shares of a cgroup that cannot be removed yet. */
   async setMinimumCpu(name: CgroupName, signal: AbortSignal): Promise<void> {
     await this.update(name, { cpuShares: minShares }, signal);
   }
 
-  /** Kills what is in the cgroup and below it, then removes it everywhere. Not there is done. Throws CGROUP_BUSY. */
+  /**
+   * Kills all processes in the cgroup and below it, then removes it from all trees. A missing
+   * cgroup counts as success. Throws CGROUP_BUSY.
+   */
   async destroy(name: CgroupName, signal: AbortSignal): Promise<void> {
     using _timed = this.#timed('destroy');
     const { host, clock } = this.#deps;
     const dirs = this.#directories(name);
     const left = await killCgroup(host, dirs, clock, signal);
     if (left.length > 0) {
-      const message = `Cannot remove the cgroup ${this.path(name)} as its processes do not end: ${left.join(', ')}`;
+      const message = `Cannot remove the cgroup ${this.path(name)} as its processes do not exit: ${left.join(', ')}`;
       throw new KubelingError('CGROUP_BUSY', message, { details: { pids: left } });
     }
     await this.#stopSlice(name, signal);
@@ -125,12 +140,15 @@ export class CgroupManager implements Disposable {
     if (problems.length > 0) throw new KubelingError('CGROUP_BUSY', problems.join('; '));
   }
 
-  /** Every process in the cgroup and below it, in any tree. */
+  /** Returns all processes in the cgroup and below it, in any tree. */
   async pids(name: CgroupName): Promise<readonly number[]> {
     return await cgroupPids(this.#deps.host, this.#directories(name));
   }
 
-  /** The processes that are in the cgroup itself in every tree: what is elsewhere in one is somebody's already. */
+  /**
+   * Returns the processes that are directly in the cgroup in every tree; a process that is
+   * elsewhere in one tree belongs to another cgroup.
+   */
   async members(name: CgroupName): Promise<readonly number[]> {
     const lists = await Promise.all(
       this.#directories(name).map((dir) => readWords(this.#deps.host, `${dir}/cgroup.procs`)),
@@ -139,7 +157,7 @@ export class CgroupManager implements Disposable {
     return [...first].filter((pid) => others.every((list) => list.has(pid))).map(Number);
   }
 
-  /** Moves the process into the cgroup, in every tree. Throws CGROUP_UPDATE. */
+  /** Moves the process into the cgroup in every tree. Throws CGROUP_UPDATE. */
   async attach(name: CgroupName, pid: number): Promise<void> {
     const { host } = this.#deps;
     try {
@@ -150,7 +168,7 @@ export class CgroupManager implements Disposable {
     }
   }
 
-  /** The cgroups directly below, in any tree: one that only a single controller still has counts. */
+  /** Returns the child cgroups in any tree, including those that only one controller still has. */
   async children(name: CgroupName): Promise<readonly CgroupName[]> {
     const found = new Set<string>();
     for (const dir of this.#directories(name)) {
@@ -160,13 +178,13 @@ export class CgroupManager implements Disposable {
     return [...found].toSorted().map((child) => this.parse(`${path === '/' ? '' : path}/${child}`));
   }
 
-  /** The limits as they will be read once they are set. */
+  /** Returns the limits as they are read back after they are set. */
   kept(limits: CgroupLimits): CgroupLimits {
     const { layout, driver } = this.#deps;
     return asKept(limits, layout.version, driver);
   }
 
-  /** Every processor that cgroups can be given; undefined where the machine does not say. */
+  /** Returns all CPUs that cgroups can use; undefined if the machine does not publish them. */
   async allCpus(): Promise<string | undefined> {
     const { host, layout } = this.#deps;
     if (layout.version === 1) return undefined;
@@ -174,7 +192,7 @@ export class CgroupManager implements Disposable {
     return text.trim() || undefined;
   }
 
-  /** What those in the cgroup are held to now. */
+  /** Reads the current limits of the cgroup. */
   async limits(name: CgroupName): Promise<CgroupLimits> {
     return await readLimits(this.#place(name));
   }
@@ -188,7 +206,10 @@ export class CgroupManager implements Disposable {
     return Number(await host.read(`${this.#below(root, name)}/${file}`));
   }
 
-  /** Systemd is not asked any more; where it is all the same it is spoken to anew. */
+  /**
+   * Systemd is not called during a removal; a unit that still exists is handled at its next
+   * creation.
+   */
   [Symbol.dispose](): void {
     this.#deps.slices?.[Symbol.dispose]();
   }
@@ -219,7 +240,10 @@ export class CgroupManager implements Disposable {
     return decisiveV2.filter((controller) => offered.includes(controller) && !own.includes(controller));
   }
 
-  /** Both hear of it: systemd, which else would set what it thinks is right, and the kernel. Answers what failed. */
+  /**
+   * Sets the values in systemd, which would otherwise revert them, and in the kernel. Returns the
+   * failures.
+   */
   async #write(
     name: CgroupName,
     values: CgroupValues,
@@ -238,7 +262,7 @@ export class CgroupManager implements Disposable {
     return [...failures, ...(await writeValues(this.#place(name), counted))];
   }
 
-  /** As long as the cgroup is there it is tried again; without one there is nothing that systemd could keep. */
+  /** Retried while the cgroup exists; without a cgroup, systemd has no unit to revert. */
   async #stopSlice(name: CgroupName, signal: AbortSignal): Promise<void> {
     try {
       await this.#slices()?.stop(this.#slice(name), signal);
@@ -256,11 +280,11 @@ export class CgroupManager implements Disposable {
     return { ...sliceUnits(name), version: this.#deps.layout.version };
   }
 
-  /** Undefined where cgroups are ours to make. Throws CGROUP_DRIVER. */
+  /** Undefined with the cgroupfs driver. Throws CGROUP_DRIVER. */
   #slices(): SliceManager | undefined {
     const { driver, slices } = this.#deps;
     if (driver === 'systemd' && slices === undefined) {
-      const message = `Cannot speak to systemd, to which the runtime, or else cgroupDriver, leaves cgroups, as there is none; ${withoutSystemd}`;
+      const message = `Cannot connect to systemd, which the runtime or cgroupDriver requires for cgroups, as it does not run; ${withoutSystemd}`;
       throw new KubelingError('CGROUP_DRIVER', message);
     }
     return driver === 'systemd' ? slices : undefined;
@@ -289,39 +313,39 @@ async function subdirectoriesIfThere(host: CgroupHost, dir: string): Promise<rea
   }
 }
 
-/** What to do about a driver that leaves cgroups to a systemd that is not there. */
+/** How to fix a systemd driver on a machine without systemd. */
 export const withoutSystemd =
   'where it does not run set cgroupDriver: cgroupfs, and SystemdCgroup = false in containerd\'s configuration, or cgroup_manager = "cgroupfs" in CRI-O\'s';
 
-/** A cgroup as systemd has it: a unit, within that of the cgroup above. */
+/** A cgroup as systemd unit, inside the slice of its parent. */
 export interface Slice {
   readonly unit: string;
   readonly parent: string;
-  /** Of the cgroups on this machine. */
+  /** The limits in systemd's units. */
   readonly version: 1 | 2;
 }
 
 /**
- * Systemd, where cgroups are its own to make: what is written behind its back lasts only until it looks. Each call may be
- * repeated, ends within a bounded time, and rejects with SYSTEMD_UNIT. Once disposed of it can be used again.
+ * Manages cgroups through systemd, which reverts changes made behind its back. Each call is
+ * idempotent, has a deadline, and rejects with SYSTEMD_UNIT. Usable again after disposal.
  */
 export interface SliceManager extends Disposable {
-  /** There already is done. */
+  /** An existing unit counts as success. */
   start(slice: Slice, signal: AbortSignal): Promise<void>;
-  /** As far as systemd knows such values. */
+  /** Sets the values that systemd supports. */
   set(slice: Slice, values: CgroupValues, signal: AbortSignal): Promise<void>;
-  /** Not there is done. */
+  /** A missing unit counts as success. */
   stop(slice: Slice, signal: AbortSignal): Promise<void>;
 }
 
 export type CgroupOperation = 'create' | 'update' | 'destroy';
 
-/** Told how long work on cgroups took, whether or not it succeeded. Never throws. */
+/** Observes the duration of cgroup operations, including failed ones. Never throws. */
 export type CgroupObserver = (operation: CgroupOperation, durationMs: number) => void;
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Make one for a registry; the name is the one dashboards know. */
+/** Registers the metric; call once per registry. */
 export function cgroupMetrics(registry: MetricRegistry): CgroupObserver {
   const duration = registry.histogram({
     name: 'kubelet_cgroup_manager_duration_seconds',

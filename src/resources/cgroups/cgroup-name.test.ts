@@ -5,12 +5,12 @@ import { cgroupName, cgroupPath, parseCgroupPath } from './cgroup-name.ts';
 const pod = cgroupName([], 'kubepods', 'burstable', 'pod1234-abcd-5678-efgh');
 
 describe('cgroupPath', () => {
-  it('is a directory a part with the cgroupfs driver', () => {
+  it('is one directory per part with the cgroupfs driver', () => {
     assert.equal(cgroupPath(pod, 'cgroupfs'), '/kubepods/burstable/pod1234-abcd-5678-efgh');
     assert.equal(cgroupPath([], 'cgroupfs'), '/');
   });
 
-  it('is a slice a part with the systemd driver, each with the names above it', () => {
+  it('is one slice per part with the systemd driver, prefixed with its parents', () => {
     assert.equal(
       cgroupPath(pod, 'systemd'),
       '/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234_abcd_5678_efgh.slice',
@@ -18,7 +18,7 @@ describe('cgroupPath', () => {
     assert.equal(cgroupPath([], 'systemd'), '/');
   });
 
-  it('can be read back with both drivers', () => {
+  it('can be parsed with both drivers', () => {
     for (const driver of ['cgroupfs', 'systemd'] as const) {
       assert.deepEqual(parseCgroupPath(cgroupPath(pod, driver), driver), pod);
       assert.deepEqual(parseCgroupPath('/', driver), []);
@@ -28,7 +28,7 @@ describe('cgroupPath', () => {
 
 describe('cgroupName', () => {
   for (const part of ['a/b', 'a_b', '']) {
-    it(`refuses the part ${JSON.stringify(part)}`, () => {
+    it(`rejects the part ${JSON.stringify(part)}`, () => {
       assert.throws(() => cgroupName([], part), { code: 'CGROUP_NAME' });
     });
   }

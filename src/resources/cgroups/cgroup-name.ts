@@ -1,12 +1,12 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** A cgroup as the kubelet thinks of it, part by part from the root; drivers spell it differently. */
+/** The name of a cgroup, part by part from the root; the drivers spell it differently. */
 export type CgroupName = readonly string[];
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
 /**
- * Throws CGROUP_NAME. A part may not have an underscore, as systemd's spelling writes one for each dash; that is what
- * makes the spelling reversible.
+ * Throws CGROUP_NAME. A part must not contain an underscore, because systemd's spelling writes one
+ * for each dash and must be reversible.
  */
 export function cgroupName(base: CgroupName, ...parts: readonly string[]): CgroupName {
   for (const part of parts) {
@@ -19,34 +19,34 @@ export function cgroupName(base: CgroupName, ...parts: readonly string[]): Cgrou
   return [...base, ...parts];
 }
 
-/** The path of the cgroup below each tree of cgroups. */
+/** The path of the cgroup below each tree. */
 export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
   return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
 }
 
-/** The cgroup that all pods are in. */
+/** The cgroup of all pods. */
 export function kubepodsName(root: CgroupName): CgroupName {
   return cgroupName(root, 'kubepods');
 }
 
-/** Its path below each tree, under the root as users spell it. */
+/** Its path below each tree, under the configured root. */
 export function kubepodsPath(root: string, driver: CgroupDriver): string {
   return cgroupPath(kubepodsName(parseCgroupPath(root, driver)), driver);
 }
 
-/** The units of systemd that are the cgroup and the one above it. */
+/** The systemd units of the cgroup and its parent. */
 export function sliceUnits(name: CgroupName): { readonly unit: string; readonly parent: string } {
   return { unit: sliceUnit(name), parent: sliceUnit(name.slice(0, -1)) };
 }
 
-/** The name behind such a path. */
+/** Parses such a path to a name. */
 export function parseCgroupPath(path: string, driver: CgroupDriver): CgroupName {
   if (driver === 'cgroupfs') return path.split('/').filter((part) => part !== '');
   const slice = path.slice(path.lastIndexOf('/') + 1).replace(/\.slice$/, '');
   return slice === '' || slice === '-' ? [] : slice.split('-').map((part) => part.replaceAll('_', '-'));
 }
 
-/** A slice lies in the slice that its name without the last part names. */
+/** The name of a slice without its last part is its parent slice. */
 function systemdPath(name: CgroupName): string {
   return `/${name.map((_, index) => sliceUnit(name.slice(0, index + 1))).join('/')}`;
 }

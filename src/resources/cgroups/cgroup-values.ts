@@ -3,7 +3,7 @@ import type { PodUid } from '../../pods/index.ts';
 import type { CgroupDriver } from './cgroup-name.ts';
 import type { CgroupTarget } from './write-values.ts';
 
-/** What may be set on a cgroup; what is left out is not written. */
+/** The values of a cgroup; undefined values are not written. */
 export interface CgroupValues {
   readonly cpuShares?: number | undefined;
   /** -1 for no limit. */
@@ -11,32 +11,35 @@ export interface CgroupValues {
   readonly cpuPeriodUs?: number | undefined;
   /** -1 for no limit; 0 is not written. */
   readonly memoryBytes?: number | undefined;
-  /** Memory and swap together in the first version, swap alone in the second. -1 for no limit. */
+  /** Memory plus swap with cgroups v1, swap alone with v2. -1 for no limit. */
   readonly swapBytes?: number | undefined;
   /** -1 for no limit. */
   readonly pidsLimit?: number | undefined;
-  /** A list such as 0-3. Only the second version has it: in the first a cgroup is given those of the one above it. */
+  /**
+   * A CPU list such as 0-3. Only with cgroups v2: with v1, a cgroup inherits the CPUs of its
+   * parent.
+   */
   readonly cpus?: string | undefined;
-  /** From the size of a page as files spell it, such as 2MB, to bytes. */
+  /** Bytes by page size in the kernel's spelling, such as 2MB. */
   readonly hugePages?: ReadonlyMap<string, number> | undefined;
 }
 
-/** What a container of the runtime, whether or not it runs now, was given of the machine. */
+/** The resources of a container in the runtime, running or not. */
 export interface RuntimePlacement {
   readonly uid: PodUid;
   readonly container: string;
-  /** The processors it may use; empty for all. */
+  /** The CPUs it may use; empty for all. */
   readonly cpus: ReadonlySet<number>;
   readonly cpuShares: number;
   readonly cpuQuotaUs: number;
   readonly cpuPeriodUs: number;
-  /** The NUMA nodes its memory comes from; empty for all. */
+  /** The NUMA nodes of its memory; empty for all. */
   readonly mems: ReadonlySet<number>;
-  /** How much it may have, in bytes by the name of the resource. */
+  /** The memory limits in bytes, by resource name. */
   readonly memory: ReadonlyMap<string, number>;
 }
 
-/** What a cgroup holds those in it to, of processors and memory; -1 for no limit. */
+/** The CPU and memory limits of a cgroup; -1 for no limit. */
 export interface CgroupLimits {
   readonly cpuShares: number;
   readonly cpuQuotaUs: number;
@@ -44,11 +47,11 @@ export interface CgroupLimits {
   readonly memoryBytes: number;
 }
 
-/** More than any machine has: what the kernel shows where there is no limit. */
+/** Values above this mean that there is no limit. */
 const unlimited = 2 ** 62;
 const pageBytes = 4096;
 
-/** What the kernel says now. */
+/** Reads the current limits from the kernel. */
 export async function readLimits({ host, layout, path }: CgroupTarget): Promise<CgroupLimits> {
   const read = async (dir: string, file: string) => (await host.read(`${dir}${path}/${file}`)).trim();
   if (layout.version === 2) {
@@ -80,7 +83,7 @@ export async function readLimits({ host, layout, path }: CgroupTarget): Promise<
   };
 }
 
-/** The same limits as the kernel will show them once they are set. */
+/** Returns the limits as the kernel reports them after they are set. */
 export function asKept(limits: CgroupLimits, version: 1 | 2, driver: CgroupDriver): CgroupLimits {
   const { cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes } = limits;
   return {
@@ -91,7 +94,7 @@ export function asKept(limits: CgroupLimits, version: 1 | 2, driver: CgroupDrive
   };
 }
 
-/** Shares that give this weight when they are set again, which those that are rounded down may not. */
+/** Returns shares that convert to this weight again, which rounded-down shares may not. */
 function sharesBehind(weight: number): number {
   const shares = weightToShares(weight);
   return sharesToWeight(shares) < weight ? shares + 1 : shares;

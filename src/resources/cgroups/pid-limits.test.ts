@@ -14,7 +14,7 @@ function aMachine(files: Readonly<Record<string, string>>) {
   return { read: async (path: string) => files[path] ?? Promise.reject(new Error(`ENOENT: ${path}`)) };
 }
 
-describe('the default PID limits', () => {
+describe('default PID limits', () => {
   for (const [capacity, reserved, perPod] of [
     [4_194_304, 419_431, 4_096],
     [32_768, 3_277, 4_096],
@@ -22,12 +22,12 @@ describe('the default PID limits', () => {
     [1_000, 500, 125],
     [2, 1, 1],
   ] as const) {
-    it(`reserve ${reserved} of ${capacity} PIDs and give a pod ${perPod}`, () => {
+    it(`reserve ${reserved} of ${capacity} PIDs and limit a pod to ${perPod}`, () => {
       assert.deepEqual(pidLimits(capacity), { reserved, perPod });
     });
   }
 
-  it('leave the node its reserve within the limit of its own container', () => {
+  it('are derived from the limit of the container the node runs in', () => {
     const { reserved } = pidLimits(32_768, 4_000);
     assert.equal(32_768 - reserved, 4_000 - 1_024);
   });
@@ -37,7 +37,7 @@ describe('the default PID limits', () => {
     [1, v1, '/sys/fs/cgroup/pids/pids.max'],
     [2, v2, '/sys/fs/cgroup/pids.max'],
   ] as const) {
-    it(`follow the kernel and the root of cgroups version ${version}`, async () => {
+    it(`are read from the kernel and the root cgroup with version ${version}`, async () => {
       assert.deepEqual(await readPidLimits(aMachine(kernel), layout), pidLimits(32_768));
       const unlimited = aMachine({ ...kernel, [file]: 'max\n' });
       assert.deepEqual(await readPidLimits(unlimited, layout), pidLimits(32_768));
@@ -46,7 +46,7 @@ describe('the default PID limits', () => {
     });
   }
 
-  it('are undefined when the kernel publishes no number of PIDs', async () => {
+  it('are undefined if the kernel does not publish the number of PIDs', async () => {
     assert.equal(await readPidLimits(aMachine({}), v2), undefined);
   });
 });

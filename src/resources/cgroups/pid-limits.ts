@@ -1,18 +1,18 @@
 import type { CgroupLayout } from '../../lib/index.ts';
 import { leastNumber, type MachineFiles, readPidCapacity } from '../machine/machine-facts.ts';
 
-/** How process IDs are shared between the node and its pods where the configuration does not say. */
+/** The default PID limits of node and pods. */
 export interface PidLimits {
-  /** Not available to pods, of all the kernel has: for the node, the runtime and root's shell. */
+  /** The PIDs reserved for the node, the runtime and root shells. */
   readonly reserved: number;
   readonly perPod: number;
 }
 
-/** The default of common distributions; enough for large Java and database processes. */
+/** The default of common distributions; sufficient for large Java and database processes. */
 const mostPerPod = 4_096;
 const leastReserved = 1_024;
 
-/** Undefined when the kernel does not publish how many process IDs there are. */
+/** Undefined if the kernel does not publish the number of PIDs. */
 export async function readPidLimits(
   files: Pick<MachineFiles, 'read'>,
   layout: CgroupLayout,
@@ -20,12 +20,12 @@ export async function readPidLimits(
   const capacity = await readPidCapacity(files);
   if (capacity === undefined) return undefined;
   const root = layout.version === 2 ? layout.root : layout.controllers.get('pids');
-  // Only where the node itself runs in a container does the root have a limit.
+  // The root cgroup has a limit only if the node runs in a container.
   const bound = root === undefined ? '' : await files.read(`${root}/pids.max`).catch(() => '');
   return pidLimits(capacity, leastNumber(String(capacity), bound));
 }
 
-/** A tenth of what is usable stays with the node, and one pod gets at most a quarter of the rest. */
+/** Reserves a tenth of the PIDs for the node; a pod may use a quarter of the rest. */
 export function pidLimits(capacity: number, usable: number = capacity): PidLimits {
   const reserve = Math.min(Math.max(leastReserved, Math.ceil(usable / 10)), Math.ceil(usable / 2));
   const forPods = usable - reserve;

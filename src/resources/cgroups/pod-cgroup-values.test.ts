@@ -23,14 +23,14 @@ function valuesOf(spec: Partial<PodSpec>, over: Partial<typeof settings> = {}) {
   return plain(values);
 }
 
-/** Without what is not set, and with huge pages only where there are sizes. */
+/** Omits unset values, and huge pages without sizes. */
 function plain({ hugePages, ...rest }: CgroupValues): unknown {
   const sizes = hugePages === undefined || hugePages.size === 0 ? undefined : Object.fromEntries(hugePages);
   return JSON.parse(JSON.stringify({ ...rest, hugePages: sizes })) as unknown;
 }
 
 describe('podCgroupValues', () => {
-  it('holds a Guaranteed pod to shares, quota and memory', () => {
+  it('sets shares, quota and memory limit of a Guaranteed pod', () => {
     assert.deepEqual(valuesOf(withResources({ requests: full, limits: full })), {
       cpuShares: 102,
       cpuPeriodUs: 100_000,
@@ -39,7 +39,7 @@ describe('podCgroupValues', () => {
     });
   });
 
-  it('counts the overhead of the runtime class', () => {
+  it('includes the overhead of the runtime class', () => {
     const spec = {
       ...withResources({ requests: full, limits: full }),
       overhead: { cpu: '200m', memory: '140Mi' },
@@ -52,7 +52,7 @@ describe('podCgroupValues', () => {
     });
   });
 
-  it('limits a Burstable pod only where every container is limited', () => {
+  it('limits a Burstable pod only if all its containers have limits', () => {
     const limited = { requests: { cpu: '50m' }, limits: full };
     assert.deepEqual(valuesOf(withResources(limited, { limits: { cpu: '1' } })), {
       cpuShares: 51,
@@ -61,22 +61,22 @@ describe('podCgroupValues', () => {
     });
   });
 
-  it('counts a pod-level limit even where containers have none', () => {
+  it('uses a pod-level limit even if containers have none', () => {
     const spec = { ...withResources({}), resources: { requests: { cpu: '1' }, limits: { memory: '64Mi' } } };
     assert.deepEqual(valuesOf(spec), { cpuShares: 1024, memoryBytes: 67_108_864 });
   });
 
-  it('gives a BestEffort pod the least shares and nothing else', () => {
+  it('sets only the minimum shares for a BestEffort pod', () => {
     assert.deepEqual(valuesOf(withResources({})), { cpuShares: 2 });
   });
 
-  it('lifts the quota when quotas are turned off', () => {
+  it('omits the quota if CPU quotas are disabled', () => {
     const spec = withResources({ requests: full, limits: full });
     const values = valuesOf(spec, { cpuCfsQuota: false }) as { cpuQuotaUs: number };
     assert.equal(values.cpuQuotaUs, -1);
   });
 
-  it('counts an init container after a limited sidecar as limited', () => {
+  it('treats an init container after a limited sidecar as limited', () => {
     const sidecar = { name: 's', restartPolicy: 'Always', resources: { limits: { memory: '64Mi' } } };
     const limited = withResources({ requests: { cpu: '1' }, limits: { memory: '64Mi' } });
     const memoryOf = (...initContainers: readonly Container[]) =>
@@ -85,7 +85,7 @@ describe('podCgroupValues', () => {
     assert.equal(memoryOf({ name: 'before' }, sidecar), undefined);
   });
 
-  it('limits huge pages to what is requested, and forbids all other sizes', () => {
+  it('limits huge pages to the requests and forbids all other sizes', () => {
     const pages = { 'hugepages-2Mi': '64Mi' };
     const hugePageSizes = ['2MB', '1GB'];
     const asking = withResources({ requests: pages, limits: pages }, { requests: pages, limits: pages });
@@ -98,13 +98,13 @@ describe('podCgroupValues', () => {
     assert.deepEqual(values.hugePages, { '2MB': 0, '1GB': 1_073_741_824 });
   });
 
-  it('limits processes only where the node says so', () => {
+  it('limits PIDs only if the node has a PID limit', () => {
     assert.deepEqual(valuesOf(withResources({}), { podPidsLimit: 100 }), { cpuShares: 2, pidsLimit: 100 });
   });
 });
 
 describe('kubepodsValues', () => {
-  it('leaves out what is reserved, and never goes below nothing', () => {
+  it('subtracts the reservations and never goes below zero', () => {
     const capacity = { milliCpu: 2000, memoryBytes: 4096, pids: 1000 };
     const reserved = { milliCpu: 500, memoryBytes: 8192, pids: 10 };
     const expected = { cpuShares: 1536, memoryBytes: 0, pidsLimit: 990 };
@@ -116,7 +116,7 @@ describe('kubepodsValues', () => {
     });
   });
 
-  it('shares CPU with the rest as what is reserved for that says, where asked for, and never takes more', () => {
+  it('derives the CPU weight from the reservations if configured, and never increases it', () => {
     const shares = (milliCpu: number, reserved: number, weight: Parameters<typeof kubepodsValues>[2]) =>
       kubepodsValues({ milliCpu, memoryBytes: 0 }, { milliCpu: reserved, memoryBytes: 0 }, weight).cpuShares;
     assert.equal(shares(16_000, 8_000, 'capacity'), 8192);

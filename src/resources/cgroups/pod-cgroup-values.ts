@@ -17,13 +17,13 @@ import type { CgroupValues } from './cgroup-values.ts';
 export interface PodCgroupSettings {
   readonly cpuCfsQuota: boolean;
   readonly cpuCfsQuotaPeriodUs: number;
-  /** Not written unless above zero. */
+  /** Written only if positive. */
   readonly podPidsLimit: number;
-  /** All the machine has, as the files spell them. */
+  /** All page sizes of the machine, in the kernel's spelling. */
   readonly hugePageSizes: readonly string[];
 }
 
-/** What the cgroup of the pod is set to. Pure. */
+/** Computes the cgroup values of a pod. Pure. */
 export function podCgroupValues(pod: Pod, settings: PodCgroupSettings): CgroupValues {
   const pidsLimit = settings.podPidsLimit > 0 ? settings.podPidsLimit : undefined;
   const hugePages = hugePageLimits(podRequests(pod), settings);
@@ -39,7 +39,10 @@ export function podCgroupValues(pod: Pod, settings: PodCgroupSettings): CgroupVa
   };
 }
 
-/** Huge pages cannot be overcommitted, so the request is the limit; a size that is not asked for is forbidden. */
+/**
+ * Huge pages cannot be overcommitted, so the request is the limit; sizes without request are
+ * forbidden.
+ */
 function hugePageLimits(
   requests: ResourceList,
   { hugePageSizes }: PodCgroupSettings,
@@ -54,23 +57,26 @@ function quotaValues(limits: ResourceList, settings: PodCgroupSettings): CgroupV
   return { cpuPeriodUs, cpuQuotaUs: quotaUs };
 }
 
-/** Zero means that nothing was said. */
+/** Zero means unset. */
 function orNothing(amount: bigint): number | undefined {
   return amount === 0n ? undefined : Number(amount);
 }
 
-/** An amount of the machine. */
+/** Resources of the machine. */
 export interface NodeAmount {
   readonly milliCpu: number;
   readonly memoryBytes: number;
   readonly pids?: number | undefined;
-  /** Bytes by size of page, as the files spell it. */
+  /** Bytes by page size, in the kernel's spelling. */
   readonly hugePages?: ReadonlyMap<string, number> | undefined;
 }
 
 const left = (all: number, kept: number) => Math.max(0, all - kept);
 
-/** What all pods together may have: the machine without what is reserved for others, never below nothing. */
+/**
+ * Computes the limits of all pods together: the capacity without the reservations, never below
+ * zero.
+ */
 export function kubepodsValues(
   capacity: NodeAmount,
   reserved: NodeAmount,
@@ -90,8 +96,9 @@ export function kubepodsValues(
 }
 
 /**
- * How much CPU all pods together get when others want it too: as much as they have CPUs, which on a large machine leaves
- * next to nothing to cgroups with the usual weight; or as those others have by what is reserved for them.
+ * Computes the CPU weight of all pods together: proportional to their CPUs, which on a large
+ * machine leaves very little to cgroups with the default weight; or relative to the reservations of
+ * the other cgroups.
  */
 export type KubepodsWeight = 'capacity' | 'proportional-v1' | 'proportional-v2';
 
@@ -103,11 +110,11 @@ function kubepodsShares(capacity: NodeAmount, reserved: NodeAmount, weight: Kube
   const fair =
     weight === 'proportional-v1'
       ? usualShares * ratio
-      : // One more, as what is lost in rounding would be lost again on the way back.
+      : // Adds one, because the conversion back rounds down again.
         weightToShares(Math.max(1, Math.floor(usualWeight * ratio))) + 1;
   return Math.min(plain, Math.max(minShares, Math.floor(fair)));
 }
 
-/** Of a cgroup that nobody gave any. */
+/** The weight of a cgroup without a configured one. */
 const usualShares = 1_024;
 const usualWeight = 100;

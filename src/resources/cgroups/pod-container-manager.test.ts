@@ -56,9 +56,9 @@ async function readAll(host: SimulatedCgroupHost, paths: readonly string[]) {
   return Object.fromEntries(paths.map((path, index) => [path, texts[index]]));
 }
 
-describe('pod cgroups of the first version', () => {
+describe('pod cgroups with cgroups v1', () => {
   for (const mode of ['v1', 'hybrid'] as const) {
-    it(`lie in every tree by class with their values (${mode})`, async () => {
+    it(`have their QoS class path and values in every tree (${mode})`, async () => {
       const { host, active, qos, pods } = await aNode(
         new SimulatedCgroupHost({ mode, unmounted: ['hugetlb'] }),
       );
@@ -89,7 +89,7 @@ describe('pod cgroups of the first version', () => {
     });
   }
 
-  it('limit huge pages for all pods and each, but not for a class', async () => {
+  it('limit huge pages in kubepods and in each pod, but not in a QoS class', async () => {
     const mounts = ['cpu,cpuacct', 'cpuset', 'memory', 'pids', 'hugetlb', 'name=systemd'];
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1', mounts }));
     const pages = { memory: '64Mi', 'hugepages-2Mi': '8Mi' };
@@ -105,7 +105,7 @@ describe('pod cgroups of the first version', () => {
     assert.deepEqual(await readAll(host, Object.keys(expected)), expected);
   });
 
-  it('hold a pod the runtime can put processes into', async () => {
+  it('contain pods that the runtime can add processes to', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(bestEffort, signal);
@@ -113,8 +113,8 @@ describe('pod cgroups of the first version', () => {
   });
 });
 
-describe('pod cgroups of the second version', () => {
-  it('have every controller handed down to them', async () => {
+describe('pod cgroups with cgroups v2', () => {
+  it('get every controller from their parents', async () => {
     const { host, active, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v2' }));
     await qos.start(signal);
     active.push(guaranteed, burstable);
@@ -135,14 +135,14 @@ describe('pod cgroups of the second version', () => {
     assert.equal(await pods.exists(burstable), true);
   });
 
-  it('do not count as there without their controllers', async () => {
+  it('do not count as existing without their controllers', async () => {
     const { host, cgroups } = await aNode(new SimulatedCgroupHost({ mode: 'v2' }));
     await host.mkdir('/sys/fs/cgroup/kubepods');
     assert.deepEqual(await cgroups.missing(['kubepods']), ['cpu', 'cpuset', 'memory', 'pids']);
   });
 });
 
-describe('making a pod cgroup', () => {
+describe('creating a pod cgroup', () => {
   it('happens once', async () => {
     const { qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
@@ -150,7 +150,7 @@ describe('making a pod cgroup', () => {
     assert.equal(await pods.ensureExists(bestEffort, signal), 'there');
   });
 
-  it('completes a cgroup that one tree has lost', async () => {
+  it('completes a cgroup that is missing in one tree', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(bestEffort, signal);
@@ -160,7 +160,7 @@ describe('making a pod cgroup', () => {
     assert.equal(await pods.exists(bestEffort), true);
   });
 
-  it('is timed, as are changes and removals', async () => {
+  it('is measured, as are updates and removals', async () => {
     const { clock } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     const metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
     const host = new SimulatedCgroupHost({ mode: 'v1' });
@@ -177,14 +177,14 @@ describe('making a pod cgroup', () => {
     }
   });
 
-  it('reports its failure as the event of the pod', async () => {
+  it('reports a failure as pod event', async () => {
     const { pods, journal } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }), 'systemd');
     await assert.rejects(pods.ensureExists(bestEffort, signal), { code: 'CGROUP_DRIVER' });
     assert.equal(journal.events[0]?.reason, 'FailedCreatePodContainer');
     assert.match(String(journal.events[0]?.message), /SystemdCgroup = false/);
   });
 
-  it('goes on without a value the kernel refuses, and says so', async () => {
+  it('continues without a value that the kernel rejects, and reports it', async () => {
     const { host, qos, pods, journal } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(guaranteed, signal);
@@ -195,8 +195,8 @@ describe('making a pod cgroup', () => {
   });
 });
 
-describe('the cgroup of all pods', () => {
-  it('needs the configured root', async () => {
+describe('the kubepods cgroup', () => {
+  it('requires the configured root', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v1' });
     const { cgroups, clock, active } = await aNode(host);
     const { logger } = collectLogs(clock);
@@ -213,7 +213,7 @@ describe('the cgroup of all pods', () => {
     await assert.rejects(new QosContainerManager(deps).start(signal), { code: 'CGROUP_ROOT' });
   });
 
-  it('is restored within a minute when somebody changes or removes it', async () => {
+  it('is restored within a minute after a change or removal by another process', async () => {
     const { host, qos, clock } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await host.rmdir('/sys/fs/cgroup/memory/kubepods/besteffort');
@@ -232,7 +232,7 @@ describe('the cgroup of all pods', () => {
   });
 });
 
-describe('what all pods together may have', () => {
+describe('node allocatable enforcement', () => {
   async function anEnforcedNode(host: SimulatedCgroupHost) {
     const { cgroups, clock, active } = await aNode(host);
     const { logger } = collectLogs(clock);
@@ -253,14 +253,14 @@ describe('what all pods together may have', () => {
     return { qos, clock, told };
   }
 
-  it('is said once to be enforced', async () => {
+  it('is reported once', async () => {
     const { qos, told } = await anEnforcedNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await qos.start(signal);
     assert.deepEqual(told, ['enforced']);
   });
 
-  it('is tried each minute while they have more, and keeps nothing from starting', async () => {
+  it('is retried every minute while pods use more, and blocks no pod', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v1' });
     const { qos, clock, told } = await anEnforcedNode(host);
     const kubepods = '/sys/fs/cgroup/memory/kubepods';
@@ -281,10 +281,10 @@ describe('what all pods together may have', () => {
   });
 });
 
-describe('cgroups of pods that are gone', () => {
+describe('cgroups of orphaned pods', () => {
   const rules = { mayRun: () => false, hasVolumes: () => false };
 
-  it('are removed with whatever still runs in them, even when only one tree has them', async () => {
+  it('are removed with their processes, even if only one tree has them', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'hybrid' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -299,7 +299,7 @@ describe('cgroups of pods that are gone', () => {
     );
   });
 
-  it('stay with the least CPU while volumes are mounted', async () => {
+  it('are kept with the minimum CPU while volumes are mounted', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -308,7 +308,7 @@ describe('cgroups of pods that are gone', () => {
     assert.equal(shares.trim(), '2');
   });
 
-  it('stay while the pod may run', async () => {
+  it('are kept while the pod may run', async () => {
     const { qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -316,7 +316,7 @@ describe('cgroups of pods that are gone', () => {
     assert.equal(await pods.exists(burstable), true);
   });
 
-  it('are tried again when a process does not end', async () => {
+  it('are retried while a process does not exit', async () => {
     const { host, qos, pods, clock, records } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -328,7 +328,7 @@ describe('cgroups of pods that are gone', () => {
     assert.ok(records.toArray().some((record) => JSON.stringify(record).includes('4242')));
   });
 
-  it('does not race a pod that comes again under the same id', async () => {
+  it('are not removed if a pod with the same UID is created concurrently', async () => {
     const { host, qos, pods, clock } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -341,13 +341,17 @@ describe('cgroups of pods that are gone', () => {
       const making = pods.ensureExists(burstable, signal);
       await clock.advance(10_000);
       await Promise.all([removing, making]);
-      assert.equal(await pods.exists(burstable), true, `lost when it came back after ${turns} turns`);
+      assert.equal(
+        await pods.exists(burstable),
+        true,
+        `removed although it was created again after ${turns} turns`,
+      );
     }
   });
 });
 
-describe('a node that makes no cgroups', () => {
-  it('leaves the place of containers to the runtime, and has nothing to remove', async () => {
+describe('a node without pod cgroups', () => {
+  it('uses the parent of the runtime and removes nothing', async () => {
     assert.equal(noPodCgroups.cgroupParent(burstable), '');
     assert.equal(await noPodCgroups.ensureExists(burstable, signal), 'there');
     await noPodCgroups.destroy(burstable, signal);
@@ -355,9 +359,9 @@ describe('a node that makes no cgroups', () => {
   });
 });
 
-describe('what a pod is held to', () => {
+describe('the limits of a pod', () => {
   for (const mode of ['v1', 'hybrid', 'v2'] as const) {
-    it(`is read as it was set, and is lifted where there is no limit any more (${mode})`, async () => {
+    it(`are read as they were set, and are lifted for an unlimited pod (${mode})`, async () => {
       const { active, qos, pods } = await aNode(new SimulatedCgroupHost({ mode }));
       await qos.start(signal);
       const odd = { cpu: '333m', memory: '64000001' };

@@ -18,7 +18,7 @@ export interface PodContainerManagerDeps {
   readonly cgroups: CgroupManager;
   readonly qos: QosContainerManager;
   readonly settings: PodCgroupSettings;
-  /** Pods with processors of their own are not slowed down by a quota. */
+  /** Pods with exclusive CPUs have no CPU quota. */
   readonly hasExclusiveCpus?: ((pod: Pod) => boolean) | undefined;
   readonly journal: PodJournal;
   readonly logger: Logger;
@@ -27,10 +27,10 @@ export interface PodContainerManagerDeps {
 const classes: readonly QosClass[] = ['BestEffort', 'Burstable', 'Guaranteed'];
 const podPrefix = 'pod';
 
-/** The cgroup of each pod, in which the runtime puts those of its containers. */
+/** Manages the pod cgroups, which are the parents of the container cgroups. */
 export class PodContainerManager implements PodCgroups {
   readonly #deps: PodContainerManagerDeps;
-  /** A pod of the same id may come again while the last one's cgroup is being removed. */
+  /** A pod with the same UID may be created while its previous cgroup is being removed. */
   readonly #lock = new KeyedMutex<PodUid>();
 
   constructor(deps: PodContainerManagerDeps) {
@@ -42,7 +42,7 @@ export class PodContainerManager implements PodCgroups {
     return cgroupName(parent, `${podPrefix}${pod.metadata.uid}`);
   }
 
-  /** The parent for the pod's sandbox and containers: the path below each tree of cgroups. */
+  /** The cgroup parent of the sandbox and the containers: the path below each tree. */
   cgroupParent(pod: Pod): string {
     return this.#deps.cgroups.path(this.nameOf(pod));
   }
@@ -52,8 +52,8 @@ export class PodContainerManager implements PodCgroups {
   }
 
   /**
-   * Makes the pod's cgroup unless it is there; to be called in each sync before anything of the pod is made. May be
-   * called again at any time. Reports a failure as the pod's event and throws it.
+   * Creates the pod cgroup if it is missing; called at each sync before the sandbox is created.
+   * Idempotent. Reports a failure as pod event and throws it.
    */
   async ensureExists(pod: Pod, signal: AbortSignal): Promise<'created' | 'there'> {
     const make = async () => ((await this.exists(pod)) ? 'there' : await this.#create(pod, signal));
@@ -65,7 +65,7 @@ export class PodContainerManager implements PodCgroups {
     }
   }
 
-  /** What the pod with these resources is to be held to; -1 for no limit. */
+  /** Returns the limits for the resources of this pod; -1 for no limit. */
   wanted(pod: Pod): CgroupLimits {
     const { cgroups, settings } = this.#deps;
     const { cpuShares = minShares, cpuQuotaUs = -1, memoryBytes = -1 } = this.#valuesOf(pod);
@@ -73,12 +73,12 @@ export class PodContainerManager implements PodCgroups {
     return cgroups.kept({ cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes });
   }
 
-  /** What it is held to now. */
+  /** Reads the current limits. */
   async current(pod: Pod): Promise<CgroupLimits> {
     return await this.#deps.cgroups.limits(this.nameOf(pod));
   }
 
-  /** Sets some of them on the cgroup that is there. Throws CGROUP_UPDATE. */
+  /** Sets some of the limits on the existing cgroup. Throws CGROUP_UPDATE. */
   async set(pod: Pod, limits: Partial<CgroupLimits>, signal: AbortSignal): Promise<void> {
     await this.#deps.cgroups.update(this.nameOf(pod), limits, signal);
   }
@@ -87,18 +87,23 @@ export class PodContainerManager implements PodCgroups {
     return await this.#deps.cgroups.memoryUsage(this.nameOf(pod));
   }
 
-  /** A pod has other shares than before: so has its class as a whole. */
+  /** Called when the shares of a pod have changed, which changes those of its QoS class. */
   async changed(signal: AbortSignal): Promise<void> {
     await this.#deps.qos.update(signal);
   }
 
-  /** Kills whatever is left in the pod's cgroup and removes it. Not there is done. Throws CGROUP_BUSY. */
+  /**
+   * Kills all processes in the pod cgroup and removes it. A missing cgroup counts as success.
+   * Throws CGROUP_BUSY.
+   */
   async destroy(pod: Pod, signal: AbortSignal): Promise<void> {
     const destroy = () => this.#deps.cgroups.destroy(this.nameOf(pod), signal);
     await this.#lock.run(pod.metadata.uid, destroy, signal);
   }
 
-  /** Every pod that has a cgroup in any tree. A pod may have several while it changes its class. */
+  /**
+   * Returns the pods with a cgroup in any tree; a pod may have several while its QoS class changes.
+   */
   async list(): Promise<ReadonlyMap<PodUid, readonly CgroupName[]>> {
     const { cgroups, qos } = this.#deps;
     const found = new Map<PodUid, CgroupName[]>();
@@ -111,7 +116,7 @@ export class PodContainerManager implements PodCgroups {
     return found;
   }
 
-  /** Removes the cgroups of pods that are gone. What fails is logged; the next round tries again. */
+  /** Removes the cgroups of orphaned pods. Failures are logged and retried in the next round. */
   async removeOrphans(rules: OrphanRules, signal: AbortSignal): Promise<readonly PodUid[]> {
     const orphans = [...(await this.list())].filter(([uid]) => !rules.mayRun(uid));
     const gone = await Promise.all(
@@ -126,15 +131,16 @@ export class PodContainerManager implements PodCgroups {
   async #create(pod: Pod, signal: AbortSignal): Promise<'created'> {
     const { cgroups, qos, journal, logger } = this.#deps;
     const name = this.nameOf(pod);
-    // A wrong weight of the whole class is mended within a minute; it is no reason to keep the pod waiting.
+    // The weight of the QoS class is corrected within a minute, so the pod does not wait for it.
     await qos.update(signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      logger.error('Cannot give Burstable pods the weight they ask for', error);
+      logger.error('Failed to update the CPU weight of Burstable pods', error);
     });
     const failures = await cgroups.create(name, this.#valuesOf(pod), signal);
-    // A pod without one of its limits runs, as it would under any kubelet; but nobody should have to guess it.
+    // A pod without one of its limits runs, as with the Go kubelet, but the missing limit is
+    // reported.
     for (const failure of failures) {
-      logger.error('The cgroup of a pod lacks one of its values', failure, { pod: describePod(pod) });
+      logger.error('Failed to set a value of the pod cgroup', failure, { pod: describePod(pod) });
       const message = `The pod runs without one of its limits: ${describeError(failure)}`;
       journal.step(pod.metadata.uid, { stage: 'cgroup', outcome: 'failed', message });
     }
@@ -147,11 +153,11 @@ export class PodContainerManager implements PodCgroups {
   }
 
   #reportFailure(pod: Pod, error: unknown): void {
-    const message = `Cannot make the cgroup of the pod: ${describeError(error)}`;
+    const message = `Cannot create the cgroup of the pod: ${describeError(error)}`;
     this.#deps.journal.event(pod, { type: 'Warning', reason: 'FailedCreatePodContainer', message });
   }
 
-  /** Answers whether it is gone. */
+  /** Returns whether it is removed. */
   async #removeOrphan(
     uid: PodUid,
     name: CgroupName,
@@ -161,13 +167,13 @@ export class PodContainerManager implements PodCgroups {
     const { cgroups, logger } = this.#deps;
     try {
       using _held = await this.#lock.acquire(uid, signal);
-      // It may have come again since the list was read.
+      // The pod may have been created again after the list was read.
       if (rules.mayRun(uid)) return false;
       if (!(await rules.hasVolumes(uid))) return await cgroups.destroy(name, signal).then(() => true);
       await cgroups.setMinimumCpu(name, signal);
     } catch (error) {
       signal.throwIfAborted();
-      logger.error('Cannot remove the cgroup of a pod that is gone', error, {
+      logger.error('Failed to remove the cgroup of an orphaned pod', error, {
         podUid: uid,
         cgroup: cgroups.path(name),
       });
@@ -183,26 +189,31 @@ function podOf(name: CgroupName): PodUid | undefined {
     : undefined;
 }
 
-/** What housekeeping knows about the pods behind the cgroups it finds. */
+/** The state of the pods that own the found cgroups. */
 export interface OrphanRules {
   mayRun(uid: PodUid): boolean;
-  /** While volumes are mounted the cgroup stays: what a tmpfs holds would else be charged to all other pods. */
+  /**
+   * The cgroup is kept while volumes are mounted: the memory of a tmpfs would otherwise be charged
+   * to kubepods.
+   */
   hasVolumes(uid: PodUid): boolean | Promise<boolean>;
 }
 
-/** The cgroups of pods, as whoever runs pods needs them. */
+/** The pod cgroups as the pod sync uses them. */
 export interface PodCgroups {
-  /** The parent for the pod's sandbox and containers: the path below each tree of cgroups; empty for none. */
+  /**
+   * The cgroup parent of the sandbox and the containers: the path below each tree; empty for none.
+   */
   cgroupParent(pod: Pod): string;
-  /** May be called again at any time. */
+  /** Idempotent. */
   ensureExists(pod: Pod, signal: AbortSignal): Promise<'created' | 'there'>;
   destroy(pod: Pod, signal: AbortSignal): Promise<void>;
-  /** Every pod that has a cgroup. */
+  /** Returns all pods that have a cgroup. */
   list(): Promise<ReadonlyMap<PodUid, unknown>>;
   removeOrphans(rules: OrphanRules, signal: AbortSignal): Promise<readonly PodUid[]>;
 }
 
-/** For a node that is told to make none: containers go where the runtime puts them. */
+/** Used if pod cgroups are disabled: containers are placed by the runtime. */
 export const noPodCgroups: PodCgroups = {
   cgroupParent: () => '',
   ensureExists: async () => 'there',

@@ -6,23 +6,25 @@ import type { CgroupValues } from './cgroup-values.ts';
 
 export interface QosContainerManagerDeps {
   readonly cgroups: CgroupManager;
-  /** The cgroup under which everything lies; it must be there. */
+  /** The parent cgroup of kubepods; must exist. */
   readonly cgroupRoot: CgroupName;
-  /** Of the cgroup of all pods. */
+  /** The values of the kubepods cgroup. */
   readonly kubepods: CgroupValues;
-  /** Told how it went with the cgroup of all pods; it is only logged unless given. */
+  /** Reports the enforcement of node allocatable; only logged if undefined. */
   readonly enforcement?: EnforcementObserver | undefined;
-  /** Whether pods are said to have every processor, so that systemd keeps the controller; nothing is unless given. */
+  /**
+   * `all` sets all CPUs on pods, so that systemd keeps the cpuset controller; not set if undefined.
+   */
   readonly cpuset?: 'all' | 'unsaid' | undefined;
-  /** All the machine has: classes do not limit them, the cgroup of all pods and each pod do. */
+  /** All page sizes of the machine: QoS classes are not limited, kubepods and pods are. */
   readonly hugePageSizes: readonly string[];
-  /** Pods that run or are about to. */
+  /** The running and starting pods. */
   readonly activePods: (quality: QosClass) => readonly Pod[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Told once that pods are held to what they may have, and each time that they cannot be. Never throws. */
+/** Called once when node allocatable is enforced, and at each failure. Never throws. */
 export interface EnforcementObserver {
   enforced(): void;
   failed(cgroup: string, error: unknown): void;
@@ -32,15 +34,15 @@ const upkeepMs = 60_000;
 const unboundPages = 2 ** 62;
 
 /**
- * The cgroups between the root and the pods: kubepods for all, and below it one for Burstable and one for BestEffort
- * pods. Guaranteed pods lie in kubepods itself.
+ * The cgroups above the pods: kubepods, and below it burstable and besteffort. Guaranteed pods are
+ * directly in kubepods.
  */
 export class QosContainerManager {
   readonly #deps: QosContainerManagerDeps;
   readonly #names: Readonly<Record<QosClass, CgroupName>>;
-  /** What was last written, so that a pod more or less costs nothing where it changes nothing. */
+  /** The last written shares, to skip unchanged writes. */
   #burstableShares: number | undefined;
-  /** Whether all pods together have had their limits since they last could not be set. */
+  /** Whether the limits of kubepods were set since the last failure. */
   #enforced = false;
   readonly #lock = new KeyedMutex<'burstable'>();
 
@@ -54,14 +56,15 @@ export class QosContainerManager {
     };
   }
 
-  /** The cgroup in which pods of the class lie. */
+  /** The cgroup of the pods of a QoS class. */
   nameOf(quality: QosClass): CgroupName {
     return this.#names[quality];
   }
 
   /**
-   * Makes what is missing and sets all values. Throws CGROUP_ROOT, CGROUP_CREATE or CGROUP_UPDATE. The limits of all
-   * pods together may fail for now: pods may have more than they are to have, and nobody is kept from ending them.
+   * Creates the missing cgroups and sets all values. Throws CGROUP_ROOT, CGROUP_CREATE or
+   * CGROUP_UPDATE. A failure to set the limits of kubepods is tolerated: running pods may exceed
+   * them and must remain terminable.
    */
   async start(signal: AbortSignal): Promise<void> {
     const { cgroups, cgroupRoot } = this.#deps;
@@ -76,7 +79,10 @@ export class QosContainerManager {
     );
   }
 
-  /** To be called before each new pod cgroup: gives Burstable pods as a whole the weight they ask for in sum. */
+  /**
+   * Call before a pod cgroup is created: sets the weight of the burstable cgroup to the sum of its
+   * pods.
+   */
   async update(signal: AbortSignal): Promise<void> {
     await this.#exclusively(async (shares) => {
       if (shares !== this.#burstableShares)
@@ -84,7 +90,10 @@ export class QosContainerManager {
     }, signal);
   }
 
-  /** Restores once a minute what somebody else may have changed or removed. Ends with the signal, without an error. */
+  /**
+   * Restores every minute what other processes changed or removed. Resolves when the signal is
+   * aborted.
+   */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -92,12 +101,12 @@ export class QosContainerManager {
         await this.start(signal);
       } catch (error) {
         if (signal.aborted) return;
-        this.#deps.logger.error('Cannot keep up the cgroups of the quality-of-service classes', error);
+        this.#deps.logger.error('Failed to update the QoS cgroups', error);
       }
     }
   }
 
-  /** Pods start side by side: who writes last must have counted last. */
+  /** Pods start concurrently: the last write must use the last count. */
   async #exclusively(write: (shares: number) => Promise<void>, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire('burstable', signal);
     const shares = this.#desiredShares();
@@ -132,7 +141,7 @@ export class QosContainerManager {
     if (await cgroups.exists(name)) return await cgroups.update(name, values, signal);
     const failures = await cgroups.create(name, values, signal);
     for (const failure of failures) {
-      logger.error('A cgroup was made without one of its values', failure, { cgroup: cgroups.path(name) });
+      logger.error('Failed to set a value of a new cgroup', failure, { cgroup: cgroups.path(name) });
     }
   }
 }
@@ -140,13 +149,13 @@ export class QosContainerManager {
 function loggedEnforcement(logger: Logger): EnforcementObserver {
   return {
     enforced: () => {},
-    failed: (cgroup, error) => logger.error('Pods are not held to what they may have', error, { cgroup }),
+    failed: (cgroup, error) => logger.error('Failed to enforce node allocatable', error, { cgroup }),
   };
 }
 
 function noRoot(path: string, missing: readonly string[]): KubelingError {
   return new KubelingError(
     'CGROUP_ROOT',
-    `Cannot put pods below the cgroup ${path} as cgroupRoot must name one that is there: missing are ${missing.join(', ')}`,
+    `Cannot put pods below the cgroup ${path} as cgroupRoot must name an existing one: missing are ${missing.join(', ')}`,
   );
 }

@@ -26,8 +26,8 @@ async function aMachine() {
   return { host, cgroups, told, tell, read };
 }
 
-describe('cgroups of what is reserved', () => {
-  it('are held to all of it, to what is compressible, or to nothing', () => {
+describe('reserved cgroups', () => {
+  it('get all limits, the compressible ones, or none', () => {
     const values = (enforceNodeAllocatable: readonly string[]) =>
       reservedCgroups({ ...config, enforceNodeAllocatable }).map((one) => [one.path, one.values]);
     assert.deepEqual(values(['pods', 'system-reserved', 'kube-reserved']), [
@@ -41,13 +41,13 @@ describe('cgroups of what is reserved', () => {
     assert.deepEqual(values(['none']), []);
   });
 
-  it('get their limits, and that is told', async () => {
+  it('get their limits, which is reported as events', async () => {
     const { cgroups, told, tell, read } = await aMachine();
     for (const name of [['system.slice'], ['kube', 'own']]) await cgroups.create(name, {}, signal);
     await enforceReservedCgroups(cgroups, reservedCgroups(config), tell, signal);
     const held = ['/system.slice/memory.max', '/system.slice/cpu.weight', '/kube/own/memory.max'];
     assert.deepEqual(await Promise.all(held.map(read)), ['536870912', '20', '268435456']);
-    assert.equal(await read('/kube/own/cpu.weight'), '100', 'what is not reserved is left alone');
+    assert.equal(await read('/kube/own/cpu.weight'), '100', 'an unreserved resource is not limited');
     assert.deepEqual(
       told.map(({ type, reason, message }) => `${type} ${reason} ${message}`),
       [
@@ -57,11 +57,11 @@ describe('cgroups of what is reserved', () => {
     );
   });
 
-  it('that are not there keep the node from starting', async () => {
+  it('prevent the start of the node if they do not exist', async () => {
     const { cgroups, told, tell } = await aMachine();
     await assert.rejects(enforceReservedCgroups(cgroups, reservedCgroups(config), tell, signal), {
       code: 'RESERVED_CGROUP',
-      message: /^Failed to enforce System Reserved Cgroup Limits on "\/system\.slice": .*must name a cgroup/,
+      message: /^Failed to enforce System Reserved Cgroup Limits on "\/system\.slice": .*must name an existing cgroup/,
     });
     assert.deepEqual(
       told.map(({ reason }) => reason),

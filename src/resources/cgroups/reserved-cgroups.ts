@@ -3,16 +3,16 @@ import { cpuShares, memoryOf, milliCpuOf, readResources } from '../../pods/index
 import type { CgroupManager } from './cgroup-manager.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 
-/** A cgroup of others that is held to what is reserved for them. */
+/** An existing cgroup that is limited to a reservation. */
 export interface ReservedCgroup {
   readonly of: 'system' | 'kube';
-  /** As configured: a path below each tree of cgroups. */
+  /** As configured: the path below each tree. */
   readonly path: string;
   readonly held: 'all' | 'compressible';
   readonly values: CgroupValues;
 }
 
-/** The parts of the configuration that say so. */
+/** The configuration fields used. */
 export interface ReservedCgroupConfig {
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly kubeReserved: Readonly<Record<string, string>>;
@@ -35,7 +35,10 @@ export function reservedCgroups(config: ReservedCgroupConfig): readonly Reserved
   });
 }
 
-/** Only what is reserved is held; compressible is what a process merely waits for when it has too little. */
+/**
+ * Only reserved resources are limited; compressible means that an excess process is throttled, not
+ * killed.
+ */
 function valuesOf(reserved: Readonly<Record<string, string>>, held: ReservedCgroup['held']): CgroupValues {
   const list = readResources(reserved);
   const cpu = list.has('cpu') ? { cpuShares: Number(cpuShares(milliCpuOf(list))) } : {};
@@ -54,7 +57,10 @@ export interface AllocatableEvent {
   readonly message: string;
 }
 
-/** Throws RESERVED_CGROUP, which is told as an event too, for the first that is not there or takes no limits. */
+/**
+ * Throws RESERVED_CGROUP, also reported as event, for the first cgroup that is missing or rejects
+ * its limits.
+ */
 export async function enforceReservedCgroups(
   cgroups: Pick<CgroupManager, 'parse' | 'missing' | 'update'>,
   reserved: readonly ReservedCgroup[],
@@ -85,7 +91,7 @@ async function hold(
   if (missing.length > 0)
     throw new KubelingError(
       'RESERVED_CGROUP',
-      `${of}ReservedCgroup must name a cgroup that is there: missing are ${missing.join(', ')}`,
+      `${of}ReservedCgroup must name an existing cgroup: missing are ${missing.join(', ')}`,
     );
   await cgroups.update(name, values, signal);
 }

@@ -34,7 +34,7 @@ async function aMachine(places: Pick<SystemCgroupsDeps, 'own' | 'system'>) {
   return { host, clock, mover, members, records, trees };
 }
 
-test('what processes are is read from what the kernel shows of them', async (t) => {
+test('reads the facts of processes from the kernel', async (t) => {
   const proc = await mkdtemp(join(tmpdir(), 'klg-proc-'));
   t.after(() => rm(proc, { recursive: true }));
   const links = { '1/ns/pid': 'pid:[1]', '7/ns/pid': 'pid:[1]', '7/exe': '/bin/x', '8/ns/pid': 'pid:[2]' };
@@ -51,15 +51,15 @@ test('what processes are is read from what the kernel shows of them', async (t) 
   ]);
 });
 
-describe('processes of the machine', () => {
-  it('move to the cgroup of the system, except those of the kernel, of containers, and the first', async () => {
+describe('system processes', () => {
+  it('are moved to the system cgroup, except kernel threads, container processes and PID 1', async () => {
     const { mover, members } = await aMachine({ system: '/system' });
     await mover.move(signal);
     assert.deepEqual(await members('system'), [ownPid, 70]);
     assert.deepEqual(await members(), [1, kernelThread, inContainer]);
   });
 
-  it('that are elsewhere in any tree stay where they are', async () => {
+  it('stay if they are outside the root in any tree', async () => {
     const { host, mover, members, trees } = await aMachine({ system: '/system' });
     const memory = trees.find((tree) => tree.endsWith('/memory')) ?? '';
     await host.mkdir(`${memory}/mine`);
@@ -68,7 +68,7 @@ describe('processes of the machine', () => {
     assert.deepEqual(await members('system'), [ownPid]);
   });
 
-  it('are ours when it is us that are to run elsewhere, and are moved again when somebody moves us', async () => {
+  it('moves the kubelet itself to its configured cgroup, again after a change by another process', async () => {
     const { host, clock, mover, members, trees } = await aMachine({ own: '/kube/kubeling' });
     const stop = new AbortController();
     const running = mover.run(stop.signal);

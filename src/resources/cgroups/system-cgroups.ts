@@ -3,12 +3,12 @@ import { type Clock, errnoOf, type Logger } from '../../lib/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
 import type { CgroupName } from './cgroup-name.ts';
 
-/** What decides whether a process may be moved. */
+/** The facts that decide whether a process may be moved. */
 export interface ProcessFacts {
   readonly ownPid: number;
-  /** Whether it is the kernel's own, which has no program. */
+  /** Whether it is a kernel thread, which has no executable. */
   isKernelThread(pid: number): Promise<boolean>;
-  /** Whether it sees the processes that the first one sees; one in a container does not. */
+  /** Whether it is in the PID namespace of PID 1; container processes are not. */
   isOfHost(pid: number): Promise<boolean>;
 }
 
@@ -17,19 +17,19 @@ export interface SystemCgroupsDeps {
   readonly processes: ProcessFacts;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Where kubeling itself is to run, as configured; where it is unless given. */
+  /** The configured cgroup of the kubelet; not moved if undefined. */
   readonly own?: string | undefined;
-  /** Where all that lies in the root is to run; it stays there unless given. */
+  /** The configured cgroup for the processes in the root; not moved if undefined. */
   readonly system?: string | undefined;
-  /** Where the processes of the system are looked for; given only in tests. */
+  /** Reads the processes; replaced in tests. */
   readonly root?: CgroupName;
 }
 
 const upkeepMs = 60_000;
-/** Processes fork while they are being moved. */
+/** Processes fork while they are moved. */
 const rounds = 10;
 
-/** Processes of the machine that are to run in a cgroup of their own, moved there once a minute. */
+/** Moves the kubelet and the system processes to their configured cgroups every minute. */
 export class SystemCgroups {
   readonly #deps: SystemCgroupsDeps;
 
@@ -37,14 +37,14 @@ export class SystemCgroups {
     this.#deps = deps;
   }
 
-  /** Ends with the signal, without an error: what could not be moved is tried again. */
+  /** Resolves when the signal is aborted; failed moves are retried. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
     while (!signal.aborted) {
       try {
         await this.move(signal);
       } catch (error) {
-        logger.error('Cannot move processes to their cgroups', error);
+        logger.error('Failed to move processes to their cgroups', error);
       }
       await clock.sleep(upkeepMs, signal).catch(() => {});
     }
@@ -75,7 +75,7 @@ export class SystemCgroups {
       failure = undefined;
       for (const pid of pids) {
         await cgroups.attach(name, pid).catch((error: unknown) => {
-          // It has ended meanwhile.
+          // The process has exited meanwhile.
           if (errnoOf((error as Error).cause) !== 'ESRCH') failure = error;
         });
       }
@@ -109,7 +109,7 @@ export function hostProcesses(procDir = '/proc'): ProcessFacts {
         () => false,
         (error: unknown) => errnoOf(error) === 'ENOENT',
       ),
-    // In doubt it is somebody else's.
+    // On any doubt it is treated as a container process.
     isOfHost: (pid) =>
       Promise.all([namespace(1), namespace(pid)]).then(
         ([first, own]) => first === own,

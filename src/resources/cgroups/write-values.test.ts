@@ -7,7 +7,7 @@ import { writeValues } from './write-values.ts';
 
 const base = '/sys/fs/cgroup';
 
-/** A cgroup `x` in every tree, with what is written to it in order. */
+/** A cgroup `x` in every tree that records the writes in order. */
 async function aCgroup(mode: 'v1' | 'v2', mounts?: readonly string[]) {
   const host = new SimulatedCgroupHost({ mode, ...(mounts === undefined ? {} : { mounts }) });
   const layout = await detectCgroupLayout(host);
@@ -27,8 +27,8 @@ async function aCgroup(mode: 'v1' | 'v2', mounts?: readonly string[]) {
   return { host, recorded, written, write };
 }
 
-describe('values of the first version', () => {
-  it('are written with the quota first where the period does not fit the old quota', async () => {
+describe('values of cgroups v1', () => {
+  it('are written with the quota first if the period does not fit the old quota', async () => {
     const { recorded, written, write } = await aCgroup('v1');
     let refusals = 1;
     const picky: CgroupHost = Object.assign(Object.create(recorded), {
@@ -42,7 +42,7 @@ describe('values of the first version', () => {
     assert.deepEqual(written, ['cpu.cfs_quota_us=2000', 'cpu.cfs_period_us=5000']);
   });
 
-  it('grow swap before memory, and shrink memory before swap', async () => {
+  it('increase swap before memory, and decrease memory before swap', async () => {
     const { written, write } = await aCgroup('v1');
     assert.deepEqual(await write({ memoryBytes: 8_388_608, swapBytes: 8_388_608 }), []);
     assert.deepEqual(await write({ memoryBytes: 16_777_216, swapBytes: 16_777_216 }), []);
@@ -52,13 +52,13 @@ describe('values of the first version', () => {
     );
   });
 
-  it('are checked for what the kernel made of the weight', async () => {
+  it('are compared with the weight the kernel stored', async () => {
     const { write } = await aCgroup('v1');
     const [failure] = await write({ cpuShares: 1 });
     assert.match(String(failure?.message), /cpu\.shares to 1: the kernel keeps it at 2/);
   });
 
-  it('that the kernel refuses do not keep back the others', async () => {
+  it('are written even if the kernel rejects others', async () => {
     const { host, written, write } = await aCgroup('v1');
     host.setMemoryUsage(`${base}/memory/x`, 50_000_000);
     const failures = await write({ memoryBytes: 4096, pidsLimit: 5 });
@@ -66,9 +66,9 @@ describe('values of the first version', () => {
     assert.deepEqual(written, ['pids.max=5']);
   });
 
-  it('of huge pages are written in full where there is a controller', async () => {
+  it('of huge pages are written with the hugetlb controller', async () => {
     const { written, write } = await aCgroup('v1', ['cpu,cpuacct', 'cpuset', 'memory', 'pids', 'hugetlb']);
-    // The kernel of this machine has no files for the second size.
+    // The kernel of this machine does not support the second size.
     const hugePages = new Map([
       ['2MB', 2 ** 62],
       ['1GB', 0],
@@ -77,16 +77,16 @@ describe('values of the first version', () => {
     assert.deepEqual(written, ['hugetlb.2MB.limit_in_bytes=4611686018427387904']);
   });
 
-  it('of huge pages are left out where there is none', async () => {
+  it('of huge pages are skipped without the hugetlb controller', async () => {
     const { written, write } = await aCgroup('v1');
     assert.deepEqual([await write({ hugePages: new Map([['2MB', 0]]) }), written], [[], []]);
   });
 });
 
-describe('values of the second version', () => {
+describe('values of cgroups v2', () => {
   const mounts = ['cpu', 'memory', 'pids', 'hugetlb'];
 
-  it('say max for what has no limit', async () => {
+  it('write max for no limit', async () => {
     const { written, write } = await aCgroup('v2', mounts);
     assert.deepEqual(
       await write({ cpuShares: 1024, cpuQuotaUs: -1, cpuPeriodUs: 50_000, pidsLimit: -1 }),
@@ -95,7 +95,7 @@ describe('values of the second version', () => {
     assert.deepEqual(written, ['cpu.weight=39', 'cpu.max=max 50000', 'pids.max=max']);
   });
 
-  it('limit swap beside memory, and huge pages by size', async () => {
+  it('limit swap separately from memory, and huge pages by size', async () => {
     const { written, write } = await aCgroup('v2', mounts);
     const hugePages = new Map([['2MB', 4_194_304]]);
     assert.deepEqual(await write({ memoryBytes: 8_388_608, swapBytes: 0, hugePages }), []);

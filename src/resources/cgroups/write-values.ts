@@ -12,14 +12,14 @@ import type { CgroupValues } from './cgroup-values.ts';
 
 type LayoutV1 = Extract<CgroupLayout, { version: 1 }>;
 
-/** Where one cgroup lies: its path below each tree. */
+/** The path of one cgroup below each tree. */
 export interface CgroupTarget {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly path: string;
 }
 
-/** Sets each value; those that fail do not keep the others from being set. Answers the failures. */
+/** Sets all values; a failure does not skip the others. Returns the failures. */
 export async function writeValues(
   place: CgroupTarget,
   values: CgroupValues,
@@ -51,7 +51,7 @@ function stepsV1(place: CgroupTarget & { readonly layout: LayoutV1 }, values: Cg
     ...(cpu === undefined ? [] : [() => writeShares(host, cpu, values), () => writeQuota(host, cpu, values)]),
     ...(memory === undefined ? [] : [() => writeMemoryV1(host, memory, values)]),
     ...(pids === undefined ? [] : [() => writePids(host, pids, values)]),
-    // Without its controller there are no huge pages to limit.
+    // Without the hugetlb controller there are no huge pages to limit.
     ...(hugetlb === undefined ? [] : [() => writeHugePages(host, hugetlb, 'limit_in_bytes', values)]),
   ];
 }
@@ -69,7 +69,7 @@ function stepsV2({ host, path }: CgroupTarget, root: string, values: CgroupValue
   ];
 }
 
-/** The kernel takes any number and silently keeps it within its bounds, so look what it kept. */
+/** The kernel silently clamps the value, so the stored one is read back. */
 async function writeShares(host: CgroupHost, dir: string, { cpuShares }: CgroupValues): Promise<void> {
   if (cpuShares === undefined) return;
   const file = `${dir}/cpu.shares`;
@@ -82,7 +82,7 @@ async function writeShares(host: CgroupHost, dir: string, { cpuShares }: CgroupV
   );
 }
 
-/** A shorter period may not fit the old quota, in which case the new quota has to come first. */
+/** A shorter period may not fit the old quota, so the new quota is written first. */
 async function writeQuota(host: CgroupHost, dir: string, values: CgroupValues): Promise<void> {
   const { cpuPeriodUs, cpuQuotaUs } = values;
   const writePeriod = () => host.write(`${dir}/cpu.cfs_period_us`, String(cpuPeriodUs));
@@ -99,7 +99,10 @@ async function writeQuota(host: CgroupHost, dir: string, values: CgroupValues): 
   if (periodLast) await writePeriod();
 }
 
-/** Memory alone can never be more than memory and swap, so what grows is written from the outside in. */
+/**
+ * The memory limit cannot exceed the limit of memory plus swap, so the order of the writes depends
+ * on the direction.
+ */
 async function writeMemoryV1(host: CgroupHost, dir: string, values: CgroupValues): Promise<void> {
   const { memoryBytes, swapBytes } = values;
   const memory = () => lowerMemory(host, dir, memoryBytes);
@@ -130,10 +133,10 @@ async function lowerMemory(host: CgroupHost, dir: string, bytes: number | undefi
 async function writeIfThere(host: CgroupHost, file: string, value: number | undefined): Promise<void> {
   if (value === undefined) return;
   try {
-    // By way of a bigint, as the largest numbers would else lose their last digits in print.
+    // As bigint, because large numbers would lose digits.
     await host.write(file, String(BigInt(value)));
   } catch (error) {
-    // Not every kernel counts swap, nor every size of page that it has.
+    // Not all kernels account for swap or for every page size.
     if (errnoOf(error) !== 'ENOENT') throw error;
   }
 }
@@ -186,8 +189,8 @@ export function asUpdateError(error: unknown): KubelingError {
 }
 
 /**
- * Makes the cgroup in every tree, with those above it. Only ever below a root that is mounted: beside the roots lies a
- * tmpfs, in which a directory of that name would look like a cgroup and be none.
+ * Creates the cgroup and its parents in every tree. Only below a mounted root: the roots are on a
+ * tmpfs, where a directory would look like a cgroup.
  */
 export async function makeDirectories(place: CgroupTarget): Promise<void> {
   const { host, layout, path } = place;
@@ -197,7 +200,7 @@ export async function makeDirectories(place: CgroupTarget): Promise<void> {
   if (cpuset !== undefined) await inheritCpuset(host, cpuset, path);
 }
 
-/** From the bottom up: in the usual case only the last one is missing. */
+/** From the bottom up: usually only the last directory is missing. */
 async function makeBelow(host: CgroupHost, root: string, path: string): Promise<void> {
   try {
     await host.mkdir(`${root}${path}`);
@@ -209,7 +212,7 @@ async function makeBelow(host: CgroupHost, root: string, path: string): Promise<
   }
 }
 
-/** A cpuset is born empty, and an empty one lets no process in (ENOSPC): fill it from above. */
+/** A new cpuset is empty and rejects processes (ENOSPC), so it is copied from the parent. */
 async function inheritCpuset(host: CgroupHost, root: string, path: string): Promise<void> {
   if (path === '') return;
   const dir = `${root}${path}`;
@@ -224,7 +227,7 @@ async function inheritCpuset(host: CgroupHost, root: string, path: string): Prom
   }
 }
 
-/** From the top down: a controller has to be handed on at each level before the next has it. */
+/** From the top down: each level must delegate a controller before the next has it. */
 async function makeV2(host: CgroupHost, root: string, path: string): Promise<void> {
   const parts = path.split('/').filter((part) => part !== '');
   let dir = root;
@@ -248,7 +251,8 @@ async function handOnControllers(host: CgroupHost, dir: string): Promise<void> {
   try {
     await host.write(file, missing.map((name) => `+${name}`).join(' '));
   } catch {
-    // One that cannot be handed on must not keep the others back; what pods need is checked by whoever looks.
+    // A controller that cannot be delegated does not block the others; missing required ones are
+    // detected later.
     for (const name of missing) await host.write(file, `+${name}`).catch(() => undefined);
   }
 }

@@ -15,7 +15,7 @@ interface Shape {
   readonly threads: number;
 }
 
-/** Threads of a core are as far apart as there are cores, as on most machines. */
+/** The threads of a core are numbered far apart, as on most machines. */
 function machine({ sockets, nodesPerSocket, coresPerNode, threads }: Shape): CpuTopology {
   const cores = sockets * nodesPerSocket * coresPerNode;
   const places = Array.from({ length: cores * threads }, (_, cpu): [number, CpuLocation] => {
@@ -33,32 +33,32 @@ const taken = (groups: CpuTopology, free: CpuSet, count: number, rules = packed)
 const without = (groups: CpuTopology, ...cpus: readonly number[]) => groups.all.difference(new Set(cpus));
 
 describe('takeCpus', () => {
-  it('takes both threads of a core, then of the next', () => {
+  it('takes both threads of a core, then of the next one', () => {
     assert.equal(taken(smt, smt.all, 2), '0,8');
     assert.equal(taken(smt, smt.all, 4), '0-1,8-9');
   });
 
-  it('takes a whole socket where that many are asked for', () => {
+  it('takes a complete socket for that many CPUs', () => {
     assert.equal(taken(smt, without(smt, 0), 8), '4-7,12-15');
   });
 
-  it('fills what is begun before it begins anew', () => {
+  it('fills partly used cores first', () => {
     assert.equal(taken(smt, without(smt, 4), 1), '12');
     assert.equal(taken(smt, without(smt, 4), 2), '5,13');
   });
 
-  it('spreads over cores where that is asked for', () => {
+  it('spreads over cores with distribute-cpus-across-cores', () => {
     assert.equal(taken(smt, smt.all, 4, { threads: 'across-cores', uncoreCaches: 'ignored' }), '0-3');
   });
 
-  it('keeps to one part of the last cache where that is asked for', () => {
+  it('stays within one uncore cache with prefer-align-cpus-by-uncorecache', () => {
     const split = machine({ sockets: 1, nodesPerSocket: 1, coresPerNode: 8, threads: 2 });
     const aligned: TakeCpusOptions = { threads: 'packed', uncoreCaches: 'aligned' };
     assert.equal(taken(split, without(split, 0, 8), 8, aligned), '4-7,12-15');
     assert.equal(taken(split, without(split, 0, 8), 4, aligned), '1-2,9-10');
   });
 
-  it('says how many there are when there are too few', () => {
+  it('reports the available CPUs if there are too few', () => {
     assert.throws(() => takeCpus(smt, new Set([1, 2]), 3, packed), {
       code: 'ALLOCATION_FAILED',
       message: 'not enough cpus available to satisfy request: requested=3, available=2',
@@ -71,12 +71,12 @@ describe('distributeCpus', () => {
   const perNode = (cpus: CpuSet) =>
     four.ids('numaNode').map((id) => cpus.intersection(four.cpusIn('numaNode', id)).size);
 
-  it('takes the same number from each of as few NUMA nodes as can give them', () => {
+  it('takes the same number from the fewest possible NUMA nodes', () => {
     assert.deepEqual(perNode(distributeCpus(four, four.all, 12, 1, packed)).toSorted(), [0, 0, 6, 6]);
     assert.deepEqual(perNode(distributeCpus(four, four.all, 8, 1, packed)), [8, 0, 0, 0]);
   });
 
-  it('gives what does not divide where the most is left', () => {
+  it('takes the remainder from the NUMA node with the most free CPUs', () => {
     const counts = perNode(distributeCpus(four, without(four, 0), 15, 1, packed));
     assert.equal(
       counts.reduce((sum, count) => sum + count, 0),
@@ -85,13 +85,13 @@ describe('distributeCpus', () => {
     assert.deepEqual(counts.filter((count) => count > 0).toSorted(), [7, 8]);
   });
 
-  it('takes whole cores where such are asked for', () => {
+  it('takes complete cores with full-pcpus-only', () => {
     const cpus = distributeCpus(four, four.all, 18, 2, packed);
     assert.equal(four.idsWith('core', cpus).length, 9);
   });
 });
 
-describe('whatever is free', () => {
+describe('for any free CPUs', () => {
   const shape = fc.record({
     sockets: fc.integer({ min: 1, max: 2 }),
     nodesPerSocket: fc.integer({ min: 1, max: 4 }),
@@ -109,7 +109,7 @@ describe('whatever is free', () => {
     spread: fc.boolean(),
   });
 
-  it('just as many are taken as asked for, each once, and only of what is free', () => {
+  it('takes exactly the requested number of distinct free CPUs', () => {
     fc.assert(
       fc.property(taking, ({ shape, busy, count, rules, spread }) => {
         const groups = machine(shape);
@@ -125,11 +125,11 @@ describe('whatever is free', () => {
     );
   });
 
-  it('no more cores are touched than there have to be, and no more sockets', () => {
+  it('touches the minimum number of cores and sockets', () => {
     fc.assert(
       fc.property(taking, ({ shape, busy, count }) => {
         const groups = machine(shape);
-        // Whole cores are busy, as with full-pcpus-only.
+        // Complete cores are in use, as with full-pcpus-only.
         const busyCores = groups.idsWith('core', new Set(busy));
         const free = groups.all.difference(groups.cpusInAll('core', busyCores));
         const wanted = count * shape.threads;
@@ -142,7 +142,7 @@ describe('whatever is free', () => {
           groups.count('socket') >= groups.count('numaNode')
             ? ['numaNode', 'socket']
             : ['socket', 'numaNode'];
-        // Where whole ones are taken they may come from anywhere; where not, what is begun is filled first.
+        // Complete cores may come from anywhere; otherwise partly used ones are filled first.
         const isWholeTaken = left(inner).some(
           (size) => size <= wanted && size === groups.all.size / groups.count(inner),
         );

@@ -4,14 +4,15 @@ import { type CpuSet, sortedCpus } from './cpu-set.ts';
 import type { CpuTopology, TopologyLevel } from './cpu-topology.ts';
 
 export interface TakeCpusOptions {
-  /** Threads of as few cores as can be, or of as many. */
+  /** `packed` uses the fewest cores, `spread` the most. */
   readonly threads: 'packed' | 'across-cores';
   readonly uncoreCaches: 'aligned' | 'ignored';
 }
 
 /**
- * That many of the processors that are free, as close together as can be: whole sockets and NUMA nodes, whole cores,
- * then threads, and of each kind first what has the least left. Throws ALLOCATION_FAILED.
+ * Takes free CPUs that are as close together as possible: complete sockets and NUMA nodes, then
+ * complete cores, then threads; among equals the one with the fewest free CPUs. Throws
+ * ALLOCATION_FAILED.
  */
 export function takeCpus(groups: CpuTopology, free: CpuSet, count: number, rules: TakeCpusOptions): CpuSet {
   if (count > free.size) throw notEnoughCpus(count, free);
@@ -29,14 +30,14 @@ export function notEnoughCpus(count: number, free: CpuSet): KubelingError {
   return new KubelingError('ALLOCATION_FAILED', message);
 }
 
-/** NUMA nodes in the order they are taken from: those with the least left first. */
+/** Returns the NUMA nodes in allocation order: the fewest free CPUs first. */
 export function numaNodesInOrder(groups: CpuTopology, free: CpuSet): readonly number[] {
   return new CpuTaker(groups, free, 0).inOrder('numaNode');
 }
 
 class CpuTaker {
   readonly taken = new Set<number>();
-  /** NUMA nodes hold sockets on some machines, and sockets hold NUMA nodes on others. */
+  /** NUMA nodes contain sockets on some machines, and sockets contain NUMA nodes on others. */
   readonly outerLevels: readonly [TopologyLevel, TopologyLevel];
   readonly #groups: CpuTopology;
   readonly #free: Set<number>;
@@ -54,7 +55,10 @@ class CpuTaker {
     return this.#needed === 0;
   }
 
-  /** All of what has anything left: what holds it first, and of equals that with the least left. */
+  /**
+   * Returns the groups with free CPUs, outer groups first, among equals the one with the fewest
+   * free CPUs.
+   */
   inOrder(level: TopologyLevel): readonly number[] {
     const [outer, inner] = this.outerLevels;
     if (level === outer) return this.#sorted(outer, this.#free);
@@ -71,7 +75,10 @@ class CpuTaker {
     }
   }
 
-  /** Whole ones as long as that many are needed; the rest from the first one that has all of it. */
+  /**
+   * Takes complete caches while enough CPUs are needed; the rest from the first cache that has all
+   * of them.
+   */
   takeUncoreCaches(): void {
     for (const id of this.inOrder('uncoreCache')) {
       if (this.#needed >= this.#groups.cpusPerUncoreCache) this.takeWhole('uncoreCache');
@@ -92,7 +99,7 @@ class CpuTaker {
     const cores = this.#groups.idsWith('core', this.#freeIn('uncoreCache', id));
     const enough = cores.slice(0, Math.ceil(this.#needed / cpusPerCore));
     const cpus = sortedCpus(enough.flatMap((core) => [...this.#freeIn('core', core)]));
-    // Of the last core one thread may be all that is needed.
+    // The last core may be needed only partly.
     const isOneOver = this.#needed % 2 !== 0 && cpusPerCore > 1 && cpus.length > this.#needed;
     const kept = isOneOver ? cpus.slice(0, -1) : cpus;
     if (kept.length === this.#needed) this.#take(kept);
@@ -118,12 +125,12 @@ class CpuTaker {
   }
 }
 
-/** How many processors a NUMA node gives, one after the other; a node may come again. */
+/** The number of CPUs to take from each NUMA node in order; a node may be repeated. */
 type Shares = readonly (readonly [numaNode: number, count: number])[];
 
 /**
- * That many of the processors that are free, the same number from each of as few NUMA nodes as can give them, in units of
- * whole cores where such are asked for. Where that cannot be, as close together as can be. Throws ALLOCATION_FAILED.
+ * Takes free CPUs in equal numbers from the fewest possible NUMA nodes, in units of complete cores
+ * if required. Falls back to takeCpus if that is impossible. Throws ALLOCATION_FAILED.
  */
 export function distributeCpus(
   groups: CpuTopology,
@@ -143,7 +150,9 @@ export function distributeCpus(
   }, new Set<number>());
 }
 
-/** Of as few NUMA nodes as can be those that leave all of them with about the same. */
+/**
+ * Among the smallest sets of NUMA nodes, chooses the one that leaves the most balanced free CPUs.
+ */
 function bestShares(distribution: Distribution): Shares | undefined {
   const { least, most } = distribution.range;
   for (let size = least; size <= most; size++) {
@@ -185,7 +194,7 @@ class Distribution {
     };
   }
 
-  /** Undefined when these NUMA nodes cannot give the same number each, save for what does not divide. */
+  /** Returns undefined if the NUMA nodes cannot provide equal numbers, except for the remainder. */
   rate(chosen: readonly number[]): Rated | undefined {
     const unit = this.#unit;
     const whole = chosen.reduce((sum, id) => sum + Math.floor(this.#leftOn(id) / unit) * unit, 0);
@@ -197,7 +206,9 @@ class Distribution {
     return rest === 0 ? this.#rated(shares) : this.#withRest(shares, rest);
   }
 
-  /** What does not divide goes to as many as can take it, so that what is left is even. */
+  /**
+   * The remainder is distributed to as many nodes as possible, so that the free CPUs stay balanced.
+   */
   #withRest(shares: Shares, rest: number): Rated | undefined {
     const able = shares.flatMap(([id, each]) => (this.#leftOn(id) - each >= this.#unit ? [id] : []));
     let best: Rated | undefined;
@@ -238,7 +249,7 @@ class Distribution {
   }
 }
 
-/** To three digits: what differs less is the same. */
+/** Rounds to three digits, so that small differences are ignored. */
 function standardDeviation(numbers: readonly number[]): number {
   const mean = rounded(numbers.reduce((sum, number) => sum + number, 0) / numbers.length);
   const squares = numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0);

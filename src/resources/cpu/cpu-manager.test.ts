@@ -20,7 +20,7 @@ const plain: CpuPolicyOptions = {
   alignBySocket: false,
   distributeAcrossCores: false,
 };
-/** Two threads a core: those of one core are four apart. */
+/** Two threads per core, numbered four apart. */
 const cpus = new Map(
   Array.from({ length: 8 }, (_, cpu) => [cpu, { numaNode: 0, socket: 0, core: cpu % 4, uncoreCache: 0 }]),
 );
@@ -100,7 +100,7 @@ class Rig {
 }
 
 describe('the CPU manager', () => {
-  it('gives whole numbers of Guaranteed pods processors of their own, and nobody else', async () => {
+  it('assigns exclusive CPUs only to Guaranteed pods with integer requests', async () => {
     const rig = new Rig();
     assert.equal(await rig.add(guaranteed('whole', '2')), '1,5');
     assert.equal(await rig.add(guaranteed('part', '1500m')), '');
@@ -108,17 +108,17 @@ describe('the CPU manager', () => {
     assert.equal(rig.manager.cpusetFor(podUid('part'), 'main'), '0,2-4,6-7');
   });
 
-  it('notes it before it answers, and goes on from there', async () => {
+  it('persists an allocation before it returns and restores it', async () => {
     const rig = new Rig();
     await rig.add(guaranteed('one', '2'));
     const noted = decodeCpuCheckpoint(rig.text ?? '').state;
     assert.equal(formatCpuSet(noted.defaultCpuSet), '0,2-4,6-7');
     await rig.make().restore(signal);
     assert.equal(rig.own('one'), '1,5');
-    assert.equal(await rig.add(guaranteed('one', '2')), '1,5', 'asked again it changes nothing');
+    assert.equal(await rig.add(guaranteed('one', '2')), '1,5', 'a repeated allocation changes nothing');
   });
 
-  it('works on with a disk that takes nothing, and notes it when that is over', async () => {
+  it('continues while the disk rejects writes and persists later', async () => {
     const rig = new Rig();
     rig.failing = true;
     assert.equal(await rig.add(guaranteed('one', '2')), '1,5');
@@ -127,14 +127,14 @@ describe('the CPU manager', () => {
     assert.equal(decodeCpuCheckpoint(rig.text ?? '').state.assignments.size, 1);
   });
 
-  it('uses processors of init containers again', async () => {
+  it('reuses the CPUs of init containers', async () => {
     const rig = new Rig();
     await rig.add(guaranteed('one', '2', '4'));
     assert.equal(rig.own('one', 'init'), '1-2,5-6');
     assert.equal(rig.own('one'), '1,5');
   });
 
-  it('refuses what is no whole core where only such are given', async () => {
+  it('rejects a request of partial cores with full-pcpus-only', async () => {
     const rig = new Rig({ fullPcpusOnly: true });
     assert.equal(
       await rig.add(guaranteed('odd', '3')),
@@ -146,20 +146,20 @@ describe('the CPU manager', () => {
     );
   });
 
-  it('moves containers that run where they no longer should, once', async () => {
+  it('moves running containers once when their CPUs change', async () => {
     const rig = new Rig();
     const shared = aPod({ metadata: { uid: podUid('shared'), name: 'shared' } });
     await rig.add(shared);
     rig.running.set('shared', [{ name: 'main', id: 's1' }]);
     await rig.manager.reconcile(signal);
-    assert.deepEqual(rig.updates, ['s1 0-7'], 'where it runs is not known before');
+    assert.deepEqual(rig.updates, ['s1 0-7'], 'the current CPUs are unknown');
     await rig.add(guaranteed('one', '2'));
     await rig.manager.reconcile(signal);
     await rig.manager.reconcile(signal);
     assert.deepEqual(rig.updates.slice(1), ['s1 0,2-4,6-7']);
   });
 
-  it('leaves alone who was made where he should be', async () => {
+  it('does not update a container created with the right CPUs', async () => {
     const rig = new Rig();
     await rig.add(guaranteed('one', '2'));
     assert.equal(rig.manager.cpusetFor(podUid('one'), 'main'), '1,5');
@@ -168,20 +168,20 @@ describe('the CPU manager', () => {
     assert.deepEqual(rig.updates, []);
   });
 
-  it('takes back what inactive pods had', async () => {
+  it('releases the CPUs of inactive pods', async () => {
     const rig = new Rig();
     await rig.add(guaranteed('one', '6'));
     await assert.rejects(rig.add(guaranteed('two', '2')), /requested=2, available=1/);
     rig.active.delete('one');
     rig.lingering.add('one');
-    await assert.rejects(rig.add(guaranteed('two', '2')), /available=1/, 'it is ending, and still runs');
+    await assert.rejects(rig.add(guaranteed('two', '2')), /available=1/, 'it is terminating but still runs');
     rig.lingering.delete('one');
     assert.equal(await rig.add(guaranteed('two', '2')), '1,5');
     assert.equal(rig.own('one'), '');
   });
 });
 
-describe('whatever comes and goes', () => {
+describe('for any sequence of pods', () => {
   const step = fc.record({
     name: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
     what: fc.constantFrom('add', 'add', 'remove', 'restart'),
@@ -189,7 +189,7 @@ describe('whatever comes and goes', () => {
     init: fc.option(fc.integer({ min: 1, max: 4 })),
   });
 
-  it('no processor belongs to two pods, each has as many as asked for, and none is lost', async () => {
+  it('assigns each CPU to one pod at most, exactly as requested, and loses none', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.boolean(), async (steps, fullPcpusOnly) => {
         const rig = new Rig({ fullPcpusOnly });
@@ -220,10 +220,10 @@ describe('whatever comes and goes', () => {
             all.toSorted((one, other) => one - other),
             [0, 1, 2, 3, 4, 5, 6, 7],
           );
-          assert.ok(defaultCpuSet.has(0), 'what is reserved stays');
+          assert.ok(defaultCpuSet.has(0), 'the reserved CPUs stay');
           assert.ok(
             [...assignments.keys()].every((uid) => rig.active.has(uid)),
-            'only who is active has any',
+            'only active pods have CPUs',
           );
         }
       }),

@@ -19,11 +19,11 @@ import { exclusiveCpuCount, type StaticCpuPolicy } from './static-cpu-policy.ts'
 export interface CpuManagerDeps extends StateCheckpointDeps {
   readonly clock: Clock;
   readonly policy: StaticCpuPolicy;
-  /** The containers of the pod that run now, with their ids. */
+  /** Returns the running containers of the pod with their IDs. */
   readonly runningContainers: (uid: PodUid) => readonly RunningContainer[];
-  /** Moves a running container. */
+  /** Updates the cpuset of a running container. */
   readonly update: (containerId: string, cpusetCpus: string, signal: AbortSignal) => Promise<void>;
-  /** How often containers are looked at when nothing is known to have changed. */
+  /** The interval of the reconciliation. */
   readonly reconcileMs: number;
   readonly observer?: CpuObserver | undefined;
 }
@@ -33,14 +33,17 @@ export interface RunningContainer {
   readonly id: string;
 }
 
-/** The static policy at work: who has which processors, noted on the disk and kept true in the runtime. */
+/**
+ * Applies the static policy: persists the assignments and keeps the cpusets of the running
+ * containers up to date.
+ */
 export class CpuManager implements HintProvider {
   readonly #deps: CpuManagerDeps;
   readonly #checkpoint: StateCheckpoint<CpuState>;
   readonly #changes: HintLatch;
-  /** Where running containers were last put, by their ids. */
+  /** The last applied cpuset of running containers, by ID. */
   #appliedCpusets: ReadonlyMap<string, string> = new Map();
-  /** Where the next instance of a container was told to be made. */
+  /** The cpuset that the next instance of a container was created with. */
   readonly #plannedCpusets = new Map<PodUid, Map<string, string>>();
 
   constructor(deps: CpuManagerDeps) {
@@ -60,7 +63,7 @@ export class CpuManager implements HintProvider {
     });
   }
 
-  /** Goes on from what an earlier kubelet has noted. */
+  /** Restores the state of a previous kubelet. */
   async restore(signal: AbortSignal): Promise<void> {
     await this.#checkpoint.open(signal);
   }
@@ -98,7 +101,7 @@ export class CpuManager implements HintProvider {
         this.#checkpoint.put(allocation.state);
         observer?.allocated(allocation.cpus);
         const fields = { podUid: pod.metadata.uid, container: container.name };
-        logger.info('A container has processors of its own', {
+        logger.info('Allocated exclusive CPUs', {
           ...fields,
           cpus: formatCpuSet(allocation.cpus),
         });
@@ -112,12 +115,12 @@ export class CpuManager implements HintProvider {
     return undefined;
   }
 
-  /** Those that belong to the container alone; none when it shares. */
+  /** Returns the exclusive CPUs of the container; empty if it uses the shared pool. */
   exclusiveCpus(uid: PodUid, container: string): CpuSet {
     return assignedTo(this.#checkpoint.state, uid, container) ?? noCpus;
   }
 
-  /** Where an instance of the container that is about to be made has to run. */
+  /** Returns the cpuset for a new instance of the container. */
   cpusetFor(uid: PodUid, container: string): string {
     const cpus = formatCpuSet(this.#cpusOf(uid, container));
     const planned = this.#plannedCpusets.get(uid) ?? new Map<string, string>();
@@ -125,12 +128,12 @@ export class CpuManager implements HintProvider {
     return cpus;
   }
 
-  /** All that containers may get for themselves. */
+  /** All CPUs that can be assigned exclusively. */
   get allocatable(): CpuSet {
     return this.#deps.policy.allocatable;
   }
 
-  /** Runs until it is aborted: moves containers soon after something was assigned, and looks for what is free again. */
+  /** Reconciles soon after each assignment and periodically, until aborted. */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.reconcile(signal);
@@ -139,7 +142,7 @@ export class CpuManager implements HintProvider {
     }
   }
 
-  /** Takes back what belongs to nobody any more, and moves containers that run where they no longer should. */
+  /** Releases stale assignments and updates the cpusets of running containers. */
   async reconcile(signal: AbortSignal): Promise<void> {
     this.#checkpoint.current();
     await this.#checkpoint.save();
@@ -157,7 +160,7 @@ export class CpuManager implements HintProvider {
     this.#appliedCpusets = placed;
   }
 
-  /** Answers where the container is now; undefined when that is not sure. */
+  /** Returns the applied cpuset; undefined if it is not certain. */
   async #applyCpuset(
     uid: PodUid,
     { name, id }: RunningContainer,
@@ -172,7 +175,7 @@ export class CpuManager implements HintProvider {
     } catch (error) {
       signal.throwIfAborted();
       const fields = { podUid: uid, container: name, cpus: wanted };
-      this.#deps.logger.error('Cannot move a container to other processors', error, fields);
+      this.#deps.logger.error('Failed to update the cpuset of a container', error, fields);
       return undefined;
     }
   }

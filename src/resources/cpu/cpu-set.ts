@@ -1,14 +1,14 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** Processors by their numbers. */
+/** A set of CPU numbers. */
 export type CpuSet = ReadonlySet<number>;
 
 export const noCpus: CpuSet = new Set();
 
-/** No machine has more; a list is not to fill the memory. */
+/** The upper limit of CPU numbers, so that a list cannot exhaust the memory. */
 const mostCpus = 65_536;
 
-/** Of a list as the kernel writes it, such as 0-3,8. Throws CPU_SET_INVALID. */
+/** Parses a list in the kernel's format, such as 0-3,8. Throws CPU_SET_INVALID. */
 export function parseCpuSet(list: string): CpuSet {
   const parts = list.trim() === '' ? [] : list.trim().split(',');
   return new Set(parts.flatMap((part) => range(part, list)));
@@ -29,7 +29,7 @@ export function sortedCpus(cpus: Iterable<number>): readonly number[] {
   return [...cpus].toSorted((one, other) => one - other);
 }
 
-/** As the kernel writes it. */
+/** Formats the set in the kernel's format. */
 export function formatCpuSet(cpus: CpuSet): string {
   const ranges: [number, number][] = [];
   for (const cpu of sortedCpus(cpus)) {

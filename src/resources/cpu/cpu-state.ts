@@ -6,7 +6,7 @@ import { type GoField, goChecksum, goMap, jsonObject, sortedByKey } from '../go-
 import { type CpuSet, formatCpuSet, noCpus, parseCpuSet } from './cpu-set.ts';
 import type { StaticCpuPolicy } from './static-cpu-policy.ts';
 
-/** Which processors belong to one container alone, and which to all others. */
+/** The exclusive CPUs of each container, and the shared pool. */
 export interface CpuState {
   readonly defaultCpuSet: CpuSet;
   readonly assignments: ReadonlyMap<PodUid, ReadonlyMap<string, CpuSet>>;
@@ -16,7 +16,7 @@ export function assignedTo({ assignments }: CpuState, uid: PodUid, container: st
   return assignments.get(uid)?.get(container);
 }
 
-/** All that belong to one container alone. */
+/** Returns all exclusive CPUs. */
 export function exclusiveCpus({ assignments }: CpuState): CpuSet {
   return new Set([...assignments.values()].flatMap((own) => [...own.values()].flatMap((cpus) => [...cpus])));
 }
@@ -29,7 +29,7 @@ export function withAssignment(state: CpuState, uid: PodUid, container: string, 
   };
 }
 
-/** What other containers of the pod have as well stays with them. */
+/** CPUs shared with other containers of the pod stay assigned. */
 export function withoutAssignment(state: CpuState, uid: PodUid, container: string): CpuState {
   const own = new Map(state.assignments.get(uid));
   const released = own.get(container) ?? noCpus;
@@ -41,7 +41,7 @@ export function withoutAssignment(state: CpuState, uid: PodUid, container: strin
   return { defaultCpuSet: state.defaultCpuSet.union(released.difference(kept)), assignments };
 }
 
-/** Below the root directory; the same file whichever kubelet runs. */
+/** In the root directory; shared with the Go kubelet. */
 export const cpuStateFile = 'cpu_manager_state';
 
 type Entries = ReadonlyMap<string, ReadonlyMap<string, string>>;
@@ -57,7 +57,7 @@ export interface CpuCheckpoint {
   readonly state: CpuState;
 }
 
-/** The names one kubelet or another has given what is hashed, all for the same content. */
+/** The Go type names that different kubelet versions hash for the same content. */
 const typeNames = ['CPUManagerCheckpoint', 'CPUManagerCheckpointV2'];
 
 export function encodeCpuCheckpoint({ policyName, state }: CpuCheckpoint): string {
@@ -77,7 +77,7 @@ export function encodeCpuCheckpoint({ policyName, state }: CpuCheckpoint): strin
   });
 }
 
-/** Throws an error that says what is wrong with it. */
+/** Throws an error that describes the damage. */
 export function decodeCpuCheckpoint(text: string): CpuCheckpoint {
   const json = jsonObject(JSON.parse(text), 'it');
   const { policyName, defaultCpuSet, checksum } = json;
@@ -87,9 +87,9 @@ export function decodeCpuCheckpoint(text: string): CpuCheckpoint {
     json['podEntries'] !== undefined &&
     Object.keys(jsonObject(json['podEntries'], 'podEntries')).length > 0
   )
-    throw new Error('it has assignments of whole pods, which are not known here');
+    throw new Error('it has assignments of whole pods, which are not supported');
   const checkpoint = { policyName, defaultCpuSet, entries: readEntries(json['entries'] ?? {}) };
-  // Files of old had none.
+  // Old files have no checksum.
   if (checksum !== 0 && !checksumsOf(checkpoint).includes(checksum))
     throw new Error('its checksum does not match');
   return { policyName, state: stateOf(checkpoint) };
@@ -154,7 +154,7 @@ export async function restoreCpuState(
   return await restoreState(text, how, fromRuntime);
 }
 
-/** Nothing belongs to two pods. */
+/** A CPU is never assigned to two pods. */
 function granted(
   policy: StaticCpuPolicy,
   state: CpuState,
@@ -165,7 +165,7 @@ function granted(
   return share.size > 0 && share.isSubsetOf(free) ? withAssignment(state, uid, container, share) : state;
 }
 
-/** Just as much time as it has processors, and no quota: so do only containers with processors of their own. */
+/** Only containers with exclusive CPUs have shares for exactly their CPUs and no lower quota. */
 function looksPinned({ cpus, cpuShares, cpuQuotaUs, cpuPeriodUs }: RuntimePlacement): boolean {
   const isUnbound = cpuQuotaUs <= 0 || cpuQuotaUs === cpus.size * cpuPeriodUs;
   return cpus.size > 0 && cpuShares === cpus.size * 1_024 && isUnbound;

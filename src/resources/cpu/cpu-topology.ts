@@ -1,12 +1,12 @@
 import type { CpuLocation, MachineTopology } from '../topology/machine-topology.ts';
 import { type CpuSet, noCpus } from './cpu-set.ts';
 
-/** What processors share. */
+/** The levels of the CPU topology. */
 export type TopologyLevel = keyof CpuLocation;
 
 const levels: readonly TopologyLevel[] = ['numaNode', 'socket', 'core', 'uncoreCache'];
 
-/** The processors of a machine by what they share. */
+/** The CPU topology of a machine: its CPUs by NUMA node, socket, core and uncore cache. */
 export class CpuTopology {
   readonly all: CpuSet;
   readonly #places: ReadonlyMap<number, CpuLocation>;
@@ -25,7 +25,7 @@ export class CpuTopology {
     return this.#groups[level].size;
   }
 
-  /** Of the machine, ascending. */
+  /** All IDs of the level, ascending. */
   ids(level: TopologyLevel): readonly number[] {
     return [...this.#groups[level].keys()];
   }
@@ -38,7 +38,7 @@ export class CpuTopology {
     return this.#places.get(cpu)?.[level];
   }
 
-  /** The groups that have any of these, ascending. */
+  /** The IDs of the groups that contain any of these CPUs, ascending. */
   idsWith(level: TopologyLevel, cpus: Iterable<number>): readonly number[] {
     const ids = new Set<number>();
     for (const cpu of cpus) {
@@ -52,7 +52,7 @@ export class CpuTopology {
     return new Set(ids.flatMap((id) => [...this.cpusIn(level, id)]));
   }
 
-  /** On average: machines of several kinds of cores have no single number. */
+  /** The average: machines with different kinds of cores have no single number. */
   get cpusPerCore(): number {
     return Math.floor(this.all.size / this.count('core'));
   }

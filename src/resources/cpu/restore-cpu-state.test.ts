@@ -43,8 +43,8 @@ async function restored(text: string | undefined, runtime: readonly RuntimePlace
   return { own, rest: formatCpuSet(state.defaultCpuSet), mended: problem, asked };
 }
 
-describe('what an earlier kubelet has noted of processors', () => {
-  it('is gone on from, without asking anybody', async () => {
+describe('restored CPU assignments', () => {
+  it('are used without querying the runtime', async () => {
     const text = noted('static', '0,3', assigned([one, '1-2']));
     assert.deepEqual(await restored(text), {
       own: [['one', '1-2']],
@@ -56,7 +56,7 @@ describe('what an earlier kubelet has noted of processors', () => {
     assert.equal((await restored(noted('static', ''))).mended, undefined);
   });
 
-  it('is begun anew where nothing was assigned: under another policy, on another machine', async () => {
+  it('are reset if none existed under another policy or on another machine', async () => {
     for (const text of [noted('none', ''), noted('static', '0-7'), noted('static', '1-3')]) {
       const { own, rest, mended, asked } = await restored(text);
       assert.deepEqual([own, rest, asked], [[], '0-3', 0]);
@@ -64,15 +64,15 @@ describe('what an earlier kubelet has noted of processors', () => {
     }
   });
 
-  it('is kept as far as the machine and the runtime still have it', async () => {
+  it('are kept as far as the machine and the runtime still have them', async () => {
     const text = noted('static', '0', assigned([one, '1'], [two, '2-7']));
     const { own, rest, mended } = await restored(text, [seen(one, '1'), seen(two, '2-3')]);
     assert.deepEqual([own, rest], [[['one', '1']], '0,2-3']);
     assert.match(mended ?? '', /doesn't match with CPUs in state/);
-    assert.deepEqual((await restored(text, [])).own, [], 'nothing of these pods is left');
+    assert.deepEqual((await restored(text, [])).own, [], 'the runtime has nothing of these pods');
   });
 
-  it('is found in the runtime where it cannot be read', async () => {
+  it('are derived from the runtime if the file cannot be read', async () => {
     const runtime = [
       seen(one, '2-3'),
       seen(podUid('shares'), '0-1', { cpuShares: 2_048 }),
@@ -81,7 +81,7 @@ describe('what an earlier kubelet has noted of processors', () => {
       seen(two, '3'),
     ];
     const { own, rest, mended } = await restored('{"policyName":"static","def', runtime);
-    assert.deepEqual([own, rest], [[['one', '2-3']], '0-1'], 'none reserved, none twice');
+    assert.deepEqual([own, rest], [[['one', '2-3']], '0-1'], 'none reserved, none assigned twice');
     assert.notEqual(mended, undefined);
   });
 });

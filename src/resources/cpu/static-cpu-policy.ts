@@ -17,7 +17,7 @@ import { type CpuSet, formatCpuSet, noCpus } from './cpu-set.ts';
 import { assignedTo, type CpuState, withAssignment } from './cpu-state.ts';
 import type { CpuTopology } from './cpu-topology.ts';
 
-/** The options of the static policy by the names users know, in their own spelling. */
+/** The options of the static policy, with the names of cpuManagerPolicyOptions. */
 export interface CpuPolicyOptions {
   readonly fullPcpusOnly: boolean;
   readonly strictCpuReservation: boolean;
@@ -29,7 +29,7 @@ export interface CpuPolicyOptions {
 
 export interface StaticCpuPolicyDeps {
   readonly groups: CpuTopology;
-  /** How many processors no container gets for itself, and which; the first cores unless given. */
+  /** The number of reserved CPUs, and which; the first cores if undefined. */
   readonly reserved: { readonly count: number; readonly cpus: CpuSet | undefined };
   readonly options: CpuPolicyOptions;
 }
@@ -39,16 +39,18 @@ export type CpuAllocation =
   | { readonly kind: 'exclusive'; readonly state: CpuState; readonly cpus: CpuSet }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** Guaranteed pods get processors of their own for containers that ask for a whole number. Decides only. */
+/**
+ * The static policy: Guaranteed pods get exclusive CPUs for containers with integer requests. Pure.
+ */
 export class StaticCpuPolicy {
   readonly reserved: CpuSet;
-  /** With all threads of their cores. */
+  /** Includes all threads of the reserved cores. */
   readonly #reservedCores: CpuSet;
   readonly #groups: CpuTopology;
   readonly #options: CpuPolicyOptions;
   readonly #rules: TakeCpusOptions;
 
-  /** Throws ALLOCATION_CONFIG when the machine cannot have it so. */
+  /** Throws ALLOCATION_CONFIG if the machine does not support the options. */
   constructor({ groups, reserved, options }: StaticCpuPolicyDeps) {
     this.#groups = groups;
     this.#options = options;
@@ -61,12 +63,12 @@ export class StaticCpuPolicy {
     this.#reservedCores = groups.cpusInAll('core', groups.idsWith('core', this.reserved));
   }
 
-  /** As it is before anything is assigned. */
+  /** The state before any assignment. */
   get initialState(): CpuState {
     return { defaultCpuSet: this.#pool, assignments: new Map() };
   }
 
-  /** All that containers may get for themselves. */
+  /** All CPUs that can be assigned exclusively. */
   get allocatable(): CpuSet {
     return this.#groups.all.difference(this.reserved);
   }
@@ -75,12 +77,12 @@ export class StaticCpuPolicy {
     return this.#options.strictCpuReservation ? this.allocatable : this.#groups.all;
   }
 
-  /** Those containers could get for themselves now. */
+  /** The CPUs that can be assigned exclusively now. */
   available({ defaultCpuSet }: CpuState): CpuSet {
     return defaultCpuSet.difference(this.reserved);
   }
 
-  /** Why the state is none of this machine and these settings. */
+  /** Returns why the state does not match this machine and these options. */
   problemOf(state: CpuState): string | undefined {
     const { defaultCpuSet, assignments } = state;
     if (defaultCpuSet.size === 0 && assignments.size > 0) return 'default cpuset cannot be empty';
@@ -109,7 +111,7 @@ export class StaticCpuPolicy {
       : `some of strictly reserved cpus: "${formatCpuSet(inDefault)}" are present in defaultCpuSet: "${formatCpuSet(defaultCpuSet)}"`;
   }
 
-  /** Throws ALLOCATION_FAILED when there are not enough. */
+  /** Throws ALLOCATION_FAILED if there are not enough CPUs. */
   allocate(state: CpuState, pod: Pod, container: Container, affinity: TopologyHint): CpuAllocation {
     const count = exclusiveCpuCount(pod, container);
     if (count === 0 || hasPodLevelResources(pod)) return { kind: 'shared' };
@@ -145,7 +147,7 @@ export class StaticCpuPolicy {
     return this.#hints(this.available(state), reusableCpus(state, pod).union(assigned), count);
   }
 
-  /** Every choice of NUMA nodes that has all of what must be used again, and enough with it. */
+  /** All sets of NUMA nodes that contain the CPUs to reuse and enough free ones. */
   #hints(available: CpuSet, reusable: CpuSet, count: number): TopologyHints {
     const groups = this.#groups;
     const numaNodes = groups.ids('numaNode');
@@ -185,7 +187,7 @@ export class StaticCpuPolicy {
     return { reason, message };
   }
 
-  /** As many as can be from those NUMA nodes, the rest from anywhere. */
+  /** As many CPUs as possible from these NUMA nodes, the rest from any. */
   #takeNear(free: CpuSet, count: number, numaNodes: readonly number[] | undefined): CpuSet {
     if (numaNodes === undefined) return this.#take(free, count);
     const near = this.#near(numaNodes).intersection(free);
@@ -233,14 +235,14 @@ function refuseImpossible(
     );
 }
 
-/** How many processors the container gets for itself; 0 when it shares those of all others. */
+/** Returns the number of exclusive CPUs of the container; 0 if it uses the shared pool. */
 export function exclusiveCpuCount(pod: Pod, container: Container): number {
   if (qosClass(pod) !== 'Guaranteed') return 0;
   const milli = Number(milliCpuOf(readResources(container.resources?.requests)));
   return milli % 1_000 === 0 ? milli / 1_000 : 0;
 }
 
-/** At its hungriest. */
+/** Returns the peak demand of the pod. */
 function podCpuCount(pod: Pod): number {
   let sidecars = 0;
   let initializing = 0;
@@ -253,7 +255,10 @@ function podCpuCount(pod: Pod): number {
   return Math.max(initializing, sidecars + running);
 }
 
-/** What init containers of the pod have, which end before the others begin, unless one that goes on has it too. */
+/**
+ * Returns the CPUs of init containers, which have exited before the others start, unless a sidecar
+ * uses them as well.
+ */
 function reusableCpus(state: CpuState, pod: Pod): CpuSet {
   const own = (container: Container) => assignedTo(state, pod.metadata.uid, container.name) ?? noCpus;
   let reusable: CpuSet = noCpus;

@@ -12,8 +12,8 @@ const written = [
   String.raw`{"Data":{"PodDeviceEntries":[{"PodUID":"pod-1","ContainerName":"main","ResourceName":"example.com/gadget","DeviceIDs":{"-1":["c"],"0":["a"],"1":["a","b"],"10":["d"]},"AllocResp":"Cg4KB0dBREdFVFMSA2EsYhIKCgIvYxICL2gYARoVCgYvZGV2L2MSBi9kZXYvaBoDbXJ3IgYKAWsSAXYqCwoJdi5jb20vYz1k"},{"PodUID":"pod-2","ContainerName":"other","ResourceName":"example.com/\u003c\u0026\u003e","DeviceIDs":{"-1":["ü"]},"AllocResp":""}],"RegisteredDevices":{"example.com/gadget":["a","b","c","d"]}},"Checksum":2972599055}`,
 ];
 
-describe('the record of devices', () => {
-  it('comes back as it was', () => {
+describe('kubelet_internal_checkpoint', () => {
+  it('is read back as written', () => {
     const name = fc.string({ unit: 'grapheme', minLength: 1 });
     const allocation = fc.record(
       {
@@ -38,7 +38,7 @@ describe('the record of devices', () => {
     );
   });
 
-  it('is read as the Go kubelet writes it, and written as that reads it', () => {
+  it('is compatible with the Go kubelet in both directions', () => {
     for (const text of written)
       assert.deepEqual(JSON.parse(encodeCheckpoint(decodeCheckpoint(text))), JSON.parse(text));
     const { allocations, registered } = decodeCheckpoint(written[2] ?? '');
@@ -64,7 +64,7 @@ describe('the record of devices', () => {
     });
   });
 
-  it('that is damaged is not taken for whole', () => {
+  it('is rejected when damaged', () => {
     const text = encodeCheckpoint({ allocations: [], registered: new Map([['a/b', ['one', 'two']]]) });
     for (const broken of [text.replace('two', 'too'), text.slice(1), '', '[]', 'null', '{"Data":{}}'])
       assert.throws(() => decodeCheckpoint(broken), { code: 'DEVICE_CHECKPOINT' }, broken);

@@ -3,13 +3,13 @@ import type { PodUid } from '../../pods/index.ts';
 import type { RuntimeFiles } from '../../runtime/index.ts';
 import type { DeviceAllocation } from './pod-devices.ts';
 
-/** Beside the sockets, by the name under which the Go kubelet looks for it. */
+/** In the device plugin directory; shared with the Go kubelet. */
 export const checkpointName = 'kubelet_internal_checkpoint';
 
-/** What outlives the kubelet. */
+/** The content of the checkpoint. */
 export interface DeviceCheckpointData {
   readonly allocations: readonly DeviceAllocation[];
-  /** The healthy devices of each resource that has a plugin. */
+  /** The healthy devices of each registered resource. */
   readonly registered: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -44,7 +44,7 @@ export function encodeCheckpoint({ allocations, registered }: DeviceCheckpointDa
   return JSON.stringify({ Data: data, Checksum: checksum(data) });
 }
 
-/** Throws DEVICE_CHECKPOINT for what is not whole. */
+/** Throws DEVICE_CHECKPOINT for a damaged file. */
 export function decodeCheckpoint(text: string): DeviceCheckpointData {
   try {
     const { Data: data, Checksum: expected } = JSON.parse(text) as { Data: Data; Checksum: number };
@@ -73,7 +73,9 @@ function readEntry({ PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp }
   };
 }
 
-/** Over the text in which Go dumps the data, so that either kubelet takes over from the other. */
+/**
+ * The checksum over Go's dump of the data, so that either kubelet can read the file of the other.
+ */
 function checksum({ PodDeviceEntries: entries, RegisteredDevices: registered }: Data): number {
   const list = entries === null ? '<nil>' : `[${entries.map(entryText).join(' ')}]`;
   const fields = [
@@ -115,10 +117,10 @@ function byBytes(one: string, other: string): number {
 }
 
 const fileMode = 0o600;
-/** Far more than the devices of a machine ever take. */
+/** Far above the size for all devices of a machine. */
 const largestFile = 64 << 20;
 
-/** What is noted of devices on the disk. */
+/** Reads and writes kubelet_internal_checkpoint. */
 export class DeviceCheckpoint {
   readonly #path: string;
   readonly #files: Pick<RuntimeFiles, 'readEnd' | 'replace'>;
@@ -138,21 +140,21 @@ export class DeviceCheckpoint {
     this.#record = record;
   }
 
-  /** Whether anything is noted, however damaged. */
+  /** Whether a checkpoint exists, even a damaged one. */
   get exists(): boolean {
     return this.#isThere;
   }
 
-  /** Undefined when nothing is noted; throws DEVICE_CHECKPOINT when it cannot be used. */
+  /** Undefined if there is no checkpoint; throws DEVICE_CHECKPOINT if it is damaged. */
   async read(): Promise<DeviceCheckpointData | undefined> {
     const bytes = await this.#files.readEnd(this.#path, largestFile);
     this.#isThere = bytes !== undefined;
     return bytes && decodeCheckpoint(bytes.toString());
   }
 
-  /** Settles when all that holds now is on the disk. */
+  /** Resolves when the current state is written. */
   save(): Promise<void> {
-    // The one under way may have begun before what is to be noted came to be.
+    // A write in progress may have started before the change.
     this.#next ??= this.#writing.then(() => {
       this.#next = undefined;
       const write = this.#write();
@@ -162,7 +164,7 @@ export class DeviceCheckpoint {
     return this.#next;
   }
 
-  /** Settles when nothing is being written. */
+  /** Resolves when no write is in progress. */
   async flushed(): Promise<void> {
     await this.#next?.catch(() => {});
     await this.#writing;

@@ -4,24 +4,27 @@ import { join } from 'node:path';
 import { type Clock, errnoOf, type Random } from '../../lib/index.ts';
 import { GrpcChannel, type ServiceAdder, serveOnDemand } from '../../protocols/grpc/index.ts';
 
-/** Who answers at a socket. */
+/** The services of a socket. */
 export interface OnDemand {
   readonly fill: (server: ServiceAdder) => Promise<void>;
-  /** Told of calls that failed by a mistake of ours. */
+  /** Called for calls that failed by an internal error. */
   readonly failed: (path: string, error: unknown) => void;
 }
 
 export type DeviceChannel = Pick<GrpcChannel, 'client' | 'close'>;
 
-/** The machine as far as plugins for devices are spoken to on it. */
+/** The operations for device plugin sockets. */
 export interface DeviceHost {
-  /** Makes the directory, and removes the sockets in it: by that plugins know that the kubelet is another one. */
+  /**
+   * Creates the directory and removes the sockets in it, by which plugins detect a restart of the
+   * kubelet.
+   */
   clear(directory: string): Promise<void>;
-  /** Listens until the result is disposed of; who answers is asked for with the first caller. */
+  /** Listens until the result is disposed; the services are loaded with the first connection. */
   serve(socket: string, service: OnDemand): Promise<AsyncDisposable>;
-  /** Connects with the first call; whoever opens it closes it. */
+  /** Connects at the first call; the caller closes the channel. */
   open(socket: string): DeviceChannel;
-  /** Another one as soon as another socket is at that path; undefined for none. */
+  /** Identifies the socket at the path, which changes when it is replaced; undefined for none. */
   identity(socket: string): string | undefined;
 }
 
@@ -42,7 +45,7 @@ export function hostDeviceHost(clock: Clock, random: Random): DeviceHost {
   };
 }
 
-/** Files stay: what is noted of devices is one of them. */
+/** Regular files are kept, for example the checkpoint. */
 async function removeSocketAt(path: string): Promise<void> {
   try {
     if ((await lstat(path)).isSocket()) await rm(path, { force: true });

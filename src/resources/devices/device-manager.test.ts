@@ -10,7 +10,7 @@ const failed = (why: string) => `Allocate failed due to ${why}, which is unexpec
 const sidecar = { restartPolicy: 'Always' };
 
 describe('devices', () => {
-  it('are given to pods, each to one, until none is left', async () => {
+  it('are allocated to one pod each until none is free', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, three);
     const [one, two, third] = [podOf('one', 2), podOf('two', 1), podOf('three', 1)];
@@ -22,7 +22,7 @@ describe('devices', () => {
     assert.equal(await rig.admit(podOf('four', 2)), undefined);
   });
 
-  it('are counted as healthy ones and all of them', async () => {
+  it('are counted as healthy and as total', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, [{ id: 'a' }, { id: 'b', health: 'Unhealthy' }]);
     const is = () => {
@@ -48,7 +48,7 @@ describe('devices', () => {
     assert.equal(is(), '3 of 3');
   });
 
-  it('of an init container go to those after it; those of a sidecar stay its own', async () => {
+  it('of an init container are reused by later containers; those of a sidecar are not', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, three);
     const pod = aPod({
@@ -85,7 +85,7 @@ describe('devices', () => {
     assert.equal(await rig.admit(podOf('two', 1)), failed(why));
   });
 
-  it('are near the NUMA nodes that were decided on, then elsewhere, then nowhere in particular', async () => {
+  it('are taken from the NUMA nodes of the affinity first, then from others, then from those without a NUMA node', async () => {
     await using rig = new DeviceRig();
     const placed = [
       { id: 'nowhere' },
@@ -101,7 +101,7 @@ describe('devices', () => {
     assert.deepEqual([rig.devicesOf(one), rig.devicesOf(two)], [['near'], ['both', 'far']]);
   });
 
-  it('that a plugin refuses to set aside are free for others', async () => {
+  it('stay free if the plugin rejects the allocation', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, [{ id: 'a' }]);
     plugin.troubles.set('allocate', GrpcError.said('UNKNOWN', 'not today'));
@@ -110,7 +110,7 @@ describe('devices', () => {
     assert.equal(await rig.admit(podOf('two', 1)), undefined);
   });
 
-  it('are told of when they change, to whom has them', async () => {
+  it('report health changes to the pods that have them', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, three);
     const pod = podOf('one', 2);
@@ -138,7 +138,7 @@ describe('devices', () => {
     assert.equal(rig.unwell.length, 2);
   });
 
-  it('are made ready for each start of their container, if the plugin asks for that', async () => {
+  it('are prepared before each start of their container, if the plugin requires that', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, three, { preStartRequired: true });
     const pod = podOf('one', 1);
@@ -165,7 +165,7 @@ describe('devices', () => {
     await assert.rejects(grants(), { message: `endpoint ${gadget} has been stopped` });
   });
 
-  it('that got lost are given anew when the container starts', async () => {
+  it('are allocated again at the container start if their record was lost', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, three);
     const pod = podOf('one', 1);
@@ -174,7 +174,7 @@ describe('devices', () => {
     assert.deepEqual(rig.devicesOf(pod), ['a']);
   });
 
-  it('of pods that are ending are waited for, if that helps', async () => {
+  it('of terminating pods are waited for if they are sufficient', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, three);
     const [first, second] = [podOf('first', 2), podOf('second', 1)];
@@ -206,7 +206,7 @@ describe('devices', () => {
     assert.equal(late.state, 'ready');
   });
 
-  it('that nobody offers are none of our business', async () => {
+  it('without a plugin are ignored', async () => {
     await using rig = new DeviceRig();
     await rig.start();
     const pod = podOf('one', 1);
@@ -215,7 +215,7 @@ describe('devices', () => {
     assert.equal(await rig.manager.grants(pod, container('main', 1), signal), undefined);
   });
 
-  it('of a claim are given out elsewhere', async () => {
+  it('of a resource claim are not allocated here', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, three);
     const requestMappings = [{ containerName: 'main', resourceName: gadget, requestName: 'r' }];

@@ -41,7 +41,7 @@ import {
 import { chooseDevices, DeviceHints, mergeDevices } from './topology-hints.ts';
 
 export interface DeviceManagerDeps {
-  /** Where the sockets are, and what is noted. */
+  /** The directory of the plugin sockets and the checkpoint. */
   readonly directory: string;
   readonly host: Pick<DeviceHost, 'open' | 'identity'>;
   readonly files: Pick<RuntimeFiles, 'readEnd' | 'replace'>;
@@ -49,24 +49,26 @@ export interface DeviceManagerDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly observer: DeviceObserver;
-  /** NUMA nodes of the machine; those that plugins name unless given. */
+  /** The NUMA nodes of the machine; those named by plugins if undefined. */
   readonly numaNodes?: readonly number[] | undefined;
-  /** Whether the pod, or what is left of it, may still use what it was given; yes while nobody knows. */
+  /** Whether the pod or its containers may still use its devices; true while that is unknown. */
   readonly mayUse: (uid: PodUid) => boolean;
-  /** Whether it is on its way out, so that what it has is free soon. */
+  /** Whether the pod is terminating, so that its devices are free soon. */
   readonly isTerminating: (uid: PodUid) => boolean;
-  /** Whether the container runs, or has ended for good: it needs nothing any more that it does not have. */
+  /** Whether the container runs or has finished for good, so that it needs no further devices. */
   readonly isRunningOrFinished: (pod: Pod, container: Container) => boolean;
-  /** What there is to be given out has become another. */
+  /** Called when the capacity or the allocatable devices have changed. */
   readonly changed: () => void;
-  /** A device of the pod is not as it was. */
+  /** Called when the health of a device of the pod has changed. */
   readonly healthChanged: (uid: PodUid) => void;
 }
 
-/** Plugins that were there before the kubelet was started are back within this time, or are not waited for. */
+/**
+ * The time in which plugins re-register after a restart of the kubelet; pods do not wait longer.
+ */
 const expectedForMs = 45_000;
 
-/** Gives the devices of plugins to containers. */
+/** Allocates the devices of device plugins to containers. */
 export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposable {
   readonly #deps: DeviceManagerDeps;
   readonly #table: DeviceTable;
@@ -74,12 +76,14 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   readonly #hints: DeviceHints;
   readonly #checkpoint: DeviceCheckpoint;
   readonly #plugins: PluginEndpoints;
-  /** By resource: nobody chooses among devices while another does. */
+  /** Serializes the allocations of a resource. */
   readonly #resourceLocks = new KeyedMutex<string>();
-  /** By resource: pods that come. Whoever has them may have to wait for one of those above, never the other way. */
+  /**
+   * Serializes pods by resource. A holder may wait for a resource lock, never the other way around.
+   */
   readonly #podLocks = new KeyedMutex<string>();
   readonly #waits: DeviceWaits;
-  /** Those that were found by their sockets, by what they are registered as. */
+  /** The plugins discovered by their sockets. */
   readonly #discovered = new Map<string, PluginConnection>();
   #pruneTimer: Timer | undefined;
 
@@ -104,7 +108,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     });
   }
 
-  /** Takes over what an earlier kubelet has noted; to be called once, before anything else. */
+  /** Restores the checkpoint of a previous kubelet; call once, first. */
   async restore(): Promise<void> {
     try {
       const { allocations = [], registered = new Map() } = (await this.#checkpoint.read()) ?? {};
@@ -112,21 +116,24 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
       for (const resource of registered.keys()) this.#table.restore(resource);
       this.#schedulePrune();
     } catch (error) {
-      this.#deps.logger.error('Who has which devices is not known any more', error);
+      this.#deps.logger.error('Failed to restore device allocations', error);
     }
   }
 
-  /** Whether anything is noted of devices of this machine. */
+  /** Whether a checkpoint exists. */
   get hasCheckpoint(): boolean {
     return this.#checkpoint.exists;
   }
 
-  /** How many pods have devices. */
+  /** The number of pods with devices. */
   get size(): number {
     return this.#podDevices.size;
   }
 
-  /** A plugin makes itself known. Throws PLUGIN_REFUSED or DEVICE_PLUGIN, in the words it is told. */
+  /**
+   * Handles the Register call of a plugin. Throws PLUGIN_REFUSED or DEVICE_PLUGIN with the message
+   * for the plugin.
+   */
   async registerEndpoint(
     request: { readonly version: string; readonly endpoint: string; readonly resourceName: string },
     signal: AbortSignal,
@@ -153,7 +160,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return this.#table.amounts();
   }
 
-  /** How many devices of each resource somebody has. */
+  /** Returns the number of allocated devices by resource. */
   allocatedCounts(): ReadonlyMap<string, number> {
     return this.#podDevices.counts();
   }
@@ -162,12 +169,15 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return this.#podDevices.ofPod(uid).length > 0;
   }
 
-  /** Whether the pod asks for devices that are given out here. */
+  /** Whether the pod requests devices of a plugin. */
   isRequestedBy(pod: Pod): boolean {
     return containersOf(pod).some((container) => this.#requests(pod, container).length > 0);
   }
 
-  /** Waits for plugins that are expected, and for devices of pods that are ending, as long as that is worth while. */
+  /**
+   * Waits for plugins that are expected to register, and for the devices of terminating pods, for a
+   * limited time.
+   */
   async ready(pod: Pod, signal: AbortSignal): Promise<void> {
     const resources = containersOf(pod)
       .filter((container) => !this.#deps.isRunningOrFinished(pod, container))
@@ -197,7 +207,10 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     }));
   }
 
-  /** Of two that want the same two resources one has its turn first, so that neither keeps what the other needs. */
+  /**
+   * Serializes pods that request the same resources, so that two pods cannot each hold what the
+   * other needs.
+   */
   async allocatePod(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
     const asked = containersOf(pod).flatMap((container) => this.#requests(pod, container));
     using _turn = await this.#podLocks.acquireAll(
@@ -212,24 +225,24 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     await this.#allocateAll(pod, container, affinity.numaNodes, signal);
   }
 
-  /** What the container is given for its devices, which are made ready for it. */
+  /** Returns the run options for the devices of the container, which are prepared for its start. */
   async grants(pod: Pod, container: Container, signal: AbortSignal): Promise<DeviceGrants | undefined> {
     const { uid } = pod.metadata;
     const requests = this.#requests(pod, container);
     const hasAll = requests.every(([resource]) => this.#podDevices.get(uid, container.name, resource));
-    // What it once had was lost with what was noted.
+    // The allocation of the container was lost with the checkpoint.
     if (!hasAll) await this.#allocateAll(pod, container, undefined, signal);
     const allocations = this.#podDevices.ofContainer(uid, container.name);
     for (const allocation of allocations) await this.#preStart(allocation, signal);
     return allocations.length === 0 ? undefined : containerGrants(allocations, this.#deps.logger);
   }
 
-  /** How the devices of the container are, as its status tells. */
+  /** Returns the device health for the container status. */
   statusOf(uid: PodUid, container: string): readonly ResourceStatus[] {
     return deviceStatus(this.#podDevices.ofContainer(uid, container), this.#table);
   }
 
-  /** What the container has. */
+  /** Returns the devices of the container. */
   devicesOf(uid: PodUid, container: string): readonly PlacedDevice[] {
     return this.#podDevices.ofContainer(uid, container).flatMap((allocation) =>
       [...idsOf(allocation)].map((id) => {
@@ -239,14 +252,14 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     );
   }
 
-  /** All devices that can be given out, also those that somebody has. */
+  /** Returns all healthy devices, allocated or not. */
   allocatable(): readonly PlacedDevice[] {
     return [...this.#table.registered().keys()].flatMap((resource) =>
       this.#table.healthy(resource).map(({ id, numaNodes }) => ({ resource, id, numaNodes })),
     );
   }
 
-  /** Takes their devices from pods that cannot use them any more. */
+  /** Releases the devices of pods that cannot use them any more. */
   free(): void {
     const gone = this.#podDevices.uids().filter((uid) => !this.#deps.mayUse(uid));
     for (const uid of gone) this.#podDevices.remove(uid);
@@ -259,7 +272,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     await this.#checkpoint.flushed();
   }
 
-  /** Of what is given out here. */
+  /** The requests for resources of device plugins. */
   #requests(pod: Pod, container: Container): readonly (readonly [string, number])[] {
     return [...deviceRequests(pod, container)].filter(
       ([resource, count]) => count > 0 && this.#isGivenOut(resource),
@@ -321,7 +334,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     await this.#checkpoint.save();
   }
 
-  /** The healthy devices, if those that it has already are among them. */
+  /** Returns the healthy devices; throws if a device of the container is not healthy. */
   #usable(resource: string, had: DeviceAllocation | undefined): readonly Device[] {
     if (!this.#table.has(resource)) throw unavailable(`cannot allocate unregistered device ${resource}`);
     const healthy = this.#table.healthy(resource);
@@ -369,11 +382,11 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     this.#deps.changed();
   }
 
-  /** What is not written now is with the next change. */
+  /** A failed write is repeated with the next change. */
   #saveSoon(): void {
     this.#checkpoint
       .save()
-      .catch((error: unknown) => this.#deps.logger.error('Who has which devices cannot be noted', error));
+      .catch((error: unknown) => this.#deps.logger.error('Failed to write device allocations', error));
   }
 
   #schedulePrune(): void {
@@ -384,7 +397,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     if (atMs === undefined) return;
     this.#pruneTimer = clock.timer(Math.max(0, atMs - clock.monotonicMs()), () => {
       for (const resource of this.#table.prune())
-        logger.info('The devices of a plugin that is gone are forgotten', { resource });
+        logger.info('Removed the resource of a missing device plugin', { resource });
       this.#saveSoon();
       this.#schedulePrune();
       changed();

@@ -15,11 +15,11 @@ function told(table: DeviceTable): string {
   return `${allocatable[resource]} of ${capacity[resource]}`;
 }
 
-test('a plugin that is back has nothing to give out until it tells of its devices', () => {
+test('a plugin that re-registers has no devices until it lists them', () => {
   const table = new DeviceTable(() => 0, 45_000);
   const [first, second] = [aPlugin(), aPlugin()];
   table.connect(first);
-  assert.equal(told(table), 'undefined of undefined', 'nobody knows it yet');
+  assert.equal(told(table), 'undefined of undefined', 'unknown resource');
   table.list(first, two);
   assert.equal(told(table), '2 of 2');
   table.disconnect(first);
@@ -30,7 +30,7 @@ test('a plugin that is back has nothing to give out until it tells of its device
   assert.equal(told(table), '2 of 2');
 });
 
-test('a plugin of before that has connected and told nothing is counted as none', () => {
+test('counts no devices of a re-registered plugin that has not listed any', () => {
   const table = new DeviceTable(() => 0, 45_000);
   table.restore(resource);
   assert.equal(told(table), '0 of 0');

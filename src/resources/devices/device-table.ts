@@ -4,7 +4,7 @@ import type { Pod } from '../../pods/index.ts';
 import type { Device as ListedDevice } from './gen/device-plugin.ts';
 import type { PluginConnection } from './plugin-connection.ts';
 
-/** Amounts by the name of the resource. */
+/** Amounts by resource name. */
 export interface DeviceAmounts {
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
@@ -12,35 +12,38 @@ export interface DeviceAmounts {
 }
 
 /*
- *   known from before ──> connected ──> listed <──> away ──> (after the grace period) forgotten
- *         │                   ^            │          │
- *         └── (grace) forgotten            └──────────┴──> connected anew
+ * restored ──> connected ──> listed <──> disconnected ──> (after the grace period) removed
+ *       │ ^ │ │
+ *       └── removed └────────────┴────────────┴──> connected again
  */
 interface Resource {
   devices: ReadonlyMap<string, Device>;
   plugin: PluginConnection | undefined;
-  /** As the last plugin wanted it. */
+  /** As the last plugin requested. */
   preStart: 'required' | 'not-required';
-  /** Whether the list is of a plugin that is still there. */
+  /** Whether the list is from a connected plugin. */
   isLive: boolean;
-  /** Whether no plugin has ever told of its devices. */
+  /** Whether no plugin has ever listed devices. */
   isNew: boolean;
-  /** Since when no plugin has told of its devices. */
+  /** Since when no connected plugin has listed devices. */
   unlistedSinceMs: number | undefined;
 }
 
-/** How long the devices of a plugin that is away are counted. */
+/** How long the devices of a disconnected plugin count as capacity. */
 export const graceMs = 300_000;
-/** A plugin that has connected tells of its devices within this time, or is not waited for. */
+/** The time in which a connected plugin lists its devices; pods do not wait longer. */
 const firstListMs = 10_000;
 
-/** The resources that plugins offer, and what of them is there. */
+/** The resources of device plugins and their devices. */
 export class DeviceTable {
   readonly #nowMs: () => number;
-  /** Until then the plugins of before are expected back. */
+  /** Until then the restored plugins are expected to register. */
   readonly #expectedUntilMs: number;
   readonly #resources = new Map<string, Resource>();
-  /** Offered once and gone: told as none, so that nobody takes them for a resource of the cluster. */
+  /**
+   * Removed resources: reported with zero devices, so that the scheduler does not treat them as
+   * cluster resources.
+   */
   readonly #removed = new Set<string>();
 
   constructor(nowMs: () => number, expectedForMs: number) {
@@ -48,7 +51,7 @@ export class DeviceTable {
     this.#expectedUntilMs = nowMs() + expectedForMs;
   }
 
-  /** Known from an earlier kubelet: counted as none until its plugin is back. */
+  /** Restores a resource from the checkpoint; it has no devices until its plugin registers. */
   restore(resource: string): void {
     this.#resources.set(resource, this.#newResource('of-before'));
   }
@@ -57,7 +60,7 @@ export class DeviceTable {
     return this.#resources.get(resource)?.plugin;
   }
 
-  /** Whether a plugin has to be asked before a container with its devices starts. */
+  /** Whether the plugin must be called before a container with its devices starts. */
   needsPreStart(resource: string): boolean {
     return this.#resources.get(resource)?.preStart === 'required';
   }
@@ -66,7 +69,7 @@ export class DeviceTable {
     return [...this.#resources.values()].flatMap(({ plugin }) => (plugin === undefined ? [] : [plugin]));
   }
 
-  /** Answers the one whose place it takes. What that one told holds until the new one tells. */
+  /** Returns the replaced plugin, whose list stays valid until the new one lists its devices. */
   connect(plugin: PluginConnection): PluginConnection | undefined {
     const resource = this.#resources.get(plugin.resource) ?? this.#newResource('new');
     const before = resource.plugin;
@@ -77,7 +80,7 @@ export class DeviceTable {
     return before;
   }
 
-  /** Answers the list before this one; undefined for a plugin that is not the resource's any more. */
+  /** Returns the previous list; undefined if the plugin was replaced. */
   list(
     plugin: PluginConnection,
     devices: ReadonlyMap<string, Device>,
@@ -90,7 +93,7 @@ export class DeviceTable {
     return before;
   }
 
-  /** Answers whether it was the plugin of its resource. */
+  /** Returns whether it was the current plugin of its resource. */
   disconnect(plugin: PluginConnection): boolean {
     const resource = this.#resources.get(plugin.resource);
     if (resource?.plugin !== plugin) return false;
@@ -110,18 +113,18 @@ export class DeviceTable {
     return [...(this.#resources.get(resource)?.devices.values() ?? [])];
   }
 
-  /** None while no plugin answers for them. */
+  /** Empty while no plugin is connected. */
   healthy(resource: string): readonly Device[] {
     const isLive = this.#resources.get(resource)?.isLive === true;
     return isLive ? this.devices(resource).filter(({ isHealthy }) => isHealthy) : [];
   }
 
-  /** The healthy devices of each resource. */
+  /** Returns the healthy devices by resource. */
   registered(): ReadonlyMap<string, readonly string[]> {
     return new Map([...this.#resources.keys()].map((name) => [name, this.healthy(name).map(({ id }) => id)]));
   }
 
-  /** How much longer it is worth waiting for the plugin to tell of its devices; 0 for not at all. */
+  /** Returns how long pods should wait for the plugin to list its devices; 0 for not at all. */
   expectedForMs(resource: string): number {
     const known = this.#resources.get(resource);
     if (known === undefined || known.isLive) return 0;
@@ -131,8 +134,8 @@ export class DeviceTable {
   }
 
   amounts(): DeviceAmounts {
-    // One that has connected for the first time and told nothing yet is nothing to speak of; who is back has none until
-    // it tells, as what is left out here stays as the Node has it.
+    // A new resource is omitted until its plugin has listed devices. A restored one is included
+    // with zero, because the Node object keeps omitted values.
     const shown = [...this.#resources].filter(([, one]) => !one.isNew || one.plugin === undefined);
     const count = (number: number) => `${number}`;
     return {
@@ -142,7 +145,7 @@ export class DeviceTable {
     };
   }
 
-  /** Forgets those whose plugin has been away for too long; answers their names. */
+  /** Removes resources whose plugin has been disconnected for too long; returns their names. */
   prune(): readonly string[] {
     const gone = [...this.#resources]
       .filter(([, { plugin, unlistedSinceMs }]) => plugin === undefined && this.#isOver(unlistedSinceMs))
@@ -154,7 +157,7 @@ export class DeviceTable {
     return gone;
   }
 
-  /** When the next may have to be forgotten; undefined while none is away. */
+  /** When the next resource may be removed; undefined if all plugins are connected. */
   nextPruneMs(): number | undefined {
     const away = [...this.#resources.values()].filter(({ plugin }) => plugin === undefined);
     if (away.length === 0) return undefined;
@@ -165,7 +168,7 @@ export class DeviceTable {
     return silentSinceMs !== undefined && this.#nowMs() >= silentSinceMs + graceMs;
   }
 
-  /** Only who was there before the kubelet was started is expected to come back by himself. */
+  /** Only a plugin registered before the restart is expected to register again. */
   #awaitedUntilMs({ devices }: Resource): number {
     return devices.size === 0 ? this.#expectedUntilMs : 0;
   }
@@ -185,18 +188,18 @@ export class DeviceTable {
 export interface Device {
   readonly id: string;
   readonly isHealthy: boolean;
-  /** Near which it is; empty where nobody knows, or it does not matter. */
+  /** The NUMA nodes of the device; empty if unknown or irrelevant. */
   readonly numaNodes: readonly number[];
 }
 
-/** A device, and the NUMA nodes it is near. */
+/** A device and its NUMA nodes. */
 export interface PlacedDevice {
   readonly resource: string;
   readonly id: string;
   readonly numaNodes: readonly number[];
 }
 
-/** In the order the plugin lists them; of those with one id the last counts. */
+/** In the order of the plugin's list; a later device replaces one with the same ID. */
 export function readDevices(listed: readonly ListedDevice[]): ReadonlyMap<string, Device> {
   return new Map(
     listed.map(({ ID: id, health, topology }) => {
@@ -207,8 +210,8 @@ export function readDevices(listed: readonly ListedDevice[]): ReadonlyMap<string
 }
 
 /**
- * How many of each resource the container is to have, sorted by name. Of what comes by the piece nobody may ask for more than
- * he is held to, so that the limits say it all. What claims stand for is not given out here.
+ * Returns the number of requested devices by resource, sorted by name. Limits and requests of
+ * extended resources are equal, so the limits are read. Resources of resource claims are excluded.
  */
 export function deviceRequests({ status }: Pod, container: Container): ReadonlyMap<string, number> {
   const { requestMappings = [] } = status.extendedResourceClaimStatus ?? {};

@@ -8,15 +8,18 @@ export interface DeviceWaitsDeps {
   readonly table: DeviceTable;
   readonly podDevices: PodDevices;
   readonly isTerminating: (uid: PodUid) => boolean;
-  /** Takes their devices from pods that are over. */
+  /** Releases the devices of inactive pods. */
   readonly releaseInactive: () => void;
 }
 
-/** How long a pod waits for others that are ending. */
+/** The maximum wait for terminating pods. */
 const terminationWaitMs = 30_000;
 const terminationPollMs = 1_000;
 
-/** What a pod that comes waits for, so that it is not refused for what is there a moment later. */
+/**
+ * The waits of a starting pod, so that it is not rejected for devices that are available a moment
+ * later.
+ */
 export class DeviceWaits {
   readonly #deps: DeviceWaitsDeps;
   readonly #waiting = new Waiters<'told'>();
@@ -25,12 +28,12 @@ export class DeviceWaits {
     this.#deps = deps;
   }
 
-  /** Something has changed: whoever waits looks again. */
+  /** Notifies the waiting pods of a change. */
   notify(): void {
     this.#waiting.resolveAll('told');
   }
 
-  /** Until plugins that are expected have told of their devices, or are late. */
+  /** Waits until the expected plugins have listed their devices, or are late. */
   async forPlugins(resources: readonly string[], signal: AbortSignal): Promise<void> {
     const { table, clock } = this.#deps;
     for (;;) {
@@ -40,7 +43,7 @@ export class DeviceWaits {
     }
   }
 
-  /** Until pods that are ending have given back what is missing, if that will be enough. */
+  /** Waits for the devices of terminating pods if they would be sufficient. */
   async forTerminatingPods(pod: Pod, resources: readonly string[], signal: AbortSignal): Promise<void> {
     const { clock, releaseInactive, isTerminating } = this.#deps;
     const untilMs = clock.monotonicMs() + terminationWaitMs;
@@ -54,7 +57,7 @@ export class DeviceWaits {
     }
   }
 
-  /** Whether there is too little for the pod beside those others that stay. */
+  /** Whether there are too few devices for the pod beside the remaining pods. */
   #isShort(pod: Pod, resource: string, stays: (uid: PodUid) => boolean): boolean {
     const { table, podDevices } = this.#deps;
     const { uid } = pod.metadata;

@@ -1,4 +1,4 @@
-/** The devices of plugins: who offers them, who has them. Loaded when the first plugin comes, or is known from before. */
+/** The device manager. Loaded when the first plugin registers or a checkpoint exists. */
 export { DeviceManager, type DeviceManagerDeps } from './device-manager.ts';
 export { deviceMetrics } from './metrics.ts';
 export { serveRegistration } from './plugin-registration.ts';

@@ -1,6 +1,6 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 
-/** Told what plugins do. Never throws. */
+/** Observes device plugins for metrics. Never throws. */
 export interface DeviceObserver {
   registered(resource: string): void;
   allocated(resource: string, ms: number): void;
@@ -8,16 +8,16 @@ export interface DeviceObserver {
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the metrics; call once per registry. */
 export function deviceMetrics(registry: MetricRegistry): DeviceObserver {
   const registrations = registry.counter({
     name: 'kubelet_device_plugin_registration_total',
-    help: 'How often plugins for devices made themselves known, by resource.',
+    help: 'Device plugin registrations by resource.',
     labels: ['resource_name'],
   });
   const durations = registry.histogram({
     name: 'kubelet_device_plugin_alloc_duration_seconds',
-    help: 'How long plugins took to set devices aside, by resource.',
+    help: 'Duration of device plugin allocations by resource.',
     labels: ['resource_name'],
     buckets,
   });

@@ -12,7 +12,7 @@ export interface ConnectionDeps {
 
 export const dialMs = 10_000;
 const dialPauseMs = 250;
-/** Plugins may reset a device before they answer. */
+/** A plugin may reset a device before it responds. */
 const allocateMs = 120_000;
 const preferredMs = 30_000;
 const preStartMs = 30_000;
@@ -20,16 +20,16 @@ const preStartMs = 30_000;
 export interface PluginAddress {
   readonly resource: string;
   readonly socket: string;
-  /** How long it may take until it answers. */
+  /** The deadline of the connection. */
   readonly withinMs?: number;
 }
 
-/** One life of one plugin, for one resource. */
+/** One connection to a plugin of one resource. */
 export class PluginConnection implements Disposable {
   readonly resource: string;
   readonly socket: string;
   readonly options: DevicePluginOptions;
-  /** Of the socket when it was connected to. */
+  /** Identifies the socket at the time of the connection. */
   readonly identity: string | undefined;
   readonly #deps: ConnectionDeps;
   readonly #channel: DeviceChannel;
@@ -49,7 +49,7 @@ export class PluginConnection implements Disposable {
     this.identity = deps.host.identity(socket);
   }
 
-  /** Throws DEVICE_PLUGIN when the plugin is not there, or does not say how it wants to be called. */
+  /** Throws DEVICE_PLUGIN if the plugin is unreachable or does not return its options. */
   static async open(
     deps: ConnectionDeps,
     { resource, socket, withinMs = dialMs }: PluginAddress,
@@ -73,7 +73,10 @@ export class PluginConnection implements Disposable {
     return this.#end.signal.aborted;
   }
 
-  /** Hands over each list until there are no more. Never rejects: answers whether the plugin itself ended it. */
+  /**
+   * Delivers each list until the stream ends. Never rejects: returns whether the plugin ended the
+   * stream.
+   */
   async follow(told: (devices: ReadonlyMap<string, Device>) => void): Promise<'ended' | 'lost'> {
     const { signal } = this.#end;
     try {
@@ -89,7 +92,7 @@ export class PluginConnection implements Disposable {
     }
   }
 
-  /** What a container needs to use these devices, as it came. */
+  /** Calls Allocate; returns the encoded response. */
   async allocate(ids: readonly string[], signal: AbortSignal): Promise<Uint8Array> {
     const request = { containerRequests: [{ devicesIds: ids }] };
     const { containerResponses } = await this.#call(
@@ -103,7 +106,7 @@ export class PluginConnection implements Disposable {
     return ContainerAllocateResponse.encode(response);
   }
 
-  /** Empty for a plugin that does not mind. */
+  /** Empty for a plugin without preferences. */
   async preferred(question: PreferredAllocationRequest, signal: AbortSignal): Promise<readonly string[]> {
     if (!this.options.getPreferredAllocationAvailable) return [];
     const { available, mustInclude, size } = question;
@@ -124,7 +127,7 @@ export class PluginConnection implements Disposable {
     return containerResponses[0]?.deviceIDs ?? [];
   }
 
-  /** Does nothing for a plugin that does not ask for it. */
+  /** Does nothing if the plugin does not require the call. */
   async preStart(ids: readonly string[], signal: AbortSignal): Promise<void> {
     if (!this.options.preStartRequired) return;
     const failed = 'device plugin PreStartContainer rpc failed with err: ';
@@ -135,9 +138,9 @@ export class PluginConnection implements Disposable {
     );
   }
 
-  /** Ends all that is asked of it. */
+  /** Aborts all calls in flight. */
   [Symbol.dispose](): void {
-    this.#end.abort(new KubelingError('CANCELLED', 'The plugin is not asked any more'));
+    this.#end.abort(new KubelingError('CANCELLED', 'The connection to the plugin was closed'));
     this.#channel.close();
   }
 
@@ -155,7 +158,7 @@ export class PluginConnection implements Disposable {
   }
 }
 
-/** A plugin may make itself known a moment before it listens. */
+/** A plugin may register a moment before it listens. */
 async function askOptions(
   channel: DeviceChannel,
   deadline: DeadlineOptions,
@@ -184,7 +187,7 @@ async function askOptions(
   }
 }
 
-/** In the words in which users know it. */
+/** In the error format of the Go kubelet. */
 function pluginError(failed: string, error: unknown): KubelingError {
   return new KubelingError('DEVICE_PLUGIN', `${failed}${describeCallError(error)}`, { cause: error });
 }

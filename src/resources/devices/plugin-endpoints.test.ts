@@ -10,15 +10,15 @@ function amountsIn(rig: DeviceRig): string {
   return `${allocatable[gadget]} of ${capacity[gadget]}`;
 }
 
-describe('plugins', () => {
-  it('are asked for their options and followed, once each', async () => {
+describe('device plugins', () => {
+  it('are asked for their options and followed, once per registration', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, two);
     assert.deepEqual(plugin.calls, ['getDevicePluginOptions {}', 'listAndWatch']);
     assert.deepEqual(rig.registered, [gadget]);
   });
 
-  it('of another version, or with a name that is no resource, are refused in words they know', async () => {
+  it('with another version or an invalid resource name are rejected with the upstream message', async () => {
     await using rig = new DeviceRig();
     await rig.start();
     const register = (version: string, resourceName: string) =>
@@ -44,7 +44,7 @@ describe('plugins', () => {
     });
   });
 
-  it('that do not say how they want to be called offer nothing', async () => {
+  it('that do not return their options provide no devices', async () => {
     await using rig = new DeviceRig();
     await rig.start();
     const plugin = rig.host.add(gadget, two);
@@ -55,7 +55,7 @@ describe('plugins', () => {
     assert.deepEqual(rig.manager.amounts(), { capacity: {}, allocatable: {}, removed: [] });
   });
 
-  it('that are not there within ten seconds are refused', async () => {
+  it('that are unreachable for ten seconds are rejected', async () => {
     await using rig = new DeviceRig();
     await rig.start();
     const plugin = rig.host.add(gadget, two);
@@ -74,7 +74,7 @@ describe('plugins', () => {
     assert.match(String(await late), /^failed to dial device plugin: /);
   });
 
-  it('whose list fails at once are known with no devices, and not asked again', async () => {
+  it('whose list call fails immediately are kept without devices and not called again', async () => {
     await using rig = new DeviceRig();
     await rig.start();
     const plugin = rig.host.add(gadget, two);
@@ -85,7 +85,7 @@ describe('plugins', () => {
     assert.equal(plugin.calls.filter((call) => call === 'listAndWatch').length, 1);
   });
 
-  it('that end their list themselves are not asked again, whatever they say', async () => {
+  it('that end their list stream are not called again', async () => {
     for (const error of [undefined, GrpcError.said('UNAVAILABLE', 'I leave')]) {
       await using rig = new DeviceRig();
       const plugin = await rig.startWith(gadget, two);
@@ -96,7 +96,7 @@ describe('plugins', () => {
     }
   });
 
-  it('with which only the connection was lost are asked again', async () => {
+  it('that lost only their connection are called again', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, two);
     plugin.breakConnections();
@@ -107,7 +107,7 @@ describe('plugins', () => {
     assert.equal(plugin.calls.filter((call) => call === 'listAndWatch').length, 2);
   });
 
-  it('that were started anew are not asked before they have made themselves known', async () => {
+  it('that were restarted are not called before they register', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, two);
     plugin.die();
@@ -119,7 +119,7 @@ describe('plugins', () => {
     assert.equal(amountsIn(rig), '2 of 2');
   });
 
-  it('that register anew before their earlier life has ended lose nothing by its end', async () => {
+  it('that register again lose nothing when their previous connection ends', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, two);
     await rig.pass(rig.host.register(plugin));
@@ -132,7 +132,7 @@ describe('plugins', () => {
     assert.equal(amountsIn(rig), '1 of 2');
   });
 
-  it('that are found by their sockets are let go with them', async () => {
+  it('discovered by their sockets are removed with them', async () => {
     await using rig = new DeviceRig();
     await rig.start();
     const plugin = rig.host.add(gadget, two);
@@ -148,7 +148,7 @@ describe('plugins', () => {
     assert.equal(plugin.isListenedTo, 0);
   });
 
-  it('that make themselves known anew while they are asked are asked again', async () => {
+  it('that register again during a call are called again', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, two);
     plugin.delaysMs.set('allocate', 500);
@@ -159,7 +159,7 @@ describe('plugins', () => {
     assert.equal(plugin.calls.filter((call) => call.startsWith('allocate')).length, 1);
   });
 
-  it('of which two pods want all are given to one of them', async () => {
+  it('allocate all devices to one of two concurrent pods', async () => {
     await using rig = new DeviceRig();
     const other = 'example.com/other';
     rig.host.add(other, [{ id: 'x' }]);
@@ -179,7 +179,7 @@ describe('plugins', () => {
     assert.equal(refusals.filter((refusal) => refusal === undefined).length, 1, refusals.join(' and '));
   });
 
-  it('that hang do not hold up those who want other devices', async () => {
+  it('that hang do not block the allocation of other resources', async () => {
     await using rig = new DeviceRig();
     rig.host.add('example.com/other', [{ id: 'x' }]);
     const plugin = await rig.startWith(gadget, two);

@@ -18,9 +18,9 @@ export interface PluginEndpointsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** A plugin has told of its devices; `before` is what was known of them. */
+  /** Called when a plugin has listed its devices; `before` is the previous list. */
   readonly listed: (resource: string, before: ReadonlyMap<string, Device>) => void;
-  /** What is there to be given out has become another. */
+  /** Called when the available devices have changed. */
   readonly changed: () => void;
 }
 
@@ -28,8 +28,8 @@ const again = { baseMs: 1_000, maxMs: 30_000 };
 const againMs = 1_000;
 
 /**
- * The plugins as they come and go. Each life of a plugin is told apart: the end of an earlier one never takes away what a later
- * one offers.
+ * The connections to the plugins. The end of a previous connection never removes devices of a later
+ * one.
  */
 export class PluginEndpoints {
   readonly #deps: PluginEndpointsDeps;
@@ -40,7 +40,10 @@ export class PluginEndpoints {
     this.#deps = deps;
   }
 
-  /** Throws DEVICE_PLUGIN unless it answers; then it stands for its resource, whoever did before. */
+  /**
+   * Throws DEVICE_PLUGIN unless the plugin responds; then it replaces the previous plugin of its
+   * resource.
+   */
   async connect(place: PluginAddress, signal: AbortSignal): Promise<PluginConnection> {
     const plugin = await PluginConnection.open(this.#deps, place, signal);
     this.#end.signal.throwIfAborted();
@@ -49,8 +52,8 @@ export class PluginEndpoints {
   }
 
   /**
-   * Asks the plugin of a resource. One that makes itself known anew meanwhile has heard nothing of it: it is asked again.
-   * Throws DEVICE_PLUGIN, also when there is none.
+   * Calls the plugin of a resource, and calls it again if it re-registered meanwhile. Throws
+   * DEVICE_PLUGIN, also if there is no plugin.
    */
   async call<Answer>(
     resource: string,
@@ -70,14 +73,14 @@ export class PluginEndpoints {
     }
   }
 
-  /** Whoever has let it go does not expect it back. */
+  /** A deregistered plugin is not expected to reconnect. */
   disconnect(plugin: PluginConnection): void {
     plugin[Symbol.dispose]();
-    this.#disconnected(plugin, 'it was let go');
+    this.#disconnected(plugin, 'it was deregistered');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#end.abort(cancelledError('No plugin is asked any more'));
+    this.#end.abort(cancelledError('Device plugins are shutting down'));
     for (const plugin of this.#deps.table.plugins()) plugin[Symbol.dispose]();
     await Promise.all(this.#work);
   }
@@ -85,7 +88,7 @@ export class PluginEndpoints {
   #adopt(plugin: PluginConnection): void {
     const { table, logger, changed } = this.#deps;
     table.connect(plugin)?.[Symbol.dispose]();
-    logger.info('A plugin offers devices', { resource: plugin.resource, socket: plugin.socket });
+    logger.info('Device plugin connected', { resource: plugin.resource, socket: plugin.socket });
     changed();
     const work = this.#run(plugin).finally(() => this.#work.delete(work));
     this.#work.add(work);
@@ -107,14 +110,15 @@ export class PluginEndpoints {
   #disconnected(plugin: PluginConnection, why: string): boolean {
     const { table, logger, changed } = this.#deps;
     if (!table.disconnect(plugin)) return false;
-    logger.warn('A plugin offers its devices no more', { resource: plugin.resource, why });
+    logger.warn('Device plugin disconnected', { resource: plugin.resource, why });
     changed();
     return true;
   }
 
   /**
-   * The connection broke, which need not mean that the plugin is gone. One that was started anew has another socket and makes
-   * itself known; to ask it for its devices before that could take them from whom it tells them to.
+   * Reconnects after a lost connection while the same socket exists. A restarted plugin has another
+   * socket and registers itself; a list call before that could end the stream of its own
+   * registration.
    */
   async #reconnect({ resource, socket, identity }: PluginConnection, signal: AbortSignal): Promise<void> {
     const { host, table, clock, random, logger } = this.#deps;
@@ -129,7 +133,7 @@ export class PluginEndpoints {
         { resource, socket, withinMs: againMs },
         signal,
       ).catch((error: unknown) => {
-        logger.v(2)?.info('A plugin does not answer yet', { resource, because: describeError(error) });
+        logger.v(2)?.info('Device plugin does not respond yet', { resource, because: describeError(error) });
       });
       if (plugin === undefined) continue;
       if (table.plugin(resource) === undefined) this.#adopt(plugin);

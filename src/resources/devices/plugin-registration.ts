@@ -7,7 +7,7 @@ import { Registration } from './gen/device-plugin.ts';
 
 export const pluginVersion = 'v1beta1';
 
-/** Throws PLUGIN_REFUSED, in the words in which plugins are told. */
+/** Throws PLUGIN_REFUSED with the message for the plugin. */
 export async function validateRegistration(request: {
   readonly version: string;
   readonly resourceName: string;
@@ -29,7 +29,7 @@ export async function validateDiscovered({ name, versions }: Plugin): Promise<vo
     throw rejected(`invalid name of device plugin socket: ${invalidName(name)}`);
 }
 
-/** A quota of it is named requests.<name>, which has to be a name as well. */
+/** Its quota is named requests.<name>, which must be a valid name as well. */
 async function isResourceName(name: string): Promise<boolean> {
   if (!isExtendedResource(name)) return false;
   const { qualifiedName } = await import('../../pods/validation/index.ts');
@@ -44,7 +44,7 @@ function rejected(message: string): KubelingError {
   return new KubelingError('PLUGIN_REFUSED', message);
 }
 
-/** Where plugins make themselves known. */
+/** Serves the Registration service. */
 export function serveRegistration(
   server: ServiceAdder,
   manager: Pick<DeviceManager, 'registerEndpoint'>,
@@ -57,7 +57,7 @@ export function serveRegistration(
         return {};
       } catch (error) {
         signal.throwIfAborted();
-        logger.error('A plugin for devices is refused', error, { resource: request.resourceName });
+        logger.error('Rejected device plugin registration', error, { resource: request.resourceName });
         throw new GrpcError('UNKNOWN', describeError(error), error);
       }
     },

@@ -5,14 +5,17 @@ import type { DeviceGrants } from '../../runtime/index.ts';
 import type { DeviceTable } from './device-table.ts';
 import { ContainerAllocateResponse } from './gen/device-plugin.ts';
 
-/** The devices of one resource that one container has. */
+/** The allocated devices of one resource of one container. */
 export interface DeviceAllocation {
   readonly uid: PodUid;
   readonly container: string;
   readonly resource: string;
-  /** By the NUMA node they are near; `noNumaNode` for those near none. A device may be near several. */
+  /**
+   * Device IDs by NUMA node; `noNumaNode` for those without one. A device may have several NUMA
+   * nodes.
+   */
   readonly devices: ReadonlyMap<number, readonly string[]>;
-  /** What the plugin said the container needs for them, as it came. */
+  /** The encoded Allocate response of the plugin. */
   readonly response: Uint8Array;
 }
 
@@ -34,7 +37,7 @@ export function byNumaNode(
   return new Map([...nodes].map(([node, devices]) => [node, devices.map(({ id }) => id)]));
 }
 
-/** Who has which devices. Never two pods one device. */
+/** The device allocations of all pods. A device is never allocated to two pods. */
 export class PodDevices {
   readonly #pods = new Map<PodUid, DeviceAllocation[]>();
 
@@ -42,7 +45,7 @@ export class PodDevices {
     return this.#pods.size;
   }
 
-  /** In the place of what the container had of that resource. */
+  /** Replaces the allocation of the container for that resource. */
   add(allocation: DeviceAllocation): void {
     const { uid, container, resource } = allocation;
     const others = this.ofPod(uid).filter((one) => one.container !== container || one.resource !== resource);
@@ -77,27 +80,27 @@ export class PodDevices {
     return this.all().some((one) => one.resource === resource);
   }
 
-  /** All devices of the resource that somebody has, of those who are meant. */
+  /** Returns all allocated devices of the resource, of the selected pods. */
   allocated(resource: string, isMeant: (uid: PodUid) => boolean = () => true): ReadonlySet<string> {
     const meant = this.all().filter((one) => one.resource === resource && isMeant(one.uid));
     return new Set(meant.flatMap((one) => [...idsOf(one)]));
   }
 
-  /** How many devices are taken, by resource. */
+  /** Returns the number of allocated devices by resource. */
   counts(): ReadonlyMap<string, number> {
     const resources = new Set(this.all().map(({ resource }) => resource));
     return new Map([...resources].map((resource) => [resource, this.allocated(resource).size]));
   }
 
-  /** The pods that have one of these devices. */
+  /** Returns the pods with any of these devices. */
   owners(resource: string, ids: ReadonlySet<string>): readonly PodUid[] {
     const isOwner = (one: DeviceAllocation) => one.resource === resource && !idsOf(one).isDisjointFrom(ids);
     return [...this.#pods].filter(([, all]) => all.some(isOwner)).map(([uid]) => uid);
   }
 
   /**
-   * Devices of the pod's own init containers that have ended when this container runs, and that nobody has who runs beside it.
-   * Those of sidecars are never among them.
+   * Returns the devices of init containers that have exited when this container runs and that no
+   * concurrent container uses. Devices of sidecars are excluded.
    */
   reusable(pod: Pod, container: string, resource: string): ReadonlySet<string> {
     let free: ReadonlySet<string> = new Set();
@@ -112,7 +115,10 @@ export class PodDevices {
   }
 }
 
-/** What the devices of a container bring along, all resources together. Of two that want the same place the first wins. */
+/**
+ * Combines the Allocate responses of all resources to the run options of the container. The first
+ * of two conflicting entries wins.
+ */
 export function containerGrants(allocations: readonly DeviceAllocation[], logger: Logger): DeviceGrants {
   const responses = allocations.map(({ response }) => ContainerAllocateResponse.decode(response));
   const podUid = allocations[0]?.uid;
@@ -127,7 +133,7 @@ export function containerGrants(allocations: readonly DeviceAllocation[], logger
       const before = seen.get(place(item));
       if (before === undefined) seen.set(place(item), item);
       else if (value(before) !== value(item))
-        logger.warn('Two devices of a container want different things of the same name, the first has it', {
+        logger.warn('Ignored a conflicting device plugin response', {
           podUid,
           kind,
           name: place(item),
@@ -163,7 +169,7 @@ export function containerGrants(allocations: readonly DeviceAllocation[], logger
   };
 }
 
-/** How the devices of a container are, as its status tells. */
+/** Returns the device health for the container status. */
 export function deviceStatus(
   allocations: readonly DeviceAllocation[],
   table: Pick<DeviceTable, 'device' | 'devices'>,
@@ -181,6 +187,7 @@ export function deviceStatus(
 function healthOf(resource: string, id: string, table: Pick<DeviceTable, 'device' | 'devices'>): string {
   const device = table.device(resource, id);
   if (device !== undefined) return device.isHealthy ? 'Healthy' : 'Unhealthy';
-  // What a plugin has not told of yet is taken to be as it was; what it does not list any more may be anything.
+  // A device whose plugin has not listed yet keeps its health; one missing from the list is
+  // Unknown.
   return table.devices(resource).length === 0 ? 'Healthy' : 'Unknown';
 }

@@ -16,7 +16,7 @@ const three = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
 const unexpected = (why: string) => `Allocate failed due to ${why}, which is unexpected`;
 
 describe('after a restart of the kubelet', () => {
-  it('containers have the devices they had, and nobody else gets those', async () => {
+  it('containers keep their devices and no other pod gets them', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, three);
     const pod = podOf('one', 2);
@@ -30,7 +30,7 @@ describe('after a restart of the kubelet', () => {
     assert.deepEqual([rig.devicesOf(pod), rig.devicesOf(next)], [['a', 'b'], ['c']]);
   });
 
-  it('resources of before count as none until their plugin is back, and for a while pods wait for it', async () => {
+  it('restored resources have zero devices until their plugin registers, and pods wait for it for a limited time', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, three);
     const pod = podOf('one', 1);
@@ -56,7 +56,7 @@ describe('after a restart of the kubelet', () => {
     assert.deepEqual(rig.devicesOf(pod), ['a']);
   });
 
-  it('pods whose plugin does not come back in time are refused, all but those that are served', async () => {
+  it('pods are rejected if their plugin does not register in time, except running and finished containers', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, three);
     const [pod, served] = [podOf('one', 1), podOf('served', 1)];
@@ -81,7 +81,7 @@ describe('after a restart of the kubelet', () => {
     );
   });
 
-  it('a container whose devices are not well any more is refused, and so is one that wants another number', async () => {
+  it('a container is rejected if its devices are unhealthy or its request has changed', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, three);
     const pod = podOf('one', 1);
@@ -101,7 +101,7 @@ describe('after a restart of the kubelet', () => {
     );
   });
 
-  it('what is noted and damaged is not used, and said so', async () => {
+  it('a damaged checkpoint is not used, which is logged', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, three);
     await rig.admit(podOf('one', 1));
@@ -157,12 +157,12 @@ function shaped(name: string, { init, side, main }: { init: number; side: number
   });
 }
 
-/** Containers that run at the same time share no device; neither do pods. */
+/** Concurrent containers and different pods share no device. */
 function assertOneOwner(rig: DeviceRig, pods: readonly Pod[]): void {
   const ofPods = new Map<string, string>();
   const ofContainers = new Map<string, string>();
   const own = (owners: Map<string, string>, id: string, owner: string) => {
-    assert.equal(owners.get(id) ?? owner, owner, `${id} has two owners`);
+    assert.equal(owners.get(id) ?? owner, owner, `${id} is allocated twice`);
     owners.set(id, owner);
   };
   for (const pod of pods) {
@@ -170,15 +170,15 @@ function assertOneOwner(rig: DeviceRig, pods: readonly Pod[]): void {
     for (const one of [...initContainersOf(pod), ...pod.spec.containers])
       for (const id of rig.devicesOf(pod, one.name)) {
         own(ofPods, id, name);
-        // What ends before the others begin may share with them.
+        // Containers that exit before the others start may share their devices.
         const ends = initContainersOf(pod).includes(one) && !isSidecar(one);
         if (!ends) own(ofContainers, id, `${name}/${one.name}`);
       }
   }
 }
 
-describe('in any order of events', () => {
-  it('no device has two owners, and no container changes its devices', async () => {
+describe('for any order of events', () => {
+  it('no device is allocated twice and no container changes its devices', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(shape, { minLength: 6, maxLength: 6 }),
@@ -189,7 +189,7 @@ describe('in any order of events', () => {
             gadget,
             ids.map((id) => ({ id })),
           );
-          // Each may come again once it has ended, as another.
+          // A pod may be created again after it has ended.
           const lives = shapes.map(() => 0);
           const podAt = (index: number) =>
             shaped(`p${index}-${lives[index]}`, shapes[index] ?? { init: 0, side: 0, main: 0 });

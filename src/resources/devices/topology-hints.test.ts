@@ -12,8 +12,8 @@ function written(hints: TopologyHints | undefined): readonly string[] | undefine
     ?.map(({ numaNodes = [], preferred }) => `${numaNodes.join('+')}${preferred ? '!' : ''}`);
 }
 
-describe('from where devices could come', () => {
-  it('is every set of NUMA nodes with enough of them; the fewest that would do on an empty machine are preferred', async () => {
+describe('topology hints of devices', () => {
+  it('are all sets of NUMA nodes with enough devices; the smallest sets that could satisfy the request on an empty machine are preferred', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, four);
     const hints = (count: number) =>
@@ -22,11 +22,11 @@ describe('from where devices could come', () => {
     assert.deepEqual(hints(3), ['0+1!']);
     assert.deepEqual(hints(5), []);
     await rig.admit(podOf('other', 1), { numaNodes: [0], preferred: true });
-    // Two on one node would do if nobody else were there, so that two nodes are not what is preferred.
+    // One NUMA node would be sufficient on an empty machine, so two nodes are not preferred.
     assert.deepEqual(hints(2), ['1!', '0+1']);
   });
 
-  it('is anywhere for devices that are nowhere in particular, and nothing is said of what nobody asks for', async () => {
+  it('are unrestricted for devices without NUMA nodes, and absent without a request', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, [{ id: 'a' }]);
     const pod = podOf('p', 1);
@@ -37,7 +37,7 @@ describe('from where devices could come', () => {
     assert.equal(rig.manager.getTopologyHints(pod, { name: 'main' }), undefined);
   });
 
-  it('is where they are for a container that has them', async () => {
+  it('match the devices a container already has', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, four);
     const pod = podOf('p', 1);
@@ -47,7 +47,7 @@ describe('from where devices could come', () => {
     assert.deepEqual(written(rig.manager.getPodTopologyHints(pod)), ['1!', '0+1']);
   });
 
-  it('takes in the devices of init containers that are used again', async () => {
+  it('include reusable devices of init containers', async () => {
     await using rig = new DeviceRig();
     await rig.startWith(gadget, four);
     const pod = aPod({
@@ -57,7 +57,7 @@ describe('from where devices could come', () => {
     assert.deepEqual(written(rig.manager.getTopologyHints(pod, container('main', 2))), ['1!', '0+1']);
   });
 
-  it('leaves out NUMA nodes that the machine does not have', async () => {
+  it('exclude NUMA nodes the machine does not have', async () => {
     await using rig = new DeviceRig();
     rig.numaNodes = [0, 1];
     await rig.startWith(gadget, [{ id: 'a', numaNodes: [0, 7] }]);

@@ -3,14 +3,14 @@ import type { TopologyHint, TopologyHints } from '../topology/index.ts';
 import type { Device, DeviceTable } from './device-table.ts';
 import { type DeviceAllocation, idsOf, noNumaNode, type PodDevices } from './pod-devices.ts';
 
-/** What of a resource somebody has already who asks for it. */
+/** The devices of the resource that the container already has. */
 export interface CurrentDevices {
   readonly had: Pick<DeviceAllocation, 'devices'> | undefined;
-  /** Devices of his own that he may use again. */
+  /** Its own devices that it may reuse. */
   readonly reusable: ReadonlySet<string>;
 }
 
-/** From where on the machine devices could come. */
+/** Computes the topology hints of devices. */
 export class DeviceHints {
   readonly #table: DeviceTable;
   readonly #podDevices: PodDevices;
@@ -22,7 +22,7 @@ export class DeviceHints {
     this.#numaNodes = numaNodes;
   }
 
-  /** Undefined for who asks for nothing. */
+  /** Undefined without requests. */
   of(
     requests: readonly (readonly [string, number])[],
     earlier: (resource: string) => CurrentDevices,
@@ -51,7 +51,7 @@ export class DeviceHints {
   }
 }
 
-/** The devices of all of them together. */
+/** Merges the devices of several allocations. */
 export function mergeDevices(
   allotments: readonly DeviceAllocation[],
 ): Pick<DeviceAllocation, 'devices'> | undefined {
@@ -61,16 +61,16 @@ export function mergeDevices(
 
 interface HintQuestion {
   readonly count: number;
-  /** All there are, also those that somebody has: they say what would be possible on an empty machine. */
+  /** All devices including allocated ones: they show what an empty machine could provide. */
   readonly all: readonly Device[];
   readonly available: readonly Device[];
-  /** Those the container is going to have in any case. */
+  /** Devices the container gets in any case. */
   readonly reusable: readonly Device[];
-  /** Of the machine; those that devices name are taken unless given. */
+  /** The NUMA nodes of the machine; those of the devices if undefined. */
   readonly numaNodes: readonly number[] | undefined;
 }
 
-/** Every set of NUMA nodes near which there are enough devices. */
+/** Returns all sets of NUMA nodes with enough devices. */
 function deviceHints({ count, all, available, reusable, numaNodes }: HintQuestion): TopologyHint[] {
   const named = new Set(all.flatMap((device) => device.numaNodes));
   const nodes = [...(numaNodes === undefined ? named : named.intersection(new Set(numaNodes)))].toSorted(
@@ -90,7 +90,7 @@ function deviceHints({ count, all, available, reusable, numaNodes }: HintQuestio
     .map((set) => ({ numaNodes: set, preferred: set.length === fewest }));
 }
 
-/** All but the empty one. */
+/** All non-empty sets. */
 function subsets(nodes: readonly number[]): readonly (readonly number[])[] {
   const sets: (readonly number[])[] = [];
   for (const node of nodes) sets.push([node], ...sets.map((set) => [...set, node]));
@@ -100,13 +100,13 @@ function subsets(nodes: readonly number[]): readonly (readonly number[])[] {
 export interface DeviceRequest {
   readonly resource: string;
   readonly count: number;
-  /** Of the pod's own containers that have ended by then: they are taken first. */
+  /** Devices of init containers that have exited by then, which are taken first. */
   readonly reusable: readonly string[];
-  /** Healthy, and nobody's. */
+  /** Healthy and free. */
   readonly available: readonly Device[];
-  /** NUMA nodes that all of what the container is given should be near; undefined where that does not matter. */
+  /** The NUMA nodes all devices should come from; undefined for any. */
   readonly affinity: readonly number[] | undefined;
-  /** What the plugin would take; empty where it does not care. */
+  /** Returns the preference of the plugin; empty for none. */
   readonly preferred: (question: PreferredAllocationRequest) => Promise<readonly string[]>;
 }
 
@@ -116,7 +116,10 @@ export interface PreferredAllocationRequest {
   readonly size: number;
 }
 
-/** Picks the devices for a container: what can be used again, then what is near, then what the plugin prefers. */
+/**
+ * Chooses the devices of a container: reusable ones first, then aligned ones, then the preferred
+ * ones of the plugin.
+ */
 export async function chooseDevices(request: DeviceRequest): Promise<readonly string[]> {
   const { resource, count, available, preferred } = request;
   const choice = new Choice(count);
@@ -135,7 +138,8 @@ export async function chooseDevices(request: DeviceRequest): Promise<readonly st
     const wishes = await preferred({ available: [...from, ...mustInclude], mustInclude, size: count });
     choice.take(wishes.filter((id) => from.includes(id)));
   };
-  // All that is near goes first, so that what was promised of nearness holds; who picks among it is the plugin.
+  // All aligned devices are used first, so that the topology decision holds; the plugin chooses
+  // among them.
   if (choice.missing < near.length) await ask(near);
   choice.take(near);
   if (choice.missing > 0) await ask(available.map(({ id }) => id));
@@ -164,7 +168,7 @@ class Choice {
   }
 }
 
-/** Devices near no node in particular come last. */
+/** Devices without NUMA nodes come last. */
 function byNearness({ available, affinity }: DeviceRequest) {
   const isPlaced = (device: Device) => device.numaNodes.length > 0;
   const isNear = ({ numaNodes }: Device) => numaNodes.some((node) => affinity?.includes(node));

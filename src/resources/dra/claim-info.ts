@@ -3,31 +3,31 @@ import type { Container } from '../../kinds/index.ts';
 import { tryParseQuantity } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
-/** A device as its driver made it ready for a claim. */
+/** A prepared device of a claim. */
 export interface ClaimDevice {
   readonly poolName: string;
   readonly deviceName: string;
-  /** Undefined for one that is not shared. */
+  /** Undefined for a device that is not shared. */
   readonly shareId: string | undefined;
-  /** Of the claim; for all of them when empty. */
+  /** The requests of the claim; empty for all. */
   readonly requestNames: readonly string[];
   readonly cdiDeviceIds: readonly string[];
 }
 
-/** What is known of a claim that pods here use. */
+/** The state of a claim used by pods of this node. */
 export interface ClaimInfo {
   readonly uid: string;
   readonly name: string;
   readonly namespace: string;
-  /** The UIDs of pods that use it. */
+  /** The UIDs of the pods that use it. */
   readonly pods: ReadonlySet<string>;
-  /** All drivers that have something for it, with what they made ready so far. */
+  /** All drivers of the allocation, with the devices prepared so far. */
   readonly drivers: ReadonlyMap<string, readonly ClaimDevice[]>;
 }
 
 export class CheckpointError extends Error {}
 
-/** As the Go kubelet writes it, so that either can go on with what the other has left. */
+/** Encodes the checkpoint of the Go kubelet, so that either kubelet can continue. */
 export function encodeClaims(claims: readonly ClaimInfo[]): string {
   const Data = JSON.stringify({
     kind: 'DRACheckpoint',
@@ -55,15 +55,15 @@ function written(device: ClaimDevice) {
   };
 }
 
-/** Throws CheckpointError for what is none, or not whole. */
+/** Throws CheckpointError for a damaged checkpoint. */
 export function decodeClaims(text: string): readonly ClaimInfo[] {
   try {
     const { Data, Checksum } = JSON.parse(text) as { Data: string; Checksum: number };
-    if (crc32(Data) !== Checksum) throw new Error('its checksum is another');
+    if (crc32(Data) !== Checksum) throw new Error('its checksum does not match');
     const { ClaimInfoStateList: list } = JSON.parse(Data) as { ClaimInfoStateList: readonly Stored[] | null };
     return (list ?? []).map(readClaim);
   } catch (error) {
-    throw new CheckpointError(`Cannot read the claims that were noted: ${(error as Error).message}`);
+    throw new CheckpointError(`Cannot read the claim checkpoint: ${(error as Error).message}`);
   }
 }
 
@@ -106,7 +106,7 @@ function readDevice(stored: StoredDevice): ClaimDevice {
   };
 }
 
-/** Of a ResourceClaim of resource.k8s.io/v1, what a node looks at. */
+/** The fields of a ResourceClaim (resource.k8s.io/v1) that are used. */
 export interface ResourceClaim {
   readonly metadata: {
     readonly name: string;
@@ -122,16 +122,19 @@ export interface ResourceClaim {
   };
 }
 
-/** A claim of the pod, by what its containers call it. */
+/** A claim of the pod, by the name its containers use. */
 export interface PodClaim {
-  /** Undefined for the one that stands for devices that were asked for by resource. */
+  /** Undefined for the claim of extended resources. */
   readonly podClaimName: string | undefined;
   readonly name: string;
-  /** Made for this pod alone, from a template. */
+  /** Created for this pod from a template. */
   readonly isFromTemplate: boolean;
 }
 
-/** Those it has; one that a template needed none for is left out. Throws for one that is still to be made. */
+/**
+ * Returns the claims of the pod, without those a template did not need. Throws for a claim that is
+ * not created yet.
+ */
 export function claimsOf({ metadata, spec, status }: Pod): readonly PodClaim[] {
   const named = (spec.resourceClaims ?? []).flatMap((claim): readonly PodClaim[] => {
     const { name: podClaimName, resourceClaimName: name } = claim;
@@ -147,7 +150,7 @@ export function claimsOf({ metadata, spec, status }: Pod): readonly PodClaim[] {
   return name === undefined ? named : [...named, { podClaimName: undefined, name, isFromTemplate: false }];
 }
 
-/** What a container is to have of a claim; all of it when the request is empty. */
+/** A request of a claim; all requests if empty. */
 export interface ClaimRequest {
   readonly claim: string;
   readonly request: string;
@@ -170,7 +173,7 @@ function namedRequests(pod: Pod, { resources }: Pick<Container, 'resources'>): r
   });
 }
 
-/** The scheduler says which request of the claim stands for which resource of which container. */
+/** The scheduler maps extended resources of containers to requests of the claim. */
 function resourceRequests(
   { status }: Pod,
   { name, resources }: Pick<Container, 'name' | 'resources'>,
@@ -185,7 +188,7 @@ function resourceRequests(
     .map(({ requestName: request }) => ({ claim, request }));
 }
 
-/** Throws when the claim is not for this pod to use. */
+/** Throws if the claim is not reserved for this pod. */
 export function checkClaim(pod: Pod, { isFromTemplate }: PodClaim, claim: ResourceClaim): void {
   const { uid, name, namespace } = pod.metadata;
   const { metadata, status } = claim;
@@ -202,7 +205,7 @@ export function checkClaim(pod: Pod, { isFromTemplate }: PodClaim, claim: Resour
   );
 }
 
-/** All who have something for the claim. Throws for a claim that nothing was given to. */
+/** Returns all drivers of the allocation. Throws for a claim without allocation. */
 export function driversOf({ metadata, status }: ResourceClaim): readonly string[] {
   if (status?.allocation === undefined) throw new Error(`ResourceClaim ${metadata.name}: not allocated`);
   return [...new Set((status.allocation.devices?.results ?? []).map(({ driver }) => driver))];

@@ -15,14 +15,14 @@ import {
 } from './gen/plugin.ts';
 import type { DraObserver } from './metrics.ts';
 
-/** A plugin that has registered, as it says of itself. */
+/** A registered DRA driver. */
 export interface DraPlugin {
   readonly name: string;
   readonly endpoint: string;
   readonly versions: readonly string[];
 }
 
-/** A connection to one; whoever opens it closes it. */
+/** The connection to a driver; the caller closes it. */
 export interface DraChannel {
   client(service: ServiceType<DRAPluginMethods>): {
     nodePrepareResources(
@@ -53,7 +53,7 @@ export interface DraDriversDeps {
 }
 
 const callMs = 45_000;
-/** The newest first; they differ in nothing but the name. */
+/** The newest version first; they differ only in the service name. */
 const services: ReadonlyMap<string, ServiceType<DRAPluginMethods>> = new Map([
   ['v1.DRAPlugin', DRAPlugin],
   ['v1beta1.DRAPlugin', { ...DRAPlugin, fullName: 'k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin' }],
@@ -61,13 +61,16 @@ const services: ReadonlyMap<string, ServiceType<DRAPluginMethods>> = new Map([
 
 interface Registered {
   readonly endpoint: string;
-  /** The full name of what it serves. */
+  /** The full service name. */
   readonly service: string;
   readonly channel: DraChannel;
   readonly client: ReturnType<DraChannel['client']>;
 }
 
-/** Drivers of claims that have registered here. While one is replaced there may be two: the newer is asked. */
+/**
+ * The registered DRA drivers. During a rolling update a driver may be registered twice; the newer
+ * one is used.
+ */
 export class DraDrivers {
   readonly #deps: DraDriversDeps;
   readonly #registered = new Map<string, readonly Registered[]>();
@@ -82,7 +85,7 @@ export class DraDrivers {
       const known = [...services.keys()].join(', ');
       throw new KubelingError(
         'PLUGIN_REFUSED',
-        `none of the DRA gRPC services are supported: the plugin has ${versions.join(', ')}, known are ${known}`,
+        `none of the DRA gRPC services are supported: the plugin has ${versions.join(', ')}, supported are ${known}`,
       );
     }
     const channel = this.#deps.open(endpoint);
@@ -97,7 +100,7 @@ export class DraDrivers {
     else this.#registered.set(name, left);
   }
 
-  /** Throws DRA_DRIVER when it is not here, or fails. */
+  /** Throws DRA_DRIVER if the driver is not registered or fails. */
   async prepare(driver: string, claims: readonly Claim[], signal: AbortSignal) {
     const ask = ({ client }: Registered, inner: AbortSignal) =>
       client.nodePrepareResources({ claims }, { signal: inner, timeoutMs: callMs });

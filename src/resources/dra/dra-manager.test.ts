@@ -31,19 +31,19 @@ function podWith(uid: string, ...claims: readonly string[]): Pod {
   });
 }
 
-/** A node with drivers that do as they are told, and files that outlive the kubelet. */
+/** A node with fake drivers, and files that survive a restart. */
 class Node {
   readonly clock = new VirtualClock();
   readonly logs = collectLogs(this.clock);
   readonly calls: string[] = [];
   readonly claims = new Map<string, ResourceClaim>();
   readonly alive = new Set<string>();
-  /** What a driver answers for a claim instead. */
+  /** The response of a driver that replaces the default one. */
   readonly errors = new Map<string, string>();
   readonly metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   readonly observer = draMetrics(this.metrics, () => this.#manager?.inUse ?? []);
   text: string | undefined;
-  /** How long each write takes, in their order; the others take no time. */
+  /** The duration of each write in order; others complete immediately. */
   writesMs: number[] = [];
   #manager: DraManager | undefined;
   drivers = this.#drivers();
@@ -100,8 +100,8 @@ class Node {
   }
 }
 
-describe('claims of pods', () => {
-  it('are prepared before the pod runs, given to its containers, and taken back after it', async () => {
+describe('resource claims of pods', () => {
+  it('are prepared before the pod starts, passed to its containers, and unprepared after it', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a']));
     const manager = await node.start();
@@ -135,7 +135,7 @@ describe('claims of pods', () => {
     assert.deepEqual(decodeClaims(node.text ?? ''), []);
   });
 
-  it('that several pods use are taken back after the last', async () => {
+  it('shared by several pods are unprepared after the last pod', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a', 'b']));
     const manager = await node.start();
@@ -146,7 +146,7 @@ describe('claims of pods', () => {
     assert.deepEqual(node.calls, ['prepare gpu', 'unprepare gpu']);
   });
 
-  it('that stand for resources of containers are prepared, too, and given to those that ask for them', async () => {
+  it('of extended resources are prepared and passed to the containers that request them', async () => {
     const node = new Node();
     node.claims.set('of-a', aClaim('of-a', ['a']));
     const manager = await node.start();
@@ -174,7 +174,7 @@ describe('claims of pods', () => {
     assert.deepEqual(node.calls, ['prepare of-a', 'unprepare of-a']);
   });
 
-  it('are refused where they are not for this pod, not there, or no driver is', async () => {
+  it('are rejected if they are missing, not reserved for the pod, or without a registered driver', async () => {
     const node = new Node();
     node.claims.set('others', aClaim('others', ['b']));
     node.claims.set('strange', aClaim('strange', ['a'], ['nobody.example.com']));
@@ -205,7 +205,7 @@ describe('claims of pods', () => {
     assert.deepEqual([node.calls, manager.size], [[], 0]);
   });
 
-  it('of which a driver fails are tried again, and taken back even so', async () => {
+  it('are retried after a driver error, and unprepared nevertheless', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a']));
     node.errors.set('prepare gpu', 'on fire');
@@ -213,7 +213,7 @@ describe('claims of pods', () => {
     await assert.rejects(manager.prepare(podWith('a', 'gpu'), signal), {
       message: /NodePrepareResources failed for ResourceClaim gpu: on fire/,
     });
-    assert.equal(manager.size, 1, 'who was asked may have done something');
+    assert.equal(manager.size, 1, 'a called driver may have prepared devices');
     node.errors.set('unprepare gpu', 'busy');
     await assert.rejects(manager.unprepare('a', signal), { code: 'DRA_UNPREPARE', message: /busy/ });
     node.errors.clear();
@@ -222,7 +222,7 @@ describe('claims of pods', () => {
     assert.equal(manager.size, 0);
   });
 
-  it('are counted by driver, and how long they take is measured', async () => {
+  it('are counted and measured by driver', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a']));
     node.errors.set('unprepare gpu', 'busy');
@@ -248,7 +248,7 @@ describe('claims of pods', () => {
     assert.deepEqual(left, ['dra_resource_claims_in_use{driver_name="<any>"} 0']);
   });
 
-  it('outlive the kubelet, and those of pods that are gone are taken back within a minute', async () => {
+  it('survive a restart, and those of orphaned pods are unprepared within a minute', async () => {
     const node = new Node();
     for (const name of ['gpu', 'nic']) node.claims.set(name, aClaim(name, ['a', 'b']));
     const first = await node.start();
@@ -269,7 +269,7 @@ describe('claims of pods', () => {
     assert.equal(node.clock.pendingTimers, 0);
   });
 
-  it('of several pods at once are noted, however long a write takes', async () => {
+  it('of concurrent pods are persisted with slow writes', async () => {
     const node = new Node();
     for (const name of ['a', 'b']) node.claims.set(name, aClaim(name, [name]));
     const manager = await node.start();
@@ -292,7 +292,7 @@ describe('claims of pods', () => {
     assert.deepEqual(decodeClaims(node.text ?? ''), []);
   });
 
-  it('that were noted and cannot be read are forgotten, and said to be', async () => {
+  it('with an unreadable checkpoint are dropped, which is logged', async () => {
     const node = new Node();
     node.text = '{"Data":"{}","Checksum":1}';
     assert.equal((await node.start()).size, 0);
@@ -300,8 +300,8 @@ describe('claims of pods', () => {
   });
 });
 
-describe('what is noted of claims', () => {
-  it('is as the Go kubelet writes it', () => {
+describe('the claim checkpoint', () => {
+  it('has the format of the Go kubelet', () => {
     const device = {
       poolName: 'p',
       deviceName: 'd',
@@ -324,7 +324,7 @@ describe('what is noted of claims', () => {
     assert.deepEqual(decodeClaims(encodeClaims([claim])), [claim]);
   });
 
-  it('holds whatever comes in whatever order, and nothing is left in the end', async () => {
+  it('is consistent for any order of operations and empty in the end', async () => {
     const step = fc.record({
       pod: fc.constantFrom('a', 'b', 'c'),
       verb: fc.constantFrom('prepare', 'unprepare', 'restart'),

@@ -15,9 +15,9 @@ import {
 import type { DraDrivers } from './dra-drivers.ts';
 import type { DraObserver } from './metrics.ts';
 
-/** Where what is known of claims outlives the process. */
+/** The file of the claim checkpoint. */
 export interface ClaimFile {
-  /** Undefined when there is none. */
+  /** Undefined if it does not exist. */
   read(): Promise<string | undefined>;
   write(text: string): Promise<void>;
 }
@@ -26,7 +26,7 @@ export interface DraManagerDeps {
   readonly drivers: Pick<DraDrivers, 'find' | 'prepare' | 'unprepare'>;
   readonly fetchClaim: (namespace: string, name: string, signal: AbortSignal) => Promise<ResourceClaim>;
   readonly file: ClaimFile;
-  /** Whether anything of the pod may still run, or start. */
+  /** Whether a container of the pod may still run or start. */
   readonly mayRun: (uid: string) => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -38,7 +38,7 @@ const operations = {
   UnprepareResources: { code: 'DRA_UNPREPARE', words: 'unprepare dynamic resources' },
 } as const;
 
-/** Of each container its claims. */
+/** The claims by container. */
 export interface AllocatedClaims {
   of(pod: Pod, container: Pick<Container, 'name' | 'resources'>): readonly ClaimInfo[];
 }
@@ -46,16 +46,22 @@ export interface AllocatedClaims {
 const reconcileMs = 60_000;
 
 interface Entry extends ClaimInfo {
-  /** In this process: after a restart drivers are asked once more, who then have nothing to do. */
+  /**
+   * The claims prepared by this process: after a restart the drivers are called once more, which is
+   * idempotent.
+   */
   readonly prepared: boolean;
 }
 
-/** Has drivers make ready what claims of pods were given, and take it back when no pod uses it any more. */
+/**
+ * Prepares the resource claims of pods through their drivers, and unprepares them after the last
+ * pod.
+ */
 export class DraManager {
   readonly #deps: DraManagerDeps;
   readonly #claims = new Map<string, Entry>();
   readonly #locks = new KeyedMutex<string>();
-  /** Settles when nothing is being written; never rejects. */
+  /** Resolves when no write is in progress; never rejects. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(deps: DraManagerDeps) {
@@ -66,34 +72,37 @@ export class DraManager {
     return this.#claims.size;
   }
 
-  /** What an earlier kubelet has noted. Begins with nothing when that cannot be read. */
+  /** Restores the checkpoint of a previous kubelet; starts empty if it cannot be read. */
   async restore(): Promise<void> {
     try {
       const text = await this.#deps.file.read();
       for (const claim of text === undefined ? [] : decodeClaims(text))
         this.#claims.set(keyOf(claim), { ...claim, prepared: false });
     } catch (error) {
-      this.#deps.logger.error('What is known of resource claims is lost', error);
+      this.#deps.logger.error('Failed to restore resource claims', error);
     }
   }
 
-  /** The drivers of each claim that they have made ready. */
+  /** Returns the drivers of each prepared claim. */
   get inUse(): readonly (readonly string[])[] {
     const ready = [...this.#claims.values()].filter(({ prepared }) => prepared);
     return ready.map(({ drivers }) => [...drivers.keys()]);
   }
 
-  /** To be called before the sandbox of the pod is made; may be repeated. Rejects with DRA_PREPARE, and is to be tried again. */
+  /**
+   * Call before the sandbox is created; idempotent. Rejects with DRA_PREPARE, which is to be
+   * retried.
+   */
   async prepare(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#operation('PrepareResources', () => this.#prepare(pod, signal), signal);
   }
 
-  /** Nothing of the pod runs any more. Rejects with DRA_UNPREPARE while a driver does not take back what it gave. */
+  /** Call once no container of the pod runs. Rejects with DRA_UNPREPARE while a driver fails. */
   async unprepare(uid: string, signal: AbortSignal): Promise<void> {
     await this.#operation('UnprepareResources', () => this.#unprepare(uid, signal), signal);
   }
 
-  /** What the container is given, as the runtime knows it. */
+  /** Returns the CDI devices of the container. */
   cdiDevices(pod: Pod, container: Pick<Container, 'name' | 'resources'>): readonly string[] {
     return requestsOf(pod, container).flatMap(({ claim, request }) => {
       const known = this.#claims.get(keyOf({ namespace: pod.metadata.namespace, name: claim }));
@@ -103,7 +112,7 @@ export class DraManager {
     });
   }
 
-  /** What was made ready of the claims that a container uses. */
+  /** Returns the prepared devices of the claims that a container uses. */
   allocated(): AllocatedClaims {
     return {
       of: (pod, container) => {
@@ -114,7 +123,7 @@ export class DraManager {
     };
   }
 
-  /** Takes back once a minute what is left of pods that ended unseen. Ends with the signal, without an error. */
+  /** Unprepares the claims of orphaned pods every minute. Resolves when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, logger, mayRun } = this.#deps;
     while (!signal.aborted) {
@@ -124,7 +133,7 @@ export class DraManager {
         if (signal.aborted || mayRun(uid)) continue;
         await this.unprepare(uid, signal).catch((error: unknown) => {
           if (!signal.aborted)
-            logger.error('Resources of a pod that is gone are not taken back', error, { podUid: uid });
+            logger.error('Failed to unprepare the resources of an orphaned pod', error, { podUid: uid });
         });
       }
     }
@@ -163,7 +172,8 @@ export class DraManager {
         return claim;
       }),
     );
-    // Before anything is noted: what no driver is here for, no driver has to take back.
+    // Checked before the claim is recorded: without a registered driver, nothing has to be
+    // unprepared.
     for (const claim of claims) for (const driver of driversOf(claim)) this.#deps.drivers.find(driver);
     await this.#prepareAll(pod.metadata.uid, claims, signal);
   }
@@ -223,7 +233,7 @@ export class DraManager {
     for (const { metadata } of claims) {
       const { devices = [] } = answers[metadata.uid] ?? {};
       const ready = devices.map(({ shareId, ...device }) => ({ ...device, shareId: shareId || undefined }));
-      // What it says now is all there is, however often it was asked.
+      // The response contains all prepared devices, also after repeated calls.
       this.#change(keyOf(metadata), (entry) => ({
         ...entry,
         drivers: new Map([...entry.drivers, [driver, ready]]),
@@ -251,7 +261,10 @@ export class DraManager {
     if (entry !== undefined) this.#claims.set(key, change(entry));
   }
 
-  /** One at a time, each with what holds when its turn comes: an older write never comes after a newer one. */
+  /**
+   * Writes are serialized and use the state at their start, so an older state never replaces a
+   * newer one.
+   */
   async #save(): Promise<void> {
     const write = () => this.#deps.file.write(encodeClaims([...this.#claims.values()]));
     const mine = this.#writing.then(write);
@@ -260,7 +273,7 @@ export class DraManager {
   }
 }
 
-/** None of a pod of which a claim is still to be made. */
+/** Returns no claims for a pod whose claims are not created yet. */
 function requestsMade(...of: Parameters<typeof requestsOf>): ReturnType<typeof requestsOf> {
   try {
     return requestsOf(...of);
@@ -273,7 +286,10 @@ function keyOf({ namespace, name }: { readonly namespace: string; readonly name:
   return `${namespace}/${name}`;
 }
 
-/** A request may name one of several alternatives, as in request/alternative; containers know only the request. */
+/**
+ * A request may name one of several alternatives, as in request/alternative; containers use only
+ * the request.
+ */
 function idsFor({ requestNames, cdiDeviceIds }: ClaimDevice, request: string): readonly string[] {
   const isFor = request === '' || requestNames.length === 0 || requestNames.includes(request);
   return isFor ? cdiDeviceIds : [];

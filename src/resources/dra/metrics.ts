@@ -1,42 +1,45 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 
-/** Told how long claims take. Never throws. */
+/** Observes the duration of claim operations. Never throws. */
 export interface DraObserver {
   operation(name: 'PrepareResources' | 'UnprepareResources', outcome: 'done' | 'failed', ms: number): void;
-  /** A call to a driver; the code is as the API spells it. */
+  /** A driver call; the code is in the API's spelling. */
   called(driver: string, method: string, code: string, ms: number): void;
 }
 
 const least = 0.1;
 const most = 40;
 const count = 15;
-/** Each larger than the one before by the same factor. */
+/** Exponential buckets. */
 const buckets = Array.from({ length: count }, (_, at) => least * (most / least) ** (at / (count - 1)));
 
-/** Under which all claims are counted, whoever their drivers are. */
+/** The label under which all claims are counted. */
 const anyDriver = '<any>';
 
-/** Make one for a registry; the names are those dashboards know. `inUse` has the drivers of each claim that is prepared. */
+/**
+ * Registers the metrics; call once per registry. `inUse` returns the drivers of each prepared
+ * claim.
+ */
 export function draMetrics(
   registry: MetricRegistry,
   inUse: () => readonly (readonly string[])[],
 ): DraObserver {
   const operations = registry.histogram({
     name: 'dra_operations_duration_seconds',
-    help: 'How long it took to prepare or to take back all that a pod claims.',
+    help: 'Duration of preparing or unpreparing all claims of a pod.',
     labels: ['operation_name', 'is_error'],
     buckets,
   });
   const calls = registry.histogram({
     name: 'dra_grpc_operations_duration_seconds',
-    help: 'How long drivers of resource claims took to answer, by driver, method and status.',
+    help: 'Duration of DRA driver calls by driver, method and status.',
     labels: ['driver_name', 'method_name', 'grpc_status_code'],
     buckets,
   });
   registry.collect(async () => [
     {
       name: 'dra_resource_claims_in_use',
-      help: 'Claims that are prepared on this node, by driver; <any> counts each once.',
+      help: 'Prepared claims on this node by driver; <any> counts each claim once.',
       type: 'gauge',
       samples: Array.from(countByDriver(inUse()), ([driver, value]) => ({
         labels: { driver_name: driver },

@@ -8,7 +8,7 @@ import { type Pod, podUid } from '../../pods/index.ts';
 import type { ExclusiveResourceSettings } from './create-resource-allocator.ts';
 import { createResourceAllocator } from './create-resource-allocator.ts';
 
-/** As many NUMA nodes of two processors. */
+/** The given number of NUMA nodes with two CPUs each. */
 function machineOf(count: number): SketchedMachine {
   const ids = Array.from({ length: count }, (_, id) => id);
   return {
@@ -60,7 +60,7 @@ function asking(name: string, cpus: number, devices: number): Pod {
   return aPod({ metadata: { uid: podUid(name), name }, spec: { containers } });
 }
 
-describe('devices and processors of one container', () => {
+describe('devices and CPUs of one container', () => {
   it('come from the same NUMA node', async () => {
     await using rig = new DeviceRig();
     rig.numaNodes = [0, 1];
@@ -71,15 +71,15 @@ describe('devices and processors of one container', () => {
     const { allotter, allot } = await open(rig, { cpu, topology: single });
     const pod = asking('one', 2, 1);
     assert.equal(await allot(pod), undefined);
-    assert.deepEqual(rig.devicesOf(pod), ['near'], 'a processor of the first is reserved');
+    assert.deepEqual(rig.devicesOf(pod), ['near'], 'one CPU of the first NUMA node is reserved');
     assert.deepEqual(allotter.allocated().cpus?.of(podUid('one'), 'main'), [2, 3]);
     assert.equal((await allot(asking('two', 1, 1)))?.reason, undefined);
     assert.equal((await allot(asking('three', 1, 1)))?.reason, 'TopologyAffinityError');
   });
 });
 
-describe('what cannot be on a machine', () => {
-  it('is said when it starts', async () => {
+describe('a configuration the machine does not support', () => {
+  it('is rejected at startup', async () => {
     await using rig = new DeviceRig();
     const refused = (settings: ExclusiveResourceSettings, message: RegExp, count?: number) =>
       assert.rejects(open(rig, settings, count), (error: { code?: string; message: string }) => {

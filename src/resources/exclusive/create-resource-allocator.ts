@@ -39,15 +39,17 @@ export interface CreateResourceAllocatorDeps
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
-  /** For what the kernel tells of the machine. */
+  /** Reads the machine topology. */
   readonly files: MachineFiles;
-  /** A file below the root directory, by its name. */
+  /** A file in the root directory, by name. */
   readonly stateFile: (name: string) => StateFile;
-  /** Who else gives out something that has its place; asked before those of here. */
+  /** The other hint providers, which are called first. */
   readonly providers?: (() => readonly HintProvider[]) | undefined;
 }
 
-/** Throws ALLOCATION_CONFIG or MACHINE_TOPOLOGY where it cannot be on this machine as it is configured. */
+/**
+ * Throws ALLOCATION_CONFIG or MACHINE_TOPOLOGY if the machine does not support the configuration.
+ */
 export async function createResourceAllocator(
   settings: ExclusiveResourceSettings,
   parts: CreateResourceAllocatorDeps,
@@ -116,7 +118,7 @@ function switches(options: Readonly<Record<string, string>>): (name: string) => 
   return (name) => Object.hasOwn(options, name) && tryParseBool(options[name] ?? '') === true;
 }
 
-/** More NUMA nodes than these would be too many choices, unless somebody insists. */
+/** The default maximum: the number of combinations grows exponentially. */
 const mostNumaNodes = 8;
 
 function alignmentOf(
@@ -125,12 +127,12 @@ function alignmentOf(
 ): Alignment {
   const most = Number(options['max-allowable-numa-nodes'] ?? mostNumaNodes);
   if (numaNodes.length > most) {
-    const message = `Cannot keep resources together on a machine of ${numaNodes.length} NUMA nodes: unsupported on machines with more than ${most} NUMA Nodes`;
+    const message = `Cannot align resources on a machine of ${numaNodes.length} NUMA nodes: unsupported on machines with more than ${most} NUMA Nodes`;
     throw new KubelingError('ALLOCATION_CONFIG', message);
   }
   const isClosest = switches(options)('prefer-closest-numa-nodes');
   if (isClosest && numaNodes.some(({ distances }) => distances.size === 0)) {
-    const message = 'Cannot prefer the closest NUMA nodes as the kernel does not tell how far they are';
+    const message = 'Cannot prefer the closest NUMA nodes as the kernel does not publish their distances';
     throw new KubelingError('ALLOCATION_CONFIG', message);
   }
   const distances = new Map(numaNodes.map((node) => [node.id, node.distances]));
@@ -148,35 +150,35 @@ function alignmentOf(
   };
 }
 
-/** What the configuration says of processors, memory and devices that have their place on the machine. */
+/** The configuration of the CPU, memory and topology managers. */
 export interface ExclusiveResourceSettings {
-  /** The static policy; containers have no processors of their own unless given. */
+  /** The static CPU policy; no exclusive CPUs if undefined. */
   readonly cpu?:
     | {
-        /** Of the machine's, how many no container gets for itself. */
+        /** The number of CPUs reserved for the system. */
         readonly reservedCount: number;
-        /** Which they are, such as 0-1,4; empty for the first. */
+        /** The reserved CPUs, such as 0-1,4; empty for the first ones. */
         readonly reservedCpus: string;
-        /** As written. */
+        /** cpuManagerPolicyOptions, unparsed. */
         readonly options: Readonly<Record<string, string>>;
         readonly reconcileMs: number;
-        /** Whether containers with processors of their own are held to a quota as well; they are not unless given. */
+        /** Whether containers with exclusive CPUs keep their CPU quota; lifted by default. */
         readonly quota?: 'kept' | 'lifted' | undefined;
       }
     | undefined;
-  /** The static policy; containers have memory of any NUMA node unless given. */
+  /** The static memory policy; memory of any NUMA node if undefined. */
   readonly memory?:
     | {
-        /** Kept back on each NUMA node, in bytes by the name of the resource. */
+        /** The memory reserved on each NUMA node, in bytes by resource name. */
         readonly reserved: readonly {
           readonly numaNode: number;
           readonly limits: ReadonlyMap<string, bigint>;
         }[];
-        /** What these have to sum up to. */
+        /** The required sums of the reserved memory. */
         readonly required: ReadonlyMap<string, bigint>;
       }
     | undefined;
-  /** Nothing is kept together unless given. */
+  /** The topology policy; no alignment if undefined. */
   readonly topology?:
     | {
         readonly policy: TopologyPolicy;

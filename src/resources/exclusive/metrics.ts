@@ -3,43 +3,43 @@ import type { CpuSet } from '../cpu/cpu-set.ts';
 import type { CpuTopology } from '../cpu/cpu-topology.ts';
 import type { TopologyObserver } from '../topology/topology-manager.ts';
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the metrics; call once per registry. */
 export function alignmentMetrics(registry: MetricRegistry): AlignmentCounter {
   const labels = ['scope', 'boundary'] as const;
   const done = registry.counter({
     name: 'kubelet_container_aligned_compute_resources_count',
-    help: 'What was allotted from one place, by whom it is for and what kind of place.',
+    help: 'Allocations aligned to one boundary, by scope and boundary.',
     labels,
   });
   const failed = registry.counter({
     name: 'kubelet_container_aligned_compute_resources_failure_count',
-    help: 'What could not be allotted from one place, by whom it was for and what kind of place.',
+    help: 'Allocations that could not be aligned to one boundary, by scope and boundary.',
     labels,
   });
   return (scope, boundary, outcome) => (outcome === 'done' ? done : failed).with({ scope, boundary }).inc();
 }
 
-/** From a twentieth of a millisecond, each the double of the one before. */
+/** From 0.05 ms, doubling. */
 const buckets = Array.from({ length: 15 }, (_, power) => 0.05 * 2 ** power);
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the metrics; call once per registry. */
 export function topologyMetrics(registry: MetricRegistry, count: AlignmentCounter): TopologyObserver {
   const requests = registry
     .counter({
       name: 'kubelet_topology_manager_admission_requests_total',
-      help: 'Pods that were looked at by the topology manager.',
+      help: 'Pods evaluated by the topology manager.',
     })
     .with({});
   const errors = registry
     .counter({
       name: 'kubelet_topology_manager_admission_errors_total',
-      help: 'Pods that the topology manager has refused.',
+      help: 'Pods rejected by the topology manager.',
     })
     .with({});
   const duration = registry
     .histogram({
       name: 'kubelet_topology_manager_admission_duration_ms',
-      help: 'How long the topology manager looked at a pod, in milliseconds.',
+      help: "Duration of the topology manager's evaluation of a pod, in milliseconds.",
       buckets,
     })
     .with({});
@@ -57,7 +57,7 @@ export function topologyMetrics(registry: MetricRegistry, count: AlignmentCounte
   };
 }
 
-/** Told what is assigned, to be counted. Never throws. */
+/** Observes CPU assignments for metrics. Never throws. */
 export interface CpuObserver {
   requested(): void;
   failed(): void;
@@ -65,7 +65,7 @@ export interface CpuObserver {
   changed(sharedCpus: number, exclusive: CpuSet): void;
 }
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the metrics; call once per registry. */
 export function cpuMetrics(
   registry: MetricRegistry,
   groups: CpuTopology,
@@ -75,30 +75,30 @@ export function cpuMetrics(
   const requests = registry
     .counter({
       name: 'kubelet_cpu_manager_pinning_requests_total',
-      help: 'Containers that processors of their own were asked for.',
+      help: 'Requests for exclusive CPUs.',
     })
     .with({});
   const errors = registry
     .counter({
       name: 'kubelet_cpu_manager_pinning_errors_total',
-      help: 'Containers that could not get processors of their own.',
+      help: 'Failed requests for exclusive CPUs.',
     })
     .with({});
   const shared = registry
     .gauge({
       name: 'kubelet_cpu_manager_shared_pool_size_millicores',
-      help: 'What containers without processors of their own share.',
+      help: 'Size of the shared CPU pool.',
     })
     .with({});
   const exclusive = registry
     .gauge({
       name: 'kubelet_cpu_manager_exclusive_cpu_allocation_count',
-      help: 'Processors that belong to one container alone.',
+      help: 'Exclusively assigned CPUs.',
     })
     .with({});
   const perNode = registry.gauge({
     name: 'kubelet_cpu_manager_allocation_per_numa',
-    help: 'Processors that belong to one container alone, by NUMA node.',
+    help: 'Exclusively assigned CPUs by NUMA node.',
     labels: ['numa_node'],
   });
   return {
@@ -126,24 +126,24 @@ export type AlignmentCounter = (
   outcome: 'done' | 'failed',
 ) => void;
 
-/** Told what is assigned, to be counted. Never throws. */
+/** Observes memory assignments for metrics. Never throws. */
 export interface MemoryObserver {
   requested(): void;
   failed(): void;
 }
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the metrics; call once per registry. */
 export function memoryMetrics(registry: MetricRegistry): MemoryObserver {
   const requests = registry
     .counter({
       name: 'kubelet_memory_manager_pinning_requests_total',
-      help: 'Containers that memory of certain NUMA nodes was asked for.',
+      help: 'Requests for memory of specific NUMA nodes.',
     })
     .with({});
   const errors = registry
     .counter({
       name: 'kubelet_memory_manager_pinning_errors_total',
-      help: 'Containers that could not get memory of certain NUMA nodes.',
+      help: 'Failed requests for memory of specific NUMA nodes.',
     })
     .with({});
   return { requested: () => requests.inc(), failed: () => errors.inc() };

@@ -16,7 +16,7 @@ export interface ResetStaticPoliciesDeps {
   readonly logger: Logger;
   readonly files: MachineFiles;
   readonly stateFile: (name: string) => StateFile;
-  /** Those that run. */
+  /** Returns the running containers. */
   readonly placed: (signal: AbortSignal) => Promise<readonly PlacedContainer[]>;
   readonly update: (
     containerId: string,
@@ -26,8 +26,8 @@ export interface ResetStaticPoliciesDeps {
 }
 
 /**
- * Undoes what a static policy has done that is not configured any more: whoever is bound to some processors or NUMA
- * nodes may use all again, and the checkpoint says so.
+ * Reverts the effects of a static policy that is no longer configured: unpins the containers from
+ * their CPUs or NUMA nodes and resets the checkpoint.
  */
 export async function resetStaticPolicies(
   left: readonly ('cpu' | 'memory')[],
@@ -65,6 +65,6 @@ async function unpin(
   } catch (error) {
     signal.throwIfAborted();
     const fields = { containerId: id, error: describeError(error) };
-    logger.warn('A container stays bound to processors as the last policy had it', fields);
+    logger.warn('Failed to unpin a container after a policy change', fields);
   }
 }

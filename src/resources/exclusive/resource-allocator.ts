@@ -8,16 +8,16 @@ import type { MemoryBlock } from '../memory/memory-state.ts';
 import type { HintProvider } from '../topology/hint-provider.ts';
 import type { TopologyManager } from '../topology/topology-manager.ts';
 
-/** What a container is made with. */
+/** The placement settings of a new container. */
 export interface ContainerPlacement {
   readonly exclusiveCpus?: boolean;
   readonly cpusetCpus?: string;
   readonly cpusetMems?: string;
 }
 
-/** Of each kind there is a manager of; nothing of the others. */
+/** The allocated resources, by manager; undefined without that manager. */
 export interface AllocatedResources {
-  /** Processors that are one container's alone. */
+  /** The exclusive CPUs. */
   readonly cpus?: ResourceAllocations<readonly number[]> | undefined;
   readonly memory?: ResourceAllocations<readonly AllocatedMemory[]> | undefined;
 }
@@ -33,20 +33,23 @@ export interface ResourceAllocations<Share> {
   allocatable(): Share;
 }
 
-/** Who gives pods their places on the machine, as the kubelet sees it. */
+/** Allocates exclusive CPUs, memory and devices to pods. */
 export interface ExclusiveResources extends Allotter {
-  /** Of the machine, ascending; undefined where nobody has looked. */
+  /** The NUMA nodes of the machine, ascending; undefined if unknown. */
   readonly numaNodes: readonly number[] | undefined;
-  /** Goes on from what an earlier kubelet has noted; before anything else is asked. */
+  /** Restores the state of a previous kubelet; call first. */
   restore(signal: AbortSignal): Promise<void>;
-  /** One that lives here since before this kubelet has its share, or gets one where that can be; it is not refused. */
+  /**
+   * Allocates the resources of a pod that runs since before this kubelet, if possible; the pod is
+   * not rejected.
+   */
   adopt(pod: Pod): void;
-  /** For a container that is about to be made. */
+  /** Returns the settings of a container about to be created. */
   placementFor(pod: Pod, container: string): ContainerPlacement;
   hasExclusiveCpus(pod: Pod): boolean;
-  /** What was given to whom, and all that can be, for whoever asks. */
+  /** Returns the allocated and the allocatable resources. */
   allocated(): AllocatedResources;
-  /** Loops to be run beside, by name. */
+  /** The background loops, by name. */
   loops(): Readonly<Record<string, { run(signal: AbortSignal): Promise<void> }>>;
 }
 
@@ -57,25 +60,25 @@ export interface ResourceAllocatorDeps {
   readonly numaNodes: readonly number[];
   readonly providers: () => readonly HintProvider[];
   readonly cpu: CpuManager | undefined;
-  /** Of containers with processors of their own. */
+  /** The CPU quota of containers with exclusive CPUs. */
   readonly quota: 'kept' | 'lifted';
   readonly memory: MemoryManager | undefined;
-  /** Undoes first what another policy has done. */
+  /** Reverts the effects of a previous policy; called first. */
   readonly resetPolicies?: ((signal: AbortSignal) => Promise<void>) | undefined;
-  /** Whether any other pod that has something is about to end. */
+  /** Whether another pod with exclusive resources is terminating. */
   readonly isAnyEnding: (besides: Pod) => boolean;
 }
 
-/** How long a pod waits for what others that are ending will give back. */
+/** The maximum wait for the resources of terminating pods. */
 const terminationWaitMs = 30_000;
 const retryMs = 1_000;
 
-/** What a pod got stays its own until it is inactive. */
+/** The resources of a pod stay allocated until it is inactive. */
 export class ResourceAllocator implements ExclusiveResources {
   readonly #deps: ResourceAllocatorDeps;
-  /** Whose adoption is under way. */
+  /** The pods whose adoption is in progress. */
   readonly #adopting = new Set<PodUid>();
-  /** Ends with the kubelet. */
+  /** Aborted when the kubelet stops. */
   #life: AbortSignal | undefined;
 
   constructor(deps: ResourceAllocatorDeps) {
@@ -150,7 +153,7 @@ export class ResourceAllocator implements ExclusiveResources {
     return cpu === undefined ? {} : { 'CPU manager': cpu };
   }
 
-  /** Whether its processors are all that bounds the container. */
+  /** Whether the container is limited only by its exclusive CPUs. */
   #isUnbound(uid: PodUid, container: string): boolean {
     const { cpu, quota } = this.#deps;
     return quota === 'lifted' && cpu !== undefined && cpu.exclusiveCpus(uid, container).size > 0;
@@ -162,10 +165,10 @@ export class ResourceAllocator implements ExclusiveResources {
       const refusal = await topology.admit(pod, signal);
       if (refusal === undefined) return;
       const fields = { pod: describePod(pod), why: refusal.message };
-      logger.warn('A pod that runs cannot have what it asks for to itself: it goes on as it is', fields);
+      logger.warn('Failed to allocate exclusive resources for a running pod; it continues unchanged', fields);
     } catch (error) {
       if (signal.aborted) return;
-      logger.error('Cannot give a pod that runs what it asks for to itself', error, {
+      logger.error('Failed to allocate exclusive resources for a running pod', error, {
         pod: describePod(pod),
       });
     }

@@ -3,7 +3,10 @@ import { hugePageResource, type PodUid } from '../../pods/index.ts';
 import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 
-/** The CPUs, NUMA nodes and memory of a container by the resources the runtime reports for it. */
+/**
+ * Returns the CPUs, NUMA nodes and memory of a container from the resources that the runtime
+ * reports.
+ */
 export function runtimePlacement(
   { uid, container }: { readonly uid: PodUid; readonly container: string },
   linux: LinuxContainerResources | undefined,

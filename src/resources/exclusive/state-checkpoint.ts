@@ -6,15 +6,17 @@ import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
 export interface StateCheckpointDeps {
   readonly logger: Logger;
   readonly file: StateFile;
-  /** Pods that use, or will use, anything of the node; undefined before all sources have told theirs. */
+  /**
+   * The pods that use or will use resources of the node; undefined before all sources are ready.
+   */
   readonly activePods: () => readonly Pod[] | undefined;
-  /** Whether something of a pod may run that is not among them. */
+  /** Whether containers of a pod that is not active may run. */
   readonly mayRun: (uid: PodUid) => boolean;
   readonly fromRuntime: (signal: AbortSignal) => Promise<readonly RuntimePlacement[]>;
 }
 
 export interface StateCheckpointOptions<State> {
-  /** Whose it is, in what is logged. */
+  /** The manager's name in log messages. */
   readonly owner: string;
   readonly initialState: State;
   readonly encode: (state: State) => string;
@@ -23,11 +25,14 @@ export interface StateCheckpointOptions<State> {
     fromRuntime: () => Promise<readonly RuntimePlacement[]>,
   ) => Promise<Restored<State>>;
   readonly without: (state: State, uid: PodUid, container: string) => State;
-  /** Told of each state from the one that was found on the disk. */
+  /** Called with each state after the restored one. */
   readonly onChange?: (state: State) => void;
 }
 
-/** Who has what for himself: noted on the disk, gone on from by the next kubelet, given back by who is no more. */
+/**
+ * The state of a resource manager: persisted, restored by the next kubelet, and released for
+ * inactive pods.
+ */
 export class StateCheckpoint<State extends Assignments<unknown>> {
   readonly #deps: StateCheckpointDeps;
   readonly #kind: StateCheckpointOptions<State>;
@@ -45,13 +50,13 @@ export class StateCheckpoint<State extends Assignments<unknown>> {
     return this.#state;
   }
 
-  /** Goes on from what an earlier kubelet has noted. */
+  /** Restores the state of a previous kubelet. */
   async open(signal: AbortSignal): Promise<void> {
     const { file, logger, fromRuntime } = this.#deps;
     const { state, problem } = await this.#kind.restore(await file.read(), () => fromRuntime(signal));
     if (problem !== undefined) {
       const kept = [...state.assignments.keys()];
-      logger.warn(`The checkpoint of the ${this.#kind.owner} is not good as it is: mended`, {
+      logger.warn(`Repaired checkpoint of the ${this.#kind.owner}`, {
         why: problem,
         kept,
       });
@@ -60,19 +65,19 @@ export class StateCheckpoint<State extends Assignments<unknown>> {
     await this.save();
   }
 
-  /** It is on the disk once `save` has settled. */
+  /** Persisted once `save` has resolved. */
   put(state: State): void {
     if (state === this.#state) return;
     this.#set(state);
     void this.save();
   }
 
-  /** Settles when what the state is now is on the disk. */
+  /** Resolves when the current state is written. */
   async save(): Promise<void> {
     await this.#keeper.save();
   }
 
-  /** The state, once those who are inactive and containers that their pods no longer have gave back what they had. */
+  /** Returns the state after releasing inactive pods and removed containers. */
   current(): State {
     const active = this.#deps.activePods();
     if (active !== undefined) this.put(this.#withoutStale(active));
@@ -100,15 +105,15 @@ function namesIn(pod: Pod): ReadonlySet<string> {
   return new Set([...initContainersOf(pod), ...pod.spec.containers].map(({ name }) => name));
 }
 
-/** The file a manager keeps its state in. */
+/** The checkpoint file of a manager. */
 export interface StateFile {
-  /** Undefined when there is none. */
+  /** Undefined if it does not exist. */
   read(): Promise<string | undefined>;
-  /** As a whole or not at all. */
+  /** Atomic. */
   write(text: string): Promise<void>;
 }
 
-/** Keeps the file as new as the state: one write at a time, and of several states that wait only the newest. */
+/** Writes the checkpoint: one write at a time, always with the newest state. */
 export class CheckpointWriter {
   readonly #file: StateFile;
   readonly #logger: Logger;
@@ -122,7 +127,10 @@ export class CheckpointWriter {
     this.#textOf = textOf;
   }
 
-  /** Settles when what the state is now is on the disk. What cannot be written is told and tried again the next time. */
+  /**
+   * Resolves when the current state is written. A failed write is logged and repeated by the next
+   * call.
+   */
   async save(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
     const text = this.#textOf();
@@ -138,12 +146,12 @@ export class CheckpointWriter {
       await this.#file.write(text);
       this.#written = text;
     } catch (error) {
-      this.#logger.error('Cannot note what containers were given for themselves', error);
+      this.#logger.error('Failed to write resource checkpoint', error);
     }
   }
 }
 
-/** What each container has for itself, by the UID of its pod and its name. */
+/** The exclusive resources of each container, by pod UID and container name. */
 export interface Assignments<Share> {
   readonly assignments: ReadonlyMap<PodUid, ReadonlyMap<string, Share>>;
 }
@@ -156,29 +164,29 @@ export interface Assignment<Share> {
 
 export interface Restored<State> {
   readonly state: State;
-  /** Why the checkpoint was not good as it was. */
+  /** Why the checkpoint could not be used unchanged. */
   readonly problem?: string;
 }
 
 export interface RestoreOptions<State, Share> {
   readonly policyName: string;
   readonly initialState: State;
-  /** Throws an error that says what is wrong with it. */
+  /** Throws an error that describes the damage. */
   readonly decode: (text: string) => { readonly policyName: string; readonly state: State };
-  /** Whether it tells anything of the machine: a policy that gives nothing out notes nothing. */
+  /** Whether the state was initialized: other policies write an empty one. */
   readonly isInitialized: (state: State) => boolean;
-  /** Why it cannot be true on this machine now. */
+  /** Returns why the state does not match this machine. */
   readonly problemOf: (state: State) => string | undefined;
-  /** What a container that the runtime has must have been given; undefined when it shares. */
+  /** Derives the exclusive resources of a container from the runtime; undefined if it has none. */
   readonly shareOf: (placement: RuntimePlacement) => Share | undefined;
-  /** The state with what is claimed; as it was where that cannot be. */
+  /** Returns the state with the assignment, or unchanged if that is impossible. */
   readonly assign: (state: State, claim: Assignment<Share>) => State;
 }
 
 /**
- * What an earlier kubelet has assigned. A checkpoint that is none, of another policy or of another machine is no reason
- * not to start: where nothing is assigned it is begun anew, else what the runtime has tells who has what. Of what was
- * noted, or else is seen, as much is kept as can be true on this machine now.
+ * Restores the assignments of a previous kubelet. A missing, damaged or incompatible checkpoint
+ * does not prevent the start: without assignments it is reset, otherwise the assignments are
+ * derived from the runtime. Assignments that the machine cannot satisfy are dropped.
  */
 export async function restoreState<Share, State extends Assignments<Share>>(
   text: string | undefined,
@@ -197,7 +205,7 @@ export async function restoreState<Share, State extends Assignments<Share>>(
   return { state: restored.reduce(how.assign, initialState), problem };
 }
 
-/** As far as it can be relied on, which is all or only what containers are said to have. */
+/** Returns the valid state, or only its assignments. */
 function tryRead<Share, State extends Assignments<Share>>(
   text: string,
   { decode, policyName: wanted, isInitialized, problemOf }: RestoreOptions<State, Share>,

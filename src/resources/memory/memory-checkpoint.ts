@@ -6,7 +6,7 @@ import type { MemoryBlock, MemoryState, MemoryTable, NumaMemory } from './memory
 import { reserve, withBlocks } from './memory-state.ts';
 import type { StaticMemoryPolicy } from './static-memory-policy.ts';
 
-/** Below the root directory; the same file whichever kubelet runs. */
+/** In the root directory; shared with the Go kubelet. */
 export const memoryStateFile = 'memory_manager_state';
 
 export interface MemoryCheckpoint {
@@ -14,7 +14,7 @@ export interface MemoryCheckpoint {
   readonly state: MemoryState;
 }
 
-/** The names one kubelet or another has given what is hashed, all for the same content. */
+/** The Go type names that different kubelet versions hash for the same content. */
 const typeNames = ['MemoryManagerCheckpoint', 'MemoryManagerCheckpointV1'];
 
 export function encodeMemoryCheckpoint(checkpoint: MemoryCheckpoint): string {
@@ -41,7 +41,7 @@ export function encodeMemoryCheckpoint(checkpoint: MemoryCheckpoint): string {
   });
 }
 
-/** Throws an error that says what is wrong with it. */
+/** Throws an error that describes the damage. */
 export function decodeMemoryCheckpoint(text: string): MemoryCheckpoint {
   const json = jsonObject(JSON.parse(text), 'it');
   const { policyName, checksum } = json;
@@ -51,7 +51,7 @@ export function decodeMemoryCheckpoint(text: string): MemoryCheckpoint {
     json['podEntries'] !== undefined &&
     Object.keys(jsonObject(json['podEntries'], 'podEntries')).length > 0
   )
-    throw new Error('it has assignments of whole pods, which are not known here');
+    throw new Error('it has assignments of whole pods, which are not supported');
   const machine = read(json['machineState'], 'machineState', readNode);
   const assignments = read(json['entries'] ?? {}, 'entries', (own) => read(own, 'an entry', readBlocks));
   const checkpoint: MemoryCheckpoint = {
@@ -61,7 +61,7 @@ export function decodeMemoryCheckpoint(text: string): MemoryCheckpoint {
       assignments: new Map([...assignments].map(([uid, own]) => [podUid(uid), own])),
     },
   };
-  // Files of old had none.
+  // Old files have no checksum.
   if (checksum !== 0 && !checksumsOf(checkpoint).includes(checksum))
     throw new Error('its checksum does not match');
   return checkpoint;
@@ -152,7 +152,7 @@ function readTable(value: unknown): MemoryTable {
 }
 
 function readBlocks(value: unknown): readonly MemoryBlock[] {
-  if (!Array.isArray(value)) throw new Error('the blocks of a container are no list');
+  if (!Array.isArray(value)) throw new Error('the blocks of a container are not a list');
   return value.map((block) => {
     const { numaAffinity, type, size } = jsonObject(block, 'a block');
     if (typeof type !== 'string') throw new Error('a block has no type');
@@ -161,13 +161,13 @@ function readBlocks(value: unknown): readonly MemoryBlock[] {
 }
 
 function readNumbers(value: unknown, what: string): readonly number[] {
-  if (!Array.isArray(value)) throw new Error(`${what} is no list`);
+  if (!Array.isArray(value)) throw new Error(`${what} is not a list`);
   return value.map((number) => readNumber(number, what));
 }
 
 function readNumber(value: unknown, what: string): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
-    throw new Error(`${what} is no whole number`);
+    throw new Error(`${what} is not a non-negative integer`);
   return value;
 }
 
@@ -190,7 +190,7 @@ export async function restoreMemoryState(
   return await restoreState(text, how, fromRuntime);
 }
 
-/** Only who has memory of his own is bound to NUMA nodes. */
+/** Only containers with exclusive memory are pinned to NUMA nodes. */
 function shareOf({ mems, memory }: RuntimePlacement): Blocks | undefined {
   const numaAffinity = [...mems].toSorted((one, other) => one - other);
   const blocks = [...memory].flatMap(([type, size]) => (size > 0 ? [{ numaAffinity, type, size }] : []));

@@ -9,13 +9,13 @@ const on = (numaNode: number, memory: number) => ({
 });
 const required = new Map([['memory', 300n]]);
 
-describe('what is kept back on NUMA nodes', () => {
-  it('is taken when it sums up to what is kept from pods', () => {
+describe('reserved memory of NUMA nodes', () => {
+  it('is accepted if its sum equals the reservations of the node', () => {
     const kept = validateReservedMemory({ reserved: [on(0, 100), on(1, 200)], required }, nodes);
     assert.equal(kept.get(1)?.get('memory'), 200n);
   });
 
-  it('is refused when it does not, or when there is no such NUMA node', () => {
+  it('is rejected for another sum or an unknown NUMA node', () => {
     const refused = (reserved: readonly ReturnType<typeof on>[], expected: RegExp) =>
       assert.throws(() => validateReservedMemory({ reserved, required }, nodes), expected);
     refused([on(0, 100)], /total amount "100" of type "memory" is not equal to the value "300"/);
@@ -27,7 +27,7 @@ describe('what is kept back on NUMA nodes', () => {
     );
   });
 
-  it('names pages as pods do', () => {
+  it('names huge pages like pod resources', () => {
     assert.deepEqual([2 ** 16, 2 ** 21, 2 ** 30].map(hugePageResourceOf), [
       'hugepages-64Ki',
       'hugepages-2Mi',

@@ -21,7 +21,7 @@ export interface MemoryManagerDeps extends StateCheckpointDeps {
   readonly observer?: MemoryObserver | undefined;
 }
 
-/** The static policy at work: who has memory of which NUMA nodes, noted on the disk. */
+/** Applies the static policy and persists the assignments. */
 export class MemoryManager implements HintProvider {
   readonly #deps: MemoryManagerDeps;
   readonly #checkpoint: StateCheckpoint<MemoryState>;
@@ -38,7 +38,7 @@ export class MemoryManager implements HintProvider {
     });
   }
 
-  /** Goes on from what an earlier kubelet has noted. */
+  /** Restores the state of a previous kubelet. */
   async restore(signal: AbortSignal): Promise<void> {
     await this.#checkpoint.open(signal);
   }
@@ -74,7 +74,7 @@ export class MemoryManager implements HintProvider {
     return undefined;
   }
 
-  /** All that containers can have, by NUMA node. */
+  /** All allocatable memory by NUMA node. */
   get allocatable(): readonly MemoryBlock[] {
     return [...this.#deps.policy.initialState.machine].flatMap(([id, { memoryMap }]) =>
       [...memoryMap].flatMap(([type, { allocatable: size }]) =>
@@ -83,14 +83,14 @@ export class MemoryManager implements HintProvider {
     );
   }
 
-  /** What the container has. */
+  /** Returns the memory blocks of the container. */
   memoryOf(uid: PodUid, container: string): readonly MemoryBlock[] {
     return blocksOf(this.#checkpoint.state, uid, container) ?? [];
   }
 
   /**
-   * The NUMA nodes for a container that is about to be made, such as 0,1; empty for any. Init containers that come before
-   * it have ended: what they had is free again.
+   * Returns the NUMA nodes of a container about to be created, such as 0,1; empty for any. Releases
+   * the memory of init containers before it, which have exited.
    */
   memsFor(pod: Pod, container: string): string {
     this.#releaseBefore(pod, container);
@@ -121,8 +121,9 @@ interface Reservations {
 }
 
 /**
- * What is kept back on each NUMA node. Has to be just what is kept from pods on the whole: else the node would promise
- * more, or less, than its parts have. Throws ALLOCATION_CONFIG.
+ * Validates the reserved memory of each NUMA node. The sum must equal the memory reserved on the
+ * node: otherwise the allocatable memory of the node and of its NUMA nodes would differ. Throws
+ * ALLOCATION_CONFIG.
  */
 export function validateReservedMemory(
   { reserved, required }: Reservations,
@@ -156,10 +157,10 @@ function formatBytes(bytes: bigint): string {
 }
 
 function fail(message: string): never {
-  throw new KubelingError('ALLOCATION_CONFIG', `Cannot give out memory by NUMA node: ${message}`);
+  throw new KubelingError('ALLOCATION_CONFIG', `Cannot allocate memory by NUMA node: ${message}`);
 }
 
-/** As pods name pages of that size. */
+/** The resource name of huge pages of that size. */
 export function hugePageResourceOf(pageBytes: number): string {
   return hugePageResource(hugePageSizeName(BigInt(pageBytes)));
 }

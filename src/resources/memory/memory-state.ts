@@ -1,6 +1,6 @@
 import type { PodUid } from '../../pods/index.ts';
 
-/** One kind of memory of one NUMA node, in bytes. */
+/** One memory type of one NUMA node, in bytes. */
 export interface MemoryTable {
   readonly total: number;
   readonly systemReserved: number;
@@ -11,15 +11,15 @@ export interface MemoryTable {
 
 export interface NumaMemory {
   readonly numberOfAssignments: number;
-  /** By the name of the resource. */
+  /** By resource name. */
   readonly memoryMap: ReadonlyMap<string, MemoryTable>;
-  /** The NUMA nodes that give memory together with this one. */
+  /** The NUMA nodes that allocate memory together with this one. */
   readonly cells: readonly number[];
 }
 
 export type MachineMemory = ReadonlyMap<number, NumaMemory>;
 
-/** What a container has of one kind of memory. */
+/** The assigned memory of a container of one type. */
 export interface MemoryBlock {
   readonly numaAffinity: readonly number[];
   readonly type: string;
@@ -49,7 +49,7 @@ export function withBlocks(
   return { machine, assignments: new Map(assignments).set(uid, own) };
 }
 
-/** Gives the container's memory back. */
+/** Releases the memory of the container. */
 export function withoutBlocks(state: MemoryState, uid: PodUid, container: string): MemoryState {
   const own = new Map(state.assignments.get(uid));
   const machine = (own.get(container) ?? []).reduce(released, state.machine);
@@ -60,7 +60,10 @@ export function withoutBlocks(state: MemoryState, uid: PodUid, container: string
   return { machine, assignments };
 }
 
-/** The block counts on all its NUMA nodes; this much of it is taken from the first that have some. */
+/**
+ * The block counts as an assignment on all its NUMA nodes; the size is taken from the first nodes
+ * with free memory.
+ */
 export function reserve(machine: MachineMemory, block: MemoryBlock, size = block.size): MachineMemory {
   let left = size;
   return changed(machine, block, (node) => {
@@ -98,7 +101,7 @@ function changed(
   return after;
 }
 
-/** From what is free to what is reserved. */
+/** Moves memory from free to reserved. */
 function moved(node: NumaMemory, type: string, size: number): NumaMemory {
   const table = node.memoryMap.get(type);
   if (table === undefined || size === 0) return node;

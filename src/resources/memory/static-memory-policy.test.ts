@@ -15,7 +15,7 @@ const nodes = [0, 1].map((id) => ({
   memoryBytes: 1_124 * mib,
   hugePages: [{ type: 'hugepages-2Mi', bytes: 64 * mib }],
 }));
-/** 1000 MiB on the first, and 60 MiB more on the second. */
+/** 1000 MiB on the first NUMA node, 60 MiB more on the second. */
 const machine = initialMachineMemory(nodes, (id, type) => (id === 0 && type === 'memory' ? 60 * mib : 0));
 const policy = new StaticMemoryPolicy(machine);
 
@@ -33,7 +33,7 @@ const freeOf = (state: MemoryState) =>
   [...state.machine.values()].map(({ memoryMap }) => (memoryMap.get('memory')?.free ?? 0) / mib);
 
 describe('the static memory policy', () => {
-  it('gives memory of one NUMA node as long as one has enough', () => {
+  it('uses one NUMA node while one has enough memory', () => {
     const after = given(policy.initialState, asking('one', 600));
     assert.deepEqual(freeOf(after), [400, 1_060]);
     const both = given(after, asking('two', 600));
@@ -43,7 +43,7 @@ describe('the static memory policy', () => {
     ]);
   });
 
-  it('gives memory of several where one could never have enough', () => {
+  it('uses several NUMA nodes if one could never be sufficient', () => {
     const after = given(policy.initialState, asking('wide', 1_500));
     assert.deepEqual(freeOf(after), [0, 560]);
     assert.deepEqual(
@@ -54,23 +54,23 @@ describe('the static memory policy', () => {
       ],
     );
     const small = given(after, asking('small', 10)).assignments.get(podUid('small'))?.get('main');
-    assert.deepEqual(small?.[0]?.numaAffinity, [0, 1], 'none of them gives alone any more');
+    assert.deepEqual(small?.[0]?.numaAffinity, [0, 1], 'none of them allocates alone any more');
     assert.throws(() => given(after, asking('large', 600)), /no NUMA nodes with enough memory is available/);
   });
 
-  it('never mixes those that give alone with those that give together', () => {
+  it('never mixes single and grouped NUMA nodes', () => {
     const after = given(policy.initialState, asking('one', 100));
     assert.throws(() => given(after, asking('wide', 1_500)), { code: 'ALLOCATION_FAILED' });
   });
 
-  it('gives nothing to pods that are not Guaranteed', () => {
+  it('assigns nothing to pods that are not Guaranteed', () => {
     const pod = aPod();
     const before = policy.initialState;
     assert.equal(given(before, pod), before);
     assert.equal(policy.podHints(policy.initialState, pod), undefined);
   });
 
-  it('sets nothing aside again for init containers that have ended', () => {
+  it('does not allocate again for init containers that have exited', () => {
     const whole = asking('one', 100);
     const [main = { name: 'main' }] = whole.spec.containers;
     const init = ['first', 'second'].map((name) => ({ ...main, name }));
@@ -82,20 +82,20 @@ describe('the static memory policy', () => {
     assert.deepEqual([...(state.assignments.get(podUid('one'))?.keys() ?? [])], ['first', 'second', 'main']);
     for (const { name } of init) {
       state = withoutBlocks(state, podUid('one'), name);
-      assert.equal(admitted(state), state, `${name} has ended, and the pod is looked at again`);
+      assert.equal(admitted(state), state, `${name} has exited and the pod is synced again`);
       assert.equal(policy.hints(state, pod, { ...main, name: 'first' }), undefined);
     }
     assert.deepEqual(freeOf(state), [900, 1_060]);
   });
 
-  it('counts huge pages by themselves', () => {
+  it('counts huge pages separately', () => {
     const after = given(policy.initialState, asking('pages', 100, { 'hugepages-2Mi': '64Mi' }));
     assert.equal(after.machine.get(0)?.numberOfAssignments, 2);
     const hints = policy.podHints(after, asking('more', 100, { 'hugepages-2Mi': '64Mi' }));
     assert.deepEqual(hints?.get('hugepages-2Mi'), [{ numaNodes: [1], preferred: true }]);
   });
 
-  it('whatever comes and goes, no NUMA node gives more than it has, and all comes back', () => {
+  it('never overcommits a NUMA node and releases everything, for any sequence of pods', () => {
     const step = fc.record({
       name: fc.constantFrom('a', 'b', 'c', 'd'),
       mib: fc.integer({ min: 1, max: 1_800 }),
@@ -126,7 +126,7 @@ describe('the static memory policy', () => {
   });
 });
 
-describe('what an earlier kubelet has noted of memory', () => {
+describe('restored memory assignments', () => {
   const placed = (uid: string, mems: readonly number[], size: number): RuntimePlacement => ({
     uid: podUid(uid),
     container: 'main',
@@ -142,12 +142,12 @@ describe('what an earlier kubelet has noted of memory', () => {
   const restored = (noted: string | undefined, runtime: readonly RuntimePlacement[] = []) =>
     restoreMemoryState(noted, policy, async () => runtime);
 
-  it('is gone on from', async () => {
+  it('are used', async () => {
     assert.deepEqual(await restored(text), { state: one });
     assert.deepEqual(await restored(undefined), { state: policy.initialState });
   });
 
-  it('is begun anew under another policy, and found in the runtime where it cannot be read', async () => {
+  it('are reset under another policy, and derived from the runtime if unreadable', async () => {
     const empty = { machine: new Map(), assignments: new Map() };
     const none = encodeMemoryCheckpoint({ policyName: 'None', state: empty });
     assert.deepEqual((await restored(none)).state, policy.initialState);
@@ -157,7 +157,7 @@ describe('what an earlier kubelet has noted of memory', () => {
     assert.notEqual(found.problem, undefined);
   });
 
-  it('is kept as far as it fits on the machine as it is now', async () => {
+  it('are kept as far as they fit on the machine', async () => {
     const small = new StaticMemoryPolicy(
       initialMachineMemory(nodes, (_, type) => (type === 'memory' ? 600 * mib : 0)),
     );

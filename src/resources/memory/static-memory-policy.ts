@@ -21,7 +21,7 @@ import {
   withBlocks,
 } from './memory-state.ts';
 
-/** Bytes by the name of the resource. */
+/** Bytes by resource name. */
 type Amounts = ReadonlyMap<string, number>;
 
 interface Choice {
@@ -29,7 +29,7 @@ interface Choice {
   readonly preferred: boolean;
 }
 
-/** Guaranteed pods get their memory from as few NUMA nodes as can give it. Decides only. */
+/** The static policy: Guaranteed pods get memory from the fewest possible NUMA nodes. Pure. */
 export class StaticMemoryPolicy {
   readonly #initial: MachineMemory;
 
@@ -41,7 +41,7 @@ export class StaticMemoryPolicy {
     return { machine: this.#initial, assignments: new Map() };
   }
 
-  /** Why the state is none of this machine and these settings. */
+  /** Returns why the state does not match this machine and these settings. */
   problemOf(state: MemoryState): string | undefined {
     let expected = this.#initial;
     for (const [uid, own] of state.assignments) {
@@ -62,7 +62,10 @@ export class StaticMemoryPolicy {
       : 'the expected machine state is different from the real one';
   }
 
-  /** The same state when the container gets nothing, or has it already. Throws ALLOCATION_FAILED. */
+  /**
+   * Returns the same state if the container gets no memory or already has it. Throws
+   * ALLOCATION_FAILED.
+   */
   allocate(state: MemoryState, pod: Pod, container: Container, affinity: TopologyHint): MemoryState {
     const { uid } = pod.metadata;
     if (!isPinned(pod) || blocksOf(state, uid, container.name) !== undefined) return state;
@@ -119,7 +122,7 @@ export class StaticMemoryPolicy {
     return best;
   }
 
-  /** What all agreed on may be less than what memory alone would have taken. */
+  /** The merged hint may provide less memory than a hint for memory alone. */
   #extendedAffinity(
     state: MemoryState,
     pod: Pod,
@@ -136,7 +139,7 @@ export class StaticMemoryPolicy {
     return best.numaNodes;
   }
 
-  /** A NUMA node gives memory either alone or always together with the same others. */
+  /** A NUMA node allocates memory either alone or always in the same group. */
   #choices({ machine, assignments }: MemoryState, pod: Pod, asked: Amounts): readonly Choice[] {
     const ids = [...machine.keys()].toSorted((one, other) => one - other);
     const possible: (readonly number[])[] = [];
@@ -158,7 +161,7 @@ export class StaticMemoryPolicy {
   }
 }
 
-/** As the machine is before anything is given out. */
+/** The machine state before any assignment. */
 export function initialMachineMemory(
   nodes: readonly {
     readonly id: number;
@@ -201,7 +204,7 @@ function requestedBy(container: Container): Amounts {
   );
 }
 
-/** At its hungriest, of what its regular containers ask for. */
+/** The peak demand of the pod, for the types its regular containers request. */
 function requestedByPod(pod: Pod): Amounts {
   const sidecars = new Map<string, number>();
   const initializing = new Map<string, number>();
@@ -223,7 +226,7 @@ function requestedByPod(pod: Pod): Amounts {
   );
 }
 
-/** What init containers of the pod have on just these NUMA nodes, and nobody has used again yet. */
+/** Returns the memory of init containers on exactly these NUMA nodes that is not reused yet. */
 function reusable(state: MemoryState, pod: Pod, numaNodes: readonly number[], type: string): number {
   const blocks = initContainersOf(pod)
     .filter((container) => !isSidecar(container))
@@ -233,7 +236,10 @@ function reusable(state: MemoryState, pod: Pod, numaNodes: readonly number[], ty
     .reduce((sum, { size }) => sum + size, 0);
 }
 
-/** What the container uses again is no longer the init containers': the sum of all blocks is what the pod really has. */
+/**
+ * Reduces the blocks of init containers by the reused memory, so that the sum of all blocks is the
+ * memory of the pod.
+ */
 function withoutReused(state: MemoryState, pod: Pod, container: Container, block: MemoryBlock): MemoryState {
   const { uid } = pod.metadata;
   let left = block.size;
@@ -254,8 +260,9 @@ function withoutReused(state: MemoryState, pod: Pod, container: Container, block
 }
 
 /**
- * Whether it is an init container that has ended before: what it had went to those after it, who were given theirs later
- * than it was. A pod that is looked at again, as after a restart, would set aside more for it than it ever uses.
+ * Whether the init container has exited: its memory was reused by containers that were assigned
+ * later. Without this check, a later sync, for example after a restart, would assign more memory
+ * than the pod ever uses.
  */
 function hasReleasedToLater(state: MemoryState, pod: Pod, container: Container): boolean {
   const { uid } = pod.metadata;
@@ -270,7 +277,7 @@ function asHints(choices: readonly Choice[], asked: Amounts): TopologyHints {
   return new Map(choices.length === 0 ? [] : [...asked.keys()].map((type) => [type, choices] as const));
 }
 
-/** For one that has its share. Where that is not what is asked for any more nothing can be said. */
+/** Returns the hint of existing blocks; undefined if they do not match the request any more. */
 function existingHints(blocks: readonly MemoryBlock[], asked: Amounts): TopologyHints | undefined {
   const isAsked = blocks.length === asked.size && blocks.every(({ type, size }) => asked.get(type) === size);
   if (!isAsked) return undefined;
@@ -280,7 +287,7 @@ function existingHints(blocks: readonly MemoryBlock[], asked: Amounts): Topology
 }
 
 function bestOf(choices: readonly Choice[]): Choice | undefined {
-  // They come with the fewest NUMA nodes first.
+  // Choices with the fewest NUMA nodes come first.
   return choices.reduce<Choice | undefined>(
     (best, choice) => (best === undefined || isBetter(choice, best) ? choice : best),
     undefined,
@@ -301,7 +308,7 @@ function hasEnough(machine: MachineMemory, numaNodes: readonly number[], asked: 
   return [...asked].every(([type, size]) => free(type) >= size);
 }
 
-/** Whether several NUMA nodes would give together of which one is in use alone, or with others. */
+/** Whether a node of the group is used alone or in another group. */
 function mixesGroups(machine: MachineMemory, numaNodes: readonly number[]): boolean {
   if (numaNodes.length === 1) return false;
   return numaNodes
@@ -316,7 +323,7 @@ function isSameGroup(one: readonly number[], other: readonly number[]): boolean 
   return one.length === other.length && one.every((id) => other.includes(id));
 }
 
-/** Nodes that give together need agree only on what they have together. */
+/** Nodes of a group need to agree only in their sums. */
 function isSameMachine(one: MachineMemory, other: MachineMemory): boolean {
   const sum = (machine: MachineMemory, { cells }: NumaMemory, type: string, what: 'free' | 'reserved') =>
     cells.reduce((all, id) => all + (machine.get(id)?.memoryMap.get(type)?.[what] ?? 0), 0);
