@@ -1,12 +1,12 @@
 import { abortable, type Clock, KubelingError, withAbortGrace, withDeadline } from '../lib/index.ts';
 import type { CallOptions, ServerStream, Unary } from '../protocols/grpc/index.ts';
 import type { MessageInit } from '../protocols/protobuf/index.ts';
-import { checkAnswer } from './answers.ts';
 import { type Ingest, readContentOf, readIngests } from './containerd-content.ts';
 import { type ContainerdEvent, publishContainerdEvent, readContainerdEvents } from './containerd-events.ts';
-import { translateFailure } from './failures.ts';
+import { translateError } from './errors.ts';
 import { ImageService, RuntimeService, type VersionResponse } from './gen/runtime.ts';
 import { type CriMethods, type CriOperation, deadlineMs, operationNames } from './operations.ts';
+import { checkResponse } from './responses.ts';
 import type { CriTransport } from './transport.ts';
 
 /** Told of each call when it ends, once: of a stream when it was read to its end, left or failed. */
@@ -61,7 +61,7 @@ const defaultRequestTimeoutMs = 120_000;
  * left waits half a minute for that caller, and until then answers nobody else who wants something of the pod, be it
  * to stop it.
  */
-const youngExecMs = 10_000;
+const minExecMs = 10_000;
 
 type RawUnary = (request: object, options: CallOptions) => Promise<unknown>;
 type RawStream = (request: object, options: CallOptions) => AsyncIterable<unknown>;
@@ -76,7 +76,8 @@ export function createCriClient(options: CriClientOptions): CriClient {
     for (const [name, method] of Object.entries(type.methods)) {
       const raw = (service as unknown as Record<string, unknown>)[name];
       const operation = name as CriOperation;
-      const unary = operation === 'execSync' ? grownUp(options.clock, raw as RawUnary) : (raw as RawUnary);
+      const unary =
+        operation === 'execSync' ? withDelayedCancel(options.clock, raw as RawUnary) : (raw as RawUnary);
       calls[name] =
         method.kind === 'unary'
           ? (request: object, signal: AbortSignal) => callOnce(options, operation, unary, request, signal)
@@ -111,10 +112,10 @@ async function callOnce(
   try {
     const limitMs = deadlineMs(operation, request, options.requestTimeoutMs ?? defaultRequestTimeoutMs);
     const answer = await callWithin(clock, operation, limitMs, raw, request, signal);
-    checkAnswer(operation, answer);
+    checkResponse(operation, answer);
     return answer;
   } catch (error) {
-    failure = translateFailure(operation, error, signal);
+    failure = translateError(operation, error, signal);
     throw failure;
   } finally {
     observer?.called(operationNames[operation], clock.monotonicMs() - startMs, failure);
@@ -138,10 +139,10 @@ function callWithin(
 }
 
 /** Whoever gives the call up is free at once; the runtime hears of it when the call is old enough for that. */
-function grownUp(clock: Clock, raw: RawUnary): RawUnary {
+function withDelayedCancel(clock: Clock, raw: RawUnary): RawUnary {
   return (request, { signal, ...options }) => {
     const startMs = clock.monotonicMs();
-    const ms = () => startMs + youngExecMs - clock.monotonicMs();
+    const ms = () => startMs + minExecMs - clock.monotonicMs();
     const call = withAbortGrace(
       { clock, ms },
       (inner) => raw(request, { ...options, signal: inner }),
@@ -163,7 +164,7 @@ async function* callStream(
   try {
     yield* raw(request, { signal });
   } catch (error) {
-    failure = translateFailure(operation, error, signal);
+    failure = translateError(operation, error, signal);
     throw failure;
   } finally {
     observer?.called(operationNames[operation], clock.monotonicMs() - startMs, failure);

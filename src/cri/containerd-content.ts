@@ -1,6 +1,6 @@
 import { type Clock, withDeadline } from '../lib/index.ts';
 import type { ServiceClient } from '../protocols/grpc/index.ts';
-import { translateFailure } from './failures.ts';
+import { translateError } from './errors.ts';
 import type { ContentMethods } from './gen/containerd.ts';
 
 /** Something that is being written into containerd's store of contents. */
@@ -39,7 +39,7 @@ export async function readContentOf(
       signal,
     );
   } catch (error) {
-    throw translateFailure('pullImage', error, signal);
+    throw translateError('pullImage', error, signal);
   }
 }
 
@@ -82,6 +82,6 @@ export async function readIngests(
       totalBytes: Number(total),
     }));
   } catch (error) {
-    throw translateFailure('pullImage', error, signal);
+    throw translateError('pullImage', error, signal);
   }
 }

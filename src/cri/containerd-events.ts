@@ -1,6 +1,6 @@
 import { KubelingError } from '../lib/index.ts';
 import type { ServiceClient } from '../protocols/grpc/index.ts';
-import { translateFailure } from './failures.ts';
+import { translateError } from './errors.ts';
 import {
   type Any,
   ContainerEvent,
@@ -36,7 +36,7 @@ export async function* readContainerdEvents(
       if (event !== undefined) yield event;
     }
   } catch (error) {
-    throw translateFailure('getContainerEvents', error, signal);
+    throw translateError('getContainerEvents', error, signal);
   }
 }
 
@@ -82,6 +82,6 @@ export async function publishContainerdEvent(
   try {
     await events.publish({ topic: ownTopic, event }, { signal, metadata });
   } catch (error) {
-    throw translateFailure('getContainerEvents', error, signal);
+    throw translateError('getContainerEvents', error, signal);
   }
 }

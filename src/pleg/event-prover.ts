@@ -8,7 +8,7 @@ import {
   withDeadline,
 } from '../lib/index.ts';
 import type { EventTrust } from './event-trust.ts';
-import type { EventSource } from './runtime.ts';
+import type { EventSource } from './runtime-events.ts';
 
 export interface EventProverDeps {
   readonly clock: Clock;
@@ -28,7 +28,7 @@ const periodMs = 30_000;
 const retryMs = 1_000;
 const provokeMs = 5_000;
 /** A stream that was opened is silent until it stands, and nobody says when that is. */
-const standsMs = 100;
+const openedMs = 100;
 
 /**
  * Shows from time to time that events arrive when nothing else has shown it, and ends the trust in them when that
@@ -61,8 +61,8 @@ export class EventProver {
       try {
         const why = await this.#opened.wait(waitMs, signal);
         this.#opened.clear();
-        if (why === 'hint') await this.#deps.clock.sleep(standsMs, signal);
-        waitMs = await this.#turn(signal);
+        if (why === 'hint') await this.#deps.clock.sleep(openedMs, signal);
+        waitMs = await this.#prove(signal);
       } catch (error) {
         if (!signal.aborted) this.#deps.log.error('Cannot see whether events of the runtime arrive', error);
         waitMs = periodMs;
@@ -71,25 +71,25 @@ export class EventProver {
   }
 
   /** Answers when the next one is due. */
-  async #turn(signal: AbortSignal): Promise<number> {
+  async #prove(signal: AbortSignal): Promise<number> {
     const { trust } = this.#deps;
-    if (trust.state === 'trusted' && this.#leftMs('failed') > periodMs) return this.#calm();
+    if (trust.state === 'trusted' && this.#leftMs('failed') > periodMs) return this.#proven();
     const attempt = await this.#provoke(signal);
-    if (trust.state === 'untrusted') return this.#again();
-    if (attempt === 'provoked') return this.#calm();
+    if (trust.state === 'untrusted') return this.#retryDelay();
+    if (attempt === 'provoked') return this.#proven();
     const leftMs = this.#leftMs(attempt);
-    if (leftMs > 0) return Math.min(leftMs, attempt === 'failed' ? this.#again() : this.#calm());
+    if (leftMs > 0) return Math.min(leftMs, attempt === 'failed' ? this.#retryDelay() : this.#proven());
     trust.expire(`nothing has shown for ${formatDurationMs(this.#limitMs(attempt))} that events arrive`);
-    return this.#again();
+    return this.#retryDelay();
   }
 
-  #calm(): number {
+  #proven(): number {
     this.#retryMs = retryMs;
     return periodMs;
   }
 
   /** Ever later while events do not come. */
-  #again(): number {
+  #retryDelay(): number {
     const waitMs = this.#retryMs;
     this.#retryMs = Math.min(periodMs, 2 * waitMs);
     return waitMs;

@@ -9,7 +9,7 @@ import {
   type Random,
 } from '../lib/index.ts';
 import type { PlegObserver } from './metrics.ts';
-import type { EventSource, RuntimeHint } from './runtime.ts';
+import type { EventSource, RuntimeHint } from './runtime-events.ts';
 
 export interface EventReaderDeps {
   readonly clock: Clock;
@@ -17,7 +17,7 @@ export interface EventReaderDeps {
   readonly log: Logger;
   readonly source: EventSource;
   readonly metrics?: PlegObserver | undefined;
-  readonly heard: (hint: RuntimeHint) => void;
+  readonly received: (hint: RuntimeHint) => void;
   /** A stream is about to be opened. */
   readonly opening: () => void;
   /** No stream is read any more, until the next one is opened. */
@@ -32,7 +32,7 @@ export class EventReader {
   readonly #deps: EventReaderDeps;
   readonly #backoff: Backoff;
   #stream: LinkedController | undefined;
-  #trouble: 'none' | 'told' = 'none';
+  #logged: 'no' | 'yes' = 'no';
 
   constructor(deps: EventReaderDeps) {
     this.#deps = deps;
@@ -64,7 +64,7 @@ export class EventReader {
       for await (const hint of this.#deps.source.events(stream.signal)) {
         if (!delivered) this.#delivers();
         delivered = true;
-        this.#take(hint);
+        this.#receive(hint);
       }
       return new KubelingError('PLEG_EVENTS_ENDED', 'The stream of events of the runtime has ended');
     } catch (error) {
@@ -77,22 +77,22 @@ export class EventReader {
   #delivers(): void {
     this.#backoff.reset();
     this.#deps.metrics?.streamOpened();
-    if (this.#trouble === 'told') this.#deps.log.info('Events of the runtime arrive again');
-    this.#trouble = 'none';
+    if (this.#logged === 'yes') this.#deps.log.info('Events of the runtime arrive again');
+    this.#logged = 'no';
   }
 
-  #take(hint: RuntimeHint): void {
-    const { clock, metrics, heard } = this.#deps;
+  #receive(hint: RuntimeHint): void {
+    const { clock, metrics, received } = this.#deps;
     if (hint.atMs !== undefined) metrics?.eventArrived(clock.now() - hint.atMs);
-    heard(hint);
+    received(hint);
   }
 
   #delayAfter(error: unknown): number {
     if (isKind(error, 'Cancelled')) return 0;
     this.#deps.metrics?.streamFailed();
     // A runtime that is away breaks every try; once is enough to be told of it.
-    if (this.#trouble === 'none') this.#deps.log.error('Cannot read events of the runtime', error);
-    this.#trouble = 'told';
+    if (this.#logged === 'no') this.#deps.log.error('Cannot read events of the runtime', error);
+    this.#logged = 'yes';
     if (isKind(error, 'Unsupported')) return unsupportedMs;
     return this.#backoff.fail(this.#deps.clock.monotonicMs());
   }

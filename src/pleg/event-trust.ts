@@ -1,6 +1,6 @@
 import { Backoff, type Clock, LruMap, type Random, type Timer } from '../lib/index.ts';
 import type { ItemChange } from './lifecycle-events.ts';
-import type { RuntimeHint } from './runtime.ts';
+import type { RuntimeHint } from './runtime-events.ts';
 
 export interface EventTrustDeps {
   readonly clock: Clock;
@@ -21,7 +21,7 @@ const lateMs = 2_000;
 const proofLateMs = 10_000;
 const proofId = '';
 /** Containers whose events are remembered; more than any node has at a time. */
-const remembered = 10_000;
+const maxContainers = 10_000;
 
 /**
  * Judges whether events of the runtime really arrive, by comparing them with what looks at the runtime find:
@@ -40,14 +40,14 @@ export class EventTrust implements Disposable {
   readonly #deps: EventTrustDeps;
   readonly #backoff: Backoff;
   /** What was announced of each container on this stream. */
-  readonly #heard = new LruMap<string, Set<What>>({ capacity: remembered });
+  readonly #announced = new LruMap<string, Set<What>>({ capacity: maxContainers });
   /** What must be announced soon, or was missed. */
   readonly #expected = new Map<string, { readonly needs: readonly What[]; readonly dueMs: number }>();
   #state: TrustState = 'untrusted';
   #notBeforeMs = 0;
   #lastProofMs: number | undefined;
   /** Since this stamp events are known to arrive; what happened before may have been missed rightly. */
-  #standsSince: number | undefined;
+  #reliableSince: number | undefined;
   #timer: Timer | undefined;
 
   constructor(deps: EventTrustDeps) {
@@ -67,19 +67,19 @@ export class EventTrust implements Disposable {
 
   /** A stream is read from its beginning, or no longer read at all; what was known of the one before is void. */
   reset(why: string): void {
-    this.#standsSince = undefined;
+    this.#reliableSince = undefined;
     this.#lastProofMs = undefined;
-    this.#heard.clear();
+    this.#announced.clear();
     this.#expected.clear();
     this.#arm();
-    this.#become('untrusted', why);
+    this.#setState('untrusted', why);
   }
 
-  heard({ containerId, what }: RuntimeHint): void {
-    this.#standsSince ??= this.#deps.clock.stamp();
+  received({ containerId, what }: RuntimeHint): void {
+    this.#reliableSince ??= this.#deps.clock.stamp();
     const id = what === 'proof' ? proofId : containerId;
-    const before = this.#heard.get(id);
-    if (what !== 'proof') this.#heard.set(id, (before ?? new Set()).add(what));
+    const before = this.#announced.get(id);
+    if (what !== 'proof') this.#announced.set(id, (before ?? new Set()).add(what));
     const expected = this.#expected.get(id);
     if (what !== 'proof' && !expected?.needs.includes(what)) return;
     this.#expected.delete(id);
@@ -89,8 +89,8 @@ export class EventTrust implements Disposable {
 
   /** A look found these changes; the look before, begun at the stamp, had not. */
   changed(changes: readonly ItemChange[], unchangedAt: number): void {
-    const judged = this.#standsSince !== undefined && unchangedAt > this.#standsSince;
-    for (const change of changes) this.#judge(change, judged);
+    const judged = this.#reliableSince !== undefined && unchangedAt > this.#reliableSince;
+    for (const change of changes) this.#checkChange(change, judged);
     this.#arm();
   }
 
@@ -109,7 +109,7 @@ export class EventTrust implements Disposable {
   /** Nothing has shown for too long that events arrive. None is known to be lost, so one proof brings trust back. */
   expire(why: string): void {
     if (this.#state === 'untrusted') return;
-    this.#become('untrusted', why);
+    this.#setState('untrusted', why);
     this.#deps.missed(why);
   }
 
@@ -118,12 +118,12 @@ export class EventTrust implements Disposable {
     this.#arm();
   }
 
-  #judge(change: ItemChange, judged: boolean): void {
+  #checkChange(change: ItemChange, judged: boolean): void {
     const needs = announcementsOf(change);
     if (needs.length === 0) return;
-    const heard = this.#heard.get(change.id);
+    const heard = this.#announced.get(change.id);
     if (needs.some((what) => heard?.has(what))) this.#prove();
-    else if (judged && this.#expected.size < remembered) this.#expect(change.id, needs, lateMs);
+    else if (judged && this.#expected.size < maxContainers) this.#expect(change.id, needs, lateMs);
   }
 
   #expect(id: string, needs: readonly What[], withinMs: number): void {
@@ -133,7 +133,7 @@ export class EventTrust implements Disposable {
   #prove(): void {
     const nowMs = this.#deps.clock.monotonicMs();
     this.#lastProofMs = nowMs;
-    if (nowMs >= this.#notBeforeMs) this.#become('trusted', 'events arrive');
+    if (nowMs >= this.#notBeforeMs) this.#setState('trusted', 'events arrive');
   }
 
   #miss(id: string): void {
@@ -142,11 +142,11 @@ export class EventTrust implements Disposable {
     const waitMs = wasTrusted ? this.#backoff.fail(nowMs) : lateMs;
     this.#notBeforeMs = Math.max(this.#notBeforeMs, nowMs + waitMs);
     const why = id === proofId ? 'a provoked event did not come' : `a change of ${id} was not announced`;
-    this.#become('untrusted', why);
+    this.#setState('untrusted', why);
     if (wasTrusted) this.#deps.missed(why);
   }
 
-  #become(state: TrustState, why: string): void {
+  #setState(state: TrustState, why: string): void {
     if (this.#state === state) return;
     this.#state = state;
     this.#deps.changed(state, why);

@@ -2,19 +2,19 @@ import { LruMap } from '../lib/index.ts';
 import type { ObservedContainerState, PodUid } from '../pods/index.ts';
 import { itemsOf } from './lifecycle-events.ts';
 import type { PodRecords } from './pod-records.ts';
-import type { RuntimeHint } from './runtime.ts';
+import type { RuntimeHint } from './runtime-events.ts';
 
 export interface HintFollowerDeps {
   readonly records: PodRecords;
   /** Asks for a look at one pod within so long. */
-  readonly look: (uid: PodUid, delayMs: number) => void;
+  readonly relistPod: (uid: PodUid, delayMs: number) => void;
   /** Asks for a look at all pods within so long, unless all containers hinted at are known by then. */
   readonly relist: (delayMs: number) => void;
   /** Whether somebody ends this pod, and looks at it when that is done. */
-  readonly isBeingEnded: (uid: PodUid) => boolean;
+  readonly isTerminating: (uid: PodUid) => boolean;
 }
 
-interface Followed {
+interface FollowedHint {
   readonly what: RuntimeHint['what'];
   readonly tries: number;
   readonly delaysMs: readonly number[];
@@ -34,7 +34,7 @@ const otherHintDelayMs = 200;
 /** Nobody waits to see that something is gone, and a sandbox goes right after its containers. */
 const removedDelayMs = 250;
 const relistTries = 3;
-const most = 1_000;
+const maxHints = 1_000;
 const firstDelaysMs: Partial<Record<RuntimeHint['what'], number>> = {
   started: startedDelayMs,
   removed: removedDelayMs,
@@ -46,10 +46,10 @@ const order = [...showing];
 /** Turns hints into looks, and looks again until what was hinted at is seen, or has been looked for often enough. */
 export class HintFollower {
   readonly #deps: HintFollowerDeps;
-  readonly #byPod = new Map<PodUid, Map<string, Followed>>();
-  readonly #unknown = new Map<string, Followed>();
+  readonly #byPod = new Map<PodUid, Map<string, FollowedHint>>();
+  readonly #unknown = new Map<string, FollowedHint>();
   /** Containers that belong to no pod, as other tools of the same runtime make them. */
-  readonly #foreign = new LruMap<string, true>({ capacity: most });
+  readonly #foreign = new LruMap<string, true>({ capacity: maxHints });
 
   constructor(deps: HintFollowerDeps) {
     this.#deps = deps;
@@ -60,15 +60,15 @@ export class HintFollower {
     return this.#byPod.size + this.#unknown.size;
   }
 
-  heard({ containerId, podUid, what, shows }: RuntimeHint): void {
+  received({ containerId, podUid, what, shows }: RuntimeHint): void {
     if (!showing.has(what)) return;
     const hint = { what, tries: 0, delaysMs: shows === 'any-moment' ? shortDelaysMs : longDelaysMs };
     const uid = podUid ?? this.#deps.records.ownerOf(containerId);
     if (uid !== undefined) {
       if (this.#isShown(uid, containerId, what)) return;
       this.#follow(uid, containerId, hint);
-      this.#look(uid, shows === 'after-another-hint' ? otherHintDelayMs : (firstDelaysMs[what] ?? 0));
-    } else if (!this.#foreign.has(containerId) && this.#unknown.size < most) {
+      this.#relistPod(uid, shows === 'after-another-hint' ? otherHintDelayMs : (firstDelaysMs[what] ?? 0));
+    } else if (!this.#foreign.has(containerId) && this.#unknown.size < maxHints) {
       const before = this.#unknown.get(containerId);
       this.#unknown.set(containerId, later(before, { ...hint, tries: before?.tries ?? 0 }));
       this.#deps.relist(what === 'started' ? unknownStartedDelayMs : 0);
@@ -81,7 +81,7 @@ export class HintFollower {
   }
 
   /** The pod was looked at. */
-  looked(uid: PodUid): void {
+  observed(uid: PodUid): void {
     const states = new Map(itemsOf(this.#deps.records.get(uid)?.listed).map(({ id, state }) => [id, state]));
     this.#claim(uid, states.keys());
     const hints = this.#byPod.get(uid);
@@ -95,7 +95,7 @@ export class HintFollower {
       nextMs = Math.min(delayMs ?? Number.POSITIVE_INFINITY, nextMs ?? Number.POSITIVE_INFINITY);
     }
     if (hints.size === 0) this.#byPod.delete(uid);
-    else if (nextMs !== undefined) this.#look(uid, nextMs);
+    else if (nextMs !== undefined) this.#relistPod(uid, nextMs);
   }
 
   isFollowing(uid: PodUid): boolean {
@@ -108,7 +108,7 @@ export class HintFollower {
       const uid = this.#deps.records.ownerOf(id);
       if (uid !== undefined) this.#claim(uid, [id]);
     }
-    for (const uid of [...this.#byPod.keys()]) this.looked(uid);
+    for (const uid of [...this.#byPod.keys()]) this.observed(uid);
     for (const [id, hint] of [...this.#unknown]) this.#stillUnknown(id, hint);
   }
 
@@ -124,12 +124,12 @@ export class HintFollower {
     return state !== undefined && isSettled(what, state);
   }
 
-  #look(uid: PodUid, delayMs: number): void {
-    this.#deps.look(uid, this.#deps.isBeingEnded(uid) ? Math.max(delayMs, endedDelayMs) : delayMs);
+  #relistPod(uid: PodUid, delayMs: number): void {
+    this.#deps.relistPod(uid, this.#deps.isTerminating(uid) ? Math.max(delayMs, endedDelayMs) : delayMs);
   }
 
-  #follow(uid: PodUid, id: string, hint: Followed): void {
-    const hints = this.#byPod.get(uid) ?? new Map<string, Followed>();
+  #follow(uid: PodUid, id: string, hint: FollowedHint): void {
+    const hints = this.#byPod.get(uid) ?? new Map<string, FollowedHint>();
     hints.set(id, later(hints.get(id), hint));
     this.#byPod.set(uid, hints);
   }
@@ -144,7 +144,7 @@ export class HintFollower {
     }
   }
 
-  #stillUnknown(id: string, hint: Followed): void {
+  #stillUnknown(id: string, hint: FollowedHint): void {
     const { what, tries } = hint;
     const over = what === 'stopped' || what === 'removed';
     if (over || tries + 1 >= relistTries) {
@@ -158,7 +158,7 @@ export class HintFollower {
 }
 
 /** Events may come out of order; the one furthest in a container's life is the one to look for. */
-function later(before: Followed | undefined, hint: Followed): Followed {
+function later(before: FollowedHint | undefined, hint: FollowedHint): FollowedHint {
   return before !== undefined && order.indexOf(before.what) > order.indexOf(hint.what) ? before : hint;
 }
 

@@ -6,7 +6,7 @@ export interface PlegObserver {
   /** All pods were listed, or could not be; `sinceLastMs` is from the beginning of the one before. */
   relisted(ms: number, sinceLastMs: number | undefined): void;
   /** One pod was looked at by itself. */
-  lookedAt(ms: number): void;
+  podRelisted(ms: number): void;
   /** All pods were listed. */
   listed(atMs: number): void;
   /** What there is, after any look that found a change and after each at all pods. */
@@ -64,7 +64,7 @@ export function plegMetrics(registry: MetricRegistry): PlegObserver {
       relist.observe(ms / 1_000);
       if (sinceLastMs !== undefined) interval.observe(sinceLastMs / 1_000);
     },
-    lookedAt: (ms) => one.observe(ms / 1_000),
+    podRelisted: (ms) => one.observe(ms / 1_000),
     listed: (atMs) => lastSeen.set(atMs / 1_000),
     counted: (tally) => {
       runningPods.set(tally.runningPods);

@@ -13,7 +13,7 @@ const uid = podUid('a');
 interface Options {
   readonly events?: 'none' | 'yes' | 'provoked';
   readonly times?: PlegOptions['times'];
-  readonly isBeingEnded?: PlegOptions['isBeingEnded'];
+  readonly isBeingEnded?: PlegOptions['isTerminating'];
 }
 
 /** A generator on a runtime in memory, under virtual time. */
@@ -38,7 +38,7 @@ class Watched implements AsyncDisposable {
           ? undefined
           : this.runtime.source({ provokes: events === 'provoked' ? 'yes' : 'no' }),
       times,
-      isBeingEnded,
+      isTerminating: isBeingEnded,
     });
     this.#running = this.pleg.run(this.#controller.signal);
   }

@@ -15,7 +15,7 @@ import type { PodLifecycleEvent } from './lifecycle-events.ts';
 import type { PlegObserver } from './metrics.ts';
 import { PodCache } from './pod-cache.ts';
 import { Relister, type RelistLimits } from './relister.ts';
-import type { EventSource, RuntimeHint, RuntimeLister } from './runtime.ts';
+import type { EventSource, RuntimeHint, RuntimeLister } from './runtime-events.ts';
 
 export interface PlegTimes {
   /** Between looks at all pods while events cannot be relied on; 1 s unless given. */
@@ -44,13 +44,13 @@ export interface PlegOptions {
   /** Told of a container that is said to have ended, before the runtime shows it. A hint, and no more. */
   readonly exitAnnounced?: ((uid: PodUid, containerId: string) => void) | undefined;
   /** Whether somebody ends this pod and looks at it afterwards: what happens to it meanwhile can wait for that look. */
-  readonly isBeingEnded?: ((uid: PodUid) => boolean) | undefined;
+  readonly isTerminating?: ((uid: PodUid) => boolean) | undefined;
 }
 
 const queueCapacity = 1_000;
-const mostRequests = 200;
-const looksAtATime = 8;
-const inspectionsAtATime = 8;
+const maxPodRelists = 200;
+const maxConcurrentRelists = 8;
+const maxConcurrentInspections = 8;
 /** Hints about containers nobody knows yet come in bursts. */
 const relistSpacingMs = 250;
 const retryMs = 1_000;
@@ -73,7 +73,7 @@ export class Pleg {
   readonly #reader: EventReader | undefined;
   readonly #prover: EventProver;
   readonly #queue = new Subscription<PodLifecycleEvent>({ keep: 'each', capacity: queueCapacity });
-  readonly #looks: WorkQueue<PodUid>;
+  readonly #podRelists: WorkQueue<PodUid>;
   readonly #relists: WorkQueue<'all' | 'unknown'>;
   /** When each look that waits was asked for. */
   readonly #requests = new Map<PodUid, number>();
@@ -82,22 +82,22 @@ export class Pleg {
   constructor(options: PlegOptions) {
     const { clock, random, metrics } = options;
     this.#options = options;
-    this.#looks = new WorkQueue(clock);
+    this.#podRelists = new WorkQueue(clock);
     this.#relists = new WorkQueue(clock);
     this.cache = options.cache ?? new PodCache();
-    this.cache.onAwaited((uid, stamp) => this.#ask(uid, stamp, 0));
+    this.cache.onAwaited((uid, stamp) => this.#requestPod(uid, stamp, 0));
     this.#trust = new EventTrust({
       clock,
       random,
-      changed: (state, why) => this.#trusts(state, why),
+      changed: (state, why) => this.#trustChanged(state, why),
       missed: (why) => this.#reader?.reopen(why),
     });
     this.#relister = this.#newRelister();
     this.#hints = new HintFollower({
       records: this.#relister.records,
-      look: (uid, delayMs) => this.#look(uid, delayMs),
+      relistPod: (uid, delayMs) => this.#relistPod(uid, delayMs),
       relist: (delayMs) => this.#relists.add('unknown', Math.max(delayMs, this.#spacingMs())),
-      isBeingEnded: options.isBeingEnded ?? (() => false),
+      isTerminating: options.isTerminating ?? (() => false),
     });
     this.#prover = new EventProver({
       clock,
@@ -143,7 +143,7 @@ export class Pleg {
 
   /** Asks for a look at a pod that begins after this call, as soon as possible. */
   requestRelist(uid: PodUid): void {
-    this.#ask(uid, this.#options.clock.stamp(), 0);
+    this.#requestPod(uid, this.#options.clock.stamp(), 0);
   }
 
   /** Asks for a full inspection at the next look, and for a PodSync after it even if nothing changed. */
@@ -155,13 +155,13 @@ export class Pleg {
   /** Looks at the runtime until the signal ends it. To be called once. */
   async run(signal: AbortSignal): Promise<void> {
     this.#relists.enqueue('all', 0);
-    const lookers = Array.from({ length: looksAtATime }, () => this.#lookLoop(signal));
+    const lookers = Array.from({ length: maxConcurrentRelists }, () => this.#podRelistLoop(signal));
     await Promise.all([
       this.#relistLoop(signal),
       ...lookers,
       ...(this.#reader === undefined ? [] : [this.#reader.run(signal), this.#prover.run(signal)]),
     ]);
-    this.#looks.close();
+    this.#podRelists.close();
     this.#relists.close();
     this.#requests.clear();
     this.#hints.clear();
@@ -174,7 +174,7 @@ export class Pleg {
     const limits: RelistLimits = {
       listMs: times?.listMs ?? 120_000,
       inspectMs: times?.inspectMs ?? 10_000,
-      inspections: inspectionsAtATime,
+      inspections: maxConcurrentInspections,
     };
     return new Relister({
       clock,
@@ -185,7 +185,7 @@ export class Pleg {
       cache: this.cache,
       deliver: (event) => this.#deliver(event),
       changed: (changes, unchangedAt) => this.#trust.changed(changes, unchangedAt),
-      failed: (uid) => this.#look(uid, retryMs),
+      failed: (uid) => this.#relistPod(uid, retryMs),
     });
   }
 
@@ -198,7 +198,7 @@ export class Pleg {
       log,
       metrics,
       source: events,
-      heard: (hint) => this.#heard(hint),
+      received: (hint) => this.#received(hint),
       opening: () => {
         this.#trust.reset('a new stream must prove itself');
         this.#prover.opened();
@@ -214,9 +214,9 @@ export class Pleg {
     return isHeard;
   }
 
-  #heard(hint: RuntimeHint): void {
-    this.#trust.heard(hint);
-    this.#hints.heard(hint);
+  #received(hint: RuntimeHint): void {
+    this.#trust.received(hint);
+    this.#hints.received(hint);
     if (hint.what === 'stopped') this.#announce(hint);
   }
 
@@ -225,25 +225,25 @@ export class Pleg {
     if (uid !== undefined) this.#options.exitAnnounced?.(uid, containerId);
   }
 
-  #trusts(state: TrustState, why: string): void {
+  #trustChanged(state: TrustState, why: string): void {
     this.#options.log.info('Whether events of the runtime can be relied on has changed', { state, why });
     this.#options.metrics?.trusted(state);
     if (state === 'untrusted') this.#relists.add('all', 0);
   }
 
   /** Asks for a look that nothing but a look can serve. */
-  #look(uid: PodUid, delayMs: number): void {
-    this.#ask(uid, Number.POSITIVE_INFINITY, delayMs);
+  #relistPod(uid: PodUid, delayMs: number): void {
+    this.#requestPod(uid, Number.POSITIVE_INFINITY, delayMs);
   }
 
   /** More than a few hundred looks at single pods cost more than one at all. */
-  #ask(uid: PodUid, stamp: number, delayMs: number): void {
-    if (!this.#looks.has(uid) && this.#looks.waiting >= mostRequests) {
+  #requestPod(uid: PodUid, stamp: number, delayMs: number): void {
+    if (!this.#podRelists.has(uid) && this.#podRelists.waiting >= maxPodRelists) {
       this.#relistSoon();
       return;
     }
     this.#requests.set(uid, Math.max(stamp, this.#requests.get(uid) ?? stamp));
-    this.#looks.add(uid, delayMs);
+    this.#podRelists.add(uid, delayMs);
   }
 
   #relistSoon(): void {
@@ -275,21 +275,21 @@ export class Pleg {
     return this.#options.times?.trustedRelistMs ?? 30_000;
   }
 
-  async #lookLoop(signal: AbortSignal): Promise<void> {
-    await this.#serve(this.#looks, signal, async (uid) => {
+  async #podRelistLoop(signal: AbortSignal): Promise<void> {
+    await this.#serve(this.#podRelists, signal, async (uid) => {
       const requested = this.#requests.get(uid);
       this.#requests.delete(uid);
       // A look that began after the request has served it.
       if (requested === undefined || this.cache.isNewer(uid, requested)) return;
-      const seen = await this.#relister.look(uid, signal);
-      if (seen === 'seen') this.#hints.looked(uid);
+      const seen = await this.#relister.relistPod(uid, signal);
+      if (seen === 'seen') this.#hints.observed(uid);
       if (seen === 'absent') this.#relistSoon();
-      if (seen === 'failed' && this.#isNews(uid)) this.#look(uid, retryMs);
+      if (seen === 'failed' && this.#isUrgent(uid)) this.#relistPod(uid, retryMs);
     });
   }
 
   /** Whether the next look at a pod cannot wait for that at all pods. */
-  #isNews(uid: PodUid): boolean {
+  #isUrgent(uid: PodUid): boolean {
     const isUnclear = this.#relister.records.get(uid)?.reinspect === true;
     return isUnclear || this.cache.isAwaited(uid) || this.#hints.isFollowing(uid);
   }

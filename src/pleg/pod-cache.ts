@@ -2,12 +2,12 @@ import { onAbort } from '../lib/index.ts';
 import type { ObservedPod, PodUid } from '../pods/index.ts';
 
 /** How a look at a pod ended. */
-export type Look =
+export type Observation =
   | { readonly kind: 'seen'; readonly pod: ObservedPod }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 interface Entry {
-  readonly look: Look;
+  readonly observation: Observation;
   /** What the last look that did not fail saw. */
   readonly lastSeen: ObservedPod | undefined;
   readonly modified: number;
@@ -17,7 +17,7 @@ interface Entry {
 
 interface Waiter {
   readonly stamp: number;
-  readonly release: (look: Look) => void;
+  readonly release: (look: Observation) => void;
 }
 
 const never = Number.NEGATIVE_INFINITY;
@@ -52,7 +52,7 @@ export class PodCache {
 
   /** Throws if the last look at the pod failed. */
   get(uid: PodUid): ObservedPod {
-    return outcomeOf(this.#lookAt(uid));
+    return outcomeOf(this.#observationOf(uid));
   }
 
   /** What was last seen of the pod, even if later looks failed. */
@@ -85,12 +85,12 @@ export class PodCache {
   }
 
   /** Answers whether it was taken: what is newer stays. */
-  set(uid: PodUid, look: Look, stamp: number): boolean {
+  set(uid: PodUid, look: Observation, stamp: number): boolean {
     const before = this.#entries.get(uid);
     if (before !== undefined && before.modified > stamp) return false;
     const lastSeen = look.kind === 'seen' ? look.pod : before?.lastSeen;
     const observed = Math.max(stamp, before?.observed ?? never);
-    this.#entries.set(uid, { look, lastSeen, modified: stamp, observed });
+    this.#entries.set(uid, { observation: look, lastSeen, modified: stamp, observed });
     this.#release(uid);
     return true;
   }
@@ -114,12 +114,12 @@ export class PodCache {
     for (const uid of [...this.#waiters.keys()]) this.#release(uid);
   }
 
-  #lookAt(uid: PodUid): Look {
-    return this.#entries.get(uid)?.look ?? { kind: 'seen', pod: nothingOf(uid) };
+  #observationOf(uid: PodUid): Observation {
+    return this.#entries.get(uid)?.observation ?? { kind: 'seen', pod: nothingOf(uid) };
   }
 
-  #wait(uid: PodUid, stamp: number, signal: AbortSignal): Promise<Look> {
-    return new Promise<Look>((resolve, reject) => {
+  #wait(uid: PodUid, stamp: number, signal: AbortSignal): Promise<Observation> {
+    return new Promise<Observation>((resolve, reject) => {
       const waiters = this.#waiters.get(uid) ?? new Set();
       const leave = () => {
         waiters.delete(waiter);
@@ -129,7 +129,7 @@ export class PodCache {
         leave();
         reject(reason);
       });
-      const release = (look: Look) => {
+      const release = (look: Observation) => {
         link[Symbol.dispose]();
         leave();
         resolve(look);
@@ -143,12 +143,12 @@ export class PodCache {
 
   #release(uid: PodUid): void {
     for (const waiter of [...(this.#waiters.get(uid) ?? [])]) {
-      if (this.isNewer(uid, waiter.stamp)) waiter.release(this.#lookAt(uid));
+      if (this.isNewer(uid, waiter.stamp)) waiter.release(this.#observationOf(uid));
     }
   }
 }
 
-function outcomeOf(look: Look): ObservedPod {
+function outcomeOf(look: Observation): ObservedPod {
   if (look.kind === 'failed') throw look.error;
   return look.pod;
 }

@@ -3,7 +3,7 @@ import { itemsOf } from './lifecycle-events.ts';
 
 export interface PodRecord {
   /** The listing that events were last made from. */
-  readonly told: RuntimePod | undefined;
+  readonly reported: RuntimePod | undefined;
   /** The newest listing. */
   readonly listed: RuntimePod | undefined;
   /** When that listing was asked for. */
@@ -63,16 +63,16 @@ export class PodRecords {
     for (const { id } of itemsOf(listed)) this.#owners.set(id, uid);
     this.#count(before?.listed, -1);
     this.#count(listed, 1);
-    const record = { told: before?.told, listed, stamp, reinspect: before?.reinspect ?? false };
+    const record = { reported: before?.reported, listed, stamp, reinspect: before?.reinspect ?? false };
     this.#records.set(uid, record);
     return record;
   }
 
   /** The cache holds what this record's listing led to. An inspection asked for since then is still to be done. */
-  told(uid: PodUid, record: PodRecord): void {
+  setReported(uid: PodUid, record: PodRecord): void {
     const reinspect = this.#records.get(uid) !== record;
     if (record.listed === undefined) this.#records.delete(uid);
-    else this.#records.set(uid, { ...record, told: record.listed, reinspect });
+    else this.#records.set(uid, { ...record, reported: record.listed, reinspect });
   }
 
   /** Does nothing for a pod the runtime has nothing of: there is nothing to inspect. */

@@ -68,5 +68,5 @@ test('a runtime that refuses is not slow', async () => {
 
 test('a look at one pod is given up like its inspection', async () => {
   const { relister, timed } = swallowed();
-  assert.equal(await timed(relister.look(podUid('a'), signal)), 'failed after 10 s');
+  assert.equal(await timed(relister.relistPod(podUid('a'), signal)), 'failed after 10 s');
 });

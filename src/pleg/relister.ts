@@ -1,11 +1,10 @@
 import { type Clock, isKind, KeyedMutex, type Logger, withDeadline } from '../lib/index.ts';
 import type { ObservedPod, PodUid, RuntimePod } from '../pods/index.ts';
-import { forEachBounded } from './bounded.ts';
 import { changesBetween, eventsOf, type ItemChange, type PodLifecycleEvent } from './lifecycle-events.ts';
 import type { PlegObserver } from './metrics.ts';
 import type { PodCache } from './pod-cache.ts';
 import { type PodRecord, PodRecords } from './pod-records.ts';
-import type { RuntimeLister } from './runtime.ts';
+import type { RuntimeLister } from './runtime-events.ts';
 
 export interface RelisterDeps {
   readonly clock: Clock;
@@ -31,7 +30,7 @@ export interface RelistLimits {
   readonly inspections: number;
 }
 
-const firstPatienceMs = 15_000;
+const firstListTimeoutMs = 15_000;
 
 /**
  * Asks the runtime what there is, compares it with what it said before, and brings the cache up to date. Looks at one
@@ -44,9 +43,9 @@ export class Relister {
   #lastStartMs: number | undefined;
   /** When the newest complete listing was asked for, by stamp and by monotonic milliseconds. */
   #lastListed: { readonly stamp: number; readonly ms: number } | undefined;
-  #trouble: 'none' | 'told' = 'none';
+  #logged: 'no' | 'yes' = 'no';
   /** One answer that got lost must not keep us from looking for long; a runtime that is slow gets more time. */
-  #patienceMs = firstPatienceMs;
+  #listTimeoutMs = firstListTimeoutMs;
 
   constructor(deps: RelisterDeps) {
     this.#deps = deps;
@@ -66,7 +65,7 @@ export class Relister {
     try {
       const pods = await this.#list(signal);
       if (pods === undefined) return 'failed';
-      await this.#takeIn(pods, stamp, startMs, signal);
+      await this.#apply(pods, stamp, startMs, signal);
       return 'listed';
     } finally {
       metrics?.relisted(clock.monotonicMs() - startMs, sinceLastMs);
@@ -77,7 +76,7 @@ export class Relister {
    * Looks at one pod. `absent` is not believed: only a complete listing removes a pod, for a listing by label that
    * misses one must not cost a running pod its state.
    */
-  async look(uid: PodUid, signal: AbortSignal): Promise<'seen' | 'absent' | 'failed'> {
+  async relistPod(uid: PodUid, signal: AbortSignal): Promise<'seen' | 'absent' | 'failed'> {
     const { clock, runtime, cache, limits, metrics } = this.#deps;
     const stamp = clock.stamp();
     const startMs = clock.monotonicMs();
@@ -93,7 +92,7 @@ export class Relister {
       this.#deps.log.error('Cannot list a pod', error, { podUid: uid });
       return 'failed';
     } finally {
-      metrics?.lookedAt(clock.monotonicMs() - startMs);
+      metrics?.podRelisted(clock.monotonicMs() - startMs);
     }
   }
 
@@ -108,23 +107,24 @@ export class Relister {
   async #list(signal: AbortSignal): Promise<readonly RuntimePod[] | undefined> {
     const { clock, log, runtime, limits } = this.#deps;
     try {
-      const options = { clock, ms: Math.min(this.#patienceMs, limits.listMs), what: 'list all pods' };
+      const options = { clock, ms: Math.min(this.#listTimeoutMs, limits.listMs), what: 'list all pods' };
       const pods = await withDeadline(options, (inner) => runtime.listPods(inner), signal);
-      this.#patienceMs = firstPatienceMs;
-      if (this.#trouble === 'told') log.info('Pods can be listed again');
-      this.#trouble = 'none';
+      this.#listTimeoutMs = firstListTimeoutMs;
+      if (this.#logged === 'yes') log.info('Pods can be listed again');
+      this.#logged = 'no';
       return pods;
     } catch (error) {
       signal.throwIfAborted();
-      if (isKind(error, 'DeadlineExceeded')) this.#patienceMs = Math.min(this.#patienceMs * 2, limits.listMs);
+      if (isKind(error, 'DeadlineExceeded'))
+        this.#listTimeoutMs = Math.min(this.#listTimeoutMs * 2, limits.listMs);
       // A runtime that is away fails every second; once is enough to be told of it.
-      if (this.#trouble === 'none') log.error('Cannot list pods', error);
-      this.#trouble = 'told';
+      if (this.#logged === 'no') log.error('Cannot list pods', error);
+      this.#logged = 'yes';
       return undefined;
     }
   }
 
-  async #takeIn(
+  async #apply(
     pods: readonly RuntimePod[],
     stamp: number,
     startMs: number,
@@ -155,9 +155,9 @@ export class Relister {
     const seenAt = this.records.get(uid)?.stamp ?? unchangedAt;
     const record = this.records.list(uid, listed, stamp);
     if (record === undefined) return;
-    const changes = changesBetween(record.told, listed);
+    const changes = changesBetween(record.reported, listed);
     if (changes.length === 0 && !record.reinspect) {
-      if (listed === undefined) this.records.told(uid, record);
+      if (listed === undefined) this.records.setReported(uid, record);
       return;
     }
     if (changes.length > 0) {
@@ -165,7 +165,7 @@ export class Relister {
       this.#deps.changed(changes, seenAt ?? Number.NEGATIVE_INFINITY);
     }
     if (!(await this.#update(uid, record, signal))) return;
-    this.records.told(uid, record);
+    this.records.setReported(uid, record);
     if (changes.length === 0) this.#deps.deliver({ type: 'PodSync', uid });
     let isAsked = false;
     for (const event of eventsOf(uid, changes)) {
@@ -207,4 +207,28 @@ function withKeptIps(pod: ObservedPod, before: ObservedPod | undefined): Observe
   const keeps =
     pod.ips.length === 0 && before !== undefined && !pod.sandboxes.some(({ state }) => state === 'ready');
   return keeps ? { ...pod, ips: before.ips } : pod;
+}
+
+/**
+ * Runs the work for each item, at most so many at a time, the first ones first. Waits for all even if one fails, then
+ * throws what the first failure was.
+ */
+export async function forEachBounded<T>(
+  items: readonly T[],
+  limit: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = items.values();
+  const failures: unknown[] = [];
+  const lane = async () => {
+    for (const item of left) {
+      try {
+        await work(item);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, lane));
+  if (failures.length > 0) throw failures[0];
 }

@@ -1,7 +1,7 @@
 import { type Clock, SingleFlight } from '../lib/index.ts';
 import { mayRun, type RuntimeItem, type RuntimePod } from '../pods/index.ts';
 import { itemsOf } from './lifecycle-events.ts';
-import type { RuntimeLister } from './runtime.ts';
+import type { RuntimeLister } from './runtime-events.ts';
 
 const freshMs = 3_000;
 
@@ -11,7 +11,7 @@ export class RunningPods {
   readonly #runtime: Pick<RuntimeLister, 'listPods'>;
   readonly #flights = new SingleFlight<number, readonly RuntimePod[]>();
   #last: { readonly atMs: number; readonly pods: readonly RuntimePod[] } | undefined;
-  #asked = 0;
+  #generation = 0;
 
   constructor(clock: Clock, runtime: Pick<RuntimeLister, 'listPods'>) {
     this.#clock = clock;
@@ -24,14 +24,14 @@ export class RunningPods {
     const isFresh = last !== undefined && this.#clock.monotonicMs() - last.atMs < freshMs;
     const pods = isFresh
       ? last.pods
-      : await this.#flights.run(this.#asked, (inner) => this.#list(inner), signal);
+      : await this.#flights.run(this.#generation, (inner) => this.#list(inner), signal);
     return pods.map(runningPart).filter((pod) => itemsOf(pod).length > 0);
   }
 
   /** Pods of which something may run, with all there is of them. Asked for after this call. */
   async refresh(signal: AbortSignal): Promise<readonly RuntimePod[]> {
-    this.#asked++;
-    return await this.#flights.run(this.#asked, (inner) => this.#list(inner), signal);
+    this.#generation++;
+    return await this.#flights.run(this.#generation, (inner) => this.#list(inner), signal);
   }
 
   async #list(signal: AbortSignal): Promise<readonly RuntimePod[]> {

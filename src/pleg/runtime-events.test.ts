@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ContainerEventResponse } from '../cri/index.ts';
 import { KubelingError } from '../lib/index.ts';
-import type { RuntimeHint } from './runtime.ts';
+import type { RuntimeHint } from './runtime-events.ts';
 import { proofContainerId, runtimeEvents } from './runtime-events.ts';
 
 const never = new AbortController().signal;

@@ -4,9 +4,9 @@ import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs, KubelingError } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { type CommandRunner, ExecProbes } from './exec-probe.ts';
-import type { ExecAction, ProbeAnswer, ProbeQuestion } from './question.ts';
+import type { ExecAction, ProbeRequest, ProbeResponse } from './probe-request.ts';
 
-const question: ProbeQuestion<ExecAction> = {
+const question: ProbeRequest<ExecAction> = {
   type: 'liveness',
   podUid: podUid('uid-1'),
   podName: 'web',
@@ -33,7 +33,7 @@ describe('a command in a container', () => {
         requests.push(request);
         return { exitCode, output: Buffer.from('x'.repeat(20_000)) };
       });
-      const answer = await probes.ask(question, signal);
+      const answer = await probes.probe(question, signal);
       assert.deepEqual(answer, { is: exitCode === 0 ? 'success' : 'failure', output: 'x'.repeat(10_240) });
       assert.deepEqual(requests, [{ containerId: 'a', command: ['cat', '/ok'], timeoutSeconds: 2 }]);
     }
@@ -44,14 +44,14 @@ describe('a command in a container', () => {
       throw new KubelingError('CRI_EXEC_TIMEOUT', 'command timed out: deadline');
     });
     const output = 'command timed out: "cat /ok" timed out after 2s';
-    assert.deepEqual(await probes.ask(question, signal), { is: 'failure', output });
+    assert.deepEqual(await probes.probe(question, signal), { is: 'failure', output });
   });
 
   it('that cannot be run says nothing about the container', async () => {
     const { probes } = aRunner(async () => {
       throw new KubelingError('CRI_NOT_FOUND', 'no such container');
     });
-    await assert.rejects(probes.ask(question, signal), { code: 'CRI_NOT_FOUND' });
+    await assert.rejects(probes.probe(question, signal), { code: 'CRI_NOT_FOUND' });
     assert.equal(probes.size, 0);
   });
 
@@ -63,9 +63,9 @@ describe('a command in a container', () => {
           ends.push(() => resolve({ exitCode: 0, output: Buffer.alloc(0) }));
         }),
     );
-    const answers: (readonly [number, ProbeAnswer])[] = [];
+    const answers: (readonly [number, ProbeResponse])[] = [];
     const ask = () =>
-      probes.ask(question, signal).then((answer) => answers.push([clock.monotonicMs(), answer]));
+      probes.probe(question, signal).then((answer) => answers.push([clock.monotonicMs(), answer]));
     const first = ask();
     await clock.advance(10_000);
     await first;
@@ -96,7 +96,7 @@ describe('a command in a container', () => {
       (_request, inner) =>
         new Promise((_resolve, reject) => inner.addEventListener('abort', () => reject(inner.reason))),
     );
-    const asked = probes.ask(question, controller.signal);
+    const asked = probes.probe(question, controller.signal);
     controller.abort(new KubelingError('CANCELLED', 'over'));
     await assert.rejects(asked, { code: 'CANCELLED' });
     assert.equal(probes.size, 0);

@@ -3,9 +3,9 @@ import {
   type ExecAction,
   failure,
   maxOutputBytes,
-  type ProbeAnswer,
-  type ProbeQuestion,
-} from './question.ts';
+  type ProbeRequest,
+  type ProbeResponse,
+} from './probe-request.ts';
 
 /** Runs a command in a container. Rejects with CRI_EXEC_TIMEOUT when the runtime says that it took too long. */
 export interface CommandRunner {
@@ -26,7 +26,7 @@ export interface ExecProbesDeps {
 }
 
 /** What a runtime may take beyond the time-out it was told, before it is not waited for any longer. */
-const slackMs = 5_000;
+const graceMs = 5_000;
 
 /**
  * Commands in containers. A runtime may answer long after the time-out, as when a child of the command holds its output
@@ -34,7 +34,7 @@ const slackMs = 5_000;
  */
 export class ExecProbes {
   readonly #deps: ExecProbesDeps;
-  readonly #underWay = new Set<string>();
+  readonly #inFlight = new Set<string>();
 
   constructor(deps: ExecProbesDeps) {
     this.#deps = deps;
@@ -42,17 +42,17 @@ export class ExecProbes {
 
   /** Calls to the runtime that have not ended. */
   get size(): number {
-    return this.#underWay.size;
+    return this.#inFlight.size;
   }
 
-  async ask(question: ProbeQuestion<ExecAction>, signal: AbortSignal): Promise<ProbeAnswer> {
-    const words = question.action.command.join(' ');
-    if (this.#underWay.has(keyOf(question))) {
-      this.#warn('The command of an earlier probe has not ended: no other is begun', question);
+  async probe(request: ProbeRequest<ExecAction>, signal: AbortSignal): Promise<ProbeResponse> {
+    const words = request.action.command.join(' ');
+    if (this.#inFlight.has(keyOf(request))) {
+      this.#warn('The command of an earlier probe has not ended: no other is begun', request);
       return failure(`command timed out: ${JSON.stringify(words)} of an earlier probe still runs`);
     }
-    const call = this.#begin(question, signal);
-    const limits = { clock: this.#deps.clock, ms: question.timeoutMs + slackMs, what: 'end a command' };
+    const call = this.#start(request, signal);
+    const limits = { clock: this.#deps.clock, ms: request.timeoutMs + graceMs, what: 'end a command' };
     try {
       const { exitCode, output } = await withDeadline(limits, () => call, signal);
       const text = Buffer.from(output).subarray(0, maxOutputBytes).toString('utf8');
@@ -60,28 +60,28 @@ export class ExecProbes {
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof KubelingError) || error.kind !== 'DeadlineExceeded') throw error;
-      if (error.code === 'DEADLINE_EXCEEDED') this.#warn('The runtime does not end the command', question);
-      const limit = formatDurationMs(question.timeoutMs);
+      if (error.code === 'DEADLINE_EXCEEDED') this.#warn('The runtime does not end the command', request);
+      const limit = formatDurationMs(request.timeoutMs);
       return failure(`command timed out: ${JSON.stringify(words)} timed out after ${limit}`);
     }
   }
 
-  #begin(question: ProbeQuestion<ExecAction>, signal: AbortSignal) {
-    const { containerId, action, timeoutMs } = question;
-    const key = keyOf(question);
-    this.#underWay.add(key);
+  #start(request: ProbeRequest<ExecAction>, signal: AbortSignal) {
+    const { containerId, action, timeoutMs } = request;
+    const key = keyOf(request);
+    this.#inFlight.add(key);
     const timeoutSeconds = Math.ceil(timeoutMs / 1_000);
     const call = this.#deps.runner.execSync({ containerId, command: action.command, timeoutSeconds }, signal);
-    const end = () => void this.#underWay.delete(key);
+    const end = () => void this.#inFlight.delete(key);
     call.then(end, end);
     return call;
   }
 
-  #warn(message: string, { podUid, container, type }: ProbeQuestion): void {
+  #warn(message: string, { podUid, container, type }: ProbeRequest): void {
     this.#deps.logger.warn(message, { podUid, container, probe: type });
   }
 }
 
-function keyOf({ type, containerId }: ProbeQuestion): string {
+function keyOf({ type, containerId }: ProbeRequest): string {
   return `${type}/${containerId}`;
 }

@@ -8,7 +8,13 @@ import {
 } from '../lib/index.ts';
 import { GrpcChannel, GrpcError } from '../protocols/grpc/index.ts';
 import { Health } from './gen/health.ts';
-import { failure, type GrpcAction, type ProbeAnswer, type ProbeQuestion, userAgent } from './question.ts';
+import {
+  failure,
+  type GrpcAction,
+  type ProbeRequest,
+  type ProbeResponse,
+  userAgent,
+} from './probe-request.ts';
 
 export interface GrpcProbeDeps {
   readonly clock: Clock;
@@ -18,18 +24,22 @@ export interface GrpcProbeDeps {
 const retryMs = 100;
 
 /** The health service of the container, without encryption. A server that is just coming up has until the time-out. */
-export async function askGrpc(
-  question: ProbeQuestion<GrpcAction>,
+export async function probeGrpc(
+  request: ProbeRequest<GrpcAction>,
   deps: GrpcProbeDeps,
   signal: AbortSignal,
-): Promise<ProbeAnswer> {
-  const { action, timeoutMs } = question;
+): Promise<ProbeResponse> {
+  const { action, timeoutMs } = request;
   const target = joinHostPort(action.host, action.port);
   using channel = new GrpcChannel({ ...deps, target, baseBackoffMs: retryMs, maxBackoffMs: retryMs });
   const progress: Progress = { is: 'connecting', why: undefined };
   try {
     const limits = { clock: deps.clock, ms: timeoutMs, what: 'ask for its health' };
-    return await withDeadline(limits, (inner) => ask(channel, question, deps, progress, inner), signal);
+    return await withDeadline(
+      limits,
+      (inner) => checkHealth(channel, request, deps, progress, inner),
+      signal,
+    );
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     const limit = formatDurationMs(timeoutMs);
@@ -45,13 +55,13 @@ interface Progress {
   why: unknown;
 }
 
-async function ask(
+async function checkHealth(
   channel: GrpcChannel,
-  { action: { service }, timeoutMs }: ProbeQuestion<GrpcAction>,
+  { action: { service }, timeoutMs }: ProbeRequest<GrpcAction>,
   { clock }: GrpcProbeDeps,
   progress: Progress,
   signal: AbortSignal,
-): Promise<ProbeAnswer> {
+): Promise<ProbeResponse> {
   await connect(channel, clock, progress, signal);
   const metadata = { 'user-agent': userAgent };
   try {

@@ -1,13 +1,13 @@
 import type { Container, PodStatus, Probe } from '../kinds/index.ts';
 import { cancelledError } from '../lib/index.ts';
 import { initContainersOf, isSidecar, type Pod, type PodUid } from '../pods/index.ts';
-import { type ProbeType, probeTypes } from './question.ts';
+import { type ProbeType, probeTypes } from './probe-request.ts';
 import { ProbeResults } from './results.ts';
-import { ProbeWorker, type WorkerDeps, type WorkerSubject } from './worker.ts';
+import { ProbeWorker, type ProbeWorkerDeps, type ProbeWorkerSubject } from './worker.ts';
 
-export type ProbeManagerDeps = Omit<WorkerDeps, 'results'>;
+export type ProbeManagerDeps = Omit<ProbeWorkerDeps, 'results'>;
 
-interface Employed {
+interface RunningWorker {
   readonly type: ProbeType;
   readonly worker: ProbeWorker;
   readonly end: AbortController;
@@ -16,7 +16,7 @@ interface Employed {
 interface ProbedPod {
   readonly pod: Pod;
   /** By container and type. One that has come to its end stays: there is nothing left to ask. */
-  readonly workers: Map<string, Employed>;
+  readonly workers: Map<string, RunningWorker>;
 }
 
 /** The probes of all pods: one worker a probe, from the first sync of a pod until its containers are gone. */
@@ -39,12 +39,13 @@ export class ProbeManager implements AsyncDisposable {
   /** Begins the probes that are not there yet; to be called with every sync. What a probe asks stays as it was. */
   addPod(pod: Pod): void {
     const subjects = this.#isClosed ? [] : subjectsOf(pod);
-    for (const subject of subjects) this.#employ(subject);
+    for (const subject of subjects) this.#startWorker(subject);
   }
 
   /** The pod is told to end: nobody kills its containers for how they take it. */
   stopLivenessAndStartup(uid: PodUid): void {
-    for (const one of this.#pods.get(uid)?.workers.values() ?? []) if (one.type !== 'readiness') dismiss(one);
+    for (const one of this.#pods.get(uid)?.workers.values() ?? [])
+      if (one.type !== 'readiness') stopWorker(one);
   }
 
   /** Its containers are gone. */
@@ -52,9 +53,9 @@ export class ProbeManager implements AsyncDisposable {
     const probed = this.#pods.get(uid);
     if (probed === undefined) return;
     this.#pods.delete(uid);
-    for (const one of probed.workers.values()) dismiss(one);
+    for (const one of probed.workers.values()) stopWorker(one);
     const { name: pod, namespace } = probed.pod.metadata;
-    this.#deps.observer.dropped(
+    this.#deps.observer.podRemoved(
       { pod, namespace, podUid: uid },
       this.#isNamed(probed.pod) ? 'taken' : 'free',
     );
@@ -66,9 +67,9 @@ export class ProbeManager implements AsyncDisposable {
   }
 
   /** The published status has changed: what can be asked now and never was is asked at once. */
-  poke(uid: PodUid, status: PodStatus): void {
+  trigger(uid: PodUid, status: PodStatus): void {
     for (const { type, worker } of this.#pods.get(uid)?.workers.values() ?? [])
-      if (type === 'readiness') worker.poke(status);
+      if (type === 'readiness') worker.trigger(status);
   }
 
   /** Ends all probes and waits for them. */
@@ -78,7 +79,7 @@ export class ProbeManager implements AsyncDisposable {
     await Promise.all(this.#running);
   }
 
-  #employ(subject: WorkerSubject): void {
+  #startWorker(subject: ProbeWorkerSubject): void {
     const { uid } = subject.pod.metadata;
     const probed = this.#pods.get(uid) ?? { pod: subject.pod, workers: new Map() };
     this.#pods.set(uid, probed);
@@ -98,12 +99,12 @@ export class ProbeManager implements AsyncDisposable {
   }
 }
 
-function dismiss({ worker, end }: Employed): void {
+function stopWorker({ worker, end }: RunningWorker): void {
   worker.end();
   end.abort(cancelledError('The probe is not wanted any more'));
 }
 
-function subjectsOf(pod: Pod): readonly WorkerSubject[] {
+function subjectsOf(pod: Pod): readonly ProbeWorkerSubject[] {
   const containers = [...pod.spec.containers, ...initContainersOf(pod).filter(isSidecar)];
   return containers.flatMap((container) =>
     probeTypes.flatMap((type) => {

@@ -1,5 +1,5 @@
 import type { MetricRegistry } from '../lib/index.ts';
-import { type ProbeType, typeName } from './question.ts';
+import { type ProbeType, typeName } from './probe-request.ts';
 
 /** Whose probe it is. */
 export interface ProbeSubject {
@@ -12,9 +12,9 @@ export interface ProbeSubject {
 
 /** Told of each answer, to be counted. Never throws. */
 export interface ProbeObserver {
-  answered(subject: ProbeSubject, result: 'successful' | 'failed' | 'unknown', seconds: number): void;
+  probed(subject: ProbeSubject, result: 'successful' | 'failed' | 'unknown', seconds: number): void;
   /** The pod is gone. `name` tells whether another pod has its name now. */
-  dropped(pod: Pick<ProbeSubject, 'pod' | 'namespace' | 'podUid'>, name: 'free' | 'taken'): void;
+  podRemoved(pod: Pick<ProbeSubject, 'pod' | 'namespace' | 'podUid'>, name: 'free' | 'taken'): void;
 }
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -33,12 +33,12 @@ export function probeMetrics(registry: MetricRegistry): ProbeObserver {
     buckets,
   });
   return {
-    answered({ type, container, pod, namespace, podUid }, result, seconds) {
+    probed({ type, container, pod, namespace, podUid }, result, seconds) {
       const of = { probe_type: typeName(type), container, pod, namespace };
       total.with({ ...of, result, pod_uid: podUid }).inc();
       if (result !== 'failed') durations.with(of).observe(seconds);
     },
-    dropped({ pod, namespace, podUid }, name) {
+    podRemoved({ pod, namespace, podUid }, name) {
       total.remove({ pod_uid: podUid });
       if (name === 'free') durations.remove({ pod, namespace });
     },

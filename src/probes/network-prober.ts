@@ -1,8 +1,20 @@
-import { KubelingError, type SendHttp } from '../lib/index.ts';
-import { askGrpc, type GrpcProbeDeps } from './grpc-probe.ts';
-import { askHttp } from './http-probe.ts';
-import type { ExecAction, ProbeAnswer, ProbeQuestion, Prober } from './question.ts';
-import { askTcp } from './tcp-probe.ts';
+import { connect } from 'node:net';
+import {
+  type Clock,
+  describeError,
+  followRedirects,
+  type HttpRequest,
+  type HttpResponse,
+  isKind,
+  joinHostPort,
+  KubelingError,
+  onAbort,
+  type SendHttp,
+  withDeadline,
+} from '../lib/index.ts';
+import { type GrpcProbeDeps, probeGrpc } from './grpc-probe.ts';
+import type { ExecAction, ProbeRequest, ProbeResponse, Prober } from './probe-request.ts';
+import { failure, type HttpAction, maxOutputBytes, type TcpAction } from './probe-request.ts';
 
 export interface NetworkProberDeps extends GrpcProbeDeps {
   readonly dialHttp: SendHttp;
@@ -11,16 +23,16 @@ export interface NetworkProberDeps extends GrpcProbeDeps {
 /** Asks over the machine's network. Commands in containers are the runtime's, not this one's. */
 export function networkProber(deps: NetworkProberDeps): Prober {
   return {
-    async ask(question, signal) {
-      const { action } = question;
+    async probe(request, signal) {
+      const { action } = request;
       signal.throwIfAborted();
       switch (action.kind) {
         case 'http':
-          return await askHttp({ ...question, action }, deps, signal);
+          return await probeHttp({ ...request, action }, deps, signal);
         case 'tcp':
-          return await askTcp({ ...question, action }, deps.clock, signal);
+          return await probeTcp({ ...request, action }, deps.clock, signal);
         case 'grpc':
-          return await askGrpc({ ...question, action }, deps, signal);
+          return await probeGrpc({ ...request, action }, deps, signal);
         case 'exec':
           throw new KubelingError('PROBE_UNASKABLE', 'a command cannot be asked over the network');
       }
@@ -31,14 +43,105 @@ export function networkProber(deps: NetworkProberDeps): Prober {
 /** The same prober with a way to run commands. */
 export function withCommands(
   network: Prober,
-  commands: { ask(question: ProbeQuestion<ExecAction>, signal: AbortSignal): Promise<ProbeAnswer> },
+  commands: { probe(request: ProbeRequest<ExecAction>, signal: AbortSignal): Promise<ProbeResponse> },
 ): Prober {
   return {
-    ask(question, signal) {
-      const { action } = question;
+    probe(request, signal) {
+      const { action } = request;
       return action.kind === 'exec'
-        ? commands.ask({ ...question, action }, signal)
-        : network.ask(question, signal);
+        ? commands.probe({ ...request, action }, signal)
+        : network.probe(request, signal);
     },
   };
+}
+
+/**
+ * One GET, and those it leads to on the same host. Whoever answers badly, too late or not at all has failed. Rejects for
+ * an answer that ends in its middle: it says nothing of how the container is.
+ */
+export async function probeHttp(
+  { action: { request }, timeoutMs }: ProbeRequest<HttpAction>,
+  { clock, dialHttp }: { readonly clock: Clock; readonly dialHttp: SendHttp },
+  signal: AbortSignal,
+): Promise<ProbeResponse> {
+  const limits = { clock, ms: timeoutMs, what: 'get an answer' };
+  const ask = (inner: AbortSignal) => followRedirects(dialHttp, request, maxOutputBytes, inner);
+  try {
+    const { reply } = await withDeadline(limits, ask, signal);
+    return responseOf(reply);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof KubelingError && error.code === 'HTTP_CUT_OFF') throw error;
+    return failure(`Get "${urlOf(request)}": ${why(error, request)}`);
+  }
+}
+
+function responseOf({ status, body }: HttpResponse): ProbeResponse {
+  // What the container says with a failure stays out of events: it may be meant for nobody.
+  if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`);
+  const text = body.toString('utf8');
+  if (status < 300) return { is: 'success', output: text };
+  return { is: 'warning', output: `Probe terminated redirects, Response body: ${text}` };
+}
+
+function urlOf({ scheme, host, port, target }: HttpRequest): string {
+  return `${scheme}://${joinHostPort(host, port)}${target}`;
+}
+
+function why(error: unknown, { host, port }: HttpRequest): string {
+  return isKind(error, 'DeadlineExceeded')
+    ? 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+    : dialFailure(host, port, error);
+}
+
+/** Whether the port takes a connection. */
+export function probeTcp(
+  { action: { host, port }, timeoutMs }: ProbeRequest<TcpAction>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ProbeResponse> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port });
+    const end = () => {
+      timer.cancel();
+      link[Symbol.dispose]();
+      socket.destroy();
+    };
+    const answer = (given: ProbeResponse) => {
+      end();
+      resolve(given);
+    };
+    const timer = clock.timer(timeoutMs, () =>
+      answer(failure(`dial tcp ${joinHostPort(host, port)}: i/o timeout`)),
+    );
+    socket.once('connect', () => answer({ is: 'success', output: '' }));
+    // For the life of the socket: an error nobody hears ends the process.
+    socket.on('error', (error) => answer(failure(dialFailure(host, port, error))));
+    const link = onAbort(signal, (reason) => {
+      end();
+      reject(reason);
+    });
+  });
+}
+
+/** Why a connection could not be made, in the words people search for. */
+const dialErrors: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connect: connection refused',
+  EHOSTUNREACH: 'connect: no route to host',
+  ENETUNREACH: 'connect: network is unreachable',
+  ETIMEDOUT: 'connect: connection timed out',
+};
+
+export function dialFailure(host: string, port: number, error: unknown): string {
+  const code = codeOf(error);
+  const known = code === undefined ? undefined : dialErrors[code];
+  if (known !== undefined) return `dial tcp ${joinHostPort(host, port)}: ${known}`;
+  if (code === 'ECONNRESET') return 'read: connection reset by peer';
+  return describeError(error);
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (error instanceof AggregateError) return codeOf(error.errors[0]);
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
 }

@@ -96,7 +96,7 @@ export class PodProbes implements AsyncDisposable {
   }
 
   published(uid: PodUid, status: PodStatus): void {
-    this.#manager.poke(uid, status);
+    this.#manager.trigger(uid, status);
   }
 
   /** What a plan goes by. What an earlier kubelet saw start has started, before anybody has asked again. */

@@ -1,4 +1,4 @@
-import type { ProbeType } from './question.ts';
+import type { ProbeType } from './probe-request.ts';
 
 export type ProbeResult = 'success' | 'failure' | 'unknown';
 

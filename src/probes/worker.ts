@@ -8,10 +8,10 @@ import {
   type Random,
 } from '../lib/index.ts';
 import { isTerminalPhase, type Pod, type PodJournal, type PodUid, restartsAfterExit } from '../pods/index.ts';
-import { type ActionTarget, probeAction } from './action.ts';
 import type { ProbeObserver } from './metrics.ts';
-import { ProbeStory } from './probe-story.ts';
-import type { ProbeAnswer, ProbeQuestion, Prober, ProbeType } from './question.ts';
+import { type ActionTarget, probeAction } from './probe-action.ts';
+import { ProbeRecorder } from './probe-recorder.ts';
+import type { ProbeRequest, ProbeResponse, Prober, ProbeType } from './probe-request.ts';
 import type { ProbeResult, ProbeResults } from './results.ts';
 
 /** What a container turned out to be. */
@@ -23,7 +23,7 @@ export interface ProbeChange {
   readonly result: ProbeResult;
 }
 
-export interface WorkerDeps {
+export interface ProbeWorkerDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -43,7 +43,7 @@ export interface WorkerDeps {
 }
 
 /** Which probe of which container. Stays as it is for the life of the worker. */
-export interface WorkerSubject {
+export interface ProbeWorkerSubject {
   readonly pod: Pod;
   readonly container: Container;
   readonly type: ProbeType;
@@ -55,7 +55,7 @@ const initialResults: Readonly<Record<ProbeType, ProbeResult>> = {
   readiness: 'failure',
   startup: 'unknown',
 };
-const tries = 3;
+const maxProbeRetries = 3;
 /** A container that began so long before the kubelet was there before it. */
 const restartMarginMs = 10_000;
 
@@ -69,34 +69,34 @@ type Running = ContainerStatus & { readonly containerID: string };
  *          └───────────────────────────── another instance ────────────────────────────────────┘
  */
 export class ProbeWorker {
-  readonly #deps: WorkerDeps;
-  readonly #subject: WorkerSubject;
-  readonly #story: ProbeStory;
+  readonly #deps: ProbeWorkerDeps;
+  readonly #subject: ProbeWorkerSubject;
+  readonly #recorder: ProbeRecorder;
   readonly #wake: HintLatch;
   readonly #periodMs: number;
   /** The instance that is looked at, as the runtime calls it. */
   #id: string | undefined;
-  #metMs = 0;
+  #observedMs = 0;
   /** The last instance that was really asked. */
-  #askedId: string | undefined;
-  #isHeld = false;
-  #isNapping = false;
-  #isOver = false;
+  #probedId: string | undefined;
+  #onHold = false;
+  #isJittering = false;
+  #isStopped = false;
   /** How often in a row it was the same. */
-  #run: { readonly of: 'success' | 'failure'; readonly count: number } | undefined;
+  #streak: { readonly of: 'success' | 'failure'; readonly count: number } | undefined;
 
-  constructor(deps: WorkerDeps, subject: WorkerSubject) {
+  constructor(deps: ProbeWorkerDeps, subject: ProbeWorkerSubject) {
     this.#deps = deps;
     this.#subject = subject;
     this.#wake = new HintLatch(deps.clock);
-    this.#story = new ProbeStory(deps.journal, { ...subject, container: subject.container.name });
+    this.#recorder = new ProbeRecorder(deps.journal, { ...subject, container: subject.container.name });
     this.#periodMs = secondsOr(subject.probe.periodSeconds, 10) * 1_000;
   }
 
   /** Until there is nothing left to ask, or the signal ends it. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     try {
-      await this.#nap(signal);
+      await this.#jitter(signal);
       await this.#loop(signal);
     } catch (error) {
       if (!signal.aborted) this.#deps.logger.error('A probe has ended unexpectedly', error, this.#fields());
@@ -107,26 +107,26 @@ export class ProbeWorker {
 
   /** At once: whatever is still under way has no effect any more. */
   end(): void {
-    this.#isOver = true;
+    this.#isStopped = true;
     if (this.#id !== undefined) this.#deps.results.remove(this.#subject.type, this.#id);
   }
 
   /** The container may have just become askable: one that was not asked yet is asked now, not at the next turn. */
-  poke(status: PodStatus): void {
+  trigger(status: PodStatus): void {
     const seen = containerIn(status, this.#subject.container.name);
     if (seen?.state?.running === undefined || seen.started !== true) return;
-    if (rawId(seen.containerID) === this.#askedId) return;
+    if (rawId(seen.containerID) === this.#probedId) return;
     // After a restart of the kubelet the probes of all pods would otherwise be asked in one moment.
-    if (this.#isNapping && this.#isOlder(seen)) return;
+    if (this.#isJittering && this.#isOlder(seen)) return;
     this.#wake.raise();
   }
 
-  async #nap(signal: AbortSignal): Promise<void> {
+  async #jitter(signal: AbortSignal): Promise<void> {
     const { clock, random, startedMs } = this.#deps;
     if (clock.monotonicMs() - startedMs >= this.#periodMs) return;
-    this.#isNapping = true;
+    this.#isJittering = true;
     await this.#wake.wait(random.next() * this.#periodMs, signal);
-    this.#isNapping = false;
+    this.#isJittering = false;
   }
 
   async #loop(signal: AbortSignal): Promise<void> {
@@ -134,7 +134,7 @@ export class ProbeWorker {
     let dueMs = clock.monotonicMs();
     for (;;) {
       this.#wake.clear();
-      if ((await this.#safeTurn(signal)) === 'over') return;
+      if ((await this.#tryProbe(signal)) === 'over') return;
       dueMs = Math.max(dueMs + this.#periodMs, clock.monotonicMs());
       const woken = await this.#wake.wait(dueMs - clock.monotonicMs(), signal);
       if (woken === 'hint') dueMs = clock.monotonicMs();
@@ -142,9 +142,9 @@ export class ProbeWorker {
   }
 
   /** A mistake of ours costs one turn, not the probe. */
-  async #safeTurn(signal: AbortSignal): Promise<'on' | 'over'> {
+  async #tryProbe(signal: AbortSignal): Promise<'on' | 'over'> {
     try {
-      return await this.#turn(signal);
+      return await this.#doProbe(signal);
     } catch (error) {
       signal.throwIfAborted();
       this.#deps.logger.error('A probe could not be made', error, this.#fields());
@@ -152,7 +152,7 @@ export class ProbeWorker {
     }
   }
 
-  async #turn(signal: AbortSignal): Promise<'on' | 'over'> {
+  async #doProbe(signal: AbortSignal): Promise<'on' | 'over'> {
     const { statusOf } = this.#deps;
     const status = statusOf(this.#subject.pod.metadata.uid);
     if (status === undefined) return 'on';
@@ -161,10 +161,10 @@ export class ProbeWorker {
     // One that is made and has not run yet has done nothing that could be found out.
     if (seen === undefined || seen.state?.waiting !== undefined) return 'on';
     this.#meet(seen);
-    if (this.#isHeld) return 'on';
+    if (this.#onHold) return 'on';
     if (seen.state?.running === undefined) return this.#notRunning(seen);
     if (this.#mustRest()) return 'over';
-    if (this.#isDue(seen)) await this.#ask(seen, status, signal);
+    if (this.#isDue(seen)) await this.#probe(seen, status, signal);
     return 'on';
   }
 
@@ -176,9 +176,9 @@ export class ProbeWorker {
     if (id === this.#id) return;
     if (this.#id !== undefined) results.remove(type, this.#id);
     this.#id = id;
-    this.#metMs = clock.monotonicMs();
-    this.#isHeld = false;
-    this.#run = undefined;
+    this.#observedMs = clock.monotonicMs();
+    this.#onHold = false;
+    this.#streak = undefined;
     const first = this.#firstResult(seen);
     if (first !== undefined) results.set(type, id, first);
   }
@@ -222,33 +222,33 @@ export class ProbeWorker {
     const { clock } = this.#deps;
     const startedAt = Date.parse(seen.state?.running?.startedAt ?? '');
     // By the wall clock, as its start is known by it alone; one that was set back must not silence the probe.
-    const ageMs = Math.max(clock.now() - startedAt, clock.monotonicMs() - this.#metMs);
+    const ageMs = Math.max(clock.now() - startedAt, clock.monotonicMs() - this.#observedMs);
     if (Math.floor(ageMs / 1_000) < (probe.initialDelaySeconds ?? 0)) return false;
     return (seen.started === true) === (type !== 'startup');
   }
 
-  async #ask(seen: Running, status: PodStatus, signal: AbortSignal): Promise<void> {
+  async #probe(seen: Running, status: PodStatus, signal: AbortSignal): Promise<void> {
     const { clock, observer } = this.#deps;
     const id = rawId(seen.containerID);
-    this.#askedId = id;
+    this.#probedId = id;
     const beganMs = clock.monotonicMs();
     const answer = await this.#answer(id, status, signal);
     signal.throwIfAborted();
     if (!this.#isStill(id)) return;
     const seconds = (clock.monotonicMs() - beganMs) / 1_000;
     if (answer.is === 'error') {
-      observer.answered(this.#labels(), 'unknown', seconds);
-      this.#story.errored(answer.output);
+      observer.probed(this.#labels(), 'unknown', seconds);
+      this.#recorder.errored(answer.output);
       return;
     }
-    observer.answered(this.#labels(), answer.is === 'failure' ? 'failed' : 'successful', seconds);
+    observer.probed(this.#labels(), answer.is === 'failure' ? 'failed' : 'successful', seconds);
     this.#count(seen.containerID, { is: answer.is, output: answer.output });
   }
 
   /** While it was asked the container may have ended, or made way for another: the answer is about neither. */
   #isStill(id: string): boolean {
     const status = this.#deps.statusOf(this.#subject.pod.metadata.uid);
-    if (status === undefined || isTerminalPhase(status.phase) || this.#isOver) return false;
+    if (status === undefined || isTerminalPhase(status.phase) || this.#isStopped) return false;
     const now = containerIn(status, this.#subject.container.name);
     return now?.state?.running !== undefined && rawId(now.containerID) === id;
   }
@@ -257,11 +257,11 @@ export class ProbeWorker {
     id: string,
     status: PodStatus,
     signal: AbortSignal,
-  ): Promise<ProbeAnswer | { readonly is: 'error'; readonly output: string }> {
+  ): Promise<ProbeResponse | { readonly is: 'error'; readonly output: string }> {
     let why: unknown;
-    for (let made = 0; made < tries; made++) {
+    for (let made = 0; made < maxProbeRetries; made++) {
       try {
-        return await this.#deps.prober.ask(this.#question(id, status), signal);
+        return await this.#deps.prober.probe(this.#question(id, status), signal);
       } catch (error) {
         signal.throwIfAborted();
         why = error;
@@ -270,7 +270,7 @@ export class ProbeWorker {
     return { is: 'error', output: describeError(why) };
   }
 
-  #question(containerId: string, { podIP = '' }: PodStatus): ProbeQuestion {
+  #question(containerId: string, { podIP = '' }: PodStatus): ProbeRequest {
     const { pod, container, type, probe } = this.#subject;
     const { uid, name, namespace } = pod.metadata;
     return {
@@ -285,19 +285,19 @@ export class ProbeWorker {
     };
   }
 
-  #count(containerId: string, { is, output }: ProbeAnswer): void {
+  #count(containerId: string, { is, output }: ProbeResponse): void {
     const { probe, type } = this.#subject;
     const of = is === 'failure' ? 'failure' : 'success';
-    const count = this.#run?.of === of ? this.#run.count + 1 : 1;
-    this.#run = { of, count };
+    const count = this.#streak?.of === of ? this.#streak.count + 1 : 1;
+    this.#streak = { of, count };
     const threshold =
       of === 'failure' ? secondsOr(probe.failureThreshold, 3) : secondsOr(probe.successThreshold, 1);
-    if (of === 'failure') this.#story.failed(output, count, threshold);
-    if (is === 'warning') this.#story.warned(output);
+    if (of === 'failure') this.#recorder.failed(output, count, threshold);
+    if (is === 'warning') this.#recorder.warned(output);
     if (count < threshold) return;
     if (type === 'startup' || (type === 'liveness' && of === 'failure')) {
-      this.#isHeld = true;
-      this.#run = undefined;
+      this.#onHold = true;
+      this.#streak = undefined;
     }
     this.#set(containerId, of);
   }
@@ -305,7 +305,7 @@ export class ProbeWorker {
   #set(containerId: string, result: ProbeResult): void {
     const { type, pod } = this.#subject;
     if (!this.#deps.results.set(type, rawId(containerId), result)) return;
-    this.#story.changed(result);
+    this.#recorder.changed(result);
     this.#deps.changed({ type, podUid: pod.metadata.uid, containerId, result });
   }
 

@@ -4,7 +4,7 @@ import type { Pod, PodUid } from '../../src/pods/index.ts';
 import {
   type ProbeChange,
   ProbeManager,
-  type ProbeQuestion,
+  type ProbeRequest,
   type ProbeResult,
   probeMetrics,
 } from '../../src/probes/index.ts';
@@ -32,8 +32,8 @@ export class ProbeRig implements AsyncDisposable {
   readonly pod: Pod;
   readonly changes: ProbeChange[] = [];
   /** When which question was asked. */
-  readonly asked: (ProbeQuestion & { readonly atMs: number })[] = [];
-  answer: (question: ProbeQuestion) => ScriptedAnswer = () => ({ is: 'success' });
+  readonly asked: (ProbeRequest & { readonly atMs: number })[] = [];
+  answer: (question: ProbeRequest) => ScriptedAnswer = () => ({ is: 'success' });
   status: PodStatus | undefined;
   terminating = false;
   readonly #uptimeMs: number;

@@ -1,9 +1,9 @@
 import { type Clock, KubelingError } from '../../src/lib/index.ts';
-import type { ProbeAnswer, ProbeQuestion, Prober } from '../../src/probes/index.ts';
+import type { ProbeRequest, ProbeResponse, Prober } from '../../src/probes/index.ts';
 
 /** How a simulated container answers. One that takes longer than the question allows has failed, as in real life. */
 export interface ScriptedAnswer {
-  readonly is: ProbeAnswer['is'] | 'error';
+  readonly is: ProbeResponse['is'] | 'error';
   readonly output?: string;
   /** Until the answer; at once unless given. Infinity for never. */
   readonly afterMs?: number;
@@ -12,13 +12,13 @@ export interface ScriptedAnswer {
 export interface ScriptedProberOptions {
   readonly clock: Clock;
   /** Everything succeeds unless a script says otherwise. */
-  readonly script?: ((question: ProbeQuestion) => ScriptedAnswer | undefined) | undefined;
+  readonly script?: ((question: ProbeRequest) => ScriptedAnswer | undefined) | undefined;
 }
 
 /** A network that exists in memory only: the same script and the same clock give the same answers. */
 export function scriptedProber({ clock, script = () => undefined }: ScriptedProberOptions): Prober {
   return {
-    async ask(question, signal) {
+    async probe(question, signal) {
       const { is, output = '', afterMs = 0 } = script(question) ?? { is: 'success' };
       await clock.sleep(Math.min(afterMs, question.timeoutMs), signal);
       if (afterMs >= question.timeoutMs) return { is: 'failure', output: 'i/o timeout' };

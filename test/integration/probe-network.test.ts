@@ -12,7 +12,7 @@ import type { HTTPGetAction } from '../../src/kinds/index.ts';
 import { realClock, sendHttp, systemRandom } from '../../src/lib/index.ts';
 import { podUid } from '../../src/pods/index.ts';
 import { HealthCheckRequest, HealthCheckResponse } from '../../src/probes/gen/health.ts';
-import { networkProber, type ProbeAction, type ProbeAnswer, probeAction } from '../../src/probes/index.ts';
+import { networkProber, type ProbeAction, type ProbeResponse, probeAction } from '../../src/probes/index.ts';
 import { freePort } from '../free-ports.ts';
 
 const prober = networkProber({ clock: realClock(), random: systemRandom(), dialHttp: sendHttp });
@@ -21,12 +21,12 @@ function ask(
   action: ProbeAction,
   timeoutMs = 60_000,
   { signal } = new AbortController(),
-): Promise<ProbeAnswer> {
+): Promise<ProbeResponse> {
   const who = { podUid: podUid('u'), podName: 'p', podNamespace: 'n', container: 'c', containerId: 'i' };
-  return prober.ask({ type: 'readiness', ...who, action, timeoutMs }, signal);
+  return prober.probe({ type: 'readiness', ...who, action, timeoutMs }, signal);
 }
 
-function get(httpGet: HTTPGetAction, timeoutMs?: number): Promise<ProbeAnswer> {
+function get(httpGet: HTTPGetAction, timeoutMs?: number): Promise<ProbeResponse> {
   const target = {
     container: { name: 'c' },
     podIp: '127.0.0.1',

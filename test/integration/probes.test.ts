@@ -7,7 +7,7 @@ import { busyboxImageName } from '../../src/containerd/index.ts';
 import type { ContainerStatus, PodStatus, Probe } from '../../src/kinds/index.ts';
 import { realClock, systemRandom } from '../../src/lib/index.ts';
 import { HealthCheckRequest, HealthCheckResponse } from '../../src/probes/gen/health.ts';
-import { networkProber, type ProbeAnswer, type ProbeQuestion } from '../../src/probes/index.ts';
+import { networkProber, type ProbeRequest, type ProbeResponse } from '../../src/probes/index.ts';
 import { InProcessNode } from '../in-process-node.ts';
 import { KubelingNode } from '../kubeling-node.ts';
 import { skipReason } from './containerd-fixture.ts';
@@ -78,8 +78,11 @@ async function healthServer(answer: () => Health) {
 }
 
 describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, () => {
-  const answers: { readonly question: ProbeQuestion; readonly answer: ProbeAnswer; readonly atMs: number }[] =
-    [];
+  const answers: {
+    readonly question: ProbeRequest;
+    readonly answer: ProbeResponse;
+    readonly atMs: number;
+  }[] = [];
   let node: InProcessNode;
 
   before(async () => {
@@ -88,8 +91,8 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
         const { dialHttp } = deps.machine;
         const real = networkProber({ clock: realClock(), random: systemRandom(), dialHttp });
         const prober = {
-          async ask(question: ProbeQuestion, inner: AbortSignal) {
-            const answer = await real.ask(question, inner);
+          async probe(question: ProbeRequest, inner: AbortSignal) {
+            const answer = await real.probe(question, inner);
             answers.push({ question, answer, atMs: performance.now() });
             return answer;
           },

@@ -2,23 +2,23 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Container, ContainerStatus, Probe } from '../../src/kinds/index.ts';
 import type { PodUid } from '../../src/pods/index.ts';
-import type { ProbeQuestion } from '../../src/probes/index.ts';
+import type { ProbeRequest } from '../../src/probes/index.ts';
 import { type ScriptedAnswer, scriptedProber } from '../fakes/scripted-prober.ts';
 import { images } from '../simulation/sketch.ts';
 import { apiPod, manifest } from './pods.ts';
 import { RaceNode, type RaceOptions } from './race-node.ts';
 
-type Script = (question: ProbeQuestion) => ScriptedAnswer;
+type Script = (question: ProbeRequest) => ScriptedAnswer;
 
 /** A node whose containers answer probes as the test says at the moment. */
 async function probedNode(options: RaceOptions = {}) {
-  const state = { answer: (() => ({ is: 'success' })) as Script, asked: [] as ProbeQuestion[] };
+  const state = { answer: (() => ({ is: 'success' })) as Script, asked: [] as ProbeRequest[] };
   let node: RaceNode | undefined;
   const prober = {
-    ask(question: ProbeQuestion, signal: AbortSignal) {
+    probe(question: ProbeRequest, signal: AbortSignal) {
       state.asked.push(question);
       const { clock } = node?.world ?? assert.fail('nobody asks before there is a node');
-      return scriptedProber({ clock, script: state.answer }).ask(question, signal);
+      return scriptedProber({ clock, script: state.answer }).probe(question, signal);
     },
   };
   node = await RaceNode.start({ ...options, machine: { prober } });

@@ -1,4 +1,4 @@
-import type { ProbeQuestion } from '../../src/probes/index.ts';
+import type { ProbeRequest } from '../../src/probes/index.ts';
 import type { ScriptedAnswer } from '../fakes/scripted-prober.ts';
 import type { SimulatedRuntime } from '../simulator/index.ts';
 import { uidOf } from './manifests.ts';
@@ -7,7 +7,7 @@ import { containerOf, type PodSketch } from './sketch.ts';
 
 /** Told of each probe that goes over the network, when it is asked. */
 export interface ProbeWitness {
-  probed(question: ProbeQuestion, answer: 'success' | 'failure'): void;
+  probed(question: ProbeRequest, answer: 'success' | 'failure'): void;
 }
 
 /** What listens in the pods: answers probes as the sketches have it. */
@@ -27,7 +27,7 @@ export class PodNetwork {
     this.#sketches.set(uidOf(sketch), sketch);
   }
 
-  answer(question: ProbeQuestion): ScriptedAnswer {
+  answer(question: ProbeRequest): ScriptedAnswer {
     const answer = this.#answer(question);
     this.#witness.probed?.(
       question,
@@ -36,7 +36,7 @@ export class PodNetwork {
     return answer;
   }
 
-  #answer({ podUid, container, containerId, type }: ProbeQuestion) {
+  #answer({ podUid, container, containerId, type }: ProbeRequest) {
     const probe = containerOf(this.#sketches.get(podUid), container)?.probes?.[type];
     const found = this.#runtime.runningContainers().find(({ id }) => id === containerId);
     // Nobody listens where nothing runs.

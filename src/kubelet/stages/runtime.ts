@@ -100,7 +100,7 @@ export function createRuntime(
     events: runtimeEvents(cri, prove),
     metrics: withHints(plegMetrics(metrics), () => runtimeHints.raise()),
     exitAnnounced: (uid, containerId) => announcedExits.announced(uid, containerId),
-    isBeingEnded: (uid) => workers.isTerminationRequested(uid),
+    isTerminating: (uid) => workers.isTerminationRequested(uid),
   });
   const running = new RunningPods(clock, runtime);
   const probes = new PodProbes({

@@ -1,5 +1,5 @@
 import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.ts';
-import type { ProbeQuestion } from '../../../src/probes/index.ts';
+import type { ProbeRequest } from '../../../src/probes/index.ts';
 import type { TraceEntry } from '../../simulator/index.ts';
 import { type ProbeType, probeTypes } from '../sketch.ts';
 import type { Rule } from './scene.ts';
@@ -121,7 +121,7 @@ export class Ledger implements Rule {
     if (program === 'probe') this.#count(instance, which as ProbeType, isGood ? 'success' : 'failure');
   }
 
-  probed({ containerId, type }: ProbeQuestion, answer: 'success' | 'failure'): void {
+  probed({ containerId, type }: ProbeRequest, answer: 'success' | 'failure'): void {
     const instance = this.find(containerId);
     if (instance !== undefined) this.#count(instance, type, answer);
   }

@@ -1,7 +1,7 @@
 import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.ts';
 import type { Kubelet, NodeMachine } from '../../../src/kubelet/index.ts';
 import type { StoreChange } from '../../../src/local-api/storage/object-store.ts';
-import type { ProbeQuestion } from '../../../src/probes/index.ts';
+import type { ProbeRequest } from '../../../src/probes/index.ts';
 import type { SimulatedCgroupHost } from '../../fakes/simulated-cgroup-host.ts';
 import type { MemoryFiles, SimulatedRuntime, TraceEntry } from '../../simulator/index.ts';
 import type { ClusterWorld } from '../cluster/cluster-world.ts';
@@ -59,7 +59,7 @@ export interface Rule {
   /** A command run in a container has ended; undefined if the call failed. */
   answered?(request: ExecSyncRequest, answer: ExecSyncResponse | undefined): void;
   /** A probe over the network is asked, and will be answered like this. */
-  probed?(question: ProbeQuestion, answer: 'success' | 'failure'): void;
+  probed?(question: ProbeRequest, answer: 'success' | 'failure'): void;
   kubeletStarted?(life: KubeletLife): void;
   /** Nobody can tell any more how long ago something was that only the wall clock knew. */
   clockJumped?(): void;

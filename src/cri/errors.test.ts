@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cancelledError, type ErrorCode, type ErrorKind, KubelingError } from '../lib/index.ts';
 import { type GrpcCode, GrpcError } from '../protocols/grpc/index.ts';
-import { translateFailure } from './failures.ts';
+import { translateError } from './errors.ts';
 
 const open = new AbortController().signal;
 
@@ -29,7 +29,7 @@ const table: { readonly [Code in GrpcCode]: readonly [ErrorCode, ErrorKind] } = 
 for (const [grpcCode, [code, kind]] of Object.entries(table)) {
   test(`${grpcCode} is ${code}, with the runtime's own message`, () => {
     const cause = new GrpcError(grpcCode as GrpcCode, 'the reason');
-    const error = translateFailure('startContainer', cause, open);
+    const error = translateError('startContainer', cause, open);
     assert.equal(error.code, code);
     assert.equal(error.kind, kind);
     assert.equal(error.message, 'the reason');
@@ -44,14 +44,14 @@ test('a message over the limit is told from other limits, whoever found it', () 
     'grpc: received message larger than max (17000000 vs. 16777216)',
     'trying to send message larger than max (17000000 vs. 16777216)',
   ]) {
-    const error = translateFailure('listContainers', new GrpcError('RESOURCE_EXHAUSTED', message), open);
+    const error = translateError('listContainers', new GrpcError('RESOURCE_EXHAUSTED', message), open);
     assert.equal(error.code, 'CRI_TOO_LARGE');
   }
 });
 
 test('a deadline of ours is CRI_DEADLINE', () => {
   const cause = new KubelingError('DEADLINE_EXCEEDED', 'Cannot finish within 5 ms');
-  assert.equal(translateFailure('version', cause, open).code, 'CRI_DEADLINE');
+  assert.equal(translateError('version', cause, open).code, 'CRI_DEADLINE');
 });
 
 test('a command that ran out of time is CRI_EXEC_TIMEOUT, however that was said', () => {
@@ -62,7 +62,7 @@ test('a command that ran out of time is CRI_EXEC_TIMEOUT, however that was said'
     new GrpcError('UNKNOWN', 'command: timeout 1.5s exceeded'),
     new GrpcError('INTERNAL', 'context deadline exceeded'),
   ]) {
-    const error = translateFailure('execSync', cause, open);
+    const error = translateError('execSync', cause, open);
     assert.equal(error.code, 'CRI_EXEC_TIMEOUT', cause.message);
     assert.equal(error.kind, 'DeadlineExceeded');
     assert.ok(error.message.startsWith('command timed out: '));
@@ -71,11 +71,11 @@ test('a command that ran out of time is CRI_EXEC_TIMEOUT, however that was said'
 
 test('a command that failed otherwise is no time-out, nor is another call that says so', () => {
   assert.equal(
-    translateFailure('execSync', new GrpcError('NOT_FOUND', 'no such container'), open).code,
+    translateError('execSync', new GrpcError('NOT_FOUND', 'no such container'), open).code,
     'CRI_NOT_FOUND',
   );
   const other = new GrpcError('UNKNOWN', 'context deadline exceeded');
-  assert.equal(translateFailure('startContainer', other, open).code, 'CRI_FAILED');
+  assert.equal(translateError('startContainer', other, open).code, 'CRI_FAILED');
 });
 
 test('errors of our own pass as they are', () => {
@@ -84,7 +84,7 @@ test('errors of our own pass as they are', () => {
     new KubelingError('BUG', 'y'),
     cancelledError('z'),
   ]) {
-    assert.equal(translateFailure('version', error, open), error);
+    assert.equal(translateError('version', error, open), error);
   }
 });
 
@@ -93,22 +93,22 @@ test("the caller's own reason to give up is a cancellation, whatever it is", () 
     const controller = new AbortController();
     controller.abort(reason);
     const { signal } = controller;
-    assert.equal(translateFailure('version', signal.reason, signal).code, 'CANCELLED');
+    assert.equal(translateError('version', signal.reason, signal).code, 'CANCELLED');
   }
 });
 
 test("a caller's time-out is a deadline", () => {
   const late = new DOMException('late', 'TimeoutError');
-  assert.equal(translateFailure('version', late, AbortSignal.abort(late)).code, 'CRI_DEADLINE');
+  assert.equal(translateError('version', late, AbortSignal.abort(late)).code, 'CRI_DEADLINE');
 });
 
 test('anything else is a failure that keeps its message', () => {
-  const error = translateFailure('version', new TypeError('oops'), open);
+  const error = translateError('version', new TypeError('oops'), open);
   assert.deepEqual([error.code, error.message], ['CRI_FAILED', 'oops']);
-  assert.equal(translateFailure('version', 'text', open).message, 'text');
+  assert.equal(translateError('version', 'text', open).message, 'text');
 });
 
 test('a runtime that is still starting is unavailable, though it answers', () => {
   const cause = new GrpcError('UNKNOWN', 'server is not initialized yet');
-  assert.equal(translateFailure('containerStatus', cause, open).code, 'CRI_UNAVAILABLE');
+  assert.equal(translateError('containerStatus', cause, open).code, 'CRI_UNAVAILABLE');
 });

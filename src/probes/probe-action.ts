@@ -1,7 +1,7 @@
 import type { Container, Probe } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
 import { actionPort, actionRequest } from '../pods/index.ts';
-import { type ProbeAction, userAgent } from './question.ts';
+import { type ProbeAction, userAgent } from './probe-request.ts';
 
 /** What an action depends on besides the probe itself. */
 export interface ActionTarget {

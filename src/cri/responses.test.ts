@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KubelingError } from '../lib/index.ts';
 import type { MessageType } from '../protocols/protobuf/index.ts';
-import { checkAnswer } from './answers.ts';
 import { ImageService, RuntimeService } from './gen/runtime.ts';
 import { type CriOperation, operationNames } from './operations.ts';
+import { checkResponse } from './responses.ts';
 
 const sandbox = {
   status: { id: 'a', metadata: { name: 'n', namespace: 'ns', uid: 'u' }, createdAt: 1n },
@@ -46,7 +46,7 @@ function whole(operation: CriOperation, answer: object): object {
 
 function missing(operation: CriOperation, answer: object): readonly string[] {
   try {
-    checkAnswer(operation, whole(operation, answer));
+    checkResponse(operation, whole(operation, answer));
     return [];
   } catch (error) {
     assert.ok(error instanceof KubelingError && error.code === 'CRI_BAD_ANSWER', String(error));

@@ -26,11 +26,7 @@ const codes: { readonly [Code in GrpcCode]: ErrorCode } = {
  * What a failed call means to the rest of kubeling. The message is the runtime's own: it ends up in events and in
  * the pod's status, where users look for it. `signal` is the caller's: with it he gave up, whatever his reason.
  */
-export function translateFailure(
-  operation: CriOperation,
-  error: unknown,
-  signal: AbortSignal,
-): KubelingError {
+export function translateError(operation: CriOperation, error: unknown, signal: AbortSignal): KubelingError {
   if (error instanceof KubelingError && error.code !== 'DEADLINE_EXCEEDED') return error;
   const grpcCode = grpcCodeOf(error, signal);
   const message = error instanceof Error ? error.message : String(error);

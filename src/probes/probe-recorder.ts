@@ -1,20 +1,20 @@
 import { containerFieldPath, type Pod, type PodJournal } from '../pods/index.ts';
-import { type ProbeType, typeName } from './question.ts';
+import { type ProbeType, typeName } from './probe-request.ts';
 import type { ProbeResult } from './results.ts';
 
 /** Whom a probe is about. */
-export interface StorySubject {
+export interface RecordedProbe {
   readonly pod: Pod;
   readonly container: string;
   readonly type: ProbeType;
 }
 
 /** Writes down what probes find, as events for users and as steps of the pod's story. */
-export class ProbeStory {
+export class ProbeRecorder {
   readonly #journal: PodJournal;
-  readonly #subject: StorySubject;
+  readonly #subject: RecordedProbe;
 
-  constructor(journal: PodJournal, subject: StorySubject) {
+  constructor(journal: PodJournal, subject: RecordedProbe) {
     this.#journal = journal;
     this.#subject = subject;
   }

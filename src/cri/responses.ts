@@ -7,12 +7,12 @@ import type {
 } from './gen/runtime.ts';
 import { type CriMethods, type CriOperation, operationNames } from './operations.ts';
 
-type Answer<Name extends CriOperation> = CriMethods[Name] extends { readonly response: infer Response }
+type ResponseOf<Name extends CriOperation> = CriMethods[Name] extends { readonly response: infer Response }
   ? Response
   : never;
 
 /** What is missing from an answer that later code could not do without. */
-const checks: { readonly [Name in CriOperation]?: (answer: Answer<Name>) => readonly string[] } = {
+const checks: { readonly [Name in CriOperation]?: (answer: ResponseOf<Name>) => readonly string[] } = {
   version: (answer) =>
     missingFields(answer, ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion']),
   status: missingFromStatus,
@@ -28,7 +28,7 @@ const checks: { readonly [Name in CriOperation]?: (answer: Answer<Name>) => read
 };
 
 /** Refuses an answer that lacks what it must have; a runtime that sends one is broken, and we say so. */
-export function checkAnswer(operation: CriOperation, answer: unknown): void {
+export function checkResponse(operation: CriOperation, answer: unknown): void {
   const check = checks[operation] as ((answer: unknown) => readonly string[]) | undefined;
   const missing = check?.(answer) ?? [];
   if (missing.length === 0) return;

@@ -36,7 +36,7 @@ export interface ExecAction {
 export type ProbeAction = HttpAction | TcpAction | GrpcAction | ExecAction;
 
 /** What is asked, of which container, and how long it has for the answer. */
-export interface ProbeQuestion<Action extends ProbeAction = ProbeAction> {
+export interface ProbeRequest<Action extends ProbeAction = ProbeAction> {
   readonly type: ProbeType;
   readonly podUid: PodUid;
   readonly podName: string;
@@ -49,7 +49,7 @@ export interface ProbeQuestion<Action extends ProbeAction = ProbeAction> {
 }
 
 /** A warning counts as success, but is told. */
-export interface ProbeAnswer {
+export interface ProbeResponse {
   readonly is: 'success' | 'failure' | 'warning';
   readonly output: string;
 }
@@ -59,13 +59,13 @@ export interface ProbeAnswer {
  * asked, which says nothing about the container. A failure to connect is a failure of the container.
  */
 export interface Prober {
-  ask(question: ProbeQuestion, signal: AbortSignal): Promise<ProbeAnswer>;
+  probe(question: ProbeRequest, signal: AbortSignal): Promise<ProbeResponse>;
 }
 
 export const maxOutputBytes = 10 * 1024;
 
 export const userAgent = 'kube-probe/1.36';
 
-export function failure(output: string): ProbeAnswer {
+export function failure(output: string): ProbeResponse {
   return { is: 'failure', output };
 }
