@@ -7,7 +7,7 @@ import { type CommandRunner, ExecProbes } from './exec-probe.ts';
 import { ProbeManager, type ProbeManagerDeps } from './manager.ts';
 import { probeMetrics } from './metrics.ts';
 import { withCommands } from './network-prober.ts';
-import type { Prober } from './question.ts';
+import type { Prober } from './probe-request.ts';
 import type { ProbeChange } from './worker.ts';
 
 export interface PodProbesDeps {
