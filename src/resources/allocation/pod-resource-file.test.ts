@@ -94,7 +94,10 @@ test('moves a corrupt file aside, reports it, and starts a new one', async () =>
   const { open, files, told } = rig('{"data":"{}","checksum":1}');
   const file = await open();
   assert.equal(file.size, 0);
-  assert.match(told[0] ?? '', /Cannot use the file .*allocated_pods_state: its checksum .*set aside as .*\.corrupt/);
+  assert.match(
+    told[0] ?? '',
+    /Cannot use the file .*allocated_pods_state: its checksum .*set aside as .*\.corrupt/,
+  );
   assert.equal(files.get(`${path}.corrupt`), '{"data":"{}","checksum":1}');
   await file.set(a, cpu('1'));
   assert.equal(files.get(path), encodeAllocations(new Map([[a, cpu('1')]])).text);

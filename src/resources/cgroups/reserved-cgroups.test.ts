@@ -61,7 +61,8 @@ describe('reserved cgroups', () => {
     const { cgroups, told, tell } = await aMachine();
     await assert.rejects(enforceReservedCgroups(cgroups, reservedCgroups(config), tell, signal), {
       code: 'RESERVED_CGROUP',
-      message: /^Failed to enforce System Reserved Cgroup Limits on "\/system\.slice": .*must name an existing cgroup/,
+      message:
+        /^Failed to enforce System Reserved Cgroup Limits on "\/system\.slice": .*must name an existing cgroup/,
     });
     assert.deepEqual(
       told.map(({ reason }) => reason),
