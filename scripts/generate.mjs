@@ -1,6 +1,7 @@
-// Turns the wire definitions under src/<package>/proto into one TypeScript file per protobuf package under src/<package>/gen:
-// the types, and a table the codec in src/protocols/protobuf compiles on first use. The result is checked in.
-// usage: npm run generate   (or with --check: fail if anything would change)
+// Generates one TypeScript file per protobuf package under src/<package>/gen from the wire
+// definitions under src/<package>/proto: the types, and a table that the codec in
+// src/protocols/protobuf compiles on first use. The result is checked in. usage: npm run generate
+// (or with --check: fail if anything would change)
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,6 @@
-// Reads the part of the proto3 language our wire definitions use: messages, enums, services, maps, oneofs, nesting.
-// Nested types are lifted to the top under their own name prefixed with the outer one's. Anything else is refused.
+// Parses the part of proto3 that our wire definitions use: messages, enums, services, maps, oneofs,
+// nesting. Nested types are lifted to the top under their own name prefixed with the outer one's.
+// Anything else is rejected.
 
 /** @type {import('./parse-proto.mjs').parseProto} */
 export function parseProto(fileName, text) {
@@ -77,7 +78,7 @@ export function parseProto(fileName, text) {
     return field;
   }
 
-  /** What stands in brackets behind a field: names, each with a word, a text in quotes or nothing for its value. */
+  /** The options in brackets behind a field: names, each with a word, a quoted text or no value. */
   function readOptions() {
     const options = {};
     for (let token = next(); token !== ';'; token = next()) {
@@ -145,7 +146,7 @@ function resolveTypes(file) {
   }
 }
 
-/** A type nested in a message, or in one around it, wins over an outer one of the same name. */
+/** A type nested in a message, or in an enclosing one, wins over an outer one of the same name. */
 function resolveType(file, message, type) {
   const bare = type.replace(/^\.?google\.protobuf\./, '').replace(/^\./, '');
   const local = bare.startsWith(`${file.package}.`) ? bare.slice(file.package.length + 1) : bare;

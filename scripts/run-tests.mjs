@@ -16,9 +16,9 @@ import { fileURLToPath } from 'node:url';
 
 const home = fileURLToPath(new URL('..', import.meta.url));
 const everything = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-/** Where the long ones are. */
+/** Directories of the slow tests. */
 const longFirst = ['test/simulation/', 'test/integration/', 'test/', ''];
-/** Far beyond any of them: names the one that hangs. */
+/** Far more than any test takes: names a test that hangs. */
 const fileLimitMs = 12 * 60_000;
 const shown = 20;
 

@@ -70,7 +70,10 @@ function isComplete(host, purpose) {
   return purpose !== 'test' || kubectlIsPresent(host);
 }
 
-/** Answers the exit code. Safe to run twice at once in one checkout: the second waits, then finds nothing to do. */
+/**
+ * Returns the exit code. Safe to run concurrently in one checkout: the second run waits, then finds
+ * nothing to do.
+ */
 export async function setUp(host, argv) {
   try {
     const purpose = purposeOf(argv);

@@ -1,4 +1,6 @@
-/** Loads all of kubeling once, so that its compiled code is in Node's cache for the process that comes after this one. */
+/**
+ * Loads all of kubeling once, so that its compiled code is in Node's cache for the next process.
+ */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

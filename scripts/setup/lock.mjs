@@ -25,8 +25,9 @@ export async function withLock(host, directory, work) {
 }
 
 /**
- * What is locked for a directory. Any user who can open a file can lock it, so root locks a file that root alone can open,
- * in /run, which is empty after a boot. Other users lock the directory itself.
+ * What is locked for a directory. Any user who can open a file can lock it, so root locks a file
+ * that only root can open, in /run, which is empty after a boot. Other users lock the directory
+ * itself.
  */
 function lockPath(host, directory) {
   if (host.uid !== 0) return directory;
@@ -37,10 +38,10 @@ function lockPath(host, directory) {
   return path;
 }
 
-/** Answers the lock, or undefined when `-n` is among the options and another process holds it. */
+/** Returns the lock, or undefined when `-n` is among the options and another process holds it. */
 function acquire(directory, options) {
   return new Promise((resolve, reject) => {
-    // Detached: Ctrl-C reaches this process, which ends its work first and then the lock.
+    // Detached: Ctrl-C reaches this process, which finishes its work and then releases the lock.
     const child = spawn('flock', [...options, directory, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
       stdio: ['pipe', 'pipe', 'ignore'],
       detached: true,

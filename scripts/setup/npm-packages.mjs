@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { findCommand } from './host.mjs';
 import { runTask, SetupError, withoutSharedCache } from './task.mjs';
 
-/** Inside node_modules, so that it goes whenever the packages go. */
+/** Inside node_modules, so that it is removed together with the packages. */
 const stampName = '.kubeling-setup.json';
 
-/** Whether node_modules holds what package-lock.json says, for this platform. */
+/** Whether node_modules matches package-lock.json for this platform. */
 export function npmPackagesAreCurrent(host) {
   return read(host, 'node_modules', stampName) === stampFor(host) && nodeIsProvided(host);
 }
@@ -42,7 +42,10 @@ export function finishNpmPackages(host) {
   renameSync(`${stamp}.new`, stamp);
 }
 
-/** Whether somebody's own npm install already brought every package of the lock file in its version. */
+/**
+ * Whether an npm install of the user has already installed every package of the lock file in its
+ * version.
+ */
 function installedByHand(host) {
   const lock = packagesIn(read(host, 'package-lock.json'));
   const there = packagesIn(read(host, 'node_modules', '.package-lock.json'));
@@ -75,8 +78,8 @@ async function npmCi(host) {
   let fetched = 0;
   const done = await runTask(host, {
     command: npm,
-    // Nothing we use needs its install script; development packages are wanted whatever NODE_ENV says, and an older
-    // Node.js than package.json asks for is exactly what this has to work with.
+    // No package needs its install script; development packages are needed whatever NODE_ENV is,
+    // and the set-up must work with a Node.js older than package.json asks for.
     args: [
       'ci',
       ...['--ignore-scripts', '--no-audit', '--no-fund', '--engine-strict=false', '--loglevel=http'],

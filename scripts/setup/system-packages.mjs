@@ -195,8 +195,8 @@ export function isStatic(path) {
 }
 
 /**
- * Names a containerd process of this machine, or answers undefined. One counts that root runs in our own namespace of
- * processes: any user, and any container, can name a program so.
+ * Names a containerd process of this machine, or returns undefined. Only a process that root runs
+ * in our PID namespace counts: any user, and any container, can name a program so.
  */
 export function runningContainerd(host) {
   const proc = join(host.root, 'proc');
@@ -210,7 +210,7 @@ export function runningContainerd(host) {
         return `process ${pid}, ${executableOf(directory)}`;
       }
     } catch {
-      // It ended while we looked.
+      // The process exited meanwhile.
     }
   }
   return undefined;
@@ -238,7 +238,7 @@ const families = [
   { manager: 'zypper', like: ['suse', 'opensuse', 'sles'], install: 'zypper install' },
 ];
 
-/** Which family of distributions this is, by its own word; undefined when it says nothing we know. */
+/** The family of the distribution according to os-release; undefined if it is not known. */
 export function familyOf(host) {
   let text = '';
   try {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** A failure the user can do something about: its message says what, and there is no stack to show. */
+/** A failure that the user can fix: its message says how, and no stack is shown. */
 export class SetupError extends Error {
   constructor(message, exitCode = 1) {
     super(message);
@@ -15,9 +15,10 @@ const keptLines = 12;
 const looksLikeError = /^(npm (error|ERR!)\s+(?!at )\S|E: |Err:)/;
 
 /**
- * Runs a command to its end and answers { code, words }: its first lines of error, or else its last lines. While it runs, a line every few seconds tells how far it is:
- * the latest text that `progress(line)` made of a line of output. Ctrl-C is passed on, and we wait for the command
- * before giving up, so that it is never left half way without us.
+ * Runs a command to its end and returns { code, words }: its first lines of stderr, or else its
+ * last lines. While it runs, progress is shown every few seconds: the latest text that
+ * `progress(line)` returned for a line of output. Ctrl-C is passed on, and the command is awaited
+ * before the set-up ends, so that it is never left half done.
  */
 export function runTask(host, { command, args, env, cwd, progress }) {
   return new Promise((resolve, reject) => {

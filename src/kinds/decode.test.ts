@@ -19,7 +19,7 @@ async function decode<T = Pod>(text: string, kind = 'Pod') {
   return { value, told };
 }
 
-test('quantities are brought to their canonical spelling', async () => {
+test('quantities are converted to their canonical form', async () => {
   const { value, told } = await decode(`
 spec:
   containers:
@@ -46,7 +46,7 @@ spec:
   assert.equal(value.spec?.volumes?.[0]?.secret?.defaultMode, 0o644);
 });
 
-test('fields of an inlined kind stand beside the others', async () => {
+test('fields of an inlined kind are beside the others', async () => {
   const { value, told } = await decode(`
 spec:
   containers:
@@ -60,7 +60,7 @@ spec:
   assert.equal(container?.readinessProbe?.tcpSocket?.port, 8080);
 });
 
-test('an unknown field is a warning with the name that was meant', async () => {
+test('an unknown field is a warning with a suggestion', async () => {
   const { told } = await decode('spec:\n  contaners: []\n  restartpolicy: Never\n');
   assert.deepEqual(told, [
     'warning 2:3 spec.contaners: is not a known field and has no effect (did you mean containers?)',
@@ -68,7 +68,7 @@ test('an unknown field is a warning with the name that was meant', async () => {
   ]);
 });
 
-test('a value of the wrong type is an error at its own place', async () => {
+test('a value of the wrong type is an error at its position', async () => {
   const { told } = await decode(`metadata:
   name: 12
   labels: {a: true}
@@ -92,13 +92,13 @@ spec:
   ]);
 });
 
-test('numbers beyond the bits of their field are refused', async () => {
+test('numbers beyond the bits of their field are rejected', async () => {
   const { told } = await decode('spec: {containers: [{name: a, ports: [{containerPort: 2147483648}]}]}');
   assert.equal(told.length, 1);
   assert.match(told[0] ?? '', /containerPort: must be a whole number of 32 bits/);
 });
 
-test('null means that nothing was said, and what is always written is there empty', async () => {
+test('null counts as absent, and required fields are present and empty', async () => {
   const { value, told } = await decode(
     'metadata: {creationTimestamp: null, labels: null}\nspec: {containers: [{image: x}]}\nstatus: ~\n',
   );
@@ -106,13 +106,13 @@ test('null means that nothing was said, and what is always written is there empt
   assert.deepEqual(value, { metadata: {}, spec: { containers: [{ image: 'x', name: '' }] } });
 });
 
-test('of a key written twice the last counts, with a warning', async () => {
+test('the last value of a duplicate key counts, with a warning', async () => {
   const { value, told } = await decode('metadata:\n  name: a\n  name: b\n');
   assert.equal(value.metadata?.name, 'b');
   assert.deepEqual(told, ['warning 2:3 metadata.name: is written twice: the last one counts']);
 });
 
-test('times are kept in UTC, to the second or the microsecond as their field has it', async () => {
+test('times are stored in UTC, with seconds or microseconds depending on the field', async () => {
   const event = await decode<Event>(
     'firstTimestamp: 2026-01-31T12:00:00.9+02:00\neventTime: "2026-01-31T12:00:00.123456789Z"\n',
     'Event',
@@ -123,20 +123,20 @@ test('times are kept in UTC, to the second or the microsecond as their field has
   assert.match((await decode('metadata: {creationTimestamp: yesterday}')).told[0] ?? '', /must be a time/);
 });
 
-test('bytes are base64, and what they are is not shown when they are wrong', async () => {
+test('bytes are base64, and invalid ones are not quoted', async () => {
   const good = await decode<Secret>('data: {a: aGVsbG8=, b: ""}', 'Secret');
   assert.deepEqual(good.value.data, { a: 'aGVsbG8=', b: '' });
   const bad = await decode<Secret>('data: {a: "hunter2!"}', 'Secret');
   assert.deepEqual(bad.told, ['error 1:11 data[a]: must be base64']);
 });
 
-test('a key like __proto__ is a key like any other', async () => {
+test('a key like __proto__ is an ordinary key', async () => {
   const { value } = await decode<ConfigMap>('data: {__proto__: x, constructor: z}', 'ConfigMap');
   assert.deepEqual(Object.keys(value.data ?? {}), ['__proto__', 'constructor']);
   assert.equal(Object.getPrototypeOf(value.data), Object.prototype);
 });
 
-test('values out of JSON are decoded by the same rules, without places', () => {
+test('values of JSON are decoded by the same rules, without positions', () => {
   const { value, findings } = decodeJson<Pod>(table, 'Pod', {
     metadata: { name: 'a', nam: 'b' },
     spec: { containers: [{ name: 'c', resources: { requests: { cpu: '1000m' } } }] },
@@ -148,7 +148,7 @@ test('values out of JSON are decoded by the same rules, without places', () => {
   );
 });
 
-test('whatever JSON holds, decoding answers and never throws; decoding its answer again changes nothing', () => {
+test('decoding any JSON returns and never throws; decoding the result again changes nothing', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (json) => {
       const first = decodeJson<Pod>(table, 'Pod', { metadata: json, spec: json, status: json });
@@ -159,7 +159,7 @@ test('whatever JSON holds, decoding answers and never throws; decoding its answe
   );
 });
 
-test('a path that was not written is placed where it should have been', async () => {
+test('a path that is missing is positioned at its parent', async () => {
   const { tree } = await readYaml('spec:\n  containers:\n  - name: a\n');
   assert.ok(tree);
   const container = FieldPath.root.child('spec', 'containers').index(0);

@@ -3,38 +3,47 @@ import { FieldPath } from './field-path.ts';
 import { readScalar, zeroOf } from './scalars.ts';
 import { isScalarType, type KindField, type KindFields, type KindTable, type ScalarType } from './table.ts';
 
-/** Something to tell about an object. An error makes it unusable; a warning says that a part of it has no effect. */
+/**
+ * A finding about an object. An error makes it unusable; a warning says that a part of it has no
+ * effect.
+ */
 export interface KindFinding {
   readonly severity: 'error' | 'warning';
   readonly field: FieldPath;
-  /** Undefined when the object came from no text. */
+  /** Undefined when the object was not read from text. */
   readonly at: TextPosition | undefined;
   readonly message: string;
-  /** What is strict about it: a field nobody knows, one written twice, or a value that does not fit. */
+  /**
+   * What strict validation rejects: an unknown field, a duplicate one, or a value of the wrong
+   * type.
+   */
   readonly problem: 'unknown' | 'twice' | 'value';
 }
 
 export interface DecodedKind<T> {
-  /** As far as it could be read. Whatever is always written is there, empty if need be; null means left out. */
+  /**
+   * As far as it could be read. Fields that are always written are present, empty if necessary;
+   * null means absent.
+   */
   readonly value: T;
   readonly findings: readonly KindFinding[];
 }
 
-/** Reads a tree as an object of a kind. Never throws, whatever the tree holds. `T` must be the type of that kind. */
+/** Decodes a tree as an object of a kind. Never throws. `T` must be the type of that kind. */
 export function decodeTree<T>(table: KindTable, kind: string, tree: YamlTree): DecodedKind<T> {
   const decoder = new Decoder(table);
   const value = decoder.object(kind, tree, FieldPath.root) as T;
   return { value, findings: decoder.findings };
 }
 
-/** The same for a value out of JSON.parse; the findings then have no place. */
+/** The same for a value of JSON.parse; the findings then have no position. */
 export function decodeJson<T>(table: KindTable, kind: string, json: unknown): DecodedKind<T> {
   const { value, findings } = decodeTree<T>(table, kind, treeOfJson(json));
   return { value, findings: findings.map((finding) => ({ ...finding, at: undefined })) };
 }
 
 const nowhere: TextPosition = { line: 1, column: 1 };
-/** A guess costs more than the finding it is for; so many mistakes are no slips of the pen. */
+/** A suggestion costs more than its finding; so many mistakes are not typing errors. */
 const mostAdvice = 100;
 
 function treeOfJson(json: unknown): YamlTree {
@@ -92,7 +101,7 @@ class Decoder {
         ? readScalar(type, tree.value)
         : { must: scalarNames[type] };
     if ('value' in read) return read.value;
-    // What should be base64 is usually a secret, and a password of digits is no string.
+    // Base64 fields are usually secrets, and a password of digits is not a string.
     const value = type === 'string' ? kindOf(tree) : show(tree);
     const current = type === 'bytes' ? '' : `: current value is ${value}`;
     this.#error(tree, path, `must be ${read.must}${current}`);
@@ -115,7 +124,7 @@ class Decoder {
     return Object.fromEntries(read);
   }
 
-  /** Of a key written twice the last one counts; the others are told. */
+  /** The last value of a duplicate key counts; the others are reported. */
   #entries(tree: YamlTree, path: FieldPath, of: string): readonly YamlEntry[] {
     if (isNull(tree)) return [];
     if (tree.kind !== 'map') {
@@ -176,7 +185,7 @@ function isNull(tree: YamlTree): boolean {
   return tree.kind === 'scalar' && tree.value === null;
 }
 
-/** Where any text may stand, it may be a secret: these messages get into logs and events. */
+/** Any text may be a secret: these messages are written to logs and events. */
 function kindOf(tree: YamlTree): string {
   if (tree.kind !== 'scalar') return `a ${tree.kind}`;
   if (typeof tree.value === 'string') return 'a string';

@@ -4,7 +4,9 @@ type Segment =
   | { readonly kind: 'field' | 'key'; readonly name: string }
   | { readonly kind: 'index'; readonly index: number };
 
-/** Where a value stands inside an object, as in `spec.containers[0].resources.limits[cpu]`. Never changes. */
+/**
+ * The path of a value in an object, such as `spec.containers[0].resources.limits[cpu]`. Immutable.
+ */
 export class FieldPath {
   readonly #parent: FieldPath | undefined;
   readonly #segment: Segment | undefined;
@@ -16,7 +18,7 @@ export class FieldPath {
 
   static readonly root: FieldPath = new FieldPath(undefined, undefined);
 
-  /** Several names at once lead several levels down. */
+  /** Several names lead several levels down. */
   child(...names: readonly string[]): FieldPath {
     return names.reduce<FieldPath>((path, name) => new FieldPath(path, { kind: 'field', name }), this);
   }
@@ -25,12 +27,12 @@ export class FieldPath {
     return new FieldPath(this, { kind: 'index', index });
   }
 
-  /** An entry of a map, whose keys are the user's own. */
+  /** An entry of a map, whose keys are chosen by the user. */
   key(name: string): FieldPath {
     return new FieldPath(this, { kind: 'key', name });
   }
 
-  /** The same below another path, where it is below the first; else itself. */
+  /** The same path with the prefix replaced if it starts with it; else the path itself. */
   moved(from: FieldPath, to: FieldPath): FieldPath {
     if (this === from) return to;
     if (this.#parent === undefined) return this;
@@ -47,7 +49,7 @@ export class FieldPath {
     return parent === '' ? segment.name : `${parent}.${segment.name}`;
   }
 
-  /** The place of the value in the text it was read from, or of the nearest part above it that was written. */
+  /** The position of the value in its text, or of its nearest parent that is in the text. */
   placeIn(tree: YamlTree): TextPosition {
     return this.#find(tree).at;
   }
@@ -61,7 +63,7 @@ export class FieldPath {
 }
 
 interface Found {
-  /** Undefined when the part was not written; its place is then that of what should hold it. */
+  /** Undefined when the part is missing; its position is then that of its parent. */
   readonly tree: YamlTree | undefined;
   readonly at: TextPosition;
 }
@@ -71,7 +73,7 @@ function step(tree: YamlTree, segment: Segment): Found | undefined {
     const item = tree.kind === 'list' ? tree.items[segment.index] : undefined;
     return item && { tree: item, at: item.at };
   }
-  // Of a key written twice the last one counts, so that is the one to point at.
+  // The last value of a duplicate key counts, so that one is reported.
   const entry =
     tree.kind === 'map' ? tree.entries.findLast((candidate) => candidate.key === segment.name) : undefined;
   return entry && { tree: entry.value, at: entry.at };

@@ -1,10 +1,10 @@
 import { formatQuantity, tryParseQuantity, type YamlScalar } from '../lib/index.ts';
 import type { ScalarType } from './table.ts';
 
-/** What became of a scalar: its value as objects of the API hold it, or what it should have been. */
+/** A decoded scalar as API objects store it, or what it should have been. */
 export type ReadScalar = { readonly value: unknown } | { readonly must: string };
 
-/** Null was sorted out before: it means that nothing was said. */
+/** Null was handled before: it means absent. */
 export function readScalar(type: ScalarType, value: Exclude<YamlScalar, null>): ReadScalar {
   switch (type) {
     case 'string':
@@ -55,7 +55,7 @@ export function zeroOf(type: ScalarType): unknown {
 function readInteger(value: Exclude<YamlScalar, null>, limit: bigint, must: string): ReadScalar {
   const whole = typeof value === 'bigint' || Number.isInteger(value) ? BigInt(value as number) : undefined;
   if (whole === undefined || whole >= limit || whole < -limit) return { must };
-  // Beyond 53 bits a number is no longer exact; no field of the API has a use for that.
+  // Beyond 53 bits a number is not exact; no field of the API needs it.
   return Number.isSafeInteger(Number(whole)) ? { value: Number(whole) } : { must };
 }
 
@@ -81,7 +81,7 @@ function readTime(value: Exclude<YamlScalar, null>, precision: 'seconds' | 'micr
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** Line breaks inside are allowed, as YAML folds long text; the value is kept without them. */
+/** Line breaks are allowed, because YAML folds long text; they are removed from the value. */
 function readBytes(value: Exclude<YamlScalar, null>): ReadScalar {
   const text = typeof value === 'string' ? value.replace(/[\r\n]/g, '') : undefined;
   return text !== undefined && base64.test(text) ? { value: text } : { must: 'base64' };

@@ -1,7 +1,7 @@
 import { KubelingError } from '../lib/index.ts';
 import { kindTable } from './gen/kinds.ts';
 
-/** Types that are one value to users, whatever they are on the wire. */
+/** Types that are one value to users, whatever their wire format. */
 export const scalarTypes = [
   'string',
   'bool',
@@ -13,47 +13,52 @@ export const scalarTypes = [
   'MicroTime',
   'bytes',
   'FieldsV1',
-  /** A list of strings, which on the wire is a message of its own: `repeated string items = 1`. */
+  /**
+   * A list of strings that is a separate message in the wire format: `repeated string items = 1`.
+   */
   'ExtraValue',
 ] as const;
 
 export type ScalarType = (typeof scalarTypes)[number];
 
 export interface KindField {
-  /** On the wire; 0 for apiVersion and kind, which are told outside of the message. */
+  /** The number in the wire format; 0 for apiVersion and kind, which are outside of the message. */
   readonly number: number;
   readonly name: string;
   readonly shape: 'single' | 'list' | 'map';
   /** A scalar type, or the name of another kind. */
   readonly type: string;
-  /** Whether it is written even when it is empty. */
+  /** Whether it is written even if it is empty. */
   readonly required: boolean;
   readonly merge: ListMerge;
 }
 
-/** What a strategic merge patch does to a list; anything that is no list is `whole`. */
+/** How a strategic merge patch changes a list; anything that is not a list is `whole`. */
 export type ListMerge =
-  /** The new list takes the place of the old one. */
+  /** The new list replaces the old one. */
   | { readonly by: 'whole' }
-  /** A set of single values: those of the patch join it. */
+  /** A set of scalars: those of the patch are added. */
   | { readonly by: 'value' }
-  /** Items are the same if they agree in this field; `keeps` says whether fields the patch leaves out may stay. */
+  /**
+   * Items with the same value in this field are merged; `keeps` says whether fields that the patch
+   * omits may stay.
+   */
   | { readonly by: 'key'; readonly key: string; readonly keeps: 'all-fields' | 'named-fields' };
 
-/** A field as it goes over the wire in protobuf: there an inlined kind is a message like any other. */
+/** A field of the protobuf wire format: there an inlined kind is a message like any other. */
 export interface WireField extends Pick<KindField, 'name' | 'shape' | 'type'> {
-  /** Whether the fields of its message belong to what holds it. */
+  /** Whether the fields of its message belong to the enclosing kind. */
   readonly place: 'own' | 'inlined';
 }
 
-/** The fields of one kind by name, those of inlined kinds among them. */
+/** The fields of one kind by name, including those of inlined kinds. */
 export type KindFields = ReadonlyMap<string, KindField>;
 
 export function isScalarType(type: string): type is ScalarType {
   return (scalarTypes as readonly string[]).includes(type);
 }
 
-/** Each kind is read from the table when it is first asked for: few of them ever are. */
+/** A kind is parsed from the table when it is first needed: most never are. */
 export class KindTable {
   readonly #lines: ReadonlyMap<string, string>;
   readonly #known = new Map<string, KindFields>();
@@ -68,7 +73,7 @@ export class KindTable {
     return this.#lines.has(kind);
   }
 
-  /** Asking for a kind that is not in the table is a bug. */
+  /** An unknown kind is a bug. */
   fieldsOf(kind: string): KindFields {
     const known = this.#known.get(kind);
     if (known !== undefined) return known;
@@ -79,7 +84,7 @@ export class KindTable {
     return fields;
   }
 
-  /** The fields by their numbers on the wire. Asking for a kind that is not in the table is a bug. */
+  /** The fields by their wire numbers. An unknown kind is a bug. */
   wireOf(kind: string): ReadonlyMap<number, WireField> {
     const known = this.#wires.get(kind);
     if (known !== undefined) return known;
@@ -119,7 +124,7 @@ function wireField(text: string): readonly [number, WireField] {
   return [Number(number), { name, shape, type: shape === 'single' ? first : second, place: 'own' }];
 }
 
-/** The name of a kind in the table: it is the kind's own unless two groups have one of that name. */
+/** The name of a kind in the table: the kind itself, unless two groups have a kind of that name. */
 export function tableNameOf(group: string, kind: string): string {
   return group === 'events.k8s.io' && /^Event(List)?$/.test(kind) ? `Events${kind}` : kind;
 }
@@ -133,7 +138,7 @@ function mergeOf(words: readonly string[]): ListMerge {
   return words.includes('merge') ? { by: 'value' } : whole;
 }
 
-/** What an object at the top of a document says of itself; the table leaves it out. */
+/** The type of an object at the top of a document; the table omits it. */
 const headers: readonly KindField[] = ['apiVersion', 'kind'].map((name) => ({
   number: 0,
   name,

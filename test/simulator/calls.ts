@@ -238,7 +238,7 @@ function lostReply(code: GrpcCode): GrpcError {
 export function givenUp(signal: AbortSignal): GrpcError {
   const reason: unknown = signal.reason;
   const late = reason instanceof KubelingError && reason.kind === 'DeadlineExceeded';
-  return new GrpcError(late ? 'DEADLINE_EXCEEDED' : 'CANCELLED', 'The call was given up', reason);
+  return new GrpcError(late ? 'DEADLINE_EXCEEDED' : 'CANCELLED', 'The call was cancelled', reason);
 }
 
 /** One call in flight. */

@@ -14,13 +14,13 @@ export interface DbusCall {
 }
 
 export interface DbusOptions {
-  /** Of the socket of the bus. */
+  /** The path of the bus socket. */
   readonly path: string;
   readonly clock: Clock;
   readonly uid: number;
   /**
-   * Whether a signal is delivered to listeners, decided on its header: every user of the machine may send signals to this connection.
-   * No signals are delivered without it.
+   * Whether a signal is delivered to listeners, decided by its header: every user of the machine
+   * may send signals to this connection. Without it no signals are delivered.
    */
   readonly acceptsSignal?: (header: DbusMessage) => boolean;
 }
@@ -37,7 +37,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** One connection to a message bus, for calls and news. Descriptors are neither sent nor taken. */
+/**
+ * A connection to a message bus, for calls and signals. File descriptors are neither sent nor
+ * received.
+ */
 export class DbusConnection implements Disposable {
   readonly #options: DbusOptions;
   readonly #socket: Socket;
@@ -46,7 +49,7 @@ export class DbusConnection implements Disposable {
   readonly #listeners = new Set<(message: DbusMessage) => void>();
   #serial = 0;
   #failure: KubelingError | undefined;
-  /** Settles, never rejects, when the connection is no more. */
+  /** Resolves, never rejects, when the connection is closed. */
   readonly closed: Promise<void>;
 
   /** Rejects with DBUS_UNAVAILABLE. */
@@ -70,10 +73,13 @@ export class DbusConnection implements Disposable {
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.on('data', (bytes: Buffer) => this.#received(bytes));
     socket.on('error', (error) => this.#fail(error));
-    socket.on('close', () => this.#fail(new Error('the other side has ended it')));
+    socket.on('close', () => this.#fail(new Error('the bus closed the connection')));
   }
 
-  /** Answers the body. Rejects with DBUS_REFUSED, the error's name in its details, for an error as answer, and with DBUS_UNAVAILABLE without any. */
+  /**
+   * Returns the body. Rejects with DBUS_REFUSED for an error reply, with its name in the details,
+   * and with DBUS_UNAVAILABLE without a reply.
+   */
   async call(call: DbusCall, signal: AbortSignal): Promise<readonly DbusValue[]> {
     if (this.#failure !== undefined) throw this.#failure;
     const serial = ++this.#serial;
@@ -94,7 +100,7 @@ export class DbusConnection implements Disposable {
     }
   }
 
-  /** Has the bus send what matches the rule, as D-Bus spells rules. */
+  /** Subscribes to signals that match the rule, in the syntax of D-Bus. */
   async addMatch(rule: string, signal: AbortSignal): Promise<void> {
     await this.call({ ...bus, member: 'AddMatch', signature: 's', body: [rule] }, signal);
   }
@@ -149,7 +155,7 @@ function unavailable(path: string, cause: unknown): KubelingError {
   return new KubelingError('DBUS_UNAVAILABLE', `Cannot use the message bus at ${path}: ${why}`, { cause });
 }
 
-/** Who we are the bus sees at its socket; all else is ceremony. */
+/** The bus identifies us by the credentials of the socket; the rest is formality. */
 function admitted({ path, uid }: DbusOptions, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
@@ -164,14 +170,14 @@ function admitted({ path, uid }: DbusOptions, signal: AbortSignal): Promise<Sock
       said += bytes.toString('latin1');
       if (!said.includes('\r\n')) return;
       if (!said.startsWith('OK '))
-        return fail(new Error(`it does not let us in: ${said.trim().slice(0, 200)}`));
+        return fail(new Error(`it rejects the authentication: ${said.trim().slice(0, 200)}`));
       aborted[Symbol.dispose]();
       socket.removeAllListeners();
       socket.write('BEGIN\r\n');
       resolve(socket);
     };
     socket.on('error', fail);
-    socket.on('close', () => fail(new Error('the other side has ended it')));
+    socket.on('close', () => fail(new Error('the bus closed the connection')));
     socket.on('data', heard);
     socket.on('connect', () => {
       socket.write(`\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString('hex')}\r\n`);

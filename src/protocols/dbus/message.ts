@@ -1,6 +1,6 @@
 import { type DbusValue, type DbusVariant, malformed, ValueReader, ValueWriter } from './values.ts';
 
-/** Calls, answers and news; the rest of the protocol is of no use here. */
+/** Calls, replies and signals; the rest of the protocol is not needed. */
 export interface DbusMessage {
   readonly type: 'call' | 'return' | 'error' | 'signal';
   readonly serial: number;
@@ -13,14 +13,14 @@ export interface DbusMessage {
   readonly sender?: string | undefined;
   /** Of the body. */
   readonly signature?: string | undefined;
-  /** How many descriptors come beside it. */
+  /** The number of file descriptors that accompany it. */
   readonly descriptors?: number | undefined;
   readonly body?: readonly DbusValue[] | undefined;
 }
 
 const types = ['call', 'return', 'error', 'signal'] as const;
 
-/** The fields of a message's head by their number, each with its type. */
+/** The header fields by number, each with its type. */
 const fields = [
   [1, 'path', 'o'],
   [2, 'interface', 's'],

@@ -29,7 +29,7 @@ const typed: fc.Arbitrary<readonly [string, DbusValue]> = fc.letrec<{ any: reado
 ).any as fc.Arbitrary<readonly [string, DbusValue]>;
 
 describe('values of D-Bus', () => {
-  it('are read as they were written', () => {
+  it('are decoded as they were encoded', () => {
     fc.assert(
       fc.property(fc.array(typed, { maxLength: 5 }), (all) => {
         const signature = all.map(([type]) => type).join('');
@@ -44,13 +44,13 @@ describe('values of D-Bus', () => {
     );
   });
 
-  it('are laid out as the specification has it', () => {
+  it('have the layout of the specification', () => {
     const bytes = new ValueWriter().write('yus', [1, 2, 'ab']).bytes();
     assert.equal(bytes.toString('hex'), '01000000020000000200000061620000'.slice(0, 30));
     assert.deepEqual(new ValueReader(Buffer.from('0000000200', 'hex'), 'big').read('u'), [2]);
   });
 
-  it('that are none are refused, whatever was sent', () => {
+  it('are rejected if they are malformed', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 64 }),
@@ -79,7 +79,7 @@ describe('messages of D-Bus', () => {
     body: ['text', true],
   };
 
-  it('are the same after the way, in whatever pieces they come', () => {
+  it('survive encoding and decoding, however the bytes are cut', () => {
     const bytes = Buffer.concat([
       encodeMessage(call),
       encodeMessage({ type: 'return', serial: 8, replySerial: 7 }),

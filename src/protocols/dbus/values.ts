@@ -1,6 +1,6 @@
-/** Values as D-Bus puts them into messages, by their signature. */
+/** D-Bus values, encoded by their signature. */
 
-/** What a signature of each kind holds; a variant carries its own signature. */
+/** The value of each type; a variant carries its own signature. */
 export type DbusValue = number | bigint | boolean | string | DbusVariant | readonly DbusValue[];
 
 export interface DbusVariant {
@@ -54,7 +54,7 @@ function typeEnd(signature: string, start: number): number {
   return start + 1;
 }
 
-/** The types within a struct or an entry of a dictionary. */
+/** The types within a struct or a dictionary entry. */
 function inner(type: string): readonly string[] {
   return splitSignature(type.slice(1, -1));
 }
@@ -121,7 +121,7 @@ export class ValueWriter {
     this.#one(signature, value);
   }
 
-  /** The length counts neither itself nor the gap before the first element. */
+  /** The length excludes itself and the padding before the first element. */
   #array(type: string, values: readonly DbusValue[]): void {
     const lengthAt = this.#bytes.length;
     this.#number(0n, 4);
@@ -133,7 +133,7 @@ export class ValueWriter {
   }
 }
 
-/** Nothing anybody sends us is nested deeper. */
+/** No message we receive is nested deeper. */
 const deepest = 16;
 
 export class ValueReader {

@@ -15,15 +15,15 @@ import { decodeStatusMessage, GrpcError, grpcCodeOf, grpcCodeOfHttp } from './st
 
 export interface CallRequest {
   readonly head: RequestHead;
-  /** The request's message, framed. */
+  /** The request message, framed. */
   readonly body: Buffer;
   readonly maxReceiveBytes: number;
   readonly onMessage: (message: Buffer, source: Source) => void;
 }
 
 /**
- * One call on a connection: the request is sent, answers are handed over, and `finished` settles as soon as the end is
- * known, with no listener left on the signal. It rejects with GrpcErrors only.
+ * One call on a connection: sends the request, delivers messages, and settles `finished` as soon as
+ * the result is known, with no listener left on the signal. Rejects with GrpcErrors only.
  */
 export class Call implements StreamReader {
   readonly finished: Promise<void>;
@@ -45,9 +45,9 @@ export class Call implements StreamReader {
     this.#link = onAbort(options.signal, () => this.#stop(abandoned(options.signal)));
   }
 
-  /** Tells the other side that nobody wants the rest. Does nothing once the call is over. */
+  /** Resets the stream because the rest is not needed. Does nothing once the call is over. */
   leave(): void {
-    if (!this.#over) this.#stop(new GrpcError('CANCELLED', 'The reader left'));
+    if (!this.#over) this.#stop(new GrpcError('CANCELLED', 'The reader has closed the stream'));
   }
 
   headers(headers: Headers): void {
@@ -56,7 +56,7 @@ export class Call implements StreamReader {
 
   data(bytes: Buffer): void {
     try {
-      // Copied, as the connection reads the next bytes into the same place.
+      // Copied, because the connection reuses its read buffer.
       for (const message of this.#reader.push(Buffer.from(bytes)))
         this.#request.onMessage(message, this.#stream);
     } catch (error) {
@@ -68,7 +68,7 @@ export class Call implements StreamReader {
     this.#finish(this.#outcome(end));
   }
 
-  /** The call ends here and now: the other side may be unable to take even the message that it has ended. */
+  /** The call ends immediately: the peer may be unable to receive even the reset. */
   #stop(error: GrpcError): void {
     this.#finish(error);
     this.#stream.reset('CANCEL');
@@ -107,19 +107,22 @@ function openStream(
   }
 }
 
-/** The call's status if these headers carry one: the trailers, or headers of a call that failed at once. */
+/**
+ * The status of the call if these headers carry one: the trailers, or the headers of a call that
+ * failed immediately.
+ */
 function statusOf(headers: Headers): GrpcError | 'ok' | undefined {
   const code = headers.get('grpc-status');
   if (code === '0') return 'ok';
   if (code === undefined) {
     const http = Number(headers.get(':status') ?? 200);
     if (http === 200) return undefined;
-    return GrpcError.said(grpcCodeOfHttp(http), `The other side answered with HTTP status ${http}`);
+    return GrpcError.said(grpcCodeOfHttp(http), `The peer answered with HTTP status ${http}`);
   }
   return GrpcError.said(grpcCodeOf(Number(code)), decodeStatusMessage(headers.get('grpc-message') ?? ''));
 }
 
-/** Some resets say no more than that the stream is over. */
+/** Some resets only say that the stream is over. */
 function resetError({ reason }: Extract<StreamEnd, { is: 'reset' }>): Http2Error | undefined {
   if (reason === 'NO_ERROR' || reason === 'CANCEL') return undefined;
   return new Http2Error(reason, `Stream closed with error code ${reason}`);
@@ -136,11 +139,14 @@ function asGrpcError(error: unknown, what: string, code: 'INTERNAL' | 'UNAVAILAB
   return error instanceof GrpcError ? error : new GrpcError(code, `${what}: ${String(error)}`, error);
 }
 
-/** How a call ends whose signal was aborted: late if that is the reason given, else cancelled. */
+/**
+ * The result of a call whose signal was aborted: DEADLINE_EXCEEDED if that is the reason, else
+ * CANCELLED.
+ */
 export function abandoned(signal: AbortSignal): GrpcError {
   const reason: unknown = signal.reason;
   const late =
     (reason instanceof KubelingError && reason.kind === 'DeadlineExceeded') ||
     (reason instanceof DOMException && reason.name === 'TimeoutError');
-  return new GrpcError(late ? 'DEADLINE_EXCEEDED' : 'CANCELLED', 'The call was given up', reason);
+  return new GrpcError(late ? 'DEADLINE_EXCEEDED' : 'CANCELLED', 'The call was cancelled', reason);
 }

@@ -13,7 +13,7 @@ export interface GrpcChannelOptions {
   readonly target: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** The largest message taken from the other side. */
+  /** The largest message accepted from the peer. */
   readonly maxReceiveBytes?: number;
   readonly baseBackoffMs?: number;
   readonly maxBackoffMs?: number;
@@ -37,7 +37,7 @@ export class GrpcChannel implements Disposable {
     });
   }
 
-  /** A client of one service; many may share the channel. */
+  /** A client of one service; several may share the channel. */
   client<Methods>(service: ServiceType<Methods>): ServiceClient<Methods> {
     const calls: Record<string, unknown> = {};
     for (const [name, method] of Object.entries<MethodType>(service.methods)) {
@@ -50,12 +50,12 @@ export class GrpcChannel implements Disposable {
     return calls as ServiceClient<Methods>;
   }
 
-  /** Connects unless that is so already; rejects with UNAVAILABLE, or as a call would that is given up. */
+  /** Connects unless connected; rejects with UNAVAILABLE, or like a cancelled call. */
   async connect(signal: AbortSignal): Promise<void> {
     await this.#session(signal);
   }
 
-  /** Ends the connection and every call on it. */
+  /** Closes the connection and every call on it. */
   close(): void {
     this.#connection.close();
   }
@@ -107,7 +107,7 @@ export class GrpcChannel implements Disposable {
     }
   }
 
-  /** At once if there is a connection, as nearly always. */
+  /** Immediately if there is a connection, as nearly always. */
   #call(
     head: RequestHead,
     method: MethodType,

@@ -31,10 +31,13 @@ type State =
   | { readonly is: 'resting'; readonly untilMs: number; readonly why: string }
   | { readonly is: 'closed' };
 
-/** One HTTP/2 session that is made when needed and made again when it broke. */
+/** One HTTP/2 session that is opened on demand and reopened after it broke. */
 export class Connection {
   readonly #options: ConnectionOptions;
-  /** Every session not yet closed: the one in use or being made, and those the peer asked to leave. */
+  /**
+   * Every session that is not closed: the one in use or being opened, and those that received
+   * GOAWAY.
+   */
   readonly #sessions = new Set<ClientConnection>();
   #state: State = { is: 'idle' };
   #failures = 0;
@@ -44,8 +47,8 @@ export class Connection {
   }
 
   /**
-   * The session to use now; rejects with UNAVAILABLE when there is none to be had, or with the signal's reason.
-   * Callers share one attempt to connect, which goes on when one of them gives up.
+   * The current session; rejects with UNAVAILABLE when none can be opened, or with the signal's
+   * reason. Callers share one connection attempt, which continues when one of them aborts.
    */
   session(signal: AbortSignal): ClientConnection | Promise<ClientConnection> {
     const state = this.#state;
@@ -60,7 +63,7 @@ export class Connection {
     return abortable(attempt, signal);
   }
 
-  /** Ends every session, every call on them and any attempt to connect; later calls fail. */
+  /** Closes every session, every call on them and any connection attempt; later calls fail. */
   close(): void {
     this.#state = { is: 'closed' };
     for (const session of this.#sessions) session.close(closed());
@@ -70,7 +73,7 @@ export class Connection {
     try {
       const session = await this.#open();
       if (this.#state.is === 'closed') throw closed();
-      // It may have ended, or been asked to leave, in the moment it was made.
+      // It may have ended, or received GOAWAY, while it was being opened.
       if (!session.isUsable) throw closedEarly();
       this.#failures = 0;
       this.#state = { is: 'ready', session };
@@ -80,7 +83,10 @@ export class Connection {
     }
   }
 
-  /** A session is ready once the peer's settings arrived: a socket alone may be one that nobody accepts on. */
+  /**
+   * A session is ready once the peer's SETTINGS have arrived: a socket alone may be one that is
+   * never accepted.
+   */
   #open(): Promise<ClientConnection> {
     return new Promise((resolve, reject) => {
       const session = dialHttp2(addressOf(this.#options.target), {
@@ -98,7 +104,7 @@ export class Connection {
       });
       this.#sessions.add(session);
       const timer = this.#options.clock.timer(this.#options.connectTimeoutMs, () =>
-        session.close(new Error(`no answer within ${this.#options.connectTimeoutMs} ms`)),
+        session.close(new Error(`no reply within ${this.#options.connectTimeoutMs} ms`)),
       );
     });
   }
@@ -123,7 +129,7 @@ function closed(): GrpcError {
 }
 
 function closedEarly(): Error {
-  return new Error('the connection was closed while it was being made');
+  return new Error('the connection was closed while it was being opened');
 }
 
 function addressOf(target: string): Address {

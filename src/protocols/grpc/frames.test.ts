@@ -9,7 +9,7 @@ test('a frame is a zero byte, the length and the message', () => {
   assert.equal(frame(Buffer.alloc(0)).toString('hex'), '0000000000');
 });
 
-test('messages come back however the bytes are cut', () => {
+test('decodes messages however the bytes are cut', () => {
   const content = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 6 });
   const sizes = fc.infiniteStream(fc.integer({ min: 1, max: 12 }));
   fc.assert(
@@ -32,7 +32,7 @@ test('messages come back however the bytes are cut', () => {
   );
 });
 
-test('a message that has begun is told from one that has not', () => {
+test('a partial message is distinguished from none', () => {
   const reader = new FrameReader(100);
   assert.equal(reader.partial, false);
   reader.push(Buffer.from([0, 0]));
@@ -43,7 +43,7 @@ test('a message that has begun is told from one that has not', () => {
   assert.equal(reader.partial, false);
 });
 
-test('a message of the limit passes, one over it is refused by its length alone', () => {
+test('a message at the limit is accepted, a larger one is rejected by its length alone', () => {
   assert.equal(new FrameReader(3).push(frame(Buffer.alloc(3))).length, 1);
   const announced = frame(Buffer.alloc(4)).subarray(0, 5);
   assert.throws(
@@ -55,14 +55,14 @@ test('a message of the limit passes, one over it is refused by its length alone'
   );
 });
 
-test('a compressed message is refused: we never said we take any', () => {
+test('rejects a compressed message, because no encoding was offered', () => {
   assert.throws(
     () => new FrameReader(10).push(Buffer.from([1, 0, 0, 0, 0])),
     (error) => error instanceof GrpcError && error.grpcCode === 'INTERNAL',
   );
 });
 
-test('a large message in many pieces is joined once, not once a piece', () => {
+test('a large message in many pieces is joined once, not per piece', () => {
   const size = 16 << 20;
   const wire = frame(Buffer.alloc(size, 1));
   const reader = new FrameReader(size);

@@ -11,7 +11,7 @@ export function frame(message: Uint8Array): Buffer {
   return framed;
 }
 
-/** Cuts a byte stream back into messages, refusing those over the limit before they are kept. */
+/** Decodes a byte stream into messages, rejecting those over the limit before they are buffered. */
 export class FrameReader {
   readonly #limit: number;
   #chunks: Buffer[] = [];
@@ -21,7 +21,7 @@ export class FrameReader {
     this.#limit = limit;
   }
 
-  /** Takes what arrived; answers the messages it completes. */
+  /** Adds received bytes; returns the messages they complete. */
   push(chunk: Buffer): readonly Buffer[] {
     this.#chunks.push(chunk);
     this.#buffered += chunk.length;
@@ -33,7 +33,7 @@ export class FrameReader {
     return messages;
   }
 
-  /** Whether a message has begun but not ended. */
+  /** Whether a message is incomplete. */
   get partial(): boolean {
     return this.#buffered > 0;
   }
@@ -42,7 +42,7 @@ export class FrameReader {
     if (this.#buffered < headerBytes) return undefined;
     const [first] = this.#chunks;
     const head = first !== undefined && first.length >= headerBytes ? first : this.#join();
-    if (head[0] !== 0) throw new GrpcError('INTERNAL', 'The other side sent a compressed message');
+    if (head[0] !== 0) throw new GrpcError('INTERNAL', 'The peer sent a compressed message');
     const length = head.readUInt32BE(1);
     if (length > this.#limit) {
       throw new GrpcError(

@@ -13,7 +13,7 @@ class Tap {
   }
 }
 
-test('messages come in their order, then the end, again and again', async () => {
+test('delivers messages in order, then the end, repeatedly', async () => {
   const inbox = new Inbox();
   inbox.put(Buffer.from('a'), new Tap());
   inbox.put(Buffer.from('b'), new Tap());
@@ -24,7 +24,7 @@ test('messages come in their order, then the end, again and again', async () => 
   assert.equal(await inbox.take(), undefined);
 });
 
-test('a failure comes after the messages before it', async () => {
+test('delivers a failure after the messages before it', async () => {
   const inbox = new Inbox();
   inbox.put(Buffer.from('a'), new Tap());
   inbox.end(new Error('broke'));
@@ -32,7 +32,7 @@ test('a failure comes after the messages before it', async () => {
   await assert.rejects(inbox.take(), /broke/);
 });
 
-test('a reader that waits is woken by a message, by the end and by a failure', async () => {
+test('a message, the end and a failure wake a waiting reader', async () => {
   for (const [act, result] of [
     [(inbox: Inbox) => inbox.put(Buffer.from('a'), new Tap()), 'a'],
     [(inbox: Inbox) => inbox.end(undefined), 'undefined'],
@@ -45,7 +45,7 @@ test('a reader that waits is woken by a message, by the end and by a failure', a
   }
 });
 
-test('the source is paused once when there are many messages, and resumed when there is room', async () => {
+test('the source is paused once at the high-water mark, and resumed below it', async () => {
   const [inbox, tap] = [new Inbox(), new Tap()];
   for (let index = 0; index < 70; index++) inbox.put(Buffer.from('x'), tap);
   assert.deepEqual([tap.paused, tap.resumed], [1, 0]);
@@ -53,7 +53,7 @@ test('the source is paused once when there are many messages, and resumed when t
   assert.deepEqual([tap.paused, tap.resumed], [1, 1]);
 });
 
-test('one large message pauses the source until it is taken', async () => {
+test('one large message pauses the source until it is read', async () => {
   const [inbox, tap] = [new Inbox(), new Tap()];
   inbox.put(Buffer.alloc(16 << 20), tap);
   assert.deepEqual([tap.paused, tap.resumed], [1, 0]);

@@ -1,14 +1,17 @@
-/** Past this many bytes, or this many messages, no more is taken from the wire until the reader catches up. */
+/** Above this many bytes, or messages, the source is paused until the reader catches up. */
 const highWaterBytes = 256 << 10;
 const highWaterMessages = 64;
 
-/** What the messages come from. */
+/** The source of the messages. */
 export interface Source {
   pause(): void;
   resume(): void;
 }
 
-/** Answers waiting for the reader of a stream. Past the mark their source is paused, so it stays small. */
+/**
+ * Messages buffered for the reader of a stream. Above the high-water mark the source is paused, so
+ * memory is bounded.
+ */
 export class Inbox {
   readonly #messages: Buffer[] = [];
   #bytes = 0;
@@ -26,13 +29,16 @@ export class Inbox {
     this.#wake?.();
   }
 
-  /** Nothing comes any more: all was well if there is no error. */
+  /** No more messages follow; without an error the call succeeded. */
   end(error: unknown): void {
     this.#over ??= { error };
     this.#wake?.();
   }
 
-  /** The next answer, or undefined at the end; throws how the call failed once all answers were taken. */
+  /**
+   * The next message, or undefined at the end; throws the failure of the call once all messages
+   * were read.
+   */
   async take(): Promise<Buffer | undefined> {
     while (this.#messages.length === 0) {
       if (this.#over?.error !== undefined) throw this.#over.error;

@@ -1,7 +1,9 @@
 import { encodeHeaders, type HeaderBlock, joinBlocks } from '../http2/index.ts';
 import type { CallOptions } from './service.ts';
 
-/** The headers of the calls of one method. Most are the same from call to call, so they are written once. */
+/**
+ * The request headers of one method. Most are the same for every call, so they are encoded once.
+ */
 export class RequestHead {
   readonly path: string;
   readonly #plain: HeaderBlock;
@@ -26,7 +28,7 @@ export class RequestHead {
   }
 }
 
-/** Those of the protocol are first, and nobody's metadata takes their place. */
+/** Protocol headers are first, and metadata cannot replace them. */
 function headersOf(
   path: string,
   { timeoutMs, metadata }: Pick<CallOptions, 'timeoutMs' | 'metadata'>,
@@ -44,7 +46,7 @@ function headersOf(
   return { ...headers, ...metadata, ...headers };
 }
 
-/** The header that tells the other side how long we will wait: at most eight digits and a unit. */
+/** The grpc-timeout header: at most eight digits and a unit. */
 const unitsMs: Readonly<Record<string, number>> = {
   H: 3_600_000,
   M: 60_000,
@@ -59,7 +61,7 @@ export function formatTimeout(ms: number): string {
   return whole < 1e8 ? `${whole}m` : `${Math.min(99_999_999, Math.ceil(whole / 1_000))}S`;
 }
 
-/** Milliseconds; undefined when there is no such header or it says nothing we understand. */
+/** Milliseconds; undefined when the header is missing or invalid. */
 export function parseTimeout(header: unknown): number | undefined {
   const [, digits, unit = ''] = /^(\d{1,8})([HMSmun])$/.exec(String(header)) ?? [];
   const unitMs = unitsMs[unit];

@@ -11,7 +11,10 @@ export interface Route {
   readonly call: (request: unknown, options: CallOptions) => unknown;
 }
 
-/** Serves one call to its end. Rejects with what the implementation threw if that is a bug; the caller knows by then. */
+/**
+ * Serves one call. Rejects with what the implementation threw if that is a bug; the client has its
+ * status by then.
+ */
 export async function serveCall(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
@@ -19,7 +22,7 @@ export async function serveCall(
   maxReceiveBytes: number,
 ): Promise<void> {
   const controller = new AbortController();
-  const leave = () => controller.abort(new GrpcError('CANCELLED', 'The caller left'));
+  const leave = () => controller.abort(new GrpcError('CANCELLED', 'The client has cancelled the call'));
   stream.on('close', leave);
   try {
     const body = await receive(stream, maxReceiveBytes);
@@ -35,14 +38,14 @@ export async function serveCall(
   }
 }
 
-/** Answers with a status alone; what the caller still sends is thrown away. */
+/** Responds with a status only; the rest of the request is discarded. */
 export function refuse(stream: ServerHttp2Stream, error: GrpcError): void {
   if (stream.closed || stream.destroyed) return;
   stream.respond({ ...responseHeaders, ...trailersOf(error) }, { endStream: true });
   stream.resume();
 }
 
-/** The one message of the request. Never settles for a caller who leaves before it is complete. */
+/** The one message of the request. Never settles if the client cancels before it is complete. */
 function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const reader = new FrameReader(limit);
@@ -65,7 +68,7 @@ function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
       if (body !== undefined && !reader.partial) resolve(body);
       else reject(new GrpcError('INTERNAL', 'The request ended before its message'));
     });
-    stream.on('close', () => reject(new GrpcError('CANCELLED', 'The caller left')));
+    stream.on('close', () => reject(new GrpcError('CANCELLED', 'The client has cancelled the call')));
   });
 }
 
@@ -74,10 +77,11 @@ async function answer(stream: ServerHttp2Stream, method: MethodType, result: unk
   else for await (const item of result as AsyncIterable<unknown>) await send(stream, method, item);
 }
 
-/** Sends one answer, and waits while the caller does not take it. */
+/** Sends one message, and waits while the client does not read. */
 async function send(stream: ServerHttp2Stream, method: MethodType, message: unknown): Promise<void> {
   const body = frame((method.response.encode as (message: unknown) => Buffer)(message));
-  if (stream.closed || stream.destroyed) throw new GrpcError('CANCELLED', 'The caller left');
+  if (stream.closed || stream.destroyed)
+    throw new GrpcError('CANCELLED', 'The client has cancelled the call');
   if (!stream.headersSent) stream.respond(responseHeaders, { waitForTrailers: true });
   if (stream.write(body)) return;
   await new Promise<void>((resolve) => {

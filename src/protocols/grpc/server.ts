@@ -9,13 +9,13 @@ import { GrpcError } from './status.ts';
 
 export interface GrpcServerOptions {
   readonly maxReceiveBytes?: number;
-  /** Told of failures in a method that are not GrpcErrors: bugs of the implementation. */
+  /** Called with failures of a method that are not GrpcErrors: bugs of the implementation. */
   readonly onBug?: (path: string, error: unknown) => void;
 }
 
 export type ServiceAdder = Pick<GrpcServer, 'add'>;
 
-/** A gRPC server for unary calls and server streams, on a unix socket. */
+/** A gRPC server for unary calls and server streams on a Unix socket. */
 export class GrpcServer implements AsyncDisposable {
   readonly #routes = new Map<string, Route>();
   readonly #sessions = new Set<ServerHttp2Session>();
@@ -30,13 +30,15 @@ export class GrpcServer implements AsyncDisposable {
     this.#server = process.getBuiltinModule('node:http2').createServer({
       settings: { initialWindowSize: 1 << 20 },
       maxSessionMemory: 64,
-      // Callers are trusted, and each call they give up is a reset; the default takes a thousand for an attack.
+      // Clients are trusted, and each cancelled call is a reset; Node's default treats a thousand
+      // of them as an attack.
       streamResetBurst: 100_000,
       streamResetRate: 10_000,
     });
     this.#server.on('session', (session) => this.#greet(session));
     this.#server.on('stream', (stream, headers) => this.#serve(stream as ServerHttp2Stream, headers));
-    // A connection that could not be accepted, say for want of file descriptors, is the caller's loss, not our end.
+    // A connection that cannot be accepted, for example without file descriptors, fails for its
+    // client only.
     this.#server.on('error', () => {});
   }
 
@@ -49,7 +51,7 @@ export class GrpcServer implements AsyncDisposable {
     }
   }
 
-  /** Listens on a unix socket, taking the place of one left over. Only its owner may connect. */
+  /** Listens on a Unix socket and replaces a stale one. Only its owner may connect. */
   async listen(socketPath: string): Promise<void> {
     removeSocket(socketPath);
     await new Promise<void>((resolve, reject) => {
@@ -62,12 +64,12 @@ export class GrpcServer implements AsyncDisposable {
     chmodSocket(socketPath, 0o600);
   }
 
-  /** Serves whoever has connected to somebody else that listens. */
+  /** Serves a connection that another listener accepted. */
   accept(socket: Socket): void {
     this.#server.emit('connection', socket);
   }
 
-  /** Ends every call and stops listening; the socket file goes with it. May be called twice. */
+  /** Ends every call, stops listening and removes the socket file. May be called twice. */
   async close(): Promise<void> {
     for (const session of this.#sessions) session.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -94,15 +96,15 @@ export class GrpcServer implements AsyncDisposable {
   }
 }
 
-/** Anything but a socket at that path is not ours to remove. */
+/** A file that is not a socket is not removed. */
 export function removeSocket(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path, { force: true });
 }
 
 /**
- * Listens on a unix socket as a GrpcServer does, but costs next to nothing before somebody calls: what answers is loaded
- * with the first caller, who waits for it. What cannot be loaded then is tried with the next one. Disposing of the result
- * ends every call and stops listening.
+ * Listens on a Unix socket like a GrpcServer, but costs next to nothing before the first
+ * connection: the implementation is loaded by it. A failed load is retried by the next connection.
+ * Disposing of the result ends every call and stops listening.
  */
 export async function serveOnDemand(
   socketPath: string,
@@ -129,7 +131,7 @@ export async function serveOnDemand(
       options.onBug?.(socketPath, error);
     }
   };
-  // Nothing is read before there is somebody who understands it.
+  // Nothing is read before the server is loaded.
   const listener = createServer({ pauseOnConnect: true }, (socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
@@ -145,7 +147,7 @@ export async function serveOnDemand(
     });
   });
   listener.on('error', () => {});
-  // Who only waits for callers keeps no process alive.
+  // An idle listener must not keep the process running.
   listener.unref();
   chmodSocket(socketPath, 0o600);
   return {

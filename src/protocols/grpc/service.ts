@@ -1,13 +1,13 @@
 import type { MessageInit, MessageType } from '../protobuf/index.ts';
 
-/** One request, one answer. */
+/** One request, one response. */
 export interface Unary<Request, Response> {
   readonly kind: 'unary';
   readonly request: Request;
   readonly response: Response;
 }
 
-/** One request, any number of answers. */
+/** One request, any number of responses. */
 export interface ServerStream<Request, Response> {
   readonly kind: 'server-stream';
   readonly request: Request;
@@ -42,16 +42,16 @@ interface MethodLiteral<Method> {
 
 export interface CallOptions {
   readonly signal: AbortSignal;
-  /** Told to the other side, so that it stops too; the caller's own deadline is its signal. */
+  /** Sent to the server, so that it stops too; the client's own deadline is its signal. */
   readonly timeoutMs?: number | undefined;
-  /** Headers for the other side, in lower case; an implementation in this process does not see them. */
+  /** Request headers in lower case; an in-process implementation does not receive them. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * A service as its callers see it. Implementations are the wire and in-process ones alike; both throw GrpcError and
- * nothing else, but for a request that cannot be written, which is a bug of the caller. A stream ends when its source
- * ends, is closed by leaving the loop or by its signal, and never buffers without bound.
+ * A service as its clients call it, over the wire or in-process; both throw GrpcErrors only, except
+ * for a request that cannot be encoded, which is a bug of the caller. A stream ends when its source
+ * ends, when the loop is left or with its signal, and never buffers without bound.
  */
 export type ServiceClient<Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>
@@ -61,7 +61,9 @@ export type ServiceClient<Methods> = {
       : never;
 };
 
-/** A service as it is implemented: whole requests in, messages with anything left out as answers. */
+/**
+ * A service as it is implemented: complete requests, and responses in which fields may be missing.
+ */
 export type ServiceImplementation<Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>
     ? (request: Request, options: CallOptions) => Promise<MessageInit<Response>>

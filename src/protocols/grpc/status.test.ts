@@ -26,16 +26,16 @@ test('codes have the numbers of the protocol', () => {
   }
 });
 
-test('a code nobody knows is UNKNOWN', () => {
+test('an unknown code is UNKNOWN', () => {
   for (const number of [17, -1, Number.NaN, 1.5]) assert.equal(grpcCodeOf(number), 'UNKNOWN');
 });
 
-test('messages are encoded as the protocol says', () => {
+test('messages are percent-encoded as the protocol requires', () => {
   assert.equal(encodeStatusMessage('plain text!'), 'plain text!');
   assert.equal(encodeStatusMessage('100%\n\u00e4\u{1f600}'), '100%25%0A%C3%A4%F0%9F%98%80');
 });
 
-test('any message comes back, and only printable characters travel', () => {
+test('any message survives encoding, which uses printable characters only', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (message) => {
       const encoded = encodeStatusMessage(message);
@@ -45,7 +45,7 @@ test('any message comes back, and only printable characters travel', () => {
   );
 });
 
-test('what is not an encoding is shown as it came, and the rest is decoded', () => {
+test('an invalid escape is shown as it is, and the rest is decoded', () => {
   for (const [text, shown] of [
     ['100%', '100%'],
     ['50% of %E2%82%AC', '50% of \u20ac'],
@@ -57,13 +57,13 @@ test('what is not an encoding is shown as it came, and the rest is decoded', () 
   }
 });
 
-test('a message too long for a header is cut, and says so', () => {
+test('a message too long for a header is truncated and marked', () => {
   const encoded = encodeStatusMessage('x'.repeat(100_000));
   assert.ok(encoded.length < 5_000);
   assert.ok(decodeStatusMessage(encoded).endsWith('x\u2026'));
 });
 
-test('an answer of plain HTTP has a meaning', () => {
+test('an HTTP status without a gRPC status has a code', () => {
   for (const [status, code] of [
     [400, 'INTERNAL'],
     [401, 'UNAUTHENTICATED'],

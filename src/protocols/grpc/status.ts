@@ -22,10 +22,10 @@ export const grpcCodes = [
 
 export type GrpcCode = (typeof grpcCodes)[number];
 
-/** A call that ended with a status other than OK, said by the other side or found by ourselves. */
+/** A call that ended with a status other than OK, from the peer or from this client. */
 export class GrpcError extends Error {
   readonly grpcCode: GrpcCode;
-  /** Whether the other side ended the call with this status; otherwise nobody knows how it is. */
+  /** Whether the peer returned this status; otherwise the result of the call is unknown. */
   readonly isSaid: boolean = false;
 
   constructor(grpcCode: GrpcCode, message: string, cause?: unknown) {
@@ -34,18 +34,18 @@ export class GrpcError extends Error {
     this.grpcCode = grpcCode;
   }
 
-  /** As the other side told it. */
+  /** As the peer returned it. */
   static said(grpcCode: GrpcCode, message: string): GrpcError {
     return Object.assign(new GrpcError(grpcCode, message), { isSaid: true });
   }
 }
 
-/** In the form in which users of events know what plugins and drivers say. */
+/** In the form that users know from events about plugins and drivers. */
 export function describeStatus(code: GrpcCode, message: string): string {
   return `rpc error: code = ${shownCode(code)} desc = ${message}`;
 }
 
-/** What has made a call fail, in those words if it is a status. */
+/** Why a call failed, in that form if it is a status. */
 export function describeCallError(error: unknown): string {
   return error instanceof GrpcError ? describeStatus(error.grpcCode, error.message) : describeError(error);
 }
@@ -68,14 +68,14 @@ export function numberOfGrpcCode(code: GrpcCode): number {
   return grpcCodes.indexOf(code);
 }
 
-/** Status messages travel percent-encoded in a header; what is no such encoding is shown as it came. */
+/** Status messages are percent-encoded in a header; an invalid escape is shown as it is. */
 export function decodeStatusMessage(text: string): string {
   return text.replace(/(?:%[0-9a-fA-F]{2})+/g, (run) =>
     Buffer.from(run.replaceAll('%', ''), 'hex').toString(),
   );
 }
 
-/** A longer message than this does not fit into the headers other implementations take. */
+/** A longer message exceeds the header limits of other implementations. */
 const longestMessage = 4_096;
 
 export function encodeStatusMessage(text: string): string {
@@ -91,7 +91,7 @@ function percent(byte: number): string {
   return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
-/** What an HTTP status without a gRPC status means, by the protocol's own table. */
+/** The code for an HTTP status without a gRPC status, according to the protocol. */
 export function grpcCodeOfHttp(status: number): GrpcCode {
   if (status === 400) return 'INTERNAL';
   if (status === 401) return 'UNAUTHENTICATED';

@@ -1,4 +1,4 @@
-// What the other side must not do: of the connection it is the end, of one stream only that of the stream.
+// Violations by the peer: some end the connection, others only the stream.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -190,7 +190,7 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
   ['a frame that is too large', [bytes('004001000000000001')], 'FRAME_SIZE_ERROR', /16385 bytes/],
 ];
 
-describe('the connection is ended, with the reason, by', () => {
+describe('ends the connection with the reason for', () => {
   for (const [what, frames, reason, message] of faults) {
     test(what, async () => {
       const desk = readyDesk();
@@ -204,13 +204,13 @@ describe('the connection is ended, with the reason, by', () => {
       assert.deepEqual(desk.errors, [end.error]);
       assert.ok(desk.wire.destroyed);
       assert.equal(await desk.lastReason('goAway'), reason);
-      // Nothing that comes later does anything.
+      // Later input has no effect.
       desk.says(headersFrame(1, ok, 'end'));
       assert.equal(answer.ends.length, 1);
     });
   }
 
-  test('questions without end whose answers are not read', async () => {
+  test('pings without end whose replies are not read', async () => {
     const desk = readyDesk();
     await desk.sent();
     desk.wire.stall();
@@ -218,11 +218,11 @@ describe('the connection is ended, with the reason, by', () => {
       desk.says(frameOf(frameType.ping, 0, 0, Buffer.alloc(8)));
       if (left % 1_000 === 0) await new Promise(setImmediate);
     }
-    assert.match(String(desk.errors[0]), /asks and asks/);
+    assert.match(String(desk.errors[0]), /requests replies and reads none/);
   });
 });
 
-describe('the stream is ended, and the others live on, by', () => {
+describe('ends the stream only for', () => {
   const huge = 'y'.repeat(2_000);
   const streamFaults: readonly (readonly [string, readonly Buffer[], Http2Reason])[] = [
     ['data before its head', [dataFrame(1, 'x', 'more')], 'PROTOCOL_ERROR'],
@@ -251,7 +251,7 @@ describe('the stream is ended, and the others live on, by', () => {
   }
 });
 
-describe('whatever comes', () => {
+describe('any input', () => {
   const id = fc.constantFrom(0, 1, 2, 3, 5, 7, 9, 0x7fff_ffff);
   const payload = fc.oneof(
     fc.uint8Array({ maxLength: 20 }),
@@ -279,7 +279,7 @@ describe('whatever comes', () => {
   );
   const change = fc.tuple(fc.nat(10_000), fc.nat(255));
 
-  test('each answer ends once at most, and nothing is thrown', () => {
+  test('each stream ends once at most, and nothing is thrown', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(good, frame), { maxLength: 30 }),

@@ -19,7 +19,7 @@ async function readyDesk(settings: Readonly<Record<number, number>> = {}, limits
 }
 
 describe('a connection', () => {
-  test('says its settings and its window, and is ready when the other side has said its own', async () => {
+  test('sends its settings and window, and is ready when the peer has sent its settings', async () => {
     const desk = new Http2Desk();
     const [settings, window, ...rest] = await desk.sent();
     assert.deepEqual(rest, []);
@@ -37,7 +37,7 @@ describe('a connection', () => {
     assert.deepEqual([ack?.type, ack?.flags, ack?.payload.length], [frameType.settings, frameFlag.ack, 0]);
   });
 
-  test('answers pings, and not the answers to them', async () => {
+  test('replies to pings, but not to replies', async () => {
     const desk = await readyDesk();
     desk.says(frameOf(frameType.ping, 0, 0, Buffer.from('12345678')));
     desk.says(frameOf(frameType.ping, frameFlag.ack, 0, Buffer.from('abcdefgh')));
@@ -48,7 +48,7 @@ describe('a connection', () => {
     );
   });
 
-  test('sends what is asked in one turn in one piece', async () => {
+  test('sends the requests of one turn in one write', async () => {
     const desk = await readyDesk();
     desk.ask();
     await desk.sent();
@@ -58,7 +58,7 @@ describe('a connection', () => {
     assert.equal(desk.wire.writes, before + 1);
   });
 
-  test('sends its answers with what is asked because of what came with them', async () => {
+  test('sends replies together with the requests that they cause', async () => {
     const desk = await readyDesk();
     const { stream } = desk.ask();
     await desk.sent();
@@ -74,7 +74,7 @@ describe('a connection', () => {
     assert.equal(desk.wire.writes, before + 1);
   });
 
-  test('passes over frames nobody knows, and priorities', async () => {
+  test('ignores unknown frames, and priorities', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     desk.says(frameOf(0xbe, 0xff, 99, Buffer.alloc(100)), frameOf(frameType.priority, 0, 1, Buffer.alloc(5)));
@@ -82,7 +82,7 @@ describe('a connection', () => {
     assert.deepEqual(answer.ends, [{ is: 'complete' }]);
   });
 
-  test('that breaks breaks its streams, those that wait too', async () => {
+  test('that breaks fails its streams, including waiting ones', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 1 });
     const [one, two] = [desk.ask(), desk.ask()];
     desk.wire.destroy(new Error('read ECONNRESET'));
@@ -94,7 +94,7 @@ describe('a connection', () => {
     assert.deepEqual(desk.heard, ['ready', 'ended']);
   });
 
-  test('that is closed ends its streams with the reason given, and says good-bye', async () => {
+  test('that is closed ends its streams with the given reason, and sends GOAWAY', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     const why = new Error('enough');
@@ -108,7 +108,7 @@ describe('a connection', () => {
 });
 
 describe('a request', () => {
-  test('begins with the word that no table is used, once, and again when the other side changes its settings', async () => {
+  test('begins with a table size update to zero, once, and again when the peer changes its settings', async () => {
     const desk = await readyDesk();
     const blocks = async () =>
       (await desk.sent())
@@ -122,7 +122,7 @@ describe('a request', () => {
     assert.deepEqual(await blocks(), ['2004022f61']);
   });
 
-  test('with long headers goes in several frames', async () => {
+  test('with long headers uses several frames', async () => {
     const desk = await readyDesk();
     desk.ask('body', [['x', 'y'.repeat(40_000)]]);
     const sent = await desk.sent();
@@ -138,16 +138,13 @@ describe('a request', () => {
     assert.ok(sent.every(({ payload }) => payload.length <= 16_384));
   });
 
-  test('with headers the other side does not take is refused here', async () => {
+  test("with headers above the peer's limit is rejected locally", async () => {
     const desk = await readyDesk({ [settingId.maxHeaderListSize]: 100 });
-    assert.throws(
-      () => desk.ask('', [['x', 'y'.repeat(68)]]),
-      /headers of 101 bytes: the other side takes 100/,
-    );
+    assert.throws(() => desk.ask('', [['x', 'y'.repeat(68)]]), /headers of 101 bytes: the peer takes 100/);
     desk.ask('', [['x', 'y'.repeat(67)]]);
   });
 
-  test('waits for its turn when the other side takes only so many, and may be given up meanwhile', async () => {
+  test('waits when the peer limits concurrent streams, and may be aborted meanwhile', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 1 });
     const [one, two, three] = [desk.ask('1'), desk.ask('2'), desk.ask('3')];
     const bodies = async () =>
@@ -164,7 +161,7 @@ describe('a request', () => {
     assert.deepEqual([two.answer.ends, three.answer.ends], [[], []]);
   });
 
-  test('waits while the other side does not read, and so does not pile up here', async () => {
+  test('waits while the peer does not read, so that nothing is buffered without bound', async () => {
     const desk = await readyDesk();
     desk.says(frameOf(frameType.windowUpdate, 0, 0, Buffer.from('7f000000', 'hex')));
     desk.settings({ [settingId.initialWindowSize]: 0x7fff_ffff });
@@ -181,8 +178,8 @@ describe('a request', () => {
   });
 });
 
-describe('an answer', () => {
-  test('has a head, a body and trailers, with interim heads before it', async () => {
+describe('a response', () => {
+  test('has headers, a body and trailers, with interim headers before it', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     desk.says(headersFrame(1, [[':status', '100']], 'more'), headersFrame(1, [[':status', '103']], 'more'));
@@ -195,7 +192,7 @@ describe('an answer', () => {
     );
   });
 
-  test('may come with padding, priorities and in many frames', async () => {
+  test('may have padding, priorities and many frames', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     const block = encodeHeaders([...ok, ['x', 'y'.repeat(100)]]).bytes;
@@ -223,7 +220,7 @@ describe('an answer', () => {
     assert.equal(await desk.lastReason('reset'), 'CANCEL');
   });
 
-  test('may be a reset, known or not', async () => {
+  test('may be a reset with a known or unknown code', async () => {
     const desk = await readyDesk();
     const [one, two] = [desk.ask(), desk.ask()];
     desk.says(
@@ -235,13 +232,13 @@ describe('an answer', () => {
     assert.equal(desk.connection.isUsable, true);
   });
 
-  test('that nobody wants any more is passed over, but for what it does to the headers of others', async () => {
+  test('of a cancelled stream is ignored, except for its effect on the header table', async () => {
     const desk = await readyDesk();
     const [one, two] = [desk.ask(), desk.ask()];
     one.stream.reset('CANCEL');
     one.stream.reset('CANCEL');
     assert.equal(await desk.lastReason('reset'), 'CANCEL');
-    // Kept in the table by a block of the stream that is gone, and referred to by another.
+    // Added to the table by a block of the cancelled stream, and referred to by another.
     desk.says(frameOf(frameType.headers, frameFlag.endHeaders, 1, Buffer.from('884001610131', 'hex')));
     desk.says(dataFrame(1, 'late', 'end'), resetFrame(1, 'NO_ERROR'));
     desk.says(frameOf(frameType.windowUpdate, 0, 1, Buffer.from('00000001', 'hex')));
@@ -253,8 +250,8 @@ describe('an answer', () => {
   });
 });
 
-describe('leaving', () => {
-  test('asked to leave, it finishes what was begun and gives back what was not', async () => {
+describe('GOAWAY', () => {
+  test('finishes streams in progress and rejects those that the peer has not begun', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 2 });
     const [one, two, three] = [desk.ask(), desk.ask(), desk.ask()];
     desk.says(goAway(2 ** 31 - 1), goAway(1));
@@ -275,7 +272,7 @@ describe('leaving', () => {
     assert.ok(desk.wire.destroyed);
   });
 
-  test('what waited does not take the place of what is given back', async () => {
+  test('a waiting request is not sent in place of a rejected one', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 2 });
     const [one, two, three] = [desk.ask(), desk.ask(), desk.ask()];
     await desk.sent();
@@ -290,13 +287,13 @@ describe('leaving', () => {
     assert.deepEqual(desk.heard, ['ready', 'leaving', 'ended']);
   });
 
-  test('with nothing to finish it ends at once', async () => {
+  test('closes immediately without streams in progress', async () => {
     const desk = await readyDesk();
     desk.says(goAway(0));
     assert.deepEqual(desk.heard, ['ready', 'leaving', 'ended']);
   });
 
-  test('the reason given is that of the streams it cuts off', async () => {
+  test('is the reason of the streams it cuts off', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     desk.says(goAway(1, 11, 'too_many_pings'));
@@ -305,11 +302,11 @@ describe('leaving', () => {
     await desk.sent();
     assert.match(
       String(answer.ends[0]?.is === 'broken' && answer.ends[0].error),
-      /The other side went away: ENHANCE_YOUR_CALM too_many_pings$/,
+      /The peer went away: ENHANCE_YOUR_CALM too_many_pings$/,
     );
   });
 
-  test('without numbers for streams it takes no more', async () => {
+  test('is sent by itself when stream numbers run out', async () => {
     const desk = await readyDesk({}, { lastStreamId: 3 });
     const [one, two] = [desk.ask(), desk.ask()];
     assert.deepEqual(desk.heard, ['ready', 'leaving']);

@@ -28,24 +28,27 @@ import type { HeaderBlock } from './hpack-encoder.ts';
 import { Outbox, RequestSender } from './request-sender.ts';
 import { StreamTable } from './stream-table.ts';
 
-/** Hears what becomes of a connection. Must not throw. */
+/** Receives the state of a connection. Must not throw. */
 export interface ConnectionListener {
-  /** The other side said its settings: it is there, and speaks HTTP/2. Once. */
+  /** The peer's SETTINGS have arrived. Called once. */
   ready(): void;
-  /** It takes no more requests, and ends when those under way have ended. */
+  /** No more requests are accepted; the connection closes when its streams have ended. */
   leaving(): void;
-  /** Once, and last; without an error if the other side just closed it, or nothing was left to do. */
+  /**
+   * Called once, as the last call; without an error if the peer just closed it, or no stream was
+   * left.
+   */
   ended(error: Error | undefined): void;
 }
 
 export interface ConnectionLimits {
-  /** How much of one answer may be on its way or unread here; what a slow reader of a stream holds at most. */
+  /** Receive window of a stream: unread data of a slow reader. */
   readonly streamWindowBytes: number;
-  /** Of all answers together. */
+  /** Receive window of the connection. */
   readonly connectionWindowBytes: number;
-  /** Of one answer's head, and of its trailers. */
+  /** Limit of one header list, and of trailers. */
   readonly maxHeaderBytes: number;
-  /** After the stream of this number the connection takes no more. */
+  /** After the stream of this number the connection accepts no more. */
   readonly lastStreamId: number;
 }
 
@@ -56,12 +59,16 @@ export const defaultLimits: ConnectionLimits = {
   lastStreamId: 2 ** 31 - 1,
 };
 
-/** So much unread by the other side, and it still asks: it does that to fill our memory. */
+/**
+ * With so many unread reply bytes and further requests for replies, the peer tries to exhaust our
+ * memory.
+ */
 const floodedBytes = 2 << 20;
 
 /**
- * The client's end of an HTTP/2 connection over a socket that it owns, made for gRPC: requests are whole, answers come
- * in pieces. The bytes that arrive are handed to `receive`. Of what HTTP/2 offers, priorities and pushes are not used.
+ * The client side of an HTTP/2 connection over a socket that it owns, for gRPC: requests are
+ * complete, responses are streamed. Received bytes are passed to `receive`. Priorities and pushes
+ * are not used.
  */
 export class ClientConnection {
   readonly #socket: Duplex;
@@ -76,13 +83,13 @@ export class ClientConnection {
   readonly #decoder: HpackDecoder;
   readonly #window: ReceiveWindow;
   readonly #streams = new StreamTable<ClientStream>();
-  /** Requests the other side, by its settings or by not reading, has no room for now. */
+  /** Requests that wait for the peer's settings or for its reading. */
   readonly #waiting = new Set<ClientStream>();
   readonly #carrier: StreamCarrier;
   #peer = defaultPeerSettings;
   #nextId = 1;
   #state: 'new' | 'ready' | 'leaving' | 'over' = 'new';
-  /** Why the other side leaves, unless for no reason. */
+  /** The reason of the peer's GOAWAY, unless NO_ERROR. */
   #farewell: Http2Error | undefined;
 
   constructor(socket: Duplex, listener: ConnectionListener, limits: ConnectionLimits = defaultLimits) {
@@ -105,19 +112,19 @@ export class ClientConnection {
     this.#greet();
   }
 
-  /** Whether requests are taken. */
+  /** Whether requests are accepted. */
   get isUsable(): boolean {
     return this.#state === 'ready';
   }
 
-  /** Sends a request, now or when there is room for it. Throws an Http2Error if that can never be. */
+  /** Sends a request, now or when possible. Throws an Http2Error if it can never be sent. */
   open(request: { readonly head: HeaderBlock; readonly body: Buffer }, reader: StreamReader): ClientStream {
     if (!this.isUsable) throw new Http2Error('REFUSED_STREAM', 'The connection takes no more requests');
     const { maxHeaderListSize } = this.#peer;
     if (request.head.listBytes > maxHeaderListSize) {
       throw new Http2Error(
         'ENHANCE_YOUR_CALM',
-        `The request has headers of ${request.head.listBytes} bytes: the other side takes ${maxHeaderListSize}`,
+        `The request has headers of ${request.head.listBytes} bytes: the peer takes ${maxHeaderListSize}`,
       );
     }
     const stream = new ClientStream(request, reader, this.#carrier, this.#limits.streamWindowBytes);
@@ -126,7 +133,7 @@ export class ClientConnection {
     return stream;
   }
 
-  /** Takes what arrived; the bytes may be overwritten when this returns. */
+  /** Processes received bytes; their buffer may be reused when this returns. */
   receive(bytes: Buffer): void {
     if (this.#state === 'over') return;
     try {
@@ -136,7 +143,10 @@ export class ClientConnection {
     }
   }
 
-  /** Ends the connection and its streams here and now, with this error. Does nothing once it is over. */
+  /**
+   * Closes the connection and its streams immediately with this error. Does nothing once it is
+   * closed.
+   */
   close(error: Error, reason: Http2Reason = 'NO_ERROR'): void {
     if (this.#state === 'over') return;
     this.#outbox.write(goAwayFrame(reason));
@@ -170,7 +180,7 @@ export class ClientConnection {
     if (this.#nextId > this.#limits.lastStreamId) this.#leave();
   }
 
-  /** Something may have become possible that was not. */
+  /** Sends what has become possible. */
   #proceed(): void {
     if (this.#state === 'over') return;
     this.#sender.pump();
@@ -190,7 +200,7 @@ export class ClientConnection {
     if (this.#state === 'leaving' && this.#streams.size === 0) this.#hangUp();
   }
 
-  /** Those that wait were never sent, so that whoever wants may ask again elsewhere. */
+  /** Waiting requests were never sent, so callers may retry them elsewhere. */
   #leave(): void {
     if (this.#state === 'over') return;
     const isNews = this.#state !== 'leaving';
@@ -236,7 +246,7 @@ export class ClientConnection {
         this.#receiveSettings(flags, streamId, bytes, start, end);
         break;
       case frameType.pushPromise:
-        throw new Http2Error('PROTOCOL_ERROR', 'The other side pushes, which it was told not to');
+        throw new Http2Error('PROTOCOL_ERROR', 'The peer pushes, which it was told not to');
       case frameType.ping:
         this.#receivePing(flags, streamId, bytes, start, end);
         break;
@@ -251,7 +261,8 @@ export class ClientConnection {
 
   #receiveData(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
     this.#checkKnown('DATA', streamId);
-    // Granted anew at once, as each stream has a window of its own: a slow reader holds up nobody else.
+    // Granted immediately, because each stream has its own window: a slow reader does not block
+    // others.
     this.#window.receive(end - start);
     const granted = this.#window.grant();
     if (granted > 0) this.#answer(windowUpdateFrame(0, granted));
@@ -297,9 +308,9 @@ export class ClientConnection {
     const reason = reasonOf(bytes.readUInt32BE(start + 4));
     if (reason !== 'NO_ERROR') {
       const words = [reason, bytes.toString('utf8', start + 8, Math.min(end, start + 8 + 256))];
-      this.#farewell = new Http2Error(reason, `The other side went away: ${words.join(' ').trim()}`);
+      this.#farewell = new Http2Error(reason, `The peer went away: ${words.join(' ').trim()}`);
     }
-    // First of all, so that no request takes the place of one that is given back.
+    // First of all, so that no waiting request is sent in place of a rejected one.
     this.#leave();
     for (const stream of this.#streams.all()) if (stream.id > lastId) stream.breakOff(notTaken());
   }
@@ -308,7 +319,7 @@ export class ClientConnection {
     checkLength('WINDOW_UPDATE', end - start, 4);
     const granted = bytes.readUInt32BE(start) & 0x7fff_ffff;
     if (streamId === 0) {
-      if (granted === 0) throw new Http2Error('PROTOCOL_ERROR', 'The other side granted nothing');
+      if (granted === 0) throw new Http2Error('PROTOCOL_ERROR', 'The peer granted nothing');
       this.#sender.receiveGrant(granted);
     } else {
       this.#checkKnown('WINDOW_UPDATE', streamId);
@@ -317,21 +328,18 @@ export class ClientConnection {
     }
   }
 
-  /** What the other side asks for; if it takes none of the answers it gets no more. */
+  /** A reply that the peer requested; a peer that reads no replies gets no more. */
   #answer(frame: Buffer): void {
     if (this.#outbox.waitingBytes > floodedBytes) {
-      throw new Http2Error('ENHANCE_YOUR_CALM', 'The other side asks and asks, and reads no answer');
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'The peer requests replies and reads none');
     }
     this.#outbox.write(frame);
   }
 
-  /** Streams that are over are known, and what still comes for them means nothing. */
+  /** Frames for closed streams are expected and ignored. */
   #checkKnown(what: string, streamId: number): void {
     if (streamId % 2 === 1 && streamId < this.#nextId) return;
-    throw new Http2Error(
-      'PROTOCOL_ERROR',
-      `The other side sent ${what} for stream ${streamId}, which never began`,
-    );
+    throw new Http2Error('PROTOCOL_ERROR', `The peer sent ${what} for stream ${streamId}, which never began`);
   }
 }
 
@@ -340,30 +348,27 @@ function endOf(flags: number): 'end' | 'more' {
 }
 
 function notTaken(): Http2Error {
-  return new Http2Error('REFUSED_STREAM', 'The other side went away and has not begun with it');
+  return new Http2Error('REFUSED_STREAM', 'The peer went away and has not begun with it');
 }
 
 function checkConnection(what: string, streamId: number): void {
   if (streamId === 0) return;
-  throw new Http2Error('PROTOCOL_ERROR', `The other side sent ${what} for stream ${streamId}`);
+  throw new Http2Error('PROTOCOL_ERROR', `The peer sent ${what} for stream ${streamId}`);
 }
 
 function checkLength(what: string, length: number, wanted: number): void {
   if (length === wanted) return;
-  throw new Http2Error(
-    'FRAME_SIZE_ERROR',
-    `The other side sent ${what} of ${length} bytes instead of ${wanted}`,
-  );
+  throw new Http2Error('FRAME_SIZE_ERROR', `The peer sent ${what} of ${length} bytes instead of ${wanted}`);
 }
 
 export type Address = { readonly path: string } | { readonly host: string; readonly port: number };
 
-/** What one read takes from the socket at most. */
+/** The size of one socket read. */
 const readBytes = 64 << 10;
 
 /**
- * Connects without encryption to a peer that is known to speak HTTP/2. Everything is read into one buffer, as making one
- * for each read costs more than the reading.
+ * Connects without encryption and with prior knowledge of HTTP/2. Everything is read into one
+ * buffer, because allocating one per read costs more than reading.
  */
 export function dialHttp2(address: Address, listener: ConnectionListener): ClientConnection {
   const buffer = Buffer.allocUnsafeSlow(readBytes);

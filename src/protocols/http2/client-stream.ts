@@ -3,29 +3,29 @@ import { Http2Error, type Http2Reason } from './frames.ts';
 import type { Headers } from './hpack-decoder.ts';
 import type { HeaderBlock } from './hpack-encoder.ts';
 
-/** How a stream came to its end, unless we ended it. */
+/** How a stream ended, unless it was reset locally. */
 export type StreamEnd =
-  /** All of the answer is here. */
+  /** The response is complete. */
   | { readonly is: 'complete' }
   | { readonly is: 'reset'; readonly reason: Http2Reason }
-  /** The connection ended; without an error if the other side just closed it. */
+  /** The connection ended; without an error if the peer just closed it. */
   | { readonly is: 'broken'; readonly error: Error | undefined };
 
-/** Takes the answer, piece by piece. Must not throw. */
+/** Receives the response in pieces. Must not throw. */
 export interface StreamReader {
-  /** The head of the answer, and the trailers if there are some. */
+  /** The response headers, and the trailers if there are any. */
   headers(headers: Headers): void;
-  /** The bytes are gone when the call returns: what is to be kept has to be copied. */
+  /** The bytes are valid only during the call: copy what is needed later. */
   data(bytes: Buffer): void;
-  /** Once, and nothing after it; never after `reset`. */
+  /** Called once, as the last call; never after `reset`. */
   ended(end: StreamEnd): void;
 }
 
 /** What a stream needs of its connection. */
 export interface StreamCarrier {
-  /** Lets the other side send so much more. */
+  /** Sends a window update. */
   grant(stream: ClientStream, bytes: number): void;
-  /** The stream is over: if there is a reason, the other side has to be told of it. */
+  /** The stream is over: with a reason, a RST_STREAM is sent. */
   release(stream: ClientStream, reason: Http2Reason | undefined): void;
 }
 
@@ -42,7 +42,7 @@ export class ClientStream {
   readonly body: Buffer;
   /** How much of the body was sent. */
   sentBytes = 0;
-  /** What may still be sent; nothing before it began. */
+  /** The send window; 0 before the stream begins. */
   sendWindow = noWindow;
   readonly #reader: StreamReader;
   readonly #carrier: StreamCarrier;
@@ -64,7 +64,7 @@ export class ClientStream {
     this.#receiveWindow = new ReceiveWindow(receiveWindowBytes);
   }
 
-  /** 0 while it waits for its turn. */
+  /** 0 while the request waits. */
   get id(): number {
     return this.#id;
   }
@@ -75,7 +75,7 @@ export class ClientStream {
     this.sendWindow = new SendWindow(sendWindowBytes);
   }
 
-  /** The other side may send what it was granted already, and that is bounded, but gets no more until `resume`. */
+  /** The peer may use the granted window, which is bounded, and gets no more until `resume`. */
   pause(): void {
     this.#isPaused = true;
   }
@@ -85,7 +85,7 @@ export class ClientStream {
     this.#grant();
   }
 
-  /** Ends the stream, with nothing more from it. Does nothing once it is over. */
+  /** Ends the stream without further callbacks. Does nothing once it is over. */
   reset(reason: Http2Reason): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
@@ -107,7 +107,10 @@ export class ClientStream {
     }
   }
 
-  /** `frameBytes` counts padding too, as the window does. Throws an Http2Error for more than was granted. */
+  /**
+   * `frameBytes` includes padding, as the window does. Throws an Http2Error if the window is
+   * exceeded.
+   */
   receiveData(bytes: Buffer, frameBytes: number, end: 'end' | 'more'): void {
     if (this.#state === 'over') return;
     if (this.#state !== 'answering') {
@@ -126,7 +129,7 @@ export class ClientStream {
 
   receiveGrant(bytes: number): void {
     try {
-      if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'the other side granted nothing');
+      if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'the peer granted nothing');
       this.sendWindow.grow(bytes);
     } catch (error) {
       if (!(error instanceof Http2Error)) throw error;
@@ -134,12 +137,12 @@ export class ClientStream {
     }
   }
 
-  /** The connection is gone, or will not carry this stream. */
+  /** The connection is closed, or cannot carry this stream. */
   breakOff(error: Error | undefined): void {
     this.#finish({ is: 'broken', error }, undefined);
   }
 
-  /** What is wrong with headers that come now. */
+  /** Why headers are not allowed now. */
   #faultOf(headers: Headers, end: 'end' | 'more'): string | undefined {
     if (this.#state === 'answering') {
       return end === 'more' ? 'headers came in the middle of the answer' : undefined;
@@ -149,7 +152,8 @@ export class ClientStream {
   }
 
   #complete(): void {
-    // The other side has answered without reading all of the request: it needs to know that no more of it comes.
+    // The peer responded without reading the complete request: a reset tells it that no more is
+    // sent.
     const isSent = this.sentBytes === this.body.length;
     this.#finish({ is: 'complete' }, isSent ? undefined : 'CANCEL');
   }
@@ -173,7 +177,7 @@ export class ClientStream {
   }
 }
 
-/** Not yet the answer, which follows. */
+/** Interim headers, which the response follows. */
 function isInterim(headers: Headers): boolean {
   return headers.get(':status')?.startsWith('1') ?? false;
 }

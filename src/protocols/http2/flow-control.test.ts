@@ -19,7 +19,7 @@ describe('sending', () => {
     assert.deepEqual(await sizes(), [16_384, 16_384, 16_384, 16_378]);
     desk.says(windowUpdateFrame(0, 1_000_000));
     assert.deepEqual(await sizes(), [16_384, 16_384, 702]);
-    // What is taken back has to be granted again before anything more goes.
+    // A reduced window has to be granted again before more is sent.
     desk.settings({ [settingId.initialWindowSize]: 0 });
     desk.says(windowUpdateFrame(1, 10));
     assert.deepEqual(await sizes(), []);
@@ -32,7 +32,7 @@ describe('sending', () => {
     assert.equal(stream.sentBytes, 100_000);
   });
 
-  test('one that waits holds up none that fits', async () => {
+  test('a waiting stream does not block others', async () => {
     const desk = new Http2Desk();
     desk.settings({ [settingId.initialWindowSize]: 10 });
     desk.ask(Buffer.alloc(20));
@@ -47,7 +47,7 @@ describe('sending', () => {
     );
   });
 
-  test('never is more sent than was granted, and in the end everything in its order', async () => {
+  test('never sends more than was granted, and finally everything in order', async () => {
     const step = fc.oneof(
       fc.record({ is: fc.constant('ask' as const), bytes: fc.integer({ min: 1, max: 60_000 }) }),
       fc.record({
@@ -132,7 +132,7 @@ describe('receiving', () => {
     return Object.assign(desk, { asked });
   }
 
-  test('a reader who keeps up is sent as much as there is', async () => {
+  test('a fast reader receives without pauses', async () => {
     const desk = answering();
     await desk.sent();
     let granted = 0;
@@ -144,7 +144,7 @@ describe('receiving', () => {
     assert.equal(desk.asked.answer.body.length, 100 * 16_384);
   });
 
-  test('one who does not stops the sender, and only of this stream', async () => {
+  test('a slow reader stops the sender of its stream only', async () => {
     const desk = answering();
     await desk.sent();
     desk.asked.stream.pause();
@@ -158,7 +158,7 @@ describe('receiving', () => {
     assert.equal(await grants(desk, 1), 65_536);
   });
 
-  test('more than was granted is the end of the connection', async () => {
+  test('exceeding the window closes the connection', async () => {
     const desk = answering();
     desk.asked.stream.pause();
     for (let index = 0; index < 5; index++) desk.says(dataFrame(1, chunk, 'more'));
@@ -166,7 +166,7 @@ describe('receiving', () => {
     assert.equal(await desk.lastReason('goAway'), 'FLOW_CONTROL_ERROR');
   });
 
-  test('what comes for a stream that is over is granted to the others', async () => {
+  test('data for a closed stream is granted again to the connection', async () => {
     const desk = answering();
     desk.asked.stream.reset('CANCEL');
     await desk.sent();
@@ -179,7 +179,7 @@ describe('receiving', () => {
     assert.equal(granted, 40 * 16_384);
   });
 
-  test('grants come in halves of the window', async () => {
+  test('window updates have half the size of the window', async () => {
     const window = new ReceiveWindow(100);
     window.receive(49);
     assert.equal(window.grant(), 0);

@@ -1,6 +1,6 @@
 import { Http2Error, largestWindowBytes } from './frames.ts';
 
-/** How much we may still send. It may be below zero: the other side can take back what it has not yet received. */
+/** How much may still be sent. May be negative: the peer can reduce windows that are in use. */
 export class SendWindow {
   #left: number;
 
@@ -16,18 +16,18 @@ export class SendWindow {
     this.#left -= bytes;
   }
 
-  /** Throws an Http2Error past the largest window there is. */
+  /** Throws an Http2Error above the largest window. */
   grow(bytes: number): void {
     this.#left += bytes;
     if (this.#left > largestWindowBytes) {
-      throw new Http2Error('FLOW_CONTROL_ERROR', 'The other side granted more than a window can hold');
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'The peer granted more than a window can hold');
     }
   }
 }
 
 /**
- * How much the other side may still send. What was received is granted anew in portions of half the window, so that the
- * sender never stands still while its data is wanted, and small answers need no grant at all.
+ * How much the peer may still send. Received bytes are granted again in portions of half the
+ * window, so that a sender never waits for a fast reader, and small responses need no update.
  */
 export class ReceiveWindow {
   readonly #size: number;
@@ -37,18 +37,18 @@ export class ReceiveWindow {
     this.#size = size;
   }
 
-  /** Throws an Http2Error for more than was granted. */
+  /** Throws an Http2Error if the window is exceeded. */
   receive(bytes: number): void {
     this.#received += bytes;
     if (this.#received > this.#size) {
       throw new Http2Error(
         'FLOW_CONTROL_ERROR',
-        `The other side sent ${this.#received - this.#size} bytes more than it may`,
+        `The peer sent ${this.#received - this.#size} bytes more than it may`,
       );
     }
   }
 
-  /** What to grant now; 0 is nothing yet. */
+  /** The size of the window update; 0 if none is due. */
   grant(): number {
     if (this.#received < this.#size / 2) return 0;
     const granted = this.#received;

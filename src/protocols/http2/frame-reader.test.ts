@@ -11,7 +11,7 @@ function reader(): { readonly frames: Read[]; readonly push: (bytes: Uint8Array)
   const one = new FrameReader((type, flags, streamId, bytes, start, end) =>
     frames.push([type, flags, streamId, bytes.toString('hex', start, end)]),
   );
-  // As the socket does it: the same memory for each chunk.
+  // Like the socket: the same memory for each chunk.
   const shared = Buffer.alloc(1 << 20);
   const push = (bytes: Uint8Array) => {
     shared.set(bytes);
@@ -21,7 +21,7 @@ function reader(): { readonly frames: Read[]; readonly push: (bytes: Uint8Array)
   return { frames, push };
 }
 
-test('frames are the same however they are cut', () => {
+test('frames are the same however the bytes are cut', () => {
   const frame = fc.record({
     type: fc.nat(255),
     flags: fc.nat(255),
@@ -71,7 +71,7 @@ test('byte by byte', () => {
   ]);
 });
 
-test('a frame that is too large is refused by its head alone', () => {
+test('rejects a frame that is too large by its header alone', () => {
   const { push } = reader();
   push(settingsFrame([]));
   assert.throws(
@@ -81,7 +81,7 @@ test('a frame that is too large is refused by its head alone', () => {
   );
 });
 
-test('a peer that speaks something else is told by what it says', () => {
+test('names the protocol of a peer that does not use HTTP/2', () => {
   assert.throws(
     () => reader().push(Buffer.from('HTTP/1.1 400 Bad Request\r\n')),
     /does not speak HTTP\/2: it begins with "HTTP\/1.1 "/,
@@ -92,7 +92,7 @@ test('a peer that speaks something else is told by what it says', () => {
   );
 });
 
-test('any bytes are frames or an error of the protocol', () => {
+test('any bytes are frames or a protocol error', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 100 }), { maxLength: 20 }),

@@ -1,6 +1,6 @@
 import { defaultFrameBytes, frameHeadBytes, frameType, Http2Error } from './frames.ts';
 
-/** Takes one frame; its payload is `bytes` from `start` to `end`, and means something only until the call returns. */
+/** Handles one frame; its payload is `bytes` from `start` to `end`, valid only during the call. */
 export type FrameHandler = (
   type: number,
   flags: number,
@@ -10,10 +10,10 @@ export type FrameHandler = (
   end: number,
 ) => void;
 
-/** Cuts what arrives into whole frames, and holds no more than one of them. */
+/** Divides received bytes into frames, and buffers at most one of them. */
 export class FrameReader {
   readonly #handle: FrameHandler;
-  /** The beginning of a frame that has not arrived whole; made when first needed. */
+  /** The buffer of an incomplete frame; allocated when first needed. */
   #held: Buffer | undefined;
   #heldBytes = 0;
   #isFirst = true;
@@ -22,7 +22,10 @@ export class FrameReader {
     this.#handle = handle;
   }
 
-  /** Throws an Http2Error for what is no frame, and whatever the handler throws; nothing read after that has a meaning. */
+  /**
+   * Throws an Http2Error for an invalid frame, and whatever the handler throws; nothing can be read
+   * after that.
+   */
   push(chunk: Buffer): void {
     let at = this.#completeHeld(chunk);
     while (chunk.length - at >= frameHeadBytes) {
@@ -34,7 +37,7 @@ export class FrameReader {
     if (at < chunk.length) this.#hold(chunk, at, chunk.length);
   }
 
-  /** Fills up the frame that began in an earlier chunk; answers how much of this one that took. */
+  /** Completes the buffered frame; returns how many bytes of the chunk that took. */
   #completeHeld(chunk: Buffer): number {
     if (this.#heldBytes === 0) return 0;
     let at = 0;
@@ -59,17 +62,17 @@ export class FrameReader {
     this.#heldBytes += chunk.copy(this.#held, this.#heldBytes, start, end);
   }
 
-  /** How long the frame is whose head is there, checked before anything of it is kept. */
+  /** The length of the frame, checked before anything is buffered. */
   #frameBytes(bytes: Buffer, at: number): number {
     const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
     if (this.#isFirst && bytes[at + 3] !== frameType.settings) {
       const said = JSON.stringify(bytes.toString('latin1', at, at + frameHeadBytes));
-      throw new Http2Error('PROTOCOL_ERROR', `The other side does not speak HTTP/2: it begins with ${said}`);
+      throw new Http2Error('PROTOCOL_ERROR', `The peer does not speak HTTP/2: it begins with ${said}`);
     }
     if (length > defaultFrameBytes) {
       throw new Http2Error(
         'FRAME_SIZE_ERROR',
-        `The other side sent a frame of ${length} bytes: it may have ${defaultFrameBytes}`,
+        `The peer sent a frame of ${length} bytes: it may have ${defaultFrameBytes}`,
       );
     }
     return frameHeadBytes + length;

@@ -1,7 +1,7 @@
 export const frameHeadBytes = 9;
 export const defaultWindowBytes = 65_535;
 export const largestWindowBytes = 0x7fff_ffff;
-/** The largest payload either side may send without having been allowed more; we allow no more. */
+/** The largest payload without a changed setting; we allow no more. */
 export const defaultFrameBytes = 16_384;
 export const largestFrameBytes = 0xff_ffff;
 
@@ -20,10 +20,10 @@ export const frameType = {
 
 export const frameFlag = { ack: 1, endStream: 1, endHeaders: 4, padded: 8, priority: 0x20 } as const;
 
-/** What a client says first. */
+/** The connection preface of a client. */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
-/** Answers where the payload begins. */
+/** Returns the offset of the payload. */
 export function writeFrameHead(
   into: Buffer,
   at: number,
@@ -75,7 +75,7 @@ export function resetFrame(streamId: number, reason: Http2Reason): Buffer {
   return numbersFrame(frameType.reset, streamId, numberOfReason(reason));
 }
 
-/** The last stream of the other side that was worked on is always none: it opens none. */
+/** The last processed stream is always 0: servers open none. */
 export function goAwayFrame(reason: Http2Reason): Buffer {
   return numbersFrame(frameType.goAway, 0, 0, numberOfReason(reason));
 }
@@ -88,7 +88,7 @@ function numbersFrame(type: number, streamId: number, ...numbers: readonly numbe
   return frame;
 }
 
-/** The reasons HTTP/2 knows for ending a stream or a connection, by their numbers on the wire. */
+/** The error codes of HTTP/2, by number. */
 export const http2Reasons = [
   'NO_ERROR',
   'PROTOCOL_ERROR',
@@ -108,7 +108,7 @@ export const http2Reasons = [
 
 export type Http2Reason = (typeof http2Reasons)[number];
 
-/** Something the other side must not do, or a limit it went past. */
+/** A protocol violation of the peer, or an exceeded limit. */
 export class Http2Error extends Error {
   readonly reason: Http2Reason;
 
@@ -119,7 +119,7 @@ export class Http2Error extends Error {
   }
 }
 
-/** A number nobody knows counts as an internal error of the sender, as the protocol asks. */
+/** An unknown code counts as INTERNAL_ERROR, as the protocol requires. */
 export function reasonOf(number: number): Http2Reason {
   return http2Reasons[number] ?? 'INTERNAL_ERROR';
 }
@@ -137,7 +137,7 @@ export const settingId = {
   maxHeaderListSize: 6,
 } as const;
 
-/** What the other side asks of us, as far as it matters: our frames are never larger than anybody takes. */
+/** The peer's settings that matter: our frames never exceed the default size. */
 export interface PeerSettings {
   readonly maxConcurrentStreams: number;
   readonly initialWindowSize: number;
@@ -150,10 +150,10 @@ export const defaultPeerSettings: PeerSettings = {
   maxHeaderListSize: Number.POSITIVE_INFINITY,
 };
 
-/** The settings after a frame with these bytes; unknown ones are passed over. Throws an Http2Error. */
+/** The settings after this SETTINGS payload; unknown ones are ignored. Throws an Http2Error. */
 export function readSettings(before: PeerSettings, bytes: Buffer, start: number, end: number): PeerSettings {
   if ((end - start) % 6 !== 0) {
-    throw new Http2Error('FRAME_SIZE_ERROR', `The other side sent settings of ${end - start} bytes`);
+    throw new Http2Error('FRAME_SIZE_ERROR', `The peer sent settings of ${end - start} bytes`);
   }
   const settings = { ...before };
   for (let at = start; at < end; at += 6) {
@@ -183,5 +183,5 @@ export function readSettings(before: PeerSettings, bytes: Buffer, start: number,
 }
 
 function refused(reason: 'PROTOCOL_ERROR' | 'FLOW_CONTROL_ERROR', name: string, value: number): Http2Error {
-  return new Http2Error(reason, `The other side set ${name} to ${value}, which it must not`);
+  return new Http2Error(reason, `The peer set ${name} to ${value}, which it must not`);
 }

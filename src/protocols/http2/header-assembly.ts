@@ -6,10 +6,10 @@ export interface AssembledBlock {
   readonly end: 'end' | 'more';
 }
 
-/** No sender of anything sensible needs so many frames; one that sends empty ones would else never end. */
+/** No real header block needs so many frames; a flood of empty ones would never end. */
 const maxFrames = 256;
 
-/** Joins the frames of a header block, between which nothing else may come, and holds no more than the limit of it. */
+/** Joins the frames of a header block, between which no other frame is allowed, up to the limit. */
 export class HeaderAssembly {
   readonly #maxBytes: number;
   #parts: Buffer[] = [];
@@ -20,22 +20,22 @@ export class HeaderAssembly {
     this.#maxBytes = maxBytes;
   }
 
-  /** Throws an Http2Error for a frame that may not come now. */
+  /** Throws an Http2Error for a frame that is not allowed now. */
   check(type: number, streamId: number): void {
     const open = this.#open;
     if (open === undefined) {
       if (type !== frameType.continuation) return;
-      throw new Http2Error('PROTOCOL_ERROR', `The other side continued headers that had not begun`);
+      throw new Http2Error('PROTOCOL_ERROR', `The peer continued headers that had not begun`);
     }
     if (type !== frameType.continuation || streamId !== open.streamId) {
       throw new Http2Error(
         'PROTOCOL_ERROR',
-        `The other side sent something else in the middle of the headers of stream ${open.streamId}`,
+        `The peer sent something else in the middle of the headers of stream ${open.streamId}`,
       );
     }
   }
 
-  /** The payload of a HEADERS frame; answers the block if that was all of it. */
+  /** The payload of a HEADERS frame; returns the block if it is complete. */
   begin(
     flags: number,
     streamId: number,
@@ -49,7 +49,7 @@ export class HeaderAssembly {
     return this.#add(flags, bytes.subarray(from, to));
   }
 
-  /** The payload of a CONTINUATION frame that has been checked. */
+  /** The payload of a CONTINUATION frame that was checked. */
   proceed(flags: number, bytes: Buffer, start: number, end: number): AssembledBlock | undefined {
     return this.#add(flags, bytes.subarray(start, end));
   }
@@ -60,11 +60,11 @@ export class HeaderAssembly {
     if (this.#bytes > this.#maxBytes || this.#parts.length >= maxFrames) {
       throw new Http2Error(
         'ENHANCE_YOUR_CALM',
-        `The other side sent headers of more than ${this.#maxBytes} bytes, or in more than ${maxFrames} frames`,
+        `The peer sent headers of more than ${this.#maxBytes} bytes, or in more than ${maxFrames} frames`,
       );
     }
     if (!isLast) {
-      // The bytes of a frame are gone when the next one is read.
+      // The frame's bytes are valid only until the next read.
       this.#parts.push(Buffer.from(part));
       return undefined;
     }
@@ -77,7 +77,7 @@ export class HeaderAssembly {
   }
 }
 
-/** Where the content of a payload begins and ends, without padding and without so many bytes of other fields. */
+/** The offsets of a payload without padding and without so many bytes of other fields. */
 export function unpadded(
   flags: number,
   bytes: Buffer,
@@ -89,10 +89,7 @@ export function unpadded(
   const from = start + (isPadded ? 1 : 0) + skipped;
   const to = end - (isPadded ? (bytes[start] ?? 0) : 0);
   if (from > end || to < from) {
-    throw new Http2Error(
-      'PROTOCOL_ERROR',
-      'The other side sent a frame with more padding than it has room for',
-    );
+    throw new Http2Error('PROTOCOL_ERROR', 'The peer sent a frame with more padding than it has room for');
   }
   return [from, to];
 }

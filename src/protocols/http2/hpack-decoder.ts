@@ -2,15 +2,15 @@ import { Http2Error } from './frames.ts';
 import { DynamicTable, fieldBytes, type HeaderField, staticTable } from './hpack-tables.ts';
 import { decodeHuffman } from './huffman.ts';
 
-/** Names are in lower case; of a name that came more than once all values are there, with commas between them. */
+/** Names are in lower case; the values of a repeated name are joined with commas. */
 export type Headers = ReadonlyMap<string, string>;
 
-/** What a sender may use until it has heard from us, and we grant the same to one that does not listen. */
+/** The default table size, which a sender may use until it has received our settings. */
 const tableBytes = 4_096;
 
 /**
- * Reads header blocks, each of which may refer to those before it: every block of a connection has to pass through here,
- * wanted or not.
+ * Decodes header blocks, each of which may refer to those before it: every block of a connection
+ * has to be decoded, needed or not.
  */
 export class HpackDecoder {
   readonly #table = new DynamicTable(tableBytes);
@@ -18,14 +18,14 @@ export class HpackDecoder {
   readonly #maxListBytes: number;
   #block: Buffer = Buffer.alloc(0);
   #at = 0;
-  /** Whether the block would mean something else, or do something, at another time. */
+  /** Whether the block uses or changes the dynamic table. */
   #usesTable = false;
 
   constructor(maxListBytes: number) {
     this.#maxListBytes = maxListBytes;
   }
 
-  /** Throws an Http2Error for what is no header block, after which no other can be read. */
+  /** Throws an Http2Error for an invalid header block, after which no other can be decoded. */
   decode(block: Buffer): Headers | 'too-large' {
     const known = this.#cache.find(block);
     if (known !== undefined) return known;
@@ -51,7 +51,7 @@ export class HpackDecoder {
       mayResize = false;
       const [name, value] = this.#field(first);
       listBytes += fieldBytes(name, value);
-      // Read on: the next block may refer to what comes.
+      // Decode on: the next block may refer to what follows.
       if (listBytes > this.#maxListBytes) continue;
       const before = headers.get(name);
       headers.set(name, before === undefined ? value : `${before}, ${value}`);
@@ -100,7 +100,10 @@ export class HpackDecoder {
     return isHuffman ? decodeHuffman(this.#block, start, end) : this.#block.toString('latin1', start, end);
   }
 
-  /** A number that begins with the low bits of a byte, and goes on in further bytes if it does not fit there. */
+  /**
+   * An integer with a prefix in the low bits of a byte, continued in further bytes if it does not
+   * fit.
+   */
   #integer(prefixBits: number): number {
     const most = 2 ** prefixBits - 1;
     let value = this.#byte(this.#at++) & most;
@@ -128,8 +131,8 @@ const maxBlocks = 8;
 const maxBlockBytes = 256;
 
 /**
- * What the last few header blocks meant. Nearly all answers have the same head and the same trailers, byte for byte.
- * Only for blocks that mean the same wherever they come: those that have nothing to do with the dynamic table.
+ * The last decoded header blocks. Nearly all responses have identical headers and trailers. Only
+ * for blocks that do not use the dynamic table.
  */
 export class BlockCache {
   readonly #entries: { readonly block: Buffer; readonly headers: Headers }[] = [];
@@ -140,7 +143,7 @@ export class BlockCache {
     return undefined;
   }
 
-  /** Takes the place of the oldest. */
+  /** Replaces the oldest entry. */
   keep(block: Buffer, headers: Headers): void {
     if (block.length > maxBlockBytes) return;
     this.#entries[this.#next] = { block: Buffer.from(block), headers };

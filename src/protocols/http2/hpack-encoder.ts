@@ -1,14 +1,17 @@
 import { Http2Error } from './frames.ts';
 import { fieldBytes, type HeaderField, staticTable } from './hpack-tables.ts';
 
-/** A header block, or part of one, that refers to nothing before it: it can be made once and sent any number of times. */
+/**
+ * A header block, or part of one, without references to earlier blocks: it can be encoded once and
+ * sent repeatedly.
+ */
 export interface HeaderBlock {
   readonly bytes: Buffer;
-  /** What the headers count for by the limit the other side may set. */
+  /** The size of the headers as the peer's limit counts it. */
   readonly listBytes: number;
 }
 
-/** To be said once before the first block, and when the other side resizes its table: we need none. */
+/** A table size update to zero, sent before the first block and when the peer resizes its table. */
 export const noTable = Buffer.from([0x20]);
 
 /** Throws an Http2Error for a name or a value that cannot be sent. */
@@ -27,7 +30,10 @@ export function joinBlocks(one: HeaderBlock, other: HeaderBlock): HeaderBlock {
   return { bytes: Buffer.concat([one.bytes, other.bytes]), listBytes: one.listBytes + other.listBytes };
 }
 
-/** Whole from the static table, or as text that is not to be kept, its name from the static table if it is there. */
+/**
+ * Indexed if it is in the static table, else a literal without indexing, with an indexed name if
+ * possible.
+ */
 function encodeField(name: string, value: string): Buffer {
   const whole = staticTable.findIndex((field) => field[0] === name && field[1] === value);
   if (whole >= 0) return integer(7, 0x80, whole + 1);

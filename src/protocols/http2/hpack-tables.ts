@@ -1,13 +1,13 @@
 export type HeaderField = readonly [name: string, value: string];
 
-/** What a header counts for, in tables and in the limits on lists of them. */
+/** The size of a header in tables and in limits of header lists. */
 export function fieldBytes(name: string, value: string): number {
   return name.length + value.length + 32;
 }
 
-/** The headers a sender of header blocks refers back to, the newest first; the oldest go when room is needed. */
+/** The dynamic table: recent headers that header blocks refer to; the oldest are evicted. */
 export class DynamicTable {
-  /** The oldest first, so that adding moves nothing. */
+  /** Oldest first, so that adding moves nothing. */
   readonly #fields: HeaderField[] = [];
   #bytes = 0;
   #maxBytes: number;
@@ -20,12 +20,12 @@ export class DynamicTable {
     return this.#fields.length;
   }
 
-  /** By age, beginning with 0 for the newest; undefined past the oldest. */
+  /** By age, 0 for the newest; undefined past the oldest. */
   at(age: number): HeaderField | undefined {
     return this.#fields[this.#fields.length - 1 - age];
   }
 
-  /** One that is larger than the whole table empties it and is not kept, which is no error. */
+  /** A header larger than the table empties it and is not added, which is not an error. */
   add(field: HeaderField): void {
     this.#fields.push(field);
     this.#bytes += fieldBytes(...field);
@@ -48,7 +48,7 @@ export class DynamicTable {
   }
 }
 
-/** The headers HPACK knows by number, beginning with 1; the numbers after them are those of the dynamic table. */
+/** The static table, indexed from 1; the dynamic table follows it. */
 export const staticTable: readonly (readonly [name: string, value: string])[] = [
   [':authority', ''],
   [':method', 'GET'],

@@ -50,7 +50,7 @@ const answers: readonly (readonly HeaderField[])[] = [
 /** These examples have a table of 256 bytes. */
 const resized = '3fe101';
 
-/** The appendix of RFC 7541: blocks of one connection each, and what they say. */
+/** Appendix C of RFC 7541: the blocks of one connection each, and their headers. */
 const examples: Readonly<Record<string, readonly [readonly string[], readonly (readonly HeaderField[])[]]>> =
   {
     'C.2.1': [
@@ -99,7 +99,7 @@ const examples: Readonly<Record<string, readonly [readonly string[], readonly (r
     ],
   };
 
-describe('the examples of the standard', () => {
+describe('decodes the examples of the RFC', () => {
   for (const [name, [blocks, expected]] of Object.entries(examples)) {
     test(name, () => {
       const one = decoder();
@@ -109,8 +109,8 @@ describe('the examples of the standard', () => {
   }
 });
 
-describe('reading', () => {
-  test('the same bytes mean something else when they refer to the table', () => {
+describe('decoding', () => {
+  test('the same bytes differ in meaning when they refer to the table', () => {
     const one = decoder();
     const add = (value: string) => one.decode(Buffer.concat([bytesOf('4001 61 01'), Buffer.from(value)]));
     add('1');
@@ -118,7 +118,7 @@ describe('reading', () => {
     add('2');
     assert.deepEqual(fields(one.decode(bytesOf('be'))), [['a', '2']]);
     assert.deepEqual(fields(one.decode(bytesOf('bf'))), [['a', '1']]);
-    // Each adds to the table, though its bytes came before.
+    // Each adds to the table, with identical bytes.
     add('1');
     assert.deepEqual(fields(one.decode(bytesOf('bebf'))), [['a', '1, 2']]);
   });
@@ -129,18 +129,18 @@ describe('reading', () => {
     assert.throws(() => one.decode(bytesOf('be')), isMalformed);
   });
 
-  test('a header that comes twice has both values', () => {
+  test('the values of a repeated header are joined', () => {
     assert.deepEqual(fields(decoder().decode(bytesOf('0001 61 0131 0001 61 0132'))), [['a', '1, 2']]);
   });
 
-  test('too many headers are said to be that, and the table stays right', () => {
+  test('too many headers are an error, and the table stays correct', () => {
     const one = new HpackDecoder(100);
     assert.equal(
       one.decode(Buffer.concat([bytesOf('0001 61 7f01'), Buffer.alloc(128, 'x'), bytesOf('4001 62 0133')])),
       'too-large',
     );
     assert.deepEqual(fields(one.decode(bytesOf('be'))), [['b', '3']]);
-    // One byte each, many bytes large: what they say is counted, not their length.
+    // One byte each with a large meaning: the decoded size counts.
     assert.equal(one.decode(Buffer.alloc(4, 0xbe)), 'too-large');
   });
 
@@ -161,7 +161,7 @@ describe('reading', () => {
     });
   }
 
-  test('random and mutated blocks are read or refused, and nothing else', () => {
+  test('random and mutated blocks are decoded or rejected', () => {
     const real = Object.values(examples).flatMap(([blocks]) =>
       blocks.map((block) => bytesOf(block.replace(/\s/g, ''))),
     );
@@ -190,8 +190,8 @@ describe('reading', () => {
   });
 });
 
-describe('writing', () => {
-  test('known headers are numbers, the rest is text', () => {
+describe('encoding', () => {
+  test('static headers are indexed, others are text', () => {
     const { bytes, listBytes } = encodeHeaders([
       [':method', 'POST'],
       [':path', '/a'],
@@ -201,7 +201,7 @@ describe('writing', () => {
     assert.equal(listBytes, 11 + 32 + 7 + 32 + 10 + 32);
   });
 
-  test('what is written is what is read, whatever the other side read before', () => {
+  test('encoded headers decode to themselves, whatever was decoded before', () => {
     const name = fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/);
     const value = fc.oneof(fc.stringMatching(/^[ -~]{0,40}$/), fc.constant('x'.repeat(5_000)));
     const list = fc.uniqueArray(fc.tuple(name, value), { selector: ([one]) => one, maxLength: 8 });
@@ -217,7 +217,7 @@ describe('writing', () => {
     );
   });
 
-  test('what cannot be sent is refused with the name of the header', () => {
+  test('rejects a header that cannot be sent, with its name', () => {
     for (const [name, value] of [
       ['Upper', 'x'],
       ['', 'x'],

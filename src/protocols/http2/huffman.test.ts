@@ -9,7 +9,7 @@ const decode = (hex: string) => {
   return decodeHuffman(bytes, 0, bytes.length);
 };
 
-test('the examples of the standard', () => {
+test('decodes the examples of the RFC', () => {
   const examples = {
     'f1e3 c2e5 f23a 6ba0 ab90 f4ff': 'www.example.com',
     'a8eb 1064 9cbf': 'no-cache',
@@ -51,7 +51,7 @@ function hexOf(bits: string): string {
     .join('');
 }
 
-test('what is left over must be less than a byte, and all ones', () => {
+test('the padding must be shorter than a byte, and all ones', () => {
   for (const hex of ['ff', 'ffff', '07ff', '00', '06', 'ffff ffff', 'f1e3 c2']) {
     assert.throws(
       () => decode(hex),
@@ -61,7 +61,7 @@ test('what is left over must be less than a byte, and all ones', () => {
   }
 });
 
-test('any bytes are text or an error of compression', () => {
+test('any bytes are text or a compression error', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
       try {

@@ -1,10 +1,10 @@
 /**
- * The Huffman code of HPACK. It is canonical: the codes of one length are consecutive numbers in the order of their
- * symbols, and shorter codes come first, so that the lengths say it all.
+ * The Huffman code of HPACK. It is canonical: the codes of one length are consecutive numbers in
+ * the order of their symbols, and shorter codes come first, so the lengths define it.
  */
 import { Http2Error } from './frames.ts';
 
-/** How many bits the code of each byte has, and at the end that of the symbol for the end of a string. */
+/** The code length of each byte, and finally of the end-of-string symbol. */
 // biome-ignore format: sixteen to a line, as one looks them up
 const codeLengths = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -29,8 +29,8 @@ const codeLengths = [
 const endSymbol = 256;
 
 /**
- * The code as a tree in one array: two numbers a node, for a 0 and for a 1. One above zero is the next node, one below
- * is a symbol, as -1 - symbol.
+ * The code as a tree in one array: two numbers per node, for 0 and 1. A positive number is the next
+ * node, a negative one a symbol, as -1 - symbol.
  */
 const tree = makeTree();
 
@@ -59,13 +59,13 @@ function lengthOf(symbol: number): number {
   return codeLengths[symbol] ?? 0;
 }
 
-/** The text behind the bytes from `start` to `end`, each byte of it a character. Throws an Http2Error. */
+/** The text encoded from `start` to `end`, each byte of it a character. Throws an Http2Error. */
 export function decodeHuffman(bytes: Uint8Array, start: number, end: number): string {
   // The shortest code has five bits.
   const text = Buffer.allocUnsafe(Math.ceil(((end - start) * 8) / 5));
   let length = 0;
   let node = 0;
-  /** Bits since the last symbol, and whether all of them were 1: only that may be left over. */
+  /** Bits since the last symbol, and whether all of them were 1: only such padding is allowed. */
   let open = 0;
   let padding = true;
   for (let at = start; at < end; at++) {

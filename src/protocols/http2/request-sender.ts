@@ -11,14 +11,14 @@ import {
 } from './frames.ts';
 import { noTable } from './hpack-encoder.ts';
 
-/** With so much waiting in the socket, nothing more is put behind it. */
+/** With so many bytes waiting in the socket nothing more is written. */
 const chokedBytes = 1 << 20;
 
-/** Sends requests as fast as the windows of their streams and of the connection, and the socket, let it. */
+/** Sends requests as fast as the windows of streams and connection, and the socket, allow. */
 export class RequestSender {
   readonly #outbox: Outbox;
   readonly #window = new SendWindow(defaultWindowBytes);
-  /** Those whose bodies wait, the oldest first. */
+  /** Streams with unsent bodies, the oldest first. */
   readonly #unsent = new Set<ClientStream>();
   #saysNoTable = true;
 
@@ -26,7 +26,7 @@ export class RequestSender {
     this.#outbox = outbox;
   }
 
-  /** Whether the other side does not read: it would only pile up here. */
+  /** Whether the peer does not read: further requests would only be buffered. */
   get isChoked(): boolean {
     return this.#outbox.waitingBytes > chokedBytes;
   }
@@ -45,18 +45,18 @@ export class RequestSender {
     this.#unsent.delete(stream);
   }
 
-  /** For a change of the other side's table of headers, which has to be answered by what we use of it. */
+  /** A change of the peer's table size has to be acknowledged by a size update. */
   tableChanged(): void {
     this.#saysNoTable = true;
   }
 
-  /** Throws an Http2Error for more than a window can hold. */
+  /** Throws an Http2Error above the largest window. */
   receiveGrant(bytes: number): void {
     this.#window.grow(bytes);
     this.pump();
   }
 
-  /** Sends what may be sent by now. */
+  /** Sends what is possible now. */
   pump(): void {
     for (const stream of this.#unsent) {
       if (this.#window.left <= 0 || this.isChoked) return;
@@ -65,7 +65,7 @@ export class RequestSender {
     }
   }
 
-  /** Nearly every request is this small: its two frames are one piece. */
+  /** Nearly every request is this small: its two frames are one write. */
   #sendAtOnce(stream: ClientStream): boolean {
     const { body, id } = stream;
     const head = stream.head.bytes;
@@ -121,22 +121,22 @@ export class RequestSender {
   }
 }
 
-/** Up to here it is cheaper to copy the pieces together than to hand them over one by one. */
+/** Up to this size copying the pieces together is cheaper than writing them individually. */
 const joinedBytes = 64 << 10;
 
-/** Collects what is written in one turn of the event loop and hands it to the socket at once. */
+/** Collects the writes of one turn of the event loop and passes them to the socket together. */
 export class Outbox {
   readonly #socket: Writable;
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** After all promises have run: whoever is answered often asks the next thing there. */
+  /** After all promise callbacks: they often send the next request. */
   readonly #flushSoon = () => process.nextTick(flush, this);
 
   constructor(socket: Writable) {
     this.#socket = socket;
   }
 
-  /** What was written and has not left the process. */
+  /** Bytes that have not left the process. */
   get waitingBytes(): number {
     return this.#bytes + this.#socket.writableLength;
   }
@@ -147,7 +147,7 @@ export class Outbox {
     if (this.#pieces.length === 1) queueMicrotask(this.#flushSoon);
   }
 
-  /** Hands over now what else would go at the end of the turn. */
+  /** Writes now instead of at the end of the turn. */
   flush(): void {
     const pieces = this.#pieces;
     const [first] = pieces;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { StreamTable } from './stream-table.ts';
 
-test('does what a map does, whatever is opened and closed', () => {
+test('behaves like a map for any history', () => {
   const step = fc.oneof(
     { weight: 3, arbitrary: fc.constant({ is: 'open' as const }) },
     { weight: 2, arbitrary: fc.record({ is: fc.constant('close' as const), which: fc.nat(200) }) },
@@ -39,7 +39,7 @@ test('does what a map does, whatever is opened and closed', () => {
   );
 });
 
-test('one that stays is found among thousands that come and go', () => {
+test('finds a long-lived stream among thousands of short ones', () => {
   const table = new StreamTable<{ readonly id: number }>();
   const stays = { id: 1 };
   table.add(stays);

@@ -24,13 +24,13 @@ export class StreamTable<Stream extends { readonly id: number }> {
     this.#size++;
   }
 
-  /** Whether it was there. */
+  /** Whether it was in the table. */
   delete(id: number): boolean {
     let hole = this.#find(id);
     if (this.#places[hole] === undefined) return false;
     const mask = this.#places.length - 1;
     this.#size--;
-    // Whoever had to go further because of this one moves up, so that no search ends too early.
+    // Moves up entries that were displaced by this one, so that no search ends too early.
     for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
       const stream = this.#places[at];
       if (stream === undefined) break;
@@ -43,7 +43,7 @@ export class StreamTable<Stream extends { readonly id: number }> {
     return true;
   }
 
-  /** The streams as they are now, in no order. */
+  /** The current streams, in no order. */
   all(): Stream[] {
     return this.#places.filter((stream) => stream !== undefined);
   }
@@ -52,7 +52,7 @@ export class StreamTable<Stream extends { readonly id: number }> {
     return (id >>> 1) & (this.#places.length - 1);
   }
 
-  /** Where the stream of this number is, or would be. */
+  /** The index of the stream, or of its free slot. */
   #find(id: number): number {
     const mask = this.#places.length - 1;
     let at = this.#home(id);

@@ -25,7 +25,7 @@ function type(name: string): MessageType<Anything> {
   return schema.message(name);
 }
 
-/** Makes wire data by hand: what another writer might send. */
+/** Encodes wire data by hand, as another implementation might. */
 function wire(...fields: readonly (readonly [number, number, (writer: WireWriter) => void])[]): Buffer {
   const writer = new WireWriter();
   for (const [number, wireType, write] of fields) {
@@ -56,7 +56,7 @@ const allDefaults = {
 };
 
 describe('defaults', () => {
-  test('a message of nothing has every field at its default, made or read', () => {
+  test('an empty message has every field at its default, created or decoded', () => {
     assert.deepEqual(type('All').decode(Buffer.alloc(0)), allDefaults);
     assert.deepEqual(type('All').create({}), allDefaults);
     assert.deepEqual(type('Empty').create({}), {});
@@ -77,7 +77,7 @@ describe('defaults', () => {
     assert.equal(type('Maps').encode(type('Maps').create({})).length, 0);
   });
 
-  test('an empty message inside another is written: it is there', () => {
+  test('an empty nested message is written: it is present', () => {
     assert.deepEqual(type('All').encode({ inner: {} }), Buffer.from('5a00', 'hex'));
     assert.deepEqual(roundTrip('All', { inner: {} })['inner'], { id: '', count: 0 });
   });
@@ -91,18 +91,18 @@ describe('defaults', () => {
 });
 
 describe('create', () => {
-  test('fills in what is left out at every depth', () => {
+  test('fills in missing fields at every depth', () => {
     assert.deepEqual(type('All').create({ inner: { id: 'x' } })['inner'], { id: 'x', count: 0 });
     assert.deepEqual(type('Lists').create({ inners: [{ count: 1 }] })['inners'], [{ id: '', count: 1 }]);
     assert.deepEqual(type('Maps').create({ inners: { a: {} } })['inners'], { a: { id: '', count: 0 } });
   });
 
-  test('takes undefined for left out, and leaves out what the type does not have', () => {
+  test('treats undefined as missing, and omits unknown fields', () => {
     assert.deepEqual(type('Inner').create({ id: undefined, other: 1 }), { id: '', count: 0 });
     assert.deepEqual(type('Maps').create({ texts: { a: undefined, b: 'c' } })['texts'], { b: 'c' });
   });
 
-  test('copies lists and maps, so that later changes do not show', () => {
+  test('copies lists and maps, so that later changes have no effect', () => {
     const texts = ['a'];
     const made = type('Lists').create({ texts });
     texts.push('b');
@@ -118,7 +118,7 @@ describe('create', () => {
 });
 
 describe('scalars', () => {
-  test('the limits of each type come back', () => {
+  test('the limits of each type survive', () => {
     for (const init of [
       { i32: 2 ** 31 - 1, u32: 2 ** 32 - 1, i64: 2n ** 63n - 1n, u64: 2n ** 64n - 1n },
       { i32: -(2 ** 31), u32: 1, i64: -(2n ** 63n), u64: 1n },
@@ -131,7 +131,7 @@ describe('scalars', () => {
     }
   });
 
-  test('a value its type cannot hold is refused with the field in the message', () => {
+  test('rejects a value that its type cannot hold, with the field in the message', () => {
     for (const [field, value] of [
       ['i32', 2 ** 31],
       ['i32', 1.5],
@@ -182,7 +182,7 @@ describe('scalars', () => {
     assert.deepEqual(raw, Buffer.from('abc'));
   });
 
-  test('field numbers go to the last one there is', () => {
+  test('supports field numbers up to the maximum', () => {
     const init = { low: 'a', high: 'b' };
     assert.deepEqual(roundTrip('Sparse', init), init);
     assert.equal(type('Sparse').encode({ high: 'b' }).toString('hex'), 'faffffff0f0162');
@@ -190,31 +190,31 @@ describe('scalars', () => {
 });
 
 describe('enums', () => {
-  test('a value we do not know is UNRECOGNIZED, alone and in lists', () => {
+  test('an unknown value is UNRECOGNIZED, alone and in lists', () => {
     assert.equal(type('All').decode(wire([10, 0, (writer) => writer.int32(77)]))['color'], 'UNRECOGNIZED');
     assert.deepEqual(type('Lists').decode(wire([5, 0, (writer) => writer.int32(-9)]))['colors'], [
       'UNRECOGNIZED',
     ]);
   });
 
-  test('of two names for one number both are written and the first is read', () => {
+  test('of two names for one number both are encoded and the first is decoded', () => {
     assert.equal(roundTrip('All', { color: 'ALSO_GREEN' })['color'], 'GREEN');
   });
 });
 
 describe('optional fields', () => {
-  test('absence shows', () => {
+  test('absence is visible', () => {
     const nothing = { text: undefined, flag: undefined, color: undefined, inner: undefined, i64: undefined };
     assert.deepEqual(type('Optional').decode(Buffer.alloc(0)), nothing);
     assert.deepEqual(type('Optional').create({}), nothing);
   });
 
-  test('a default that was set is written and read', () => {
+  test('an explicit default is written and read', () => {
     const init = { text: '', flag: false, color: 'RED', inner: { id: '', count: 0 }, i64: 0n };
     assert.deepEqual(roundTrip('Optional', init), init);
   });
 
-  test('one of several is told from the others', () => {
+  test('the set member of a oneof is distinguished', () => {
     assert.deepEqual(roundTrip('Choice', { b: 0 }), { a: undefined, b: 0 });
     assert.deepEqual(roundTrip('Choice', { a: '' }), { a: '', b: undefined });
   });
@@ -235,7 +235,7 @@ describe('lists', () => {
     raws: [Buffer.alloc(0), Buffer.from('x')],
   };
 
-  test('come back with their defaults and in their order', () => {
+  test('survive with their defaults and order', () => {
     assert.deepEqual(roundTrip('Lists', init), init);
   });
 
@@ -256,12 +256,12 @@ describe('lists', () => {
     assert.deepEqual(message['doubles'], [0.5, 2, 0.5]);
   });
 
-  test('a packed list that stops inside a number is refused', () => {
+  test('rejects a packed list that stops inside a number', () => {
     assert.throws(() => type('Lists').decode(Buffer.from('120180', 'hex')), malformed);
     assert.throws(() => type('Lists').decode(Buffer.from('3a0400000000', 'hex')), malformed);
   });
 
-  test('an item that is undefined is refused, not dropped', () => {
+  test('rejects an undefined item', () => {
     assert.throws(() => type('Lists').encode({ texts: ['a', undefined] }), /Cannot encode Lists\.texts/);
   });
 });
@@ -276,7 +276,7 @@ describe('maps', () => {
     colors: { sky: 'BLUE', fire: 'RED' },
   };
 
-  test('with keys of every kind come back', () => {
+  test('with keys of every type survive', () => {
     assert.deepEqual(roundTrip('Maps', init), init);
   });
 
@@ -307,18 +307,18 @@ describe('maps', () => {
     assert.equal(({} as Anything)['id'], undefined);
   });
 
-  test('a key that is no number where it must be one is refused', () => {
+  test('rejects a text key where a number is required', () => {
     assert.throws(() => type('Maps').encode({ numbers: { x: 'y' } }), /Cannot encode Maps\.numbers/);
     assert.throws(() => type('Maps').encode({ longs: { x: 1n } }), /Cannot encode Maps\.longs/);
   });
 
-  test('a field of another wire type than a map is skipped', () => {
+  test('skips a map field with another wire type', () => {
     const bytes = wire([1, 0, (writer) => writer.uint32(5)], [2, 1, (writer) => writer.double(1)]);
     assert.deepEqual(type('Maps').decode(bytes), type('Maps').create({}));
   });
 });
 
-describe('what we do not know', () => {
+describe('unknown input', () => {
   test('fields of a newer definition are skipped, whatever their type', () => {
     const bytes = type('Next').encode({
       text: 'known',
@@ -332,7 +332,7 @@ describe('what we do not know', () => {
     assert.deepEqual(type('Inner').decode(bytes), { id: 'known', count: 0 });
   });
 
-  test('a field of a known number and another wire type is skipped', () => {
+  test('a known field with another wire type is skipped', () => {
     const bytes = wire(
       [1, 0, (writer) => writer.uint32(5)],
       [4, 2, (writer) => writer.string('x')],
@@ -348,7 +348,7 @@ describe('what we do not know', () => {
 });
 
 describe('hostile input', () => {
-  test('messages nested deeper than any sane peer does are refused', () => {
+  test('rejects messages that are nested too deeply', () => {
     const nested = (depth: number) => {
       let tree: Anything = { name: 'leaf' };
       for (let level = 0; level < depth; level++) tree = { only: tree };
@@ -358,13 +358,13 @@ describe('hostile input', () => {
     assert.throws(() => type('Tree').decode(nested(101)), malformed);
   });
 
-  test('a message that holds itself is refused, not followed for ever', () => {
+  test('rejects a message that contains itself', () => {
     const tree: Anything = { name: 'me' };
     tree['only'] = tree;
     assert.throws(() => type('Tree').encode(tree), KubelingError);
   });
 
-  test('any bytes are read or refused as malformed, for every kind of field', () => {
+  test('any bytes are decoded or rejected as malformed, for every kind of field', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('All', 'Optional', 'Lists', 'Maps', 'Tree', 'Sparse', 'Empty'),
@@ -381,7 +381,7 @@ describe('hostile input', () => {
     );
   });
 
-  test('every cut of a good message is read as less or refused, and never as more', () => {
+  test('a truncated message is decoded in part or rejected, and never as more', () => {
     const whole = type('Lists').encode({ texts: ['abc', 'def'], numbers: [1, 300], inners: [{ id: 'x' }] });
     for (let length = 0; length < whole.length; length++) {
       try {
@@ -393,7 +393,7 @@ describe('hostile input', () => {
     }
   });
 
-  test('a changed byte is read or refused', () => {
+  test('a changed byte is decoded or rejected', () => {
     const whole = type('Maps').encode({ texts: { a: 'b' }, inners: { c: { id: 'd', count: -1 } } });
     for (let index = 0; index < whole.length; index++) {
       for (let bit = 0; bit < 8; bit++) {

@@ -7,20 +7,23 @@ export interface Codec {
   encode(message: Message): Buffer;
   decode(bytes: Uint8Array): Message;
   create(init: Message): Message;
-  /** For messages inside messages. */
+  /** For nested messages. */
   write(writer: WireWriter, message: Message): void;
-  /** Reads to the end of the part the reader is in; into an earlier occurrence of the same message if there is one. */
+  /**
+   * Reads to the end of the part the reader is in; merges into an earlier occurrence of the same
+   * message.
+   */
   read(reader: WireReader, into?: Message): Message;
 }
 
-/** One field of a message: the same few steps whatever its label and type. */
+/** One field of a message: the same operations whatever its label and type. */
 interface FieldCodec {
   readonly name: string;
   readonly number: number;
-  /** The value of a field nobody set; undefined where absence shows. */
+  /** The value of an unset field; undefined where presence is tracked. */
   initial(): unknown;
   write(writer: WireWriter, value: unknown): void;
-  /** The field's value after one more occurrence on the wire. */
+  /** The field's value after one more occurrence. */
   read(reader: WireReader, wire: number, before: unknown): unknown;
   normalize(value: unknown): unknown;
 }
@@ -77,7 +80,10 @@ export function compileCodec(
   };
 }
 
-/** Makes messages with nothing set. Copying a template is the fastest way to an object of many fields. */
+/**
+ * Creates messages with defaults. Copying a template is the fastest way to create an object of many
+ * fields.
+ */
 function emptyMessages(fields: readonly FieldCodec[]): () => Message {
   const template: Message = Object.fromEntries(fields.map((field) => [field.name, field.initial()]));
   const fresh = fields.filter((field) => Object(template[field.name]) === template[field.name]);
@@ -107,7 +113,7 @@ function singleField({ name, number, label }: FieldDescription, value: ValueCode
       writer.uint32(tag);
       value.write(writer, it);
     },
-    // A field of another wire type is as good as unknown.
+    // A field with another wire type is treated as unknown.
     read(reader, wire, before) {
       if (wire === value.wire) return value.read(reader, before);
       reader.skip(wire);
@@ -117,7 +123,7 @@ function singleField({ name, number, label }: FieldDescription, value: ValueCode
   };
 }
 
-/** Numbers are written packed into one field, and read both ways. */
+/** Numbers are written packed into one field, and both forms are read. */
 function repeatedField({ name, number }: FieldDescription, value: ValueCodec): FieldCodec {
   const tag = (number << 3) | (value.packable ? wireType.bytes : value.wire);
   return {
@@ -160,7 +166,7 @@ function readPacked(reader: WireReader, value: ValueCodec, items: unknown[]): vo
   reader.leave(outer);
 }
 
-/** On the wire each entry is a message of its own: the key is field 1, the value field 2. */
+/** In the wire format each entry is a message: the key is field 1, the value field 2. */
 function mapField({ name, number }: FieldDescription, key: ValueCodec, value: ValueCodec): FieldCodec {
   const tag = (number << 3) | wireType.bytes;
   const keyTag = (1 << 3) | key.wire;
@@ -210,7 +216,7 @@ function mapField({ name, number }: FieldDescription, key: ValueCodec, value: Va
   };
 }
 
-/** A key from the other side stays data, whatever it is called. */
+/** A received key is data, whatever its name. */
 function put(map: Message, key: string, value: unknown): void {
   if (key !== '__proto__') map[key] = value;
   else {

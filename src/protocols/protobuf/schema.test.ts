@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { KubelingError } from '../../lib/errors.ts';
 import { Schema } from './index.ts';
 
-test('a definition is one line, spaces around it and empty lines do not matter', () => {
+test('a definition is one line; spaces around it and empty lines are ignored', () => {
   const schema = new Schema(
     '\n\n  message Pair|1 key string|2 values repeated string  \n\tmessage Nothing\n',
   );
@@ -23,7 +23,7 @@ test('messages may refer to each other and to themselves in any order', () => {
   });
 });
 
-test('a message that is not defined is named when it is used', () => {
+test('an undefined message is named when it is used', () => {
   const missing = (error: unknown) =>
     error instanceof KubelingError &&
     error.code === 'BUG' &&
@@ -34,7 +34,7 @@ test('a message that is not defined is named when it is used', () => {
   assert.throws(() => schema.message<{ b: object }>('A').encode({ b: {} }), missing);
 });
 
-test('types of two schemas with one name are strangers', () => {
+test('types of the same name in two schemas are independent', () => {
   const first = new Schema('message A|1 x string').message<{ x: string }>('A');
   const second = new Schema('message A|1 y int32').message<{ y: number }>('A');
   assert.deepEqual(first.create({}), { x: '' });

@@ -3,7 +3,7 @@ import { type Codec, compileCodec } from './codec.ts';
 import { enumCodec, type Message, scalars, type ValueCodec } from './values.ts';
 import { wireType } from './wire.ts';
 
-/** A message as callers may give it: every field may be left out, nested ones too. */
+/** A message as callers may pass it: every field may be missing, nested ones too. */
 export type MessageInit<T> = T extends bigint | Uint8Array | string | number | boolean | undefined
   ? T
   : T extends readonly (infer Item)[]
@@ -16,7 +16,7 @@ export interface MessageType<T> {
   readonly name: string;
   encode(message: MessageInit<T>): Buffer;
   decode(bytes: Uint8Array): T;
-  /** The message with everything left out set to its default. */
+  /** The message with missing fields set to their defaults. */
   create(init: MessageInit<T>): T;
 }
 
@@ -26,15 +26,17 @@ export interface FieldDescription {
   readonly number: number;
   readonly name: string;
   readonly label: FieldLabel;
-  /** A scalar, or the name of a message or enum of the same schema; for maps the value's type. */
+  /**
+   * A scalar, or the name of a message or enum of the same schema; for maps the type of the value.
+   */
   readonly type: string;
   /** The type of a map's keys. */
   readonly key: string | undefined;
 }
 
 /**
- * The wire definitions of one protocol as a table. Messages are compiled on first use: an agent uses a fraction of
- * CRI, and generated code for all of it costs over ten megabytes.
+ * The wire definitions of one protocol as a table. Messages are compiled on first use: an agent
+ * uses a fraction of CRI, and generated code for all of it needs over ten megabytes.
  */
 export class Schema {
   readonly #messages = new Map<string, string>();
@@ -78,7 +80,9 @@ export class Schema {
     return values === undefined ? this.#nested(type) : enumCodec(type, values);
   }
 
-  /** A message inside another. Its codec is looked up late: types refer to each other, and to themselves. */
+  /**
+   * A nested message. Its codec is resolved late: types may refer to each other, and to themselves.
+   */
   #nested(type: string): ValueCodec {
     let known: Codec | undefined;
     const codec = () => {

@@ -2,19 +2,19 @@ import { type WireReader, type WireWriter, wireType } from './wire.ts';
 
 export type Message = Record<string, unknown>;
 
-/** How one type of value goes to and from the wire. */
+/** How values of one type are encoded and decoded. */
 export interface ValueCodec {
   readonly wire: number;
-  /** Repeated values may come packed into one field; strings, bytes and messages never do. */
+  /** Repeated values may be packed into one field; strings, bytes and messages never are. */
   readonly packable: boolean;
   write(writer: WireWriter, value: unknown): void;
   /** `before` is an earlier occurrence of the same value: messages are merged, anything else is replaced. */
   read(reader: WireReader, before: unknown): unknown;
   isDefault(value: unknown): boolean;
-  /** undefined for messages: absence shows. */
+  /** Undefined for messages: presence is tracked. */
   readonly initial: unknown;
   normalize(value: unknown): unknown;
-  /** The value of a map's key, which JavaScript keeps as text. */
+  /** The value of a map key, which JavaScript stores as text. */
   fromText(text: string): unknown;
 }
 
@@ -31,7 +31,7 @@ export function enumCodec(type: string, byName: ReadonlyMap<string, number>): Va
       if (number === undefined) throw new RangeError(`${type} has no value ${String(value)}`);
       writer.int32(number);
     },
-    // A newer peer may know more values than we do.
+    // A newer peer may know more values.
     read: (reader) => byNumber.get(reader.int32()) ?? 'UNRECOGNIZED',
     normalize: same,
     fromText: same,
@@ -69,7 +69,7 @@ function same<T>(value: T): T {
   return value;
 }
 
-/** Refuses a number that would become another one on the wire: a mistake of ours, better found here than there. */
+/** Rejects a number that would change in the wire format: a bug of the caller. */
 function exact<T>(given: T, onTheWire: T): T {
   if (given !== onTheWire) throw new RangeError(`${String(given)} does not fit the field's type`);
   return given;

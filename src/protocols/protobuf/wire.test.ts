@@ -31,7 +31,7 @@ const numbers: readonly (readonly [bigint, string])[] = [
 ];
 
 for (const [value, hex] of numbers) {
-  test(`${value} is written as ${hex} and read back`, () => {
+  test(`${value} is encoded as ${hex} and decoded`, () => {
     const bytes = Buffer.from(hex, 'hex');
     assert.deepEqual(
       written((writer) => writer.uint64(value)),
@@ -48,7 +48,7 @@ for (const [value, hex] of numbers) {
   });
 }
 
-test('negative numbers take ten bytes and come back', () => {
+test('negative numbers take ten bytes and survive', () => {
   for (const value of [-1, -2, -128, -(2 ** 31)]) {
     const bytes = written((writer) => writer.int32(value));
     assert.equal(bytes.length, 10);
@@ -59,7 +59,7 @@ test('negative numbers take ten bytes and come back', () => {
   assert.equal(new WireReader(least).int64(), -(2n ** 63n));
 });
 
-test('a 32-bit read of a 64-bit number keeps its low half and the place in the data', () => {
+test('reading a 64-bit number as 32 bits keeps its low half and the position', () => {
   const bytes = written((writer) => {
     writer.uint64(2n ** 40n + 7n);
     writer.uint32(5);
@@ -70,7 +70,7 @@ test('a 32-bit read of a 64-bit number keeps its low half and the place in the d
   assert.ok(reader.done);
 });
 
-test('any number but zero is true, however it is spelled', () => {
+test('any number but zero is true', () => {
   for (const [hex, value] of [
     ['00', false],
     ['01', true],
@@ -85,7 +85,7 @@ test('any number but zero is true, however it is spelled', () => {
   }
 });
 
-test('every 64-bit number comes back', () => {
+test('every 64-bit number survives', () => {
   fc.assert(
     fc.property(fc.bigInt(-(2n ** 63n), 2n ** 64n - 1n), (value) => {
       const bytes = written((writer) => writer.uint64(value));
@@ -95,7 +95,7 @@ test('every 64-bit number comes back', () => {
   );
 });
 
-test('strings of every length and script come back, whatever room the writer began with', () => {
+test('strings of every length and script survive, whatever the initial buffer size', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary', maxLength: 300 }),
@@ -108,7 +108,7 @@ test('strings of every length and script come back, whatever room the writer beg
   );
 });
 
-test('half of a surrogate pair becomes the replacement character, as in any UTF-8', () => {
+test('half of a surrogate pair becomes the replacement character', () => {
   for (const text of ['\ud800', `${'a'.repeat(200)}\udc00`]) {
     const bytes = written((writer) => writer.string(text));
     assert.equal(new WireReader(bytes).string(), text.toWellFormed());
@@ -123,7 +123,7 @@ test('bytes are copied out of the input', () => {
 });
 
 for (const length of [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]) {
-  test(`a nested part of ${length} bytes has the right length in front and leaves its surroundings alone`, () => {
+  test(`a nested part of ${length} bytes has the right length in front and leaves its surroundings unchanged`, () => {
     const content = Buffer.alloc(length, 0xab);
     const bytes = written((writer) => {
       writer.uint32(7);
@@ -143,7 +143,7 @@ for (const length of [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]) {
   });
 }
 
-test('parts nested in parts past one byte of length come back', () => {
+test('nested parts of more than one length byte survive', () => {
   const bytes = written((writer) => {
     const starts = Array.from({ length: 50 }, () => writer.begin());
     writer.string('x'.repeat(20_000));
@@ -155,7 +155,7 @@ test('parts nested in parts past one byte of length come back', () => {
   assert.ok(reader.done);
 });
 
-test('leaving a part goes to its end even if not all of it was read', () => {
+test('leaving a part moves to its end even if it was not read completely', () => {
   const reader = new WireReader(Buffer.from('030102037f', 'hex'));
   const outer = reader.enter();
   assert.equal(reader.uint32(), 1);
@@ -186,12 +186,12 @@ const broken: readonly (readonly [string, string, (reader: WireReader) => unknow
 ];
 
 for (const [what, hex, read] of broken) {
-  test(`${what} is refused`, () => {
+  test(`rejects ${what}`, () => {
     assert.throws(() => read(new WireReader(Buffer.from(hex, 'hex'))), malformed);
   });
 }
 
-test('nothing is read past the end of a part, though the data goes on', () => {
+test('nothing is read past the end of a part', () => {
   for (const read of [
     (reader: WireReader) => reader.string(),
     (reader: WireReader) => reader.uint64(),
@@ -210,7 +210,7 @@ test('nothing is read outside a view into a larger buffer', () => {
   assert.equal(new WireReader(new Uint8Array(Buffer.from('03616263', 'hex'))).string(), 'abc');
 });
 
-test('refuses a message of more values or messages than any answer has, before they take memory', () => {
+test('rejects a message with more values or messages than any response has, before they take memory', () => {
   const values = new WireReader(Buffer.alloc(2_100_000, Buffer.from('0800', 'hex')));
   assert.throws(() => {
     while (!values.done) {

@@ -1,6 +1,6 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** How a field's bytes are laid out; the low three bits of its tag. */
+/** The wire types: the low three bits of a tag. */
 export const wireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
 const maxNesting = 100;
@@ -14,7 +14,7 @@ export class WireWriter {
     this.#buffer = Buffer.allocUnsafe(size);
   }
 
-  /** What was written; owned by the caller once taken. */
+  /** The encoded bytes, owned by the caller. */
   finish(): Buffer {
     return this.#buffer.subarray(0, this.#at);
   }
@@ -30,7 +30,7 @@ export class WireWriter {
     this.#buffer[this.#at++] = rest;
   }
 
-  /** A 32-bit signed number; negative ones take ten bytes, as their 64-bit extension does. */
+  /** A 32-bit signed number; negative ones take ten bytes, like their 64-bit extension. */
   int32(value: number): void {
     if (value >= 0) this.uint32(value);
     else this.uint64(BigInt(value));
@@ -75,7 +75,10 @@ export class WireWriter {
     this.#at += this.#buffer.write(value, this.#at, length);
   }
 
-  /** Most strings are short and plain, and copying those here is faster than asking for it; false if this one is not. */
+  /**
+   * Most strings are short ASCII, and copying those here is faster than a native call; false if
+   * this one is not.
+   */
   #shortAscii(value: string): boolean {
     this.#reserve(value.length + 1);
     for (let index = 0; index < value.length; index++) {
@@ -88,7 +91,7 @@ export class WireWriter {
     return true;
   }
 
-  /** Begins a part that is written with its length in front; give what this answers to `end`. */
+  /** Begins a length-prefixed part; pass the result to `end`. */
   begin(): number {
     this.#reserve(1);
     return this.#at++;
@@ -100,7 +103,7 @@ export class WireWriter {
       this.#buffer[start] = length;
       return;
     }
-    // The length needs more than the one byte kept for it: move the content up, then write it in front.
+    // The length needs more than the reserved byte: move the content up, then write it in front.
     const prefix = lengthOfVarint(length);
     this.#reserve(prefix - 1);
     this.#buffer.copyWithin(start + prefix, start + 1, this.#at);
@@ -127,7 +130,10 @@ function lengthOfVarint(value: number): number {
 const mostValues = 1_000_000;
 const mostParts = 250_000;
 
-/** Reads protobuf wire data; every read is checked against the end, so broken input throws and never reads past it. */
+/**
+ * Reads protobuf wire data; every read is checked against the end, so malformed input throws and
+ * never reads past it.
+ */
 export class WireReader {
   readonly #buffer: Buffer;
   #at = 0;
@@ -141,12 +147,12 @@ export class WireReader {
     this.#end = bytes.byteLength;
   }
 
-  /** Whether all of the part entered last, or of the whole, was read. */
+  /** Whether the current part was read completely. */
   get done(): boolean {
     return this.#at >= this.#end;
   }
 
-  /** A field's number, shifted left by three, with its wire type. */
+  /** The tag of a field: its number shifted left by three, with its wire type. */
   tag(): number {
     this.count();
     const tag = this.uint32();
@@ -154,7 +160,10 @@ export class WireReader {
     return tag;
   }
 
-  /** Counts a value. Two bytes on the wire can be an object, so that a size in bytes bounds neither time nor memory. */
+  /**
+   * Counts a value. Two bytes of input can become an object, so a size in bytes bounds neither time
+   * nor memory.
+   */
   count(): void {
     if (++this.#values > mostValues) throw malformed(`it has more than ${mostValues} values`);
   }
@@ -216,13 +225,13 @@ export class WireReader {
     return start === this.#at ? '' : this.#buffer.toString(undefined, start, this.#at);
   }
 
-  /** A copy: the input may be part of a larger buffer that should not be kept alive. */
+  /** A copy: the input may be part of a larger buffer that should not be retained. */
   bytes(): Buffer {
     const start = this.#take(this.uint32());
     return Buffer.from(this.#buffer.subarray(start, this.#at));
   }
 
-  /** Enters a part that has its length in front: `done` tells its end. Give what this answers to `leave`. */
+  /** Enters a length-prefixed part: `done` is true at its end. Pass the result to `leave`. */
   enter(): number {
     const length = this.uint32();
     if (length > this.#end - this.#at) throw malformed('a message is longer than its surroundings');
@@ -254,7 +263,7 @@ export class WireReader {
     return byte;
   }
 
-  /** Moves past so many bytes; answers where they begin. */
+  /** Skips so many bytes; returns their offset. */
   #take(bytes: number): number {
     const start = this.#at;
     if (bytes > this.#end - start) throw malformed('the data ends inside a field');
@@ -263,7 +272,7 @@ export class WireReader {
   }
 }
 
-/** Most numbers fit into a double, which is the shorter way to a bigint. */
+/** Most numbers fit into a double, which is faster to convert. */
 function joined(low: number, high: number): bigint {
   return high < 2 ** 21 ? BigInt(high * 2 ** 32 + low) : (BigInt(high) << 32n) | BigInt(low);
 }

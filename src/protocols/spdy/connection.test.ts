@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { SpdyConnection } from './connection.ts';
 import { dataHead, FrameReader, pingFrame, resetFrame, type SpdyPiece } from './frames.ts';
 
-/** The other end of a socket: what is written to it is kept, and what it says is pushed. */
+/** The server side of a socket: writes are recorded, and its output is pushed. */
 class Wire extends Duplex {
   readonly sent: SpdyPiece[] = [];
   readonly #reader = new FrameReader();
@@ -40,7 +40,7 @@ function open() {
   return { wire, connection: new SpdyConnection(wire, Buffer.alloc(0)) };
 }
 
-test('streams carry data both ways and end each way by itself', async () => {
+test('streams carry data in both directions and end each direction separately', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'data' });
   stream.end('to you');
@@ -52,7 +52,7 @@ test('streams carry data both ways and end each way by itself', async () => {
   );
 });
 
-test('a reset of an accepted stream ends it, and what was said before is read', async () => {
+test('a reset of an accepted stream ends it, and data before it is read', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   wire.says(reply(1), data(1, 'last words'), resetFrame(1, 5));
@@ -60,14 +60,14 @@ test('a reset of an accepted stream ends it, and what was said before is read', 
   assert(!stream.destroyed || stream.errored === null);
 });
 
-test('a reset before the answer is a refusal', async () => {
+test('a reset before the reply rejects the stream', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdin' });
   wire.says(resetFrame(1, 3));
   await assert.rejects(text(stream), { code: 'SPDY_REFUSED' });
 });
 
-test('a connection that breaks off breaks what was not finished, and nobody can open any more', async () => {
+test('a broken connection fails incomplete streams, and rejects new ones', async () => {
   const { wire, connection } = open();
   const finished = connection.open({ streamType: 'error' });
   const broken = connection.open({ streamType: 'stdout' });
@@ -78,7 +78,7 @@ test('a connection that breaks off breaks what was not finished, and nobody can 
   assert.throws(() => connection.open({ streamType: 'late' }), { code: 'STREAM_BROKEN' });
 });
 
-test('garbage ends the connection with what is wrong', async () => {
+test('malformed input closes the connection with the reason', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   wire.says(Buffer.from([0x80, 9, 0, 0, 0, 0, 0, 0]));
@@ -86,7 +86,7 @@ test('garbage ends the connection with what is wrong', async () => {
   assert(wire.destroyed);
 });
 
-test('pings of the server are answered, streams of the server are refused', async () => {
+test('replies to pings of the server, and rejects streams of the server', async () => {
   const { wire } = open();
   wire.says(
     pingFrame(2),
@@ -101,7 +101,7 @@ test('pings of the server are answered, streams of the server are refused', asyn
   ]);
 });
 
-test('a stream that is not read holds the connection back until it is', async () => {
+test('an unread stream pauses the connection until it is read', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   const chunk = 'x'.repeat(100_000);
@@ -113,7 +113,7 @@ test('a stream that is not read holds the connection back until it is', async ()
   assert(!wire.isPaused());
 });
 
-test('a stream that is given up is reset', async () => {
+test('an aborted stream is reset', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   wire.says(reply(1));

@@ -17,22 +17,22 @@ import {
 import { type Done, SpdyStream, type StreamCarrier } from './stream.ts';
 
 /**
- * The client's end of a SPDY/3.1 connection to a container runtime. Runtimes know no window per stream, so a stream
- * whose reader is slow holds the whole connection: open one connection for each thing that must not wait for another.
- * Owns the socket it is given.
+ * The client side of a SPDY/3.1 connection to a container runtime. Runtimes have no flow control
+ * per stream, so a stream with a slow reader blocks the complete connection: use one connection per
+ * session. Owns its socket.
  */
 export class SpdyConnection implements Disposable {
   readonly #socket: Duplex;
   readonly #reader = new FrameReader();
   readonly #headers = new HeaderEncoder();
   readonly #streams = new Map<number, SpdyStream>();
-  /** Streams whose readers have enough; while there is one nothing is read from the socket. */
+  /** Streams with full buffers; while there is one the socket is not read. */
   readonly #full = new Set<number>();
   readonly #carrier: StreamCarrier;
   #nextId = 1;
   #end: Error | undefined;
 
-  /** `head`: what came right behind the answer to the upgrade. */
+  /** `head`: bytes that arrived with the response to the upgrade. */
   constructor(socket: Duplex, head: Uint8Array) {
     this.#socket = socket;
     this.#carrier = {
@@ -48,20 +48,24 @@ export class SpdyConnection implements Disposable {
     if (head.length > 0) this.#received(head);
   }
 
-  /** The stream may be written to at once; the other side may still refuse it, which is an error of the stream. */
+  /**
+   * The stream may be written to immediately; the server may still reject it, which is an error of
+   * the stream.
+   */
   open(headers: StreamHeaders): SpdyStream {
     if (this.#end !== undefined) throw this.#end;
     const id = this.#nextId;
     this.#nextId += 2;
     const stream = new SpdyStream(id, this.#carrier);
     this.#streams.set(id, stream);
-    // Whoever reads or writes it hears of its failure there; one that nobody uses any more must not end the process.
+    // Users of the stream get its error from their reads and writes; an unused one must not end the
+    // process.
     stream.on('error', () => {});
     this.#write(synStreamFrame(id, this.#headers.encode(headers)));
     return stream;
   }
 
-  /** Says good-bye and ends every stream. Closing twice does nothing. */
+  /** Sends GOAWAY and ends every stream. Closing twice does nothing. */
   close(): void {
     if (this.#end !== undefined) return;
     this.#write(goAwayFrame(0));
@@ -90,14 +94,14 @@ export class SpdyConnection implements Disposable {
         if (piece.fin) this.#streams.get(piece.streamId)?.receivedEnd();
         break;
       case 'opened':
-        // Servers of runtimes have nothing to ask of us.
+        // Servers of runtimes open no streams.
         this.#write(resetFrame(piece.streamId, resetStatus.refused));
         break;
       case 'reset':
         this.#receivedReset(piece.streamId, piece.status);
         break;
       case 'ping':
-        // Odd ones would be ours, and we send none.
+        // Odd IDs are those of clients, and we send no pings.
         if (piece.id % 2 === 0) this.#write(pingFrame(piece.id));
         break;
       case 'go-away':
@@ -161,7 +165,7 @@ export class SpdyConnection implements Disposable {
     for (const stream of [...this.#streams.values()]) this.#breakOff(stream, why);
   }
 
-  /** What was received in full is still to be read; what was not is an error. */
+  /** A completely received stream can still be read; an incomplete one fails. */
   #breakOff(stream: SpdyStream, why: Error): void {
     if (stream.heardAll) stream.receivedReset();
     else stream.destroy(why);
@@ -169,8 +173,8 @@ export class SpdyConnection implements Disposable {
 }
 
 /**
- * A peer that has stopped reading would find our farewell only behind all that it has not read, so it may never do; a
- * reset it hears of at once.
+ * A peer that does not read would find GOAWAY only behind all unread data; a reset reaches it
+ * immediately.
  */
 function hangUp(socket: Duplex): void {
   const canReset =
@@ -180,5 +184,5 @@ function hangUp(socket: Duplex): void {
 }
 
 function broken(): KubelingError {
-  return new KubelingError('STREAM_BROKEN', 'The connection to the container runtime broke off');
+  return new KubelingError('STREAM_BROKEN', 'The connection to the container runtime broke');
 }

@@ -13,7 +13,7 @@ import {
   synStreamFrame,
 } from './frames.ts';
 
-/** Pieces of one data frame joined, as they may come in any number. */
+/** The pieces of one data frame, joined. */
 function read(bytes: Buffer, cuts: readonly number[]): SpdyPiece[] {
   const reader = new FrameReader();
   const pieces: SpdyPiece[] = [];
@@ -62,7 +62,7 @@ const sent = fc.oneof(
   fc.constant({ wire: goAwayFrame(0), piece: { kind: 'go-away' } as SpdyPiece }),
 );
 
-test('what was written is read again, however the network cuts it', () => {
+test('encoded frames are decoded however the bytes are cut', () => {
   fc.assert(
     fc.property(fc.array(sent), fc.array(fc.nat()), (frames, cuts) => {
       const wire = Buffer.concat(frames.map((each) => each.wire));
@@ -74,7 +74,7 @@ test('what was written is read again, however the network cuts it', () => {
   );
 });
 
-test('any bytes at all are read or refused, and nothing is kept of them beyond a control frame', () => {
+test('any bytes are decoded or rejected, and at most a control frame is buffered', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 })), (chunks) => {
       const reader = new FrameReader();
@@ -87,7 +87,7 @@ test('any bytes at all are read or refused, and nothing is kept of them beyond a
   );
 });
 
-test('a data frame of the greatest length is handed on as it comes', () => {
+test('a data frame of maximum length is delivered as it arrives', () => {
   const reader = new FrameReader();
   assert.deepEqual([...reader.push(dataHead(1, 0xff_ffff, 'fin'))], []);
   const [piece] = reader.push(Buffer.from('abc'));
@@ -99,7 +99,7 @@ for (const [what, wire] of [
   ['another version', Buffer.from([0x80, 2, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])],
   ['a control frame without what it must hold', Buffer.from([0x80, 3, 0, 6, 0, 0, 0, 0])],
 ] as const) {
-  test(`${what} is refused`, () => {
+  test(`rejects ${what}`, () => {
     assert.throws(() => [...new FrameReader().push(wire)], { code: 'SPDY_MALFORMED' });
   });
 }
@@ -152,7 +152,7 @@ test('the blocks of a connection are one zlib stream with the dictionary of SPDY
   );
 });
 
-test('a block longer than one stored piece is whole', () => {
+test('a block longer than one stored piece is complete', () => {
   const long = { long: 'x'.repeat(200_000) };
   assert.deepEqual(decode(inflate(new HeaderEncoder().encode(long))), [long]);
 });

@@ -1,15 +1,15 @@
 import { KubelingError } from '../../lib/index.ts';
 
 /**
- * The frames of SPDY/3.1 as far as a client of a container runtime's streaming server meets them.
+ * The frames of SPDY/3.1 that a client of a container runtime's streaming server needs.
  *
- *   control   1 version:15 type:16  flags:8 length:24  …
- *   data      0 stream:31           flags:8 length:24  …
+ *   control 1 version:15 type:16 flags:8 length:24 …
+ *   data 0 stream:31 flags:8 length:24 …
  */
 
 const version = 3;
 const headBytes = 8;
-/** No control frame a server sends us comes near this; whoever announces more is up to no good. */
+/** No control frame of a server comes near this size. */
 const maxControlBytes = 64 * 1024;
 
 const types = { synStream: 1, synReply: 2, reset: 3, ping: 6, goAway: 7 } as const;
@@ -18,7 +18,10 @@ const flagFin = 1;
 
 export const resetStatus = { refused: 3, cancel: 5 } as const;
 
-/** What was read. Bytes of a long data frame come as they arrive, in several pieces; only the last one may end the stream. */
+/**
+ * A decoded frame. A long data frame is delivered in several pieces as it arrives; only the last
+ * one may end the stream.
+ */
 export type SpdyPiece =
   | { readonly kind: 'data'; readonly streamId: number; readonly bytes: Buffer; readonly fin: boolean }
   | { readonly kind: 'reply'; readonly streamId: number; readonly fin: boolean }
@@ -45,7 +48,7 @@ export function goAwayFrame(lastStreamId: number): Buffer {
   return controlFrame(types.goAway, words(lastStreamId, 0));
 }
 
-/** The head of a data frame; the bytes follow it. */
+/** The header of a data frame; the bytes follow it. */
 export function dataHead(streamId: number, length: number, end: 'fin' | 'more'): Buffer {
   const head = words(streamId, length);
   head[4] = end === 'fin' ? flagFin : 0;
@@ -70,12 +73,12 @@ type Expecting =
   | { readonly what: 'control'; readonly type: number; readonly flags: number; readonly length: number }
   | { readonly what: 'data'; readonly streamId: number; readonly fin: boolean; left: number };
 
-/** Takes bytes in any portions and holds no more than one control frame of them. */
+/** Decodes bytes in any portions and buffers at most one control frame. */
 export class FrameReader {
   #held: Buffer = Buffer.alloc(0);
   #expecting: Expecting = { what: 'head' };
 
-  /** Throws SPDY_MALFORMED; nothing read after that means anything. */
+  /** Throws SPDY_MALFORMED; nothing can be read after that. */
   *push(chunk: Uint8Array): Generator<SpdyPiece> {
     const more = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);
@@ -152,7 +155,7 @@ export class FrameReader {
       case types.goAway:
         return { kind: 'go-away' };
       default:
-        // Settings, further headers and window sizes: none of them changes what we do.
+        // SETTINGS, HEADERS and WINDOW_UPDATE are ignored.
         return 'silent';
     }
   }
@@ -168,21 +171,23 @@ function malformed(why: string): KubelingError {
 }
 
 /**
- * The headers of a stream as SPDY/3 sends them: one zlib stream a connection and direction, primed with a dictionary
- * all speakers know. The blocks made here are stored, not squeezed: a handful of short headers a connection is not worth
- * a compressor, and whoever reads zlib reads stored blocks.
+ * Header blocks of SPDY/3: one zlib stream per connection and direction, with a preset dictionary.
+ * Our blocks are stored, not compressed: a few short headers do not need a compressor, and every
+ * zlib reader accepts stored blocks.
  */
 
 /** Method deflate with the largest window, a preset dictionary follows. */
 const zlibHeader = [0x78, 0xf9];
-/** The Adler-32 sum by which SPDY/3's dictionary is known. */
+/** The Adler-32 checksum of SPDY/3's dictionary. */
 const dictionaryId = 0xe3c6a7c2;
 
 const longestStored = 0xffff;
 
 export type StreamHeaders = Readonly<Record<string, string>>;
 
-/** The writing end of one connection's header compression. Blocks must be sent in the order they were made. */
+/**
+ * Encodes the header blocks of one connection. They must be sent in the order they were encoded.
+ */
 export class HeaderEncoder {
   #begun = false;
 
@@ -199,7 +204,8 @@ export class HeaderEncoder {
     for (let at = 0; at < plain.length; at += longestStored) {
       parts.push(...stored(plain.subarray(at, at + longestStored)));
     }
-    // An empty block tells readers to hand out what they have; some would wait for the next one otherwise.
+    // An empty block makes readers deliver their data; some would wait for the next block
+    // otherwise.
     return Buffer.concat([...parts, ...stored(Buffer.alloc(0))]);
   }
 }
@@ -219,7 +225,7 @@ function counted(text: string): readonly Buffer[] {
   return [length, bytes];
 }
 
-/** One stored block of deflate: not the last, a length, its complement, the bytes as they are. */
+/** One stored deflate block: not the last, a length, its complement, the bytes. */
 function stored(bytes: Buffer): readonly Buffer[] {
   const head = Buffer.alloc(5);
   head.writeUInt16LE(bytes.length, 1);

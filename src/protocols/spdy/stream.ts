@@ -2,17 +2,17 @@ import { Duplex } from 'node:stream';
 
 export type Done = (error?: Error | null) => void;
 
-/** What a stream asks of the connection that carries it. */
+/** What a stream needs of its connection. */
 export interface StreamCarrier {
-  /** Calls back when the bytes were taken by the network. */
+  /** Calls back when the socket has accepted the bytes. */
   send(streamId: number, bytes: Buffer, end: 'fin' | 'more', done: Done): void;
   reset(streamId: number): void;
-  /** The reader of the stream wants more. */
+  /** The reader of the stream requests more. */
   wanted(streamId: number): void;
   forget(streamId: number): void;
 }
 
-/** Longer writes are cut, so that streams of one connection take turns. */
+/** Longer writes are divided, so that streams of one connection alternate. */
 const maxFrameBytes = 64 * 1024;
 
 export type StreamState = 'asked' | 'open' | 'closed';
@@ -22,7 +22,7 @@ export class SpdyStream extends Duplex {
   readonly id: number;
   readonly #carrier: StreamCarrier;
   #state: StreamState = 'asked';
-  /** The other side has ended or is gone: nothing more may be pushed. */
+  /** The server has ended its side or the connection: nothing more may be pushed. */
   #heardAll = false;
 
   constructor(id: number, carrier: StreamCarrier) {
@@ -39,12 +39,12 @@ export class SpdyStream extends Duplex {
     return this.#heardAll;
   }
 
-  /** The other side has accepted the stream. */
+  /** The server has accepted the stream. */
   accepted(): void {
     if (this.#state === 'asked') this.#state = 'open';
   }
 
-  /** Answers whether the reader can take more now. */
+  /** Returns whether the reader accepts more now. */
   received(bytes: Buffer): boolean {
     return this.#heardAll || bytes.length === 0 || this.push(bytes);
   }
@@ -55,7 +55,7 @@ export class SpdyStream extends Duplex {
     this.push(null);
   }
 
-  /** The other side ended both directions: to the reader that is an end; what is still written goes nowhere. */
+  /** The server ended both directions: the reader sees an end; further writes are discarded. */
   receivedReset(): void {
     this.#state = 'closed';
     this.receivedEnd();
@@ -80,7 +80,8 @@ export class SpdyStream extends Duplex {
   }
 
   override _destroy(error: Error | null, done: Done): void {
-    // A side that has said all and is not listened to any more needs no farewell; by now it may be gone.
+    // A stream that has ended in both directions needs no reset; its connection may be closed by
+    // now.
     if (this.#state !== 'closed' && !this.#heardAll) this.#carrier.reset(this.id);
     this.#state = 'closed';
     this.#carrier.forget(this.id);

@@ -12,7 +12,7 @@ async function rig(limitMs: number) {
   return { clock, timer, expired: () => expired };
 }
 
-test('it fires once nothing has touched it for the whole limit', async () => {
+test('fires once after the full limit without a touch', async () => {
   const { clock, timer, expired } = await rig(1000);
   await clock.advance(900);
   timer.touch();
@@ -24,7 +24,7 @@ test('it fires once nothing has touched it for the whole limit', async () => {
   assert.equal(expired(), 1);
 });
 
-test('no limit never fires, until it is given one; a limit only becomes shorter', async () => {
+test('never fires without a limit until one is set; a limit only becomes shorter', async () => {
   const { clock, timer, expired } = await rig(0);
   await clock.advance(1_000_000);
   timer.shorten(50);
@@ -35,7 +35,7 @@ test('no limit never fires, until it is given one; a limit only becomes shorter'
   assert.equal(expired(), 1);
 });
 
-test('after it was disposed it does not fire', async () => {
+test('does not fire after it was disposed', async () => {
   const { clock, timer, expired } = await rig(10);
   timer[Symbol.dispose]();
   await clock.advance(100);

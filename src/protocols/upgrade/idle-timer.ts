@@ -1,6 +1,9 @@
 import type { Clock, Timer } from '../../lib/index.ts';
 
-/** Calls back once when nothing has touched it for a while. Touching is cheap: the timer is looked at when it fires. */
+/**
+ * Calls back once after a time without a touch. Touching is cheap: the time is checked when the
+ * timer fires.
+ */
 export class IdleTimer implements Disposable {
   readonly #clock: Clock;
   readonly #expired: () => void;
@@ -8,7 +11,7 @@ export class IdleTimer implements Disposable {
   #lastMs: number;
   #timer: Timer | undefined;
 
-  /** 0 for a limit is no limit. */
+  /** A limit of 0 means no limit. */
   constructor(clock: Clock, limitMs: number, expired: () => void) {
     this.#clock = clock;
     this.#limitMs = limitMs;

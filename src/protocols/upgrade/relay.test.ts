@@ -7,7 +7,7 @@ import { relay } from './relay.ts';
 
 const signal = new AbortController().signal;
 
-/** A side whose other end takes what is written only when it is told to. */
+/** A side whose peer accepts writes only on request. */
 function side() {
   const taken: Buffer[] = [];
   let held: (() => void) | undefined;
@@ -29,7 +29,7 @@ function side() {
   return { duplex, open, text };
 }
 
-/** As a connection does that is reset. */
+/** Like a connection that is reset. */
 function breakOff(duplex: Duplex): Promise<void> {
   return new Promise((resolve) => {
     duplex.once('close', resolve);
@@ -37,8 +37,8 @@ function breakOff(duplex: Duplex): Promise<void> {
   });
 }
 
-describe('passing bytes between two sides', () => {
-  it('waits for a side that is slow to take the last words of the other', async () => {
+describe('relaying bytes between two sides', () => {
+  it('waits for a slow side to accept the last bytes of the other', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
@@ -57,7 +57,7 @@ describe('passing bytes between two sides', () => {
     assert.equal(client.duplex.destroyed && runtime.duplex.destroyed, true);
   });
 
-  it('passes on what a side said that broke off, and then gives up the other', async () => {
+  it('relays the bytes of a side that broke, and then closes the other', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
@@ -72,7 +72,7 @@ describe('passing bytes between two sides', () => {
     assert.equal(client.duplex.destroyed, true);
   });
 
-  it('gives up a side that takes nothing any more soon after the other broke off', async () => {
+  it('closes a side that accepts nothing soon after the other broke', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);

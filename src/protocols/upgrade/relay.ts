@@ -5,16 +5,17 @@ import { IdleTimer } from './idle-timer.ts';
 
 export interface RelayOptions {
   readonly clock: Clock;
-  /** How long both sides may be silent; 0 for ever. */
+  /** How long both sides may be idle; 0 for no limit. */
   readonly idleMs: number;
 }
 
-/** Once one side has ended, the other must go on or end too. */
+/** After one side has ended, the other must continue or end within this time. */
 const lingerMs = 10_000;
 
 /**
- * Passes bytes between the two until both have ended, either breaks, both are silent for too long, or the signal is
- * aborted; then both are closed. Each direction ends by itself, and neither is read faster than the other takes.
+ * Relays bytes between the two until both have ended, either breaks, both are idle for too long, or
+ * the signal is aborted; then closes both. Each direction ends separately, and neither is read
+ * faster than the other accepts.
  */
 export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -35,7 +36,8 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
       from.on('data', () => {
         if (!to.destroyed) idle.touch();
       });
-      // Not when the one side has ended but when the other has taken all of it, however slowly it reads.
+      // Not when one side has ended but when the other has accepted all of it, however slowly it
+      // reads.
       to.on('finish', () => idle.shorten(lingerMs));
       from.on('close', () => {
         if (to.destroyed) return finish();
@@ -50,11 +52,11 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
 }
 
 /**
- * One side is gone. What it said is still passed on, even when our own words to it came too late; a side that broke off
- * takes the other with it once that has taken what is on its way, perhaps through encryption.
+ * One side is closed. Its bytes are still relayed, even if our own writes to it failed; a side that
+ * broke closes the other once that has accepted all bytes in flight, possibly through encryption.
  */
 function outlive(gone: Duplex, left: Duplex): void {
-  // Nobody takes what it says now; it must be read all the same, or its end would not be seen.
+  // Its output is discarded, but it must be read, or its end would not be noticed.
   left.unpipe();
   left.resume();
   if (!gone.readableEnded) left.end(() => left.destroy());
@@ -75,7 +77,7 @@ class StallWatch implements Disposable {
   #timer: Timer | undefined;
   #isOver = false;
 
-  /** Only sockets are watched; streams within a connection share its fate. */
+  /** Only sockets are watched; streams of a connection end with it. */
   constructor(clock: Clock, side: Duplex) {
     this.#clock = clock;
     this.#socket = side instanceof Socket ? side : undefined;
@@ -99,7 +101,8 @@ class StallWatch implements Disposable {
   #look(): void {
     const socket = this.#socket;
     if (socket === undefined || socket.destroyed || !socket.isPaused()) return;
-    // One with words under way is watched by the system, and one that was told our end has only so long to go on.
+    // A socket with bytes in flight is watched by the system, and one whose peer has ended has a
+    // limited time.
     if (socket.writable && socket.writableLength === 0) socket.write(nothing);
     this.#arm();
   }

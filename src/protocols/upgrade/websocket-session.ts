@@ -16,19 +16,21 @@ import { IdleTimer } from './idle-timer.ts';
 import type { RelayOptions } from './relay.ts';
 import type { UpgradingClient } from './tunnel.ts';
 
-/** A client's WebSocket for as long as it is served. */
+/** A client's WebSocket while it is served. */
 export interface WebSocketSession {
   readonly connection: WebSocketConnection;
-  /** Aborted when the client is gone, has been silent for too long, or the server closes. */
+  /** Aborted when the client has disconnected, was idle for too long, or the server closes. */
   readonly signal: AbortSignal;
-  /** To be called for what is worth something to somebody: pings are not. */
+  /** To be called for activity that counts against the idle time: pings do not. */
   touch(): void;
 }
 
 const pingEveryMs = 5_000;
 const leaveWithinMs = 5_000;
 
-/** Grants the client its WebSocket and serves it until the work is done or given up, then says good-bye. */
+/**
+ * Accepts the client's WebSocket and serves it until the work is done or aborted, then closes it.
+ */
 export async function serveWebSocket(
   { headers, socket, head }: UpgradingClient & { readonly headers: IncomingHttpHeaders },
   protocol: string,
@@ -39,7 +41,7 @@ export async function serveWebSocket(
   socket.write(switchingProtocolsHead(acceptHeaders(headers, protocol)));
   using session = new LinkedController(parent);
   using idle = new IdleTimer(clock, idleMs, () =>
-    session.abort(new KubelingError('DEADLINE_EXCEEDED', `Nothing was said for ${idleMs} ms`)),
+    session.abort(new KubelingError('DEADLINE_EXCEEDED', `The connection was idle for ${idleMs} ms`)),
   );
   const gone = () => session.abort(cancelledError('The client is gone'));
   socket.once('close', gone);
@@ -59,7 +61,7 @@ export async function serveWebSocket(
   }
 }
 
-/** Lets the client read our last words and close; what it still says is dropped. */
+/** Waits for the client to read the last bytes and close; its further input is discarded. */
 async function leave(socket: Duplex, clock: Clock): Promise<void> {
   if (socket.destroyed) return;
   socket.resume();

@@ -4,36 +4,39 @@ import { closeCodes, closeFrame, frame, type WebSocketPiece, WebSocketReader } f
 
 export type MessagePiece = Extract<WebSocketPiece, { kind: 'message' }>;
 
-/** The server's end of a WebSocket whose handshake is done. The socket stays its owner's to destroy. */
+/** The server side of a WebSocket after the handshake. The caller owns the socket. */
 export class WebSocketConnection {
   readonly #socket: Duplex;
   readonly #head: Uint8Array;
   readonly #reader = new WebSocketReader();
   #closing = false;
 
-  /** `head`: what the client sent right behind its request. */
+  /** `head`: bytes that the client sent right behind its request. */
   constructor(socket: Duplex, head: Uint8Array) {
     this.#socket = socket;
     this.#head = head;
   }
 
-  /** Resolves when the client can take more; rejects when it is gone. */
+  /** Resolves when the client accepts more; rejects when it has disconnected. */
   async send(signal: AbortSignal, ...parts: readonly Uint8Array[]): Promise<void> {
     await writeAll(this.#socket, frame('binary', ...parts), signal);
   }
 
-  /** The same, for a client that reads text. */
+  /** The same as a text message. */
   async sendText(signal: AbortSignal, text: Uint8Array): Promise<void> {
     await writeAll(this.#socket, frame('text', text), signal);
   }
 
-  /** Not to a client that has not taken what was said before: it would pile up, and what is under way is enough to find out that the client is gone. */
+  /**
+   * Not while earlier data is unread: pings would pile up, and data in flight suffices to detect a
+   * lost client.
+   */
   ping(): void {
     if (this.#closing || !this.#socket.writable || this.#socket.writableNeedDrain) return;
     this.#socket.write(frame('ping'));
   }
 
-  /** The last thing we say. */
+  /** Sends the close frame; nothing is sent after it. */
   close(code: number = closeCodes.normal): void {
     if (this.#closing || !this.#socket.writable) return;
     this.#closing = true;
@@ -41,8 +44,8 @@ export class WebSocketConnection {
   }
 
   /**
-   * What the client says, until it closes or its connection ends. Read slowly, and the client is held back. To be
-   * called once. What breaks the rules closes the connection and is thrown.
+   * Received messages until the client closes or its connection ends. A slow consumer slows down
+   * the client. To be called once. A protocol violation closes the connection and is thrown.
    */
   async *messages(): AsyncGenerator<MessagePiece> {
     try {
@@ -64,7 +67,7 @@ export class WebSocketConnection {
     yield* this.#socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
   }
 
-  /** A client that pings and does not read is not answered: the answers would pile up. */
+  /** A client that does not read gets no pongs: they would pile up. */
   #answerPing(bytes: Buffer): void {
     if (this.#socket.writable && !this.#socket.writableNeedDrain) this.#socket.write(frame('pong', bytes));
   }

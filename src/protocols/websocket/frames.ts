@@ -1,6 +1,6 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** Frames of RFC 6455 as a server reads and writes them. */
+/** Frames of RFC 6455 as a server decodes and encodes them. */
 
 const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 const maxControlBytes = 125;
@@ -13,12 +13,15 @@ export const closeCodes = {
   failed: 1011,
 } as const;
 
-/** What was read. A message comes in pieces as it arrives, however it was framed; an empty message is one empty piece. */
+/**
+ * A decoded frame or part of one. A message is delivered in pieces as it arrives, however it was
+ * framed; an empty message is one empty piece.
+ */
 export type WebSocketPiece =
   | {
       readonly kind: 'message';
       readonly type: 'text' | 'binary';
-      /** Whether it begins a message. */
+      /** Whether it is the first piece of a message. */
       readonly first: boolean;
       readonly last: boolean;
       readonly bytes: Buffer;
@@ -39,7 +42,7 @@ export function closeFrame(code: number): Buffer {
   return frame('close', body);
 }
 
-/** A whole message, never masked: that is for clients. */
+/** A complete message, never masked: only clients mask. */
 function frameHead(opcode: number, length: number): Buffer {
   const first = 0x80 | opcode;
   if (length < 126) return Buffer.from([first, length]);
@@ -59,14 +62,14 @@ interface OpenFrame {
   left: number;
 }
 
-/** Takes bytes in any portions; holds no more of them than one frame's head or one control frame. */
+/** Decodes bytes in any portions; buffers at most one frame header or one control frame. */
 export class WebSocketReader {
   #held: Buffer = Buffer.alloc(0);
   #frame: OpenFrame | undefined;
-  /** Of the message whose frames are coming in. */
+  /** Of the message that is being received. */
   #message: { readonly type: 'text' | 'binary'; begun: boolean } | undefined;
 
-  /** Throws WEBSOCKET_MALFORMED; nothing read after that means anything. */
+  /** Throws WEBSOCKET_MALFORMED; nothing can be read after that. */
   *push(chunk: Uint8Array): Generator<WebSocketPiece> {
     const more = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** By RFC 6455, joined to the client's key to show that its wish was understood. */
+/** The GUID of RFC 6455 that is appended to the client's key for Sec-WebSocket-Accept. */
 const acceptSuffix = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 export function isWebSocket(headers: IncomingHttpHeaders): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-/** The protocols the client offers to speak inside the WebSocket, best first. */
+/** The subprotocols that the client offers, best first. */
 export function offeredProtocols(headers: IncomingHttpHeaders): readonly string[] {
   return (headers['sec-websocket-protocol'] ?? '')
     .split(',')
@@ -16,7 +16,7 @@ export function offeredProtocols(headers: IncomingHttpHeaders): readonly string[
     .filter((each) => each !== '');
 }
 
-/** Why a handshake is refused, as an HTTP answer. */
+/** Why a handshake is rejected, as an HTTP response. */
 export interface HandshakeRefusal {
   readonly status: number;
   readonly message: string;
@@ -45,10 +45,10 @@ export function handshakeProblem({
   return undefined;
 }
 
-/** The headers that grant it, names and values in turn. */
+/** The response headers, as alternating names and values. */
 export function acceptHeaders(headers: IncomingHttpHeaders, protocol: string): readonly string[] {
   const accept = createHash('sha1').update(`${headers['sec-websocket-key']}${acceptSuffix}`).digest('base64');
-  // Who offers no protocol is given none.
+  // A client that offers no subprotocol is given none.
   const spoken = protocol === '' ? [] : ['Sec-WebSocket-Protocol', protocol];
   return ['Upgrade', 'websocket', 'Connection', 'Upgrade', 'Sec-WebSocket-Accept', accept, ...spoken];
 }

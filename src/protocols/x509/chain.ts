@@ -1,26 +1,26 @@
 import type { X509Certificate } from 'node:crypto';
 
-/** When a certificate and all that vouch for it hold, in milliseconds since 1970. */
+/** When a certificate and all its issuers are valid, in milliseconds since 1970. */
 export interface ValidTime {
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
-/** For which somebody vouches for a client, and for how long. */
+/** The chain is trusted, and how long it is valid. */
 export type ChainVerdict =
   | { readonly kind: 'vouched'; readonly time: ValidTime }
   | { readonly kind: 'stranger'; readonly why: string };
 
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyUse = '2.5.29.37.0';
-/** Longer than any chain that makes sense; what a client sends along is its own choice. */
+/** Longer than any reasonable chain; the client chooses what it sends. */
 const maxLinks = 8;
 const maxChecks = 64;
 
 /**
- * Whether one of the roots vouches for a client's certificate at this time, by what the client sent along where that is
- * needed. It does not replace the check of TLS at the handshake, which knows more: it asks again, with the roots and
- * the time of now.
+ * Whether a client certificate chains to one of the roots at this time, using the intermediates
+ * that the client sent. It does not replace the check of the TLS handshake, which is stricter: it
+ * repeats it with the current roots and time.
  */
 export function checkChain(
   presented: readonly X509Certificate[],
@@ -40,7 +40,7 @@ class ChainSearch {
   readonly #between: readonly X509Certificate[];
   readonly #roots: readonly X509Certificate[];
   readonly #nowMs: number;
-  /** Certificates can be made to vouch for each other in many ways; not all of them are tried. */
+  /** Certificates can sign each other in many ways; the number of checked paths is limited. */
   #checksLeft = maxChecks;
 
   constructor(between: readonly X509Certificate[], roots: readonly X509Certificate[], nowMs: number) {
@@ -49,7 +49,7 @@ class ChainSearch {
     this.#nowMs = nowMs;
   }
 
-  /** How long the certificate and those above it hold; undefined when they do not. */
+  /** How long the certificate and its issuers are valid; undefined when they are not. */
   timeOf(certificate: X509Certificate, depth: number): ValidTime | undefined {
     const own = validTime(certificate);
     if (!holds(own, this.#nowMs) || !mayServeClients(certificate)) return undefined;
@@ -70,9 +70,9 @@ class ChainSearch {
   }
 }
 
-/** An authority may be limited to some uses as well; who says nothing of them is good for all. */
+/** An authority may be limited to some uses; without such an extension it is valid for all. */
 function mayServeClients({ keyUsage }: X509Certificate): boolean {
-  // What Node calls so are the extended uses; undefined when the certificate says nothing of them.
+  // Node's keyUsage contains the extended uses; undefined without the extension.
   const uses = keyUsage as readonly string[] | undefined;
   return uses === undefined || uses.includes(clientAuth) || uses.includes(anyUse);
 }

@@ -38,7 +38,7 @@ import { publicKeyDer, readPem, writePem } from './private-key.ts';
 
 export interface CertificateContents {
   readonly identity: Identity;
-  /** Whose certificate it is; a private key stands for its public half. */
+  /** Its public key; a private key stands for its public half. */
   readonly key: KeyObject;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
@@ -52,7 +52,7 @@ export interface Issuer {
   readonly key: KeyObject;
 }
 
-/** An X.509 v3 certificate in PEM. One that signs itself names its own subject and key as the issuer. */
+/** An X.509 v3 certificate in PEM. A self-signed one has its own subject and key as the issuer. */
 export function makeCertificate(contents: CertificateContents, issuer: Issuer): string {
   const { identity, key, notBeforeMs, notAfterMs } = contents;
   const toBeSigned = derSequence(
@@ -68,7 +68,7 @@ export function makeCertificate(contents: CertificateContents, issuer: Issuer): 
   return writePem({ label: 'CERTIFICATE', der: signedDer(toBeSigned, issuer.key) });
 }
 
-/** Never told beforehand, never zero, never negative. */
+/** Unpredictable, never zero, never negative. */
 function serialNumber(): Buffer {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
@@ -107,7 +107,7 @@ const ecdsa: Readonly<Record<string, Algorithm>> = {
   secp521r1: { oid: '1.2.840.10045.4.3.4', hash: 'sha512', hasParameters: false },
 };
 
-/** What others may have signed with: for a key of this type, what the hash of each way to sign is. */
+/** The supported signature algorithms: for a key of this type, the hash of each algorithm. */
 const known: Readonly<Record<string, Readonly<Record<string, string | null>>>> = {
   rsa: {
     '1.2.840.113549.1.1.11': 'sha256',
@@ -127,13 +127,16 @@ export function signatureAlgorithmDer(key: KeyObject): Buffer {
   return derSequence(derOid(oid), ...(hasParameters ? [der(tags.nothing)] : []));
 }
 
-/** What is signed, followed by how and by the signature: the outer form of requests and certificates alike. */
+/**
+ * The signed content, followed by the algorithm and the signature: the outer form of requests and
+ * certificates.
+ */
 export function signedDer(what: Buffer, key: KeyObject): Buffer {
   const signature = sign(algorithmOf(key).hash, what, key);
   return derSequence(what, signatureAlgorithmDer(key), derBitString(signature));
 }
 
-/** Whether such an outer form was signed by the private half of this key. */
+/** Whether such an outer form was signed with this key. */
 export function isSignedBy(signed: DerElement, publicKey: KeyObject): boolean {
   const [what, how, signature] = inside(signed, tags.sequence);
   const [oid] = inside(how, tags.sequence);
@@ -156,7 +159,7 @@ function algorithmOf(key: KeyObject): Algorithm {
 const label = 'CERTIFICATE REQUEST';
 const extensionRequest = '1.2.840.113549.1.9.14';
 
-/** A PKCS #10 request in PEM, signed by the key it is for. */
+/** A PKCS #10 request in PEM, signed with its own key. */
 export function makeCertificateRequest(identity: Identity, key: KeyObject): string {
   const info = derSequence(
     derInteger(Buffer.from([0])),
@@ -174,7 +177,7 @@ export interface CertificateRequest {
   readonly publicKey: KeyObject;
 }
 
-/** Also checks that whoever made it has the key. */
+/** Also checks that the requester has the key. */
 export function readCertificateRequest(pem: string): CertificateRequest {
   const block = readPem(pem).find((one) => one.label === label);
   if (block === undefined) throw invalid(`it must have a PEM block ${label}`);

@@ -1,6 +1,6 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** The tags of ASN.1 that certificates are made of. */
+/** The ASN.1 tags that certificates use. */
 export const tags = {
   boolean: 0x01,
   integer: 0x02,
@@ -15,7 +15,7 @@ export const tags = {
   set: 0x31,
 } as const;
 
-/** One element with its tag and length in front (DER: there is exactly one way to write a value). */
+/** One element with its tag and length (DER: every value has exactly one encoding). */
 export function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([Buffer.from([tag]), lengthBytes(content.length), content]);
@@ -25,12 +25,12 @@ export function derSequence(...parts: readonly Uint8Array[]): Buffer {
   return der(tags.sequence, ...parts);
 }
 
-/** `[n]` around whole elements, or in the place of an element's own tag when that one is constructed. */
+/** `[n]` around complete elements, or in place of the tag of a constructed element. */
 export function derTagged(number: number, ...parts: readonly Uint8Array[]): Buffer {
   return der(0xa0 + number, ...parts);
 }
 
-/** A whole number that is not negative, from its bytes, highest first. */
+/** A non-negative integer from its big-endian bytes. */
 export function derInteger(magnitude: Uint8Array): Buffer {
   const from = magnitude.findIndex((byte) => byte !== 0);
   const short = from < 0 ? Buffer.from([0]) : magnitude.subarray(from);
@@ -44,7 +44,7 @@ export function derOid(dotted: string): Buffer {
   return der(tags.oid, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
 }
 
-/** Whole bytes only. */
+/** Complete bytes only. */
 export function derBitString(bytes: Uint8Array, unusedBits = 0): Buffer {
   return der(tags.bitString, Buffer.from([unusedBits]), bytes);
 }
@@ -57,7 +57,7 @@ export function derTrue(): Buffer {
   return der(tags.boolean, Buffer.from([0xff]));
 }
 
-/** To the second. Years from 2050 on are written long, as X.509 demands. */
+/** With seconds. Years from 2050 on use GeneralizedTime, as X.509 requires. */
 export function derTime(ms: number): Buffer {
   const text = new Date(ms)
     .toISOString()
@@ -91,7 +91,7 @@ export interface DerElement {
   readonly whole: Buffer;
 }
 
-/** The elements that follow each other in the bytes. */
+/** The consecutive elements in the bytes. */
 export function readDer(bytes: Buffer): DerElement[] {
   const elements: DerElement[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -102,14 +102,14 @@ export function readDer(bytes: Buffer): DerElement[] {
   return elements;
 }
 
-/** The one element the bytes consist of. */
+/** The only element in the bytes. */
 export function readOneDer(bytes: Buffer): DerElement {
   const [element, ...more] = readDer(bytes);
   if (element === undefined || more.length > 0) throw malformed('it must be one value');
   return element;
 }
 
-/** The elements inside one of this tag. */
+/** The elements inside an element with this tag. */
 export function inside(element: DerElement | undefined, tag: number): DerElement[] {
   return readDer(contentOf(element, tag));
 }
@@ -119,7 +119,7 @@ export function contentOf(element: DerElement | undefined, tag: number): Buffer 
   return element.content;
 }
 
-/** An object identifier with dots. */
+/** An object identifier in dotted form. */
 export function readOid(element: DerElement | undefined): string {
   const [first = 0, ...rest] = contentOf(element, tags.oid);
   const arcs = [Math.min(2, Math.floor(first / 40)), 0];

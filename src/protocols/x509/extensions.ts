@@ -32,7 +32,7 @@ export type KeyUse =
   | 'crl-sign';
 export type ExtendedUse = 'server-auth' | 'client-auth';
 
-/** In the place of the tag of an octet string. */
+/** In place of the tag of an octet string. */
 const keyIdTag = 0x80;
 
 /** Bits are counted from the highest. */
@@ -77,12 +77,12 @@ export function subjectKeyIdExtension(id: Uint8Array): Buffer {
   return extension(oids.subjectKeyId, 'plain', der(tags.octetString, id));
 }
 
-/** Whose key signed it: some clients take no certificate that does not say so. */
+/** The key that signed it: some clients require it. */
 export function authorityKeyIdExtension(id: Uint8Array): Buffer {
   return extension(oids.authorityKeyId, 'plain', derSequence(der(keyIdTag, id)));
 }
 
-/** The names in a list of extensions; none when there is no such extension. */
+/** The alternative names in a list of extensions; none without that extension. */
 export function altNamesIn(extensions: readonly DerElement[]): ReadAltNames {
   for (const one of extensions) {
     const [oid, ...rest] = inside(one, tags.sequence);

@@ -11,19 +11,19 @@ import {
   tags,
 } from './der.ts';
 
-/** Whom a certificate is for. */
+/** The subject of a certificate. */
 export interface Identity {
   readonly commonName: string;
   readonly organizations: readonly string[];
   readonly dnsNames: readonly string[];
-  /** In their usual spelling. */
+  /** In canonical form. */
   readonly ips: readonly string[];
 }
 
 export type Subject = Pick<Identity, 'commonName' | 'organizations'>;
 export type AltNames = Pick<Identity, 'dnsNames' | 'ips'>;
 
-/** All the names there may be, though we never write some of them. */
+/** All kinds of alternative names, including those we never write. */
 export interface ReadAltNames extends AltNames {
   readonly emailAddresses: readonly string[];
   readonly uris: readonly string[];
@@ -40,7 +40,7 @@ export function subjectDer({ commonName, organizations }: Subject): Buffer {
   );
 }
 
-/** Parts of a name that say something else are left out. */
+/** Other parts of a name are ignored. */
 export function readSubject(element: DerElement | undefined): Subject {
   const parts = inside(element, tags.sequence)
     .flatMap((set) => inside(set, tags.set))
@@ -73,7 +73,7 @@ export function readAltNames(element: DerElement | undefined): ReadAltNames {
   };
 }
 
-/** What the wanted identity has and the other has not, in words; nothing when it is all there. */
+/** What the desired identity has and the other lacks, as text; undefined if nothing is missing. */
 export function lackingOf(had: Identity, wanted: Identity): string[] {
   const missing = (what: string, have: readonly string[], want: readonly string[]) =>
     want.filter((value) => !have.includes(value)).map((value) => `${what} ${value}`);
@@ -85,7 +85,7 @@ export function lackingOf(had: Identity, wanted: Identity): string[] {
   ];
 }
 
-/** Equal for identities that say the same. */
+/** Equal for equal identities. */
 export function identityKey({ commonName, organizations, dnsNames, ips }: Identity): string {
   return JSON.stringify([commonName, [...organizations].sort(), [...dnsNames].sort(), [...ips].sort()]);
 }
@@ -96,7 +96,10 @@ function textOf(element: DerElement | undefined): string {
   return isWide ? Buffer.from(content).swap16().toString('utf16le') : content.toString('utf8');
 }
 
-/** The bytes of an address as certificates hold it, or undefined of what is none. A mapped IPv4 address is IPv4. */
+/**
+ * The bytes of an address as certificates store it, or undefined if it is invalid. A mapped IPv4
+ * address is IPv4.
+ */
 export function ipBytes(text: string): Buffer | undefined {
   if (isIP(text) === 0 || text.includes('%')) return undefined;
   if (isIPv4(text)) return Buffer.from(text.split('.').map(Number));
@@ -104,13 +107,13 @@ export function ipBytes(text: string): Buffer | undefined {
   return isMapped(bytes) ? bytes.subarray(12) : bytes;
 }
 
-/** The one usual way to write an address, to compare by; undefined of what is none. */
+/** The canonical form of an address, for comparison; undefined if it is invalid. */
 export function canonicalIp(text: string): string | undefined {
   const bytes = ipBytes(text);
   return bytes === undefined ? undefined : ipText(bytes);
 }
 
-/** Of 4 or 16 bytes; undefined of anything else. */
+/** Of 4 or 16 bytes; undefined otherwise. */
 export function ipText(bytes: Buffer): string | undefined {
   if (bytes.length === 4) return bytes.join('.');
   if (bytes.length !== 16) return undefined;
@@ -139,7 +142,7 @@ function ipv6Bytes(text: string): Buffer {
   return bytes;
 }
 
-/** The end of an IPv6 address may be written as an IPv4 one. */
+/** The end of an IPv6 address may be an IPv4 address. */
 function groupsOf(text: string): number[] {
   return text
     .split(':')

@@ -1,4 +1,4 @@
-/** Certificates and requests for them as X.509 writes them: made, read, and held against those who vouch for them. */
+/** X.509 certificates and certificate requests: creation, parsing and verification. */
 
 export { type ChainVerdict, checkChain, holds, type ValidTime } from './chain.ts';
 export {

@@ -5,22 +5,22 @@ import { altNamesIn } from './extensions.ts';
 import { type Identity, readSubject } from './identity.ts';
 import { keyPem, readPem, readPrivateKey, writePem } from './private-key.ts';
 
-/** What a certificate says. */
+/** The fields of a certificate. */
 export interface Leaf extends Identity {
   readonly issuerName: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** SHA-256 in hexadecimal: the same for the same certificate only. */
+  /** SHA-256 in hexadecimal: identifies the certificate. */
   readonly fingerprint: string;
 }
 
-/** A certificate, those above it, and its key; they fit together. */
+/** A certificate with its intermediates and its key, which match. */
 export interface KeyPair {
   readonly leaf: Leaf;
   /** The leaf first. */
   readonly certificatePem: string;
   readonly keyPem: string;
-  /** Where it comes from, for people. */
+  /** The file it was read from, for messages. */
   readonly from: string;
 }
 
@@ -33,7 +33,10 @@ export interface PairTexts {
 
 const certificateLabel = 'CERTIFICATE';
 
-/** Throws CERTIFICATE_INVALID that names where it comes from. The texts may be the same one, with both in it. */
+/**
+ * Throws CERTIFICATE_INVALID that names the file. Both texts may be the same one, with certificate
+ * and key.
+ */
 export function readKeyPair({ certificate, key, from }: PairTexts): KeyPair {
   const certificates = certificatesIn(certificate, from);
   const [first] = certificates;
@@ -51,7 +54,7 @@ export function readKeyPair({ certificate, key, from }: PairTexts): KeyPair {
   };
 }
 
-/** What each certificate of a text says; throws CERTIFICATE_INVALID for one that cannot be read. */
+/** The fields of each certificate in a text; throws CERTIFICATE_INVALID for an unreadable one. */
 export function readLeaves(pem: string, from: string): Leaf[] {
   return certificatesIn(pem, from).map(leafOf);
 }
@@ -67,7 +70,7 @@ function certificatesIn(pem: string, from: string): X509Certificate[] {
 
 function leafOf(certificate: X509Certificate): Leaf {
   const fields = inside(inside(readOneDer(certificate.raw), tags.sequence)[0], tags.sequence);
-  // The version comes first where it is written at all.
+  // The version is first if it is present.
   const at = fields[0]?.tag === 0xa0 ? 1 : 0;
   const extensions = fields.find(({ tag }) => tag === 0xa3);
   const list = extensions === undefined ? [] : inside(readOneDer(extensions.content), tags.sequence);
@@ -83,7 +86,7 @@ function leafOf(certificate: X509Certificate): Leaf {
   };
 }
 
-/** Whether its time has passed. */
+/** Whether it has expired. */
 export function isExpired(leaf: Leaf, nowMs: number): boolean {
   return nowMs > leaf.notAfterMs;
 }

@@ -9,7 +9,10 @@ import { promisify } from 'node:util';
 
 export type KeyKind = 'ec-p256' | 'rsa-2048';
 
-/** P-256 takes a fraction of a millisecond and is made at once; RSA takes long and is made aside. */
+/**
+ * P-256 takes a fraction of a millisecond and is generated synchronously; RSA is slow and generated
+ * in the thread pool.
+ */
 export async function newPrivateKey(kind: KeyKind): Promise<KeyObject> {
   if (kind === 'ec-p256') return newEcKey();
   return (await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })).privateKey;
@@ -19,13 +22,13 @@ export function newEcKey(): KeyObject {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 }
 
-/** As other kubelets write and read it. */
+/** In the format of the Go kubelet. */
 export function keyPem(key: KeyObject): string {
   const type = key.asymmetricKeyType === 'ec' ? 'sec1' : key.asymmetricKeyType === 'rsa' ? 'pkcs1' : 'pkcs8';
   return key.export({ format: 'pem', type } as { format: 'pem'; type: 'pkcs8' }).toString();
 }
 
-/** The key in a PEM text that may hold certificates too; undefined when there is none that can be read. */
+/** The key in a PEM text that may contain certificates too; undefined without a readable key. */
 export function readPrivateKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
@@ -34,7 +37,7 @@ export function readPrivateKey(pem: string): KeyObject | undefined {
   }
 }
 
-/** The public half as certificates hold it. */
+/** The public key as certificates store it. */
 export function publicKeyDer(key: KeyObject): Buffer {
   const publicKey = key.type === 'private' ? createPublicKey(key) : key;
   return publicKey.export({ format: 'der', type: 'spki' });
@@ -48,7 +51,7 @@ export interface PemBlock {
 
 const mark = /-----(BEGIN|END) ([A-Z0-9 ]{1,64})-----/g;
 
-/** All blocks of a text, whatever stands between them. A block that another one begins in was cut off, and is left out. */
+/** All blocks of a text, whatever is between them. A block without its end is skipped. */
 export function readPem(text: string): PemBlock[] {
   const blocks: PemBlock[] = [];
   let open: { readonly label: string; readonly from: number } | undefined;
@@ -67,7 +70,7 @@ export function writePem({ label, der }: PemBlock): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
 }
 
-/** Headers, as old encrypted keys have them, are no part of the value. */
+/** Headers, as in old encrypted keys, are not part of the value. */
 function bodyOnly(body: string): string {
   return body
     .split(/\r?\n/)

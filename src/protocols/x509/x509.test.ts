@@ -16,7 +16,7 @@ const identity: Identity = {
 };
 
 describe('DER', () => {
-  test('lengths, whole numbers and object identifiers are written in their one way', () => {
+  test('lengths, integers and object identifiers have their only encoding', () => {
     assert.equal(der(tags.octetString, Buffer.alloc(127)).subarray(0, 2).toString('hex'), '047f');
     assert.equal(der(tags.octetString, Buffer.alloc(128)).subarray(0, 3).toString('hex'), '048180');
     assert.equal(der(tags.octetString, Buffer.alloc(70_000)).subarray(0, 5).toString('hex'), '0483011170');
@@ -25,7 +25,7 @@ describe('DER', () => {
     assert.equal(derOid('1.2.840.113549.1.9.14').toString('hex'), '06092a864886f70d01090e');
   });
 
-  test('an object identifier is read as it was written', () => {
+  test('an object identifier survives encoding', () => {
     for (const oid of ['1.2.840.113549.1.9.14', '2.5.29.17', '0.9.2342', '2.5.4.3']) {
       assert.equal(readOid(readOneDer(derOid(oid))), oid);
     }
@@ -46,7 +46,7 @@ describe('DER', () => {
     );
   });
 
-  test('what is cut off anywhere is refused, and never read beyond its end', () => {
+  test('rejects truncated input and never reads beyond its end', () => {
     const whole = der(tags.sequence, derInteger(Buffer.from([1])), der(tags.octetString, Buffer.alloc(200)));
     for (let length = 1; length < whole.length; length++) {
       assert.throws(() => readDer(whole.subarray(0, length)), { code: 'CERTIFICATE_INVALID' });
@@ -57,7 +57,7 @@ describe('DER', () => {
 });
 
 describe('PEM', () => {
-  test('blocks are found between other text, with either line end, without headers', () => {
+  test('finds blocks between other text, with either line end, without headers', () => {
     const text = `hello\r\n${writePem({ label: 'A B', der: Buffer.alloc(100, 7) }).replaceAll('\n', '\r\n')}there
 -----BEGIN RSA PRIVATE KEY-----
 Proc-Type: 4,ENCRYPTED
@@ -72,7 +72,7 @@ AQID
 });
 
 describe('addresses', () => {
-  test('each is compared in one spelling', () => {
+  test('have one canonical form', () => {
     const spellings: readonly (readonly [string, string | undefined])[] = [
       ['10.1.2.3', '10.1.2.3'],
       ['::ffff:10.1.2.3', '10.1.2.3'],
@@ -100,18 +100,18 @@ describe('certificate requests', () => {
     ['RSA', generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey],
     ['Ed25519', generateKeyPairSync('ed25519').privateKey],
   ] as const) {
-    test(`one with a ${kind} key says on reading what it was made of`, () => {
+    test(`with a ${kind} key contains its identity`, () => {
       const read = readCertificateRequest(makeCertificateRequest(identity, key));
       assert.deepEqual(read.identity, identity);
     });
   }
 
-  test('one without names is read without names', () => {
+  test('without names is read without names', () => {
     const plain = { ...identity, dnsNames: [], ips: [] };
     assert.deepEqual(readCertificateRequest(makeCertificateRequest(plain, newEcKey())).identity, plain);
   });
 
-  test('one that was tampered with is refused', () => {
+  test('with a changed byte is rejected', () => {
     const [block] = readPem(makeCertificateRequest(identity, newEcKey()));
     assert.ok(block);
     const at = block.der.indexOf('node-1.example');
@@ -119,7 +119,7 @@ describe('certificate requests', () => {
     assert.throws(() => readCertificateRequest(writePem(block)), /signature is wrong/);
   });
 
-  test('a key of a kind nobody takes is refused', () => {
+  test('rejects a key of an unsupported type', () => {
     const key = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey;
     assert.throws(() => makeCertificateRequest(identity, key), { code: 'CERTIFICATE_INVALID' });
   });
@@ -141,7 +141,7 @@ describe('certificates', () => {
     { subject, key },
   );
 
-  test('Node.js reads in one what it was made of', () => {
+  test('Node.js reads the identity of a certificate', () => {
     const read = new X509Certificate(pem);
     assert.equal(read.subject, 'O=system:nodes\nO=more\\, \\"of\\" = them\nCN=system:node:née');
     assert.equal(
@@ -155,7 +155,7 @@ describe('certificates', () => {
     assert.ok(read.checkIP('10.0.0.1'));
   });
 
-  test('we read in one what it was made of', () => {
+  test('we read the identity of a certificate', () => {
     const { leaf } = readKeyPair({ certificate: pem, key: keyPem(key), from: 'test' });
     const { commonName, organizations, dnsNames, ips, notBeforeMs, notAfterMs, issuerName } = leaf;
     assert.deepEqual({ commonName, organizations, dnsNames, ips }, identity);
@@ -163,7 +163,7 @@ describe('certificates', () => {
     assert.equal(issuerName, 'ca');
   });
 
-  test('a pair that does not fit, or is none, is refused by the name of its file', () => {
+  test('rejects a pair that does not match or is invalid, with the name of its file', () => {
     const wrong = [
       { certificate: pem, key: keyPem(newEcKey()), from: '/x/a.pem' },
       { certificate: pem, key: 'nothing', from: '/x/a.pem' },
@@ -178,7 +178,7 @@ describe('certificates', () => {
       assert.throws(() => readKeyPair(texts), { code: 'CERTIFICATE_INVALID', message: /\/x\/a\.pem/ });
   });
 
-  test('keys are written as other kubelets do', () => {
+  test('keys have the format of the Go kubelet', () => {
     assert.match(keyPem(key), /BEGIN EC PRIVATE KEY/);
     assert.match(
       keyPem(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey),
@@ -187,7 +187,7 @@ describe('certificates', () => {
     assert.ok(readPrivateKey(pem + keyPem(key))?.equals(key));
   });
 
-  test('what a certificate lacks is said in words', () => {
+  test('lists what a certificate lacks', () => {
     const [leaf] = readLeaves(pem, 'test');
     assert.ok(leaf);
     assert.deepEqual(lackingOf(leaf, identity), []);
