@@ -61,7 +61,7 @@ async function start(prepare: (api: SimulatedApi) => void = () => {}) {
   };
 }
 
-test('the pods of this node are told as one list, and none of other nodes', async () => {
+test('delivers the pods of this node as one list, without the pods of other nodes', async () => {
   await using rig = await start((api) => {
     for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
     api.put(pods, on('node-2', 'c'));
@@ -73,7 +73,7 @@ test('the pods of this node are told as one list, and none of other nodes', asyn
   assert.deepEqual(rig.sets.at(-1), ['a', 'b', 'd']);
 });
 
-test('of a change only what has changed is told, and a pod made anew under its name as another one', async () => {
+test('delivers only the changes after the first list, and a pod recreated under its name as another pod', async () => {
   await using rig = await start((api) => {
     for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
   });
@@ -92,12 +92,12 @@ test('of a change only what has changed is told, and a pod made anew under its n
   assert.deepEqual(rig.sets.at(-1), ['a', 'b']);
 });
 
-test('a node without pods has been told so', async () => {
+test('delivers an empty list for a node without pods', async () => {
   await using rig = await start();
   assert.deepEqual(rig.sets, [[]]);
 });
 
-test('while the API is away nothing is taken away, and what changed meanwhile is told after', async () => {
+test('keeps the pods while the API is unavailable and delivers the changes afterwards', async () => {
   await using rig = await start((api) => void api.put(pods, on(nodeName, 'a')));
   rig.api.goAway();
   await rig.clock.advance(600_000);
@@ -110,7 +110,7 @@ test('while the API is away nothing is taken away, and what changed meanwhile is
   assert.equal(rig.source.problem, undefined);
 });
 
-test('a pod that would take us out of our directory is left out and told', async () => {
+test('leaves out a pod whose UID leads out of the pods directory, and logs it', async () => {
   await using rig = await start((api) => {
     api.put(pods, on(nodeName, 'good'));
     api.put(pods, on(nodeName, 'bad', '../../etc'));
@@ -119,7 +119,7 @@ test('a pod that would take us out of our directory is left out and told', async
   assert.match(JSON.stringify(rig.logs.records.toArray()), /bad.*cannot be the name of a directory/);
 });
 
-test('a pod with a name that leads out of the directories of the node is left out and told', async () => {
+test('leaves out a pod with a name that leads out of the directories of the node, and logs it', async () => {
   const container = { name: 'main', image: 'busybox' };
   const stray = ['..', '../../etc', 'a/b', '.', 'a\0b', ''];
   const hostile = stray.flatMap((name) => [

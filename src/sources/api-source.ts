@@ -17,13 +17,16 @@ export interface ApiSourceOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly nodeName: string;
-  /** Takes the complete list of pods, when all of them have been read. */
+  /** Called with the complete list of pods once all of them have been read. */
   readonly setPods: (pods: readonly Pod[]) => void;
-  /** Takes what has changed about that list since. */
+  /** Called with the changes since that list. */
   readonly changePods: (changes: PodListChanges) => void;
 }
 
-/** The pods the cluster has given to this node. While the API is away they stay as they were. */
+/**
+ * Watches the pods bound to this node in the API server. While the API server is unavailable the
+ * pods stay as they were.
+ */
 export class ApiSource {
   readonly #options: ApiSourceOptions;
   readonly #reflector: Reflector<WrittenPod>;
@@ -35,12 +38,12 @@ export class ApiSource {
     this.#reflector = new Reflector<WrittenPod>({ client, clock, random, logger, query, check: podProblem });
   }
 
-  /** Why the list may be out of date, for people. */
+  /** Why the list may be out of date, for users; undefined when it is current. */
   get problem(): string | undefined {
     return this.#reflector.problem;
   }
 
-  /** The pod as the API last had it. */
+  /** Returns the pod from the reflector's cache. */
   get(name: string, namespace: string): Pod | undefined {
     return this.#reflector.get(name, namespace) as Pod | undefined;
   }
@@ -62,7 +65,7 @@ export class ApiSource {
   }
 }
 
-/** Of each pod how it is in the end: gone, or as it was last seen. */
+/** Reduces the changes to the last one of each pod: removed, or present with its newest state. */
 function listChanges(changes: readonly ObjectChange<Pod>[]): PodListChanges {
   const gone = new Set<PodUid>();
   const there = new Map<PodUid, Pod>();
@@ -76,7 +79,9 @@ function listChanges(changes: readonly ObjectChange<Pod>[]): PodListChanges {
   return { removed: [...gone], present: [...there.values()] };
 }
 
-/** The API has validated it; only what would take the ground from under us is looked at. */
+/**
+ * The API server has validated the pod. This checks only what would break the kubelet's own paths.
+ */
 const podProblem: ObjectCheck<WrittenPod & { readonly metadata: { readonly uid: string } }> = (pod) => {
   if (!mayBePodUid(pod.metadata.uid)) return 'its UID cannot be the name of a directory';
   if (!pod.metadata.namespace) return 'it has no namespace';
@@ -86,7 +91,7 @@ const podProblem: ObjectCheck<WrittenPod & { readonly metadata: { readonly uid: 
   return pod.status === undefined ? 'it has no status' : undefined;
 };
 
-/** Names that paths on this node are made of. */
+/** All names from which paths on this node are built. */
 function pathNamesOf({ metadata = {}, spec = { containers: [] } }: WrittenPod): readonly unknown[] {
   const { containers, initContainers = [], ephemeralContainers = [], volumes = [] } = spec;
   const named = [...containers, ...initContainers, ...ephemeralContainers, ...volumes];

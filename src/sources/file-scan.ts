@@ -14,13 +14,16 @@ import {
 import type { LastGoodManifests } from './manifest-checkpoints.ts';
 import { problemAt, type SourceProblem } from './problems.ts';
 
-/** What is known of one file. */
+/** State of one manifest file. */
 export interface FileState {
-  /** Of its content; another as soon as anything differs. */
+  /** Digest of the content. */
   readonly digest: string;
-  /** Another after each write, even of the same content. */
+  /** Changes with each write, even of the same content. */
   readonly version: string;
-  /** The pods it stands for: those it asks for now, and while it cannot be read whole those it asked for before. */
+  /**
+   * The pods the file defines now. While the file cannot be read completely, also the pods it
+   * defined before.
+   */
   readonly pods: readonly ManifestPod[];
   readonly problems: readonly SourceProblem[];
 }
@@ -29,27 +32,27 @@ export type FileStates = ReadonlyMap<string, FileState>;
 
 export interface FolderScan {
   readonly files: FileStates;
-  /** Files that stood for pods and are not there any more. */
+  /** Files that defined pods and no longer exist. */
   readonly lost: readonly string[];
-  /** Whether something was written to while it was read, and must be looked at again soon. */
+  /** True when a file was written to while it was read, so it must be read again soon. */
   readonly unsettled: boolean;
-  /** The texts that are good and were not so before. */
+  /** Content of the files that became valid in this scan. */
   readonly good: ReadonlyMap<string, Uint8Array>;
 }
 
-/** Copies that editors and package managers leave behind. */
+/** Copies left behind by editors and package managers. */
 const leftovers = /(?:~|\.bak|\.swp|\.orig|\.rpmsave)$/;
 
 export function isManifestName(name: string): boolean {
   return !name.startsWith('.') && !leftovers.test(name);
 }
 
-/** For the list of names, and for what an earlier kubelet has kept of one file. */
+/** Deadline for listing the directory and for reading the checkpoint of one file. */
 export const scanDeadlineMs = 30_000;
-/** For one file, after which the others get their turn. */
+/** Deadline for reading one file, so that it does not block the others. */
 const fileDeadlineMs = 5_000;
 
-/** Told of new files, beside all that were known before, while others are still to be looked at. */
+/** Called with new files, in addition to all known ones, while the scan is still running. */
 export type OnFound = (files: FileStates) => void;
 
 export interface FileScannerOptions {
@@ -62,10 +65,13 @@ export interface FileScannerOptions {
 
 type FileReading = { readonly state: FileState; readonly good?: Uint8Array } | 'unsettled' | undefined;
 
-/** Looks at all manifests there are. What was known of them before comes in, what is known now goes out. */
+/** Scans all manifest files: takes their previous states and returns their current ones. */
 export class FileScanner {
   readonly #options: FileScannerOptions;
-  /** Files that are being read, also those nobody waits for any more: none is read twice at a time. */
+  /**
+   * Files whose read is in flight, including reads that timed out. A file is never read twice at a
+   * time.
+   */
   readonly #inFlight = new Set<string>();
 
   constructor(options: FileScannerOptions) {
@@ -105,25 +111,28 @@ export class FileScanner {
       if (typeof seen === 'object' && seen.good !== undefined) good.set(path, seen.good);
       if (state === undefined || before.has(path)) continue;
       news.set(path, state);
-      // Told ever less often, so that the work grows with the files alone.
+      // Called at powers of two only, so that the work stays linear in the number of files.
       if (isPowerOfTwo(news.size)) onFound(new Map([...before, ...news]));
     }
     const lost = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
     return { files, lost: lost.map(([path]) => path), unsettled, good };
   }
 
-  /** What the file said when it was last good, as an earlier kubelet has kept it. */
+  /**
+   * Restores the state of the file from the last good content, which a previous kubelet process has
+   * saved.
+   */
   async #fromCheckpoint(path: string, signal: AbortSignal): Promise<FileState | undefined> {
     const { lastGood, reader, nodeName, clock } = this.#options;
-    const deadline = { clock, ms: scanDeadlineMs, what: `read what is kept of ${path}` };
+    const deadline = { clock, ms: scanDeadlineMs, what: `read the checkpoint of ${path}` };
     const bytes = await withDeadline(deadline, () => lastGood.read(path), signal);
     if (bytes === undefined) return undefined;
     const { pods, problems, whole } = await reader.read(bytes, { source: 'file', path, nodeName });
-    // What is no longer good by today's rules must be told when it is met again.
+    // Content that is no longer valid by the current rules is reported when the file is read again.
     return { digest: whole ? digestOf(bytes) : '', version: '', pods, problems };
   }
 
-  /** Undefined when there is no such file. The trouble with it is its own: the others are read all the same. */
+  /** Returns undefined when the file does not exist. A failure concerns this file only. */
   async #check(path: string, before: FileState | undefined, signal: AbortSignal): Promise<FileReading> {
     try {
       return await this.#readInTime(path, before, signal);
@@ -134,7 +143,10 @@ export class FileScanner {
     }
   }
 
-  /** A read that hangs cannot be ended; another beside it would hang as well, and hold one more thread. */
+  /**
+   * A read that hangs cannot be cancelled. A second one would hang as well and occupy one more
+   * thread.
+   */
   async #readInTime(path: string, before: FileState | undefined, signal: AbortSignal): Promise<FileReading> {
     if (this.#inFlight.has(path))
       throw new KubelingError('DEADLINE_EXCEEDED', `Cannot read it within ${fileDeadlineMs} ms`);
@@ -165,7 +177,7 @@ export class FileScanner {
     return namesAllPods(reading, pods) ? { state, good: bytes } : { state };
   }
 
-  /** What cannot be read says nothing about its pods. */
+  /** An unreadable file keeps the pods it defined before. */
   #withProblem(
     path: string,
     before: FileState | undefined,
@@ -184,14 +196,17 @@ function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Whether the next kubelet finds in this text all the pods that are kept, even if some part of it cannot be used. */
+/**
+ * Whether a restarted kubelet would find all kept pods in this content, even if a part of it is
+ * invalid.
+ */
 export function namesAllPods({ whole, pods }: ManifestReading, kept: readonly ManifestPod[]): boolean {
   return whole || (pods.length > 0 && pods.length === kept.length);
 }
 
 /**
- * A mistake must not stop a pod that runs. While any part of a manifest cannot be used, nobody can tell whether a pod
- * it asked for is gone on purpose, so all of them stay; what can be used is used.
+ * A mistake must not stop a running pod. While any part of a manifest is invalid, a pod missing
+ * from the rest may still be desired, so all previous pods stay; the valid parts are used.
  */
 export function podsToRun(reading: ManifestReading, before: readonly ManifestPod[]): readonly ManifestPod[] {
   if (reading.whole) return reading.pods;
@@ -202,23 +217,26 @@ export function podsToRun(reading: ManifestReading, before: readonly ManifestPod
 export interface FileFacts {
   readonly kind: 'file' | 'directory' | 'other';
   readonly size: number;
-  /** The same as long as it is the same file, whatever is written to it. */
+  /** Stays the same while it is the same file, whatever its content. */
   readonly identity: string;
-  /** Another after each write, as far as the system tells. */
+  /** Changes with each write, as far as the file system reports it. */
   readonly version: string;
 }
 
-/** What manifests are read through. Links are followed. */
+/** File access of the manifest sources. Symbolic links are followed. */
 export interface ManifestFiles {
-  /** Undefined when there is nothing at that path; rejects with the system's error when that cannot be told. */
+  /**
+   * Returns undefined when nothing exists at the path; rejects with the system's error when that
+   * cannot be determined.
+   */
   stat(path: string): Promise<FileFacts | undefined>;
-  /** The names in a directory, in any order; empty when it is gone. */
+  /** The names in the directory in any order; empty when the directory does not exist. */
   list(path: string): Promise<readonly string[]>;
-  /** Undefined when it is gone. */
+  /** Returns undefined when the file does not exist. */
   read(path: string): Promise<Uint8Array | undefined>;
   /**
-   * Calls back whenever something may have changed at the path or directly in it. A hint and no more: one may come for
-   * nothing, and none may come for something. `onLost` says that no more hints will come.
+   * Calls back when something may have changed at the path or directly in it. This is only a hint:
+   * hints may be spurious or missing. `onLost` means that no more hints will come.
    */
   watch(path: string, listener: WatchListener): Disposable;
 }
@@ -228,7 +246,6 @@ export interface WatchListener {
   onLost(error: unknown): void;
 }
 
-/** The files of the host. */
 export function hostManifestFiles(): ManifestFiles {
   return {
     stat: (path) => unlessMissing(statFile(path), undefined),
@@ -243,7 +260,7 @@ async function statFile(path: string): Promise<FileFacts> {
   return {
     kind: facts.isFile() ? 'file' : facts.isDirectory() ? 'directory' : 'other',
     size: Number(facts.size),
-    // The number of a file that is gone is soon that of another.
+    // The inode number of a deleted file is soon reused.
     identity: `${facts.dev}:${facts.ino}:${facts.birthtimeNs}`,
     version: `${facts.ino}:${facts.size}:${facts.mtimeNs}:${facts.ctimeNs}`,
   };
@@ -254,15 +271,15 @@ async function unlessMissing<T, G>(work: Promise<T>, gone: G): Promise<T | G> {
     return await work;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    // A directory where a file was a moment ago, or the other way round, is gone as what it was.
+    // A directory where a file was a moment ago, or vice versa, counts as deleted.
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR') return gone;
     throw error;
   }
 }
 
 /**
- * A file is watched through its directory: who watches the file itself keeps watching the old one when another takes
- * its place.
+ * Watches the parent directory too, because a watch of the file itself stays on the old inode when
+ * the file is replaced.
  */
 function watchHost(path: string, listener: WatchListener): Disposable {
   const name = basename(path);

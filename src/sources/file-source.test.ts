@@ -18,11 +18,10 @@ interface Rig extends AsyncDisposable {
   readonly told: string[];
   readonly mended: string[];
   readonly logs: CollectedLogs;
-  /** Names and images of the last list. */
   readonly pods: () => readonly string[];
 }
 
-/** A source that runs on manifests in memory under virtual time. */
+/** A source over in-memory manifests under virtual time. */
 async function run(prepare: (files: MemoryManifestFiles) => void = () => {}, path = folder): Promise<Rig> {
   const clock = new VirtualClock();
   const files = new MemoryManifestFiles();
@@ -72,7 +71,7 @@ async function untilQuiet(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await settle();
 }
 
-test('the first new pods are told while the manifests of others are still being read', async () => {
+test('delivers the first new pods while other manifests are still being read', async () => {
   await using rig = await run((files) => files.write(`${folder}/old.yaml`, podManifest('old')));
   await rig.clock.advance(5_000);
   rig.sets.length = 0;
@@ -89,7 +88,7 @@ test('the first new pods are told while the manifests of others are still being 
   assert.deepEqual(rig.sets.map(images), ['busybox:1', 'busybox:1', 'busybox:1', 'busybox:2']);
 });
 
-test('at the first look nothing is told before all manifests are read', async () => {
+test('delivers nothing before all manifests are read in the first scan', async () => {
   await using rig = await run((files) => {
     for (const name of ['a', 'b', 'c']) files.write(`${folder}/${name}.yaml`, podManifest(name));
   });
@@ -99,7 +98,7 @@ test('at the first look nothing is told before all manifests are read', async ()
   );
 });
 
-test('a directory is read at once, in the order of names', async () => {
+test('reads a directory immediately, in the order of names', async () => {
   await using rig = await run((files) => {
     files.write(`${folder}/b.yaml`, podManifest('b'));
     files.write(
@@ -115,7 +114,7 @@ test('a directory is read at once, in the order of names', async () => {
   assert.deepEqual(rig.told, []);
 });
 
-test('a static pod has what makes it one', async () => {
+test('gives a static pod its annotations, name, node and toleration', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   const [pod] = rig.sets[0] ?? [];
   assert.equal(pod?.metadata.namespace, 'default');
@@ -125,7 +124,7 @@ test('a static pod has what makes it one', async () => {
   assert.deepEqual(pod?.spec.tolerations, [{ operator: 'Exists', effect: 'NoExecute' }]);
 });
 
-test('the first hint after a quiet time is followed at once', async () => {
+test('follows the first hint after a quiet period immediately', async () => {
   await using rig = await run();
   await rig.clock.advance(5_000);
   rig.files.write(`${folder}/a.yaml`, podManifest('a'));
@@ -133,7 +132,7 @@ test('the first hint after a quiet time is followed at once', async () => {
   assert.deepEqual(rig.pods(), ['a-node-a busybox:1']);
 });
 
-test('hints that follow wait a tenth of a second, however many come', async () => {
+test('delays further hints by 100 ms, however many come', async () => {
   await using rig = await run();
   await rig.clock.advance(5_000);
   for (let edit = 0; edit < 300; edit++) {
@@ -145,7 +144,7 @@ test('hints that follow wait a tenth of a second, however many come', async () =
   assert.ok(rig.sets.length > 20 && rig.sets.length <= 33, `${rig.sets.length} lists in three seconds`);
 });
 
-test('a change nobody hinted at is found by looking now and then', async () => {
+test('finds a change without a hint in the periodic scan', async () => {
   await using rig = await run();
   rig.files.dropWatchers();
   rig.files.write(`${folder}/a.yaml`, podManifest('a'));
@@ -155,13 +154,13 @@ test('a change nobody hinted at is found by looking now and then', async () => {
   assert.deepEqual(rig.pods(), ['a-node-a busybox:1']);
 });
 
-test('looking without finding anything new sends nothing', async () => {
+test('delivers nothing when a scan finds no change', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   await rig.clock.advance(120_000);
   assert.equal(rig.sets.length, 1);
 });
 
-test('a manifest taken away and put back in a moment is not missed', async () => {
+test('keeps the pod when a manifest is removed and put back within a moment', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   await rig.clock.advance(1_000);
   rig.files.remove(`${folder}/a.yaml`);
@@ -171,7 +170,7 @@ test('a manifest taken away and put back in a moment is not missed', async () =>
   assert.equal(rig.sets.length, 1);
 });
 
-test('a removed manifest removes its pod within a few milliseconds', async () => {
+test('removes the pod of a removed manifest within a few milliseconds', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   await rig.clock.advance(1_000);
   rig.files.remove(`${folder}/a.yaml`);
@@ -179,7 +178,7 @@ test('a removed manifest removes its pod within a few milliseconds', async () =>
   assert.deepEqual(rig.sets.at(-1), []);
 });
 
-test('a missing directory is an empty list, looked for each second', async () => {
+test('delivers an empty list for a missing directory and checks it each second', async () => {
   await using rig = await run((files) => files.remove(folder));
   assert.deepEqual(rig.sets, [[]]);
   rig.files.dropWatchers();
@@ -188,13 +187,13 @@ test('a missing directory is an empty list, looked for each second', async () =>
   assert.deepEqual(rig.pods(), ['a-node-a busybox:1']);
 });
 
-test('a directory that goes is told once with what follows, and once when it is back', async () => {
+test('reports a removed directory once with its consequence, and its return once', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   rig.files.remove(folder);
   await rig.clock.advance(60_000);
   assert.deepEqual(rig.pods(), []);
   const told = [
-    `${folder}: does not exist: pods it asked for are ended, and none come from it until it is back`,
+    `${folder}: does not exist: its pods are terminated, and no static pods run from it until it exists again`,
   ];
   assert.deepEqual(rig.told, told);
   assert.deepEqual(rig.source.problems().map(describeProblem), told);
@@ -204,7 +203,7 @@ test('a directory that goes is told once with what follows, and once when it is 
   assert.deepEqual([rig.told, rig.mended, rig.source.problems()], [told, [folder], []]);
 });
 
-test('a directory that is back in a moment was never gone', async () => {
+test('ignores a directory that disappears for a moment only', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   rig.files.remove(folder);
   await rig.clock.advance(50);
@@ -213,7 +212,7 @@ test('a directory that is back in a moment was never gone', async () => {
   assert.deepEqual([rig.told, rig.sets.length], [[], 1]);
 });
 
-test('a watch that fails is told once and tried again with each look', async () => {
+test('reports a failed watch once and retries it with each scan', async () => {
   await using rig = await run((files) => files.failWatches(new Error('ENOSPC: too many watches')));
   const lines = () => [...rig.logs.records].filter(({ message }) => /^Changes of manifests/.test(message));
   await rig.clock.advance(50_000);
@@ -227,11 +226,11 @@ test('a watch that fails is told once and tried again with each look', async () 
   await rig.clock.advance(1);
   assert.deepEqual(rig.pods(), ['a-node-a busybox:1']);
   await rig.clock.advance(40_000);
-  assert.equal(lines().at(-1)?.message, 'Changes of manifests are watched again');
+  assert.equal(lines().at(-1)?.message, 'Watching manifests again');
   assert.equal(lines().length, 2);
 });
 
-test('manifest dir deleted, recreated, emptied: converges, and nothing comes back by itself', async () => {
+test('converges when the manifest directory is deleted, recreated and emptied', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   rig.files.remove(folder);
   await rig.clock.advance(2_000);
@@ -244,7 +243,7 @@ test('manifest dir deleted, recreated, emptied: converges, and nothing comes bac
   assert.deepEqual(rig.pods(), ['b-node-a busybox:1']);
 });
 
-test('a directory that cannot be read changes nothing, is told once, and is tried again less and less often', async () => {
+test('keeps the pods of a directory that cannot be read, reports it once, and retries with back-off', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   rig.files.fail(folder, new Error('EIO: i/o error'));
   rig.files.write(`${folder}/b.yaml`, podManifest('b'));
@@ -257,7 +256,7 @@ test('a directory that cannot be read changes nothing, is told once, and is trie
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('a bad edit keeps the pod, is told once with its place, and a good one replaces it', async () => {
+test('keeps the pod after an invalid edit, reports the position once, and replaces the pod after a valid edit', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   const first = rig.sets[0]?.[0];
   rig.files.write(`${folder}/a.yaml`, podManifest('a', '""'));
@@ -273,7 +272,7 @@ test('a bad edit keeps the pod, is told once with its place, and a good one repl
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('a bad manifest whose file goes takes its pod with it', async () => {
+test('removes the pod when its invalid manifest is deleted', async () => {
   await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   rig.files.write(`${folder}/a.yaml`, 'spec: [');
   await rig.clock.advance(1_000);
@@ -283,7 +282,7 @@ test('a bad manifest whose file goes takes its pod with it', async () => {
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('a file that is whole a moment later was never wrong', async () => {
+test('reports nothing about a file that becomes valid a moment later', async () => {
   await using rig = await run();
   await rig.clock.advance(1_000);
   rig.files.write(`${folder}/a.yaml`, '');
@@ -294,7 +293,7 @@ test('a file that is whole a moment later was never wrong', async () => {
   assert.deepEqual(rig.pods(), ['a-node-a busybox:1']);
 });
 
-test('several documents and lists are each judged alone', async () => {
+test('validates each document and each list item separately', async () => {
   const list = `apiVersion: v1
 kind: List
 items:
@@ -318,7 +317,7 @@ items:
   assert.match(rig.told[1] ?? '', /all\.yaml:\d+:\d+: kind: must be Pod: current value is "Service"/);
 });
 
-test('while one document of a file is bad, no pod of that file is removed', async () => {
+test('removes no pod of a file while one of its documents is invalid', async () => {
   await using rig = await run((files) =>
     files.write(`${folder}/all.yaml`, [podManifest('a'), podManifest('b')].join('---\n')),
   );
@@ -330,7 +329,7 @@ test('while one document of a file is bad, no pod of that file is removed', asyn
   assert.deepEqual(rig.pods(), ['a-node-a busybox:2']);
 });
 
-test('copies left by editors and package managers are no manifests', async () => {
+test('ignores copies left behind by editors and package managers', async () => {
   await using rig = await run((files) => {
     files.write(`${folder}/web.yaml`, podManifest('web'));
     for (const end of ['~', '.bak', '.swp', '.orig', '.rpmsave'])
@@ -341,7 +340,7 @@ test('copies left by editors and package managers are no manifests', async () =>
   assert.deepEqual(rig.told, []);
 });
 
-test('of two files with one pod the one in use stays, the other is told naming both', async () => {
+test('keeps the pod in use when a second file defines it, and reports both locations', async () => {
   await using rig = await run((files) => files.write(`${folder}/m.yaml`, podManifest('web')));
   rig.files.write(`${folder}/a.yaml`, podManifest('web', 'busybox:other'));
   await rig.clock.advance(1_000);
@@ -351,14 +350,14 @@ test('of two files with one pod the one in use stays, the other is told naming b
   ]);
   rig.files.write(`${folder}/m.yaml`, podManifest('web', 'busybox:edited'));
   await rig.clock.advance(1_000);
-  assert.deepEqual(rig.pods(), ['web-node-a busybox:edited'], 'an edit of the one in use is used');
+  assert.deepEqual(rig.pods(), ['web-node-a busybox:edited'], 'uses an edit of the manifest in use');
   rig.files.remove(`${folder}/m.yaml`);
   await rig.clock.advance(1_000);
-  assert.deepEqual(rig.pods(), ['web-node-a busybox:other'], 'the survivor takes over at once');
+  assert.deepEqual(rig.pods(), ['web-node-a busybox:other'], 'the other manifest takes over immediately');
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('of two new files with one pod the first counts', async () => {
+test('uses the first of two new files that define the same pod', async () => {
   await using rig = await run((files) => {
     files.write(`${folder}/b.yaml`, podManifest('web', 'busybox:b'));
     files.write(`${folder}/a.yaml`, podManifest('web', 'busybox:a'));
@@ -366,7 +365,7 @@ test('of two new files with one pod the first counts', async () => {
   assert.deepEqual(rig.pods(), ['web-node-a busybox:a']);
 });
 
-test('one fixed metadata.uid in two manifests: the second is rejected', async () => {
+test('rejects the second of two manifests with the same metadata.uid', async () => {
   const withUid = (name: string) => podManifest(name).replace('metadata:', 'metadata:\n  uid: fixed');
   await using rig = await run((files) => {
     files.write(`${folder}/a.yaml`, withUid('a'));
@@ -380,9 +379,9 @@ test('one fixed metadata.uid in two manifests: the second is rejected', async ()
   );
 });
 
-test('the path may be a single file, which may be replaced, and may be unreadable at first', async () => {
+test('reads a single file as the path, also when it is replaced or unreadable at first', async () => {
   await using rig = await run((files) => files.write('/etc/one.yaml', 'nonsense'), '/etc/one.yaml');
-  assert.deepEqual(rig.sets, [[]], 'an answer, though of no use, counts as one');
+  assert.deepEqual(rig.sets, [[]], 'an unusable file counts as a list');
   rig.files.replace('/etc/one.yaml', podManifest('a'));
   await rig.clock.advance(200);
   assert.deepEqual(rig.pods(), ['a-node-a busybox:1']);
@@ -394,7 +393,7 @@ test('the path may be a single file, which may be replaced, and may be unreadabl
   assert.deepEqual(rig.pods(), []);
 });
 
-test('a warning does not keep a pod from being used', async () => {
+test('uses a pod despite a warning', async () => {
   await using rig = await run((files) =>
     files.write(`${folder}/a.yaml`, podManifest('a', 'x:1', '  restartPolcy: Never\n')),
   );
@@ -405,7 +404,7 @@ test('a warning does not keep a pod from being used', async () => {
   ]);
 });
 
-test('a problem names the pods it concerns, as far as anybody can tell', async () => {
+test('names the pods that a problem concerns, as far as they are known', async () => {
   await using rig = await run((files) => {
     files.write(`${folder}/kept.yaml`, podManifest('kept'));
     files.write(`${folder}/bad.yaml`, podManifest('bad', '""'));

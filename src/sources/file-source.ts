@@ -15,14 +15,17 @@ import type { ManifestSourceOptions } from './manifest-source.ts';
 import { describeProblem, ProblemReporter, problemAt, type SourceProblem, withPods } from './problems.ts';
 
 export interface FileSourceOptions extends ManifestSourceOptions {
-  /** A directory of manifests, or a single one. Absolute. */
+  /** An absolute path: a directory of manifests, or a single manifest. */
   readonly path: string;
   readonly files: ManifestFiles;
 }
 
-/** At most one look in this time, however many hints come: a file is rarely written in one go. */
+/** Minimum interval between two scans, because a file is rarely written in one go. */
 const quietMs = 100;
-/** How long a file, or the whole path, must be away to be believed gone: some editors take it away to put it back. */
+/**
+ * How long a file, or the whole path, must be missing before it counts as deleted: some editors
+ * delete and recreate a file.
+ */
 const fileGoneMs = 10;
 const pathGoneMs = 100;
 const missingRetryMs = 1_000;
@@ -35,7 +38,7 @@ type ScanResult =
 
 type CompleteScan = Exclude<ScanResult, { kind: 'failed' }>;
 
-/** Once lost it is opened anew at the next look; till then it gives what hints it can. */
+/** A lost watch is opened again at the next scan. Until then it may still deliver hints. */
 interface Watch {
   readonly identity: string;
   handle: Disposable | undefined;
@@ -44,7 +47,7 @@ interface Watch {
 
 interface VersionedProblem {
   readonly problem: SourceProblem;
-  /** Of the file it is in. */
+  /** Version of the file that has the problem. */
   readonly version: string;
 }
 
@@ -53,7 +56,8 @@ function pathsOf(look: CompleteScan): Iterable<string> {
 }
 
 function missingPath(path: string): SourceProblem {
-  const message = 'does not exist: pods it asked for are ended, and none come from it until it is back';
+  const message =
+    'does not exist: its pods are terminated, and no static pods run from it until it exists again';
   return problemAt({ source: 'file', path }, { severity: 'warning', message });
 }
 
@@ -62,8 +66,8 @@ function unconfirmedKey({ problem, version }: VersionedProblem): string {
 }
 
 /**
- * The pods of a manifest directory. Every look is a full one: a hint from the system says when to look, never what has
- * changed. The first hint after a quiet time is followed at once.
+ * The static pods of a manifest directory. Every scan is complete: a hint of the system says when
+ * to scan, never what has changed. The first hint after a quiet period is followed immediately.
  */
 export class FileSource {
   readonly #options: FileSourceOptions;
@@ -75,13 +79,16 @@ export class FileSource {
   #files: FileStates = new Map();
   #holders: ClaimHolders = new Map();
   #sent: readonly Pod[] | undefined;
-  /** Problems of the last look: they are told when the next one finds them again, as a half-written file is no news. */
+  /**
+   * Problems of the last scan. They are reported when the next scan confirms them, because a
+   * half-written file is no problem.
+   */
   #unconfirmed: ReadonlySet<string> = new Set();
   #failures = 0;
-  /** When the last look ended, by the monotonic clock. */
+  /** When the last scan ended, by the monotonic clock. */
   #scannedMs = Number.NEGATIVE_INFINITY;
   #watch: Watch | undefined;
-  /** Whether it was told that hints do not come. */
+  /** Whether the loss of the watch was logged. */
   #reportedUnwatched = false;
 
   constructor(options: FileSourceOptions) {
@@ -95,12 +102,12 @@ export class FileSource {
     this.#hints = new HintLatch(options.clock);
   }
 
-  /** What is wrong with the manifests now. */
+  /** The current problems of the manifests. */
   problems(): readonly SourceProblem[] {
     return this.#board.current;
   }
 
-  /** Looks until the signal ends it; returns then. */
+  /** Runs until the signal is aborted, and then returns. */
   async run(signal: AbortSignal): Promise<void> {
     try {
       while (!signal.aborted) {
@@ -121,7 +128,10 @@ export class FileSource {
     if (leftMs > 0) await clock.sleep(leftMs, signal);
   }
 
-  /** One look and what follows from it; answers when to look again at the latest. */
+  /**
+   * Scans once and applies the result; returns after how many milliseconds to scan again at the
+   * latest.
+   */
   async #syncOnce(signal: AbortSignal): Promise<number> {
     this.#hints.clear();
     const look = await this.#scanConfirmed(signal);
@@ -136,7 +146,7 @@ export class FileSource {
     return look.kind === 'missing' ? missingRetryMs : this.#options.resyncMs;
   }
 
-  /** What is gone is looked for once more before anybody hears of it. */
+  /** Confirms missing files with a second scan before their pods are removed. */
   async #scanConfirmed(signal: AbortSignal): Promise<ScanResult> {
     const first = await this.#tryScan(signal);
     if (first.kind === 'failed' || !(await this.#mayHaveLostPods(first))) return first;
@@ -144,7 +154,7 @@ export class FileSource {
     return await this.#tryScan(signal);
   }
 
-  /** At the first look it is what an earlier kubelet knew that counts. */
+  /** In the first scan the checkpoints of the previous kubelet process are the reference. */
   async #mayHaveLostPods(look: CompleteScan): Promise<boolean> {
     if (this.#sent === undefined) return await this.#lastGood.hasOthersThan(pathsOf(look));
     return look.kind === 'seen' ? look.scan.lost.length > 0 : this.#sent.length > 0;
@@ -161,7 +171,7 @@ export class FileSource {
     }
   }
 
-  /** The watch comes first, so that no change falls between it and the look. */
+  /** Opens the watch before the scan, so that no change falls between the two. */
   async #scan(signal: AbortSignal): Promise<ScanResult> {
     const { path, files, clock } = this.#options;
     const deadline = { clock, ms: scanDeadlineMs, what: `find ${path}` };
@@ -186,7 +196,7 @@ export class FileSource {
     const missing =
       look.kind === 'missing' ? [{ problem: missingPath(this.#options.path), version: '' }] : [];
     const confirmed = this.#confirm([...missing, ...found, ...repeated]);
-    // First: the pods need not wait for the disk.
+    // The pods are delivered first, because they need not wait for the disk.
     this.#send(settled.pods);
     await this.#checkpoint(look);
     const unsettled = look.kind === 'seen' && look.scan.unsettled;
@@ -194,8 +204,8 @@ export class FileSource {
   }
 
   /**
-   * The first new pods start while the manifests of the others are still being read. Not at the first look: a list
-   * that is not whole would end the pods it lacks.
+   * Delivers new pods while the remaining manifests are still being read. The first scan delivers a
+   * complete list only, because an incomplete one would remove the missing pods.
    */
   #applyEarly(files: FileStates): void {
     if (this.#sent !== undefined) this.#send(this.#resolve(files).pods);
@@ -216,7 +226,7 @@ export class FileSource {
     await this.#lastGood.retain(pathsOf(look));
   }
 
-  /** Only what was so a look ago, with nothing written since, is told. */
+  /** Reports only problems that the previous scan found too, in an unchanged file. */
   #confirm(found: readonly VersionedProblem[]): 'all' | 'some' {
     const known = new Set(this.#board.current.map(describeProblem));
     const confirmed = found.filter(
@@ -230,7 +240,7 @@ export class FileSource {
     return confirmed.length === found.length ? 'all' : 'some';
   }
 
-  /** Unchanged files give the very same pods, so comparing the objects is enough. */
+  /** Unchanged files yield identical pod objects, so comparing references is enough. */
   #send(pods: readonly Pod[]): void {
     const before = this.#sent;
     if (before?.length === pods.length && pods.every((pod, index) => pod === before[index])) return;
@@ -249,10 +259,10 @@ export class FileSource {
     this.#watch = watch;
     watch.handle = this.#options.files.watch(this.#options.path, {
       onHint: () => this.#hints.raise(),
-      // It may be called before there is a handle.
+      // It may be called before the handle is assigned.
       onLost: (error) => {
         watch.state = 'lost';
-        // What is not there cannot be watched, and that it is not there is told already.
+        // A missing path cannot be watched, and that it is missing is reported already.
         if (facts !== undefined) this.#reportUnwatched(error);
       },
     });
@@ -262,18 +272,18 @@ export class FileSource {
     if (this.#reportedUnwatched) return;
     this.#reportedUnwatched = true;
     const { logger, path, resyncMs } = this.#options;
-    logger.warn('Changes of manifests are found by looking now and then only, as they cannot be watched', {
+    logger.warn('Cannot watch manifests, polling them instead', {
       path,
       everyMs: resyncMs,
       error: describeError(error),
     });
   }
 
-  /** Only of a watch that has lasted from one look to the next. */
+  /** Requires a watch that has lasted from one scan to the next. */
   #reportWatched(): void {
     if (!this.#reportedUnwatched) return;
     this.#reportedUnwatched = false;
-    this.#options.logger.info('Changes of manifests are watched again', { path: this.#options.path });
+    this.#options.logger.info('Watching manifests again', { path: this.#options.path });
   }
 
   #unwatch(): void {

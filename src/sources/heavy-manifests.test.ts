@@ -16,7 +16,7 @@ const folder = '/etc/manifests';
 const url = 'http://example.com/pods';
 const heavy = '- a: b\n'.repeat(400_000);
 
-/** Files of which some hang when they are read, until they are let go. */
+/** Files whose reads hang until they are released. */
 class HangingFiles extends MemoryManifestFiles {
   readonly hanging = new Set<string>();
   readonly reads: string[] = [];
@@ -71,7 +71,7 @@ async function run(t: TestContext, kind: Kind) {
   };
 }
 
-/** Virtual time passes in steps between which a large text is read, slice by slice. */
+/** Virtual time advances in steps, between which a large text is read slice by slice. */
 async function advance(clock: VirtualClock, ms: number) {
   for (let leftMs = ms; leftMs > 0; leftMs -= 1_000) {
     await clock.advance(Math.min(leftMs, 1_000));
@@ -85,17 +85,17 @@ function filesWith(texts: Readonly<Record<string, string>>): HangingFiles {
   return files;
 }
 
-test('a manifest that is too much to parse is told by its name, and the others are used', async (t) => {
+test('reports a manifest that is too complex to parse, and uses the others', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a'), 'b.yaml': heavy, 'c.yaml': podManifest('c') });
   await using rig = await run(t, { files });
   await rig.advance(1_000);
   assert.deepEqual(rig.names(), ['a-node-a', 'c-node-a']);
   assert.equal(rig.problems().length, 1);
   assert.match(rig.problems()[0] ?? '', /^\/etc\/manifests\/b\.yaml:\d+:\d+: must have at most \d+ words/);
-  assert.equal(rig.parser.callCount(), 2, 'only the good ones are parsed');
+  assert.equal(rig.parser.callCount(), 2, 'only the valid manifests are parsed');
 });
 
-test('what was refused is not looked at again while it stays the same', async (t) => {
+test('does not read a rejected manifest again while it is unchanged', async (t) => {
   const files = filesWith({ 'b.yaml': heavy });
   await using rig = await run(t, { files });
   assert.equal(rig.lexer.callCount(), 1);
@@ -107,7 +107,7 @@ test('what was refused is not looked at again while it stays the same', async (t
   assert.deepEqual([rig.names(), rig.problems()], [['b-node-a'], []]);
 });
 
-test('a manifest on which the parser itself fails is told and remembered as well', async (t) => {
+test('reports and remembers a manifest on which the parser itself fails', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a') });
   await using rig = await run(t, { files });
   rig.parser.mockImplementation(() => {
@@ -120,7 +120,7 @@ test('a manifest on which the parser itself fails is told and remembered as well
   assert.equal(rig.parser.callCount(), 2);
 });
 
-test('a pod stays while its manifest has become too much to parse', async (t) => {
+test('keeps the pod while its manifest has become too complex to parse', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a') });
   await using rig = await run(t, { files });
   files.write(`${folder}/a.yaml`, heavy);
@@ -128,7 +128,7 @@ test('a pod stays while its manifest has become too much to parse', async (t) =>
   assert.deepEqual([rig.names(), rig.sets.length, rig.problems().length], [['a-node-a'], 1, 1]);
 });
 
-test('a file that cannot be read in time holds up nobody for long, and is not read once more beside', async (t) => {
+test('skips a file that cannot be read in time and does not read it a second time in parallel', async (t) => {
   const files = filesWith({
     'a.yaml': podManifest('a'),
     'b.yaml': podManifest('b'),
@@ -144,7 +144,7 @@ test('a file that cannot be read in time holds up nobody for long, and is not re
   assert.equal(rig.problems().length, 1);
 });
 
-test('a body that is too much to parse is told once, and the pods stay', async (t) => {
+test('reports a body that is too complex to parse once and keeps the pods', async (t) => {
   let body = podManifest('a');
   await using rig = await run(t, { get: () => body });
   body = heavy;

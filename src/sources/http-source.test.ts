@@ -59,7 +59,7 @@ async function run(first: Reply) {
   };
 }
 
-test('a pod or a list of pods behind a URL becomes pods, without the toleration of files', async () => {
+test('delivers the pod or pod list behind a URL, without the toleration of file pods', async () => {
   await using rig = await run(podManifest('a'));
   assert.deepEqual(rig.names(), ['a-node-a']);
   assert.equal(rig.sets[0]?.[0]?.spec.tolerations, undefined);
@@ -70,16 +70,16 @@ test('a pod or a list of pods behind a URL becomes pods, without the toleration 
   assert.deepEqual(rig.names(), ['b-node-a']);
 });
 
-test('an unchanged body sends nothing, and what is wrong with it stays known', async () => {
+test('delivers nothing for an unchanged body and keeps its problems', async () => {
   await using rig = await run([podManifest('a'), podManifest('b', '""')].join('---\n'));
-  assert.deepEqual(rig.names(), ['a-node-a'], 'each document is judged alone');
+  assert.deepEqual(rig.names(), ['a-node-a'], 'each document is validated separately');
   await rig.clock.advance(100_000);
   assert.equal(rig.sets.length, 1);
   assert.equal(rig.told.length, 1);
   assert.equal(rig.source.problems().length, 1);
 });
 
-test('no answer or a status other than 200 leaves the pods as they are', async () => {
+test('keeps the pods when there is no response or a status other than 200', async () => {
   await using rig = await run(podManifest('a'));
   for (const reply of [500, 404, new Error('connect ECONNREFUSED')]) {
     rig.answer(reply);
@@ -89,19 +89,19 @@ test('no answer or a status other than 200 leaves the pods as they are', async (
   assert.match(rig.told[0] ?? '', /cannot be read: .*status must be 200: current value is 500/);
 });
 
-test('a bad body keeps the pods of the last good one', async () => {
+test('keeps the pods of the last good body after a bad one', async () => {
   await using rig = await run(podManifest('a'));
   rig.answer('kind: Pod\nspec: 3\n');
   await rig.clock.advance(20_000);
   assert.deepEqual(rig.names(), ['a-node-a']);
 });
 
-test('a body that cannot be used at the start counts as an answer all the same', async () => {
+test('counts an unusable body at the start as a list', async () => {
   await using rig = await run('nonsense');
   assert.deepEqual(rig.sets, [[]]);
 });
 
-test('an empty body is an empty list, and told', async () => {
+test('delivers an empty list for an empty body and reports it', async () => {
   await using rig = await run(podManifest('a'));
   rig.answer('');
   await rig.clock.advance(20_000);
@@ -112,7 +112,7 @@ test('an empty body is an empty list, and told', async () => {
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('an answer that does not come is given up after ten seconds, and the period counts from then', async () => {
+test('aborts a request after ten seconds and counts the interval from then', async () => {
   await using rig = await run('hang');
   await rig.clock.advance(10_000);
   assert.match(rig.told[0] ?? '', /within 10000 ms/);
@@ -124,7 +124,7 @@ test('an answer that does not come is given up after ten seconds, and the period
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('three failures are logged, then none, then the recovery', async () => {
+test('logs three failures, then none, then the recovery', async () => {
   await using rig = await run(500);
   await rig.clock.advance(200_000);
   const errors = () => [...rig.logs.records].filter(({ severity }) => severity === 'error').length;
@@ -132,10 +132,10 @@ test('three failures are logged, then none, then the recovery', async () => {
   rig.answer(podManifest('a'));
   await rig.clock.advance(20_000);
   const last = [...rig.logs.records].at(-1);
-  assert.equal(last?.message, 'The manifest URL answers again');
+  assert.equal(last?.message, 'Recovered manifest URL');
 });
 
-test('passwords and tokens of the URL are shown nowhere', async () => {
+test('shows passwords and tokens of the URL nowhere', async () => {
   await using rig = await run(500);
   rig.answer('nonsense');
   await rig.clock.advance(20_000);

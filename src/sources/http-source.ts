@@ -10,7 +10,7 @@ import { type ClaimHolders, resolveClaims, StaticUids } from './manifest-claims.
 import type { ManifestSourceOptions } from './manifest-source.ts';
 import { ProblemReporter, problemAt, type SourceProblem } from './problems.ts';
 
-/** `checkMs` counts from the end of one question to the next. */
+/** `resyncMs` counts from the end of one request to the next. */
 export interface HttpSourceOptions extends ManifestSourceOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, readonly string[]>>;
@@ -18,10 +18,13 @@ export interface HttpSourceOptions extends ManifestSourceOptions {
 }
 
 const deadlineMs = 10_000;
-/** So many failures in a row are told, then no more until it works again. */
+/** Consecutive failures to log; later ones are silent until the URL recovers. */
 const loggedFailures = 3;
 
-/** The pods of a manifest behind a URL. While there is no answer, the pods of the last one stay. */
+/**
+ * The static pods of a manifest behind a URL. While the URL is unavailable, the pods of the last
+ * response stay.
+ */
 export class HttpSource {
   readonly #options: HttpSourceOptions;
   readonly #reader: ManifestReader;
@@ -29,13 +32,13 @@ export class HttpSource {
   readonly #uids: StaticUids;
   readonly #lastGood: LastGoodManifests;
   #digest: string | undefined;
-  /** undefined as long as nobody knows. */
+  /** Undefined until the first response or checkpoint. */
   #pods: readonly ManifestPod[] | undefined;
   #holders: ClaimHolders = new Map();
   #sent: readonly Pod[] | undefined;
-  /** What is wrong with the last body; it stays wrong while the body stays the same. */
+  /** Problems of the last body. They persist while the body is unchanged. */
   #bodyProblems: readonly SourceProblem[] = [];
-  /** A good text that is to be kept. */
+  /** Valid content that is not saved yet. */
   #uncheckpointed: Uint8Array | undefined;
   #failures = 0;
 
@@ -51,7 +54,7 @@ export class HttpSource {
     return this.#board.current;
   }
 
-  /** Asks until the signal ends it; returns then. */
+  /** Runs until the signal is aborted, and then returns. */
   async run(signal: AbortSignal): Promise<void> {
     try {
       await this.#restore();
@@ -64,7 +67,7 @@ export class HttpSource {
     }
   }
 
-  /** The last good answer an earlier kubelet had. */
+  /** Restores the pods of the last good response, which a previous kubelet process has saved. */
   async #restore(): Promise<void> {
     const { url, nodeName } = this.#options;
     const bytes = await this.#lastGood.read(url);
@@ -107,20 +110,20 @@ export class HttpSource {
     const { url, nodeName } = this.#options;
     const path = withoutSecrets(url);
     const reading = await this.#reader.read(body, { source: 'http', path: url, nodeName });
-    // Nothing at all is an answer too: there shall be no pods. It is so rarely meant that it is told as a mistake.
+    // An empty body removes all pods. It is rarely intended, so it is reported as a mistake.
     this.#pods = body.byteLength === 0 ? [] : podsToRun(reading, this.#pods ?? []);
     this.#bodyProblems = reading.problems.map((problem) => ({ ...problem, path }));
     this.#uncheckpointed = namesAllPods(reading, this.#pods) ? body : undefined;
     this.#digest = digest;
   }
 
-  /** Each time, as another source may have given up a UID. */
+  /** Resolved in each poll, because another source may have released a UID. */
   async #resolve(pods: readonly ManifestPod[]): Promise<readonly SourceProblem[]> {
     const path = withoutSecrets(this.#options.url);
     const claimants = pods.map((pod) => ({ ...pod, path }));
     const settled = resolveClaims(claimants, this.#holders, 'http', this.#uids);
     this.#holders = settled.holders;
-    // First: the pods need not wait for the disk.
+    // The pods are delivered first, because they need not wait for the disk.
     this.#send(settled.pods);
     await this.#checkpoint(pods);
     return settled.problems;
@@ -144,7 +147,7 @@ export class HttpSource {
   #reportFailure(error: unknown): SourceProblem {
     const path = withoutSecrets(this.#options.url);
     if (++this.#failures <= loggedFailures)
-      this.#options.logger.error('The manifest URL does not answer; its pods stay as they are', error, {
+      this.#options.logger.error('Failed to read manifest URL, keeping its pods', error, {
         url: path,
       });
     const message = `cannot be read: ${describeError(error)}`;
@@ -153,7 +156,7 @@ export class HttpSource {
 
   #reportSuccess(): void {
     if (this.#failures > 0)
-      this.#options.logger.info('The manifest URL answers again', {
+      this.#options.logger.info('Recovered manifest URL', {
         url: withoutSecrets(this.#options.url),
         failures: this.#failures,
       });
@@ -161,7 +164,7 @@ export class HttpSource {
   }
 }
 
-/** A URL may carry a password or a token, which are nobody's business in logs and events. */
+/** A URL may contain a password or a token, which must not appear in logs and events. */
 function withoutSecrets(url: string): string {
   const shown = new URL(url);
   shown.username = '';
@@ -175,7 +178,10 @@ export interface HttpResponse {
   readonly body: Uint8Array;
 }
 
-/** Asks for a URL. Rejects when there is no answer or it is too large; any status is an answer. */
+/**
+ * Sends a GET request. Rejects when there is no response or it is too large; any status is a
+ * response.
+ */
 export type HttpGet = (
   url: string,
   headers: Readonly<Record<string, readonly string[]>>,
@@ -185,8 +191,8 @@ export type HttpGet = (
 const mostRedirects = 10;
 
 /**
- * Follows redirects. The headers, which may hold credentials, go to the origin of the URL only, and no longer once a
- * redirect has led elsewhere.
+ * Follows redirects. The headers, which may contain credentials, are sent to the origin of the URL
+ * only, and no longer once a redirect has led elsewhere.
  */
 export const httpGet: HttpGet = async (url, headers, signal) => {
   const { origin } = new URL(url);
@@ -234,7 +240,7 @@ async function readResponse(response: IncomingMessage): Promise<RedirectableResp
   let size = 0;
   for await (const chunk of response as AsyncIterable<Uint8Array>) {
     size += chunk.byteLength;
-    if (size >= manifestLimit) throw new Error(`the answer must be smaller than ${manifestLimit} bytes`);
+    if (size >= manifestLimit) throw new Error(`the response must be smaller than ${manifestLimit} bytes`);
     chunks.push(chunk);
   }
   const status = response.statusCode ?? 0;

@@ -29,7 +29,7 @@ function memoryKeptFiles(): CheckpointFiles & { readonly texts: Map<string, stri
   };
 }
 
-/** A machine on which sources come and go with their process. */
+/** A machine on which sources start and stop with their process. */
 class Machine {
   readonly clock = new VirtualClock();
   readonly logs = collectLogs(this.clock);
@@ -101,7 +101,7 @@ interface Life extends AsyncDisposable {
 }
 
 describe('two manifests of one name when kubeling starts', () => {
-  it('leave the pod that ran before where it was', async () => {
+  it('keep the pod that ran before in its manifest', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/b.yaml`, podManifest('web', 'busybox:b'));
     let uid = '';
@@ -122,8 +122,8 @@ describe('two manifests of one name when kubeling starts', () => {
 
 const broken = 'kind: Pod\nspec: 3\n';
 
-describe('a manifest that is broken when kubeling starts', () => {
-  it('stands for the pod it asked for when it was last good, and is told', async () => {
+describe('a manifest that is invalid when kubeling starts', () => {
+  it('keeps the pod of its last good content and is reported', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     machine.manifests.write(`${folder}/b.yaml`, podManifest('b'));
@@ -142,7 +142,7 @@ describe('a manifest that is broken when kubeling starts', () => {
     assert.equal(second.sets.at(-1)?.[0]?.spec.containers[0]?.image, 'busybox:2');
   });
 
-  it('stands for the pods of its good part, where only a part of it was ever good', async () => {
+  it('keeps the pods of its valid part when only a part of it was ever valid', async () => {
     const machine = new Machine();
     const path = `${folder}/a.yaml`;
     machine.manifests.write(path, `${podManifest('a')}---\n${broken}`);
@@ -155,14 +155,14 @@ describe('a manifest that is broken when kubeling starts', () => {
     assert.deepEqual(second.names(), ['a-node-a']);
   });
 
-  it('asks for nothing when it was never good', async () => {
+  it('defines no pods when it was never valid', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, broken);
     await using life = await machine.file();
     assert.deepEqual(life.sets, [[]]);
   });
 
-  it('is forgotten with its file, also while nobody looks', async () => {
+  it('is dropped when its file is deleted while kubeling does not run', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     machine.manifests.write(`${folder}/b.yaml`, podManifest('b'));
@@ -179,7 +179,7 @@ describe('a manifest that is broken when kubeling starts', () => {
     assert.equal(machine.kept.texts.size, 0);
   });
 
-  it('is not missed when it is put back a moment after the start', async () => {
+  it('keeps its pod when the file is put back a moment after the start', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     {
@@ -195,14 +195,14 @@ describe('a manifest that is broken when kubeling starts', () => {
     );
   });
 
-  it('is not read anew when it says what it said', async () => {
+  it('is not saved again when it is unchanged', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     {
       await using _first = await machine.file();
     }
     const [path = ''] = machine.kept.texts.keys();
-    machine.kept.replace = () => Promise.reject(new Error('nobody should write'));
+    machine.kept.replace = () => Promise.reject(new Error('nothing may be written'));
     await using second = await machine.file();
     assert.deepEqual(second.names(), ['a-node-a']);
     assert.ok(machine.kept.texts.has(path));
@@ -212,18 +212,18 @@ describe('a manifest that is broken when kubeling starts', () => {
     );
   });
 
-  it('costs nothing but itself when nothing can be kept', async () => {
+  it('disables only the checkpoints when nothing can be saved', async () => {
     const machine = new Machine();
     machine.kept.replace = () => Promise.reject(new KubelingError('FILE_WRITE', 'the disk is full'));
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     await using life = await machine.file();
     assert.deepEqual(life.names(), ['a-node-a']);
-    assert.match(JSON.stringify(machine.logs.records.toArray()), /Cannot keep the last good manifest/);
+    assert.match(JSON.stringify(machine.logs.records.toArray()), /Cannot save the last good manifest/);
   });
 });
 
-describe('a URL that gives nothing of use when kubeling starts', () => {
-  it('stands for the pods of its last good answer', async () => {
+describe('a URL without a usable response when kubeling starts', () => {
+  it('keeps the pods of its last good response', async () => {
     const machine = new Machine();
     machine.answer = podManifest('a');
     {
@@ -235,15 +235,19 @@ describe('a URL that gives nothing of use when kubeling starts', () => {
       assert.deepEqual(life.names(), ['a-node-a']);
       assert.equal(life.told.length > 0, true);
     }
-    assert.equal([...machine.kept.texts.keys()].join().includes('abc'), false, 'no name shows the token');
+    assert.equal(
+      [...machine.kept.texts.keys()].join().includes('abc'),
+      false,
+      'no file name contains the token',
+    );
   });
 
-  it('says nothing while it never answered', async () => {
+  it('delivers nothing when it never responded', async () => {
     await using life = await new Machine().http();
     assert.deepEqual(life.sets, []);
   });
 
-  it('is forgotten with its last pod', async () => {
+  it('is dropped with its last pod', async () => {
     const machine = new Machine();
     machine.answer = podManifest('a');
     await using life = await machine.http();
@@ -254,7 +258,7 @@ describe('a URL that gives nothing of use when kubeling starts', () => {
   });
 });
 
-it('one fixed metadata.uid in a file and behind a URL: the second is rejected, until the first goes', async () => {
+it('rejects the second use of a metadata.uid in a file and behind a URL, until the first is removed', async () => {
   const withUid = (name: string) => podManifest(name).replace('metadata:', 'metadata:\n  uid: fixed');
   const machine = new Machine();
   machine.manifests.write(`${folder}/a.yaml`, withUid('a'));

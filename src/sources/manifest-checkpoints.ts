@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type { Logger, WriteOptions } from '../lib/index.ts';
 import { manifestLimit } from './manifest.ts';
 
-/** Where texts are kept; what is not there is an answer, not a failure. */
+/** Access to the saved files; a missing file is a result, not a failure. */
 export interface CheckpointFiles {
   names(directory: string): Promise<readonly string[]>;
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
@@ -11,19 +11,22 @@ export interface CheckpointFiles {
   remove(path: string): Promise<void>;
 }
 
-/** How sources remember over a restart what their manifests last said while they were good. Nothing here fails. */
+/**
+ * Saves the last good content of each manifest over a restart of the kubelet. Its methods never
+ * reject.
+ */
 export interface LastGoodManifests {
-  /** undefined when there is none. */
+  /** Returns undefined when there is none. */
   read(place: string): Promise<Uint8Array | undefined>;
-  /** Settles when the text will be there after a restart. */
+  /** Resolves when the content will survive a restart. */
   save(place: string, text: Uint8Array): Promise<void>;
-  /** Whether there are texts of other places than these. */
+  /** Whether content of other manifests than these is saved. */
   hasOthersThan(places: Iterable<string>): Promise<boolean>;
-  /** Those of all other places are removed. */
+  /** Removes the content of all other manifests. */
   retain(places: Iterable<string>): Promise<void>;
 }
 
-/** For sources that forget with their process. */
+/** For sources without checkpoints. */
 export const noLastGoodManifests: LastGoodManifests = {
   read: async () => undefined,
   save: async () => {},
@@ -31,10 +34,13 @@ export const noLastGoodManifests: LastGoodManifests = {
   retain: async () => {},
 };
 
-/** Manifests may hold secrets. After a power cut the manifests themselves are read anew; nobody waits for the disk. */
+/**
+ * Manifests may contain secrets. After a power failure the manifests themselves are read again, so
+ * fsync is not needed.
+ */
 const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
-/** The last good text of each manifest of one source: one file each, as many as there are manifests. */
+/** Saves the last good content of each manifest of one source, in one file per manifest. */
 export class ManifestCheckpoints implements LastGoodManifests {
   readonly #files: CheckpointFiles;
   readonly #directory: string;
@@ -62,7 +68,7 @@ export class ManifestCheckpoints implements LastGoodManifests {
     const name = nameOf(place);
     const path = this.#path(name);
     (await this.#knownNames()).add(name);
-    await this.#attempt('keep the last good manifest', path, undefined, () =>
+    await this.#attempt('save the last good manifest', path, undefined, () =>
       this.#files.replace(path, Buffer.from(text).toString('utf8'), writeOptions),
     );
   }
@@ -96,7 +102,7 @@ export class ManifestCheckpoints implements LastGoodManifests {
     return posix.join(this.#directory, name);
   }
 
-  /** What is not kept is missed only if the manifest is broken when kubeling starts next. */
+  /** A missing checkpoint matters only if the manifest is invalid when kubeling starts next. */
   async #attempt<T>(what: string, path: string, otherwise: T, act: () => Promise<T>): Promise<T> {
     try {
       return await act();
@@ -107,7 +113,7 @@ export class ManifestCheckpoints implements LastGoodManifests {
   }
 }
 
-/** A path or URL may be long and hold secrets; its hash is neither. */
+/** A path or URL may be long and contain secrets, so its hash is used. */
 function nameOf(place: string): string {
   return createHash('sha256').update(place).digest('hex').slice(0, 32);
 }

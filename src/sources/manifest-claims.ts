@@ -3,12 +3,12 @@ import { fullNameOf, type Pod } from '../pods/index.ts';
 import type { ManifestPod } from './manifest.ts';
 import { problemAt, type SourceProblem } from './problems.ts';
 
-/** A pod that a manifest asks for. */
+/** A pod from a manifest, with the manifest it comes from. */
 export interface ManifestClaim extends ManifestPod {
   readonly path: string;
 }
 
-/** Who was used last time, by full name. */
+/** The claim that was used in the last resolution, by full pod name. */
 export type ClaimHolders = ReadonlyMap<string, ManifestClaim>;
 
 export interface ResolvedClaims {
@@ -18,9 +18,10 @@ export interface ResolvedClaims {
 }
 
 /**
- * Two manifests may ask for a pod of one name, or give two pods one UID. The one that is in use stays in use, so that
- * a copy left lying about changes nothing; of two new ones the first counts. The other is told, with both places. UIDs
- * are unique over all sources; a name that another source has too is waited for.
+ * Two manifests may define a pod of the same name, or two pods with the same UID. The one in use
+ * stays in use, so that a forgotten copy changes nothing; of two new ones the first is used. The
+ * other is reported with both locations. UIDs are unique over all sources; a name that another
+ * source uses too is resolved by the pod workers.
  */
 export function resolveClaims(
   claimants: readonly ManifestClaim[],
@@ -47,7 +48,7 @@ export function resolveClaims(
 
 interface Loser {
   readonly loser: ManifestClaim;
-  /** Where the one that counts is. */
+  /** The location of the manifest that is used. */
   readonly winner: string;
 }
 
@@ -79,7 +80,10 @@ function isSame(one: ManifestClaim, before: ClaimHolders): boolean {
   return holder !== undefined && holder.path === one.path && holder.pod.metadata.uid === one.pod.metadata.uid;
 }
 
-/** An edited manifest is another pod in the same place. */
+/**
+ * True when the same manifest defined the pod of this name before: an edited manifest creates
+ * another pod.
+ */
 function isSuccessor(one: ManifestClaim, before: ClaimHolders): boolean {
   return before.get(fullNameOf(one.pod))?.path === one.path;
 }
@@ -97,7 +101,7 @@ function describe(
       at: loser.at,
       field,
       pods: [fullNameOf(loser.pod)],
-      message: `must be unique: ${what} comes from ${winner} already, and stays so`,
+      message: `must be unique: ${what} is already defined at ${winner}, which stays in use`,
     },
   );
 }
@@ -106,27 +110,33 @@ type StaticSource = 'file' | 'http';
 
 interface Holder {
   readonly source: StaticSource;
-  /** The file or URL with the line. */
+  /** The file or URL, with the line. */
   readonly where: string;
 }
 
-/** Which manifest has which UID, over all sources of manifests of one kubelet: who comes first has it until it goes. */
+/**
+ * Records which manifest uses which UID, over all manifest sources of one kubelet. The first one
+ * keeps the UID until it is removed.
+ */
 export class StaticUids {
   readonly #holders = new Map<PodUid, Holder>();
-  /** Whether an earlier kubelet has let the pod run: nobody else remembers which of two manifests it used. */
+  /**
+   * Whether a previous kubelet process admitted the pod. This decides which of two manifests stays
+   * in use after a restart.
+   */
   readonly wasInUse: (uid: PodUid) => boolean;
 
   constructor(wasInUse: (uid: PodUid) => boolean = () => false) {
     this.wasInUse = wasInUse;
   }
 
-  /** Where another source has a pod of that UID. */
+  /** The location at which another source uses the UID, if any. */
   heldElsewhere(uid: PodUid, source: StaticSource): string | undefined {
     const holder = this.#holders.get(uid);
     return holder === undefined || holder.source === source ? undefined : holder.where;
   }
 
-  /** The source has these and no others. */
+  /** Replaces everything the source holds. */
   hold(source: StaticSource, claimants: readonly ManifestClaim[]): void {
     for (const [uid, holder] of this.#holders) if (holder.source === source) this.#holders.delete(uid);
     for (const { pod, path, at } of claimants)

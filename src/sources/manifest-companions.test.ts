@@ -22,7 +22,7 @@ function read(apiReferences: 'allowed' | 'refused', bytes = text) {
   return new ManifestReader({ enabled: () => true, apiReferences }).read(Buffer.from(bytes), place);
 }
 
-test('where pods may use objects of the API, their manifests may lie beside them', async () => {
+test('accepts ConfigMaps beside pods where pods may refer to API objects', async () => {
   const { pods, problems, whole } = await read('allowed');
   assert.deepEqual(problems, []);
   assert.equal(whole, true);
@@ -32,13 +32,13 @@ test('where pods may use objects of the API, their manifests may lie beside them
   );
 });
 
-test('a manifest of such objects alone asks for no pods, and is whole', async () => {
+test('reads a manifest of companion objects alone as complete and without pods', async () => {
   const only =
     'apiVersion: v1\nkind: List\nitems:\n  - {apiVersion: v1, kind: Secret, metadata: {name: s}}\n';
   assert.deepEqual(await read('allowed', only), { pods: [], problems: [], whole: true });
 });
 
-test('elsewhere they are mistakes, and so is every other kind', async () => {
+test('rejects companion objects elsewhere, and every other kind', async () => {
   const { problems, whole } = await read('refused');
   assert.equal(whole, false);
   assert.match(problems[0]?.message ?? '', /must be Pod: current value is "ConfigMap"/);

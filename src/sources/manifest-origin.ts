@@ -1,4 +1,4 @@
-/** Where a manifest lies, which is part of who its pod is. */
+/** The location of a manifest, which is part of the identity of its pod. */
 export interface ManifestOrigin {
   readonly source: 'file' | 'http';
   /** The path of the file, or the URL. */

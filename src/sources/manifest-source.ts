@@ -4,22 +4,22 @@ import type { LastGoodManifests } from './manifest-checkpoints.ts';
 import type { StaticUids } from './manifest-claims.ts';
 import type { SourceProblem } from './problems.ts';
 
-/** What every source of manifests is given, wherever its texts come from. */
+/** Options common to all manifest sources. */
 export interface ManifestSourceOptions {
   readonly nodeName: string;
   readonly rules: PodRules;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How often to look although nothing hinted at a change. */
+  /** Interval of scans without a hint. */
   readonly resyncMs: number;
-  /** Takes the complete list of pods each time it changes. */
+  /** Called with the complete list of pods each time it changes. */
   readonly setPods: (pods: readonly Pod[]) => void;
-  /** Told once for each problem that comes up. */
+  /** Called once for each new problem. */
   readonly onProblem: (problem: SourceProblem) => void;
-  /** Told once when a file or URL has no problem any more, or is gone. */
+  /** Called once when a file or URL has no problem any more, or is deleted. */
   readonly onResolved?: ((path: string) => void) | undefined;
-  /** Shared with all other sources of manifests. */
+  /** Shared by all manifest sources. */
   readonly uids?: StaticUids;
-  /** What outlives the process; nothing unless given. */
+  /** Checkpoints that survive the process; none by default. */
   readonly lastGood?: LastGoodManifests;
 }

@@ -17,18 +17,21 @@ import { bounded, problemAt, type SourceProblem } from './problems.ts';
 import { entryOf, textOf } from './uid/internal-quantity.ts';
 import type { StaticUidGenerator } from './uid/static-uid.ts';
 
-/** A manifest of this size or more is something else. */
+/** A file of this size or more is not a manifest. */
 export const manifestLimit: number = 10 * 1024 * 1024;
 
-/** Decoding and checking so many ordinary pods takes some ten milliseconds. */
+/** Decoding and validating this many ordinary pods takes about ten milliseconds. */
 const podsPerSlice = 50;
 
 const howToRemovePods = {
   file: 'delete the file to remove its pod',
-  http: 'answer with a PodList without items to have no pods',
+  http: 'serve a PodList without items to have no pods',
 } as const;
 
-/** What may lie beside pods where they may use objects of the API; putting it there is somebody else's business. */
+/**
+ * Kinds that are accepted beside pods where pods may refer to API objects. Another component
+ * creates the objects.
+ */
 export const companionKinds: ReadonlySet<string> = new Set([
   'ConfigMap',
   'Secret',
@@ -38,18 +41,20 @@ export const companionKinds: ReadonlySet<string> = new Set([
 
 export interface ManifestPod {
   readonly pod: Pod;
-  /** Where in the text it starts. */
+  /** Position in the text at which the pod starts. */
   readonly at: TextPosition;
 }
 
 export interface ManifestReading {
   readonly pods: readonly ManifestPod[];
   readonly problems: readonly SourceProblem[];
-  /** Whether every part could be used. If not, nobody knows which pods are no longer wanted. */
+  /** Whether every part was valid. If not, a missing pod may still be desired. */
   readonly whole: boolean;
 }
 
-/** Reads manifests: one pod, several documents, or lists of pods, each judged alone. */
+/**
+ * Reads manifests: one pod, several documents, or lists of pods. Each pod is validated separately.
+ */
 export class ManifestReader {
   readonly #rules: PodRules;
   readonly #table = new KindTable();
@@ -59,7 +64,7 @@ export class ManifestReader {
     this.#rules = rules;
   }
 
-  /** Never rejects: what is wrong with these bytes is a reading to be remembered, whatever it is. */
+  /** Never rejects: a failure is a reading with problems. */
   async read(bytes: Uint8Array, place: ManifestOrigin): Promise<ManifestReading> {
     try {
       return await this.#read(bytes, place);
@@ -71,10 +76,10 @@ export class ManifestReader {
   async #read(bytes: Uint8Array, place: ManifestOrigin): Promise<ManifestReading> {
     if (bytes.byteLength >= manifestLimit) return failed(place, tooLarge(bytes.byteLength));
     const text = decodeText(bytes);
-    if (text === undefined) return failed(place, 'must be text in UTF-8: it is something else');
+    if (text === undefined) return failed(place, 'must be text in UTF-8, but is binary');
     const documents = await readYamlDocuments(text);
     if (documents.length === 0)
-      return failed(place, `must hold a pod: it is empty (${howToRemovePods[place.source]})`);
+      return failed(place, `must define a pod: it is empty (${howToRemovePods[place.source]})`);
     const parts = documents
       .flatMap((document) => partsOf(document, place, this.#rules))
       .filter((part) => part.kind !== 'beside');
@@ -92,7 +97,7 @@ export class ManifestReader {
     };
   }
 
-  /** Not before there is a manifest: many a node has none. */
+  /** Loaded with the first manifest, because many nodes have none. */
   async #loadUids(): Promise<StaticUidGenerator> {
     const { StaticUidGenerator } = await import('./uid/static-uid.ts');
     this.#uids ??= new StaticUidGenerator();
@@ -133,7 +138,7 @@ export class ManifestReader {
 
 const longestMessage = 600;
 
-/** A message shows the value it is about, which may be as long as a manifest. */
+/** A message contains the invalid value, which may be as long as the manifest. */
 function cut(message: string): string {
   return message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message;
 }
@@ -141,7 +146,7 @@ function cut(message: string): string {
 interface ReadPod {
   readonly problems: readonly SourceProblem[];
   readonly at: TextPosition;
-  /** Undefined when it cannot be used. */
+  /** Undefined when the pod is invalid. */
   readonly pod?: Pod;
 }
 
@@ -154,10 +159,10 @@ interface PodPart {
 type Part =
   | PodPart
   | { readonly kind: 'wrong'; readonly problems: readonly SourceProblem[] }
-  /** Something pods use. */
+  /** An object that pods use. */
   | { readonly kind: 'beside' };
 
-/** Says of each problem whose it is, as far as the manifest got to say its name. */
+/** Names the pod each problem belongs to, as far as the manifest defines its name. */
 function naming(tree: YamlTree, read: ReadPod, { nodeName }: ManifestOrigin): ReadPod {
   const metadata = entryOf(tree, 'metadata');
   const name = metadata === undefined ? undefined : textAt(metadata, 'name');
@@ -179,7 +184,7 @@ function byPlace(a: SourceProblem, b: SourceProblem): number {
   return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 }
 
-/** Undefined for anything but text. A mark of the byte order at its start is no part of it. */
+/** Returns undefined for anything but text. A byte order mark at the start is dropped. */
 function decodeText(bytes: Uint8Array): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -213,9 +218,9 @@ function partsOf(document: YamlDocument, place: ManifestOrigin, rules: PodRules)
   );
 }
 
-/** In a list of pods an item need not say again what it is. */
+/** In a list of pods an item need not repeat its kind and version. */
 function podPart(tree: YamlTree, place: ManifestOrigin, says: 'must' | 'may'): Part {
-  if (tree.kind !== 'map') return wrongPart(place, tree.at, '', 'must be a map of fields, as a pod is');
+  if (tree.kind !== 'map') return wrongPart(place, tree.at, '', 'must be a map of fields, like a pod');
   const kind = textAt(tree, 'kind');
   const silent = says === 'may' && kind === undefined;
   if (kind !== 'Pod' && !silent) {
@@ -243,8 +248,8 @@ function textAt(tree: YamlTree, key: string): string | undefined {
 }
 
 /**
- * Makes a defaulted manifest the pod of this node: named after the node, as the same manifest may lie on many, bound to
- * it, and known by its UID.
+ * Turns a defaulted manifest into the static pod of this node: with the node's name as suffix,
+ * because many nodes may use the same manifest, bound to the node, and with its UID.
  */
 export function toStaticPod(
   manifest: WrittenPod & { readonly spec: PodSpec },
@@ -276,7 +281,7 @@ export function nameOnNode(name: string, nodeName: string): string {
 
 const tolerateNoExecute: Toleration = { operator: 'Exists', effect: 'NoExecute' };
 
-/** Pods of the node itself stay when the node is in trouble: they may be what heals it. */
+/** Static pods tolerate NoExecute taints: they may be what repairs the node. */
 function withEviction(tolerations: readonly Toleration[]): readonly Toleration[] {
   const alike = (one: Toleration) =>
     !one.key &&

@@ -9,19 +9,22 @@ import {
 
 export type PodOperation = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
 
-/** What is known of the pods of one source. */
+/** The merged pods of one source. */
 export type KnownPods = ReadonlyMap<PodUid, Pod>;
 
-/** What has changed about a list. No two of the pods that are there have one name, nor one UID. */
+/** Changes of a list. No two present pods have the same name or the same UID. */
 export interface PodListChanges {
   readonly removed: readonly PodUid[];
   readonly present: readonly Pod[];
 }
 
-/** A pod of the list with the time it was seen at, or that it is as it was. */
+/** A listed pod with its first-seen time, or 'as-before' when it is unchanged. */
 export type ListedPod = { readonly pod: Pod; readonly seen: string } | 'as-before';
 
-/** What is known of a source's pods once it has sent a complete list. Names and UIDs in the list must be unique. */
+/**
+ * Returns the merged pods of a source after it has sent a complete list. Names and UIDs in the list
+ * must be unique.
+ */
 export function mergePods(
   before: KnownPods,
   pods: readonly Pod[],
@@ -50,7 +53,10 @@ export function mergePod(existing: Pod | undefined, pod: Pod, seen: string): Pod
   }
 }
 
-/** Everything anybody acts on is taken over; owners, finalizers and the resource version stay as first seen. */
+/**
+ * Takes over every field that the kubelet acts on. Owners, finalizers and the resource version stay
+ * as first seen.
+ */
 function withUpdate(existing: Pod, pod: Pod): Pod {
   const { labels, deletionTimestamp, deletionGracePeriodSeconds, generation } = pod.metadata;
   return {
@@ -80,13 +86,13 @@ export function withAnnotation(pod: Pod, key: string, value: string): Pod {
   };
 }
 
-/** A pod left out of a list because of one before it. */
+/** A pod that is left out because an earlier pod of the list has the same name or UID. */
 export interface DuplicatePod {
   readonly pod: Pod;
   readonly what: 'name' | 'UID';
 }
 
-/** Of pods with one full name or one UID the first stays. */
+/** Keeps the first of several pods with the same full name or UID. */
 export function dropDuplicates(pods: readonly Pod[]): {
   readonly unique: readonly Pod[];
   readonly repeated: readonly DuplicatePod[];

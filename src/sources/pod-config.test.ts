@@ -37,11 +37,11 @@ function rig(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
   });
   const next = async () => {
     await config.changed(never);
-    return config.takeUpdate() ?? assert.fail('Nothing is there');
+    return config.takeUpdate() ?? assert.fail('Nothing is pending');
   };
   const brief = ({ op, pods, source }: PodUpdate) =>
     `${source} ${op} ${pods.map(({ metadata }) => metadata.uid).join(',')}`;
-  /** All that is to be told now. */
+  /** Drains all pending updates. */
   const drain = async () => {
     const updates: PodUpdate[] = [];
     for (let update = config.takeUpdate(); update !== undefined; update = config.takeUpdate())
@@ -51,7 +51,7 @@ function rig(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
   return { clock, config, ended, events, next, brief, drain, told: async () => (await drain()).map(brief) };
 }
 
-test('a new pod is an ADD with its source and the time it was seen', async () => {
+test('sends an ADD with the source and the first-seen time for a new pod', async () => {
   const { config, next } = rig();
   const given = pod('1', { meta: { annotations: { [annotations.source]: 'forged', note: 'x' } } });
   config.set('file', [given]);
@@ -64,7 +64,7 @@ test('a new pod is an ADD with its source and the time it was seen', async () =>
   });
 });
 
-test('each kind of change is told as what it is, removals first', async () => {
+test('sends each kind of change as its operation, removals first', async () => {
   const { config, drain, told } = rig();
   config.set(
     'api',
@@ -87,7 +87,7 @@ test('each kind of change is told as what it is, removals first', async () => {
   ]);
 });
 
-test('the same list again says nothing', async () => {
+test('sends nothing when a source sends the same list again', async () => {
   const { config, drain, told } = rig();
   config.set('file', [pod('1')]);
   await drain();
@@ -95,7 +95,7 @@ test('the same list again says nothing', async () => {
   assert.deepEqual(await told(), []);
 });
 
-test('an update takes over what is acted on, keeps local annotations and what was first seen of the rest', async () => {
+test('updates the fields the kubelet acts on, and keeps local annotations and first-seen metadata', async () => {
   const { clock, config, drain } = rig();
   const meta = {
     resourceVersion: '1',
@@ -137,7 +137,7 @@ test('fixed metadata.uid, image edited: in-place UPDATE', async () => {
   assert.deepEqual(await told(), ['file UPDATE fixed']);
 });
 
-test('a pod recreated under its name is removed before it is added', async () => {
+test('sends REMOVE before ADD for a pod recreated under its name', async () => {
   const { config, drain, told } = rig();
   config.set('file', [pod('1', { name: 'web' })]);
   await drain();
@@ -145,7 +145,7 @@ test('a pod recreated under its name is removed before it is added', async () =>
   assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 2']);
 });
 
-test('a first empty list is told as an empty ADD, a later one is not', async () => {
+test('sends an empty ADD for a first empty list, and nothing for a later one', async () => {
   const { config, told } = rig();
   config.set('file', []);
   assert.deepEqual(await told(), ['file ADD ']);
@@ -153,7 +153,7 @@ test('a first empty list is told as an empty ADD, a later one is not', async () 
   assert.deepEqual(await told(), []);
 });
 
-test('of one full name or UID in a list the first counts, and the other gets an event', async () => {
+test('drops the second pod of the same full name or UID in a list with an event', async () => {
   const { config, events, told } = rig();
   const list = [pod('1', { name: 'web' }), pod('2', { name: 'web' }), pod('1', { name: 'other' })];
   config.set('file', list);
@@ -167,14 +167,14 @@ test('of one full name or UID in a list the first counts, and the other gets an 
   );
 });
 
-test('one name in two sources is two pods', async () => {
+test('treats the same name in two sources as two pods', async () => {
   const { config, told } = rig(['file', 'http']);
   config.set('file', [pod('1', { name: 'web' })]);
   config.set('http', [pod('2', { name: 'web' })]);
   assert.deepEqual(await told(), ['file ADD 1', 'http ADD 2']);
 });
 
-test('a source is ready when it has sent a list and the loop has handled an update of it', async () => {
+test('is ready when a source has sent a list and the sync loop has handled an update of it', async () => {
   const { config, next } = rig(['file', 'api']);
   config.markHandled('file');
   assert.equal(config.isReady('file'), false);
@@ -192,11 +192,11 @@ test('a source is ready when it has sent a list and the loop has handled an upda
   ]);
 });
 
-test('with no source set up all are ready', () => {
+test('is ready when no source is configured', () => {
   assert.equal(rig([]).config.allReady(), true);
 });
 
-test('however often a source changes its mind, what is told is what holds', async () => {
+test('sends the current state only, however often a source changes', async () => {
   const { config, drain, told } = rig(['api']);
   config.set('api', [pod('1')]);
   await drain();
@@ -210,7 +210,7 @@ test('however often a source changes its mind, what is told is what holds', asyn
   assert.deepEqual(await told(), []);
 });
 
-test('what is undone before it was told is not told', async () => {
+test('sends nothing for a change that is undone before it was delivered', async () => {
   const { clock, config, drain, told } = rig(['file']);
   config.set('file', [pod('1', { name: 'web' })]);
   await drain();
@@ -222,7 +222,7 @@ test('what is undone before it was told is not told', async () => {
   assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 2']);
 });
 
-test('a removal that was told is followed by what holds when the next is taken', async () => {
+test('sends the current state after a delivered removal', async () => {
   const { clock, config, drain, told } = rig(['file']);
   config.set('file', [pod('1', { name: 'web' })]);
   await drain();
@@ -233,7 +233,7 @@ test('a removal that was told is followed by what holds when the next is taken',
   assert.deepEqual(await told(), ['file ADD 3']);
 });
 
-test('a pod that was gone in between goes on as it is, and begins anew if it has ended', async () => {
+test('keeps a pod that was removed and added again undelivered, and restarts it if it has finished', async () => {
   const { clock, config, ended, drain, told } = rig(['file']);
   config.set('file', [pod('1')]);
   await drain();
@@ -250,7 +250,7 @@ test('a pod that was gone in between goes on as it is, and begins anew if it has
   assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 1']);
 });
 
-test('who gives up waiting takes no update with him', async () => {
+test('consumes no update when a waiter is aborted', async () => {
   const { config, next, brief } = rig();
   const stop = new AbortController();
   const waiting = config.changed(stop.signal);
@@ -260,7 +260,7 @@ test('who gives up waiting takes no update with him', async () => {
   assert.equal(brief(await next()), 'file ADD 1');
 });
 
-test('what is handed out cannot be changed', async () => {
+test('freezes the pods it delivers', async () => {
   const { config, next } = rig();
   config.set('file', [pod('1', { spec: { containers: [{ name: 'a' }] } })]);
   const [given] = (await next()).pods;
@@ -268,7 +268,7 @@ test('what is handed out cannot be changed', async () => {
   assert.throws(() => Object.assign(given?.metadata.annotations ?? {}, { a: 'b' }), TypeError);
 });
 
-test('whatever lists are sent, applying what is told ends at the last list', async () => {
+test('converges to the last list for any sequence of lists', async () => {
   const arbitraryPod = fc
     .record({
       uid: fc.constantFrom('1', '2', '3', '4', '5'),
@@ -316,7 +316,7 @@ test('whatever lists are sent, applying what is told ends at the last list', asy
   );
 });
 
-test('of many pods only those are looked into that are other objects than last time', async () => {
+test('compares only the pods whose object differs from the last list', async () => {
   const { config, told } = rig();
   let looks = 0;
   const watched = (uid: string): Pod => {
@@ -345,7 +345,7 @@ test('of many pods only those are looked into that are other objects than last t
   assert.ok(looks > 0);
 });
 
-test('what changed about a list tells the same as the whole list', async () => {
+test('sends the same updates for changes of a list as for the complete list', async () => {
   const uids = ['1', '2', '3', '4'];
   const labelled = (uid: string, label: number) => pod(uid, { meta: { labels: { label: String(label) } } });
   const lists = fc.array(fc.dictionary(fc.constantFrom(...uids), fc.nat(2)), { minLength: 1, maxLength: 6 });
@@ -374,12 +374,12 @@ test('what changed about a list tells the same as the whole list', async () => {
   );
 });
 
-test('nothing changes about a list that was never sent', () => {
+test('throws when a list that was never sent is changed', () => {
   const { config } = rig(['api']);
   assert.throws(() => config.change('api', { removed: [], present: [pod('1')] }), { code: 'BUG' });
 });
 
-test('a list of earlier is told as wanted, and nobody is judged by it until the source itself has spoken', async () => {
+test('sends an expected list without being ready until the source itself has sent a list', async () => {
   const { config, told } = rig(['api']);
   assert.equal(config.setExpected('api', [pod('1'), pod('2')]), 'expected');
   assert.deepEqual(await told(), ['api ADD 1,2']);
@@ -394,7 +394,7 @@ test('a list of earlier is told as wanted, and nobody is judged by it until the 
   assert.deepEqual(await told(), []);
 });
 
-test('a source that says just what was foreseen is heard all the same', async () => {
+test('handles a list of the source that equals the expected list', async () => {
   const { config, told } = rig(['api']);
   const same = pod('1');
   config.setExpected('api', [same]);

@@ -18,7 +18,7 @@ import {
   withAnnotation,
 } from './merge.ts';
 
-/** A change of the desired pods, one batch of one kind from one source. */
+/** A change of the desired pods: one batch of one operation from one source. */
 export interface PodUpdate {
   readonly op: PodOperation;
   readonly pods: readonly Pod[];
@@ -26,7 +26,7 @@ export interface PodUpdate {
 }
 
 export interface PodConfigOptions {
-  /** Those that are set up; nobody waits for any other. */
+  /** The configured sources; readiness waits for these only. */
   readonly sources: readonly PodSource[];
   readonly clock: Clock;
   readonly logger: Logger;
@@ -34,32 +34,36 @@ export interface PodConfigOptions {
   readonly isFinished: IsFinished;
 }
 
-/** One source, once it has sent a list. */
+/** State of one source after its first list. */
 interface SourceState {
-  /** What is known of its pods. */
+  /** The merged pods. */
   readonly known: Map<PodUid, Pod>;
-  /** The pods of the list, as the source has sent them. */
+  /** The pods of the list as the source sent them. */
   readonly listed: Map<PodUid, Pod>;
   readonly delivered: DeliveredPods;
 }
 
 /**
- * Merges the lists the sources send (SET), and what they say has changed about them, into one ordered stream of changes.
- * What changes is told only when somebody takes it, as the difference between what was told before and what holds now:
- * what was undone in the meantime is not told at all, and a source that changes its mind often makes nobody wait and
- * nothing grow. What it hands out is frozen: whoever wants to change a pod copies it.
+ * Merges the lists of all sources (SET) and their changes into one ordered stream of updates. An
+ * update is computed when it is taken, as the difference between what was delivered and the current
+ * state. So a change that is undone before it was delivered causes no update, and a source that
+ * changes often neither blocks the sync loop nor grows a queue. Delivered pods are frozen: copy a
+ * pod to change it.
  */
 export class PodConfig {
   readonly #options: PodConfigOptions;
   readonly #sources = new Map<PodSource, SourceState>();
-  /** Those of which anything was told. */
+  /** Sources of which an update was delivered. */
   readonly #delivered = new Set<PodSource>();
-  /** Sources that may have something to tell, the one that waits longest first. */
+  /** Sources that may have an update, the longest waiting first. */
   readonly #changed = new Set<PodSource>();
   readonly #waiters = new Waiters<void>();
-  /** Sources the sync loop has handled at least one update of. */
+  /** Sources of which the sync loop has handled at least one update. */
   readonly #handled = new Set<PodSource>();
-  /** Sources that have not spoken yet, and for which a list of earlier stands. */
+  /**
+   * Sources that have sent no list themselves and for which a list of the previous kubelet process
+   * is used.
+   */
   readonly #expected = new Set<PodSource>();
 
   constructor(options: PodConfigOptions) {
@@ -67,8 +71,9 @@ export class PodConfig {
   }
 
   /**
-   * Takes the list a source has sent in an earlier life of the kubelet, for as long as it says nothing itself. The pods on
-   * it are wanted, but nobody is judged by it: the source is not ready. A source that has spoken is not foreseen.
+   * Uses the list that the source sent to a previous kubelet process until the source sends one
+   * itself. Its pods are desired, but the source is not ready, so no pod is removed because of it.
+   * A source that has sent a list is left alone.
    */
   setExpected(source: PodSource, pods: readonly Pod[]): 'expected' | 'already-listed' {
     if (this.#sources.has(source)) return 'already-listed';
@@ -79,13 +84,14 @@ export class PodConfig {
 
   /** Takes the complete list of a source's pods. */
   set(source: PodSource, pods: readonly Pod[]): void {
-    // Its first word of its own is told, and has to be handled, whatever was foreseen.
+    // The first list of the source itself is delivered, and must be handled, even if it equals the
+    // expected one.
     if (this.#expected.delete(source)) this.#delivered.delete(source);
     const before = this.#sources.get(source);
     const unique = this.#unique(source, pods);
     const seen = this.#timeSeen();
     const known = mergePods(before?.known ?? new Map(), unique, (pod) => {
-      // The very same object as last time has nothing new to say, however many there are.
+      // An identical object is unchanged, so a long list costs little.
       if (before?.listed.get(pod.metadata.uid) === pod) return 'as-before';
       return { pod: withAnnotation(pod, annotations.source, source), seen };
     });
@@ -100,11 +106,14 @@ export class PodConfig {
     this.#markChanged(source, { known, listed, delivered });
   }
 
-  /** The same, with what has changed about the list a source has sent before. Takes as long as that is long. */
+  /**
+   * Like `set`, but with the changes since the last list of the source. The cost is linear in the
+   * number of changes.
+   */
   change(source: PodSource, { removed, present }: PodListChanges): void {
     const state = this.#sources.get(source);
     if (state === undefined)
-      throw new KubelingError('BUG', `Nothing can change as ${source} has sent no list`);
+      throw new KubelingError('BUG', `Cannot apply changes of ${source}: it has sent no list`);
     const { known, listed, delivered } = state;
     for (const uid of removed) {
       known.delete(uid);
@@ -123,13 +132,16 @@ export class PodConfig {
     this.#markChanged(source, state);
   }
 
-  /** Resolves when there may be something to take. */
+  /** Resolves when an update may be pending. */
   async changed(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#changed.size === 0) await this.#waiters.wait(signal);
   }
 
-  /** The next of what has changed since it was told last, as it is now; undefined when everything is told. */
+  /**
+   * Returns the next pending update with the current state, or undefined when everything is
+   * delivered.
+   */
   takeUpdate(): PodUpdate | undefined {
     for (const source of this.#changed) {
       const next = this.#next(source);
@@ -139,14 +151,14 @@ export class PodConfig {
     return undefined;
   }
 
-  /** The sync loop has finished handling an update of that source. */
+  /** Records that the sync loop has handled an update of the source. */
   markHandled(source: PodSource): void {
     if (this.#handled.has(source) || this.#expected.has(source)) return;
     this.#handled.add(source);
-    this.#options.logger.info('A source of pods is ready', { source });
+    this.#options.logger.info('Pod source is ready', { source });
   }
 
-  /** Whether the source has sent a list and an update of it was handled. Never goes back. */
+  /** Whether the source has sent a list and one of its updates was handled. Never reset. */
   isReady(source: PodSource): boolean {
     return this.#sources.has(source) && this.#handled.has(source) && !this.#expected.has(source);
   }
@@ -155,18 +167,21 @@ export class PodConfig {
     return this.#options.sources.every((source) => this.isReady(source));
   }
 
-  /** Whether there is one that is ready, or none to wait for. */
+  /** True when any source is ready, or none is configured. */
   someReady(): boolean {
     const { sources } = this.#options;
     return sources.length === 0 || sources.some((source) => this.isReady(source));
   }
 
-  /** The sources that are set up, each with its readiness. */
+  /** The configured sources, each with its readiness. */
   readiness(): readonly { readonly source: PodSource; readonly ready: boolean }[] {
     return this.#options.sources.map((source) => ({ source, ready: this.isReady(source) }));
   }
 
-  /** A first list that has no pods is told all the same: it is how the sync loop learns that the source is there. */
+  /**
+   * A first list without pods is delivered too: this is how the sync loop learns that the source is
+   * ready.
+   */
   #next(source: PodSource): Omit<PodUpdate, 'source'> | undefined {
     const state = this.#sources.get(source);
     if (state === undefined) return undefined;
@@ -190,7 +205,7 @@ export class PodConfig {
     const { unique, repeated } = dropDuplicates(pods);
     for (const { pod, what } of repeated) {
       const value = what === 'name' ? pod.metadata.name : pod.metadata.uid;
-      const message = `The pod ${describePod(pod)} from the source ${source} is left out: a pod before it in the same list has the ${what} ${value} too`;
+      const message = `Left out pod ${describePod(pod)} of the source ${source}: an earlier pod of the same list has the same ${what} ${value}. Give one of them another ${what}`;
       this.#options.logger.warn(message, { source });
       this.#options.journal.event(pod, { type: 'Warning', reason: 'FailedValidation', message });
     }
@@ -198,12 +213,12 @@ export class PodConfig {
   }
 }
 
-/** As annotations have it: with nine digits behind the second, of which the clock knows three. */
+/** Annotations have nine digits of a second; the clock provides three. */
 function timeSeen(now: Instant): string {
   return new Date(now).toISOString().replace('Z', '000000Z');
 }
 
-/** What is frozen already is so to the bottom, as nothing else freezes. */
+/** A frozen value is frozen completely, because only this function freezes pods. */
 function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);
@@ -216,24 +231,24 @@ export interface Change {
   readonly pods: readonly Pod[];
 }
 
-/** What the sync loop was told of a source, and of which pods that may not be what is known of them. */
+/** The pods of a source as they were delivered, and those that may have changed since. */
 export interface DeliveredPods {
   readonly pods: Map<PodUid, Pod>;
   readonly dirty: Set<PodUid>;
 }
 
 /**
- * The order in which changes are told. What is removed goes first: a pod recreated under its old name is another pod
- * with the same name, and must not meet its predecessor.
+ * The order of operations. Removals come first, because a pod recreated under its name must not
+ * meet its predecessor.
  */
 const deliveryOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELETE', 'RECONCILE'];
 
-/** Whether a pod that was told is on its way out or has ended. */
+/** Whether the pod with this UID is terminating or terminated. */
 export type IsFinished = (uid: PodUid) => boolean;
 
 /**
- * What is to be told next to get from what was told to what is known, one kind at a time; undefined when everything is
- * told. It counts as told from then on. Takes as long as there are pods in doubt, however many there are.
+ * Returns the next operation that leads from the delivered pods to the current ones, and records it
+ * as delivered; undefined when nothing is pending. The cost is linear in the number of dirty pods.
  */
 export function nextChange(
   delivered: DeliveredPods,
@@ -252,7 +267,10 @@ export function nextChange(
   return { op, pods };
 }
 
-/** One that was gone in between, and nobody knew, goes on, unless it has ended: then it is wanted once more. */
+/**
+ * A pod that was removed and added again between two deliveries continues, unless it has finished:
+ * then it is started again.
+ */
 function adoptRecreated(before: Pod, now: Pod | undefined, isFinished: IsFinished): Pod {
   if (now === undefined || isSameIncarnation(before, now) || isFinished(now.metadata.uid)) return before;
   return withAnnotation(before, annotations.seen, now.metadata.annotations?.[annotations.seen] ?? '');

@@ -13,7 +13,7 @@ function rig() {
   return { board, told };
 }
 
-test('each problem is told once, again when it is another, and its end once', () => {
+test('reports each problem once, again when it changes, and its end once', () => {
   const { board, told } = rig();
   for (const message of ['a', 'a', 'b', 'b']) board.replace([problem('/x', message)]);
   board.replace([]);
@@ -21,7 +21,7 @@ test('each problem is told once, again when it is another, and its end once', ()
   assert.deepEqual(told, ['/x a', '/x b', '/x mended']);
 });
 
-test('a file is mended when its last problem is gone', () => {
+test('reports a file as resolved when its last problem is gone', () => {
   const { board, told } = rig();
   board.replace([problem('/x', 'a'), problem('/x', 'b'), problem('/y', 'c')]);
   board.replace([problem('/x', 'b')]);
@@ -29,7 +29,7 @@ test('a file is mended when its last problem is gone', () => {
   assert.deepEqual(told, ['/x a', '/x b', '/y c', '/y mended', '/x mended']);
 });
 
-test('a file whose problem is being replaced by another is not called mended in between', () => {
+test('does not report a file as resolved while one problem is replaced by another', () => {
   const { board, told } = rig();
   board.replace([problem('/x', 'a')]);
   board.replace([], [problem('/x', 'b')]);

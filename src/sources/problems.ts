@@ -1,7 +1,9 @@
 import type { TextPosition } from '../lib/index.ts';
 import { fullNameOf, type Pod } from '../pods/index.ts';
 
-/** Something a user should know about a manifest. An error keeps a pod from being used; a warning does not. */
+/**
+ * A problem of a manifest, for users. An error keeps the pod from being used; a warning does not.
+ */
 export interface SourceProblem {
   readonly source: 'file' | 'http';
   readonly severity: 'error' | 'warning';
@@ -9,10 +11,13 @@ export interface SourceProblem {
   readonly path: string;
   readonly line: number | undefined;
   readonly column: number | undefined;
-  /** The path of the field; empty when it is about no field. */
+  /** The path of the field; empty when the problem concerns no field. */
   readonly field: string;
   readonly message: string;
-  /** The full names of the pods it concerns, none where nobody can tell; undefined when it concerns all of the source. */
+  /**
+   * The full names of the pods the problem concerns, empty when they cannot be determined;
+   * undefined when it concerns the whole source.
+   */
   readonly pods?: readonly string[];
 }
 
@@ -35,18 +40,20 @@ export function problemAt({ source, path }: ProblemSource, text: ProblemText): S
   return pods === undefined ? problem : { ...problem, pods };
 }
 
-/** As `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: Required value`. */
+/**
+ * For example `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: Required value`.
+ */
 export function describeProblem(problem: SourceProblem): string {
   const place = [problem.path, problem.line, problem.column].filter((part) => part !== undefined).join(':');
   return [place, problem.field, problem.message].filter((part) => part !== '').join(': ');
 }
 
-/** What is wrong with a manifest and with no pod in particular concerns those it is known to stand for. */
+/** Attributes a problem of a whole manifest to the pods that the manifest defines. */
 export function withPods(problem: SourceProblem, pods: readonly Pod[]): SourceProblem {
   return problem.pods === undefined ? { ...problem, pods: pods.map(fullNameOf) } : problem;
 }
 
-/** One mistake can have a thousand consequences; the first of them are enough to act on. */
+/** One mistake can cause a thousand problems; only the first ones are reported. */
 const mostProblems = 100;
 
 export function bounded(problems: readonly SourceProblem[]): readonly SourceProblem[] {
@@ -56,12 +63,15 @@ export function bounded(problems: readonly SourceProblem[]): readonly SourceProb
   return [...problems.slice(0, mostProblems), problemAt(first, { message: `has ${more} more problems` })];
 }
 
-/** Tells each problem once: again only after it was gone. Of a file that has none any more it tells that once, too. */
+/**
+ * Reports each problem once, and again only after it was resolved. Reports once when a file has no
+ * problem any more.
+ */
 export class ProblemReporter {
   readonly #report: (problem: SourceProblem) => void;
   readonly #resolved: (path: string) => void;
   #current: ReadonlyMap<string, SourceProblem> = new Map();
-  /** Files of which a problem was told. */
+  /** Files with a reported problem. */
   readonly #reportedFiles = new Set<string>();
 
   constructor(tell: (problem: SourceProblem) => void, mended: (path: string) => void = () => {}) {
@@ -69,12 +79,12 @@ export class ProblemReporter {
     this.#resolved = mended;
   }
 
-  /** The problems there are now, for those who ask. */
+  /** The current problems. */
   get current(): readonly SourceProblem[] {
     return [...this.#current.values()];
   }
 
-  /** A file with something doubtful is not called mended yet. */
+  /** A file with an unconfirmed problem is not reported as resolved. */
   replace(problems: readonly SourceProblem[], doubtful: readonly SourceProblem[] = []): void {
     const before = this.#current;
     this.#current = new Map(problems.map((problem) => [describeProblem(problem), problem]));

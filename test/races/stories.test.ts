@@ -51,7 +51,7 @@ it('the directory of manifests being gone is an event of the node, and a note wh
     .entries.map(({ message }) => message)
     .filter((message) => message.startsWith(manifestDirectory));
   assert.deepEqual(told, [
-    `${manifestDirectory}: does not exist: pods it asked for are ended, and none come from it until it is back`,
+    `${manifestDirectory}: does not exist: its pods are terminated, and no static pods run from it until it exists again`,
     `${manifestDirectory} has no problem any more`,
   ]);
 });

@@ -10,14 +10,14 @@ import {
   textOf,
 } from './internal-quantity.ts';
 
-/** What a value of one type looks like. `written` is the part of the manifest it came from, if it came from any. */
+/** Dumps a value of one type. `written` is the part of the manifest the value came from, if any. */
 type Dump = (value: unknown, written: YamlTree | undefined) => string;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Shows values with all fields of their types, empty or not, and the name of each type, the way the Go kubelet does
- * before it hashes them. How each type is shown is worked out when it is first met: few of them ever are.
+ * Dumps values with all fields of their types, empty or not, and with type names, as the Go kubelet
+ * does before it hashes them. The dumper of a type is built on first use: few types are ever used.
  */
 export class TypeDumper {
   readonly #lines: ReadonlyMap<string, string>;
@@ -29,10 +29,13 @@ export class TypeDumper {
     this.#known = new Map(Object.entries(plainTypes));
   }
 
-  /** A value of one of the types of the table, which is as the kubelet holds it (see `asHeld`). */
+  /**
+   * Dumps a value of one of the types of the table, in the internal representation (see
+   * `toInternalPod`).
+   */
   dump(type: string, value: unknown, written: YamlTree): string {
     if (!this.#lines.has(type))
-      throw new KubelingError('BUG', `There is no type ${type} in the table of types`);
+      throw new KubelingError('BUG', `Cannot dump the type ${type}: it is not in the table of types`);
     return `(*${goName(type)})${this.#dumpOf(type)(value, written)}`;
   }
 
@@ -53,7 +56,7 @@ export class TypeDumper {
     return line === undefined ? plainDump : this.#structDump(line);
   }
 
-  /** Most fields of most values are empty, and then always look the same. */
+  /** Most fields are empty, and the dump of an empty field is constant. */
   #structDump(line: string): Dump {
     const fields = line
       .split(' ')
@@ -85,10 +88,10 @@ export class TypeDumper {
 
 interface DumpField {
   readonly prefix: string;
-  /** Undefined when its fields stand beside those of the type it is in. */
+  /** Undefined when the fields are inlined into the embedding type. */
   readonly json: string | undefined;
   readonly dump: Dump;
-  /** The field when nobody has set it. */
+  /** The dump of an unset field. */
   readonly none: string;
 }
 
@@ -126,13 +129,15 @@ const plainTypes: Readonly<Record<string, Dump>> = {
       : `{Type:(intstr.Type)0 IntVal:(int32)${value} StrVal:(string)}`,
 };
 
-/** One that was worked out already, or as it was written: the same amount can be written in ways that are held apart. */
+/**
+ * Already computed, or as written: the same amount can be written in ways that differ internally.
+ */
 function heldOf(value: unknown, written: YamlTree | undefined): HeldQuantity {
   if (typeof value === 'object') return value as HeldQuantity;
   return holdWritten(written);
 }
 
-/** What something points to, or holds, is not worked out before there is one. */
+/** The dumper of a pointer or container element is built when there is a value. */
 type DumpLater = () => Dump;
 
 function pointerDump(dumpOf: DumpLater): Dump {
@@ -143,7 +148,7 @@ function writtenDump(dump: Dump): Dump {
   return (value, written) => dump(isWritten(written) ? value : undefined, written);
 }
 
-/** Decoding makes an empty list of a required one that was left out, which here is none at all. */
+/** Decoding creates an empty list for a required one that is missing; internally it is nil. */
 function listDump(dumpOf: DumpLater): Dump {
   return (value, written) => {
     const items = (value ?? []) as readonly unknown[];
@@ -167,19 +172,24 @@ function byBytes([a]: readonly [string, unknown], [b]: readonly [string, unknown
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Seconds from the first day of the year 1 to that of 1970. */
+/** Seconds from year 1 to 1970. */
 const unixEpoch = 62_135_596_800;
 const minTime = -(2n ** 63n);
 const maxTime = 2n ** 63n - 1n;
 
-/** Times are held in the zone of the machine, with all that is known of it. Ours is that of a node that keeps UTC. */
+/**
+ * Go holds times with the time zone of the machine. This is the representation on a node with UTC.
+ */
 const zone = '{name:(string)UTC offset:(int)0 isDST:(bool)false}';
 const utc =
   `{name:(string)Local zone:([]time.zone)[${zone}] ` +
   `tx:([]time.zoneTrans)[{when:(int64)${minTime} index:(uint8)0 isstd:(bool)false isutc:(bool)false}] ` +
   `extend:(string)UTC0 cacheStart:(int64)${minTime} cacheEnd:(int64)${maxTime} cacheZone:(*time.zone)${zone}}`;
 
-/** A time as the Go kubelet holds it; the text must be one in RFC 3339, or empty for no time. */
+/**
+ * A time in the representation of the Go kubelet; the text must be RFC 3339, or empty for the zero
+ * time.
+ */
 export function dumpTime(text: string): string {
   if (text === '') return '{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}';
   const [, fraction = ''] = /\.(\d+)/.exec(text) ?? [];
@@ -188,7 +198,7 @@ export function dumpTime(text: string): string {
   return `{Time:(time.Time){wall:(uint64)${nanos} ext:(int64)${seconds} loc:(*time.Location)${utc}}}`;
 }
 
-/** The tree as JSON with sorted keys and no spaces, which is how parts that nobody looks into are kept. */
+/** JSON with sorted keys and no spaces, which is how raw extensions are stored. */
 export function rawJson(tree: YamlTree): string {
   if (tree.kind === 'scalar')
     return typeof tree.value === 'string' ? JSON.stringify(tree.value) : String(tree.value);

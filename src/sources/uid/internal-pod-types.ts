@@ -1,11 +1,13 @@
 /**
- * The types a pod is made of inside the Go kubelet of v1.36, field by field in their order: the UID of a static pod
- * hashes all of it. One line for each type: its name and its fields. A field is `Name:type`, `Name=json:type` where the
- * name in JSON does not follow from the name, or `Name^` for a type whose fields stand beside its own in JSON. What has
- * no type is a string; types with no package are of `core`; `map` is one of strings; a type of no line is a string. What
- * is marked `?` is not there unless it is written, even if decoding has put something empty in its place.
+ * The fields of the internal types of a pod in the Go kubelet v1.36, in their order: the UID of a
+ * static pod hashes all of them. Each line has the name of a type and its fields. A field is
+ * `Name:type`, `Name=json:type` where the JSON name does not follow from the name, or `Name^` for a
+ * type whose fields are inlined in JSON. A field without a type is a string; a type without a
+ * package belongs to `core`; `map` is a map of strings; a type without a line is a string. A type
+ * with `?` is nil unless it is written, even if decoding has created an empty value.
  *
- * Never change this for a new release alone: every static pod of every node restarts when its UID changes.
+ * Never change this for a new release alone: every static pod of every node restarts when its UID
+ * changes.
  */
 export const podTypes: string = `
 Pod TypeMeta^v1.TypeMeta ObjectMeta=metadata:v1.ObjectMeta Spec:PodSpec Status:PodStatus

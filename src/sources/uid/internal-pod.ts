@@ -14,8 +14,8 @@ type Kind = 'limits' | 'requests';
 type Amounts = ReadonlyMap<string, HeldQuantity>;
 
 /**
- * A defaulted pod with its fields where the Go kubelet has them inside. Amounts that were filled in by defaults are held
- * as the amounts they come from, which the manifest spells.
+ * Converts a defaulted pod to the internal representation of the Go kubelet. Amounts that defaults
+ * have derived from other amounts are represented like those in the manifest.
  */
 export function toInternalPod(pod: WrittenPod & { readonly spec: PodSpec }, manifest: YamlTree): Fields {
   const { metadata, spec, status } = pod;
@@ -26,7 +26,7 @@ export function toInternalPod(pod: WrittenPod & { readonly spec: PodSpec }, mani
   };
 }
 
-/** Init containers were annotations once; what is left of those is dropped. */
+/** Init containers were once stored in annotations; these annotations are dropped. */
 const droppedAnnotations: ReadonlySet<string> = new Set(
   ['pod.beta.kubernetes.io/', 'pod.alpha.kubernetes.io/'].flatMap((prefix) => [
     `${prefix}init-containers`,
@@ -64,7 +64,7 @@ function heldContainers(containers: readonly Container[], written: YamlTree | un
   });
 }
 
-/** What a container asks for, which is its limit where it does not say. */
+/** The requests of a container, which default to its limits. */
 function heldRequests({ requests = {} }: ResourceRequirements, written: YamlTree | undefined): Amounts {
   return new Map(
     Object.keys(requests).flatMap((name) => {
@@ -92,7 +92,10 @@ function amountOf(resources: YamlTree | undefined, kind: Kind, name: string): He
   return written === undefined ? undefined : holdWritten(written);
 }
 
-/** What a pod as a whole may have and asks for: as written, else the sum over its containers, else its limit. */
+/**
+ * The limits and requests of a whole pod: as written, else the sum over its containers, else the
+ * limit.
+ */
 function heldPodResources(
   spec: PodSpec,
   { limits, requests, ...others }: ResourceRequirements,
@@ -121,7 +124,10 @@ function mapped(
   return Object.fromEntries(Object.keys(list).map((name) => [name, held(name)]));
 }
 
-/** All regular containers and sidecars, or one init container beside the sidecars before it, whichever is more. */
+/**
+ * The maximum of the sum over all regular containers and sidecars, and of each init container plus
+ * the sidecars before it.
+ */
 function heldSum(spec: PodSpec, written: YamlTree | undefined, kind: Kind): Amounts {
   const amounts = (list: 'containers' | 'initContainers', index: number, { resources = {} }: Container) => {
     const own = resourcesOf(entryOf(written, list), index);
@@ -157,7 +163,9 @@ function merged(
   return all;
 }
 
-/** The first of the addresses of a pod is also known alone; inside there are only all of them. */
+/**
+ * The internal type has only the list of addresses, of which the first is also `podIP` in the API.
+ */
 function heldStatus(status: PodStatus): Fields {
   const { podIP, podIPs = [] } = status;
   if (!podIP || podIPs[0]?.ip === podIP) return { ...status };

@@ -1,14 +1,15 @@
 import type { YamlTree } from '../../lib/index.ts';
 
 /**
- * A quantity as the Go kubelet holds it: `1000m` and `1` are the same amount, but not the same to its hash. Small ones
- * are a 64-bit number with a power of ten, all others a number of any size; some remember how they were written.
+ * A quantity in the representation of the Go kubelet: `1000m` and `1` are the same amount but hash
+ * differently. Small quantities are a 64-bit integer with a power of ten, others an
+ * arbitrary-precision decimal; some cache their spelling.
  */
 export interface HeldQuantity {
   readonly value: bigint;
   /** The power of ten of the value. */
   readonly scale: number;
-  /** In place of the value, which then is zero; its scale counts digits behind the point. */
+  /** Replaces the value, which is then zero; its scale counts decimal places. */
   readonly decimal?: HeldDecimal;
   readonly spelling: string;
   readonly format: string;
@@ -19,7 +20,7 @@ interface HeldDecimal {
   readonly scale: number;
 }
 
-/** What no one has set. */
+/** The zero quantity of an unset field. */
 export const noQuantity: HeldQuantity = { value: 0n, scale: 0, spelling: '', format: '' };
 
 interface Written {
@@ -35,7 +36,7 @@ interface Written {
 const decimals = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
 const binaries = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 const nano = 9;
-/** So many decimal digits always fit in 64 bits. */
+/** This many decimal digits always fit in 64 bits. */
 const safeDigits = 18;
 const largest = 2n ** 63n - 1n;
 
@@ -44,7 +45,7 @@ export function holdWritten(tree: YamlTree | undefined): HeldQuantity {
   return text === undefined ? noQuantity : holdQuantity(text);
 }
 
-/** The text must be a quantity; spaces around it do not count. */
+/** The text must be a quantity; surrounding spaces are ignored. */
 export function holdQuantity(untrimmed: string): HeldQuantity {
   const text = untrimmed.trim();
   if (text === '0') return { value: 0n, scale: 0, spelling: text, format: 'DecimalSI' };
@@ -62,7 +63,7 @@ function takeApart(text: string): Written {
   return { ...number, base: 10, exponent: Number(suffix.slice(1)), format: 'DecimalExponent' };
 }
 
-/** Undefined when there are too many digits, or digits too far behind the point. */
+/** Undefined when there are too many digits or decimal places. */
 function small(written: Written): HeldQuantity | undefined {
   const { text, negative, whole, fraction, base, exponent, format } = written;
   const digits = whole + fraction;
@@ -80,7 +81,7 @@ function small(written: Written): HeldQuantity | undefined {
 
 function digitsToSpare({ whole, fraction, base, exponent }: Written): number {
   if (base === 10) return safeDigits - whole.length - fraction.length;
-  // A binary unit has about three decimal digits for each ten of its exponent.
+  // A binary unit has about three decimal digits per ten of its exponent.
   return fraction === '' ? 14 - whole.length - Math.trunc((exponent * 3) / 10) : -1;
 }
 
@@ -98,7 +99,7 @@ function large({ negative, whole, fraction, base, exponent, format }: Written): 
   return { ...noQuantity, decimal, format: isFraction ? 'DecimalSI' : format };
 }
 
-/** To so many digits behind the point, away from zero. */
+/** Rounds to this many decimal places, away from zero. */
 function rounded({ unscaled, scale }: HeldDecimal, to: number): HeldDecimal {
   if (to >= scale) return { unscaled: unscaled * 10n ** BigInt(to - scale), scale: to };
   return { unscaled: dividedUp(unscaled, scale - to), scale: to };
@@ -112,7 +113,7 @@ function dividedUp(value: bigint, tens: number): bigint {
 
 const milli = 3;
 
-/** As every list of resources is: nothing finer than a thousandth. */
+/** Rounds up to thousandths, as in every list of resources. */
 export function heldToMilli(quantity: HeldQuantity): HeldQuantity {
   const { value, scale, decimal } = quantity;
   if (decimal !== undefined) return { ...quantity, decimal: rounded(decimal, milli), spelling: '' };
@@ -130,7 +131,7 @@ export function addHeld(a: HeldQuantity, b: HeldQuantity): HeldQuantity {
   return { ...noQuantity, decimal: { unscaled, scale }, format };
 }
 
-/** At the finer scale of the two; undefined when that leaves 64 bits. */
+/** Adds at the finer of the two scales; undefined when the sum exceeds 64 bits. */
 function addSmall(a: HeldQuantity, b: HeldQuantity): Pick<HeldQuantity, 'value' | 'scale'> | undefined {
   if (b.value === 0n) return { value: a.value, scale: a.scale };
   if (a.value === 0n) return { value: b.value, scale: b.scale };
@@ -143,7 +144,10 @@ function addSmall(a: HeldQuantity, b: HeldQuantity): Pick<HeldQuantity, 'value' 
     : undefined;
 }
 
-/** The greater of the two, and the first one of equals. Compared with a large one a small one becomes large. */
+/**
+ * Returns the greater quantity, the first one of equals. A comparison with a large quantity
+ * converts a small one.
+ */
 export function maxHeld(a: HeldQuantity, b: HeldQuantity): HeldQuantity {
   const [one, other] = [decimalOf(a), decimalOf(b)];
   const scale = Math.max(one.scale, other.scale);
@@ -161,7 +165,7 @@ function decimalOf({ value, scale, decimal }: HeldQuantity): HeldDecimal {
 
 const wordBits = 64;
 
-/** The quantity with all its parts, as a dump of it shows them. */
+/** Dumps the quantity with all its fields. */
 export function dumpQuantity({ value, scale, decimal, spelling, format }: HeldQuantity): string {
   const held = decimal === undefined ? '<nil>' : dumpDecimal(decimal);
   return (
@@ -178,12 +182,14 @@ function dumpDecimal({ unscaled, scale }: HeldDecimal): string {
   return `{unscaled:(big.Int){neg:(bool)${unscaled < 0n} abs:(big.nat)${abs}} scale:(inf.Scale)${scale}}`;
 }
 
-/** What a manifest says, as opposed to what was made of it. Of a key written twice the last counts. */
+/**
+ * The manifest as it was written, as opposed to the decoded one. The last of duplicate keys counts.
+ */
 export function entryOf(tree: YamlTree | undefined, key: string): YamlTree | undefined {
   return tree?.kind === 'map' ? tree.entries.findLast((entry) => entry.key === key)?.value : undefined;
 }
 
-/** Setting something to null is as good as leaving it out. */
+/** A null value is the same as a missing one. */
 export function isWritten(tree: YamlTree | undefined): tree is YamlTree {
   return tree !== undefined && !(tree.kind === 'scalar' && tree.value === null);
 }

@@ -35,7 +35,7 @@ async function dumpOf(text: string): Promise<string> {
   return uids.dump(pod, tree);
 }
 
-test('the UID is a hash of 128 bits that each manifest, node and place has of its own', async () => {
+test('hashes each manifest, node and source to its own UID of 128 bits', async () => {
   const text = 'metadata: {name: web}';
   const all = [
     await uidOf(text),
@@ -50,7 +50,7 @@ test('the UID is a hash of 128 bits that each manifest, node and place has of it
   assert.equal(new Set(all).size, all.length);
 });
 
-test('of a URL the node is no part of the place', async () => {
+test('leaves the node out of the hash for a URL', async () => {
   const http = { source: 'http', path: 'http://example.com/pods', nodeName: 'node-a' } as const;
   assert.equal(
     await uidOf('metadata: {name: web}', http),
@@ -58,7 +58,7 @@ test('of a URL the node is no part of the place', async () => {
   );
 });
 
-test('comments, layout, the order of keys, JSON or YAML, nulls and unknown fields do not matter', async () => {
+test('ignores comments, layout, key order, JSON or YAML, nulls and unknown fields', async () => {
   const plain = await uidOf('metadata: {name: web, labels: {a: b, c: d}}\nspec: {containers: []}\n');
   for (const same of [
     '# a comment\nspec:\n  containers: []\nmetadata:\n  labels: # another\n    c: d\n    a: "b"\n  name: web\n',
@@ -70,7 +70,7 @@ test('comments, layout, the order of keys, JSON or YAML, nulls and unknown field
     assert.equal(await uidOf(same), plain, same);
 });
 
-test('what is empty differs from what is not there, for lists, maps and objects', async () => {
+test('distinguishes empty from missing lists, maps and objects', async () => {
   const shown = await dumpOf(
     'spec: {containers: [{args: [], resources: {limits: {}}, securityContext: {}}]}',
   );
@@ -84,24 +84,24 @@ test('what is empty differs from what is not there, for lists, maps and objects'
   assert.ok((await dumpOf('metadata: {name: a}')).includes('Containers:([]core.Container)<nil>'));
 });
 
-test('an object that is required, but was left out, is none', async () => {
+test('treats a missing required object as nil', async () => {
   const shown = await dumpOf('spec: {volumes: [{name: a, scaleIO: {gateway: g}}]}');
   assert.ok(shown.includes('SecretRef:(*core.LocalObjectReference)<nil>'));
 });
 
-test('keys of maps are in the order of their bytes', async () => {
+test('sorts the keys of maps by their bytes', async () => {
   const shown = await dumpOf('metadata: {annotations: {"😀": e, "\ufb01": d, b: c, B: a}}');
   assert.ok(shown.includes('Annotations:(map[string]string)map[B:a b:c \ufb01:d 😀:e]'));
 });
 
-test('times are shown in the zone of a node that keeps UTC', async () => {
+test('dumps times in the time zone of a node with UTC', async () => {
   const shown = await dumpOf('metadata: {creationTimestamp: "2024-01-02T05:04:05.25+02:00"}');
   assert.ok(
     shown.includes('wall:(uint64)250000000 ext:(int64)63839761445 loc:(*time.Location){name:(string)Local'),
   );
 });
 
-/** Value, scale, decimal with its scale, spelling and format, as the reference holds them. */
+/** Value, scale, decimal with its scale, spelling and format, as in the Go kubelet. */
 const quantities: Readonly<Record<string, string>> = {
   '0': '0 0 - "0" DecimalSI',
   '00': '0 0 - "" DecimalSI',
@@ -123,7 +123,7 @@ const quantities: Readonly<Record<string, string>> = {
   '1.0000000001': '0 0 1000000001/9 "" DecimalSI',
 };
 
-test('quantities are held with all that tells one spelling from another', () => {
+test('distinguishes different spellings of a quantity', () => {
   for (const [text, expected] of Object.entries(quantities)) {
     const { value, scale, decimal, spelling, format } = holdQuantity(text);
     const held = decimal === undefined ? '-' : `${decimal.unscaled}/${decimal.scale}`;
@@ -131,14 +131,14 @@ test('quantities are held with all that tells one spelling from another', () => 
   }
 });
 
-test('in lists of resources quantities are rounded up to thousandths', () => {
+test('rounds quantities in lists of resources up to thousandths', () => {
   assert.deepEqual(heldToMilli(holdQuantity('100u')), { ...holdQuantity('0m'), value: 1n });
   assert.deepEqual(heldToMilli(holdQuantity('-1500u')).value, -2n);
   assert.equal(heldToMilli(holdQuantity('100m')).spelling, '100m');
   assert.deepEqual(heldToMilli(holdQuantity('0.5Gi')).decimal, { unscaled: 536870912000n, scale: 3 });
 });
 
-test('sums are held at the finer scale, or as large ones when they do not fit', () => {
+test('adds at the finer scale, or with arbitrary precision when 64 bits do not suffice', () => {
   const sum = addHeld(holdQuantity('1'), holdQuantity('500m'));
   assert.deepEqual([sum.value, sum.scale, sum.spelling], [1500n, -3, '']);
   assert.equal(addHeld(holdQuantity('0'), holdQuantity('1Ki')).format, 'BinarySI');
@@ -151,12 +151,12 @@ test('sums are held at the finer scale, or as large ones when they do not fit', 
   });
 });
 
-test('a number of more than 64 bits is shown word by word', () => {
+test('dumps a number of more than 64 bits word by word', () => {
   const shown = dumpQuantity(holdQuantity('-12345678901234567890'));
   assert.ok(shown.includes('neg:(bool)true abs:(big.nat)[5097733592002180096 669260594]'), shown);
 });
 
-test('the hash is FNV-1a of 128 bits', () => {
+test('hashes with FNV-1a of 128 bits', () => {
   const slow = (bytes: Uint8Array) => {
     let hash = 0x6c62272e07bb014262b821756295c58dn;
     for (const byte of bytes) hash = BigInt.asUintN(128, (hash ^ BigInt(byte)) * (2n ** 88n + 0x13bn));
@@ -168,7 +168,7 @@ test('the hash is FNV-1a of 128 bits', () => {
   );
 });
 
-test('every field of the types is one of the kinds, and none is missing', () => {
+test('has a known type for every field of the table', () => {
   const moved = new Set(['hostNetwork', 'hostPID', 'hostIPC', 'shareProcessNamespace', 'hostUsers']);
   const elsewhere = new Set([...moved, 'serviceAccount', 'podIP', 'kind', 'apiVersion']);
   for (const line of podTypes.trim().split('\n')) {
