@@ -1,6 +1,6 @@
 import type { Command } from './command.ts';
 
-/** A command as the list of commands knows it: its module is loaded only when it is asked for. */
+/** An entry of the list of commands; the module is loaded on first use. */
 export interface CommandEntry {
   readonly name: string;
   readonly summary: string;
@@ -10,12 +10,12 @@ export interface CommandEntry {
 export const commandTable: readonly CommandEntry[] = [
   {
     name: 'up',
-    summary: 'run alone on this machine, without a cluster',
+    summary: 'run kubeling on this machine without a cluster',
     load: async () => (await import('./up/up.ts')).command,
   },
   {
     name: 'down',
-    summary: 'end what "up" left running and clean up after it',
+    summary: 'stop what "up" started and clean up after it',
     load: async () => (await import('./down.ts')).command,
   },
   {
@@ -30,17 +30,17 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: 'context',
-    summary: 'put the way to the API of "up" into your kubeconfig',
+    summary: 'add the API of "up" to your kubeconfig',
     load: async () => (await import('./context/context.ts')).command,
   },
   {
     name: 'explain',
-    summary: 'tell the story of a pod: why it runs or does not',
+    summary: 'explain a pod: why it runs or does not run',
     load: async () => (await import('./explain.ts')).command,
   },
   {
     name: 'logs',
-    summary: 'show what a container has written, and with -f what it writes',
+    summary: 'show the log of a container, and follow it with -f',
     load: async () => (await import('./logs/index.ts')).command,
   },
   {
@@ -50,17 +50,17 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: 'attach',
-    summary: 'join the main process of a container',
+    summary: 'attach to the main process of a container',
     load: async () => (await import('./streams/attach.ts')).command,
   },
   {
     name: 'port-forward',
-    summary: 'make ports of a pod reachable on this machine',
+    summary: 'forward local ports to a pod',
     load: async () => (await import('./streams/port-forward.ts')).command,
   },
   {
     name: 'doctor',
-    summary: 'check whether this machine can be a node, and say what to do',
+    summary: 'check whether this machine can be a node, and what to do about it',
     load: async () => (await import('./doctor/index.ts')).command,
   },
   {

@@ -40,25 +40,25 @@ const flags = {
   'data-dir': dataDirFlag,
   grace: {
     kind: durationFlag,
-    help: 'How long containers get at most to end by themselves; a pod that asks for less gets less.',
+    help: 'Maximum grace period of containers; a pod with a shorter grace period keeps it.',
     default: '30s',
   },
   all: {
     kind: boolFlag,
-    help: 'Remove images and the data directory too, but not what was in it before the first "up".',
+    help: 'Also remove images and the data directory, except for what existed there before the first "up".',
   },
 } satisfies FlagTable;
 
 const usage = `usage: kubeling down [flags]
 
-Ends a kubeling that is up, its pods, and the containerd it started, and removes what they left on the machine:
-processes, mounts, network, cgroups. A container runtime that was there before is left running, with all pods in it that
-are not of this data directory. What was in the API and in the manifest directory is there again with the next "up".
+Stops a running kubeling, its pods, and the private containerd, and removes what they left on the machine: processes,
+mounts, network, cgroups. Any other container runtime keeps running, with all pods that do not belong to this data
+directory. The objects of the API and the manifest directory stay for the next "up".
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
 const upExitTimeoutMs = 20_000;
-/** Besides the grace they get. */
+/** In addition to the grace period. */
 const removeWithinMs = 120_000;
 const defaultGraceMs = 30_000;
 const unmountWithinMs = 30_000;
@@ -68,8 +68,8 @@ async function run(context: CommandContext): Promise<number> {
   refuseWithoutRoot('down');
   const home = await findDataDirectory(values['data-dir'] ?? defaultDataDirectory);
   if (home === undefined || !(await isDataDirectory(home))) {
-    const left = home === undefined ? '.' : `: ${home.dataDir} is left as it is.`;
-    context.stdout.write(`Nothing was up here${left}\n`);
+    const left = home === undefined ? '.' : `: ${home.dataDir} is not changed.`;
+    context.stdout.write(`Nothing is up here${left}\n`);
     return exitCodes.done;
   }
   await stopUp(home, context);
@@ -78,10 +78,10 @@ async function run(context: CommandContext): Promise<number> {
     images: values.all === true ? 'remove' : 'keep',
   };
   const left = await removePods(home, wish, context);
-  // Pods that could not be ended may still have host ports.
+  // Pods that could not be stopped may still use host ports.
   const rules = left.length === 0 ? await removeFirewall(home, context) : [];
   const problems = [...left, ...rules, ...(await unmountPods(home, context))];
-  // Whoever comes again to remove the rest has to know where it is.
+  // A later call needs the state to remove the rest.
   if (problems.length === 0) await rm(home.stateFile, { force: true });
   if (values.all === true && problems.length === 0) await removeData(home, context);
   for (const problem of problems) context.stderr.write(`${problem}\n`);
@@ -90,7 +90,7 @@ async function run(context: CommandContext): Promise<number> {
 
 async function removeData(home: DataDirectory, { stdout }: CommandContext): Promise<void> {
   const kept = await removeDataDirectory(home);
-  if (kept.length > 0) stdout.write(`kept       what was in ${home.dataDir} before: ${kept.join(', ')}\n`);
+  if (kept.length > 0) stdout.write(`kept       previous content of ${home.dataDir}: ${kept.join(', ')}\n`);
 }
 
 interface DownOptions {
@@ -98,7 +98,7 @@ interface DownOptions {
   readonly images: 'keep' | 'remove';
 }
 
-/** Ends the process that is up, so that nobody starts again what we are about to remove. */
+/** Stops the running process first, so that it does not recreate what is removed. */
 async function stopUp(home: DataDirectory, { clock, signal, stdout }: CommandContext): Promise<void> {
   const processes = new ProcessTable();
   const owner = await readLockOwner(home.lockFile);
@@ -107,12 +107,18 @@ async function stopUp(home: DataDirectory, { clock, signal, stdout }: CommandCon
   const left = await processes.waitForExit([owner], { clock, ms: upExitTimeoutMs }, signal);
   if (left.length > 0) await processes.signal(owner, 'SIGKILL');
   if ((await processes.waitForExit([owner], { clock, ms: upExitTimeoutMs }, signal)).length > 0) {
-    throw new KubelingError('HOME_BUSY', `Cannot end kubeling: process ${owner.pid} does not go away`);
+    throw new KubelingError(
+      'HOME_BUSY',
+      `Cannot stop kubeling: process ${owner.pid} does not exit. Kill it and run "kubeling down" again`,
+    );
   }
-  stdout.write(`kubeling   process ${owner.pid} ended\n`);
+  stdout.write(`kubeling   stopped process ${owner.pid}\n`);
 }
 
-/** From every runtime this home has used. Answers what could not be removed. */
+/**
+ * Removes the pods of this data directory from every runtime it has used. Returns what could not be
+ * removed.
+ */
 async function removePods(
   home: DataDirectory,
   wish: DownOptions,
@@ -124,7 +130,7 @@ async function removePods(
   for (const endpoint of shared) problems.push(...(await removeFromMachine(endpoint, home, wish, context)));
   if (state?.runtime !== 'machine' || (await hasContainerd(home)))
     problems.push(...(await removePrivate(home, wish, context)));
-  // Last, as it is one for all of them; and whose pods could not be ended still needs it.
+  // Last, because it is shared by all runtimes, and pods that could not be stopped still need it.
   if (shared.length > 0 && problems.length === 0) problems.push(...(await removeHomeCgroup(home, context)));
   return problems;
 }
@@ -150,11 +156,15 @@ async function removePrivate(
       : [];
   const report = await containerd.teardown(wish, context.signal);
   printReport(report, context);
-  // What could not be removed in order was then removed by force, so only what is left now counts.
+  // Pods that could not be removed in order were then removed by force, so only remaining problems
+  // count.
   return report.problems.length === 0 ? [] : [...problems, ...report.problems];
 }
 
-/** Parts of volumes that containers were given; whoever removes directories must not come upon volumes of users there. */
+/**
+ * Unmounts parts of volumes that containers used, so that removing directories cannot delete
+ * content of volumes.
+ */
 async function unmountPods(
   home: DataDirectory,
   { clock, signal, stdout }: CommandContext,
@@ -166,7 +176,7 @@ async function unmountPods(
     { run, procDir: '/proc', sysDir: '/sys' },
     signal,
   );
-  if (removed.length > 0) stdout.write(`removed    ${removed.length} parts of volumes\n`);
+  if (removed.length > 0) stdout.write(`removed    ${removed.length} volume mounts of containers\n`);
   if (problems.length > 0) return problems;
   return await unshareRoot(home.rootDir, clock, signal).then(
     () => [],
@@ -174,7 +184,7 @@ async function unmountPods(
   );
 }
 
-/** Only what is ours: the runtime belongs to others too. */
+/** Removes our pods only: other clients use the runtime too. */
 async function removeFromMachine(
   endpoint: string,
   home: DataDirectory,
@@ -213,7 +223,7 @@ async function removeSandboxes(
       signal,
     );
     const gone = found - problems.length;
-    if (gone > 0) stdout.write(`pods       ${gone} ended and removed\n`);
+    if (gone > 0) stdout.write(`pods       stopped and removed ${gone}\n`);
     return problems;
   } catch (error) {
     signal.throwIfAborted();
@@ -234,23 +244,23 @@ function printReport(report: TeardownReport, { stdout }: CommandContext): void {
 
 export const command: Command = {
   name: 'down',
-  summary: 'end what "up" left running and clean up after it',
+  summary: 'stop what "up" started and clean up after it',
   usage,
   run,
 };
 
 export interface StoppedPods {
-  /** How many there were. */
+  /** The number of pods that were found. */
   readonly found: number;
   readonly problems: readonly string[];
 }
 
-/** What a pod gets that does not say. */
+/** The grace period of a pod without one. */
 const defaultGraceSeconds = 30;
 
 /**
- * Ends and removes all pods the runtime shows, all at once: containers are asked to end, and get the time their pod
- * grants them but no more than given here. Hooks are for the kubelet to run, and none runs by now.
+ * Stops and removes all listed pods concurrently: containers get the grace period of their pod,
+ * limited by the given one. Hooks are run by the kubelet, which does not run any more.
  */
 export async function stopPods(
   cri: CriClient,
@@ -280,7 +290,7 @@ function graceSeconds(annotations: Readonly<Record<string, string>>, mostMs: num
   return Math.min(own, Math.ceil(mostMs / 1_000));
 }
 
-/** Whatever goes wrong here, the end of its sandbox ends it too. */
+/** Stopping the sandbox also stops a container that failed here. */
 async function stopContainer(
   cri: CriClient,
   containerId: string,

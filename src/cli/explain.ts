@@ -17,15 +17,15 @@ const flags = kubeletFlags satisfies FlagTable;
 
 const usage = `usage: kubeling explain [POD] [flags]
 
-Tells the story of a pod, by its name, name_namespace or UID: each step of its way with its time, each retry and failure
-with its cause. Without a pod: of the node and of all its pods. What is wrong with manifests is told too.
+Explains a pod, by its name, name_namespace or UID: each step of its life with its time, each retry and each failure with
+its cause. Without a pod it explains the node and all its pods. Problems with manifests are included.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
 const requestTimeoutMs = 10_000;
 
 interface Flights {
-  /** Left out when a pod was asked for. */
+  /** Undefined when a pod was named. */
   readonly node?: NodeStory;
   readonly pods: readonly PodStory[];
   readonly problems: readonly string[];
@@ -37,7 +37,7 @@ async function run(context: CommandContext): Promise<number> {
     const wrong = problems.map((problem) => `${problem.flag} ${problem.message}`);
     throw new KubelingError(
       'CLI_USAGE',
-      `Cannot use these words: ${[...wrong, ...positionals.slice(1)].join('; ')}`,
+      `Cannot use these arguments: ${[...wrong, ...positionals.slice(1)].join('; ')}`,
     );
   }
   const [pod] = positionals;
@@ -46,7 +46,7 @@ async function run(context: CommandContext): Promise<number> {
   for (const story of pods) context.stdout.write(explainPod(story));
   for (const problem of found) context.stdout.write(`manifest problem: ${problem}\n`);
   if (pods.length > 0 || pod === undefined) return exitCodes.done;
-  context.stderr.write(`There is no story of a pod ${JSON.stringify(pod)} here.\n`);
+  context.stderr.write(`There is no history of a pod ${JSON.stringify(pod)} here.\n`);
   return exitCodes.failed;
 }
 
@@ -57,13 +57,13 @@ async function fetchFlights(
 ): Promise<Flights> {
   const path = pod === undefined ? '/debug/flight' : `/debug/flight?pod=${encodeURIComponent(pod)}`;
   try {
-    const what = 'hear from the kubelet';
+    const what = 'get a response from the kubelet';
     const headers = await bearerOf(kubelet);
     const request = { host: '127.0.0.1', port: kubelet.port, path, headers };
     return await withDeadline({ clock, ms: requestTimeoutMs, what }, (inner) => get(request, inner), signal);
   } catch (cause) {
     signal.throwIfAborted();
-    const message = `Cannot ask the kubelet at 127.0.0.1:${kubelet.port}: ${describeError(cause)}. Is it running?`;
+    const message = `Cannot reach the kubelet at 127.0.0.1:${kubelet.port}: ${describeError(cause)}. Is it running?`;
     throw new KubelingError('KUBELET_SILENT', message, { cause });
   }
 }
@@ -79,7 +79,7 @@ function get(request: RequestOptions, signal: AbortSignal): Promise<Flights> {
       response.on('error', reject);
       response.on('end', () => {
         if (response.statusCode === 200) flightsOf(body).then(resolve, reject);
-        else reject(new KubelingError('KUBELET_SILENT', `it answered ${response.statusCode}: ${body}`));
+        else reject(new KubelingError('KUBELET_SILENT', `it responded with ${response.statusCode}: ${body}`));
       });
     });
     call.on('error', reject);
@@ -87,20 +87,23 @@ function get(request: RequestOptions, signal: AbortSignal): Promise<Flights> {
   });
 }
 
-/** Anything may listen on a port; async, as what is thrown out of a callback of a stream ends the process. */
+/**
+ * Any program may listen on the port. This is async, because an exception in a stream callback
+ * would end the process.
+ */
 async function flightsOf(body: string): Promise<Flights> {
   try {
     const flights: Flights = JSON.parse(body);
     if (Array.isArray(flights.pods) && Array.isArray(flights.problems)) return flights;
   } catch (cause) {
-    throw new KubelingError('KUBELET_SILENT', 'what answers there is no kubelet', { cause });
+    throw new KubelingError('KUBELET_SILENT', 'the program that listens there is not a kubelet', { cause });
   }
-  throw new KubelingError('KUBELET_SILENT', 'what answers there is no kubelet');
+  throw new KubelingError('KUBELET_SILENT', 'the program that listens there is not a kubelet');
 }
 
 export const command: Command = {
   name: 'explain',
-  summary: 'tell the story of a pod: why it runs or does not',
+  summary: 'explain a pod: why it runs or does not run',
   usage,
   run,
 };

@@ -4,7 +4,10 @@ import { describe, it } from 'node:test';
 
 const module = new URL('./inherited-descriptors.ts', import.meta.url).href;
 
-/** In a process of its own that was started with two descriptors more: which of them are still its own, and which a program it starts has. */
+/**
+ * Starts a process with two extra descriptors. Returns which of them it still has, and which a
+ * program it starts inherits.
+ */
 function sealed(
   fcntl: 'called' | 'missing',
   ...words: readonly string[]
@@ -31,7 +34,7 @@ function sealed(
 }
 
 describe('sealInheritedDescriptors', () => {
-  it('keeps them from started programs and leaves them to this process', () => {
+  it('hides them from started programs and keeps them in this process', () => {
     assert.deepEqual(sealed('called'), { own: ['40', '41'], passedOn: [] });
   });
 

@@ -4,15 +4,16 @@ import { libcFunctions } from '../lib/index.ts';
 type SetDescriptorFlags = (fd: number, command: number, flags: number) => number;
 
 const closeOnExec = 0o2_000_000;
-/** Of fcntl(2): F_SETFD, and its FD_CLOEXEC. */
+/** Constants of fcntl(2): F_SETFD and FD_CLOEXEC. */
 const setFlags = 2;
 const closeOnExecFlag = 1;
 const lastStandardStream = 2;
 
 /**
- * Keeps the descriptors this process was started with from every program it starts: one that reached a container would
- * be a way out of it. Node.js sees to the first sixteen. Where it cannot call the C library, the others are closed,
- * except those that an argument names, as a shell does for `--config <(command)`.
+ * Keeps inherited descriptors from every program this process starts: in a container such a
+ * descriptor would be an escape. Node.js handles the first sixteen. Where the C library cannot be
+ * called, the others are closed, except those that an argument names, as a shell does for `--config
+ * <(command)`.
  */
 export function sealInheritedDescriptors(
   words: readonly string[],
@@ -38,7 +39,7 @@ function descriptorsPassedOn(): readonly number[] {
     .filter((fd) => fd > lastStandardStream && isPassedOn(fd));
 }
 
-/** The one the list was read through is closed by now. */
+/** The descriptor the list was read through is closed already. */
 function isPassedOn(fd: number): boolean {
   try {
     const [, flags = ''] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? [];
@@ -56,6 +57,6 @@ function closeQuietly(fd: number): void {
   try {
     closeSync(fd);
   } catch {
-    // Closed already.
+    // The descriptor is closed already.
   }
 }

@@ -18,16 +18,16 @@ import {
   tokenFile,
 } from './data-directory/data-directory.ts';
 
-/** How our own commands are told which kubelet of this machine is meant. */
+/** Flags by which commands select the kubelet of this machine. */
 export const kubeletFlags = {
   'data-dir': dataDirFlag,
   port: {
     kind: intFlag(1, 65_535),
-    help: 'Where the kubelet answers on this machine; found by the data directory or the root directory unless given.',
+    help: 'Loopback port of the kubelet; by default found through the data directory or the root directory.',
   },
   'root-dir': {
     kind: stringFlag,
-    help: 'The root directory of a kubelet that "kubeling run" started; found by the data directory unless given.',
+    help: 'Root directory of a kubelet that "kubeling run" started; by default the data directory is used.',
   },
 };
 
@@ -37,7 +37,7 @@ export interface KubeletAddress {
   readonly 'root-dir'?: string;
 }
 
-/** Where a kubelet answers on loopback, and where it keeps what only its own user may read. */
+/** The loopback address of a kubelet, and the root directory with its token. */
 export interface LocalKubelet {
   readonly port: number;
   readonly rootDir: string;
@@ -47,8 +47,8 @@ const defaultPort = 10_250;
 const defaultRootDir = '/var/lib/kubelet';
 
 /**
- * Whoever names a directory means the kubelet of that one, and is not sent to another that happens to answer at the usual
- * place. Without one it is the kubeling that is up, else the kubelet of the node.
+ * A given directory selects its kubelet, and never another one that happens to use the default
+ * port. Without one it is the running "kubeling up", else the kubelet of the node.
  */
 export async function locateKubelet(place: KubeletAddress): Promise<LocalKubelet> {
   const { port, 'data-dir': dataDir, 'root-dir': rootDir } = place;
@@ -57,7 +57,7 @@ export async function locateKubelet(place: KubeletAddress): Promise<LocalKubelet
   return dataDir === undefined ? await defaultKubelet() : await kubeletOfDataDirectory(dataDir);
 }
 
-/** What shows that we are its user, where we are. */
+/** The loopback token, which proves that the caller may read the root directory. */
 export async function bearerOf({ rootDir }: LocalKubelet): Promise<Readonly<Record<string, string>>> {
   const token = await readFileIfExists(tokenFile(rootDir)).catch(() => undefined);
   return token === undefined ? {} : { authorization: `Bearer ${token.trim()}` };
@@ -78,14 +78,15 @@ async function defaultKubelet(): Promise<LocalKubelet> {
 
 async function kubeletOfDataDirectory(dataDir: string): Promise<LocalKubelet> {
   const home = await findDataDirectory(dataDir);
-  if (home === undefined) throw noKubelet(dataDir, 'there is no such directory');
-  if (!(await isUp(home))) throw noKubelet(dataDir, 'no kubeling is up there');
+  if (home === undefined) throw noKubelet(dataDir, 'the directory does not exist');
+  if (!(await isUp(home))) throw noKubelet(dataDir, 'kubeling is not up there');
   const port = (await readUpState(home))?.port;
-  if (port === undefined) throw noKubelet(dataDir, 'it does not answer yet, or is not yours to ask');
+  if (port === undefined)
+    throw noKubelet(dataDir, 'the kubelet does not listen yet, or you may not read its port file');
   return { port, rootDir: home.rootDir };
 }
 
-/** Undefined when no kubelet has answered there, or its word is not ours to read. */
+/** Undefined when no kubelet has listened there, or when its port file is unreadable. */
 async function readPortFile(rootDir: string): Promise<number | undefined> {
   const written = await readFileIfExists(portFile(rootDir)).catch(() => undefined);
   const port = Number(written?.trim() || Number.NaN);
@@ -100,6 +101,6 @@ async function isUp({ dataDir, lockFile }: DataDirectory): Promise<boolean> {
 }
 
 function noKubelet(dataDir: string, why: string): KubelingError {
-  const message = `Cannot ask the kubelet of the data directory ${dataDir}: ${why}`;
+  const message = `Cannot reach the kubelet of the data directory ${dataDir}: ${why}`;
   return new KubelingError('KUBELET_SILENT', message);
 }

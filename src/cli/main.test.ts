@@ -49,18 +49,18 @@ describe('the command line', () => {
     });
   }
 
-  it('suggests the command that was meant and exits with 1', async () => {
+  it('suggests a similar command and exits with 1', async () => {
     const { code, err } = await run(['docter']);
     assert.equal(code, 1);
     assert.equal(err, 'kubeling: There is no command "docter": did you mean "doctor"?\n');
   });
 
-  it('points to the list when nothing is near', async () => {
+  it('refers to the list when no command is similar', async () => {
     assert.match((await run(['xyzzy'])).err, /--help lists the commands/);
     assert.match((await run(['help', 'xyzzy'])).err, /--help lists the commands/);
   });
 
-  it('prints the usage of a command for help, --help and -h, but not behind --', async () => {
+  it('prints the usage of a command for help, --help and -h, but not after --', async () => {
     const table = tableOf(async () => 7);
     for (const argv of [
       ['help', 'act'],
@@ -72,12 +72,12 @@ describe('the command line', () => {
     assert.equal((await run(['act', '--', '--help'], table)).code, 7);
   });
 
-  it('gives a command the words after its name', async () => {
+  it('passes the arguments after the name to the command', async () => {
     const table = tableOf(async ({ argv }) => (argv.join() === '--a,b' ? 0 : 9));
     assert.equal((await run(['act', '--a', 'b'], table)).code, 0);
   });
 
-  it('shows the message of an expected error without a stack', async () => {
+  it('prints the message of an expected error without a stack', async () => {
     const table = tableOf(async () => {
       throw new KubelingError('CLI_USAGE', 'Cannot use these flags: --x');
     });
@@ -88,7 +88,7 @@ describe('the command line', () => {
     });
   });
 
-  it('calls anything else a bug and shows its stack', async () => {
+  it('reports any other error as a bug with its stack', async () => {
     const table = tableOf(async () => {
       throw new TypeError('oh');
     });
@@ -110,7 +110,7 @@ describe('the command line', () => {
 
 describe('the table of commands', () => {
   for (const entry of commandTable) {
-    it(`loads ${entry.name}, which calls itself the same`, async () => {
+    it(`loads ${entry.name}, which has the same name`, async () => {
       const command = await entry.load();
       assert.equal(command.name, entry.name);
       assert.equal(command.summary, entry.summary);
@@ -130,7 +130,7 @@ describe('kubeling version', () => {
     assert.equal(facts['node'], process.versions.node);
   });
 
-  it('names every word it does not understand', async () => {
+  it('names every unknown argument', async () => {
     const { code, err } = await run(['version', '--outptu', 'extra', '-o', 'xml']);
     assert.equal(code, 1);
     for (const part of ['--outptu', 'did you mean --output', 'extra', 'xml'])

@@ -2,7 +2,7 @@ import { describeError, KubelingError, kindOf, nearestName } from '../lib/index.
 import { type Command, type CommandContext, exitCodes } from './command.ts';
 import { type CommandEntry, commandTable } from './command-table.ts';
 
-/** Runs the command the words ask for and answers the exit code. Never rejects. */
+/** Runs the command of the arguments and returns the exit code. Never rejects. */
 export async function runCli(
   context: CommandContext,
   table: readonly CommandEntry[] = commandTable,
@@ -39,7 +39,7 @@ function find(name: string, table: readonly CommandEntry[]): CommandEntry {
   throw new KubelingError('CLI_UNKNOWN_COMMAND', `There is no command ${JSON.stringify(name)}: ${advice}`);
 }
 
-/** Words after "--" belong to somebody else. */
+/** Arguments after "--" belong to the container's command. */
 function isHelpRequest(argv: readonly string[]): boolean {
   const end = argv.indexOf('--');
   return (end === -1 ? argv : argv.slice(0, end)).some((word) => word === '-h' || word === '--help');
@@ -81,13 +81,13 @@ function printHelp(context: CommandContext, table: readonly CommandEntry[]): num
   const list = table.map((entry) => `  ${entry.name.padEnd(width)}  ${entry.summary}`);
   context.stdout.write(
     `${[
-      'kubeling makes the pods of one Kubernetes node real, in a cluster or alone.',
+      'kubeling is a kubelet: it runs the pods of one Kubernetes node, in a cluster or alone.',
       '',
       'usage: kubeling <command> [flags]',
       '',
       ...list,
       '',
-      'kubeling help <command> says more about one of them.',
+      'kubeling help <command> shows the help of a command.',
       'Exit codes: 0 done, 1 wrong usage or failed, 130 interrupted.',
     ].join('\n')}\n`,
   );

@@ -34,19 +34,19 @@ describe('the process', () => {
     });
   }
 
-  it('reports a rejection nobody handled and lives on', () => {
+  it('reports an unhandled rejection and continues', () => {
     const { emitter, exits, written, root } = watched();
     emitter.emit('unhandledRejection', new Error('lost'));
     emitter.emit('unhandledRejection', 'text');
-    assert.match(written.join(''), /bug in kubeling: nobody handled a rejection: Error: lost\n/);
+    assert.match(written.join(''), /bug in kubeling: unhandled rejection: Error: lost\n/);
     assert.deepEqual(exits, []);
     assert.equal(root.signal.aborted, false);
   });
 
-  it('reports an exception nobody caught and exits with 1', () => {
+  it('reports an uncaught exception and exits with 1', () => {
     const { emitter, exits, written } = watched();
     emitter.emit('uncaughtException', new Error('gone'));
-    assert.match(written.join(''), /nobody caught an exception: Error: gone/);
+    assert.match(written.join(''), /uncaught exception: Error: gone/);
     assert.deepEqual(exits, [1]);
   });
 });
@@ -65,7 +65,7 @@ function begun() {
   return { parent, done, first, isAsked: () => isAsked };
 }
 
-test('SIGTERM ends the pods, and then everything else', async () => {
+test('SIGTERM stops the pods before everything else', async () => {
   const { parent, done, first, isAsked } = begun();
   parent.abort(cancelledError('SIGTERM received'));
   assert.deepEqual([isAsked(), first.signal.aborted], [true, false]);
@@ -74,7 +74,7 @@ test('SIGTERM ends the pods, and then everything else', async () => {
   assert.equal((first.signal.reason as Error).message, 'SIGTERM received');
 });
 
-test('Ctrl-C, and any other end, leaves the pods alone', () => {
+test('Ctrl-C, and any other abort, leaves the pods running', () => {
   for (const why of ['SIGINT received', 'another reason']) {
     const { parent, first, isAsked } = begun();
     parent.abort(cancelledError(why));
@@ -82,7 +82,7 @@ test('Ctrl-C, and any other end, leaves the pods alone', () => {
   }
 });
 
-/** Takes nothing until it is told to. */
+/** Accepts no data until it is released. */
 function stuck() {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   const seen: string[] = [];
@@ -97,7 +97,7 @@ function stuck() {
   return { stream, seen, open };
 }
 
-describe('flushing what was written', () => {
+describe('flushing the output', () => {
   it('waits for a slow reader', async () => {
     const { stream, seen, open } = stuck();
     stream.write('one');
@@ -112,14 +112,14 @@ describe('flushing what was written', () => {
     assert.deepEqual(seen.slice(0, 2), ['one', 'two']);
   });
 
-  it('does not wait for a reader that is gone', async () => {
+  it('does not wait for a closed reader', async () => {
     const { stream } = stuck();
     stream.on('error', () => {});
     stream.destroy(new Error('EPIPE'));
     await flushOutput([stream], new AbortController().signal);
   });
 
-  it('does not wait once it is asked to end', async () => {
+  it('does not wait once it is aborted', async () => {
     const { stream } = stuck();
     stream.write('one');
     await flushOutput([stream], AbortSignal.abort());

@@ -2,25 +2,27 @@ import type { Writable } from 'node:stream';
 import { cancelledError, KubelingError, onAbort } from '../lib/index.ts';
 import { exitCodes, type TextWriter } from './command.ts';
 
-/** The part of the process that is listened to. */
+/** The events of the process that are handled. */
 export interface ProcessEvents {
   on(event: string, listener: (cause: unknown) => void): unknown;
-  /** Never comes back. */
+  /** Never returns. */
   exit(code: number): void;
   readonly stderr: TextWriter;
 }
 
-/** Why the root signal is aborted when the system asks us to end, as it does with all when it shuts down. */
+/** The abort reason of SIGTERM, which the system also sends at shutdown. */
 export const sigterm = 'SIGTERM received';
 
 /**
- * Turns what happens to the process into what kubeling does about it:
+ * Handles events of the process:
  *
- *   first SIGINT or SIGTERM     abort the root signal, so that everything ends in order
- *   any later one               exit with 1 at once
- *   rejection nobody handled    a mistake of ours in one corner; the pods must not pay for it: report, go on
- *   exception out of a callback its owner is in an unknown state; all we know is on disk and in the runtime, so the
- *                               safe answer is to report, end, and be started again
+ *   first SIGINT or SIGTERM aborts the root signal, so that everything stops in order
+ *   any later one exits with 1 immediately
+ *   unhandled rejection a bug in one component that must not affect the pods: reports it and
+ *   continues
+ *   uncaught exception the component is in an unknown state, but all state is on disk and in the
+ *   runtime: reports it
+ *                             and exits, to be restarted
  */
 export function watchProcess(events: ProcessEvents, root: AbortController): void {
   const report = (what: string, cause: unknown) => {
@@ -33,22 +35,22 @@ export function watchProcess(events: ProcessEvents, root: AbortController): void
       else root.abort(cancelledError(`${name} received`));
     });
   }
-  events.on('unhandledRejection', (cause) => report('nobody handled a rejection', cause));
+  events.on('unhandledRejection', (cause) => report('unhandled rejection', cause));
   events.on('uncaughtException', (cause) => {
-    report('nobody caught an exception', cause);
+    report('uncaught exception', cause);
     events.exit(exitCodes.failed);
   });
 }
 
 /**
- * A signal that follows another, but when the system asks us to end (SIGTERM) only once the pods have ended: whoever
- * serves them must be there until then. A second one ends us at once all the same.
+ * A signal that follows the parent, but delays a SIGTERM until the pods have stopped, because their
+ * servers must run until then. A second SIGTERM exits immediately.
  */
 export class DelayedSigterm implements Disposable {
   readonly #controller = new AbortController();
   readonly #link: Disposable;
 
-  /** Ends nothing before the given work is done, which never rejects. */
+  /** `endPods` never rejects. */
   constructor(parent: AbortSignal, endPods: (signal: AbortSignal) => Promise<void>) {
     this.#link = onAbort(parent, (reason) => {
       if (!isSigterm(reason)) return this.#controller.abort(reason);
@@ -70,9 +72,9 @@ function isSigterm(reason: unknown): boolean {
 }
 
 /**
- * Waits until all that was written has been taken: a pipe takes no more than its reader leaves room for, and what it has
- * not taken is gone with the process. Streams that have lost their reader are not waited for, nor any once the signal
- * is aborted.
+ * Waits until all output is written: a pipe accepts only what its reader has room for, and the rest
+ * would be lost at exit. Closed streams are not waited for, and nothing is once the signal is
+ * aborted.
  */
 export async function flushOutput(streams: readonly Writable[], signal: AbortSignal): Promise<void> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();

@@ -22,18 +22,18 @@ const flags = { 'data-dir': dataDirFlag, output: outputFlag } satisfies FlagTabl
 
 const usage = `usage: kubeling status [flags]
 
-Shows whether a kubeling is up here, which runtime it uses, where its API answers, and how they are. Exits with 1 when it
-is not up, or the runtime or the API does not answer.
+Shows whether kubeling is up, which runtime it uses, where its API listens, and whether they are healthy. Exits with 1 when
+it is not up, or when the runtime or the API does not respond.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
 interface Status {
   readonly dataDir: string;
-  /** The process that is up, if any. */
+  /** The PID of the running process, if any. */
   readonly process: number | undefined;
   readonly runtime: string;
   readonly sandboxes: number | undefined;
-  /** The Kubernetes API of it, if it has one. */
+  /** Its Kubernetes API, if it has one. */
   readonly api?: ApiStatus | undefined;
   readonly problem: string | undefined;
 }
@@ -41,7 +41,7 @@ interface Status {
 interface ApiStatus {
   readonly url: string;
   readonly kubeconfig: string;
-  /** What is wrong with it, if anything. */
+  /** The problem of the API, if any. */
   readonly problem: string | undefined;
 }
 
@@ -88,7 +88,7 @@ async function readStatus(
   return { runtime: `${version.runtimeName} ${version.runtimeVersion}`, sandboxes: items.length };
 }
 
-/** Nobody's secrets are sent, so it need not show who it is. */
+/** No secrets are sent, so the server need not be authenticated. */
 async function probeApi(
   { url, kubeconfig }: Pick<ApiStatus, 'url' | 'kubeconfig'>,
   { clock, signal }: CommandContext,
@@ -98,7 +98,7 @@ async function probeApi(
   const request = { scheme: 'https', host, port: Number(port), target: '/readyz', headers: [] } as const;
   try {
     const answer = await withDeadline(
-      { clock, ms: apiAnswersWithinMs, what: 'hear from the API' },
+      { clock, ms: apiAnswersWithinMs, what: 'get a response from the API' },
       (inner) => sendHttp(request, 1_024, inner),
       signal,
     );
@@ -110,7 +110,7 @@ async function probeApi(
   }
 }
 
-/** Of all that was looked at only what failed. */
+/** Of several checks only the failed ones. */
 function failedIn(body: string): string {
   const failed = [...body.matchAll(/^\[-\]\S+ failed: (.*)$/gm)].map(([, why]) => why);
   return failed.length > 0 ? failed.join('; ') : body.trim();
@@ -119,13 +119,13 @@ function failedIn(body: string): string {
 function formatApi({ url, kubeconfig, problem }: ApiStatus): string {
   return problem === undefined
     ? `api        answers at ${url}, its kubeconfig is ${kubeconfig}`
-    : `api        at ${url} is not well: ${problem}`;
+    : `api        at ${url} is not healthy: ${problem}`;
 }
 
 function format(status: Status): string {
   const lines = [
     `kubeling   ${status.process === undefined ? 'is not up' : `is up, process ${status.process}`}, data in ${status.dataDir}`,
-    `runtime    ${status.runtime}${status.problem === undefined ? '' : ` does not answer: ${status.problem}`}`,
+    `runtime    ${status.runtime}${status.problem === undefined ? '' : ` does not respond: ${status.problem}`}`,
     ...(status.api === undefined ? [] : [formatApi(status.api)]),
     ...(status.sandboxes === undefined ? [] : [`pods       ${status.sandboxes} running`]),
   ];

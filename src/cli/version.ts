@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, type CommandContext, exitCodes, outputFlag, readFlags } from './command.ts';
 
-/** The release of Kubernetes whose kubelet this one stands in for. */
+/** The release of Kubernetes that this kubelet implements. */
 export const kubernetesVersion = 'v1.36.4';
 
 const usage = `usage: kubeling version [-o text|json]
 
-Prints the version of kubeling, of the Kubernetes release it follows, and of the Node.js it runs on.`;
+Prints the versions of kubeling, of the Kubernetes release it implements, and of Node.js.`;
 
 async function run(context: CommandContext): Promise<number> {
   const { output } = readFlags({ output: outputFlag }, context.argv);
@@ -24,7 +24,7 @@ async function run(context: CommandContext): Promise<number> {
   return exitCodes.done;
 }
 
-/** package.json is the one place that holds the version. */
+/** package.json is the only place with the version. */
 export async function ownVersion(): Promise<string> {
   const text = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { readonly version: string }).version;

@@ -346,7 +346,7 @@ test('keeps the pod in use when a second file defines it, and reports both locat
   await rig.clock.advance(1_000);
   assert.deepEqual(rig.pods(), ['web-node-a busybox:1']);
   assert.deepEqual(rig.told, [
-    `${folder}/a.yaml:1:1: metadata.name: must be unique: the pod default/web-node-a comes from ${folder}/m.yaml:1 already, and stays so`,
+    `${folder}/a.yaml:1:1: metadata.name: must be unique: the pod default/web-node-a is already defined at ${folder}/m.yaml:1, which stays in use`,
   ]);
   rig.files.write(`${folder}/m.yaml`, podManifest('web', 'busybox:edited'));
   await rig.clock.advance(1_000);

@@ -106,7 +106,7 @@ test('delivers an empty list for an empty body and reports it', async () => {
   rig.answer('');
   await rig.clock.advance(20_000);
   assert.deepEqual(rig.names(), []);
-  assert.match(rig.told[0] ?? '', /must hold a pod: it is empty \(answer with a PodList without items/);
+  assert.match(rig.told[0] ?? '', /must define a pod: it is empty \(serve a PodList without items/);
   rig.answer('{"apiVersion":"v1","kind":"PodList","items":[]}');
   await rig.clock.advance(20_000);
   assert.deepEqual(rig.source.problems(), []);

@@ -268,7 +268,7 @@ it('rejects the second use of a metadata.uid in a file and behind a URL, until t
   assert.deepEqual([file.names(), http.names()], [['a-node-a'], []]);
   assert.match(
     http.told[0] ?? '',
-    /http:\/\/example\.com\/pods:1:1: metadata\.uid: must be unique: a pod of the UID fixed comes from \/etc\/manifests\/a\.yaml:1 already/,
+    /http:\/\/example\.com\/pods:1:1: metadata\.uid: must be unique: a pod of the UID fixed is already defined at \/etc\/manifests\/a\.yaml:1/,
   );
   machine.manifests.remove(`${folder}/a.yaml`);
   await machine.pass(20_000);

@@ -103,7 +103,7 @@ export class RuntimeRounds {
     const said = this.#node.out.length;
     await this.#containerd.kill();
     await eventually('the runtime to be missed and back', async () =>
-      /does not answer.*answers again/s.test(this.#node.out.slice(said)) ? true : undefined,
+      /does not respond.*answers again/s.test(this.#node.out.slice(said)) ? true : undefined,
     );
     const backMs = performance.now() - startMs;
     await this.#ready('runtime', 'ok');
@@ -242,7 +242,7 @@ export class RuntimeRounds {
 
   async #toldAway(): Promise<void> {
     await this.#ready('runtime', 'container runtime');
-    assert.match(await this.#node.command('status'), /does not answer/);
+    assert.match(await this.#node.command('status'), /does not respond/);
     const readyz = await this.#node.get('/readyz');
     assert.match(readyz, /\[-\]runtime failed: .*readyz check failed/s);
   }

@@ -125,7 +125,7 @@ describe('commands that ask a kubelet', () => {
     await until(() => isAsked, 'the log is asked for');
     await clock.advance(11_000);
     assert.equal(await code, 1);
-    assert.match(kubelet.err, /Cannot hear from the kubelet within 10000 ms/);
+    assert.match(kubelet.err, /Cannot get a response from the kubelet within 10000 ms/);
   });
 
   it('a log that is refused while it is followed is asked for ever more rarely, and that is told', async () => {
@@ -145,7 +145,7 @@ describe('commands that ask a kubelet', () => {
     }, 'the failure is told');
     assert.match(
       kubelet.err,
-      /^kubeling logs: Cannot read on in the log of talks, still trying: not any more\n$/,
+      /^kubeling logs: Cannot read more of the log of talks, retrying: not any more\n$/,
     );
     const before = asked;
     for (let count = 0; count < 40; count++) {
@@ -162,12 +162,12 @@ describe('commands that ask a kubelet', () => {
       const dataDir = join(kubelet.dir, 'data');
       const run = () => kubelet.run(realClock(), name, '--data-dir', dataDir, ...words);
       assert.equal(await run(), 1);
-      assert.match(kubelet.err, /data directory \S+\/data: there is no such directory/);
+      assert.match(kubelet.err, /data directory \S+\/data: the directory does not exist/);
       await mkdir(dataDir);
       const state = { runtime: 'private', endpoint: 'x', port: Number(kubelet.place[1]) };
       await writeFile(join(dataDir, 'up.json'), JSON.stringify(state));
       assert.equal(await run(), 1);
-      assert.match(kubelet.err, /\/data: no kubeling is up there/);
+      assert.match(kubelet.err, /\/data: kubeling is not up there/);
     });
   }
 });

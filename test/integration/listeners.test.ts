@@ -291,7 +291,7 @@ describe('what listens under "kubeling run"', { timeout: 240_000 }, () => {
       'kubeling to answer',
       async () => {
         assert.equal(started.exitCode, null, out);
-        return out.includes('The kubelet answers') && sockets.every(existsSync) ? true : undefined;
+        return out.includes('Serving kubelet on loopback') && sockets.every(existsSync) ? true : undefined;
       },
       60_000,
       () => out,

@@ -100,7 +100,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
   }
 
   async function healthy(told: () => string): Promise<void> {
-    const answers = async () => (told().includes('The kubelet answers') ? true : undefined);
+    const answers = async () => (told().includes('Serving kubelet on loopback') ? true : undefined);
     await eventually('kubeling to answer', answers, 60_000, told);
     const url = `http://127.0.0.1:${healthzPort}/healthz?verbose`;
     const page = await eventually(
@@ -130,7 +130,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
     assert.match((await call({ port }, '/metrics', alice)).body, /^kubernetes_feature_enabled\{name="/m);
     assert.match((await call({ port }, '/stats/summary', alice)).body, /"nodeName":"alone"/);
     child.kill('SIGHUP');
-    const reread = async () => (said.text.includes('The configuration was read again') ? true : undefined);
+    const reread = async () => (said.text.includes('Reloaded configuration') ? true : undefined);
     await eventually('the configuration to be read again', reread, 60_000, () => said.text);
     for (const state of ['READY=1', 'WATCHDOG=1']) {
       const heard = new RegExp(`^${child.pid} ${state}`, 'm');

@@ -76,7 +76,7 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
     await up.says(/^ready/m);
     assert.match(up.output(), /^runtime {5}the one at \/run\/containerd\/containerd\.sock is not used, as/m);
     assert.match(up.output(), /add --runtime-endpoint unix:\/\/\/run\/containerd\/containerd\.sock$/m);
-    assert.match(up.output(), /^runtime {5}containerd \S+, our own, started/m);
+    assert.match(up.output(), /^runtime {5}containerd \S+, private, started/m);
     for (const pod of pods) await isRunning(dataDir, pod);
     const containers = await machine.run('ctr', '-a', usualSocket, '-n', 'k8s.io', 'containers', 'ls', '-q');
     assert.equal(containers, '', 'nothing was tried on the other one');
@@ -90,7 +90,7 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
     const dataDir = machine.dataDirectory('home');
     const up = startUp(dataDir);
     await up.says(/^ready/m);
-    const refused = /^runtime {5}the one found at (\S+) is not used, as it cannot run a pod: (.*)$/gm;
+    const refused = /^runtime {5}the runtime found at (\S+) is not used, because it cannot run a pod: (.*)$/gm;
     const why = [...up.output().matchAll(refused)].map(([, socket, reason]) => [socket, reason]);
     assert.deepEqual(
       why.map(([socket]) => socket),
@@ -99,7 +99,7 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
     assert.match(why[0]?.[1] ?? '', /NetworkReady is false: .*cni plugin not initialized/);
     assert.match(why[1]?.[1] ?? '', /within 10000 ms/);
     assert.match(up.output(), /repair it and add --runtime-endpoint unix:\/\/\/run\/crio\/crio\.sock$/m);
-    assert.match(up.output(), /^runtime {5}containerd \S+, our own, started/m);
+    assert.match(up.output(), /^runtime {5}containerd \S+, private, started/m);
     await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', dataDir);
   });
 
@@ -115,7 +115,7 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
 
     await machine.boot();
     const again = startUp(dataDir, '--local-api=false');
-    await again.says(/^runtime {5}waiting for the one at /m);
+    await again.says(/^runtime {5}waiting for the runtime at /m);
     await startUp(other, '--local-api=false').says(/^ready/m);
     await again.says(/^ready/m);
     assert.match(again.output(), /^runtime {5}containerd \S+, used before at unix:/m);

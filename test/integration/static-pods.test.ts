@@ -228,7 +228,7 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     const said = node.out.length;
     process.kill(pid, 'SIGKILL');
     await eventually('the runtime to be missed and back', async () =>
-      /does not answer.*answers again/s.test(node.out.slice(said)) ? true : undefined,
+      /does not respond.*answers again/s.test(node.out.slice(said)) ? true : undefined,
     );
     assert.equal(await page((await node.running('web')).status.podIP ?? ''), 'hello from kubeling\n');
     await node.put('late.yaml', podOf('late', { main: {} }));

@@ -246,7 +246,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     await node.put('waits.yaml', { ...pod, metadata: { name: 'waits' }, spec: { containers: [waits] } });
     await eventually('the reason', async () => {
       const { err } = await finish(cli('exec', 'waits', '--', 'true'));
-      return /container not found \("main"\); the container main waits to be started: ErrImageNeverPull/.test(
+      return /container not found \("main"\); the container main is waiting to be started: ErrImageNeverPull/.test(
         err,
       )
         ? true

@@ -64,7 +64,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
   });
 
   it('are told of others in the runtime, and leave them alone', async () => {
-    assert.match(a.out, /^runtime {5}has 1 pods of others too; they are left alone/m);
+    assert.match(a.out, /^runtime {5}also has 1 pods of other clients, which are left alone/m);
     await a.put('kept.json', podOf('kept-a', shared.image));
     await a.put('going.json', podOf('going-a', shared.image));
     await b.put('kept.json', podOf('kept-b', shared.image));
@@ -123,8 +123,8 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     await b.running('orderly');
     const before = await idsOf(a, 'kept-a');
     const told = await b.command('down');
-    assert.match(told, /^kubeling {3}process \d+ ended$/m);
-    assert.match(told, /^pods {7}2 ended and removed$/m);
+    assert.match(told, /^kubeling {3}stopped process \d+$/m);
+    assert.match(told, /^pods {7}stopped and removed 2$/m);
     assert.match(told, /^removed {4}\d+ cgroups$/m);
     assert.equal(await readFile(join(b.dataDir, 'end'), 'utf8'), 'in order\n');
     assert.deepEqual(await idsOf(b, 'kept-b'), []);
@@ -148,7 +148,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     await b.start();
     assert.match(b.out, /^runtime {5}pods from before may still run at unix:/m);
     const told = await b.command('down', '--grace=0s');
-    assert.match(told, /^pods {7}2 ended and removed$/m);
+    assert.match(told, /^pods {7}stopped and removed 2$/m);
     assert.match(told, /^containerd stopped$/m);
     assert.doesNotMatch(told, /Cannot/);
     assert.deepEqual(await idsOf(b, 'kept-b'), []);

@@ -77,7 +77,7 @@ describe('kubeling up and down', () => {
   it('starts a containerd of its own, runs a sandbox and a container, and says so', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
-    assert.match(up.out, /^runtime {5}containerd \S+, our own, started, process \d+/m);
+    assert.match(up.out, /^runtime {5}containerd \S+, private, started, process \d+/m);
     assert.match(up.out, /^self-check {2}its address is \d+\.\d+\.\d+\.\d+/m);
     assert.match(up.out, /^self-check {2}it said "hello from a container"/m);
     assert.match(up.out, /^self-check {2}sandbox and container are removed/m);
@@ -96,11 +96,11 @@ describe('kubeling up and down', () => {
   it('finds its containerd again, also after it was killed itself', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
-    assert.match(up.out, /our own, adopted/);
+    assert.match(up.out, /private, adopted/);
     await up.ends('SIGKILL');
     const again = new Up(dataDir);
     await again.says(/^ready/m);
-    assert.match(again.out, /our own, adopted/);
+    assert.match(again.out, /private, adopted/);
     assert.equal(await again.ends('SIGTERM'), 0);
   });
 
@@ -109,7 +109,7 @@ describe('kubeling up and down', () => {
     await up.says(/^ready/m);
     const { pid } = JSON.parse(await readFile(join(dataDir, 'containerd', 'containerd.pid'), 'utf8'));
     process.kill(pid, 'SIGKILL');
-    await up.says(/^runtime {5}does not answer/m);
+    await up.says(/^runtime {5}does not respond/m);
     await up.says(/^runtime {5}answers again/m);
     assert.equal(await up.ends('SIGINT'), 0);
   });
@@ -119,7 +119,7 @@ describe('kubeling up and down', () => {
     await up.says(/^ready/m);
     const down = await run('down', '--data-dir', dataDir);
     assert.equal(down.code, 0, down.out);
-    assert.match(down.out, /process \d+ ended/);
+    assert.match(down.out, /stopped process \d+/);
     assert.match(down.out, /containerd stopped/);
     await poll('kubeling to end', async () => up.child.exitCode ?? undefined);
     const { added } = compareSnapshots(clean, ours(await takeSnapshot()));
@@ -129,7 +129,7 @@ describe('kubeling up and down', () => {
   it('may be told to go down when nothing is up', async () => {
     const down = await run('down', '--data-dir', dataDir);
     assert.equal(down.code, 0, down.out);
-    assert.match((await run('down', '--data-dir', join(dataDir, 'never'))).out, /Nothing was up here/);
+    assert.match((await run('down', '--data-dir', join(dataDir, 'never'))).out, /Nothing is up here/);
   });
 
   it('removes nothing from a directory it has never been up in, nor from one without a name', async () => {
@@ -137,7 +137,7 @@ describe('kubeling up and down', () => {
     try {
       await writeFile(join(other, 'notes'), 'of somebody');
       const down = await run('down', '--all', '--data-dir', other);
-      assert.deepEqual([down.code, down.out], [0, `Nothing was up here: ${other} is left as it is.\n`]);
+      assert.deepEqual([down.code, down.out], [0, `Nothing is up here: ${other} is not changed.\n`]);
       assert.equal(await readFile(join(other, 'notes'), 'utf8'), 'of somebody');
     } finally {
       await rm(other, { recursive: true, force: true });

@@ -174,7 +174,8 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     second.change({}, ['--reset']);
     await second.start();
     assert.doesNotMatch(await kubectl(second, 'get', 'configmaps,pods'), /mine|gone/);
-    const [, aside = ''] = /^api +begins empty; what was in it is kept in (\S+)$/m.exec(second.out) ?? [];
+    const [, aside = ''] =
+      /^api +starts empty; the previous objects are saved in (\S+)$/m.exec(second.out) ?? [];
     const kept = new DatabaseSync(aside, { readOnly: true });
     const names = kept
       .prepare('SELECT key FROM obj')

@@ -32,24 +32,24 @@ export interface ClientAccessOptions extends Omit<ApiConnectionOptions, 'kubecon
   readonly metrics: MetricRegistry;
 }
 
-/** Who this node is to the API server. */
+/** The credentials of this node for the API server. */
 export interface ClientAccess extends Disposable {
-  /** As requests are to be made now. */
+  /** The credentials for new requests. */
   readonly kubeconfig: () => Promise<KubeContext>;
-  /** Undefined where the kubeconfig says all there is. */
+  /** Undefined where the kubeconfig is complete. */
   readonly kept: KeptCertificate | undefined;
 }
 
-/** A client certificate that is kept fresh. */
+/** The client certificate that is rotated. */
 export interface KeptCertificate {
   readonly certificate: CertificateManager;
-  /** What new certificates are asked through, once there is one. */
+  /** Requests new certificates through these connections, once there is one. */
   use(client: ApiClient): void;
   /** Ends with CERTIFICATE_LOST when the node has lost its identity for good. */
   guard(signal: AbortSignal): Promise<never>;
 }
 
-/** Waits for the API server only where there is no other way to become somebody. */
+/** Waits for the API server only where a certificate must be bootstrapped. */
 export async function openClientAccess(
   options: ClientAccessOptions,
   signal: AbortSignal,
@@ -65,7 +65,7 @@ export async function openClientAccess(
   };
 }
 
-/** The kubeconfig as it is, unless only what an earlier run left can still be used. */
+/** Uses the kubeconfig as written, unless only the certificate of a previous run is still valid. */
 async function unrotated({
   clock,
   logger: log,
@@ -120,7 +120,8 @@ async function bootstrapOnce(options: ClientAccessOptions, signal: AbortSignal):
     asking = client;
     const isHealthy = async (inner: AbortSignal) => {
       const said = await client.text('/healthz', inner);
-      if (said !== 'ok') throw new KubelingError('API_UNAVAILABLE', `The API server says ${said}`);
+      if (said !== 'ok')
+        throw new KubelingError('API_UNAVAILABLE', `The API server rejected the request: ${said}`);
     };
     return { api: client, isHealthy };
   };

@@ -40,25 +40,29 @@ export interface ClusterRoutesOptions {
   readonly cri: CriClient;
   readonly verbosity: Pick<Verbosity, 'setLevel'>;
   readonly rootDir: string;
-  /** Where the host's services write their logs. */
+  /** The log directory of the host's services. */
   readonly hostLogs?: string | undefined;
-  /** What the node and its pods have used; not served unless given. */
+  /** Usage of the node and its pods; not served when undefined. */
   readonly stats?: StatsView | undefined;
-  /** What else must hold for the process to be well, beside what the kubelet knows itself. */
+  /** Further checks of /livez, besides the kubelet's own. */
   readonly vitalChecks?: readonly HealthCheck[] | undefined;
-  /** What else must hold for the node to be of use. */
+  /** Further checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
-  /** All images of the node, also those its object leaves out; not shown unless given. */
+  /**
+   * All images of the node, including those left out of the Node object; not served when undefined.
+   */
   readonly images?: (() => readonly ContainerImage[]) | undefined;
 }
 
 const defaultHostLogs = '/var/log';
 
-/** Everything the node offers to others. To be served behind a gate only: none of it asks who calls. */
+/**
+ * All endpoints of the node. They must be served behind a gate, because none of them authenticates.
+ */
 export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
   const { clock, logger, metrics, loaded, kubelet, cri } = options;
   const { config, gates } = loaded;
-  const slis = new HealthSlis((error) => logger.error('Cannot collect a metric', error));
+  const slis = new HealthSlis((error) => logger.error('Failed to collect metric', error));
   const { health } = kubelet;
   const live = [...health.live, ...(options.vitalChecks ?? [])];
   const ready = [...health.ready, ...(options.readyChecks ?? [])];
@@ -83,7 +87,7 @@ export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
   return { routes: [...all, ...statusPages(options, all)], upgrades };
 }
 
-/** What the process is and how it was started. */
+/** Version, start time and flags of the process. */
 function statusPages({ clock, loaded }: ClusterRoutesOptions, others: readonly Route[]): readonly Route[] {
   const { gates, flags } = loaded;
   const facts = {
@@ -99,7 +103,7 @@ function statusPages({ clock, loaded }: ClusterRoutesOptions, others: readonly R
   ];
 }
 
-/** What is for those who look after the node, each with a switch of its own. */
+/** Endpoints for operators, each with its own switch in the configuration. */
 function operatorRoutes({ loaded, verbosity, ...rest }: ClusterRoutesOptions): readonly Route[] {
   const { config, gates } = loaded;
   const { clock, hostLogs = defaultHostLogs } = rest;
@@ -136,7 +140,7 @@ export interface FreezerDeps {
   readonly running: { get(signal: AbortSignal): Promise<readonly RuntimePod[]> };
 }
 
-/** Asks the runtime to freeze the instance of a container that runs now. */
+/** Checkpoints the running instance of a container through the runtime. */
 export function runtimeFreezer({ cri, running }: FreezerDeps): ContainerCheckpointer {
   return {
     async checkpoint(pod, container, location, timeoutSeconds, signal) {
@@ -145,7 +149,7 @@ export function runtimeFreezer({ cri, running }: FreezerDeps): ContainerCheckpoi
       if (instance === undefined) {
         throw new KubelingError(
           'CRI_NOT_FOUND',
-          `Cannot freeze the container ${container} as it does not run`,
+          `Cannot checkpoint the container ${container}: it is not running`,
         );
       }
       const timeout = BigInt(timeoutSeconds ?? 0);

@@ -44,53 +44,60 @@ export interface ClusterServersOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** What is served under /metrics; the servers and their certificate are counted here, so one for one registry. */
+  /**
+   * The metrics under /metrics. The servers and their certificate are counted here, so use one
+   * registry per node.
+   */
   readonly metrics: MetricRegistry;
   readonly loaded: Pick<LoadedConfig, 'config' | 'gates' | 'flags'>;
   readonly rootDir: string;
   readonly certDirectory: string;
   readonly nodeName: string;
-  /** Names and IP addresses the serving certificate is to be for, as they are now; may be none yet. */
+  /** Current names and IP addresses for the serving certificate; may be empty at first. */
   readonly nodeAddresses: () => readonly string[];
-  /** How long those must have stayed the same before a certificate is asked for; a while unless given. */
+  /** How long the addresses must be unchanged before a certificate is requested. */
   readonly addressesSettleMs?: number | undefined;
-  /** For reviews of tokens and rights and for the serving certificate; undefined on a node that stands alone. */
+  /**
+   * For token and access reviews and for the serving certificate; undefined on a node without a
+   * cluster.
+   */
   readonly api: ApiClient | undefined;
   readonly kubelet: ServedKubelet;
   readonly cri: CriClient;
-  /** Set by /debug/flags/v. */
+  /** Verbosity, set by /debug/flags/v. */
   readonly verbosity: Pick<Verbosity, 'setLevel'>;
-  /** Where the host's services write their logs; /var/log unless given. */
+  /** The log directory of the host's services; /var/log by default. */
   readonly hostLogs?: string | undefined;
-  /** What the node and its pods have used; not served unless given. */
+  /** Usage of the node and its pods; not served when undefined. */
   readonly stats?: StatsView | undefined;
-  /** What else must hold for the process to be well, beside what the kubelet knows itself. */
+  /** Further checks of /livez, besides the kubelet's own. */
   readonly vitalChecks?: readonly HealthCheck[] | undefined;
-  /** What else must hold for the node to be of use. */
+  /** Further checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
-  /** All images of the node; not shown unless given. */
+  /** All images of the node; not served when undefined. */
   readonly images?: (() => readonly ContainerImage[]) | undefined;
 }
 
-/** The servers others reach the node by. */
+/** The servers of the kubelet API that are reachable over the network. */
 export interface ClusterServers extends AsyncDisposable {
-  /** Of the one with TLS; undefined when the configuration has none. */
+  /** Port of the server with TLS; undefined when the configuration disables it. */
   readonly port: number | undefined;
   readonly readOnlyPort: number | undefined;
-  /** Why others cannot reach the node, or soon will not; undefined while all is well. */
+  /** Why the kubelet API is unreachable, or soon will be; undefined when it is healthy. */
   problem(): string | undefined;
-  /** Names or addresses of the node may have changed. Never waits. */
+  /** Reports that names or addresses of the node may have changed. Never blocks. */
   addressesChanged(): void;
-  /** Resolves once others can connect: there is a certificate. */
+  /** Resolves once clients can connect, which takes a certificate. */
   certified(signal: AbortSignal): Promise<void>;
-  /** Keeps the certificate in order until aborted; resolves then. */
+  /** Rotates the certificate until aborted, and then resolves. */
   run(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Opens them as the configuration says; what cannot work rejects: a certificate or authorities that cannot be read, nobody
- * who could be known or judged, an address that is taken. Then nothing is left open.
+ * Opens the servers of the configuration. Rejects, with nothing left open, when a certificate or CA
+ * bundle cannot be read, when no client could be authenticated or authorized, or when an address is
+ * in use.
  */
 export async function openClusterServers(options: ClusterServersOptions): Promise<ClusterServers> {
   const { config } = options.loaded;
@@ -121,7 +128,7 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
     }),
   );
   const { port, readOnlyPort } = servers;
-  logger.info('Others reach the node', { address: config.address, port, readOnlyPort });
+  logger.info('Serving kubelet API', { address: config.address, port, readOnlyPort });
   const kept = opened.move();
   return {
     port,
@@ -135,7 +142,10 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
   };
 }
 
-/** Only what asks nobody, where it is wanted: with `enableServer` off, or where nobody could be known. */
+/**
+ * Serves only the endpoints without authentication: with `enableServer` off, or where no client
+ * could be authenticated.
+ */
 export async function openReadOnly(options: ClusterServersOptions): Promise<ClusterServers> {
   const { clock, logger, metrics, loaded } = options;
   const { address: host, readOnlyPort: port } = loaded.config;
@@ -175,7 +185,7 @@ function profileOf(config: KubeletConfiguration, logger: Logger): TlsProfile {
     curves: config.tlsCurvePreferences,
   });
   const { unavailable } = profile;
-  if (unavailable.length > 0) logger.warn('Some cipher suites cannot be had here', { unavailable });
+  if (unavailable.length > 0) logger.warn('Cipher suites are not supported by this Node.js', { unavailable });
   return profile;
 }
 
@@ -185,7 +195,7 @@ async function untilCertified(certificate: ServedCertificate, signal: AbortSigna
   if (certificate.current() === undefined) await abortable(promise, signal);
 }
 
-/** Told to end, it ends; anything else that ends it is a failure. */
+/** Resolves when aborted; any other end is a failure. */
 async function endsWith(signal: AbortSignal, work: Promise<never>): Promise<void> {
   try {
     await work;
@@ -200,14 +210,17 @@ export interface ClusterGateOptions {
   readonly logger: Logger;
   readonly config: Pick<KubeletConfiguration, 'authentication' | 'authorization'>;
   readonly nodeName: string;
-  /** Which right it takes to enter pods; always that to create something unless given. */
+  /** The verb that exec, attach and port-forward require; `create` by default. */
   readonly streams?: 'create' | 'by-method' | undefined;
   /** Undefined without an API server. */
   readonly api: Pick<ApiClient, 'create'> | undefined;
   readonly clientCa: ClientCa | undefined;
 }
 
-/** Who may pass, as the configuration says. Throws AUTH_CONFIG for one under which nobody could be known or judged. */
+/**
+ * Creates the gate of the configuration. Throws AUTH_CONFIG for a configuration under which no
+ * client could be authenticated or authorized.
+ */
 export function clusterGate({ config, nodeName, api, streams, ...deps }: ClusterGateOptions): Gate {
   const reviews = api === undefined ? undefined : apiReviews(api);
   const settings = gateSettings(config, nodeName);
@@ -240,15 +253,18 @@ export interface ServingIdentityOptions {
   readonly config: Pick<KubeletConfiguration, 'serverTLSBootstrap' | 'tlsCertFile' | 'tlsPrivateKeyFile'>;
   readonly certDirectory: string;
   readonly nodeName: string;
-  /** Names and IP addresses of the node, as they are now. */
+  /** Current names and IP addresses of the node. */
   readonly nodeAddresses: () => readonly string[];
-  /** How long those must have stayed the same before a certificate is asked for; a while unless given. */
+  /** How long the addresses must be unchanged before a certificate is requested. */
   readonly addressesSettleMs?: number | undefined;
   /** Undefined without an API server. */
   readonly api: ApiClient | undefined;
 }
 
-/** The certificate of the server, from where the configuration says, with its time to live among the metrics. */
+/**
+ * Opens the serving certificate from its configured source, and exports its time to live as a
+ * metric.
+ */
 export async function openServingIdentity(options: ServingIdentityOptions): Promise<ServingIdentity> {
   const { clock, random, logger: log, metrics, config, api, nodeName, certDirectory } = options;
   const { serverTLSBootstrap, tlsCertFile, tlsPrivateKeyFile } = config;
@@ -265,7 +281,7 @@ export async function openServingIdentity(options: ServingIdentityOptions): Prom
     { source, nodeName, certDirectory, addresses, settleMs: options.addressesSettleMs },
     { files: realCertificateFiles(), clock, random, log, observer: serverCertificateMetrics(metrics) },
   );
-  log.info('Others know the server by its certificate', { source: source.kind, how: certificate.describe() });
+  log.info('Loaded serving certificate', { source: source.kind, how: certificate.describe() });
   const told = exposeTimeToLive(metrics, 'server', { clock, held: () => certificate.held() });
   return { certificate, [Symbol.dispose]: () => told[Symbol.dispose]() };
 }

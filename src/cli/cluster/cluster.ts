@@ -23,18 +23,18 @@ export interface ClusterDeps {
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
-  /** As the runtime calls itself. */
+  /** The name the runtime reports. */
   readonly runtime: { readonly name: string; readonly version: string };
-  /** What of the configuration may change while the node runs. */
+  /** Configuration fields that may change while the node runs. */
   readonly live?: LiveConfig | undefined;
 }
 
-/** A node's ties to its cluster, by the kubeconfig the flags name. */
+/** The connection of a node to its cluster, as configured by the kubeconfig of the flags. */
 export interface Cluster extends AsyncDisposable {
   readonly node: ClusterNode;
-  /** What must hold for the cluster to hear of the node. */
+  /** Health checks of the connection to the cluster. */
   readonly readyChecks: readonly HealthCheck[];
-  /** Opens the servers others reach the node by. */
+  /** Opens the servers of the kubelet API. */
   serve(options: ServeOptions): Promise<ClusterServers>;
 }
 
@@ -43,10 +43,10 @@ type ServeOptions = Omit<
   'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'stats' | 'images'
 > & { readonly kubelet: KubeletEndpoints };
 
-/** Events that are still to be told when the kubelet ends get this long. */
+/** How long events that are still queued when the kubelet stops may take. */
 const lastWordsMs = 1_000;
 
-/** Nothing is asked of the API before the kubelet runs, except for a first certificate by one that does not rotate it. */
+/** Sends no request before the kubelet runs, except for a first certificate that is not rotated. */
 export async function openCluster(
   loaded: LoadedConfig,
   settings: KubeletSettings,
@@ -76,7 +76,7 @@ export async function openCluster(
   );
   access.kept?.use(clients.main);
   access.kept?.certificate.onRotated(() => clients.reload());
-  // Before anybody has put anything there: what is not there has no size.
+  // A directory that does not exist yet has no size.
   await mkdir(flags.rootDir, { recursive: true, mode: 0o750 });
   const disk = new DiskSize(flags.rootDir, deps.clock);
   await disk.refresh();
@@ -109,7 +109,8 @@ export async function openCluster(
         rootDir: flags.rootDir,
         certDirectory: flags.certDir,
         nodeName: settings.nodeName,
-        // Whoever signs looks at what the Node says of itself: to ask for more, before it says anything, is in vain.
+        // The signer checks the status of the Node object, so a certificate cannot be requested
+        // before the first status update.
         nodeAddresses: () => [
           ...names,
           ...(config.serverTLSBootstrap ? node.link.nodeIps() : options.kubelet.nodeIps()),
@@ -131,8 +132,9 @@ export async function openCluster(
 }
 
 /**
- * What to do about connections when heartbeats fail. With DISABLE_HTTP2 set, the Go kubelet cuts all of them then, and
- * whoever set it wants that; otherwise those that are in use and not silent stay.
+ * Returns what to do about connections when heartbeats fail. With DISABLE_HTTP2 the Go kubelet
+ * closes all of them, and so does kubeling; otherwise connections stay that are in use and
+ * responsive.
  */
 export function closeDoubtful(
   connections: Pick<ApiConnections, 'closeSilent' | 'closeConnections'>,
@@ -154,7 +156,7 @@ function ratesOf(config: LoadedConfig['config']) {
 
 const diskSizeForMs = 60_000;
 
-/** The size of the file system pods write to, which somebody may change while we run. */
+/** The size of the file system that pods write to, which may be resized at run time. */
 class DiskSize {
   readonly #path: string;
   readonly #clock: Clock;
@@ -166,7 +168,7 @@ class DiskSize {
     this.#clock = clock;
   }
 
-  /** As last known; now and then it is looked up anew for the next who asks. */
+  /** Returns the last known size, and refreshes it in the background for the next caller. */
   bytes(): number | undefined {
     if (this.#clock.monotonicMs() - this.#askedMs >= diskSizeForMs) void this.refresh();
     return this.#bytes;

@@ -6,7 +6,7 @@ import { exposeProcess } from './process-metrics.ts';
 
 const { signal } = new AbortController();
 
-test('a process tells its node, its version, its gates and what it uses, until it is told to stop', async () => {
+test('exports node, version, feature gates and usage until it is disposed', async () => {
   const metrics = new MetricRegistry({ onError: assert.ifError });
   const gates = new FeatureGates({});
   const exposed = exposeProcess({ metrics, clock: realClock(), gates, nodeName: 'node-a' });

@@ -17,7 +17,7 @@ export interface ProcessMetricsOptions {
   readonly nodeName: string;
 }
 
-/** What every program of a cluster tells of itself: its version, its feature gates, and what its process uses. */
+/** Metrics of every Kubernetes component: version, feature gates and usage of the process. */
 export function exposeProcess({ metrics, clock, gates, nodeName }: ProcessMetricsOptions): Disposable {
   const startSeconds = Math.round(clock.now() - process.uptime() * 1_000) / 1_000;
   const fixed = [buildInfo(), gateStates(gates), nodeInfo(nodeName)];
@@ -35,14 +35,14 @@ function nodeInfo(node: string): SampledFamily {
   return { name: 'kubelet_node_name', type: 'gauge', help, samples: [{ labels: { node }, value: 1 }] };
 }
 
-/** Of Node.js, under the names its other programs use. */
+/** Metrics of Node.js under their usual names. */
 function engineUse(): readonly SampledFamily[] {
   const { heapTotal, heapUsed, external } = process.memoryUsage();
   const version = `v${process.versions.node}`;
   return [
     gauge('nodejs_heap_size_total_bytes', 'Memory Node.js has taken for objects.', heapTotal),
     gauge('nodejs_heap_size_used_bytes', 'Memory in which there are objects.', heapUsed),
-    gauge('nodejs_external_memory_bytes', 'Memory outside of that which objects hold.', external),
+    gauge('nodejs_external_memory_bytes', 'Memory outside of the heap that objects hold.', external),
     gauge(
       'nodejs_active_resources_total',
       'Connections, timers and other things that keep the process at work.',
@@ -104,7 +104,7 @@ function buildInfo(): SampledFamily {
   };
 }
 
-/** As the release spells its stages: a gate that has become general has none. */
+/** Stages are spelled as in the Kubernetes release; a GA gate has an empty stage. */
 const stages = { alpha: 'ALPHA', beta: 'BETA', stable: '', deprecated: 'DEPRECATED' } as const;
 
 function gateStates(gates: LoadedConfig['gates']): SampledFamily {

@@ -37,17 +37,17 @@ async function context(argv: readonly string[], env: Readonly<Record<string, str
 const read = async (...at: readonly string[]) => parse(await readFile(join(directory, ...at), 'utf8'));
 
 describe('kubeling context', () => {
-  it('makes a kubeconfig where there is none, at the usual place', async () => {
+  it('creates a kubeconfig at the default path when there is none', async () => {
     const { code, told } = await context([]);
     assert.equal(code, 0);
-    assert.match(told, /The context kubeling is in .*home\/.kube\/config, and it is the current one\.\n/);
+    assert.match(told, /The context kubeling is in .*home\/.kube\/config, and it is the current context\.\n/);
     const { clusters, users, ...rest } = await read('home', '.kube', 'config');
     assert.equal(clusters[0].cluster.server, 'https://127.0.0.1:7443');
     assert.equal(Buffer.from(users[0].user['client-key-data'], 'base64').toString(), 'key');
     assert.equal(rest['current-context'], 'kubeling');
   });
 
-  it('goes into the first file $KUBECONFIG names, beside what is there, and out again', async () => {
+  it('adds the context to the first file of $KUBECONFIG, and removes it again', async () => {
     const path = join(directory, 'mine');
     const before = 'clusters:\n  - name: work\n    cluster: {}\ncurrent-context: work\n';
     await writeFile(path, before);
@@ -66,7 +66,7 @@ describe('kubeling context', () => {
     assert.match((await context(['--name=box', '--remove'], env)).told, /There is no context box/);
   });
 
-  it('says what to do when nothing was ever up, and leaves alone what is no kubeconfig', async () => {
+  it('says what to do when kubeling was never up, and rejects a file that is no kubeconfig', async () => {
     const path = join(directory, 'mine');
     await writeFile(path, '- a\n');
     const refused = await context([`--kubeconfig=${path}`]);

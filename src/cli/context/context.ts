@@ -17,18 +17,18 @@ const flags = {
   'data-dir': dataDirFlag,
   kubeconfig: {
     kind: stringFlag,
-    help: 'The file to put it into; the first one $KUBECONFIG names, else ~/.kube/config, unless given.',
+    help: 'The kubeconfig to change; by default the first one of $KUBECONFIG, else ~/.kube/config.',
   },
-  name: { kind: stringFlag, help: 'How to call the context.', default: 'kubeling' },
-  use: { kind: boolFlag, help: 'Make it the current one.', default: 'true' },
-  remove: { kind: boolFlag, help: 'Take it out again instead.', default: 'false' },
+  name: { kind: stringFlag, help: 'The name of the context.', default: 'kubeling' },
+  use: { kind: boolFlag, help: 'Make it the current context.', default: 'true' },
+  remove: { kind: boolFlag, help: 'Remove the context instead.', default: 'false' },
 } satisfies FlagTable;
 
 const usage = `usage: kubeling context [flags]
 
-Puts the cluster, user and context of the kubeling that is up here into your kubeconfig, so that kubectl finds it without
-further words. What else is in the file stays as it is; what an earlier call put there is replaced. Its certificate is
-renewed in time by "kubeling up": a call once in a while brings the new one. The file as it was is kept beside it.
+Adds the cluster, user and context of the running kubeling to your kubeconfig, so that kubectl finds it without further
+flags. The rest of the file is unchanged; the entries of an earlier call are replaced. "kubeling up" renews its certificate
+in time: run this command again to get the new one. A backup of the file is saved beside it.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
@@ -51,8 +51,8 @@ async function put(
 ): Promise<string> {
   const own = await readOwn(dataDir);
   const changed = await changeUserFile(path, (text) => mergeKubeconfig(text, own, { name, choose, path }));
-  const current = choose === 'use' ? ', and it is the current one' : '';
-  if (changed === 'same') return `The context ${name} was in ${path} already${current}.`;
+  const current = choose === 'use' ? ', and it is the current context' : '';
+  if (changed === 'same') return `The context ${name} was already in ${path}${current}.`;
   return `The context ${name} is in ${path}${current}.${changed === 'changed' ? kept(path) : ''}`;
 }
 
@@ -64,7 +64,7 @@ async function remove(path: string, name: string): Promise<string> {
 }
 
 function kept(path: string): string {
-  return ` What was there before is in ${backupOf(path)}.`;
+  return ` The previous file is saved as ${backupOf(path)}.`;
 }
 
 async function readOwn(dataDir: string): Promise<string> {
@@ -90,7 +90,7 @@ function usualKubeconfig(env: CommandContext['env']): string {
 
 export const command: Command = {
   name: 'context',
-  summary: 'put the way to the API of "up" into your kubeconfig',
+  summary: 'add the API of "up" to your kubeconfig',
   usage,
   run,
 };

@@ -9,7 +9,7 @@ const ours = JSON.stringify({
 });
 const wish = { name: 'kubeling', choose: 'use', path: 'config' } as const;
 
-test('an empty file becomes a kubeconfig', () => {
+test('turns an empty file into a kubeconfig', () => {
   assert.deepEqual(parse(mergeKubeconfig('', ours, wish)), {
     apiVersion: 'v1',
     kind: 'Config',
@@ -20,7 +20,7 @@ test('an empty file becomes a kubeconfig', () => {
   });
 });
 
-test('what is there already stays, with its comments, and a second time changes nothing', () => {
+test('keeps the existing content with its comments, and changes nothing the second time', () => {
   const theirs =
     'apiVersion: v1\nkind: Config\n# of my company\nclusters:\n  - name: work\n    cluster: {server: "https://work"}\nusers: []\ncontexts:\n  - name: work\n    context: {cluster: work, user: me}\ncurrent-context: work\n';
   const once = mergeKubeconfig(theirs, ours, { ...wish, choose: 'keep' });
@@ -33,12 +33,12 @@ test('what is there already stays, with its comments, and a second time changes 
   assert.equal(mergeKubeconfig(once, ours, { ...wish, choose: 'keep' }), once);
 });
 
-test('a file that is no kubeconfig is left alone', () => {
+test('rejects a file that is no kubeconfig', () => {
   assert.throws(() => mergeKubeconfig('- a\n', ours, wish), /must be a kubeconfig/);
   assert.throws(() => mergeKubeconfig('clusters: {a: b}\n', ours, wish), /clusters must be a list/);
 });
 
-test('what was put there can be taken out, and nothing else goes with it', () => {
+test('removes the entries that were added, and nothing else', () => {
   const theirs =
     'apiVersion: v1\nkind: Config\n# of my company\nclusters:\n  - name: work\n    cluster: {server: "https://work"}\nusers: []\ncontexts: []\ncurrent-context: work\n';
   const merged = mergeKubeconfig(theirs, ours, wish);
@@ -51,7 +51,7 @@ test('what was put there can be taken out, and nothing else goes with it', () =>
   assert.throws(() => withoutContext('- a\n', wish), /must be a kubeconfig/);
 });
 
-test('certificates stay in one line each', () => {
+test('keeps certificates on one line each', () => {
   const long = JSON.stringify({
     clusters: [{ cluster: { 'certificate-authority-data': 'A'.repeat(2_000) } }],
     users: [{ user: {} }],
@@ -59,7 +59,7 @@ test('certificates stay in one line each', () => {
   assert.match(mergeKubeconfig('', long, wish), /certificate-authority-data: A{2000}\n/);
 });
 
-test('says what is wrong with a kubeconfig without a word of it', () => {
+test('reports what is wrong with a kubeconfig without quoting it', () => {
   for (const theirs of [
     'users:\n- user: {token: canary-token\nclusters: [',
     'users:\n- user:\n    token: "canary-token\n',

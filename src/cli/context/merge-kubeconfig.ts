@@ -2,10 +2,10 @@ import { type Document, isMap, isSeq, parse, parseDocument, YAMLMap, YAMLSeq } f
 import { KubelingError } from '../../lib/index.ts';
 
 export interface MergeWish {
-  /** How cluster, user and context are to be called. */
+  /** The name of the cluster, user and context. */
   readonly name: string;
   readonly choose: 'use' | 'keep';
-  /** Of the file, for messages. */
+  /** The path of the file, for messages. */
   readonly path: string;
 }
 
@@ -14,7 +14,9 @@ interface OwnKubeconfig {
   readonly users: readonly { readonly user: unknown }[];
 }
 
-/** Somebody's kubeconfig with ours in it. All else stays as it was written, comments too. */
+/**
+ * Adds our entries to a user's kubeconfig. The rest stays as it was written, including comments.
+ */
 export function mergeKubeconfig(theirs: string, ours: string, { name, choose, path }: MergeWish): string {
   const { clusters, users } = parse(ours) as OwnKubeconfig;
   const document = readTheirs(theirs.trim() === '' ? 'apiVersion: v1\nkind: Config\n' : theirs, path);
@@ -25,7 +27,10 @@ export function mergeKubeconfig(theirs: string, ours: string, { name, choose, pa
   return document.toString(asWritten);
 }
 
-/** Somebody's kubeconfig without what was put there by that name. All else stays as it was written, comments too. */
+/**
+ * Removes the entries of that name from a user's kubeconfig. The rest stays as it was written,
+ * including comments.
+ */
 export function withoutContext(theirs: string, { name, path }: Pick<MergeWish, 'name' | 'path'>): string {
   if (theirs.trim() === '') return theirs;
   const document = readTheirs(theirs, path);
@@ -40,7 +45,7 @@ function take(document: Document, list: string, name: string): 'taken' | 'absent
   if (!isSeq(items)) return 'absent';
   const at = indexOf(items, name);
   if (at >= 0) items.items.splice(at, 1);
-  // A list in lines cannot be empty.
+  // A block list cannot be empty.
   if (items.items.length === 0) items.flow = true;
   return at >= 0 ? 'taken' : 'absent';
 }
@@ -49,12 +54,13 @@ function readTheirs(text: string, path: string): Document {
   const document = parseDocument(text, { prettyErrors: false });
   const [wrong] = document.errors;
   if (wrong === undefined && isMap(document.contents)) return document;
-  // The parser's own message quotes the text, which has secrets.
+  // The parser's own message quotes the text, which contains secrets.
   const line = text.slice(0, wrong?.pos[0]).split('\n').length;
-  const why = wrong === undefined ? 'it is something else' : `line ${line} is no YAML (${wrong.code})`;
+  const why =
+    wrong === undefined ? 'its top level is not a map' : `line ${line} is not valid YAML (${wrong.code})`;
   throw new KubelingError(
     'KUBECONFIG_INVALID',
-    `Cannot change the contexts of ${path} as it must be a kubeconfig: ${why}`,
+    `Cannot change the contexts of ${path}: it must be a kubeconfig: ${why}`,
   );
 }
 
@@ -62,10 +68,10 @@ function indexOf(items: YAMLSeq, name: string): number {
   return items.items.findIndex((each) => each instanceof YAMLMap && each.get('name') === name);
 }
 
-/** Long lines, such as those of certificates, are not folded. */
+/** Long lines, such as certificates, are not folded. */
 const asWritten = { lineWidth: 0 } as const;
 
-/** In place of the one of that name, or at the end. */
+/** Replaces the entry of that name, or appends it. */
 function put(
   document: Document,
   list: string,
@@ -78,7 +84,7 @@ function put(
   if (!isSeq(items))
     throw new KubelingError(
       'KUBECONFIG_INVALID',
-      `Cannot put the context into ${path} as ${list} must be a list`,
+      `Cannot add the context to ${path}: ${list} must be a list`,
     );
   const at = indexOf(items, item.name);
   const node = document.createNode(item);

@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test('a file that is not there is made for its owner only, with its directories', async () => {
+test('creates a missing file and its directories for the owner only', async () => {
   const path = join(directory, 'a', 'b', 'config');
   assert.equal(await changeUserFile(path, (text) => `${text}new\n`), 'made');
   assert.equal(await readFile(path, 'utf8'), 'new\n');
@@ -31,7 +31,7 @@ test('a file that is not there is made for its owner only, with its directories'
   assert.deepEqual(await readdir(join(directory, 'a', 'b')), ['config']);
 });
 
-test('a file that is there is closed to others, and the old text is kept beside it', async () => {
+test('restricts an existing file to its owner and saves a backup', async () => {
   const path = join(directory, 'config');
   await writeFile(path, 'old\n');
   await chmod(path, 0o640);
@@ -41,7 +41,7 @@ test('a file that is there is closed to others, and the old text is kept beside 
   for (const one of [path, backupOf(path)]) assert.equal((await stat(one)).mode & 0o777, 0o600);
 });
 
-test('a change that changes nothing writes nothing', async () => {
+test('writes nothing when nothing changes', async () => {
   const path = join(directory, 'config');
   await writeFile(path, 'old\n');
   assert.equal(await changeUserFile(path, (text) => text), 'same');
@@ -49,7 +49,7 @@ test('a change that changes nothing writes nothing', async () => {
   assert.equal(await changeUserFile(join(directory, 'none'), (text) => text), 'same');
 });
 
-test('a link stays a link, and what it leads to is changed', async () => {
+test('keeps a symbolic link and changes its target', async () => {
   await writeFile(join(directory, 'real'), 'old\n');
   await symlink('real', join(directory, 'config'));
   await changeUserFile(join(directory, 'config'), () => 'new\n');
@@ -57,11 +57,11 @@ test('a link stays a link, and what it leads to is changed', async () => {
   assert.equal(await readFile(join(directory, 'real'), 'utf8'), 'new\n');
 });
 
-test('a change that fails leaves all as it was', async () => {
+test('leaves the file unchanged when the change fails', async () => {
   const path = join(directory, 'config');
   await writeFile(path, 'old\n');
   const failing = () => {
-    throw new Error('no kubeconfig');
+    throw new Error('not a kubeconfig');
   };
   await assert.rejects(changeUserFile(path, failing), /no kubeconfig/);
   assert.deepEqual(await readdir(directory), ['config']);
@@ -69,7 +69,7 @@ test('a change that fails leaves all as it was', async () => {
 });
 
 const isRoot = process.getuid?.() === 0;
-test('a file that another user has put into a shared directory is not written', {
+test('does not write a file that another user has put into a shared directory', {
   skip: !isRoot,
 }, async () => {
   await chmod(directory, 0o1777);
@@ -83,7 +83,9 @@ test('a file that another user has put into a shared directory is not written', 
   assert.equal(await readFile(planted, 'utf8'), '');
 });
 
-test('a directory that another user has put into a shared one gets no file', { skip: !isRoot }, async () => {
+test('creates no file in a directory that another user has put into a shared one', {
+  skip: !isRoot,
+}, async () => {
   await chmod(directory, 0o1777);
   await mkdir(join(directory, 'planted'));
   await chown(join(directory, 'planted'), 12_345, 12_345);

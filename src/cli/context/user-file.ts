@@ -19,12 +19,13 @@ const directoryMode = 0o750;
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
- * Changes a file with secrets of a user, in one step: who reads it meanwhile sees the old text or the new. Links to it
- * stay links, its owner stays, who is the only one to read it from then on, and the old text is kept beside it. A new
- * one belongs to the owner of the directory: who calls us as root does not get files that only root can read.
+ * Atomically changes a file with secrets of a user: a concurrent reader gets the old text or the
+ * new one. Symbolic links to the file stay, its owner stays and becomes the only reader, and a
+ * backup is saved beside it. A new file belongs to the owner of its directory, so that a call as
+ * root leaves no files that only root can read.
  *
- * Root may be called for a user who changes names meanwhile. So the directory is held, and a link of a user leads root to
- * nothing but that user's own files.
+ * Root may run this for a user who renames files concurrently. So the directory is held open, and a
+ * user's link leads root to files of the same user only.
  */
 export async function changeUserFile(
   path: string,
@@ -54,9 +55,9 @@ export async function changeUserFile(
 }
 
 interface Target {
-  /** Without links, as long as nobody changes it. */
+  /** The path without symbolic links, as long as it is not changed concurrently. */
   readonly path: string;
-  /** Of the links on the way that are not root's. */
+  /** The owner of the links on the path that do not belong to root. */
   readonly linkOwners: ReadonlySet<number>;
 }
 
@@ -71,7 +72,7 @@ interface Facts {
   readonly gid: number;
 }
 
-/** The way to a file, missing steps and all. */
+/** Resolves a path, including missing components. */
 function followLinks(path: string): Target {
   const linkOwners = new Set<number>();
   let left = path.split('/');
@@ -85,7 +86,7 @@ function followLinks(path: string): Target {
       at = next;
       continue;
     }
-    if (++links > mostLinks) throw unreadable(path, 'there are too many links on the way');
+    if (++links > mostLinks) throw unreadable(path, 'there are too many symbolic links on the path');
     if (facts.uid !== 0) linkOwners.add(facts.uid);
     const to = readlinkSync(next);
     if (to.startsWith('/')) at = '/';
@@ -94,7 +95,7 @@ function followLinks(path: string): Target {
   return { path: at, linkOwners };
 }
 
-/** Each one that is missing belongs to whom the one above it belongs to. */
+/** Each missing directory gets the owner of its parent. */
 function holdWithMissing(target: Target): DirectoryHandle {
   let held = openDirectoryHandle('/', []);
   for (const step of dirname(target.path)
@@ -126,7 +127,7 @@ async function read(file: UserFile): Promise<{ readonly text: string; readonly f
   try {
     await using opened = await open(directory.at(name), readFlags);
     const facts = await opened.stat();
-    if (!facts.isFile()) throw unreadable(path, 'it is no regular file');
+    if (!facts.isFile()) throw unreadable(path, 'it is not a regular file');
     checkOwner(file, facts.uid);
     checkPlanted(file, directory, facts.uid);
     return { text: await opened.readFile('utf8'), facts: factsOf(facts) };
@@ -138,16 +139,16 @@ async function read(file: UserFile): Promise<{ readonly text: string; readonly f
   }
 }
 
-/** Else a user could have root read or change what is not the user's. */
+/** Otherwise a user could make root read or change another user's file. */
 function checkOwner({ path, linkOwners }: Target, owner: number): void {
   const other = isRoot() ? [...linkOwners].find((each) => each !== owner) : undefined;
   if (other === undefined) return;
-  throw unreadable(path, `a link of the user ${other} leads there, and it belongs to the user ${owner}`);
+  throw unreadable(path, `a link of the user ${other} leads there, but it belongs to the user ${owner}`);
 }
 
 /**
- * Rejects what another user may have put into a directory that several users can write to, such as /tmp: credentials written by root
- * would belong to that user. What the user of sudo owns is accepted.
+ * Rejects files that another user may have put into a directory with several writers, such as /tmp:
+ * that user would own credentials written by root. Files of the user behind sudo are accepted.
  */
 function checkPlanted({ path }: Target, parent: DirectoryHandle, owner: number): void {
   if (!isRoot() || owner === 0 || owner === Number(process.env['SUDO_UID'])) return;
@@ -170,7 +171,7 @@ async function write({ directory, name }: UserFile, text: string, { mode, uid, g
   });
 }
 
-/** Only root can give files away, and only root has to. */
+/** Only root can change owners, and only root needs to. */
 function isRoot(): boolean {
   return process.getuid?.() === 0;
 }

@@ -27,7 +27,7 @@ describe('a data directory', () => {
     for (const name of names) await writeFile(join(home.dataDir, name), name);
   }
 
-  it('is ours from the first time on, and also when an earlier kubeling was up there', async () => {
+  it('is claimed by the first start, and also when an earlier kubeling used it', async () => {
     await put('notes');
     assert.equal(await isDataDirectory(home), false);
     await put('up.json');
@@ -37,7 +37,7 @@ describe('a data directory', () => {
     assert.equal(await isDataDirectory(home), true);
   });
 
-  it('goes as a whole when nothing was in it before', async () => {
+  it('is removed completely when it was empty before', async () => {
     await put('up.lock', 'up.lock.a.own');
     await claimDataDirectory(home);
     await put('kubeling.log', 'up.json');
@@ -46,7 +46,7 @@ describe('a data directory', () => {
     assert.deepEqual(await readdir(outer), []);
   });
 
-  it('keeps what others had put there before, and nothing else', async () => {
+  it('is removed except for the entries that were there before', async () => {
     await put('notes', 'backup');
     await claimDataDirectory(home);
     await put('up.json', 'kubeling.log');
@@ -58,7 +58,7 @@ describe('a data directory', () => {
   });
 
   for (const name of ['kubelet/pods', 'containerd/io.containerd.metadata.v1.bolt']) {
-    it(`is not taken where somebody else has ${name}`, async () => {
+    it(`is rejected when another program has ${name} there`, async () => {
       await mkdir(join(home.dataDir, name), { recursive: true });
       await assert.rejects(claimDataDirectory(home), {
         code: 'HOME_UNUSABLE',
@@ -68,21 +68,21 @@ describe('a data directory', () => {
     });
   }
 
-  it('is taken where configuration was put in place before', async () => {
+  it('is accepted when configuration was put there before', async () => {
     await mkdir(join(home.dataDir, 'containerd', 'certs.d'), { recursive: true });
     await mkdir(home.rootDir);
     await claimDataDirectory(home);
     assert.equal(await isDataDirectory(home), true);
   });
 
-  it('goes as a whole when an earlier kubeling, which kept no list, is up there or left its word', async () => {
+  it('is removed completely when an earlier kubeling, which saved no list, used it', async () => {
     await put('up.json', 'kubeling.log');
     await claimDataDirectory(home);
     assert.deepEqual(await removeDataDirectory(home), []);
     assert.deepEqual(await readdir(outer), []);
   });
 
-  it('is not touched while the list of what others put there cannot be read', async () => {
+  it('is not changed while the list of its previous entries cannot be read', async () => {
     await put('notes', 'home.json');
     await assert.rejects(removeDataDirectory(home), { code: 'FILE_CORRUPT' });
     assert.deepEqual((await readdir(home.dataDir)).sort(), ['home.json', 'notes']);
@@ -118,7 +118,7 @@ describe('a data directory that another user could change', () => {
     });
   });
 
-  const withoutRoot = process.getuid?.() === 0 ? false : 'only root can give directories away';
+  const withoutRoot = process.getuid?.() === 0 ? false : 'only root can change owners';
   it('is rejected when it belongs to another user', { skip: withoutRoot }, async () => {
     const foreign = join(outer, 'foreign');
     await mkdir(foreign);

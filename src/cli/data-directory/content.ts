@@ -4,8 +4,9 @@ import { KubelingError, readJsonFile, writeJsonAtomic } from '../../lib/index.ts
 import { type DataDirectory, defaultDataDirectory } from './data-directory.ts';
 
 /**
- * Notes, the first time a kubeling is up in a directory, what others have put there before. Call it with the lock held
- * and before anything else is made. Rejects with HOME_UNUSABLE where another kubelet or containerd keeps its data.
+ * Saves the names of the entries that exist when kubeling uses a directory for the first time. Call
+ * it with the lock held and before anything is created. Rejects with HOME_UNUSABLE where another
+ * kubelet or containerd has its data.
  */
 export async function claimDataDirectory(home: DataDirectory): Promise<void> {
   if (await isThere(home.claimFile)) return;
@@ -14,19 +15,22 @@ export async function claimDataDirectory(home: DataDirectory): Promise<void> {
   if (taken !== undefined)
     throw new KubelingError(
       'HOME_UNUSABLE',
-      `Cannot use the data directory ${home.dataDir} as somebody else's data are in it (${taken}): choose another one`,
+      `Cannot use the data directory ${home.dataDir}: another kubelet or containerd has its data there (${taken}). Choose another directory with --data-dir`,
     );
   await writeJsonAtomic(home.claimFile, { before }, { mode: 0o600 });
 }
 
-/** Whether a kubeling has ever been up there; any other directory is not for us to clean up. */
+/** Whether kubeling ever used the directory; any other directory must not be cleaned up. */
 export async function isDataDirectory(home: DataDirectory): Promise<boolean> {
   if (home.dataDir === defaultDataDirectory) return true;
   const signs = [home.claimFile, home.stateFile];
   return (await Promise.all(signs.map(isThere))).includes(true);
 }
 
-/** Removes the directory, or all but what was there before us. Answers the names that stay. */
+/**
+ * Removes the directory, except for the entries that existed before kubeling used it. Returns the
+ * names of those.
+ */
 export async function removeDataDirectory(home: DataDirectory): Promise<readonly string[]> {
   const before = await readBefore(home);
   const found = await readdir(home.dataDir);
@@ -35,14 +39,17 @@ export async function removeDataDirectory(home: DataDirectory): Promise<readonly
     await rm(home.dataDir, { recursive: true, force: true });
     return [];
   }
-  // The list goes last: a removal that was cut short can be asked for again.
+  // The list is removed last, so that an interrupted removal can be repeated.
   const last = basename(home.claimFile);
   const ours = found.filter((name) => !before.has(name) && name !== last);
   for (const name of [...ours, last]) await rm(join(home.dataDir, name), { recursive: true, force: true });
   return kept;
 }
 
-/** What only another kubelet or containerd leaves; configuration may be put in place before the first time. */
+/**
+ * Entries that only another kubelet or containerd creates. Configuration may exist before the first
+ * start.
+ */
 async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string | undefined> {
   const signs = [join(rootDir, 'pods'), join(dataDir, 'containerd', 'io.containerd.metadata.v1.bolt')];
   for (const sign of signs) if (await isThere(sign)) return sign;
@@ -50,7 +57,7 @@ async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string
 }
 
 async function namesBefore(home: DataDirectory): Promise<readonly string[]> {
-  // Ours for as long as it is there, or left by an earlier kubeling that kept no list.
+  // Created by kubeling, or by an earlier version that saved no list.
   if (home.dataDir === defaultDataDirectory || (await isThere(home.stateFile))) return [];
   const lock = basename(home.lockFile);
   return (await readdir(home.dataDir)).filter((name) => name !== lock && !name.startsWith(`${lock}.`));
@@ -64,7 +71,7 @@ async function readBefore({ claimFile }: DataDirectory): Promise<ReadonlySet<str
 function asNames(value: unknown): ReadonlySet<string> {
   const { before } = value as { readonly before?: unknown };
   if (Array.isArray(before) && before.every((name) => typeof name === 'string')) return new Set(before);
-  throw new KubelingError('FILE_CORRUPT', 'it must list the names that were there before');
+  throw new KubelingError('FILE_CORRUPT', 'it must list the names that existed before');
 }
 
 async function isThere(path: string): Promise<boolean> {

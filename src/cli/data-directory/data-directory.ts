@@ -9,10 +9,10 @@ import {
   writeJsonAtomic,
 } from '../../lib/index.ts';
 
-/** Where kubeling keeps its data unless told otherwise. */
+/** The default data directory. */
 export const defaultDataDirectory = '/var/lib/kubeling';
 
-/** An empty one would be the directory we happen to be in: mostly it is a variable of a script that is not set. */
+/** An empty value would be the working directory; usually it is an unset variable of a script. */
 const directoryFlag: FlagKind<string> = {
   label: 'string',
   read(text) {
@@ -23,28 +23,28 @@ const directoryFlag: FlagKind<string> = {
 
 export const dataDirFlag = {
   kind: directoryFlag,
-  help: 'The directory kubeling keeps its data in.',
+  help: 'The data directory of kubeling.',
   default: defaultDataDirectory,
 };
 
-/** The data directory of a kubeling that runs alone, and what lies at its top. */
+/** The data directory of a kubeling without a cluster, and the paths in it. */
 export interface DataDirectory {
   readonly dataDir: string;
-  /** Held by the one process that is up. */
+  /** Locked by the running "kubeling up". */
   readonly lockFile: string;
   readonly stateFile: string;
-  /** Says that the directory is ours, and what in it is not. */
+  /** Marks the directory as kubeling's, and lists the entries that existed before. */
   readonly claimFile: string;
   readonly selfCheckLogs: string;
-  /** Manifests of pods are put here. */
+  /** The directory for manifests of static pods. */
   readonly manifests: string;
-  /** The kubelet's own. */
+  /** The kubelet's root directory. */
   readonly rootDir: string;
   readonly podLogs: string;
   readonly log: string;
-  /** Of the API: its store, its authority, and what it gave to others. */
+  /** Data of the embedded API: its store, its certificate authority, and the issued credentials. */
   readonly api: string;
-  /** For whoever uses the API; only our own user may read it. */
+  /** The admin kubeconfig; only its owner may read it. */
   readonly kubeconfig: string;
 }
 
@@ -64,12 +64,18 @@ export function dataDirectoryAt(dataDir: string): DataDirectory {
   };
 }
 
-/** What every request over loopback but those for health takes, below the kubelet's root directory; new with each run. */
+/**
+ * The token that every request over loopback needs except for health, below the kubelet's root
+ * directory; new with each start.
+ */
 export function tokenFile(rootDir: string): string {
   return join(rootDir, 'loopback-token');
 }
 
-/** Where a kubelet answers on loopback, below its root directory; what an earlier run left there may be wrong. */
+/**
+ * The file with the kubelet's loopback port, below its root directory. The file of a previous run
+ * may be stale.
+ */
 export function portFile(rootDir: string): string {
   return join(rootDir, 'loopback-port');
 }
@@ -81,7 +87,8 @@ export function portFile(rootDir: string): string {
 export async function openDataDirectory(dataDir: string): Promise<DataDirectory> {
   const path = resolve(dataDir);
   try {
-    // Pods with users of their own must get through to their root file systems; what others must not see is closed itself.
+    // Pods with user namespaces must be able to traverse it to their root file systems; private
+    // files are protected themselves.
     await mkdir(path, { recursive: true, mode: 0o711 });
     return await trustedDataDirectory(await realpath(path));
   } catch (cause) {
@@ -97,7 +104,7 @@ async function trustedDataDirectory(dataDir: string): Promise<DataDirectory> {
     if (why === undefined) continue;
     throw new KubelingError(
       'HOME_UNUSABLE',
-      `Cannot use the data directory ${dataDir} as ${why}: use a directory that only root can change`,
+      `Cannot use the data directory ${dataDir}: ${why}. Use a directory that only root can change`,
     );
   }
   return home;
@@ -109,17 +116,19 @@ export async function findDataDirectory(dataDir: string): Promise<DataDirectory 
   return path === undefined ? undefined : await trustedDataDirectory(path);
 }
 
-/** What "up" leaves for "status" and "down" to know. */
+/** State that "up" saves for "status" and "down". */
 export interface UpState {
   readonly runtime: 'private' | 'machine';
   readonly endpoint: string;
-  /** Runtimes of the machine that were used before this one and may have pods of this home; none unless given. */
+  /** Previous runtimes that may still have pods of this data directory. */
   readonly earlier?: readonly string[] | undefined;
-  /** Whether this runtime ever passed the self-check: it may have pods then, and is kept. */
+  /**
+   * Whether this runtime ever passed the self-check. If so it may have pods and is not replaced.
+   */
   readonly selfCheck?: 'passed' | undefined;
-  /** Where the kubelet answers on loopback; undefined before it does. */
+  /** The kubelet's loopback port; undefined before it listens. */
   readonly port?: number | undefined;
-  /** Undefined for a kubeling without one. */
+  /** Undefined without an embedded API. */
   readonly api?: { readonly url: string; readonly kubeconfig: string } | undefined;
 }
 
@@ -127,14 +136,14 @@ export async function writeUpState(home: DataDirectory, state: UpState): Promise
   await writeJsonAtomic(home.stateFile, state, { mode: 0o600 });
 }
 
-/** Runtimes other than the one used now that may have pods of this home. */
+/** Previous runtimes that may have pods of this data directory. */
 export function earlierEndpoints(last: UpState | undefined, endpoint: string): readonly string[] {
   if (last === undefined) return [];
   const used = [...(last.earlier ?? []), ...(last.runtime === 'machine' ? [last.endpoint] : [])];
   return [...new Set(used)].filter((one) => one !== endpoint);
 }
 
-/** undefined when nothing was ever up here, or what was left cannot be read. */
+/** Returns undefined when nothing was ever up, or when the state cannot be read. */
 export async function readUpState(home: DataDirectory): Promise<UpState | undefined> {
   return await readJsonFile(home.stateFile, { check: asUpState }).catch(() => undefined);
 }
@@ -148,15 +157,18 @@ function asUpState(value: unknown): UpState {
       endpoint,
       earlier: Array.isArray(earlier) ? earlier.filter((one) => typeof one === 'string') : [],
       port: typeof port === 'number' ? port : undefined,
-      // An older kubeling wrote a port, and nothing else, once the check had passed.
+      // An older version wrote a port only, once the self-check had passed.
       selfCheck: selfCheck === 'passed' || typeof port === 'number' ? 'passed' : undefined,
       ...(hasApi ? { api: { url: api.url, kubeconfig: api.kubeconfig } } : {}),
     };
   }
-  throw new KubelingError('FILE_CORRUPT', 'it must name a runtime and an endpoint');
+  throw new KubelingError('FILE_CORRUPT', 'it must contain a runtime and an endpoint');
 }
 
 export function refuseWithoutRoot(command: string): void {
   if (process.getuid?.() === 0) return;
-  throw new KubelingError('NOT_ROOT', `Cannot run "kubeling ${command}" as it must be started by root`);
+  throw new KubelingError(
+    'NOT_ROOT',
+    `Cannot run "kubeling ${command}": root privileges are required. Run it with sudo`,
+  );
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { FirewallRuleCleaner } from './firewall.ts';
 
-test('rules of sandboxes from before go when those are gone; new ones are left alone', async () => {
+test('removes the rules of earlier sandboxes once those are deleted, and keeps new ones', async () => {
   const clock = new VirtualClock();
   const controller = new AbortController();
   let there = ['running', 'half-stopped'];

@@ -9,8 +9,9 @@ import type { DataDirectory } from './data-directory.ts';
 import { dataDirectoryName } from './runtime.ts';
 
 /**
- * Keeps pods and the network from services on 127.0.0.0/8, whichever runtime the pods are on: the rule is in place when
- * this returns. Without a packet filter the node runs all the same, and its user is told.
+ * Protects services on 127.0.0.0/8 from pods and the network, whatever runtime the pods use. The
+ * rule is in place when this returns. Without a packet filter the node runs all the same, and the
+ * user is informed.
  */
 export async function openFirewall(
   home: DataDirectory,
@@ -24,7 +25,7 @@ export async function openFirewall(
   if (problem !== undefined)
     statusPrinter(context)(
       'network',
-      `services on 127.0.0.0/8 of this machine are open to pods once a pod has a hostPort, as the packet filter could not be changed: ${problem}`,
+      `services on 127.0.0.0/8 of this machine are open to pods once a pod has a hostPort, because the packet filter could not be changed: ${problem}`,
     );
   return firewall;
 }
@@ -48,13 +49,13 @@ export async function removeFirewall(
 }
 
 const withinMs = 15_000;
-/** How the programs end when a rule or chain is not there, or is there already. */
+/** Exit codes of the programs when a rule or chain does not exist, or exists already. */
 const refusals: readonly number[] = [1, 2];
 
 /**
- * The packet filter of this machine, or of the network namespace that the words before the program enter. The program
- * is found in the usual directories too, as the runtime finds it for network plugins: a user may have become root
- * without /usr/sbin in the PATH.
+ * The packet filter of this machine, or of the network namespace that the command prefix enters.
+ * The program is also searched in the usual directories, as runtimes do for network plugins: a user
+ * may have become root without /usr/sbin in the PATH.
  */
 export function createPacketFilter(clock: Clock, before: readonly string[] = []): PacketFilter {
   const env = { ...process.env, PATH: programDirs(process.env, undefined).join(':') };
@@ -82,26 +83,26 @@ export interface FirewallRuleCleanerDeps {
 const periodMs = 30_000;
 
 /**
- * Removes firewall rules that sandboxes of earlier runs leave: a network plugin that was cut short by the end of who
- * had asked for it does not find its rules the second time. Sandboxes that were made since are left alone, as the
- * runtime may not tell of one while it is being made.
+ * Removes firewall rules that sandboxes of previous runs have left: a network plugin that was
+ * interrupted with its caller does not find its rules the second time. Rules of newer sandboxes
+ * stay, because the runtime does not list a sandbox while it is being created.
  */
 export class FirewallRuleCleaner {
   readonly #deps: FirewallRuleCleanerDeps;
-  /** Sandboxes from before this run that may still leave something. */
+  /** Sandboxes of previous runs that may still leave rules. */
   #early: ReadonlySet<string> = new Set();
 
   constructor(deps: FirewallRuleCleanerDeps) {
     this.#deps = deps;
   }
 
-  /** To be called before the first sandbox of this run is made. */
+  /** Call it before this run creates its first sandbox. */
   async open(signal: AbortSignal): Promise<void> {
     const withRules = await this.#deps.rules.sandboxesWithRules(signal);
     this.#early = new Set([...withRules, ...(await this.#sandboxes(signal))]);
   }
 
-  /** Looks from time to time until all of them are gone. Never rejects. */
+  /** Polls until all sandboxes of previous runs are deleted. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && this.#early.size > 0) {
       await this.#sweep(signal).catch((error) => {
@@ -117,7 +118,7 @@ export class FirewallRuleCleaner {
     const gone = this.#early.difference(there);
     if (gone.size === 0) return;
     const removed = await this.#deps.rules.removeRulesOf(gone, signal);
-    if (removed > 0) this.#deps.say('firewall rules that pods of an earlier run had left are removed');
+    if (removed > 0) this.#deps.say('removed firewall rules that pods of an earlier run had left');
     this.#early = this.#early.difference(gone);
   }
 

@@ -4,7 +4,7 @@ import { RuntimeWatcher } from './runtime.ts';
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a runtime that cannot be started at first is tried again at each look, and told of once', async () => {
+test('retries the start of the runtime at each check, and reports the first failure only', async () => {
   const said: string[] = [];
   let tries = 0;
   const watcher = new RuntimeWatcher({
@@ -22,13 +22,13 @@ test('a runtime that cannot be started at first is tried again at each look, and
   watcher.observed(undefined);
   assert.equal(tries, 4);
   assert.deepEqual(said, [
-    'does not answer: gone',
-    'cannot be started again, which is tried until it can: no memory',
+    'does not respond: gone',
+    'cannot be restarted, retrying: no memory',
     'answers again',
   ]);
 });
 
-test('while one start is under way no other begins', async () => {
+test('does not start the runtime while a start is in progress', async () => {
   let tries = 0;
   const never = new Promise(() => {});
   const watcher = new RuntimeWatcher({

@@ -6,32 +6,36 @@ import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { CommandContext } from '../command.ts';
 import type { DataDirectory } from './data-directory.ts';
 
-/** Which home a sandbox or a container belongs to. */
+/** The label with the data directory that a sandbox or a container belongs to. */
 export const dataDirectoryLabel = 'kubeling.dev/home';
-/** Where that home is, for people. */
+/** The path of the data directory, for users. */
 export const dataDirAnnotation = 'kubeling.dev/data-dir';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The same directory always gives the same name: one that was removed and made again knows the pods it had. */
+/** The name is derived from the path, so a recreated directory finds its pods again. */
 export function dataDirectoryName({ dataDir }: Pick<DataDirectory, 'dataDir'>): string {
   return networkName(dataDir);
 }
 
-/** Below it, and nowhere else, a home's pods have their cgroups, whatever runtime they run on. */
+/** The parent cgroup of all pods of the data directory, whatever runtime they use. */
 export function dataDirectoryCgroup(home: Pick<DataDirectory, 'dataDir'>): string {
   return `/${dataDirectoryName(home)}`;
 }
 
 export interface OwnPodsOptions {
   readonly home: Pick<DataDirectory, 'dataDir'>;
-  /** Pods without the name of a home: ours in a containerd of our own, in any other one those of somebody else's kubelet. */
+  /**
+   * What to do about pods without the label: in our private containerd they are ours, in any other
+   * runtime they belong to another kubelet.
+   */
   readonly unnamed: 'ours' | 'of-others';
 }
 
 /**
- * The runtime as one home sees it. What is made bears the home's name, and what others made is not there: nobody who
- * looks for pods that nobody wants can come upon theirs. Only lists are narrowed down, as ids are learnt from lists.
+ * Restricts a runtime to the pods of one data directory. Created pods get the label, and pods
+ * without it are left out of lists, so that no cleanup removes pods of another kubelet. Only lists
+ * are filtered, because IDs are learnt from lists.
  */
 export function onlyOwnPods(cri: CriClient, { home, unnamed }: OwnPodsOptions): CriClient {
   const name = dataDirectoryName(home);
@@ -64,7 +68,7 @@ export function onlyOwnPods(cri: CriClient, { home, unnamed }: OwnPodsOptions): 
   };
 }
 
-/** Who else has pods in the runtime: the data directories of other homes, and how many pods have no home. */
+/** Other users of the runtime: other data directories, and the number of pods without the label. */
 export interface OtherPods {
   readonly homes: readonly string[];
   readonly unnamed: number;
@@ -89,7 +93,7 @@ export async function findOtherPods(
   return { homes: [...homes].sort(), unnamed: unnamed.length };
 }
 
-/** The containerd that belongs to this home, running or not. */
+/** The containerd of this data directory, running or not. */
 export async function privateContainerd(
   home: DataDirectory,
   context: CommandContext,
@@ -108,11 +112,14 @@ export function connectRuntime(
 
 export interface RuntimeWatcherDeps {
   readonly say: (text: string) => void;
-  /** Starts the runtime again; undefined for one that is not ours. Never called while an earlier call is under way. */
+  /** Restarts the private containerd; undefined for any other runtime. Calls never overlap. */
   readonly restart: (() => Promise<unknown>) | undefined;
 }
 
-/** Tells once when the runtime goes away and once when it is back; one of our own is started again until it is. */
+/**
+ * Reports once when the runtime becomes unavailable and once when it recovers. The private
+ * containerd is restarted until it responds.
+ */
 export class RuntimeWatcher {
   readonly #deps: RuntimeWatcherDeps;
   #state: 'there' | 'away' = 'there';
@@ -122,17 +129,20 @@ export class RuntimeWatcher {
     this.#deps = deps;
   }
 
-  /** The runtime was asked how it is: what went wrong, or undefined. */
+  /** Takes the result of a runtime check: the error, or undefined. */
   observed(error: unknown): void {
     const state = error === undefined ? 'there' : 'away';
     if (state !== this.#state)
-      this.#deps.say(state === 'there' ? 'answers again' : `does not answer: ${describeError(error)}`);
+      this.#deps.say(state === 'there' ? 'answers again' : `does not respond: ${describeError(error)}`);
     this.#state = state;
     if (state === 'away') this.#restartRuntime();
     else if (this.#restart === 'failed') this.#restart = 'idle';
   }
 
-  /** What kept it from starting may pass, so it is tried at every look; only the first failure is told. */
+  /**
+   * The cause of a failed start may pass, so it is retried at every check. Only the first failure
+   * is reported.
+   */
   #restartRuntime(): void {
     const { restart, say } = this.#deps;
     if (restart === undefined || this.#restart === 'under-way') return;
@@ -143,7 +153,7 @@ export class RuntimeWatcher {
         this.#restart = 'idle';
       },
       (cause) => {
-        if (!told) say(`cannot be started again, which is tried until it can: ${describeError(cause)}`);
+        if (!told) say(`cannot be restarted, retrying: ${describeError(cause)}`);
         this.#restart = 'failed';
       },
     );

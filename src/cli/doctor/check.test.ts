@@ -10,7 +10,7 @@ const fine: Check = { name: 'fine', look: async () => [ok('well')] };
 const stuck: Check = { name: 'stuck', look: () => new Promise(() => {}) };
 
 describe('examine', () => {
-  it('warns of a check that never answers and keeps the order of the others', async () => {
+  it('warns of a check that never returns and keeps the order of the others', async () => {
     const clock = new VirtualClock();
     const pending = examine([stuck, fine], patient, clock, new AbortController().signal);
     await clock.advance(10_000);

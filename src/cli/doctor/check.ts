@@ -4,8 +4,8 @@ import { type Clock, describeError, withDeadline } from '../../lib/index.ts';
 export type Severity = 'ok' | 'note' | 'warn' | 'fail';
 
 /**
- * What one look found. A note is a fact of this machine with a consequence worth knowing; a warning will hurt; after
- * a failure pods cannot run. The latter two always say what to do.
+ * The result of one check. A note is a fact of this machine with a consequence, a warning is a
+ * likely problem, a failure keeps pods from running. Warnings and failures always include advice.
  */
 export type Observation =
   | { readonly severity: 'ok'; readonly finding: string }
@@ -24,22 +24,22 @@ export type Observation =
 
 export interface DoctorOptions {
   readonly dataDirectory: string;
-  /** The only one to look at when given. */
+  /** The only endpoint to check, if given. */
   readonly runtimeEndpoint?: string;
 }
 
-/** What a check gets to look at. */
+/** What a check may use. */
 export interface Patient extends DoctorOptions {
   readonly machine: Machine;
 }
 
-/** One question to a machine. It may reject: that becomes a warning of its own and harms no other check. */
+/** A check of the machine. A rejection becomes a warning and does not affect other checks. */
 export interface Check {
   readonly name: string;
   look(patient: Patient, signal: AbortSignal): Promise<readonly Observation[]>;
 }
 
-/** An observation together with the check that made it. */
+/** A finding with the name of its check. */
 export type Finding = Observation & { readonly check: string };
 
 export function ok(finding: string): Observation {
@@ -48,9 +48,9 @@ export function ok(finding: string): Observation {
 
 export type FileKind = 'file' | 'directory' | 'socket' | 'device' | 'other';
 
-/** The file system a path lies on. */
+/** The file system that contains a path. */
 export interface Space {
-  /** The number the kernel gives the type of file system. */
+  /** The kernel's magic number of the file system type. */
   readonly type: number;
   readonly totalBytes: number;
   readonly availableBytes: number;
@@ -61,7 +61,7 @@ export interface Space {
 
 export interface Ran {
   readonly code: number;
-  /** Standard output, then standard error. */
+  /** Standard output followed by standard error. */
   readonly output: string;
 }
 
@@ -71,8 +71,9 @@ export interface RuntimeAnswer {
 }
 
 /**
- * All that the checks see of a machine, so that tests can show them any machine. Everything may reject, with an
- * error worth showing, when it cannot be had; what merely is not there is answered as undefined where it says so.
+ * Everything the checks read of a machine, so that tests can fake any machine. Methods reject with
+ * a printable error when a fact cannot be read; a missing file is returned as undefined where the
+ * method says so.
  */
 export interface Machine {
   readonly platform: string;
@@ -81,15 +82,15 @@ export interface Machine {
   readonly kernelRelease: string;
   readonly uid: number;
   now(): Instant;
-  /** The text of a file, undefined when there is none. Not for devices. */
+  /** The text of a regular file, undefined when it does not exist. */
   readText(path: string): Promise<string | undefined>;
-  /** The names in a directory, undefined when there is none. */
+  /** The names in a directory, undefined when it does not exist. */
   list(path: string): Promise<readonly string[] | undefined>;
   kindOf(path: string): Promise<FileKind | undefined>;
-  /** Opens for reading and closes again, without ever waiting for data. */
+  /** Opens the file for reading and closes it, without waiting for data. */
   tryOpen(path: string): Promise<void>;
   spaceAt(path: string): Promise<Space>;
-  /** The path of a command, undefined when there is none. */
+  /** The path of a command, undefined when it is not installed. */
   findCommand(name: string): Promise<string | undefined>;
   run(file: string, args: readonly string[], signal: AbortSignal): Promise<Ran>;
   askRuntime(endpoint: string, signal: AbortSignal): Promise<RuntimeAnswer>;
@@ -97,7 +98,7 @@ export interface Machine {
 
 const deadlineMs = 10_000;
 
-/** Makes every check look, all at once, and answers their findings in the order of the checks. */
+/** Runs all checks concurrently and returns their findings in the order of the checks. */
 export async function examine(
   checks: readonly Check[],
   patient: Patient,
@@ -120,22 +121,25 @@ async function runCheck(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<readonly Observation[]> {
-  const deadline = { clock, ms: deadlineMs, what: `look at ${check.name}` };
+  const deadline = { clock, ms: deadlineMs, what: `check ${check.name}` };
   try {
     return await withDeadline(deadline, (inner) => check.look(patient, inner), signal);
   } catch (error) {
     return [
       {
         severity: 'warn',
-        finding: `could not be looked at: ${describeError(error)}`,
-        consequence: 'kubeling may meet the same obstacle when it runs',
-        advice: 'find out why this cannot be read here',
+        finding: `could not be checked: ${describeError(error)}`,
+        consequence: 'kubeling may have the same problem when it runs',
+        advice: 'find out why this cannot be read',
       },
     ];
   }
 }
 
-/** The first numbers of a version, as [6, 1] of "6.1.0-13-amd64"; undefined when there are none. */
+/**
+ * The first two numbers of a version, such as [6, 1] of "6.1.0-13-amd64"; undefined when there are
+ * none.
+ */
 export function versionNumbers(text: string): readonly [number, number] | undefined {
   const found = /(\d{1,9})\.(\d{1,9})/.exec(text);
   return found === null ? undefined : [Number(found[1]), Number(found[2])];

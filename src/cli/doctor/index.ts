@@ -10,15 +10,15 @@ const flags = {
   'data-dir': dataDirFlag,
   'runtime-endpoint': {
     kind: stringFlag,
-    help: 'The CRI socket to ask, as unix:///run/containerd/containerd.sock; the usual places when not given.',
+    help: 'The CRI socket to check, such as unix:///run/containerd/containerd.sock; by default the usual sockets.',
   },
   output: outputFlag,
 } satisfies FlagTable;
 
 const usage = `usage: kubeling doctor [flags]
 
-Looks at this machine as a place to run pods, changes nothing, and says for each finding what follows from it and
-what to do. A note is a fact with a consequence, a warning will hurt, after a failure pods cannot run.
+Checks whether this machine can run pods, and changes nothing. For each finding it prints the consequence and what to do.
+A note is a fact with a consequence, a warning is a likely problem, after a failure pods cannot run.
 Exits with 1 when there is a failure.
 
 ${formatFlagHelp(flags).trimEnd()}`;
@@ -38,7 +38,7 @@ async function run(context: CommandContext): Promise<number> {
 
 export const command: Command = {
   name: 'doctor',
-  summary: 'check whether this machine can be a node, and say what to do',
+  summary: 'check whether this machine can be a node, and what to do about it',
   usage,
   run,
 };

@@ -10,7 +10,6 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const runLimitMs = 5_000;
 const askLimitMs = 3_000;
 
-/** This machine. */
 export function realMachine(clock: Clock, random: Random, env: Environment): Machine {
   return {
     platform: process.platform,
@@ -72,7 +71,7 @@ async function spaceAt(path: string): Promise<Space> {
   };
 }
 
-// A service manager's PATH may lack them, and so does that of ordinary users.
+// The PATH of a service manager or an ordinary user may lack them.
 const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 async function findCommand(name: string, env: Environment): Promise<string | undefined> {
@@ -83,7 +82,7 @@ async function findCommand(name: string, env: Environment): Promise<string | und
       await access(path, constants.X_OK);
       if ((await stat(path)).isFile()) return path;
     } catch {
-      // Not in this directory.
+      // The command is not in this directory.
     }
   }
   return undefined;
@@ -95,7 +94,7 @@ interface RuntimeQuery {
   readonly random: Random;
 }
 
-/** Loads the CRI client only when there is a socket to ask. */
+/** Loads the CRI client only when there is a socket to check. */
 async function askRuntime(question: RuntimeQuery, signal: AbortSignal): Promise<RuntimeAnswer> {
   const { createCriClient, wireTransport } = await import('../../cri/index.ts');
   const client = createCriClient({

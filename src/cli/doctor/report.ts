@@ -9,7 +9,10 @@ export function summarize(findings: readonly Finding[]): Summary {
 
 const lineWidth = 110;
 
-/** One block a finding: severity and name in columns, what follows from it and what to do about it beneath. */
+/**
+ * Prints one block per finding: severity and name in columns, and below them consequence and
+ * advice.
+ */
 export function formatText(findings: readonly Finding[]): string {
   const nameWidth = Math.max(0, ...findings.map((finding) => finding.check.length));
   const indent = 6 + nameWidth + 2;
@@ -27,7 +30,7 @@ export function formatText(findings: readonly Finding[]): string {
   return `${blocks.join('\n')}\n\n${verdict(summarize(findings))}\n`;
 }
 
-/** Breaks between words; continuation lines start at the column the text started at. */
+/** Breaks between words; continuation lines are indented to the start of the text. */
 function wrap(text: string, indent: number): string {
   const lines: string[] = [];
   let line = '';

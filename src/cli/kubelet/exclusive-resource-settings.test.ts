@@ -11,12 +11,12 @@ async function settingsOf(...flags: readonly string[]) {
   return exclusiveResourceSettings(loaded, 8 * gib);
 }
 
-describe('what the configuration says of places on the machine', () => {
-  it('is nothing by itself', async () => {
+describe('the settings of exclusive resources', () => {
+  it('are undefined by default', async () => {
     assert.equal(await settingsOf(), undefined);
   });
 
-  it('counts processors that are reserved in part as whole ones', async () => {
+  it('round reserved CPUs up to whole ones', async () => {
     const settings = await settingsOf(
       '--cpu-manager-policy=static',
       '--system-reserved=cpu=500m',
@@ -32,7 +32,7 @@ describe('what the configuration says of places on the machine', () => {
     });
   });
 
-  it('has a list of processors go before any amount', async () => {
+  it('prefer a list of reserved CPUs to an amount', async () => {
     const settings = await settingsOf(
       '--cpu-manager-policy=static',
       '--kube-reserved=cpu=600m',
@@ -41,7 +41,7 @@ describe('what the configuration says of places on the machine', () => {
     assert.deepEqual([settings?.cpu?.reservedCount, settings?.cpu?.reservedCpus], [3, '0-1,4']);
   });
 
-  it('has memory kept back that pods may not have, that for evictions among it', async () => {
+  it('reserve the memory that pods may not use, including the eviction threshold', async () => {
     const settings = await settingsOf(
       '--memory-manager-policy=Static',
       '--kube-reserved=memory=1Gi',
@@ -53,7 +53,7 @@ describe('what the configuration says of places on the machine', () => {
     ]);
   });
 
-  it('has the topology policy with its scope', async () => {
+  it('include the topology policy with its scope', async () => {
     const settings = await settingsOf('--topology-manager-policy=restricted', '--topology-manager-scope=pod');
     assert.deepEqual(settings?.topology, { policy: 'restricted', scope: 'pod', options: {} });
   });

@@ -5,7 +5,7 @@ import { cpuCount, type ExclusiveResourceSettings } from '../../resources/index.
 
 type Config = LoadedConfig['config'];
 
-/** Undefined where nothing has its place on the machine, as is the default. */
+/** Undefined where no container gets exclusive resources, which is the default. */
 export function exclusiveResourceSettings(
   { config, gates }: Pick<LoadedConfig, 'config' | 'gates'>,
   memoryBytes: number,
@@ -36,7 +36,7 @@ function cpuSettings(
   };
 }
 
-/** What is kept from pods by amount has to be kept back on the NUMA nodes as well, to the byte. */
+/** Memory that is reserved as an amount must be reserved on the NUMA nodes too, to the byte. */
 function memorySettings(
   config: Config,
   memoryBytes: number,

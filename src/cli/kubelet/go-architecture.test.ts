@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { goArchitecture } from './go-architecture.ts';
 
-test('processors have the names Go gives them', () => {
+test("uses Go's names of processors", () => {
   assert.deepEqual(['x64', 'arm64', 's390x', 'ppc64', 'ia32'].map(goArchitecture), [
     'amd64',
     'arm64',

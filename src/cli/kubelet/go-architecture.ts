@@ -1,4 +1,4 @@
-/** Go's name for a processor, as the labels of nodes have it. */
+/** Go's name of a processor architecture, as used in node labels. */
 export function goArchitecture(nodeArchitecture: string): string {
   const names: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };
   return names[nodeArchitecture] ?? nodeArchitecture;

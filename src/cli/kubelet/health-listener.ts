@@ -5,15 +5,15 @@ export interface HealthListenerOptions extends Pick<ListenerOptions, 'host' | 'p
   readonly clock: Clock;
   /** Names of the node that clients on loopback may use. */
   readonly names: readonly string[];
-  /** What to do about an address that is taken: try again and again, or do without. */
+  /** What to do about an address in use: retry, or run without the listener. */
   readonly whenPortInUse: 'retry' | 'do-without';
 }
 
 const retryMs = 5_000;
 
 /**
- * Serves the health of the node, and nothing else, where supervisors look for it. An address that is taken keeps nobody
- * from running: one day it is free.
+ * Serves only the health endpoints, on the port where supervisors expect them. An address in use
+ * does not keep the node from running.
  */
 export class HealthListener implements AsyncDisposable {
   readonly #closed = new AbortController();
@@ -30,16 +30,16 @@ export class HealthListener implements AsyncDisposable {
       const { host, port, logger } = options;
       const because = describeError(error);
       if (options.whenPortInUse === 'do-without') {
-        logger.warn('Health is served on the main port only', { host, port, because });
+        logger.warn('Serving health on the main port only', { host, port, because });
       } else {
-        logger.error('Cannot serve health yet; trying again every 5s', error, { host, port });
+        logger.error('Cannot serve health yet, retrying every 5s', error, { host, port });
         health.#waiting = health.#wait(options);
       }
     }
     return health;
   }
 
-  /** Undefined while the address cannot be had. */
+  /** Undefined while the address is in use. */
   get port(): number | undefined {
     return this.#listener?.port;
   }
@@ -60,9 +60,9 @@ export class HealthListener implements AsyncDisposable {
     try {
       await clock.sleep(retryMs, signal);
       this.#listener = await Listener.openWhenFree(options, { clock, everyMs: retryMs }, signal);
-      logger.info('Health is served now', { host, port });
+      logger.info('Serving health', { host, port });
     } catch (error) {
-      if (!signal.aborted) logger.error('Health is not served', error, { host, port });
+      if (!signal.aborted) logger.error('Not serving health', error, { host, port });
     }
   }
 }

@@ -37,14 +37,14 @@ function machine() {
   return { procDir, add, runtime, later, [Symbol.dispose]: () => rmSync(procDir, { recursive: true }) };
 }
 
-test('of several runtimes the one that serves the socket is found, with its cgroup', async () => {
+test('finds the runtime that serves the socket among several, with its cgroup', async () => {
   using made = machine();
   made.add(5, 'containerd', 111, '0::/system.slice/other.service\n');
   made.add(7, 'containerd', 222, '0::/system.slice/containerd.service\n');
   assert.deepEqual(await made.runtime.part(), { cgroup: '/system.slice/containerd.service' });
 });
 
-test('one that shares the cgroup of the machine is told of as a process', async () => {
+test('reports a runtime in the root cgroup as a process', async () => {
   using made = machine();
   made.add(7, 'crio', 222, '0::/\n');
   assert.deepEqual(await made.runtime.part(), {
@@ -58,7 +58,7 @@ test('one that shares the cgroup of the machine is told of as a process', async 
   });
 });
 
-test('one that ended is looked for again, but not all the time', async () => {
+test('searches again for an exited runtime, at a limited rate', async () => {
   using made = machine();
   assert.equal(await made.runtime.part(), undefined);
   made.add(7, 'containerd', 222, '0::/a\n');

@@ -13,7 +13,7 @@ import {
 } from '../../lib/index.ts';
 import type { ProcessUsage, StatsMachine, SystemPart } from '../../stats/index.ts';
 
-/** What this machine says of its use. Nothing is started before somebody asks. */
+/** Usage statistics of this machine. Nothing is started before the first request. */
 export function hostStatsMachine(
   clock: Clock,
   silent: Pick<UnresponsiveMounts, 'check' | 'mountsOf'>,
@@ -37,7 +37,8 @@ export function hostStatsMachine(
     directories: new DiskWalker({ clock, check: (path, signal) => silent.check(path, signal) }),
     async space(path, signal) {
       try {
-        // What the kernel answers by itself it answers at once.
+        // Files in /proc and /sys are read synchronously, because the kernel serves them from
+        // memory.
         if ((await silent.mountsOf(path, signal)) === 'own')
           return { device: `${statSync(path).dev}`, ...spaceAt(path) };
         const [{ dev }, space] = await Promise.all([stat(path), statfs(path)]);
@@ -63,7 +64,7 @@ export function hostStatsMachine(
   };
 }
 
-/** So many are looked at without waiting for each: the kernel answers from memory. */
+/** Batch size of synchronous reads, which the kernel serves from memory. */
 const fewFiles = 64;
 
 async function openFiles(pid: number): Promise<{ readonly all: number; readonly sockets: number }> {
@@ -77,7 +78,7 @@ async function openFiles(pid: number): Promise<{ readonly all: number; readonly 
   return { all: names.length, sockets: sockets.length };
 }
 
-/** The process may be gone, or the file be closed by now. */
+/** The process may have exited, or the file may be closed. */
 function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory);
@@ -95,7 +96,7 @@ function targetOf(path: string): string {
 }
 
 export interface RuntimeProcessDeps {
-  /** The socket the runtime is reached by. */
+  /** The socket of the runtime. */
   readonly socket: string;
   readonly monotonicMs: () => number;
   /** In milliseconds since 1970. */
@@ -105,17 +106,17 @@ export interface RuntimeProcessDeps {
 }
 
 const names: ReadonlySet<string> = new Set(['containerd', 'crio', 'cri-dockerd']);
-/** Whoever is not found is looked for again after this. */
+/** Interval between two searches for a process that was not found. */
 const lookAgainMs = 300_000;
 const ticksPerSecond = 100;
 const pageBytes = 4_096;
 
-/** The process that serves the runtime's socket: of several runtimes on a machine the one that is ours. */
+/** Finds the process that serves the runtime's socket, among several runtimes of a machine. */
 export class RuntimeProcess {
   readonly #deps: RuntimeProcessDeps;
   readonly #proc: string;
   readonly #host = realCgroupHost();
-  /** Asked for once: it stays as the machine has started with it. */
+  /** Determined once, because it does not change before a reboot. */
   #layout: CgroupLayout | undefined;
   #pid: number | undefined;
   #locatedMs = Number.NEGATIVE_INFINITY;
@@ -125,7 +126,10 @@ export class RuntimeProcess {
     this.#proc = deps.procDir ?? '/proc';
   }
 
-  /** Its cgroup, or the process alone where it shares that of the machine; undefined when it cannot be found. */
+  /**
+   * Returns its cgroup, or the process alone where it is in the root cgroup; undefined when it is
+   * not found.
+   */
   async part(): Promise<SystemPart | undefined> {
     const known = this.#pid === undefined ? undefined : await this.#partOf(this.#pid);
     if (known !== undefined) return known;
@@ -161,7 +165,7 @@ export class RuntimeProcess {
   }
 
   #usage(stat: string): ProcessUsage {
-    // The name, which may have blanks, is in brackets.
+    // The name, which may contain spaces, is in parentheses.
     const fields = stat
       .slice(stat.lastIndexOf(')') + 2)
       .split(' ')
@@ -177,13 +181,13 @@ export class RuntimeProcess {
     };
   }
 
-  /** The kernel answers from memory. */
+  /** The kernel serves it from memory. */
   #locate(path: string): string | undefined {
     return this.#host.readSync(`${this.#proc}/${path}`);
   }
 }
 
-/** From the text of a process's `cgroup`. */
+/** Parses the `cgroup` file of a process. */
 function memoryCgroup(text: string, { version }: CgroupLayout): string | undefined {
   const rows = text.split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
   const isMeant = (controllers = '') =>

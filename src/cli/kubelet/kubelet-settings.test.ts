@@ -10,7 +10,7 @@ async function settingsWith(...flags: readonly string[]) {
   return await kubeletSettings(await loadConfig(argv, { files: hostFiles(), cwd: '/' }, signal));
 }
 
-test('no node starts that reserves more of its disk than there is, unless nobody shares it', async () => {
+test('rejects a reservation larger than the disk, unless the disk is not shared', async () => {
   await settingsWith('--system-reserved=ephemeral-storage=1Mi');
   const tooMuch = '--kube-reserved=ephemeral-storage=8Ei';
   await assert.rejects(settingsWith(tooMuch), {
@@ -20,18 +20,18 @@ test('no node starts that reserves more of its disk than there is, unless nobody
   await settingsWith(tooMuch, '--local-storage-capacity-isolation=false');
 });
 
-test('a node takes no more pods of each core than it is told', async () => {
+test('limits the number of pods per core', async () => {
   const { maxPods, capacity } = await settingsWith('--pods-per-core=2');
   assert.equal(maxPods, 2 * Math.ceil(capacity.milliCpu / 1_000));
 });
 
-test('logs that may have no size at all are not rotated', async () => {
+test('does not rotate logs with a maximum size of zero', async () => {
   assert.equal((await settingsWith('--container-log-max-size=1Mi')).containerLogs?.maxBytes, 2 ** 20);
   for (const size of ['0', '-1'])
     assert.equal((await settingsWith(`--container-log-max-size=${size}`)).containerLogs, undefined);
 });
 
-test('users of a node hear that it has the older version of cgroups', () => {
+test('reports cgroups v1 as an event', () => {
   assert.deepEqual(
     cgroupEvents('v1').map(({ type, reason }) => [type, reason]),
     [['Warning', 'CgroupV1']],

@@ -69,12 +69,12 @@ import { hostStatsMachine } from './host-stats-machine.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
 import { hostSwapProbe, readSelinuxFacts, swapWarnings } from './volume-support.ts';
 
-/** The path of a runtime's endpoint. */
+/** The socket path of a runtime endpoint. */
 export function socketOf(endpoint: string): string {
   return endpoint.replace(/^unix:\/\//, '');
 }
 
-/** The machine kubeling runs on. */
+/** Access to this machine. */
 export function realMachine(): NodeMachine {
   const silent = hostUnresponsiveMounts(realClock(), systemRandom());
   return {
@@ -103,7 +103,9 @@ export function realMachine(): NodeMachine {
   };
 }
 
-/** By systemd, where there is one; nothing of it is loaded before it is needed. */
+/**
+ * Opens the shutdown source of systemd-logind where it exists; its modules are loaded on demand.
+ */
 function shutdownSource(): NonNullable<NodeMachine['shutdowns']> {
   return {
     async open(delayMs, signal) {
@@ -130,7 +132,7 @@ export async function ownPidLimits(): Promise<PidLimits | undefined> {
   return await readPidLimits(factFiles, await detectCgroupLayout(realCgroupHost()));
 }
 
-/** Brings the configuration together with what this machine is. */
+/** Combines the configuration with facts of this machine. */
 export async function kubeletSettings({ config, flags, gates }: LoadedConfig): Promise<KubeletSettings> {
   const layout = await detectCgroupLayout(realCgroupHost());
   const facts = await readMachineFacts(factFiles, layout);
@@ -254,7 +256,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
   };
 }
 
-/** Nothing of it is loaded by a node that lets its pods go down with the machine. */
+/** Loaded only where graceful node shutdown is configured. */
 async function groupsOfShutdown(config: LoadedConfig['config']) {
   const isAsked = config.shutdownGracePeriodMs > 0 || config.shutdownGracePeriodByPodPriority.length > 0;
   if (!isAsked) return undefined;
@@ -271,7 +273,7 @@ function verificationPolicy({
   imagePullCredentialsVerificationPolicy: kind,
   preloadedImagesVerificationAllowlist: allowlist,
 }: LoadedConfig['config']): VerificationPolicy | undefined {
-  // Empty where the feature gate is off.
+  // Empty where the feature gate is disabled.
   if (kind === '') return undefined;
   return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
 }
@@ -281,7 +283,10 @@ async function realDiskSpace(path: string): Promise<DiskSpace> {
   return { capacityBytes: blocks * bsize, availableBytes: bavail * bsize };
 }
 
-/** Of the disk that pods share; undefined if it cannot be told, or nobody counts what they use of it. */
+/**
+ * Reserved space of the disk that pods share; undefined if it is unknown, or if the usage is not
+ * limited.
+ */
 async function sharedDiskBytes({
   config,
   flags,
@@ -293,7 +298,7 @@ async function sharedDiskBytes({
   );
 }
 
-/** Undefined where logs may grow for ever; a log of no bytes at all would be rotated without end. */
+/** Undefined where logs are not limited; a maximum size of zero bytes would rotate without end. */
 function containerLogPolicy(config: LoadedConfig['config']): KubeletSettings['containerLogs'] {
   const maxBytes = Number(quantityValue(parseQuantity(config.containerLogMaxSize)));
   if (maxBytes <= 0) return undefined;
@@ -310,7 +315,10 @@ async function selinuxFacts(gates: LoadedConfig['gates']): Promise<SelinuxFacts 
   return found && { ...found, labelled: gates.enabled('SELinuxMount') ? 'all' : 'one-pod' };
 }
 
-/** Mistakes in their configuration end the start: without its credentials the node could not do its work. */
+/**
+ * Errors in the configuration of credential providers fail the start, because image pulls would
+ * fail without them.
+ */
 export async function credentialPlugins({ flags, gates }: Pick<LoadedConfig, 'flags' | 'gates'>) {
   const { imageCredentialProviderConfig: configPath, imageCredentialProviderBinDir: binDir } = flags;
   if (configPath === '') return undefined;
@@ -335,7 +343,7 @@ async function isFile(path: string): Promise<boolean> {
   return (await stat(path)).isFile();
 }
 
-/** The credentials for images that this machine and its user have. */
+/** Access to the image credentials of this machine and its user. */
 export function credentialHost(clock: Clock): CredentialHost {
   const { HOME: homeDir } = process.env;
   return {
@@ -346,7 +354,7 @@ export function credentialHost(clock: Clock): CredentialHost {
   };
 }
 
-/** Once the runtime can be asked: the settings as they have to be with it, and our own process as configured. */
+/** Adjusts the settings to the running runtime, and configures our own process. */
 export async function applyRuntimeVersion(
   settings: KubeletSettings,
   { config }: LoadedConfig,
@@ -366,15 +374,15 @@ export async function applyRuntimeVersion(
   };
 }
 
-/** What users of a node with the older version have to know. */
+/** An event for nodes with cgroups v1. */
 export function cgroupEvents(version: 'v1' | 'v2'): readonly NodeEvent[] {
   if (version === 'v2') return [];
   const message =
-    'This machine has cgroups v1: they are supported here, but without limited swap and without ending a container as a whole when it runs out of memory, and other kubelets refuse them';
+    'This machine has cgroups v1: kubeling supports it, but without limited swap, an OOM kills one process instead of the whole container, and other kubelets reject it. Boot with cgroups v2';
   return [{ type: 'Warning', reason: 'CgroupV1', message }];
 }
 
-/** The addresses others reach this machine by, IPv4 first. */
+/** The addresses of this machine, IPv4 first. */
 function ownAddresses(): readonly string[] {
   const all = Object.entries(networkInterfaces())
     .filter(([name]) => !/^(klg|veth|docker|cni)/.test(name))
@@ -389,7 +397,7 @@ function ownAddresses(): readonly string[] {
 
 const cpusDir = '/sys/devices/system/cpu';
 
-/** What tells of the machine's heat, one directory a CPU; only those that are there. */
+/** The existing directories with thermal throttle counters, one per CPU. */
 async function thermalThrottlePaths(): Promise<readonly string[]> {
   const cpus = (await readdir(cpusDir).catch(() => [])).filter((name) => /^cpu\d+$/.test(name));
   const paths = cpus.map((name) => `${cpusDir}/${name}/thermal_throttle`);
@@ -404,7 +412,7 @@ async function thermalThrottlePaths(): Promise<readonly string[]> {
   return paths.filter((_, index) => there[index] === true);
 }
 
-/** As the kernel tells; where it does not know of AppArmor at all there is no such file. */
+/** Reads the kernel's parameter file; it does not exist where the kernel lacks AppArmor. */
 async function appArmor(): Promise<'enabled' | 'disabled'> {
   const said = await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => 'N');
   return said.startsWith('Y') ? 'enabled' : 'disabled';

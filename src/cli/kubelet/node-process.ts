@@ -36,36 +36,39 @@ export interface NodeOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** What is served under /metrics; whoever made the CRI client may count its calls here too. */
+  /** The metrics under /metrics; the CRI client may count its calls here too. */
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly settings: KubeletSettings;
-  /** The cluster the node belongs to; it is alone unless given. */
+  /** The cluster of the node; undefined without one. */
   readonly cluster?: Pick<ClusterNode, 'link' | 'attach' | 'hint'> | undefined;
-  /** How the runtime calls itself: the scheme of container ids. */
+  /** The name the runtime reports: the scheme of container IDs. */
   readonly runtimeName: string;
-  /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
+  /** Called after each runtime check with the error, or undefined. */
   readonly runtimeObserved?: ((error: unknown) => void) | undefined;
-  /** 0 for any that is free: our own commands find it by the file it is written to. */
+  /** 0 for any free port: commands find it through the port file. */
   readonly port: number;
   /** 0 for none. */
   readonly healthzPort: number;
-  /** Loopback unless given. */
+  /** Loopback by default. */
   readonly healthzAddress?: string | undefined;
-  /** Whether to take any other port when the one asked for is taken; health then does without, and else waits for it. */
+  /**
+   * Whether to use another port when the requested one is in use, and to run without the health
+   * listener; otherwise the start fails and the health listener retries.
+   */
   readonly whenPortInUse: 'fail' | 'take-another';
-  /** How long exec, attach and port-forward may be silent; 0 for ever. */
+  /** Idle timeout of exec, attach and port-forward; 0 for none. */
   readonly streamingIdleMs: number;
-  /** What else must hold for the process to be well, beside what the kubelet knows itself. */
+  /** Further checks of /livez, besides the kubelet's own. */
   readonly vitalChecks?: readonly HealthCheck[] | undefined;
-  /** What else must hold for the node to be of use. */
+  /** Further checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
 }
 
 /** A kubelet with its servers, ready to run. */
 export interface Node {
   readonly kubelet: Kubelet;
-  /** Where it answers on loopback. */
+  /** Its loopback port. */
   readonly port: number;
   run(signal: AbortSignal): Promise<void>;
 }
@@ -130,7 +133,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       try {
         await endsInTime(kubelet.run(signal), clock, logger, signal);
       } finally {
-        ended.abort(new KubelingError('CANCELLED', 'The node has ended'));
+        ended.abort(new KubelingError('CANCELLED', 'The node has stopped'));
         ended[Symbol.dispose]();
         await Promise.all([tidying, warming, watching]);
         await main.close();
@@ -140,7 +143,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   };
 }
 
-/** Made anew for each run, in a file that only our own user can read. */
+/** Created at each start, in a file that only its owner can read. */
 async function createToken(rootDir: string): Promise<string> {
   const token = randomBytes(32).toString('hex');
   await mkdir(rootDir, { recursive: true, mode: 0o750 });
@@ -149,15 +152,15 @@ async function createToken(rootDir: string): Promise<string> {
 }
 
 /**
- * The work, or a while after it was told to end: nothing is lost by not waiting for what hangs, as all state is on disk
- * and in the runtime, and a process that does not end would keep the next one from starting.
+ * Waits for the work, at most for a while after the abort. Nothing is lost then, because all state
+ * is on disk and in the runtime, and a process that does not exit would block the next one.
  */
 function endsInTime(work: Promise<void>, clock: Clock, logger: Logger, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     let timer: Timer | undefined;
     const link = onAbort(signal, () => {
       timer = clock.timer(endWithinMs, () => {
-        logger.error('The kubelet does not end in time', undefined);
+        logger.error('Kubelet does not stop in time', undefined);
         resolve();
       });
     });
@@ -175,7 +178,7 @@ async function listen(
   const { port, whenPortInUse, logger, settings } = options;
   if (port !== 0 && whenPortInUse === 'fail')
     return await Listener.open({ host: loopback, port, ...served, logger });
-  // No pod was admitted with the last port as its host port, which a new random one might be.
+  // No pod was admitted with the last port as its host port, but a new random port might be one.
   for (const each of [port, await lastPort(settings.rootDir)]) {
     if (each === 0) continue;
     try {
@@ -215,7 +218,10 @@ spec:
       command: [sh, -c, "true"]
 `;
 
-/** What reads manifests is loaded by reading one that nobody wants, so that the first pod does not have to wait for it. */
+/**
+ * Loads the manifest reader by reading a dummy manifest, so that the first pod does not wait for
+ * it.
+ */
 export async function warmUp(
   settings: Pick<KubeletSettings, 'staticPodPath' | 'nodeName' | 'isGateEnabled'>,
 ): Promise<void> {

@@ -15,7 +15,7 @@ import {
 } from '../../server/index.ts';
 import { describeProblem, type SourceProblem } from '../../sources/index.ts';
 
-/** What servers show of a kubelet, and the ways they offer into its pods. */
+/** What servers need of a kubelet: its status, and access to its pods. */
 export interface ServedKubelet {
   readonly health: { readonly live: readonly HealthCheck[]; readonly ready: readonly HealthCheck[] };
   readonly running: { get(signal: AbortSignal): Promise<readonly RuntimePod[]> };
@@ -33,16 +33,16 @@ export interface ServedKubelet {
 export interface NodeRoutesOptions {
   readonly clock: Clock;
   readonly kubelet: ServedKubelet;
-  /** What is served under /metrics. */
+  /** The metrics under /metrics. */
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly podLogsDir: string;
   readonly splitStreams: 'on' | 'off';
-  /** How long exec, attach and port-forward may be silent; 0 for ever. */
+  /** Idle timeout of exec, attach and port-forward; 0 for none. */
   readonly streamingIdleMs: number;
 }
 
-/** What every server of the node offers, but for its health. Its listener must have a gate. */
+/** All endpoints of the node except for health. Their listener must have a gate. */
 export function nodeRoutes(options: NodeRoutesOptions): StreamRoutes {
   const { clock, kubelet, metrics, streamingIdleMs: idleMs } = options;
   const streams = streamRoutes(kubelet.streams, { clock, dial: upgradeDialer(clock), idleMs });

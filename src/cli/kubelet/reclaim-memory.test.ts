@@ -24,7 +24,7 @@ function start() {
   };
 }
 
-test('memory is tidied once the process rests after work, and then not again', async () => {
+test('collects garbage once the process is idle after work, and then not again', async () => {
   await using node = start();
   node.rig.cpuMs = 2_000;
   await node.rig.clock.advance(5_000);
@@ -35,7 +35,7 @@ test('memory is tidied once the process rests after work, and then not again', a
   assert.deepEqual(node.seconds(), [10]);
 });
 
-test('who works all the time is never stopped', async () => {
+test('does not collect while the process is busy', async () => {
   await using node = start();
   for (let turn = 0; turn < 100; turn++) {
     node.rig.cpuMs += 200;
@@ -44,7 +44,7 @@ test('who works all the time is never stopped', async () => {
   assert.deepEqual(node.seconds(), []);
 });
 
-test('little work is saved up', async () => {
+test('accumulates small amounts of work', async () => {
   await using node = start();
   for (let turn = 0; turn < 60; turn++) {
     node.rig.cpuMs += 50;
@@ -53,7 +53,7 @@ test('little work is saved up', async () => {
   assert.deepEqual(node.seconds(), [50, 100, 150, 200, 250, 300]);
 });
 
-test('what takes long to collect is collected after so much more work', async () => {
+test('waits for more work after an expensive collection', async () => {
   await using node = start();
   node.rig.costMs = 40;
   for (let turn = 0; turn < 120; turn++) {
@@ -63,7 +63,7 @@ test('what takes long to collect is collected after so much more work', async ()
   assert.deepEqual(node.seconds(), [50, 170, 290, 410, 530]);
 });
 
-test('who has next to nothing to do for long gives back what less work has left, too', async () => {
+test('collects after little work when the process is idle for long', async () => {
   await using node = start();
   node.rig.costMs = 100;
   const burst = async (workMs: number) => {
@@ -78,7 +78,7 @@ test('who has next to nothing to do for long gives back what less work has left,
   assert.deepEqual(node.seconds(), [10, 1_235]);
 });
 
-test('after bursts it is tidied half a minute apart at least', async () => {
+test('keeps half a minute between two collections after bursts', async () => {
   await using node = start();
   for (let burst = 0; burst < 6; burst++) {
     node.rig.cpuMs += 2_000;
@@ -87,13 +87,13 @@ test('after bursts it is tidied half a minute apart at least', async () => {
   assert.deepEqual(node.seconds(), [10, 40]);
 });
 
-test('garbage can be collected, and the process knows what it took', () => {
+test('collects garbage and measures the CPU time of the process', () => {
   const before = processCpuMs();
   collectGarbage();
   assert.ok(processCpuMs() >= before);
 });
 
-test('a little work every ten seconds is next to nothing', async () => {
+test('treats little work every ten seconds as idle', async () => {
   await using node = start();
   node.rig.costMs = 100;
   node.rig.cpuMs += 2_000;

@@ -2,28 +2,28 @@ import { type Clock, libcFunctions } from '../../lib/index.ts';
 
 export interface MemoryReclaimDeps {
   readonly clock: Clock;
-  /** What the process has taken of the processors so far. */
+  /** CPU time of the process so far. */
   readonly cpuMs: () => number;
-  /** Collects all garbage and gives the system back what is free. Nothing else happens meanwhile. */
+  /** Collects all garbage and returns free memory to the system. It blocks the event loop. */
   readonly collect: () => void;
 }
 
 const sampleMs = 5_000;
-/** With less than this the process is at rest. */
+/** Below this CPU share the process is at rest. */
 const restingShare = 0.02;
-/** Less work than this leaves too little garbage to stop for. */
+/** Less work than this leaves too little garbage to collect. */
 const leastWorkMs = 500;
-/** So much work for each time that a collection takes: all of them together take a thirtieth at most, */
+/** Work per cost of a collection: collections take at most a thirtieth of the CPU time, */
 const workPerCost = 30;
-/** or a tenth after so long with next to nothing to do: memory that nobody needs would lie idle for hours. */
+/** or a tenth after a long idle time, because unused memory would stay allocated for hours. */
 const workPerCostWhenIdle = 10;
 const idleShare = 0.01;
 const idleSamples = 6;
 const minIntervalMs = 30_000;
 
 /**
- * Gives memory back while nothing happens. Who works hard is left alone: collecting rarely is what makes it fast. Ends
- * with the signal, without an error.
+ * Returns memory to the system while the process is idle. A busy process is left alone, because
+ * rare collections keep it fast. Resolves when aborted.
  */
 export async function reclaimMemory(
   { clock, cpuMs, collect }: MemoryReclaimDeps,
@@ -43,7 +43,7 @@ export async function reclaimMemory(
     const usedMs = cpuMs();
     const isResting = (usedMs - beforeMs) / sampleMs < restingShare;
     beforeMs = usedMs;
-    // On the whole: what is done every ten seconds must not look like work each time.
+    // Averaged, because work every ten seconds must not count as activity each time.
     const longAgoMs = looks.push(usedMs) > idleSamples ? looks.shift() : undefined;
     const isIdle = longAgoMs !== undefined && (usedMs - longAgoMs) / (idleSamples * sampleMs) < idleShare;
     const nowMs = clock.monotonicMs();
@@ -58,8 +58,8 @@ export async function reclaimMemory(
 }
 
 /**
- * Nothing where Node.js was not told to let us. What is freed outside of the heap the C library would keep for itself:
- * some ten megabytes after much work.
+ * Undefined where Node.js runs without --expose-gc. malloc_trim is needed too, because the C
+ * library would keep memory that is freed outside of the heap: some ten megabytes after much work.
  */
 export function collectGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });

@@ -9,12 +9,12 @@ const machine = (users: string | undefined, groups = users, passwd = 'root:x:0:0
   getsubids: async ([flag]: readonly string[]) => (flag === '-g' ? groups : users),
 });
 
-test('a machine without the user, or without the program, says nothing', async () => {
+test('returns nothing on a machine without the user or the program', async () => {
   assert.equal(await ownedUserIds(machine(range, range, 'root:x:0:0\n'), needs), undefined);
   assert.equal(await ownedUserIds(machine(undefined), needs), undefined);
 });
 
-test('refuses more ids for each pod than there are for all of them', async () => {
+test('rejects more IDs per pod than the range has', async () => {
   const idsPerPod = 2 ** 26;
   const alone = machine(undefined);
   assert.equal(await ownedUserIds(alone, { idsPerPod, maxPods: 63 }), undefined);
@@ -24,7 +24,7 @@ test('refuses more ids for each pod than there are for all of them', async () =>
   });
 });
 
-test('the range of the user is taken', async () => {
+test('uses the range of the user', async () => {
   assert.deepEqual(await ownedUserIds(machine(range), needs), { first: 65_536, length: 7_208_960 });
 });
 
@@ -33,7 +33,7 @@ for (const [what, users, groups, says] of [
   ['none', '', undefined, /there must be one range/],
   ['other groups', range, '0: kubelet 131072 7208960\n', /must be the same/],
   [
-    'a range that begins with the machine’s own',
+    'a range that starts with the IDs of the host',
     '0: kubelet 0 7208960',
     undefined,
     /first must be a multiple/,
@@ -42,6 +42,6 @@ for (const [what, users, groups, says] of [
   ['half a block', '0: kubelet 65536 7208961', undefined, /number must be a multiple/],
   ['too few', '0: kubelet 65536 65536', undefined, /for each of 110 pods/],
 ] as const)
-  test(`refuses ${what}`, async () => {
+  test(`rejects ${what}`, async () => {
     await assert.rejects(ownedUserIds(machine(users, groups), needs), { code: 'USER_IDS', message: says });
   });

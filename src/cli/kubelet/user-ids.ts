@@ -1,16 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { type Clock, KubelingError, runChecked } from '../../lib/index.ts';
 
-/** Ids of users and groups alike. */
+/** A range of both user and group IDs. */
 export interface IdRange {
   readonly first: number;
   readonly length: number;
 }
 
-/** The machine as far as it is asked which ids belong to the kubelet; both answer undefined for what is not there. */
+/**
+ * Access to the subordinate ID ranges of the machine; both methods return undefined for what does
+ * not exist.
+ */
 export interface UserIdMachine {
   readonly passwd: () => Promise<string>;
-  /** What the program prints with these arguments; undefined when the machine has no such program. */
+  /** Output of getsubids with these arguments; undefined when it is not installed. */
   readonly getsubids: (args: readonly string[]) => Promise<string | undefined>;
 }
 
@@ -39,8 +42,9 @@ export function realUserIdMachine(clock: Clock, signal: AbortSignal): UserIdMach
 }
 
 /**
- * The ids pods may have as their own: those set aside for the user `kubelet`, where the machine has one, else undefined
- * for all but the machine's own. Throws USER_IDS when they cannot be used: others may rely on them being kept to.
+ * Returns the IDs for user namespaces of pods: the range of the user `kubelet`, where that user
+ * exists, else undefined for all but the host's IDs. Throws USER_IDS when the range is unusable,
+ * because ignoring it could overlap with the IDs of other programs.
  */
 export async function ownedUserIds(machine: UserIdMachine, needs: UserIdNeeds): Promise<IdRange | undefined> {
   const isUser = (await machine.passwd()).split('\n').some((line) => line.startsWith(`${owner}:`));
@@ -71,19 +75,19 @@ function checkRange({ first, length }: IdRange, { idsPerPod, maxPods }: UserIdNe
     throw unusable(`there must be ${idsPerPod} for each of ${maxPods} pods`, length);
 }
 
-/** The first block is the machine's own. */
+/** The first block belongs to the host. */
 function checkAll({ idsPerPod, maxPods }: UserIdNeeds): void {
   const most = Math.floor(2 ** 32 / idsPerPod) - 1;
   if (most >= maxPods) return;
   throw new KubelingError(
     'USER_IDS',
-    `Cannot give each of ${maxPods} pods users of its own as there are enough for ${most}: current value of userNamespaces.idsPerPod is ${idsPerPod}`,
+    `Cannot give each of ${maxPods} pods its own user IDs: there are enough for ${most} pods; current value of userNamespaces.idsPerPod is ${idsPerPod}`,
   );
 }
 
 function unusable(rule: string, value: string | number): KubelingError {
   return new KubelingError(
     'USER_IDS',
-    `Cannot use the ids that the machine sets aside for the user ${owner} as ${rule}: current value is ${value}`,
+    `Cannot use the subordinate IDs of the user ${owner}: ${rule}; current value is ${value}`,
   );
 }

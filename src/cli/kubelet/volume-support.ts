@@ -6,23 +6,26 @@ import { type Clock, describeError, runChecked } from '../../lib/index.ts';
 import type { SelinuxFacts } from '../../volumes/index.ts';
 import { isAtLeast } from '../doctor/check.ts';
 
-/** Since this kernel a file system in memory can be kept from swap; distributions have brought it to older ones. */
+/** Kernels since this version support tmpfs with noswap; distributions have backported it. */
 const noswapSince = [6, 4] as const;
 const tryWithinMs = 30_000;
-/** Of a process that is in no user namespace but the first. */
+/** The uid_map of a process in the initial user namespace. */
 const allUsers = /^\s*0\s+0\s+4294967295\s*$/;
 
 export interface SwapProbe {
   readonly kernel: string;
-  /** Text of /proc/self/uid_map. */
+  /** The text of /proc/self/uid_map. */
   uidMap(): Promise<string>;
-  /** Mounts a file system in memory that is kept from swap, where nobody sees it. Rejects if that cannot be had. */
+  /**
+   * Mounts a tmpfs with noswap in a private mount namespace. Rejects if the kernel does not support
+   * it.
+   */
   tryNoswap(signal: AbortSignal): Promise<void>;
 }
 
 /**
- * What users of a node that swaps have to know: where the kernel cannot keep file systems in memory from swap, secrets may
- * be written to a disk.
+ * Events for a node with swap: where the kernel cannot exclude tmpfs from swap, secrets may be
+ * written to a disk.
  */
 export async function swapWarnings(machine: SwapProbe, signal: AbortSignal): Promise<readonly NodeEvent[]> {
   const because = await whySwappable(machine, signal);
@@ -31,10 +34,9 @@ export async function swapWarnings(machine: SwapProbe, signal: AbortSignal): Pro
   return [{ type: 'Warning', reason: 'PossibleMemoryBackedVolumesOnDisk', message }];
 }
 
-/** Undefined where they are kept from it. */
+/** Undefined where tmpfs is excluded from swap. */
 async function whySwappable(machine: SwapProbe, signal: AbortSignal): Promise<string | undefined> {
-  if (!allUsers.test(await machine.uidMap()))
-    return 'in a user namespace no file system in memory can be kept from it';
+  if (!allUsers.test(await machine.uidMap())) return 'in a user namespace tmpfs cannot be excluded from swap';
   if (isAtLeast(machine.kernel, noswapSince)) return undefined;
   try {
     await machine.tryNoswap(signal);
@@ -45,7 +47,7 @@ async function whySwappable(machine: SwapProbe, signal: AbortSignal): Promise<st
   }
 }
 
-/** Mounts are tried by a program that nobody else sees the mounts of, and with which they end. */
+/** Probes mounts in a process with its own mount namespace, which ends with the process. */
 export function hostSwapProbe(clock: Clock): SwapProbe {
   return {
     kernel: release(),
@@ -58,7 +60,7 @@ export function hostSwapProbe(clock: Clock): SwapProbe {
   };
 }
 
-/** Text of a file, or undefined when it is not there. */
+/** The text of a file, or undefined when it does not exist. */
 type ReadText = (path: string) => Promise<string | undefined>;
 
 const usualFileContext = 'system_u:object_r:container_file_t:s0';
@@ -66,7 +68,7 @@ const usualPolicy = 'targeted';
 
 /** Undefined on a machine without SELinux. */
 export async function readSelinuxFacts(read: ReadText): Promise<SelinuxFacts | undefined> {
-  // The file system of SELinux is there only where it is on, whether it enforces or not.
+  // selinuxfs is mounted only where SELinux is enabled, enforcing or not.
   if ((await read('/sys/fs/selinux/enforce')) === undefined) return undefined;
   const policy = valueIn((await read('/etc/selinux/config')) ?? '', 'SELINUXTYPE') ?? usualPolicy;
   const contexts = /^[\w.-]+$/.test(policy)

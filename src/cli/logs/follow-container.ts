@@ -9,35 +9,39 @@ export interface FollowDeps {
   readonly clock: Clock;
   readonly find: FindKubelet;
   readonly output: LogOutput;
-  /** For the user, beside the log. */
+  /** Messages for the user, on standard error. */
   warn(text: string): void;
 }
 
 const lookAgainMs = 250;
-/** One whose log cannot be read is asked for it ever more rarely, and after so many failures in a row that is told. */
+/**
+ * A log that cannot be read is retried with back-off, and reported after this many consecutive
+ * failures.
+ */
 const longestPauseMs = 10_000;
 const toldAfter = 5;
-/** So long a kubelet may be away, as while it is started again, before we give up on it. */
+/** How long the kubelet may be unavailable, as during a restart, before the command gives up. */
 const silentForMs = 60_000;
-/** So long after that it may not know all its pods yet. */
+/** How long a restarted kubelet may not know all its pods. */
 const unknownForMs = 10_000;
-/** So long a status may lag behind. */
+/** How long a container status may be stale. */
 const staleForMs = 3_000;
 const newline = Uint8Array.of(0x0a);
 
 /**
- * Prints what a container writes, instance after instance as it is restarted, as long as its pod is there. A kubelet
- * that goes away and comes back is asked for what came since: nothing is printed twice and nothing is left out.
+ * Prints the log of a container, including its restarts, until its pod is deleted. After a
+ * reconnection to the kubelet it continues at the last position: nothing is printed twice and
+ * nothing is left out.
  *
- *   begun ──> inside ──(its log ended)──> behind ──(the next instance)──> inside ──> …
- *               └──(the connection broke: taken up at the place where it broke off)──┘
+ *   start ──> reading ──(the log ended)──> ended ──(the next instance)──> reading ──> …
+ *               └──(the connection broke: continues at the last position)──┘
  */
 export class ContainerFollower {
   readonly #deps: FollowDeps;
   readonly #target: LogTarget;
   readonly #wishes: LogRequest;
   #progress: Progress = { kind: 'begun' };
-  /** Lines and times count for the first instance alone: all that comes after it is new. */
+  /** Line and time limits apply to the first instance only: later output is new. */
   #isFirst = true;
   #place: LogPlace | undefined;
   #left: number;
@@ -66,7 +70,7 @@ export class ContainerFollower {
     }
   }
 
-  /** A kubelet that ends may end what it sends, too, as if the log had ended. */
+  /** A kubelet that stops may end the response as if the log had ended. */
   async #recheck(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     this.#doubtSince ??= clock.monotonicMs();
@@ -76,7 +80,7 @@ export class ContainerFollower {
     else await clock.sleep(lookAgainMs, signal);
   }
 
-  /** Before the first instance the kubelet's words say why there is nothing to wait for. */
+  /** Before the first instance the kubelet's message says why there is no log. */
   async #wait(signal: AbortSignal): Promise<void> {
     if (this.#progress.kind === 'begun') (await openLog(this.#deps.find, this.#target, {}, signal)).destroy();
     await this.#deps.clock.sleep(lookAgainMs, signal);
@@ -104,7 +108,7 @@ export class ContainerFollower {
     this.#failures++;
     if (this.#failures === toldAfter) {
       const { container } = this.#target;
-      this.#deps.warn(`Cannot read on in the log of ${container}, still trying: ${describeError(error)}`);
+      this.#deps.warn(`Cannot read more of the log of ${container}, retrying: ${describeError(error)}`);
     }
     await this.#deps.clock.sleep(Math.min(lookAgainMs * 2 ** (this.#failures - 1), longestPauseMs), signal);
   }
@@ -130,7 +134,10 @@ export class ContainerFollower {
     }
   }
 
-  /** Whether the place where we broke off is still in the log: a rotation may have taken it, and all before it. */
+  /**
+   * Whether the last position is still in the log: a rotation may have removed it with everything
+   * before.
+   */
   async #isPodPresent(id: string, signal: AbortSignal): Promise<boolean> {
     if (this.#place === undefined) return false;
     const reader = new LogLineReader('hidden', this.#place);
@@ -150,7 +157,7 @@ export class ContainerFollower {
     await this.#deps.output.write(piece, signal);
   }
 
-  /** The pod as it is now; undefined when it is gone. */
+  /** Reads the current pod; undefined when it is deleted. */
   async #check(signal: AbortSignal): Promise<Pod | undefined> {
     const { clock, find } = this.#deps;
     const { uid } = this.#target.pod.metadata;
@@ -175,7 +182,7 @@ export class ContainerFollower {
   }
 }
 
-/** The connection broke, or there was none. */
+/** Whether the connection broke or could not be established. */
 function isLoss(error: unknown): boolean {
   if (error instanceof KubelingError) return isKind(error, 'Unavailable');
   return ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(errnoOf(error) ?? '');

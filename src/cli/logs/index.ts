@@ -29,29 +29,29 @@ const flags = {
   follow: {
     kind: boolFlag,
     short: 'f',
-    help: 'Go on as more is written, through restarts of the container, until its pod is gone.',
+    help: 'Follow the log through restarts of the container, until its pod is deleted.',
   },
-  previous: { kind: boolFlag, short: 'p', help: 'Of the instance of the container before the newest one.' },
-  tail: { kind: intFlag(-1), help: 'Only so many lines from the end; -1 for all.', default: '-1' },
-  since: { kind: durationFlag, help: 'Only lines of the last while, such as 10s, 5m or 3h.' },
-  'since-time': { kind: stringFlag, help: 'Only lines from this time on, such as 2026-01-31T10:00:00Z.' },
-  timestamps: { kind: boolFlag, help: 'The time before each line.' },
-  'limit-bytes': { kind: intFlag(0), help: 'End after so many bytes; 0 for no limit.', default: '0' },
+  previous: { kind: boolFlag, short: 'p', help: 'The log of the previous instance of the container.' },
+  tail: { kind: intFlag(-1), help: 'Only this many lines from the end; -1 for all.', default: '-1' },
+  since: { kind: durationFlag, help: 'Only lines since a duration ago, such as 10s, 5m or 3h.' },
+  'since-time': { kind: stringFlag, help: 'Only lines since this time, such as 2026-01-31T10:00:00Z.' },
+  timestamps: { kind: boolFlag, help: 'Prefix each line with its time.' },
+  'limit-bytes': { kind: intFlag(0), help: 'Stop after this many bytes; 0 for no limit.', default: '0' },
   container: {
     kind: stringFlag,
     short: 'c',
-    help: 'The container; the one the pod recommends, or its first, unless given.',
+    help: "The container; by default the one of the pod's default-container annotation, or its first.",
   },
-  'all-containers': { kind: boolFlag, help: 'Of all containers of the pod.' },
-  prefix: { kind: boolFlag, help: 'The pod and the container before each line.' },
-  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any, unless given.' },
+  'all-containers': { kind: boolFlag, help: 'Logs of all containers of the pod.' },
+  prefix: { kind: boolFlag, help: 'Prefix each line with the pod and the container.' },
+  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any by default.' },
   ...kubeletFlags,
 } satisfies FlagTable;
 
 const usage = `usage: kubeling logs [-f] [-p] [-c CONTAINER] POD [flags]
 
-Shows what a container of a pod has written, the pod by its name, name_namespace or UID. Logs that were rotated away are
-shown too as long as they are there.
+Shows the log of a container; the pod is given by its name, name_namespace or UID. Rotated logs are included as long as
+they exist.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
@@ -61,11 +61,11 @@ async function run(context: CommandContext): Promise<number> {
   const { values, positionals } = parseCommandLine(flags, context.argv);
   const [key, ...surplus] = positionals;
   if (key === undefined || surplus.length > 0)
-    throw new KubelingError('CLI_USAGE', 'Name one pod and nothing else: kubeling logs POD');
+    throw new KubelingError('CLI_USAGE', 'Name exactly one pod: kubeling logs POD');
   const wishes = logRequestOf(values, context.clock);
   const output = logOutput(stdioOf(context));
   using stop = new LinkedController(context.signal);
-  using _closed = onAbort(output.closed, () => stop.abort(cancelledError('Nobody reads any more')));
+  using _closed = onAbort(output.closed, () => stop.abort(cancelledError('The output is closed')));
   try {
     const find = () => findKubelet(values, context);
     const pod = choosePod(await (await find()).pods(stop.signal), key, values.namespace);
@@ -85,13 +85,13 @@ interface Printing {
   readonly pod: Pod;
 }
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 async function print(printing: Printing, signal: AbortSignal): Promise<number> {
   const { values, context, pod } = printing;
   if (values['all-containers'] === true) {
     const names = containersOf(pod).map(({ name }) => name);
     const codes: number[] = [];
-    // Those that are followed come as they write; others one after the other.
+    // Followed logs are printed concurrently, others one after the other.
     if (values.follow === true) {
       const all = (inner: AbortSignal) => Promise.all(names.map((name) => tryOne(printing, name, inner)));
       codes.push(...(await allOrAbort(all, signal)));
@@ -104,7 +104,10 @@ async function print(printing: Printing, signal: AbortSignal): Promise<number> {
   return exitCodes.done;
 }
 
-/** One of several: that it has no log, as it waits to be started, is told and keeps nobody from the logs of the others. */
+/**
+ * A container without a log, because it waits to be started, is reported and does not stop the logs
+ * of the others.
+ */
 async function tryOne(printing: Printing, container: string, signal: AbortSignal): Promise<number> {
   try {
     await printOne(printing, container, signal);
@@ -149,7 +152,7 @@ async function printOnce(
   for await (const chunk of await openLog(find, target, query, signal)) await output.write(chunk, signal);
 }
 
-/** All that cannot be is told at once. */
+/** Reports all conflicting flags in one error. */
 function logRequestOf(values: Values, clock: Clock): LogRequest {
   const {
     tail = -1,
@@ -181,7 +184,7 @@ function logRequestOf(values: Values, clock: Clock): LogRequest {
 
 export const command: Command = {
   name: 'logs',
-  summary: 'show what a container has written, and with -f what it writes',
+  summary: 'show the log of a container, and follow it with -f',
   usage,
   run,
 };

@@ -3,10 +3,10 @@ import { KubelingError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import type { KubeletClient } from '../streams/kubelet-client.ts';
 
-/** What the user asks of logs. */
+/** The log options of the user. */
 export interface LogRequest {
   readonly tailLines?: number | undefined;
-  /** As the kubelet takes it. */
+  /** In the kubelet's format. */
   readonly sinceTime?: string | undefined;
   readonly timestamps: 'shown' | 'hidden';
   readonly limitBytes?: number | undefined;
@@ -17,10 +17,10 @@ export interface LogTarget {
   readonly container: string;
 }
 
-/** Found anew for each call: a kubelet that was started again may answer elsewhere and has another token. */
+/** Finds the kubelet for each call, because a restarted kubelet may have another port and token. */
 export type FindKubelet = () => Promise<KubeletClient>;
 
-/** The log as it comes; LOGS_UNAVAILABLE with the kubelet's words when it refuses. */
+/** Opens the log; rejects with LOGS_UNAVAILABLE and the kubelet's message when it is denied. */
 export async function openLog(
   find: FindKubelet,
   { pod, container }: LogTarget,

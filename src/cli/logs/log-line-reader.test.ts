@@ -3,18 +3,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { LogLineReader } from './log-line-reader.ts';
 
-test('times are left out or shown, and text is passed on', () => {
+test('removes or keeps the times, and passes text on', () => {
   const log = Buffer.from('t1 one\nt2 \nt2 three words here\nt3 half');
   assert.equal(String(new LogLineReader('hidden').read(log)), 'one\n\nthree words here\nhalf');
   assert.equal(String(new LogLineReader('shown').read(log)), String(log));
 });
 
-test('a place that is gone is never caught up with', () => {
+test('prints nothing when the last position is no longer in the log', () => {
   const reader = new LogLineReader('hidden', { stamp: 't0', ordinal: 1, bytes: 3, line: 'ended' });
   assert.deepEqual([String(reader.read(Buffer.from('t1 one\n'))), reader.hasCaughtUp], ['', false]);
 });
 
-test('wherever a reading breaks off, another goes on from there', () => {
+test('continues after any interruption at the last position', () => {
   const line = fc
     .tuple(fc.nat(3), fc.string({ maxLength: 6 }))
     .map(([at, text]) => [at, text.replaceAll('\n', '')] as const);

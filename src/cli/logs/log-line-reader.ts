@@ -1,4 +1,7 @@
-/** A place in a log: behind so many bytes of a line, known by its time and which of the lines of that time it is. */
+/**
+ * A position in a log: a number of bytes into a line, which is identified by its time and its index
+ * among the lines of that time.
+ */
 export interface LogPlace {
   readonly stamp: string;
   readonly ordinal: number;
@@ -10,12 +13,13 @@ const newline = 0x0a;
 const space = 0x20;
 
 /**
- * Takes a log whose lines begin with their times, and gives what is to be printed of it. It knows at any moment how far
- * it came, so that a reading that broke off can be taken up by another: what was printed then is passed over.
+ * Reads a log whose lines start with their times, and returns the text to print. It tracks the
+ * position, so that another reader can continue after an interruption: text that was printed before
+ * is skipped.
  */
 export class LogLineReader {
   readonly #timestamps: 'shown' | 'hidden';
-  /** Until then everything was printed before. */
+  /** Text up to this position was printed before. */
   #behind: LogPlace | undefined;
   #stamp = '';
   #ordinal = 0;
@@ -28,7 +32,7 @@ export class LogLineReader {
     this.#behind = behind;
   }
 
-  /** Undefined before anything came. */
+  /** Undefined before the first line. */
   get place(): LogPlace | undefined {
     if (this.#ordinal === 0) return this.#behind;
     if (this.#behind !== undefined) return this.#behind;
@@ -36,7 +40,7 @@ export class LogLineReader {
     return { stamp: this.#stamp, ordinal: this.#ordinal, bytes: this.#bytes, line };
   }
 
-  /** Whether the place it was to go on from has come. */
+  /** Whether the position to continue from has been reached. */
   get hasCaughtUp(): boolean {
     return this.#behind === undefined;
   }

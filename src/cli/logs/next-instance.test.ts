@@ -27,30 +27,30 @@ const begun: Progress = { kind: 'begun' };
 const inside = (id: string): Progress => ({ kind: 'inside', id });
 const behind = (id: string): Progress => ({ kind: 'behind', id });
 
-test('it begins with the newest there is', () => {
+test('starts with the newest instance', () => {
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, begun), '1');
   assert.equal(next({ state: { waiting: {} }, lastState: ended('0') }, begun), '0');
   assert.equal(next({ state: { waiting: {} } }, begun), 'wait');
 });
 
-test('what broke off is taken up as long as it is there', () => {
+test('continues an interrupted instance as long as it exists', () => {
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, inside('0')), '0');
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, inside('1')), '1');
   assert.equal(next({ ...runs('3'), lastState: ended('2') }, inside('0')), '2');
 });
 
-test('the next comes after the one that was read, and none is left out', () => {
+test('continues with the next instance and skips none', () => {
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, behind('0')), '1');
   assert.equal(next({ state: ended('1'), lastState: ended('0') }, behind('0')), '1');
   assert.equal(next({ ...runs('2'), lastState: ended('1') }, behind('0')), '1');
   assert.equal(next({ state: { waiting: {} }, lastState: ended('0') }, behind('0')), 'wait');
 });
 
-test('a status that still shows the one that ended as running is in doubt', () => {
+test('rechecks a status that still shows the ended instance as running', () => {
   assert.equal(next(runs('0'), behind('0')), 'doubt');
 });
 
-test('it is over when no other instance will come', () => {
+test('ends when no further instance can start', () => {
   assert.equal(next({ state: ended('0') }, behind('0')), 'wait');
   assert.equal(next({ state: ended('0') }, behind('0'), { restartPolicy: 'Never' }), 'over');
   assert.equal(next({ state: ended('0', 0) }, behind('0'), { restartPolicy: 'OnFailure' }), 'over');
@@ -59,7 +59,7 @@ test('it is over when no other instance will come', () => {
   assert.equal(next({ state: { waiting: {} }, lastState: ended('0') }, behind('0'), {}, 'Failed'), 'over');
 });
 
-test('an init container that did its work is over', () => {
+test('ends for a completed init container', () => {
   const spec = { containers: [], initContainers: [{ name: 'c' }] };
   assert.equal(next({ state: ended('0', 0) }, behind('0'), spec), 'over');
   assert.equal(next({ state: ended('0', 1) }, behind('0'), spec), 'wait');

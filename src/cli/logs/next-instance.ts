@@ -8,23 +8,25 @@ import {
 } from '../../pods/index.ts';
 import { containerStatusOf } from '../streams/choose-pod.ts';
 
-/** How far the reading of a container's instances has come; by the ids their statuses give. */
+/** Progress of reading a container's instances, by their IDs. */
 export type Progress =
   | { readonly kind: 'begun' }
-  /** The reading of this one broke off. */
+  /** Reading this instance was interrupted. */
   | { readonly kind: 'inside'; readonly id: string }
-  /** This one was read to its end. */
+  /** This instance was read completely. */
   | { readonly kind: 'behind'; readonly id: string };
 
 export type NextInstance =
   | { readonly kind: 'read'; readonly id: string }
   | { readonly kind: 'wait' }
-  /** The one that was read to its end is said to run: either that is no news, or it was not the end. */
+  /**
+   * An instance that was read completely still runs: the status is stale, or the log has not ended.
+   */
   | { readonly kind: 'doubt' }
-  /** None will come any more. */
+  /** No further instance will start. */
   | { readonly kind: 'over' };
 
-/** Which instance of a container is to be read next, so that none that is still there is left out. */
+/** Decides which instance of a container to read next, so that no existing instance is skipped. */
 export function nextInstance(pod: Pod, name: string, progress: Progress): NextInstance {
   const status = containerStatusOf(pod, name);
   const last = idOf(status?.lastState?.terminated?.containerID);
@@ -35,7 +37,7 @@ export function nextInstance(pod: Pod, name: string, progress: Progress): NextIn
   if (progress.id === newest && status?.state?.running !== undefined && !isTerminalPhase(pod.status.phase))
     return { kind: 'doubt' };
   if (progress.id === newest) return mayRestart(pod, name, status) ? { kind: 'wait' } : { kind: 'over' };
-  // One we do not know any more is older than both: the next is the older of them.
+  // An instance that no longer exists is older than both, so the older one is next.
   const next = progress.id === last ? read(newest) : (read(last) ?? read(newest));
   if (next !== undefined) return next;
   return isTerminalPhase(pod.status.phase) ? { kind: 'over' } : { kind: 'wait' };
@@ -46,7 +48,7 @@ function newestId(status: ContainerStatus | undefined): string | undefined {
   return idOf(running === undefined ? terminated?.containerID : status?.containerID);
 }
 
-/** Of one that ended. */
+/** ID of an exited instance. */
 function mayRestart(pod: Pod, name: string, status: ContainerStatus | undefined): boolean {
   if (isTerminalPhase(pod.status.phase)) return false;
   const ended = status?.state?.terminated;
@@ -60,7 +62,7 @@ function mayRestart(pod: Pod, name: string, status: ContainerStatus | undefined)
     : restartsAfterExit(pod, container, ended.exitCode ?? 0);
 }
 
-/** In the order they start: init containers, the others, then those for debugging. */
+/** In their start order: init containers, containers, ephemeral containers. */
 export function containersOf(pod: Pod): readonly Container[] {
   return [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
 }

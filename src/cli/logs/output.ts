@@ -1,11 +1,11 @@
 import { onAbort } from '../../lib/index.ts';
 import { outputClosed, type Stdio } from '../streams/stdio.ts';
 
-/** Where logs are printed. */
+/** The output of logs. */
 export interface LogOutput {
-  /** Resolves when more may be written; rejects when aborted, which whoever sees `closed` has to do. */
+  /** Resolves when more may be written; rejects when aborted, which the caller does on `closed`. */
   write(bytes: Uint8Array, signal: AbortSignal): Promise<void>;
-  /** Aborted when nobody reads any more, as after `| head`. */
+  /** Aborted when the output is closed, as after `| head`. */
   readonly closed: AbortSignal;
 }
 
@@ -35,8 +35,8 @@ const newline = 0x0a;
 const longestHeldBytes = 1 << 20;
 
 /**
- * One of several logs that are printed together: whole lines, each behind a prefix. A line of more than a megabyte is
- * not waited for to its end.
+ * Output of one of several logs: complete lines with a prefix. A line of more than a megabyte is
+ * split.
  */
 export function lineOutput(
   output: LogOutput,

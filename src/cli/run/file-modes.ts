@@ -2,14 +2,14 @@ import { stat } from 'node:fs/promises';
 import type { LoadedConfig } from '../../config/index.ts';
 import type { Logger } from '../../lib/index.ts';
 
-/** A file others should not be able to change, or not even to read. */
+/** A file that other users must not change, or not even read. */
 interface ProtectedFile {
   readonly path: string;
-  /** The most anybody may do with it. */
+  /** The maximum permissions. */
   readonly mode: 0o600 | 0o644;
 }
 
-/** The files by which a node knows who it is and what it does. */
+/** The files with the node's credentials and configuration. */
 export function protectedFiles({
   config,
   configFiles,
@@ -22,7 +22,7 @@ export function protectedFiles({
   ].filter(({ path }) => path !== '');
 }
 
-/** Tells of each file that others may read or change though they have no business there. Never rejects. */
+/** Logs each file with too wide permissions or another owner. Never rejects. */
 export async function reportLooseModes(files: readonly ProtectedFile[], logger: Logger): Promise<void> {
   for (const { path, mode } of files) {
     const found = await stat(path).catch(() => undefined);
@@ -30,8 +30,8 @@ export async function reportLooseModes(files: readonly ProtectedFile[], logger: 
     const given = found.mode & 0o777;
     const must = `0${mode.toString(8)}`;
     if ((given & ~mode & 0o077) !== 0)
-      logger.warn('A file is open to others', { path, mode: `0${given.toString(8)}`, must });
+      logger.warn('File permissions are too wide', { path, mode: `0${given.toString(8)}`, must });
     if (found.uid !== 0 && process.getuid?.() === 0)
-      logger.warn('A file belongs to another user than root', { path, uid: found.uid });
+      logger.warn('File does not belong to root', { path, uid: found.uid });
   }
 }

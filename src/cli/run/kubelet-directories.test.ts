@@ -8,14 +8,14 @@ const place = '/var/lib/kubelet';
 const table = (...lines: readonly string[]) => parseMountinfo([root, ...lines].join('\n'));
 
 describe('planSharing', () => {
-  it('leaves a directory alone that is on a shared mount', () => {
+  it('does nothing for a directory on a shared mount', () => {
     const shared = parseMountinfo('1 0 8:1 / / rw shared:1 - ext4 /dev/vda rw');
     assert.deepEqual(planSharing(place, shared), { kind: 'shared' });
     const own = table(`2 1 8:1 ${place} ${place} rw shared:1 - ext4 /dev/vda rw`);
     assert.deepEqual(planSharing(place, own), { kind: 'shared' });
   });
 
-  it('makes the directory a shared mount of its own', () => {
+  it('bind-mounts the directory as a shared mount', () => {
     const calls = [
       ['--bind', '--', place, place],
       ['--make-rshared', '--', place],
@@ -25,7 +25,7 @@ describe('planSharing', () => {
     assert.deepEqual(planSharing(place, beside), { kind: 'change', calls });
   });
 
-  it('shares the mount that is there, whatever is mounted below it', () => {
+  it('shares the existing mount, whatever is mounted below it', () => {
     const disk = table(
       `2 1 8:2 / ${place} rw master:4 - ext4 /dev/vdb rw`,
       `3 2 0:9 / ${place}/x rw - tmpfs t rw`,
@@ -33,7 +33,7 @@ describe('planSharing', () => {
     assert.deepEqual(planSharing(place, disk), { kind: 'change', calls: [['--make-rshared', '--', place]] });
   });
 
-  it('covers nothing that is mounted below', () => {
+  it('does not cover mounts below the directory', () => {
     const used = table(
       `2 1 0:9 / ${place}/pods/a rw - tmpfs t rw`,
       `3 1 0:10 / ${place}/pods/b rw - tmpfs t rw`,
@@ -45,7 +45,7 @@ describe('planSharing', () => {
 });
 
 describe('isSelfBind', () => {
-  it('knows a directory that is shown at its own place', () => {
+  it('recognizes a directory that is bind-mounted onto itself', () => {
     const bind = `2 1 8:1 ${place} ${place} rw shared:1 - ext4 /dev/vda rw`;
     assert.equal(isSelfBind(place, table(bind)), true);
     assert.equal(isSelfBind(place, table(bind, bind)), true);
@@ -56,7 +56,7 @@ describe('isSelfBind', () => {
     assert.equal(isSelfBind(place, table(...below)), true);
   });
 
-  it('takes no disk, other directory or missing mount for one', () => {
+  it('rejects a disk, another directory and a missing mount', () => {
     assert.equal(isSelfBind(place, table()), false);
     assert.equal(isSelfBind(place, table(`2 1 8:2 / ${place} rw - ext4 /dev/vdb rw`)), false);
     assert.equal(isSelfBind(place, table(`2 1 8:1 /srv/kubelet ${place} rw - ext4 /dev/vda rw`)), false);
@@ -64,6 +64,6 @@ describe('isSelfBind', () => {
       `2 1 8:2 / ${place} rw - ext4 /dev/vdb rw`,
       `3 2 8:2 / ${place} rw shared:1 - ext4 /dev/vdb rw`,
     ];
-    assert.equal(isSelfBind(place, table(...onDisk)), true, 'a disk that is shown once more');
+    assert.equal(isSelfBind(place, table(...onDisk)), true, 'a disk that is mounted a second time');
   });
 });

@@ -18,14 +18,17 @@ export interface DataDirectories {
   readonly podLogsDir: string;
 }
 
-/** Below the root directory; others put their sockets into some of them and expect them to be there. */
+/**
+ * Directories below the root directory; plugins create sockets in some of them and expect them to
+ * exist.
+ */
 const below = ['pods', 'plugins', 'plugins_registry', 'pod-resources', 'device-plugins'];
-/** Nobody but root and its group has any business there. */
+/** Accessible to root and its group only. */
 const mode = 0o750;
 
 /**
- * Makes what the kubelet keeps its files in, where it is not there yet. Those there are stay as they are. Answers what
- * users of the node have to know of them.
+ * Creates the directories of the kubelet. Existing ones are not changed. Returns events for users
+ * of the node.
  */
 export async function prepareDirectories(
   { rootDir, podLogsDir }: DataDirectories,
@@ -38,7 +41,7 @@ export async function prepareDirectories(
   return await prepareRoot(rootDir, clock, signal);
 }
 
-/** The root directory alone. */
+/** Prepares the root directory alone. */
 export async function prepareRoot(
   rootDir: string,
   clock: Clock,
@@ -47,19 +50,19 @@ export async function prepareRoot(
   await mkdir(rootDir, { recursive: true, mode });
   const problem = await shareRoot(rootDir, clock, signal);
   if (problem === undefined) return [];
-  const message = `Mounts under the root directory ${rootDir} cannot be shared, so what containers mount there (mountPropagation) stays with them: ${problem}`;
+  const message = `Mounts under the root directory ${rootDir} cannot be shared, so mounts of containers (mountPropagation) are not visible to others: ${problem}`;
   return [{ type: 'Warning', reason: 'RootDirectoryNotShared', message }];
 }
 
 const runWithinMs = 30_000;
-/** Should others have done the same. */
+/** In case another process has done the same. */
 const mostBinds = 8;
 
 /**
- * Sees to it that what containers mount below the root directory reaches the machine and other containers
- * (`mountPropagation`): unless it is on a mount that is shared already, the directory becomes a mount of its own that is.
- * May be repeated, and goes on where an earlier attempt was killed; the mount stays until the machine is started anew.
- * Answers why it cannot be done; then nothing has changed that anybody would notice.
+ * Makes mounts of containers below the root directory visible to the host and to other containers
+ * (`mountPropagation`): unless it is on a shared mount already, the directory is bind-mounted onto
+ * itself and shared. Idempotent, also after an interruption; the mount stays until the next boot.
+ * Returns why it is impossible; then nothing has changed.
  */
 export async function shareRoot(
   rootDir: string,
@@ -87,13 +90,13 @@ export type SharingPlan =
   | { readonly kind: 'change'; readonly calls: readonly (readonly string[])[] }
   | { readonly kind: 'refused'; readonly because: string };
 
-/** What is to be done to a directory, named as the kernel names it. */
+/** Plans the calls for a directory; its path is the canonical one. */
 export function planSharing(place: string, mounts: readonly Mount[]): SharingPlan {
   const holder = mountOf(place, mounts);
   if (holder?.isShared === true) return { kind: 'shared' };
   const share = mountArguments({ flags: ['--make-rshared'], target: place });
   if (holder?.mountPoint === place) return { kind: 'change', calls: [share] };
-  // A bind would cover what is mounted below: nobody could see or unmount it any more.
+  // A bind mount would cover mounts below the directory, which could then not be unmounted.
   const [covered, ...others] = mounts.filter(({ mountPoint }) => mountPoint.startsWith(`${place}/`));
   if (covered === undefined)
     return {
@@ -101,24 +104,24 @@ export function planSharing(place: string, mounts: readonly Mount[]): SharingPla
       calls: [mountArguments({ flags: ['--bind'], source: place, target: place }), share],
     };
   const more = others.length === 0 ? '' : ` and ${others.length} more`;
-  const because = `${covered.mountPoint}${more} is mounted below it already: it can be done once nothing is, as after a start of the machine`;
+  const because = `${covered.mountPoint}${more} is mounted below it; unmount that, or restart the machine`;
   return { kind: 'refused', because };
 }
 
-/** Takes away what `shareRoot` has made; a disk that somebody mounted there stays. Fine when there is nothing. */
+/** Removes the mount of `shareRoot`; a disk of the user stays. Does nothing without a mount. */
 export async function unshareRoot(rootDir: string, clock: Clock, signal: AbortSignal): Promise<void> {
   const place = await realpath(rootDir).catch(() => undefined);
   if (place === undefined) return;
   for (let left = mostBinds; left > 0 && isSelfBind(place, await mountTable()); left--) {
     await run('umount', umountArguments([], place), clock, signal).catch(async () => {
       signal.throwIfAborted();
-      // Whoever is in there stays in the same directory without it.
+      // Processes in the directory keep it, without the mount.
       await run('umount', umountArguments(['--lazy'], place), clock, signal);
     });
   }
 }
 
-/** Whether a directory is a mount that shows the very same directory. */
+/** Whether a directory is bind-mounted onto itself. */
 export function isSelfBind(place: string, mounts: readonly Mount[]): boolean {
   const top = mounts.findLastIndex(({ mountPoint }) => mountPoint === place);
   const bind = mounts[top];

@@ -34,13 +34,13 @@ import { kubernetesVersion, command as version } from '../version.ts';
 import { protectedFiles, reportLooseModes } from './file-modes.ts';
 import { prepareDirectories } from './kubelet-directories.ts';
 
-/** After this long without a flush the log counts as blocked. */
+/** A log without a flush for this long counts as blocked. */
 const logBlockedMs = 2 * 60_000;
 
 const usage = `usage: kubeling run [flags]
 
-Runs kubeling as the kubelet of a node. Takes the configuration file, the drop-in directory and the flags of the Go
-kubelet. Pods come from the manifest directory, the manifest URL, and with --kubeconfig from the cluster it names.
+Runs kubeling as the kubelet of a node. Uses the configuration file, the drop-in directory and the flags of the Go kubelet.
+Pods come from the manifest directory, the manifest URL, and with --kubeconfig from the API server.
 
 ${kubeletFlagHelp().trimEnd()}`;
 
@@ -52,7 +52,7 @@ async function run(context: CommandContext): Promise<number> {
   }
   if (flags.version !== '') return await version.run({ ...context, argv: [] });
   const loaded = await read(context, context.signal);
-  // Before anything is touched, and also when the configuration is only to be checked.
+  // Before any change, and also when the configuration is only validated.
   await credentialPlugins(loaded);
   if (flags.printConfig || flags.validateConfig) return show(loaded, context);
   return await serve(loaded, context);
@@ -62,13 +62,14 @@ function read({ argv }: CommandContext, signal: AbortSignal): Promise<LoadedConf
   return loadConfig(argv, { files: hostFiles(), cwd: process.cwd() }, signal);
 }
 
-/** Most of what a node needs only root may do; what is left may be enough for who tries. */
+/** Most operations of a node require root; the rest may be enough for tests. */
 function printReady(logger: Logger): void {
   const uid = process.getuid?.();
-  if (uid !== 0) logger.error('A kubelet needs to run as root; much will fail', undefined, { uid });
+  if (uid !== 0)
+    logger.error('Kubelet runs without root privileges, many operations will fail', undefined, { uid });
 }
 
-/** For the whole machine: whoever runs `up` on a laptop has not given it away to pods. */
+/** Only for `run`: `up` on a laptop must not change kernel settings of the whole machine. */
 async function applySysctls({ config }: LoadedConfig, logger: Logger): Promise<void> {
   await setupKernelTunables({
     files: { read: (path) => readFile(path, 'utf8'), write: writeFile },
@@ -108,7 +109,7 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
     await runAsService({ loaded, context, logger, vitalChecks }, (service, signal) =>
       runNode(loaded, { ...context, signal }, { logger, verbosity, vitalChecks, service, live: reload }),
     );
-    logger.info('Ending as asked; containers keep running');
+    logger.info('Stopping kubelet, containers keep running');
     return exitCodes.done;
   } finally {
     sink.flushSync();
@@ -130,11 +131,11 @@ async function runNode(
 ): Promise<void> {
   const { clock, random, signal } = context;
   const { config } = loaded;
-  const metrics = new MetricRegistry({ onError: (error) => logger.error('Cannot collect a metric', error) });
+  const metrics = new MetricRegistry({ onError: (error) => logger.error('Failed to collect metric', error) });
   const cri = connect(loaded, metrics, context);
   try {
     const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
-    logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
+    logger.info('Connected to container runtime', { runtime: runtimeName, version: runtimeVersion });
     const deps = { cri, clock, random, logger, metrics };
     const directories = { rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir };
     const events = await prepareDirectories(directories, clock, signal);
@@ -143,7 +144,8 @@ async function runNode(
     const runtime = { name: runtimeName, version: runtimeVersion };
     await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
     const isServed = cluster !== undefined || canServeWithoutApi(config);
-    // Told on loopback above all: without a certificate nobody else could hear why there is none.
+    // The loopback server reports problems that the TLS server cannot, such as a missing
+    // certificate.
     const served: { problem?: () => string | undefined } = {};
     const readyChecks = [
       ...(cluster?.readyChecks ?? []),
@@ -154,7 +156,7 @@ async function runNode(
       ...(cluster === undefined
         ? { settings: alone }
         : { settings: { ...alone, apiPods: 'expected' }, cluster: cluster.node }),
-      // What others reach is served beside it, with TLS.
+      // The TLS server for remote clients is separate.
       port: isServed ? 0 : config.port,
       runtimeName,
       healthzPort: config.healthzPort,
@@ -172,7 +174,7 @@ async function runNode(
       : undefined;
     if (servers !== undefined) served.problem = () => servers.problem();
     const port = servers?.port ?? node.port;
-    logger.info('The kubelet answers', { port, healthzPort: config.healthzPort });
+    logger.info('Serving kubelet on loopback', { port, healthzPort: config.healthzPort });
     const { shutdown } = kubelet.control;
     const { health } = kubelet.endpoints;
     const isOrdered = loaded.flags.shutdownOnSigterm && shutdown !== undefined;
@@ -191,7 +193,7 @@ async function runNode(
   }
 }
 
-/** Rules others of a cluster rely on; ends with the node, and never by itself. */
+/** Keeps the firewall rules of a cluster node in place until aborted. Never rejects. */
 async function runFirewall(
   { config }: LoadedConfig,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
@@ -204,13 +206,16 @@ async function runFirewall(
   await firewall.run(signal).catch(() => {});
 }
 
-/** Whoever does not read our log any more keeps us from telling anything. */
+/**
+ * A reader of the log that has stopped reading would block the process, so it is reported as a
+ * health problem.
+ */
 function logCheck(sink: { readonly lastFlushMs: number }, clock: Clock): HealthCheck {
   const isBlocked = () => clock.monotonicMs() - sink.lastFlushMs > logBlockedMs;
   return { name: 'log', problem: () => (isBlocked() ? 'logging blocked' : undefined) };
 }
 
-/** Undefined for a node that stands alone, which need not load what ties others to their clusters. */
+/** Undefined without a cluster; the cluster code is not loaded then. */
 async function join(
   loaded: LoadedConfig,
   settings: KubeletSettings,
@@ -245,10 +250,10 @@ function moduleLevels({ logging }: LoadedConfig['config']) {
   return logging.vmodule.map(({ filePattern, verbosity }) => ({ pattern: filePattern, level: verbosity }));
 }
 
-/** What a reader of the log needs to know of how this kubelet was set up. */
+/** Logs the configuration of this kubelet. */
 function logConfig(loaded: LoadedConfig, logger: Logger): void {
   for (const warning of loaded.warnings) logger.warn(describeFinding(warning));
-  logger.info('Configuration read', { files: loaded.configFiles.join(' ') || 'none' });
+  logger.info('Loaded configuration', { files: loaded.configFiles.join(' ') || 'none' });
   for (const row of evictionTable(loaded.config, loaded.origins)) {
     if (row.hard !== undefined || row.soft !== undefined) logger.info('Eviction threshold', { ...row });
   }
@@ -262,8 +267,9 @@ export const command: Command = {
 };
 
 /**
- * Whether a node without an API server can be served to others: somebody is known by what the node itself knows, and
- * nobody else has to be asked what he may. What is left to the API server serves loopback alone.
+ * Whether the kubelet API can be served over the network without an API server: clients can be
+ * authenticated by a client CA or anonymously, and authorization is AlwaysAllow. Otherwise only
+ * loopback is served.
  */
 export function canServeWithoutApi({
   authentication,
@@ -281,8 +287,8 @@ type ServeWithoutApiOptions = Omit<
 > & { readonly loaded: LoadedConfig; readonly kubelet: KubeletEndpoints; readonly settings: KubeletSettings };
 
 /**
- * Opens the servers others reach a node by that belongs to no cluster, or what they may read where there can be no more;
- * what they need is loaded only then.
+ * Opens the servers of a node without a cluster, or only the read-only ones where clients cannot be
+ * authenticated. Their modules are loaded on demand.
  */
 export async function serveWithoutApi(options: ServeWithoutApiOptions): Promise<ClusterServers> {
   const { loaded, settings, kubelet } = options;

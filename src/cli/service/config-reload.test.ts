@@ -9,7 +9,7 @@ const { signal } = new AbortController();
 
 async function configOf(...argv: readonly string[]): Promise<LoadedConfig> {
   const files = {
-    readFile: () => Promise.reject(new KubelingError('FILE_NOT_FOUND', 'there are no files')),
+    readFile: () => Promise.reject(new KubelingError('FILE_NOT_FOUND', 'the files do not exist')),
     readDirectory: async () => [],
   };
   return await loadConfig(argv, { files, cwd: '/' });
@@ -33,7 +33,7 @@ function rig(first: LoadedConfig) {
   return { verbosity, rates, after };
 }
 
-test('what can change while it runs is taken over, and the rest is told each time', async () => {
+test('applies fields that can change at run time, and reports the others each time', async () => {
   const { verbosity, after } = rig(await configOf());
   const changed = await configOf('--v=4', '--max-pods=7');
   const told = await after(async () => changed);
@@ -42,7 +42,7 @@ test('what can change while it runs is taken over, and the rest is told each tim
   assert.deepEqual((await after(async () => changed))?.fields, { taken: [], needRestart: ['maxPods'] });
 });
 
-test('who takes several fields takes them at once, and once', async () => {
+test('applies several fields of one listener in one call', async () => {
   const { rates, after } = rig(await configOf());
   const changed = await configOf('--kube-api-qps=7', '--kube-api-burst=9');
   const told = await after(async () => changed);
@@ -52,14 +52,14 @@ test('who takes several fields takes them at once, and once', async () => {
   assert.deepEqual(rates, [[7, 9]]);
 });
 
-test('a configuration that is wrong changes nothing', async () => {
+test('changes nothing when the configuration is invalid', async () => {
   const { verbosity, after } = rig(await configOf());
   const told = await after(() => configOf('--max-pods=-7'));
   assert.equal(told?.severity, 'error');
   assert.equal(verbosity.level, 0);
 });
 
-test('changed values are named by where they stand', () => {
+test('lists changed values by their paths', () => {
   const before = { a: { b: 1, c: [1, 2] }, d: 'x', gone: 1 };
   const after = { a: { b: 2, c: [1, 2] }, d: 'x', come: { e: 1 } };
   assert.deepEqual(changedFields(before, after), ['a.b', 'come', 'gone']);

@@ -10,8 +10,9 @@ export interface NodeLockDeps {
 const lookMs = 1_000;
 
 /**
- * A file that only one kubelet of the machine can hold locked, of whichever make. The lock belongs to the open file, so
- * that it is gone with the process, however that ends; the program `flock` takes it for us on the file we share with it.
+ * A lock file that only one kubelet of the machine can hold, of any implementation. The lock
+ * belongs to the open file, so it ends with the process; the program `flock` locks the file
+ * descriptor it inherits.
  */
 export class NodeLock implements AsyncDisposable {
   readonly #file: FileHandle;
@@ -24,11 +25,11 @@ export class NodeLock implements AsyncDisposable {
     this.#clock = clock;
   }
 
-  /** Waits for whoever holds it, for as long as it takes. */
+  /** Waits until the lock is released. */
   static async take(path: string, { clock, logger }: NodeLockDeps, signal: AbortSignal): Promise<NodeLock> {
     const file = await openLock(path);
     try {
-      logger.info('Taking the lock of the node', { path });
+      logger.info('Acquiring lock of the node', { path });
       await flock(path, file.fd, signal);
       return new NodeLock(path, file, clock);
     } catch (error) {
@@ -37,12 +38,15 @@ export class NodeLock implements AsyncDisposable {
     }
   }
 
-  /** Resolves with why the lock should be given up: another waits for it, or its file is gone. */
+  /**
+   * Resolves with the reason to release the lock: another process waits for it, or the file was
+   * deleted.
+   */
   async contended(signal: AbortSignal): Promise<string> {
     const { ino } = await this.#file.stat();
     for (;;) {
       if (await isAwaited(this.#file.fd)) return 'another process waits for it';
-      if ((await inodeOf(this.#path)) !== ino) return 'its file is gone';
+      if ((await inodeOf(this.#path)) !== ino) return 'its file was deleted';
       await this.#clock.sleep(lookMs, signal);
     }
   }
@@ -69,7 +73,7 @@ async function flock(path: string, fd: number, signal: AbortSignal): Promise<voi
   if (why !== undefined) throw new KubelingError('NODE_LOCK', `Cannot lock ${path}: ${why}`);
 }
 
-/** What went wrong; undefined when nothing did. */
+/** The failure, or undefined. */
 function endOf(child: ChildProcess): Promise<string | undefined> {
   let said = '';
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
@@ -84,8 +88,9 @@ function endOf(child: ChildProcess): Promise<string | undefined> {
 }
 
 /**
- * Whether a process waits for the lock held on the open file. The kernel lists waiters with an arrow and names the file by
- * device and inode; the inode alone also matches files of other file systems, which any user may lock.
+ * Whether a process waits for the lock of the open file. /proc/locks lists waiters with an arrow
+ * and identifies the file by device and inode; the inode alone also matches files of other file
+ * systems, which any user may lock.
  */
 async function isAwaited(fd: number): Promise<boolean> {
   const info = await readFile(`/proc/self/fdinfo/${fd}`, 'utf8').catch(() => '');

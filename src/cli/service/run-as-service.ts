@@ -18,13 +18,16 @@ export interface ServiceOptions {
     readonly signal: AbortSignal;
   };
   readonly logger: Logger;
-  /** What must hold, beside what the work itself knows, for the service manager to hear of us. */
+  /** Checks for the watchdog, besides those of the work itself. */
   readonly vitalChecks: readonly VitalCheck[];
 }
 
-/** How the work tells whoever runs it where it has got to. */
+/** How the work reports its state. */
 export interface Service {
-  /** It serves: the manager is told, now or once it is ready too, and hears of it from then on. Ends with the work. */
+  /**
+   * Reports that the work serves: the service manager is notified now or once it is ready too, and
+   * gets watchdog notifications from then on.
+   */
   started(health: ServiceHealth): Promise<void>;
 }
 
@@ -36,8 +39,8 @@ export interface ServiceHealth {
 const readyLookMs = 200;
 
 /**
- * Runs the work the way the machine's service manager expects it: alone if there is a lock to hold, told of when it has
- * started, and with signs of life. Being told to end, or to make room for another, is a good end.
+ * Runs the work as a service: exclusively if a lock file is configured, with readiness and watchdog
+ * notifications. SIGTERM and the release of the lock are regular exits.
  */
 export async function runAsService(
   options: ServiceOptions,
@@ -45,7 +48,7 @@ export async function runAsService(
 ): Promise<void> {
   const { loaded, context, logger } = options;
   const { clock, env } = context;
-  // Before anything is begun: with a watchdog that makes no sense nothing is to start.
+  // Before the start: an invalid watchdog setting fails the start.
   const watched = watchdogMs(env);
   const manager = serviceManager(env, clock);
   using ended = new LinkedController(context.signal);
@@ -62,7 +65,7 @@ export async function runAsService(
   }
 }
 
-/** Undefined where there is none to take. */
+/** Undefined without a lock file. */
 async function acquireLock(
   { loaded: { flags }, context: { clock }, logger }: ServiceOptions,
   ended: LinkedController,
@@ -72,10 +75,10 @@ async function acquireLock(
   if (flags.exitOnLockContention) {
     lock.contended(ended.signal).then(
       (why) => {
-        logger.info('Ending to give up the lock of the node', { because: why });
-        ended.abort(cancelledError(`The lock of the node is given up as ${why}`));
+        logger.info('Stopping to release lock of the node', { because: why });
+        ended.abort(cancelledError(`The lock of the node is released because ${why}`));
       },
-      (error) => ended.signal.aborted || logger.error('Cannot watch the lock of the node', error),
+      (error) => ended.signal.aborted || logger.error('Failed to watch lock of the node', error),
     );
   }
   return lock;
@@ -107,9 +110,7 @@ class StateReporter implements Service {
     if (!signal.aborted) {
       await manager
         .notify('READY=1', signal)
-        .catch(
-          (error) => signal.aborted || logger.error('Cannot tell the service manager of the start', error),
-        );
+        .catch((error) => signal.aborted || logger.error('Failed to notify service manager of start', error));
     }
     await feeding;
   }

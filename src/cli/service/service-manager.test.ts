@@ -4,12 +4,12 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
 import { feedWatchdog, openFileLimits, serviceManager, watchdogMs } from './service-manager.ts';
 
-test('nobody is told where nobody wants to know', () => {
+test('sends no notification without a service manager', () => {
   assert.equal(serviceManager({}, new VirtualClock()), undefined);
   assert.equal(serviceManager({ NOTIFY_SOCKET: '' }, new VirtualClock()), undefined);
 });
 
-test('the time of the watchdog is for this process, over a second, and a number', () => {
+test('requires a watchdog interval for this process, over a second, and numeric', () => {
   assert.equal(watchdogMs({}), undefined);
   assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000' }), 30_000);
   assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: String(process.pid) }), 30_000);
@@ -22,7 +22,7 @@ test('the time of the watchdog is for this process, over a second, and a number'
   });
 });
 
-test('signs of life come twice in the time, and only while all is well', async () => {
+test('sends two notifications per interval, and only while all checks pass', async () => {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const told: string[] = [];
@@ -30,7 +30,7 @@ test('signs of life come twice in the time, and only while all is well', async (
   let refuses = false;
   const manager = {
     async notify(state: string) {
-      if (refuses) throw new Error('nobody listens');
+      if (refuses) throw new Error('no listener');
       told.push(state);
     },
   };
@@ -51,13 +51,13 @@ test('signs of life come twice in the time, and only while all is well', async (
   await clock.advance(5_000);
   refuses = false;
   await clock.advance(5_000);
-  assert.equal(told.length, 6, 'one that could not be given does not end it');
+  assert.equal(told.length, 6, 'continues after a failed notification');
   stop.abort();
   await clock.advance(1);
   await fed;
 });
 
-test('limits of open files are read as the kernel writes them', () => {
+test('parses the limits of open files of /proc', () => {
   const text = (soft: string, hard: string) =>
     `Limit   Soft Limit  Hard Limit  Units\nMax open files            ${soft}   ${hard}   files\n`;
   assert.deepEqual(openFileLimits(text('1024', '1048576')), { soft: 1_024, hard: 1_048_576 });

@@ -3,17 +3,17 @@ import { type Clock, describeError, KubelingError, type Logger, runChecked } fro
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Who started us and wants to know how we are: systemd, or one that speaks like it. */
+/** The service manager that started the process: systemd, or one with the same protocol. */
 export interface ServiceManager {
-  /** Such as `READY=1`. Rejects when it cannot be told. */
+  /** Sends a state such as `READY=1`. Rejects when it cannot be sent. */
   notify(state: string, signal: AbortSignal): Promise<void>;
 }
 
 const notifyTimeoutMs = 10_000;
 
 /**
- * Undefined where nobody wants to know. Datagrams are sent by the manager's own program, which speaks in our name as
- * long as it has the rights of root.
+ * Undefined without a service manager. Notifications are sent by systemd-notify, which may act for
+ * this process with root privileges.
  */
 export function serviceManager(environment: Environment, clock: Clock): ServiceManager | undefined {
   const { NOTIFY_SOCKET: socket, PATH: path } = environment;
@@ -23,10 +23,10 @@ export function serviceManager(environment: Environment, clock: Clock): ServiceM
       const env = { NOTIFY_SOCKET: socket, PATH: path };
       const command = { file: 'systemd-notify', env, clock, deadlineMs: notifyTimeoutMs };
       try {
-        // Not every manager answers that it has heard.
+        // Not every service manager acknowledges notifications.
         await runChecked({ ...command, args: ['--no-block', state] }, signal);
       } catch (error) {
-        // Before version 246 it did not wait, and did not know this word.
+        // Before version 246 it did not wait, and rejected the option.
         if (!/unrecognized option/.test(describeError(error))) throw error;
         await runChecked({ ...command, args: [state] }, signal);
       }
@@ -34,10 +34,13 @@ export function serviceManager(environment: Environment, clock: Clock): ServiceM
   };
 }
 
-/** No shorter patience makes sense: a check takes a moment. */
+/** A shorter interval is useless: a check takes a moment. */
 const minWatchdogMs = 1_000;
 
-/** How long the manager waits for a sign of life; undefined when it does not. Throws SERVICE_WATCHDOG for nonsense. */
+/**
+ * Returns the watchdog interval; undefined without a watchdog. Throws SERVICE_WATCHDOG for an
+ * invalid value.
+ */
 export function watchdogMs({ WATCHDOG_USEC: written, WATCHDOG_PID: pid }: Environment): number | undefined {
   if (written === undefined || written === '') return undefined;
   const ms = readNumber('WATCHDOG_USEC', written) / 1_000;
@@ -45,7 +48,7 @@ export function watchdogMs({ WATCHDOG_USEC: written, WATCHDOG_PID: pid }: Enviro
   if (ms <= minWatchdogMs) {
     throw new KubelingError(
       'SERVICE_WATCHDOG',
-      `Cannot be watched over as WATCHDOG_USEC must be over ${minWatchdogMs * 1_000}: current value is ${written}`,
+      `Cannot start the watchdog: WATCHDOG_USEC must be over ${minWatchdogMs * 1_000}; current value is ${written}`,
     );
   }
   return ms;
@@ -56,11 +59,11 @@ function readNumber(name: string, text: string): number {
   const value = JSON.stringify(text);
   throw new KubelingError(
     'SERVICE_WATCHDOG',
-    `Cannot be watched over as ${name} must be a number: current value is ${value}`,
+    `Cannot start the watchdog: ${name} must be a number; current value is ${value}`,
   );
 }
 
-/** A part of us that must be well for the manager to hear of us. */
+/** A check that must pass for a watchdog notification. */
 export interface VitalCheck {
   readonly name: string;
   problem(): string | undefined;
@@ -74,7 +77,7 @@ export interface WatchdogFeedOptions {
   readonly logger: Logger;
 }
 
-/** Gives a sign of life twice in the time the manager waits, as long as all is well. Ends with the signal. */
+/** Notifies the watchdog twice per interval while all checks pass. Ends when aborted. */
 export async function feedWatchdog(options: WatchdogFeedOptions, signal: AbortSignal): Promise<void> {
   const { clock, logger, checks, manager } = options;
   while (!signal.aborted) {
@@ -84,9 +87,9 @@ export async function feedWatchdog(options: WatchdogFeedOptions, signal: AbortSi
     if (problems.length === 0) {
       await manager
         .notify('WATCHDOG=1', signal)
-        .catch((error) => signal.aborted || logger.error('Cannot give a sign of life', error));
+        .catch((error) => signal.aborted || logger.error('Failed to notify systemd watchdog', error));
     } else {
-      logger.error('No sign of life is given as not all is well', undefined, { problems });
+      logger.error('Skipped watchdog notification', undefined, { problems });
     }
     await clock.sleep(options.watchdogMs / 2, signal).catch(() => {});
   }
@@ -99,7 +102,10 @@ export interface OpenFilesDeps {
 
 const withinMs = 10_000;
 
-/** Lets this process open so many files (`maxOpenFiles`). What the kernel refuses is only told: fewer do for most. */
+/**
+ * Raises the limit of open files of this process (`maxOpenFiles`). A failure is only logged,
+ * because fewer files suffice for most nodes.
+ */
 export async function allowOpenFiles(
   wanted: number,
   { clock, logger }: OpenFilesDeps,
@@ -112,11 +118,11 @@ export async function allowOpenFiles(
     const args = ['--pid', String(process.pid), limits];
     await runChecked({ file: 'prlimit', args, clock, deadlineMs: withinMs }, signal);
   } catch (error) {
-    if (!signal.aborted) logger.error('Cannot raise the limit of open files', error, { wanted });
+    if (!signal.aborted) logger.error('Failed to raise limit of open files', error, { wanted });
   }
 }
 
-/** From the text of /proc/self/limits. */
+/** Parses /proc/self/limits. */
 export function openFileLimits(text: string): { readonly soft: number; readonly hard: number } {
   const [, soft, hard] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(text) ?? [];
   return { soft: limitOf(soft), hard: limitOf(hard) };

@@ -6,8 +6,8 @@ import { processFlags, runProcess, stdioOf } from './process-command.ts';
 
 const usage = `usage: kubeling attach [-i] [-t] [-c CONTAINER] POD
 
-Shows what the main process of a running container writes from now on, and with -i passes it our input. Without -t,
-Ctrl-C leaves the process alone and only ends kubeling.
+Shows the output of the main process of a running container from now on, and with -i passes standard input to it. Without
+-t, Ctrl-C ends kubeling only and leaves the process running.
 
 ${formatFlagHelp(processFlags).trimEnd()}`;
 
@@ -15,7 +15,7 @@ async function run(context: CommandContext): Promise<number> {
   const { values, positionals, afterDashes } = parseCommandLine(processFlags, context.argv);
   const [key, ...surplus] = positionals;
   if (key === undefined || surplus.length > 0 || afterDashes !== undefined) {
-    throw new KubelingError('CLI_USAGE', 'Name one pod and nothing else: kubeling attach POD');
+    throw new KubelingError('CLI_USAGE', 'Name exactly one pod: kubeling attach POD');
   }
   const kubelet = await findKubelet(values, context);
   const pod = choosePod(await kubelet.pods(context.signal), key, values.namespace);
@@ -36,14 +36,14 @@ async function run(context: CommandContext): Promise<number> {
   return await runProcess(kubelet, call, context);
 }
 
-/** What was settled when the container was made cannot be changed by whoever joins it. */
+/** stdin and tty of a container are fixed when it is created. */
 function warnings(
   container: ChosenContainer,
   asked: { readonly stdin?: boolean; readonly tty?: boolean },
 ): readonly string[] {
   return [
     ...(asked.stdin === true && !container.stdin
-      ? [`The container ${container.name} takes no input, as its spec has no "stdin: true"`]
+      ? [`The container ${container.name} accepts no input, because its spec has no "stdin: true"`]
       : []),
     ...(asked.tty === true && !container.tty
       ? [`Unable to use a TTY - container ${container.name} did not allocate one`]
@@ -53,7 +53,7 @@ function warnings(
 
 export const command: Command = {
   name: 'attach',
-  summary: 'join the main process of a container',
+  summary: 'attach to the main process of a container',
   usage,
   run,
 };

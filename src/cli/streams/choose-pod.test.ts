@@ -13,7 +13,7 @@ function podOf(name: string, namespace = 'default', containers: readonly object[
 
 const pods = [podOf('web-node'), podOf('db'), podOf('db', 'other'), podOf('web')];
 
-test('a pod is found by name, full name, UID, and the name in its manifest', () => {
+test('finds a pod by name, full name, UID, or the name in its manifest', () => {
   assert.equal(choosePod(pods, 'web', undefined), pods[3]);
   assert.equal(choosePod(pods, 'db_other', undefined), pods[2]);
   assert.equal(choosePod(pods, 'uid-db-default', undefined), pods[1]);
@@ -22,7 +22,7 @@ test('a pod is found by name, full name, UID, and the name in its manifest', () 
   assert.equal(choosePod(pods, 'db', 'other'), pods[2]);
 });
 
-test('a pod that may be several, or none, is not guessed at', () => {
+test('rejects a name that matches several pods, or none', () => {
   assert.throws(() => choosePod(pods, 'db', undefined), { message: /db_default, db_other/ });
   assert.throws(() => choosePod(pods, 'nope', undefined), {
     code: 'STREAM_NO_POD',
@@ -31,7 +31,7 @@ test('a pod that may be several, or none, is not guessed at', () => {
   assert.throws(() => choosePod(pods, 'web', 'other'), { message: /in the namespace other/ });
 });
 
-test('a container is the one asked for, else the recommended one, else the first', () => {
+test('chooses the named container, else the annotated one, else the first', () => {
   const pair = podOf('pair', 'default', [{ name: 'one' }, { name: 'two', tty: true }]);
   assert.equal(chooseContainer(pair, 'two').tty, true);
   assert.equal(chooseContainer(pair, 'two').note, undefined);
@@ -42,7 +42,7 @@ test('a container is the one asked for, else the recommended one, else the first
   assert.throws(() => chooseContainer(pair, 'three'), { message: /it has: one, two/ });
 });
 
-test('ports are numbers, pairs of them, or names of the pod', () => {
+test('accepts port numbers, pairs of them, and names of ports of the pod', () => {
   const pod = podOf('web', 'default', [{ name: 'main', ports: [{ name: 'http', containerPort: 8080 }] }]);
   assert.deepEqual(readForwardedPort('80', pod), { local: 80, remote: 80 });
   assert.deepEqual(readForwardedPort('8000:80', pod), { local: 8000, remote: 80 });
@@ -60,24 +60,24 @@ function why(status: Partial<ContainerStatus>): string | undefined {
   return whyNotRunning(aPod({ status: { containerStatuses: [whole] } }), 'main');
 }
 
-describe('why a container cannot be entered', () => {
-  it('is nothing for one that runs', () => {
+describe('the reason why a container cannot be entered', () => {
+  it('is undefined for a running container', () => {
     assert.equal(why({ state: { running: {} } }), undefined);
   });
 
-  it('is what it waits for, and how it ended before', () => {
+  it('is the reason for waiting, with the last termination', () => {
     assert.equal(
       why({
         state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s' } },
         lastState: { terminated: { exitCode: 3, reason: 'Error' } },
       }),
-      'the container main waits to be started: CrashLoopBackOff: back-off 10s; it last ended with exit code 3 (Error)',
+      'the container main is waiting to be started: CrashLoopBackOff: back-off 10s; it last terminated with exit code 3 (Error)',
     );
-    assert.equal(why({}), 'the container main waits to be started');
+    assert.equal(why({}), 'the container main is waiting to be started');
   });
 
-  it('is how it ended', () => {
+  it('is the termination', () => {
     const state = { terminated: { exitCode: 0, reason: 'Completed' } };
-    assert.equal(why({ state }), 'the container main has ended with exit code 0 (Completed)');
+    assert.equal(why({ state }), 'the container main has terminated with exit code 0 (Completed)');
   });
 });

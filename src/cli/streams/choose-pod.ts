@@ -2,7 +2,9 @@ import type { ContainerStatus } from '../../kinds/index.ts';
 import { type FlagTable, type FlagValues, KubelingError, parseFlags } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
-/** The one pod that is meant, by name, `name_namespace`, UID, or the name a static pod has in its manifest. */
+/**
+ * Finds the one pod with this name, `name_namespace`, UID, or name in the manifest of a static pod.
+ */
 export function choosePod(pods: readonly Pod[], key: string, namespace: string | undefined): Pod {
   const here = pods.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace);
   const exact = here.filter(({ metadata: { name, namespace: space, uid } }) =>
@@ -21,11 +23,11 @@ export function choosePod(pods: readonly Pod[], key: string, namespace: string |
   }
   throw new KubelingError(
     'STREAM_NO_POD',
-    `${JSON.stringify(key)} may be any of ${found.map(nameOf).join(', ')}: name one of them`,
+    `${JSON.stringify(key)} matches ${found.map(nameOf).join(', ')}: name one of them`,
   );
 }
 
-/** A static pod is called by the name in its manifest and the node's. */
+/** The name of a static pod is the name in its manifest plus the node name. */
 function isStaticName({ metadata: { name, namespace }, spec }: Pod, key: string): boolean {
   const whole = `${name}_${namespace}`;
   const suffix = `-${spec.nodeName ?? ''}`;
@@ -42,11 +44,13 @@ export interface ChosenContainer {
   readonly name: string;
   readonly stdin: boolean;
   readonly tty: boolean;
-  /** For the user, when the choice was not theirs. */
+  /** A message for the user when the container was chosen by default. */
   readonly note: string | undefined;
 }
 
-/** The one asked for; else the one the pod recommends, else its first. */
+/**
+ * Chooses the named container; else the one of the default-container annotation, else the first.
+ */
 export function chooseContainer(pod: Pod, asked: string | undefined): ChosenContainer {
   const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
   const all = [...containers, ...initContainers, ...ephemeralContainers];
@@ -67,17 +71,17 @@ export function chooseContainer(pod: Pod, asked: string | undefined): ChosenCont
 export interface CommandLine<F extends FlagTable> {
   readonly values: FlagValues<F>;
   readonly positionals: readonly string[];
-  /** What stands behind "--", if it is there. */
+  /** The arguments after "--", if given. */
   readonly afterDashes: readonly string[] | undefined;
 }
 
-/** Everything wrong is told at once. */
+/** Reports all problems in one error. */
 export function parseCommandLine<F extends FlagTable>(flags: F, argv: readonly string[]): CommandLine<F> {
   const end = argv.indexOf('--');
   const { values, positionals, problems } = parseFlags(flags, end < 0 ? argv : argv.slice(0, end));
   if (problems.length > 0) {
     const wrong = problems.map(({ flag, message }) => `${flag} ${message}`);
-    throw new KubelingError('CLI_USAGE', `Cannot use these words: ${wrong.join('; ')}`);
+    throw new KubelingError('CLI_USAGE', `Cannot use these arguments: ${wrong.join('; ')}`);
   }
   return { values, positionals, afterDashes: end < 0 ? undefined : argv.slice(end + 1) };
 }
@@ -90,16 +94,17 @@ export function containerStatusOf({ status }: Pod, name: string): ContainerStatu
   ].find((each) => each.name === name);
 }
 
-/** Why there is nothing to enter; undefined for one that runs. */
+/** Returns why the container cannot be entered; undefined for a running one. */
 export function whyNotRunning(pod: Pod, name: string): string | undefined {
   const { state, lastState } = containerStatusOf(pod, name) ?? {};
   if (state?.running !== undefined) return undefined;
-  if (state?.terminated !== undefined) return `the container ${name} has ended${exitOf(state.terminated)}`;
+  if (state?.terminated !== undefined)
+    return `the container ${name} has terminated${exitOf(state.terminated)}`;
   const waits = [state?.waiting?.reason, state?.waiting?.message].filter((words) => (words ?? '') !== '');
   const last = lastState?.terminated;
   return [
-    `the container ${name} waits to be started${waits.length > 0 ? `: ${waits.join(': ')}` : ''}`,
-    ...(last === undefined ? [] : [`it last ended${exitOf(last)}`]),
+    `the container ${name} is waiting to be started${waits.length > 0 ? `: ${waits.join(': ')}` : ''}`,
+    ...(last === undefined ? [] : [`it last terminated${exitOf(last)}`]),
   ].join('; ');
 }
 

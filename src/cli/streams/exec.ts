@@ -6,8 +6,8 @@ import { processFlags, runProcess, stdioOf } from './process-command.ts';
 
 const usage = `usage: kubeling exec [-i] [-t] [-c CONTAINER] POD -- COMMAND [ARGUMENT...]
 
-Runs a command in a running container of a pod, by the pod's name, name_namespace or UID. Its exit code becomes ours.
-"kubeling exec -it POD -- sh" is a shell in the container.
+Runs a command in a running container of a pod, given by its name, name_namespace or UID. Exits with the command's exit
+code. "kubeling exec -it POD -- sh" runs a shell in the container.
 
 ${formatFlagHelp(processFlags).trimEnd()}`;
 
@@ -17,7 +17,7 @@ async function run(context: CommandContext): Promise<number> {
   if (key === undefined || surplus.length > 0 || afterDashes.length === 0) {
     throw new KubelingError(
       'CLI_USAGE',
-      'Name one pod, and the command behind "--": kubeling exec POD -- COMMAND',
+      'Name one pod, and the command after "--": kubeling exec POD -- COMMAND',
     );
   }
   const kubelet = await findKubelet(values, context);

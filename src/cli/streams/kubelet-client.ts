@@ -8,18 +8,20 @@ import type { CommandContext } from '../command.ts';
 import { tokenFile } from '../data-directory/data-directory.ts';
 import { bearerOf, type KubeletAddress, locateKubelet } from '../kubelet-port.ts';
 
-/** The kubelet of this machine as its users' commands reach it. */
+/** The kubelet API as the commands use it. */
 export interface KubeletClient {
   pods(signal: AbortSignal): Promise<readonly Pod[]>;
-  /** Rejects with STREAM_REFUSED and the kubelet's words when it does not open the stream. */
+  /** Rejects with STREAM_REFUSED and the kubelet's message when the stream is denied. */
   open(path: string, protocol: string, signal: AbortSignal): Promise<SpdyConnection>;
-  /** Answers as soon as the answer begins, whatever its status. */
+  /** Resolves with the head of the response, whatever its status. */
   read(path: string, signal: AbortSignal): Promise<IncomingMessage>;
 }
 
 const answerWithinMs = 10_000;
 
-/** Looks anew for each call: a kubelet that was started again may answer elsewhere, and has another token. */
+/**
+ * Locates the kubelet for each call, because a restarted kubelet may have another port and token.
+ */
 export async function findKubelet(place: KubeletAddress, { clock }: CommandContext): Promise<KubeletClient> {
   const dial = upgradeDialer(clock);
   return {
@@ -29,7 +31,7 @@ export async function findKubelet(place: KubeletAddress, { clock }: CommandConte
       const headers = await bearerOf(kubelet);
       const url = `http://127.0.0.1:${port}/pods`;
       const get = async (inner: AbortSignal) => podsOf(await getText(url, headers, inner));
-      const limit = { clock, ms: answerWithinMs, what: 'hear from the kubelet' };
+      const limit = { clock, ms: answerWithinMs, what: 'get a response from the kubelet' };
       return await asking(port, signal, () => withDeadline(limit, get, signal));
     },
     async open(path, protocol, signal) {
@@ -54,7 +56,10 @@ export async function findKubelet(place: KubeletAddress, { clock }: CommandConte
 function connectionOf(answer: UpgradeResponse): SpdyConnection {
   if (answer.kind === 'upgraded') return new SpdyConnection(answer.socket, answer.head);
   const { status, body } = answer;
-  throw new KubelingError('STREAM_REFUSED', `The kubelet refuses: ${body.trim() || `status ${status}`}`);
+  throw new KubelingError(
+    'STREAM_REFUSED',
+    `The kubelet denied the request: ${body.trim() || `status ${status}`}`,
+  );
 }
 
 async function readToken(rootDir: string): Promise<string> {
@@ -62,7 +67,7 @@ async function readToken(rootDir: string): Promise<string> {
   try {
     return (await readFile(path, 'utf8')).trim();
   } catch (cause) {
-    const message = `Cannot read the kubelet's token ${path}: ${describeError(cause)}. Is it running, and are you its user?`;
+    const message = `Cannot read the kubelet's token ${path}: ${describeError(cause)}. Is the kubelet running, and are you root?`;
     throw new KubelingError('KUBELET_SILENT', message, { cause });
   }
 }
@@ -72,17 +77,17 @@ async function asking<T>(port: number, signal: AbortSignal, ask: () => Promise<T
     return await ask();
   } catch (cause) {
     signal.throwIfAborted();
-    const message = `Cannot ask the kubelet at 127.0.0.1:${port}: ${describeError(cause)}. Is it running?`;
+    const message = `Cannot reach the kubelet at 127.0.0.1:${port}: ${describeError(cause)}. Is it running?`;
     throw new KubelingError('KUBELET_SILENT', message, { cause });
   }
 }
 
-/** Anything may listen on a port. */
+/** Any program may listen on the port. */
 function podsOf(body: string): readonly Pod[] {
   try {
     return JSON.parse(body).items ?? [];
   } catch (cause) {
-    throw new KubelingError('KUBELET_SILENT', 'what answers there is no kubelet', { cause });
+    throw new KubelingError('KUBELET_SILENT', 'the program that listens there is not a kubelet', { cause });
   }
 }
 
@@ -101,7 +106,7 @@ function getText(
       response.on('error', reject);
       response.on('end', () => {
         if (response.statusCode === 200) resolve(body);
-        else reject(new KubelingError('KUBELET_SILENT', `it answered ${response.statusCode}: ${body}`));
+        else reject(new KubelingError('KUBELET_SILENT', `it responded with ${response.statusCode}: ${body}`));
       });
     });
     call.on('error', reject);
@@ -109,7 +114,7 @@ function getText(
   });
 }
 
-/** On a connection of its own, which ends with the signal. */
+/** Uses a separate connection, which ends with the signal. */
 function beginGet(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -131,5 +136,8 @@ function beginGet(
 }
 
 function tooLate(): KubelingError {
-  return new KubelingError('DEADLINE_EXCEEDED', `Cannot hear from the kubelet within ${answerWithinMs} ms`);
+  return new KubelingError(
+    'DEADLINE_EXCEEDED',
+    `Cannot get a response from the kubelet within ${answerWithinMs} ms`,
+  );
 }

@@ -9,17 +9,16 @@ import { type ForwardedPort, PortForwarder, readForwardedPort } from './port-for
 const flags = {
   address: {
     kind: listFlag(stringFlag),
-    help: 'The addresses of this machine to listen on; "localhost" is both of its own.',
+    help: 'Local addresses to listen on; "localhost" is both loopback addresses.',
     default: 'localhost',
   },
-  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any, unless given.' },
+  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any by default.' },
   ...kubeletFlags,
 };
 
 const usage = `usage: kubeling port-forward POD [LOCAL:]REMOTE... [flags]
 
-Makes ports of a running pod reachable on this machine until Ctrl-C ends it, with exit code 0. ":80" takes any free
-local port.
+Forwards local ports to a running pod until Ctrl-C, which exits with 0. ":80" uses any free local port.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
@@ -37,7 +36,7 @@ async function run(context: CommandContext): Promise<number> {
   const pod = choosePod(await kubelet.pods(signal), key, values.namespace);
   const ports = written.map((each) => readForwardedPort(each, pod));
   const path = `/portForward/${encodeURIComponent(pod.metadata.namespace)}/${encodeURIComponent(pod.metadata.name)}`;
-  // A pod that cannot be reached at all is told now, not with the first connection.
+  // An unreachable pod is reported now, not with the first connection.
   (await kubelet.open(path, portForwardProtocol, signal)).close();
   await using forwarder = new PortForwarder({
     clock,
@@ -61,7 +60,7 @@ async function listen(
   const wanted = addresses.flatMap((each) => (each === 'localhost' ? ['127.0.0.1', '::1'] : [each]));
   for (const address of wanted) {
     try {
-      // The second address gets the port the first was given.
+      // The second address uses the port that the first one got.
       local = await forwarder.listen(address, { ...port, local });
       stdout.write(
         `Forwarding from ${address.includes(':') ? `[${address}]` : address}:${local} -> ${port.remote}\n`,
@@ -74,14 +73,14 @@ async function listen(
   if (failures.length === wanted.length) throw failures[0];
 }
 
-/** Machines without IPv6 have a localhost too. */
+/** A machine without IPv6 has a localhost too. */
 function isOptional(address: string, addresses: readonly string[]): boolean {
   return address === '::1' && !addresses.includes('::1');
 }
 
 export const command: Command = {
   name: 'port-forward',
-  summary: 'make ports of a pod reachable on this machine',
+  summary: 'forward local ports to a pod',
   usage,
   run,
 };

@@ -13,7 +13,7 @@ const pod = aPod({
   },
 });
 
-it('a port is found by its name in containers and sidecars, not in those that end before the pod runs', () => {
+it('finds a port by its name in containers and sidecars, not in other init containers', () => {
   assert.deepEqual(readForwardedPort('8080:http', pod), { local: 8080, remote: 80 });
   assert.deepEqual(readForwardedPort(':metrics', pod), { local: 0, remote: 9090 });
   assert.throws(() => readForwardedPort(':gone', pod), { code: 'CLI_USAGE' });

@@ -8,18 +8,18 @@ import { portForwardProtocol } from '../../server/index.ts';
 
 export interface PortForwarderDeps {
   readonly clock: Clock;
-  /** A connection to the pod's kubelet for one connection of ours. */
+  /** Opens a connection to the kubelet for one local connection. */
   open(protocol: string, signal: AbortSignal): Promise<SpdyConnection>;
   print(text: string): void;
   warn(text: string): void;
 }
 
-/** How long a pod has to tell why a connection to it has ended. */
+/** How long the error stream may take after a connection has ended. */
 const lastWordsMs = 1_000;
 
 /**
- * Passes connections to ports of this machine on to ports of a pod. Each goes over a connection of its own, so that none
- * waits for another that is not read, and one that fails takes no other with it.
+ * Forwards local ports to ports of a pod. Each connection uses its own connection to the kubelet,
+ * so that a connection that is not read does not block others, and a failure affects no other.
  */
 export class PortForwarder implements AsyncDisposable {
   readonly #deps: PortForwarderDeps;
@@ -31,7 +31,7 @@ export class PortForwarder implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Answers the local port. */
+  /** Returns the local port. */
   async listen(address: string, { local, remote }: ForwardedPort): Promise<number> {
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (socket) =>
       this.#accept(socket, remote),
@@ -52,7 +52,7 @@ export class PortForwarder implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#end.abort(new KubelingError('CANCELLED', 'Forwarding ends'));
+    this.#end.abort(new KubelingError('CANCELLED', 'Port forwarding has ended'));
     for (const socket of this.#sockets) socket.destroy();
     await Promise.all(
       this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
@@ -85,7 +85,7 @@ export class PortForwarder implements AsyncDisposable {
       socket.resetAndDestroy();
     });
     await relay(socket, data, { clock: this.#deps.clock, idleMs: 0 }, signal);
-    // Why it has ended may be told only now, and would be lost with the connection.
+    // The error may arrive only now, and would be lost with the connection.
     await Promise.race([failed, this.#deps.clock.sleep(lastWordsMs, signal)]);
     connection.close();
     await failed;
@@ -93,12 +93,15 @@ export class PortForwarder implements AsyncDisposable {
 }
 
 export interface ForwardedPort {
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly local: number;
   readonly remote: number;
 }
 
-/** `80`, `8080:80`, `:80` and `0:80` for any local port; the pod's side may be the name of a port of its containers. */
+/**
+ * Parses `80`, `8080:80`, and `:80` or `0:80` for any local port; the remote port may be the name
+ * of a container port.
+ */
 export function readForwardedPort(text: string, pod: Pod): ForwardedPort {
   const [first = '', second, ...more] = text.split(':');
   const remote = readRemote(second ?? first, pod);
@@ -106,7 +109,7 @@ export function readForwardedPort(text: string, pod: Pod): ForwardedPort {
   if (remote === undefined || local === undefined || more.length > 0) {
     throw new KubelingError(
       'CLI_USAGE',
-      `Cannot forward ${JSON.stringify(text)} as it must be PORT, LOCAL:PORT or :PORT, with numbers from 1 to 65535 or a name of a port of the pod`,
+      `Cannot forward ${JSON.stringify(text)}: it must be PORT, LOCAL:PORT or :PORT, with numbers from 1 to 65535 or a name of a port of the pod`,
     );
   }
   return { local, remote };
@@ -115,7 +118,7 @@ export function readForwardedPort(text: string, pod: Pod): ForwardedPort {
 function readRemote(text: string, pod: Pod): number | undefined {
   const number = readNumber(text);
   if (number !== undefined) return number === 0 ? undefined : number;
-  // Of those that go on running: sidecars are init containers that do.
+  // Sidecars are init containers that keep running.
   const sidecars = initContainersOf(pod).filter(({ restartPolicy }) => restartPolicy === 'Always');
   const ports = [...pod.spec.containers, ...sidecars].flatMap((container) => container.ports ?? []);
   return ports.find(({ name }) => name === text)?.containerPort;

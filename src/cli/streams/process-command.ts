@@ -19,13 +19,13 @@ import { outputClosed, type Stdio } from './stdio.ts';
 
 export const processFlags = {
   stdin: { kind: boolFlag, short: 'i', help: 'Pass standard input to the container.' },
-  tty: { kind: boolFlag, short: 't', help: 'Standard input is a terminal; make it that of the process.' },
+  tty: { kind: boolFlag, short: 't', help: 'Standard input is a terminal; allocate one for the process.' },
   container: {
     kind: stringFlag,
     short: 'c',
-    help: 'The container; the one the pod recommends, or its first, unless given.',
+    help: "The container; by default the one of the pod's default-container annotation, or its first.",
   },
-  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any, unless given.' },
+  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any by default.' },
   ...kubeletFlags,
 };
 
@@ -38,7 +38,10 @@ export interface ProcessCall {
   readonly terminal: 'raw' | 'as-is';
 }
 
-/** Opens the streams, joins them to ours, and answers the exit code of the process. */
+/**
+ * Opens the streams, connects them to the standard streams, and returns the exit code of the
+ * process.
+ */
 export async function runProcess(
   kubelet: KubeletClient,
   call: ProcessCall,
@@ -48,7 +51,7 @@ export async function runProcess(
   const connection = await open(kubelet, call, context.signal);
   const closed = outputClosed(stdioOf(context));
   using stop = new LinkedController(context.signal);
-  using _closed = onAbort(closed, () => stop.abort(cancelledError('Nobody reads any more')));
+  using _closed = onAbort(closed, () => stop.abort(cancelledError('The output is closed')));
   try {
     const end = await runSession(
       connection,
@@ -60,13 +63,13 @@ export async function runProcess(
     context.stderr.write(`kubeling ${call.verb}: ${end.message}\n`);
     return exitCodes.failed;
   } catch (error) {
-    // As after `| head`: whoever read has enough.
+    // The reader has closed the output, as after `| head`.
     if (!closed.aborted || context.signal.aborted) throw error;
     return exitCodes.done;
   }
 }
 
-/** A kubelet that refuses knows no such container; its status says why. */
+/** The container status explains why the kubelet denied the stream. */
 async function open(kubelet: KubeletClient, call: ProcessCall, signal: AbortSignal): Promise<SpdyConnection> {
   try {
     return await kubelet.open(pathOf(call), remoteCommandProtocol, signal);
@@ -80,7 +83,7 @@ async function open(kubelet: KubeletClient, call: ProcessCall, signal: AbortSign
 
 export function stdioOf({ stdio }: CommandContext): Stdio {
   if (stdio === undefined)
-    throw new KubelingError('BUG', 'The standard streams were not handed to the command');
+    throw new KubelingError('BUG', 'The standard streams are not available to the command');
   return stdio();
 }
 

@@ -5,7 +5,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { runSession } from './run-session.ts';
 
-/** Streams whose far ends are in the hands of the test, and take no input. */
+/** Streams whose remote ends are controlled by the test and accept no input. */
 function session(streams: { readonly stdin: boolean }) {
   const remote = new Map<string, Duplex>();
   const connection = {
@@ -28,7 +28,7 @@ function session(streams: { readonly stdin: boolean }) {
   return { clock, stdin: stdio.stdin, ended, end };
 }
 
-it('a runtime that is stuck on our input is not waited for once the output has ended', async () => {
+it('does not wait for a runtime that is stuck on input once the output has ended', async () => {
   const { clock, stdin, ended, end } = session({ stdin: true });
   stdin.write('y\n'.repeat(10_000));
   const refused = assert.rejects(ended, { code: 'STREAM_BROKEN', message: /did not tell within 5000 ms/ });
@@ -40,7 +40,7 @@ it('a runtime that is stuck on our input is not waited for once the output has e
   await refused;
 });
 
-it('a process without input may go on for long after it has ended its output', async () => {
+it('waits for a process without input that runs on after closing its output', async () => {
   const { clock, ended, end } = session({ stdin: false });
   end('stdout');
   end('stderr');

@@ -21,16 +21,21 @@ import { rawMode, type Stdio, watchSize } from './stdio.ts';
 export interface SessionOptions {
   readonly clock: Clock;
   readonly streams: RequestedStreams;
-  /** Whether our own terminal becomes that of the process. */
+  /** Whether the local terminal is used in raw mode. */
   readonly terminal: 'raw' | 'as-is';
 }
 
-/** More than any Status says. */
+/** Larger than any Status. */
 const maxEndBytes = 1 << 20;
-/** A runtime that is stuck on input nobody takes never tells the end; a process has ended its output by then. */
+/**
+ * A runtime that is stuck on unread input never sends the exit status; the process has closed its
+ * output by then.
+ */
 const endWithinMs = 5_000;
 
-/** Joins our standard streams to those of a process in a container until it ends; answers how. */
+/**
+ * Connects the standard streams to a process in a container until it exits; returns how it exited.
+ */
 export async function runSession(
   connection: SpdyConnection,
   stdio: Stdio,
@@ -64,24 +69,24 @@ async function listen(
     told,
     outputs.then(() => (remote.stdin === undefined ? told : soon(told, clock, work.signal))),
   ]).catch((cause) => {
-    // A runtime that ends with our input unread resets the connection, and its last words are lost with it.
+    // A runtime that ends with unread input resets the connection, and its last bytes are lost.
     if (!['ECONNRESET', 'EPIPE'].includes(errnoOf(cause) ?? '')) throw cause;
     return [];
   });
   if (end === '')
     throw new KubelingError(
       'STREAM_BROKEN',
-      'The connection broke off before the end was told: its exit code is not known',
+      'The connection broke before the exit status arrived: the exit code is unknown',
     );
   return readRemoteExit(end);
 }
 
 async function soon(told: Promise<string>, clock: Clock, signal: AbortSignal): Promise<string> {
   try {
-    return await withDeadline({ clock, ms: endWithinMs, what: 'hear how it ended' }, () => told, signal);
+    return await withDeadline({ clock, ms: endWithinMs, what: 'get the exit status' }, () => told, signal);
   } catch (cause) {
     if (!(cause instanceof KubelingError && cause.code === 'DEADLINE_EXCEEDED')) throw cause;
-    const message = `The output has ended, but the runtime did not tell within ${endWithinMs} ms how the process ended: its exit code is not known`;
+    const message = `The output has ended, but the runtime sent no exit status within ${endWithinMs} ms: the exit code is unknown`;
     throw new KubelingError('STREAM_BROKEN', message, { cause });
   }
 }
@@ -101,7 +106,7 @@ async function readAll(from: Readable): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** The end of our input becomes the end of theirs. */
+/** The end of standard input closes the process's input. */
 function feed(from: Stdio['stdin'], to: Writable): Disposable {
   from.pipe(to);
   return {

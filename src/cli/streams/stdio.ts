@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 
-/** The standard streams of this process, with what they are when they are a terminal. */
+/** The standard streams of this process, with the properties of a terminal. */
 export interface Stdio {
   readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(on: boolean): unknown };
   readonly stdout: Writable & {
@@ -13,9 +13,9 @@ export interface Stdio {
 }
 
 /**
- * The terminal passes each key on as it is pressed, Ctrl-C too, and writes what it is given as it is, until this is
- * disposed. The raw mode of Node.js still makes two characters of a line's end, which would break the screens of
- * programs that have settled that with their own terminal.
+ * Puts the terminal into raw mode until disposed: each key is passed on immediately, including
+ * Ctrl-C, and output is written unchanged. The raw mode of Node.js still converts newlines, which
+ * would break programs that configure their own terminal.
  */
 export function rawMode({ stdin }: Stdio): Disposable {
   stdin.setRawMode?.(true);
@@ -23,14 +23,14 @@ export function rawMode({ stdin }: Stdio): Disposable {
   return { [Symbol.dispose]: () => stdin.setRawMode?.(false) };
 }
 
-/** Aborted when nobody reads our output any more, as after `| head`. */
+/** Aborted when the output is closed, as after `| head`. */
 export function outputClosed({ stdout }: Stdio): AbortSignal {
   const closed = new AbortController();
   stdout.on('error', () => closed.abort());
   return closed.signal;
 }
 
-/** Tells the size of the terminal now and whenever it changes. */
+/** Calls back with the size of the terminal now and after each change. */
 export function watchSize({ stdout }: Stdio, tell: (size: string) => void): Disposable {
   const say = () => tell(JSON.stringify({ Width: stdout.columns ?? 80, Height: stdout.rows ?? 24 }));
   say();

@@ -24,18 +24,21 @@ import {
   privateContainerd,
 } from '../data-directory/runtime.ts';
 
-/** The runtime that `kubeling up` works with, connected. */
+/** The connected runtime of `kubeling up`. */
 export interface ChosenRuntime {
   readonly state: UpState;
   readonly name: string;
   readonly version: string;
-  /** Ours to start, restart and stop; undefined for a runtime of the machine. */
+  /**
+   * The private containerd, which is started, restarted and stopped here; undefined for another
+   * runtime.
+   */
   readonly own: PrivateContainerd | undefined;
-  /** All pods of the runtime. */
+  /** Access to all pods of the runtime. */
   readonly whole: CriClient;
-  /** The pods of this home. */
+  /** Access to the pods of this data directory. */
   readonly cri: CriClient;
-  /** A runtime that was only found has passed it already. */
+  /** A runtime that was found has passed it already. */
   readonly selfCheck: 'passed' | 'due';
 }
 
@@ -43,9 +46,9 @@ export interface RuntimeChoice {
   readonly home: DataDirectory;
   /** The value of --runtime-endpoint. */
   readonly requested: string | undefined;
-  /** What the last "up" in this data directory wrote. */
+  /** The state that the last "up" in this data directory saved. */
   readonly last: UpState | undefined;
-  /** Of the calls to the chosen runtime. */
+  /** Observes the calls to the chosen runtime. */
   readonly observer: CriObserver;
 }
 
@@ -56,17 +59,17 @@ interface Candidate {
   readonly selfCheck: 'first' | 'later';
 }
 
-/** A static busybox, as Debian's busybox-static installs it. */
+/** A static busybox, as installed by Debian's busybox-static. */
 const busyboxProgram = '/bin/busybox';
 const answerWithinMs = 10_000;
-/** After a boot the runtime of the machine may start after kubeling. */
+/** At boot the runtime may start after kubeling. */
 const returnsWithinMs = 120_000;
 const returnPollMs = 500;
 
 /**
- * The runtime that was asked for, else the one that has the pods of this data directory: its private containerd
- * whenever there is one, or the runtime of the machine that was used before. Only a first start looks for a runtime
- * of the machine, and takes it when it can run a pod.
+ * Chooses the requested runtime, else the one that has the pods of this data directory: its private
+ * containerd if it exists, or the runtime that was used before. Only a first start searches for an
+ * installed runtime, and uses it when it can run a pod.
  */
 export async function chooseRuntime(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
   const { home, requested, last } = choice;
@@ -74,7 +77,7 @@ export async function chooseRuntime(choice: RuntimeChoice, context: CommandConte
   if (requested !== undefined) {
     const candidate = {
       endpoint: requested,
-      origin: `asked for at ${requested}`,
+      origin: `requested at ${requested}`,
       selfCheck: 'later',
     } as const;
     return await connect(candidate, choice, context);
@@ -101,11 +104,11 @@ async function usePrivateContainerd(choice: RuntimeChoice, context: CommandConte
   if (!(await images.has(busyboxImageName, context.signal)))
     await images.importBusybox(busyboxProgram, context.signal);
   const { pid, subnet, network, socket } = running;
-  const origin = `our own, ${running.origin}, process ${pid}, pods in ${subnet} on ${network}`;
+  const origin = `private, ${running.origin}, process ${pid}, pods in ${subnet} on ${network}`;
   return await connect({ endpoint: `unix://${socket}`, origin, own, selfCheck: 'later' }, choice, context);
 }
 
-/** Choosing another runtime now would start every pod twice, so this one is waited for. */
+/** Another runtime would start every pod twice, so this one is waited for. */
 async function reuseRuntime(
   endpoint: string,
   choice: RuntimeChoice,
@@ -142,7 +145,7 @@ async function waitForRuntime(endpoint: string, context: CommandContext, signal:
       const failure = await failureOf(async () => await checkReady(whole, context, signal));
       if (failure === undefined) return;
       signal.throwIfAborted();
-      if (!said) statusPrinter(context)('runtime', `waiting for the one at ${endpoint}: ${failure}`);
+      if (!said) statusPrinter(context)('runtime', `waiting for the runtime at ${endpoint}: ${failure}`);
       said = true;
       await clock.sleep(returnPollMs, signal);
     }
@@ -151,7 +154,7 @@ async function waitForRuntime(endpoint: string, context: CommandContext, signal:
   }
 }
 
-/** The first runtime of the machine that runs a pod; undefined when there is none. */
+/** The first installed runtime that can run a pod, if any. */
 async function useInstalled(
   choice: RuntimeChoice,
   context: CommandContext,
@@ -163,8 +166,8 @@ async function useInstalled(
     const outcome = await connect(candidate, choice, context).catch(describeError);
     context.signal.throwIfAborted();
     if (typeof outcome !== 'string') return outcome;
-    say('runtime', `the one found at ${socket} is not used, as it cannot run a pod: ${outcome}`);
-    say('runtime', `to use it all the same, repair it and add --runtime-endpoint ${endpoint}`);
+    say('runtime', `the runtime found at ${socket} is not used, because it cannot run a pod: ${outcome}`);
+    say('runtime', `to use it nevertheless, repair it and add --runtime-endpoint ${endpoint}`);
   }
   return undefined;
 }
@@ -174,7 +177,7 @@ async function reportUnused({ home }: RuntimeChoice, context: CommandContext): P
   if (socket === undefined) return;
   statusPrinter(context)(
     'runtime',
-    `the one at ${socket} is not used, as ${home.dataDir} has a containerd of its own; to use it all the same, add --runtime-endpoint unix://${socket}`,
+    `the runtime at ${socket} is not used, because ${home.dataDir} has a private containerd; to use it nevertheless, add --runtime-endpoint unix://${socket}`,
   );
 }
 
@@ -196,7 +199,8 @@ async function connect(
     const cri = onlyOwnPods(whole, { home, unnamed: kind === 'private' ? 'ours' : 'of-others' });
     const { name, version } = await askVersion(whole, context);
     const state: UpState = { runtime: kind, endpoint, earlier: earlierEndpoints(last, endpoint) };
-    // Not before it answers: "down" goes to each runtime that may have pods of ours, and fails where there is none.
+    // Saved once the runtime responds: "down" connects to each saved runtime and fails where there
+    // is none.
     await writeUpState(home, { ...state, api: last?.api, selfCheck: selfCheckBefore(last, endpoint) });
     statusPrinter(context)('runtime', `${name} ${version}, ${origin}`);
     await reportOtherPods(home, state, whole, context);
@@ -211,7 +215,7 @@ async function connect(
   }
 }
 
-/** A runtime that has passed once may have pods, whatever comes of the next check. */
+/** A runtime that has passed once may have pods, whatever the next result is. */
 function selfCheckBefore(last: UpState | undefined, endpoint: string): UpState['selfCheck'] {
   return last?.endpoint === endpoint ? last.selfCheck : undefined;
 }
@@ -225,7 +229,7 @@ async function askVersion(cri: CriClient, { clock, signal }: CommandContext) {
   return { name: answer.runtimeName, version: answer.runtimeVersion };
 }
 
-/** Rejects while the runtime, or its network, says that it is not ready. */
+/** Rejects while the runtime or its network is not ready. */
 async function checkReady(cri: CriClient, { clock }: CommandContext, signal: AbortSignal): Promise<void> {
   const { status } = await withDeadline(
     { clock, ms: answerWithinMs, what: 'get the status of the container runtime' },
@@ -239,7 +243,9 @@ async function checkReady(cri: CriClient, { clock }: CommandContext, signal: Abo
   throw new KubelingError('RUNTIME_NOT_READY', `its condition ${type} is false: ${message} (${reason})`);
 }
 
-/** Homes that share a runtime should know of each other, and of pods that no kubelet looks after any more. */
+/**
+ * Reports other data directories that share the runtime, and pods that no kubelet manages any more.
+ */
 async function reportOtherPods(
   home: DataDirectory,
   { runtime, earlier = [] }: UpState,
@@ -248,18 +254,18 @@ async function reportOtherPods(
 ): Promise<void> {
   const say: PrintStatus = statusPrinter(context);
   for (const endpoint of earlier)
-    say('runtime', `pods from before may still run at ${endpoint}; "kubeling down" ends them`);
+    say('runtime', `pods of an earlier run may still run at ${endpoint}; "kubeling down" stops them`);
   const { homes, unnamed } = await findOtherPods(whole, home, context.signal);
   for (const dataDir of homes)
-    say('runtime', `has pods of the kubeling in ${dataDir} too; they are left alone`);
+    say('runtime', `also has pods of the kubeling in ${dataDir}, which are left alone`);
   if (unnamed > 0 && runtime === 'machine')
     say(
       'runtime',
-      `has ${unnamed} pods of others too; they are left alone, but a kubelet there may end ours`,
+      `also has ${unnamed} pods of other clients, which are left alone, but another kubelet may remove ours`,
     );
 }
 
-/** Runs a sandbox, and a container where the runtime has the image for it. */
+/** Runs a sandbox, and a container where the runtime has an image for it. */
 export async function checkRuntime(
   home: DataDirectory,
   cri: CriClient,
@@ -275,7 +281,7 @@ export async function checkRuntime(
   const tell = (step: string, ms: number) => say('self-check', `${step} (${ms.toFixed(0)} ms)`);
   await selfCheck(plan, { ...context, cri, tell }, context.signal);
   if (image === undefined)
-    say('self-check', `no container was tried, as the runtime has no image ${busyboxImageName}`);
+    say('self-check', `no container was tried, because the runtime has no image ${busyboxImageName}`);
 }
 
 async function failureOf(work: () => Promise<void>): Promise<string | undefined> {

@@ -6,11 +6,17 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Neither that of other local clusters, whose types kubectl remembers by address, nor that of anything well known. */
+/**
+ * Differs from the ports of other local clusters, because kubectl caches API types by address, and
+ * from well-known ports.
+ */
 export const defaultApiPort = 7443;
 const loopback = '127.0.0.1';
 
-/** `port`, `address` or `address:port`, an IPv6 address with a port in brackets; undefined for where it is by default. */
+/**
+ * Parses `port`, `address` or `address:port`, an IPv6 address with a port in brackets; undefined
+ * selects the default.
+ */
 export function parseListen(text: string | undefined): ListenAddress {
   if (text === undefined || text === '') return { host: loopback, port: defaultApiPort };
   if (/^\d+$/.test(text)) return { host: loopback, port: portOf(text, text) };

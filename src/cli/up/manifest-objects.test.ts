@@ -16,7 +16,7 @@ class Kept implements ObjectStoreAccess {
 
   apply(object: JsonObject, file: string): void {
     const name = this.nameOf(object);
-    if (name === this.refused) throw new Error('it is not to be');
+    if (name === this.refused) throw new Error('it must not exist');
     this.objects.set(name, `${file} ${JSON.stringify(object['data'] ?? {})}`);
   }
 
@@ -25,7 +25,7 @@ class Kept implements ObjectStoreAccess {
   }
 
   remove(name: string): void {
-    if (name === this.kept) throw new Error('it is held');
+    if (name === this.kept) throw new Error('it has finalizers');
     this.objects.delete(name);
   }
 
@@ -53,7 +53,7 @@ function scene() {
 const words = (data: string) =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: words}\ndata: {a: ${data}}\n`;
 
-test('what lies beside pods is applied, changed and removed with its file', async () => {
+test('applies, changes and removes objects beside pods with their file', async () => {
   const { files, keeper, objects } = scene();
   files.write('/manifests/words.yaml', `${words('b')}---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n`);
   files.write('/manifests/.hidden.yaml', words('x'));
@@ -67,7 +67,7 @@ test('what lies beside pods is applied, changed and removed with its file', asyn
   assert.deepEqual([...keeper.objects], []);
 });
 
-test('while a file cannot be read nothing is removed', async () => {
+test('removes nothing while a file cannot be read', async () => {
   const { files, keeper, objects } = scene();
   files.write('/manifests/words.yaml', words('b'));
   await objects.look(signal);
@@ -76,7 +76,7 @@ test('while a file cannot be read nothing is removed', async () => {
   assert.equal(keeper.objects.size, 1);
 });
 
-test('what is refused is told once, and the others are applied', async () => {
+test('reports a rejected object once, and applies the others', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/a.yaml', words('b'));
   files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
@@ -84,19 +84,19 @@ test('what is refused is told once, and the others are applied', async () => {
   await objects.look(signal);
   await objects.look(signal);
   assert.deepEqual([...keeper.objects.keys()], ['Secret/s']);
-  const told = records.toArray().filter(({ message }) => message === 'Cannot use a manifest');
+  const told = records.toArray().filter(({ message }) => message === 'Failed to apply manifest');
   assert.equal(told.length, 1);
 });
 
-/** What was told to be wrong with manifests. */
+/** Reported problems of manifests. */
 function problemsIn(records: ReturnType<typeof scene>['records']): readonly unknown[] {
   return records
     .toArray()
-    .filter(({ message }) => message === 'Cannot use a manifest')
+    .filter(({ message }) => message === 'Failed to apply manifest')
     .map(({ fields }) => fields['problem']);
 }
 
-test('an object without a name is told with its file; the others are applied, and nothing is removed', async () => {
+test('reports an object without a name with its file, applies the others, and removes nothing', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/a.yaml', words('b'));
   await objects.look(signal);
@@ -107,7 +107,7 @@ test('an object without a name is told with its file; the others are applied, an
   assert.deepEqual(problemsIn(records), ['/manifests/a.yaml: metadata.name must be a name']);
 });
 
-test('what cannot be removed is told, and the others are', async () => {
+test('reports an object that cannot be removed, and removes the others', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/a.yaml', words('b'));
   files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
@@ -117,10 +117,10 @@ test('what cannot be removed is told, and the others are', async () => {
   files.remove('/manifests/b.yaml');
   await objects.look(signal);
   assert.deepEqual([...keeper.objects.keys()], ['ConfigMap/words']);
-  assert.deepEqual(problemsIn(records), ['/manifests: removing ConfigMap/words: it is held']);
+  assert.deepEqual(problemsIn(records), ['/manifests: removing ConfigMap/words: it has finalizers']);
 });
 
-test('nothing is handed over while the store has no room, and the rest follows at a later look', async () => {
+test('applies nothing while the store is full, and the rest in a later scan', async () => {
   const { clock, files, keeper, objects, records } = scene();
   for (const name of ['a', 'b', 'c']) files.write(`/manifests/${name}.yaml`, secret(name));
   keeper.room = 2;
@@ -128,18 +128,18 @@ test('nothing is handed over while the store has no room, and the rest follows a
   await clock.advance(10_000);
   await looking;
   assert.deepEqual([...keeper.objects.keys()], ['Secret/a', 'Secret/b']);
-  assert.deepEqual(problemsIn(records), ['/manifests: Cannot hand over more to the store within 10000 ms']);
+  assert.deepEqual(problemsIn(records), ['/manifests: Cannot write more to the store within 10000 ms']);
   keeper.room = 4;
   await objects.look(signal);
   assert.deepEqual([...keeper.objects.keys()], ['Secret/a', 'Secret/b', 'Secret/c']);
 });
 
-test('more than fits into memory is not read; what came before is applied, and nothing is removed', async () => {
+test('does not read more than fits into memory; applies what came before, and removes nothing', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/early.yaml', secret('early'));
   await objects.look(signal);
   files.remove('/manifests/early.yaml');
-  // In documents short enough for the parser.
+  // Split into documents short enough for the parser.
   const filler = `# ${'x'.repeat(2.25 * 2 ** 20)}\n---\n`.repeat(4);
   for (const name of ['1', '2', '3', '4', '5', '6', '7', '8'])
     files.write(`/manifests/${name}.yaml`, filler + secret(`s${name}`));
@@ -148,7 +148,7 @@ test('more than fits into memory is not read; what came before is applied, and n
   const fitting = ['1', '2', '3', '4', '5', '6', '7'].map((name) => `Secret/s${name}`);
   assert.deepEqual([...keeper.objects.keys()], [...early, ...fitting]);
   assert.deepEqual(problemsIn(records), [
-    '/manifests: all manifests together must have at most 67108864 bytes: objects in 8.yaml and in what comes after it are not read',
+    '/manifests: all manifests together must have at most 67108864 bytes: objects in 8.yaml and later files are not read',
   ]);
 });
 

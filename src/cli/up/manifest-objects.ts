@@ -11,16 +11,16 @@ import {
 } from '../../lib/index.ts';
 import { companionKinds, isManifestName, type ManifestFiles, manifestLimit } from '../../sources/index.ts';
 
-/** Whoever keeps the objects: given as the server's own, not as any user's. */
+/** The object store; requests are those of the server, not of a user. */
 export interface ObjectStoreAccess {
-  /** Makes the object as it is written, or makes it so; throws when it is refused. */
+  /** Creates or updates the object; throws when it is rejected. */
   apply(object: JsonObject, file: string): void;
-  /** All that came from manifests, each by a name of its own. */
+  /** The names of all objects that were applied from manifests. */
   applied(): readonly string[];
   remove(name: string): void;
-  /** Resolves when more can be kept. */
+  /** Resolves when the store accepts more objects. */
   whenAcceptingWrites(signal: AbortSignal): Promise<void>;
-  /** By which an object that is written is known among those that were applied; throws when it has no name. */
+  /** The name that identifies an object among the applied ones; throws when it has none. */
   nameOf(object: JsonObject): string;
 }
 
@@ -39,7 +39,7 @@ interface WrittenObject {
 
 interface Scan {
   readonly objects: readonly WrittenObject[];
-  /** Whether every file was read; if not, nobody knows what is no longer wanted. */
+  /** Whether every file was read; if not, a missing object may still be desired. */
   readonly whole: boolean;
 }
 
@@ -49,16 +49,19 @@ interface NamedObject extends WrittenObject {
 
 const lookEveryMs = 20_000;
 const quietMs = 200;
-/** Of all files together: all of it is in memory, here and in the API. */
+/** For all files together, because all of them are in memory, here and in the API. */
 const directoryLimit = 64 * 2 ** 20;
-/** A disk that is full may be so for long: the next look tries again. */
+/** A disk may stay full for long: the next scan tries again. */
 const roomWithinMs = 10_000;
 
-/** ConfigMaps, Secrets and volumes that lie in the manifest directory beside the pods that use them. */
+/**
+ * Applies ConfigMaps, Secrets and volumes from the manifest directory to the API, for the static
+ * pods that use them.
+ */
 export class ManifestObjects {
   readonly #options: ManifestObjectsOptions;
   readonly #hints: HintLatch;
-  /** What was told to be wrong, so that it is told once. */
+  /** Reported problems, so that each is reported once. */
   #told: ReadonlySet<string> = new Set();
 
   constructor(options: ManifestObjectsOptions) {
@@ -81,8 +84,8 @@ export class ManifestObjects {
   }
 
   /**
-   * One look, after which the API has what the directory says. What is wrong is told, and does not make it reject: that
-   * only the signal does.
+   * Scans once and makes the API match the directory. Problems are reported; it rejects only when
+   * aborted.
    */
   async look(signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
@@ -103,17 +106,17 @@ export class ManifestObjects {
       await this.#room(signal);
       this.#try(join(directory, file), problems, () => keeper.apply(object, file));
     }
-    // What may be wanted by a file that cannot be read now, or by an object without a name, stays.
+    // Keeps objects that an unreadable file or an object without a name may define.
     if (whole && named.length === objects.length) await this.#removeOthers(named, problems, signal);
   }
 
   async #room(signal: AbortSignal): Promise<void> {
     const { keeper, clock } = this.#options;
-    const deadline = { clock, ms: roomWithinMs, what: 'hand over more to the store' };
+    const deadline = { clock, ms: roomWithinMs, what: 'write more to the store' };
     await withDeadline(deadline, (inner) => keeper.whenAcceptingWrites(inner), signal);
   }
 
-  /** Nothing for an object that does not say what it is called. */
+  /** Undefined for an object without a name. */
   #named(written: WrittenObject, problems: string[]): readonly NamedObject[] {
     const { keeper, directory } = this.#options;
     const name = this.#try(join(directory, written.file), problems, () => keeper.nameOf(written.object));
@@ -129,7 +132,7 @@ export class ManifestObjects {
     }
   }
 
-  /** Undefined when it failed, which is then one of the problems. */
+  /** Undefined after a failure, which is recorded as a problem. */
   #try<T>(about: string, problems: string[], work: () => T): T | undefined {
     try {
       return work();
@@ -161,14 +164,14 @@ export class ManifestObjects {
     }
   }
 
-  /** 0 for what is not read. */
+  /** 0 for files that are not read. */
   async #sizeOf(file: string): Promise<number> {
     const { files, directory } = this.#options;
     const facts = await files.stat(join(directory, file)).catch(() => undefined);
     return facts?.kind === 'file' && facts.size < manifestLimit ? facts.size : 0;
   }
 
-  /** Undefined for what cannot be read: that is told by who reads the pods. */
+  /** Undefined for an unreadable file, which the static pod source reports. */
   async #read(file: string): Promise<readonly WrittenObject[] | undefined> {
     const { files, directory } = this.#options;
     try {
@@ -190,13 +193,13 @@ export class ManifestObjects {
 
   #tell(problems: readonly string[]): void {
     for (const problem of problems)
-      if (!this.#told.has(problem)) this.#options.logger.warn('Cannot use a manifest', { problem });
+      if (!this.#told.has(problem)) this.#options.logger.warn('Failed to apply manifest', { problem });
     this.#told = new Set(problems);
   }
 }
 
 function tooMuch(directory: string, name: string): string {
-  return `${directory}: all manifests together must have at most ${directoryLimit} bytes: objects in ${name} and in what comes after it are not read`;
+  return `${directory}: all manifests together must have at most ${directoryLimit} bytes: objects in ${name} and later files are not read`;
 }
 
 function itemsOf(value: unknown): readonly JsonObject[] {

@@ -3,7 +3,9 @@ import type { PrintStatus } from '../command.ts';
 import type { UpApi } from './up-api.ts';
 import type { UpKubelet } from './up-kubelet.ts';
 
-/** Something that is being opened; it is closed when it is there, whoever has stopped waiting for it. */
+/**
+ * A resource that is being opened. It is closed after it has opened, even if its waiter is aborted.
+ */
 export class PendingOpen<T extends AsyncDisposable | undefined> implements AsyncDisposable {
   readonly opened: Promise<T>;
 
@@ -18,7 +20,7 @@ export class PendingOpen<T extends AsyncDisposable | undefined> implements Async
   }
 }
 
-/** Tells how to use it once the node is there to be used. */
+/** Prints how to use the API once the node is ready. */
 export async function serveApi(
   api: UpApi,
   kubelet: UpKubelet,
@@ -28,7 +30,8 @@ export async function serveApi(
 ): Promise<void> {
   const running = api.run(signal);
   const { url, kubeconfig } = api.endpoints;
-  if (api.movedAside !== undefined) say('api', `begins empty; what was in it is kept in ${api.movedAside}`);
+  if (api.movedAside !== undefined)
+    say('api', `starts empty; the previous objects are saved in ${api.movedAside}`);
   say('api', `answers at ${url}, its kubeconfig is ${kubeconfig}`);
   const told = Promise.all([api.nodeReady(signal), kubelet.reachable(signal)]).then(() => {
     say('node', `${hostname().toLowerCase()} is Ready`);

@@ -12,27 +12,27 @@ import { ManifestObjects } from './manifest-objects.ts';
 
 export interface UpApiOptions {
   readonly home: DataDirectory;
-  /** Where it is to answer; near the usual place unless given. */
+  /** Where to listen; by default near the usual port. */
   readonly listen: string | undefined;
   readonly metrics: MetricRegistry;
-  /** What becomes of what the API knew. */
+  /** What to do with the objects of the previous run. */
   readonly before: 'kept' | 'set-aside';
   /** Roles of service accounts, such as `default/builder=edit`. */
   readonly grants: readonly string[];
-  /** How long events are kept; an hour unless given. */
+  /** How long events are stored; an hour by default. */
   readonly eventTtlMs?: number | undefined;
   readonly logger: Logger;
 }
 
-/** The API of a home. It answers from when it is opened until it is disposed of. */
+/** The API of a data directory. It serves from its opening until it is disposed. */
 export interface UpApi extends ApiAccess, AsyncDisposable {
-  /** For people. */
+  /** Its addresses, for users. */
   readonly endpoints: { readonly url: string; readonly kubeconfig: string };
-  /** Where the objects of an earlier run are, if they were set aside. */
+  /** Where the objects of a previous run were moved to. */
   readonly movedAside: string | undefined;
-  /** Does what it does by itself until aborted. */
+  /** Runs its controllers until aborted. */
   run(signal: AbortSignal): Promise<void>;
-  /** Resolves once the node has joined and can work. */
+  /** Resolves once the node has joined and is ready. */
   nodeReady(signal: AbortSignal): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
   const kubelet: { port?: number } = {};
   const api = await open(await placeToListen(options), { ...options, nodeName, kubelet }, context);
   const counted = options.metrics.collect(() => api.metrics());
-  // The kubelet asks for new ones.
+  // The kubelet rotates them.
   if (api.authority === 'made') await rm(join(home.rootDir, 'pki'), { recursive: true, force: true });
   const manifests = new ManifestObjects({
     directory: home.manifests,
@@ -54,7 +54,7 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
     clock,
     logger,
   });
-  // Before any pod asks for them.
+  // Before any pod needs them.
   await manifests.look(context.signal);
   return {
     nodeKubeconfig: api.nodeKubeconfig,
@@ -76,8 +76,9 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
 }
 
 /**
- * Who names a place gets that one or none. Else it has the port it had the last time, as kubeconfigs and what kubectl
- * remembers go by that, and any other if somebody has taken it: two kubelings on one machine do not meet.
+ * A requested address is used or fails. Otherwise the last port is used, because kubeconfigs and
+ * kubectl's cache refer to it, or any other if it is in use: two kubelings on one machine do not
+ * collide.
  */
 async function placeToListen({ home, listen }: UpApiOptions): Promise<ListenAddress> {
   const asked = parseListen(listen);
@@ -88,7 +89,7 @@ async function placeToListen({ home, listen }: UpApiOptions): Promise<ListenAddr
 
 interface OpenOptions extends UpApiOptions {
   readonly nodeName: string;
-  /** Where it answers, once it does. */
+  /** Its address, once it listens. */
   readonly kubelet: { readonly port?: number };
 }
 
@@ -101,9 +102,9 @@ async function open(
     {
       directory: home.api,
       adminKubeconfig: home.kubeconfig,
-      // Who is who stays either way: kubeconfigs that were given out are as good as before.
+      // Identities stay either way: issued kubeconfigs remain valid.
       existingStore: before,
-      // Only who did not name it can do with another one.
+      // Another address is acceptable only if none was requested.
       listen: { ...address, ifTaken: listen === undefined ? 'another-port' : 'refuse' },
       nodeName,
       hostnames: () => [...new Set([nodeName, hostname()])],
@@ -127,7 +128,7 @@ async function open(
   });
 }
 
-/** Whoever reads this should know what to do about it. */
+/** Adds advice to the error of a failed start. */
 function startError(error: unknown, { host, port }: ListenAddress): unknown {
   if (!(error instanceof KubelingError)) return error;
   const advice = adviceFor(error.code, `${host}:${port}`);
@@ -138,16 +139,16 @@ function startError(error: unknown, { host, port }: ListenAddress): unknown {
 function adviceFor(code: KubelingError['code'], place: string): string | undefined {
   switch (code) {
     case 'SERVER_LISTEN':
-      return `another kubeling or another program has ${place}: give a port of its own with --listen`;
+      return `another kubeling or another program uses ${place}: choose another port with --listen`;
     case 'STORE_CORRUPT':
     case 'STORE_NEWER':
-      return 'pods run on; put a good file in its place, or begin with an empty API with --reset';
+      return 'pods keep running; restore a valid file, or start with an empty API with --reset';
     default:
       return undefined;
   }
 }
 
-/** All by which this machine may be called, with those that come and go. */
+/** All names and addresses of this machine, including those that change. */
 function ownAddresses(): readonly string[] {
   return Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
@@ -177,11 +178,11 @@ function nodeReady(api: OpenLocalApi, nodeName: string, signal: AbortSignal): Pr
   });
 }
 
-/** What the kubelet needs to join the API of its own process as it would join any other. */
+/** What the kubelet needs to join the API of its own process like any other. */
 export interface ApiAccess {
   readonly nodeKubeconfig: string;
-  /** Whom the kubelet's server believes. */
+  /** The CA of clients that the kubelet's server trusts. */
   readonly clientCaFile: string;
-  /** Tells it where the kubelet of its node answers. */
+  /** Reports the kubelet's port to the API. */
   kubeletAnswersAt(port: number): void;
 }

@@ -15,29 +15,29 @@ import type { ApiAccess } from './up-api.ts';
 
 export interface UpKubeletOptions {
   readonly home: DataDirectory;
-  /** Below which pods get their cgroups. */
+  /** The parent cgroup of pods. */
   readonly cgroupRoot: string;
-  /** Where the runtime is reached. */
+  /** The endpoint of the runtime. */
   readonly endpoint: string;
   readonly cri: CriClient;
   readonly runtime: { readonly name: string; readonly version: string };
-  /** Whether others may have use for images that we have none for. */
+  /** Whether other clients may use images that no pod here uses. */
   readonly images: 'ours' | 'everybodys';
-  /** Of the private containerd; those of another runtime are not known. */
+  /** Of the private containerd; unknown for another runtime. */
   readonly sandboxesDir: string | undefined;
   readonly metrics: MetricRegistry;
   readonly logger: Logger;
   readonly verbosity: Verbosity;
   readonly runtimeLooked: (error: unknown) => void;
-  /** How long pods have to end when the machine shuts down; 0 for those that go down with it. */
+  /** How long pods may take to stop when the machine shuts down; 0 disables graceful shutdown. */
   readonly shutdown: { readonly wholeMs: number; readonly criticalMs: number };
-  /** How many processes and threads a pod may have; by the size of the machine unless given. */
+  /** Maximum number of processes and threads of a pod; by default derived from the machine. */
   readonly podMaxPids: number | undefined;
-  /** The API it joins; it stands alone without one. */
+  /** The API to join; undefined without one. */
   readonly api: ApiAccess | undefined;
 }
 
-/** The kubelet of a home, with the servers others reach it by. */
+/** The kubelet of a data directory, with its servers. */
 export interface UpKubelet extends AsyncDisposable {
   readonly node: Node;
   run(signal: AbortSignal): Promise<void>;
@@ -45,7 +45,7 @@ export interface UpKubelet extends AsyncDisposable {
   reachable(signal: AbortSignal): Promise<void>;
 }
 
-/** Pods come from the manifest directory, and from the API where there is one. */
+/** Pods come from the manifest directory, and from the API if there is one. */
 export async function openUpKubelet(options: UpKubeletOptions, context: CommandContext): Promise<UpKubelet> {
   const { home, api, logger, cri, runtime, verbosity, metrics } = options;
   const { clock, random, signal } = context;
@@ -62,7 +62,7 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
     cluster: cluster?.node,
     runtimeName: runtime.name,
     runtimeObserved: options.runtimeLooked,
-    // Beside an API our own commands find it by the file it is written to.
+    // With an API, commands find the port through the port file.
     port: loaded.config.port,
     healthzPort: loaded.config.healthzPort,
     whenPortInUse: 'take-another',
@@ -97,14 +97,14 @@ async function configOf(
     `--root-dir=${home.rootDir}`,
     `--pod-manifest-path=${home.manifests}`,
     `--cgroup-root=${cgroupRoot}`,
-    // Whoever tries kubeling on a laptop has swap; pods get none of it.
+    // Laptops have swap; pods do not use it.
     '--fail-swap-on=false',
     ...(await pidFlags(podMaxPids)),
     ...(api === undefined ? [] : joiningFlags(home, api)),
   ];
   const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
   const { config } = loaded;
-  // The API is told where the kubelet answers, so that any port will do.
+  // The kubelet reports its port to the API, so any port will do.
   const port = api === undefined ? config.port : 0;
   const times = {
     shutdownGracePeriodMs: shutdown.wholeMs,
@@ -113,7 +113,9 @@ async function configOf(
   return { ...loaded, config: { ...config, ...times, port, podLogsDir: home.podLogs } };
 }
 
-/** Without limits a fork bomb in one pod leaves the node no process ID to end that pod with. */
+/**
+ * Without a limit a fork bomb in one pod uses up all process IDs, and the node cannot stop the pod.
+ */
 async function pidFlags(podMaxPids: number | undefined): Promise<readonly string[]> {
   const limits = await ownPidLimits();
   const perPod = podMaxPids ?? limits?.perPod;
@@ -123,7 +125,7 @@ async function pidFlags(podMaxPids: number | undefined): Promise<readonly string
   ];
 }
 
-/** Only who lives on this machine reaches the kubelet, and the API sends everybody else through. */
+/** Only clients on this machine reach the kubelet; the API proxies all others. */
 function joiningFlags(home: DataDirectory, api: ApiAccess): readonly string[] {
   return [
     `--kubeconfig=${api.nodeKubeconfig}`,
@@ -134,7 +136,7 @@ function joiningFlags(home: DataDirectory, api: ApiAccess): readonly string[] {
     '--authorization-mode=Webhook',
     '--rotate-server-certificates=true',
     '--address=127.0.0.1',
-    // Nobody is there to attach volumes for it.
+    // There is no attach-detach controller.
     '--enable-controller-attach-detach=false',
   ];
 }
@@ -152,9 +154,9 @@ async function settingsOf(
   );
   return {
     ...settled,
-    // Nobody else is there to run them.
+    // There are no other nodes to run them.
     underPressure: 'wait',
-    // Controllers of a driver may run here, too: volumes wait for whoever attaches them.
+    // CSI controllers may run on this node too: volumes wait until they are attached.
     attaching: 'cluster',
     startEvents: [...(await prepareRoot(home.rootDir, clock, signal)), ...(settled.startEvents ?? [])],
     runtimeSocket: socketOf(endpoint),
@@ -167,12 +169,12 @@ async function settingsOf(
   };
 }
 
-/** No registry has what we brought ourselves. */
+/** No registry has the images that kubeling has loaded itself. */
 function imageGcOf({ imageGc }: KubeletSettings): KubeletSettings['imageGc'] {
   return imageGc && { ...imageGc, preserved: [busyboxImageName] };
 }
 
-/** A node that stands alone need not load what ties others to an API. */
+/** The cluster code is loaded only with an API. */
 async function joinApi(
   loaded: LoadedConfig,
   settings: KubeletSettings,

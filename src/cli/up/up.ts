@@ -46,41 +46,41 @@ const flags = {
   'data-dir': dataDirFlag,
   'runtime-endpoint': {
     kind: stringFlag,
-    help: 'The CRI socket to use, or "private" for a containerd of our own. Without it the data directory keeps the runtime it has; a new one takes a runtime of the machine that can run pods, else starts a private containerd.',
+    help: 'The CRI socket to use, or "private" for a private containerd. By default the data directory keeps its runtime; a new one uses an installed runtime that can run pods, else it starts a private containerd.',
   },
   'local-api': {
     kind: boolFlag,
-    help: 'Bring a Kubernetes API for kubectl along. Without it there are only the pods of the manifest directory.',
+    help: 'Start a Kubernetes API for kubectl. Without it only the pods of the manifest directory run.',
     default: 'true',
   },
   listen: {
     kind: stringFlag,
-    help: `Where the Kubernetes API answers: an address, a port, or both; unless given 127.0.0.1 with the port of the last time, at first ${defaultApiPort}, or another if that is taken.`,
+    help: `Where the Kubernetes API listens: an address, a port, or both. The default is 127.0.0.1 with the last port, at first ${defaultApiPort}, or another one if that is in use.`,
   },
   reset: {
     kind: boolFlag,
-    help: 'Begin with an empty API: the file with its objects is set aside, and their pods are ended.',
+    help: 'Start with an empty API: its objects are moved aside, and their pods are stopped.',
   },
   'event-ttl': {
     kind: durationFlag,
-    help: 'How long the API keeps an event after it last happened.',
+    help: 'How long the API stores an event after its last occurrence.',
     default: '1h',
   },
   'shutdown-grace-period': {
     kind: durationFlag,
-    help: 'How long pods have to end when the machine shuts down, as systemd or a SIGTERM to kubeling tells, those of low priority first. Without it they go down with the machine, and live on when kubeling ends.',
+    help: 'How long pods may take to stop when the machine shuts down, announced by systemd or a SIGTERM to kubeling; pods of low priority stop first. Without it they stop with the machine, and keep running when kubeling exits.',
   },
   'shutdown-grace-period-critical-pods': {
     kind: durationFlag,
-    help: 'How much of that belongs to critical pods, which end last.',
+    help: 'The part of it that is reserved for critical pods, which stop last.',
   },
   'pod-max-pids': {
     kind: intFlag(1),
-    help: 'How many processes and threads a pod may have. Unless given 4096, and fewer on a machine with few process IDs; a tenth of all of them always stays with the node.',
+    help: 'Maximum number of processes and threads of a pod. The default is 4096, and less on a machine with few process IDs; a tenth of all of them is reserved for the node.',
   },
   grant: {
     kind: listFlag(stringFlag),
-    help: 'Lets service accounts use the API: namespace/account=view, edit or admin there, or with @other, or @* behind it, elsewhere. Without it they may use it for nothing.',
+    help: 'Grants API access to service accounts: namespace/account=view, edit or admin there, or with @other or @* appended, in other namespaces. By default they have none.',
   },
 } satisfies FlagTable;
 
@@ -88,14 +88,13 @@ type UpFlags = FlagValues<typeof flags>;
 
 const usage = `usage: kubeling up [flags]
 
-Runs kubeling alone on this machine: finds the container runtime or starts a containerd of its own, checks that a
-sandbox and a container run, brings a Kubernetes API for kubectl along, and runs the pods of that API and of the manifest
-directory until it is ended with Ctrl-C. Containers and the private containerd live on; "kubeling down" ends and removes
-them.
+Runs kubeling on this machine without a cluster: finds the container runtime or starts a private containerd, checks that a
+sandbox and a container run, starts a Kubernetes API for kubectl, and runs the pods of that API and of the manifest
+directory until Ctrl-C. Containers and the private containerd keep running; "kubeling down" stops and removes them.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
-/** Somebody who starts at the same moment may hold the lock while it finds out that it was too late. */
+/** A process that starts at the same moment may hold the lock briefly before it exits. */
 const lockWaitMs = 2_000;
 
 async function run(context: CommandContext): Promise<number> {
@@ -113,7 +112,7 @@ async function run(context: CommandContext): Promise<number> {
   return exitCodes.done;
 }
 
-/** Before anything is touched. */
+/** Before any change. */
 async function checkFlags(values: UpFlags): Promise<void> {
   const { listen, grant = [], 'event-ttl': ttlMs } = values;
   parseListen(listen);
@@ -136,20 +135,21 @@ function checkShutdown(values: UpFlags): void {
   if (isPlain(whole) && isPlain(critical) && critical <= whole) return;
   throw new KubelingError(
     'CLI_USAGE',
-    `Cannot use these flags: --shutdown-grace-period must be at least 1s, and --shutdown-grace-period-critical-pods no longer: current values are ${formatDurationMs(whole)} and ${formatDurationMs(critical)}`,
+    `Cannot use these flags: --shutdown-grace-period must be at least 1s, and --shutdown-grace-period-critical-pods not longer: current values are ${formatDurationMs(whole)} and ${formatDurationMs(critical)}`,
   );
 }
 
 async function live(home: DataDirectory, values: UpFlags, context: CommandContext): Promise<void> {
   const say = statusPrinter(context);
   await claimDataDirectory(home);
-  say('kubeling', `${await ownVersion()}, alone on this machine, data in ${home.dataDir}`);
+  say('kubeling', `${await ownVersion()}, without a cluster, data in ${home.dataDir}`);
   const metrics = new MetricRegistry({ onError: (error) => say('metrics', describeError(error)) });
   await using log = await openUpLog(home, context);
   const last = await readUpState(home);
-  // The API needs no runtime: it comes up while that is found and tried.
+  // The API needs no runtime, so it opens concurrently.
   await using comingApi = new PendingOpen(openApi(home, values, { logger: log.logger, metrics }, context));
-  // The self-check of a runtime that is found runs the first sandbox, and a host port of any pod routes loopback.
+  // Before the self-check of a found runtime runs the first sandbox, because any host port makes
+  // loopback routable.
   const firewall = await openFirewall(home, log.logger, context);
   const asked = values['runtime-endpoint'];
   const runtime = await chooseRuntime(
@@ -178,7 +178,7 @@ async function live(home: DataDirectory, values: UpFlags, context: CommandContex
       podMaxPids: values['pod-max-pids'],
     };
     const runtimeLooked = looksOf(runtime, context);
-    // It is opened while the runtime is tried, and runs when that went well.
+    // Opened while the runtime is checked, and run when that has succeeded.
     await using coming = new PendingOpen(
       comingApi.opened.then((api) => openUpKubelet({ ...given, api, runtimeLooked }, context)),
     );
@@ -204,12 +204,12 @@ async function live(home: DataDirectory, values: UpFlags, context: CommandContex
   say('ended', 'as asked');
 }
 
-/** Undefined where pods live on. */
+/** Undefined where pods keep running. */
 function delayedSigterm({ node }: UpKubelet, context: CommandContext): DelayedSigterm | undefined {
   const { shutdown } = node.kubelet.control;
   if (shutdown === undefined) return undefined;
   return new DelayedSigterm(context.signal, async (signal) => {
-    statusPrinter(context)('ending', 'the pods first, as asked by --shutdown-grace-period');
+    statusPrinter(context)('ending', 'stopping the pods first, because of --shutdown-grace-period');
     await shutdown.terminatePods(signal);
   });
 }
@@ -226,14 +226,14 @@ async function serve(
   const ready = () =>
     say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
   if (api === undefined) ready();
-  // Neither is of use without the other.
+  // Each is useless without the other.
   await allOrAbort(async (signal) => {
     const serving = api === undefined ? undefined : serveApi(api, kubelet, say, ready, signal);
     await Promise.all([serving, kubelet.run(signal)]);
   }, context.signal);
 }
 
-/** Only our own containerd's network is ours to clean. */
+/** Only the private containerd's network may be cleaned. */
 async function openSweep(
   { own }: ChosenRuntime,
   cri: CriClient,
@@ -247,7 +247,7 @@ async function openSweep(
   return sweep;
 }
 
-/** Undefined for a kubeling without one. */
+/** Undefined without an API. */
 async function openApi(
   home: DataDirectory,
   { listen, reset, grant = [], 'local-api': wanted, 'event-ttl': eventTtlMs }: UpFlags,
@@ -265,7 +265,7 @@ interface UpLog extends AsyncDisposable {
   readonly verbosity: Verbosity;
 }
 
-/** What the parts of the process say goes to a file. */
+/** Log messages of the components go to a file. */
 async function openUpLog(home: DataDirectory, { clock }: CommandContext): Promise<UpLog> {
   const output = await RotatingLog.open(home.log, { clock });
   const verbosity = new Verbosity(2);
@@ -291,7 +291,7 @@ function looksOf({ own }: ChosenRuntime, context: CommandContext): (error: unkno
 
 export const command: Command = {
   name: 'up',
-  summary: 'run alone on this machine, without a cluster',
+  summary: 'run kubeling on this machine without a cluster',
   usage,
   run,
 };

@@ -8,7 +8,10 @@ interface CgroupMount {
   readonly access: 'rw' | 'ro';
 }
 
-/** The cgroup mounts of /proc/self/mountinfo. Fields after " - ": type, source, options of the file system. */
+/**
+ * Parses the cgroup mounts of /proc/self/mountinfo. The fields after " - " are type, source and
+ * options of the file system.
+ */
 export function cgroupMounts(mountinfo: string): readonly CgroupMount[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [left = '', right = ''] = line.split(' - ');
@@ -54,11 +57,11 @@ async function readTree(machine: Machine, mounts: readonly CgroupMount[]): Promi
   return { kind: 'v2', controllers: text.trim().split(/\s+/) };
 }
 
-/** What does not work without a controller; the first ones are needed for any pod. */
+/** What does not work without a controller; the first ones are required for any pod. */
 const needed: Readonly<Record<string, string>> = {
   cpu: 'CPU requests and limits',
   memory: 'memory limits',
-  cpuset: 'binding to CPUs',
+  cpuset: 'CPU pinning',
 };
 const wanted: Readonly<Record<string, string>> = { pids: 'limits on processes' };
 
@@ -87,12 +90,12 @@ const noCgroups: Observation = {
 function observeV1(kind: 'v1' | 'hybrid', controllers: string): Observation {
   return {
     severity: 'note',
-    finding: `${kind === 'v1' ? 'v1' : 'v1 with v2 beside it (hybrid)'}: ${controllers}`,
+    finding: `${kind === 'v1' ? 'v1' : 'v1 beside v2 (hybrid)'}: ${controllers}`,
     consequence:
-      'pods run, with the cgroupfs driver; but no swap for pods (LimitedSwap), no memory QoS, no pressure figures, ' +
-      'and out of memory kills one process, not the whole container (no memory.oom.group). ' +
-      'kubeling accepts v1; the Go kubelet refuses it by default since 1.35',
-    advice: 'boot with v2 where you can: systemd.unified_cgroup_hierarchy=1, cgroup_no_v1=all',
+      'pods run, with the cgroupfs driver; but without swap (LimitedSwap), memory QoS and pressure metrics, ' +
+      'and an OOM kills one process instead of the whole container (no memory.oom.group). ' +
+      'kubeling supports v1; the Go kubelet rejects it by default since 1.35',
+    advice: 'boot with cgroup v2 if possible: systemd.unified_cgroup_hierarchy=1, cgroup_no_v1=all',
   };
 }
 
@@ -108,7 +111,7 @@ function observeControllers(found: readonly string[]): readonly Observation[] {
       advice:
         name === 'memory'
           ? 'boot with cgroup_enable=memory (it is off by default on the Raspberry Pi)'
-          : `let this machine's kernel or container have the controller ${name}`,
+          : `enable the controller ${name} in this machine's kernel or container`,
     });
   return [...lost(needed).map(observe('fail')), ...lost(wanted).map(observe('warn'))];
 }
@@ -120,8 +123,8 @@ function observeReadOnly(mounts: readonly CgroupMount[]): readonly Observation[]
     {
       severity: 'fail',
       finding: `mounted read-only: ${paths.join(', ')}`,
-      consequence: 'no cgroup can be made for pods',
-      advice: 'mount them read-write; inside a container that takes a privileged one',
+      consequence: 'no cgroup can be created for pods',
+      advice: 'mount it read-write; inside a container this takes a privileged one',
     },
   ];
 }
@@ -130,16 +133,18 @@ export const systemd: Check = {
   name: 'systemd',
   look: async ({ machine }) => {
     if ((await machine.kindOf('/run/systemd/system')) === 'directory') {
-      return [ok('runs here; with cgroups v2, let runtime and kubelet use the systemd cgroup driver')];
+      return [
+        ok('runs here; with cgroups v2, configure runtime and kubelet to use the systemd cgroup driver'),
+      ];
     }
     return [
       {
         severity: 'note',
         finding: 'does not run here',
         consequence:
-          'the cgroup driver is cgroupfs; no graceful shutdown of pods by way of logind, no watchdog, ' +
-          'no readiness notice, and nobody starts kubeling again after a crash',
-        advice: 'let another supervisor start kubeling',
+          'the cgroup driver is cgroupfs; no graceful node shutdown through logind, no watchdog, ' +
+          'no readiness notification, and kubeling is not restarted after a crash',
+        advice: 'let another supervisor restart kubeling',
       },
     ];
   },

@@ -18,7 +18,7 @@ function without<T>(record: Readonly<Record<string, T>>, ...keys: readonly strin
   return Object.fromEntries(Object.entries(record).filter(([key]) => !keys.includes(key)));
 }
 
-/** Everything that is not well, as "severity check". */
+/** All findings that are not ok, as "severity check". */
 function complaints(findings: readonly Finding[]): readonly string[] {
   return findings
     .filter(({ severity }) => severity !== 'ok')
@@ -30,7 +30,7 @@ function only(findings: readonly Finding[], check: string): readonly Finding[] {
 }
 
 describe('doctor on a healthy machine', () => {
-  it('finds nothing to complain about', async () => {
+  it('finds no problem', async () => {
     const findings = await findingsOn({});
     assert.deepEqual(complaints(findings), []);
     assert.equal(new Set(findings.map(({ check }) => check)).size, allChecks.length);
@@ -54,7 +54,7 @@ describe('doctor on a cgroup v1 hybrid without systemd and CAP_SYS_RESOURCE', ()
     kinds: without(healthy.kinds, '/run/systemd/system'),
   };
 
-  it('states the three as notes with consequences and fails nothing', async () => {
+  it('reports the three facts as notes with consequences and fails nothing', async () => {
     const findings = await findingsOn(sketch);
     assert.deepEqual(complaints(findings), ['note capabilities', 'note cgroups', 'note systemd']);
     assert.match(JSON.stringify(only(findings, 'capabilities')), /CAP_SYS_RESOURCE.*restrict_oom_score_adj/);
@@ -62,7 +62,7 @@ describe('doctor on a cgroup v1 hybrid without systemd and CAP_SYS_RESOURCE', ()
     assert.match(JSON.stringify(only(findings, 'systemd')), /cgroupfs.*logind/);
   });
 
-  it('calls it plain v1 when no v2 tree is mounted', async () => {
+  it('reports plain v1 when no v2 tree is mounted', async () => {
     const files = { ...sketch.files, '/proc/self/mountinfo': mountinfo.split('\n').slice(0, 4).join('\n') };
     assert.match(
       only(await findingsOn({ ...sketch, files }), 'cgroups')[0]?.finding ?? '',
@@ -78,7 +78,7 @@ describe('doctor on a machine with nothing installed', () => {
     kinds: without(healthy.kinds, '/run/containerd/containerd.sock'),
   };
 
-  it('fails for want of a runtime and mount tools, and says what to install for each', async () => {
+  it('fails without a runtime and mount tools, and says which packages to install', async () => {
     const findings = await findingsOn(bare);
     assert.deepEqual(complaints(findings), [
       'fail runtime socket',
@@ -99,14 +99,14 @@ describe('doctor on a machine with nothing installed', () => {
     }
   });
 
-  it('is content with no socket when there is a containerd to start', async () => {
+  it('accepts that there is no socket when there is a containerd to start', async () => {
     const findings = await findingsOn({ ...bare, commands: healthy.commands });
     assert.deepEqual(complaints(findings).slice(0, 1), ['note runtime socket']);
   });
 });
 
 describe('doctor on the runtime', () => {
-  it('warns of a socket that does not answer', async () => {
+  it('warns of a socket that does not respond', async () => {
     const runtimes = { 'unix:///run/containerd/containerd.sock': new Error('unknown service') };
     const found = only(await findingsOn({ runtimes }), 'runtime socket');
     assert.deepEqual(
@@ -116,7 +116,7 @@ describe('doctor on the runtime', () => {
     assert.match(found[0]?.finding ?? '', /unknown service/);
   });
 
-  it('asks only the endpoint it was given, and fails when that one does not answer', async () => {
+  it('checks only the given endpoint, and fails when it does not respond', async () => {
     const options = { dataDirectory: '/data', runtimeEndpoint: 'unix:///elsewhere.sock' };
     const found = only(await findingsOn({}, options), 'runtime socket');
     assert.deepEqual(
@@ -143,7 +143,7 @@ describe('doctor on the runtime', () => {
     ['2.0.0', undefined],
   ] as const;
   for (const [version, severity] of versions) {
-    it(`judges containerd ${version} as ${severity ?? 'fine'}`, async () => {
+    it(`rates containerd ${version} as ${severity ?? 'ok'}`, async () => {
       const commands = {
         ...healthy.commands,
         containerd: `containerd example.org/containerd ${version} abc`,
@@ -153,7 +153,7 @@ describe('doctor on the runtime', () => {
   }
 });
 
-describe('doctor on one thing that is wrong', () => {
+describe('doctor on a machine with one problem', () => {
   const file = (path: string, text: string): Partial<MachineSketch> => ({
     files: { ...healthy.files, [path]: text },
   });
@@ -163,11 +163,15 @@ describe('doctor on one thing that is wrong', () => {
     ['another operating system', { platform: 'darwin' }, 'fail architecture'],
     ['another processor', { arch: 'riscv64' }, 'warn architecture'],
     ['an ordinary user', { uid: 1000 }, 'fail root'],
-    ['a clock never set', { now: 0 }, 'fail clock'],
-    ['an ancient kernel', { kernelRelease: '4.18.0-553.el8' }, 'warn kernel'],
+    ['a clock that was never set', { now: 0 }, 'fail clock'],
+    ['a kernel without required features', { kernelRelease: '4.18.0-553.el8' }, 'warn kernel'],
     ['a kernel with gaps', { kernelRelease: '5.10.0-30-amd64' }, 'note kernel'],
     ['swap', file('/proc/swaps', 'Filename\tType\n/dev/sda2\tpartition\n'), 'warn swap'],
-    ['user namespaces turned off', file('/proc/sys/user/max_user_namespaces', '0\n'), 'note user namespaces'],
+    [
+      'user namespaces turned off',
+      file('/proc/sys/user/max_user_namespaces', '0\n'),
+      'a bridge that bypasses iptables',
+    ],
     ['a bridge past iptables', file('/proc/sys/net/bridge/bridge-nf-call-iptables', '0\n'), 'note bridge'],
     ['no forwarding', file('/proc/sys/net/ipv4/ip_forward', '0\n'), 'note ip forwarding'],
     ['an empty machine id', file('/etc/machine-id', 'uninitialized\n'), 'note machine id'],
@@ -177,7 +181,7 @@ describe('doctor on one thing that is wrong', () => {
       file('/proc/self/limits', 'Max open files   1024   1024   files\n'),
       'warn open files',
     ],
-    ['a taken port', file('/proc/net/tcp', 'sl\n 0: 00000000:280A 00000000:0000 0A\n'), 'warn ports'],
+    ['a port in use', file('/proc/net/tcp', 'sl\n 0: 00000000:280A 00000000:0000 0A\n'), 'warn ports'],
     ['no memory controller', file('/sys/fs/cgroup/cgroup.controllers', 'cpuset cpu pids\n'), 'fail cgroups'],
     ['no cgroups', file('/proc/self/mountinfo', '24 1 8:1 / / rw - ext4 /dev/sda1 rw\n'), 'fail cgroups'],
     ['no overlay', file('/proc/filesystems', '\text4\n'), 'warn overlayfs'],
@@ -196,17 +200,17 @@ describe('doctor on one thing that is wrong', () => {
     });
   }
 
-  it('sums up the capabilities of an ordinary user in one failure', async () => {
+  it('combines the missing capabilities of an ordinary user into one failure', async () => {
     const sketch = file('/proc/self/status', 'CapEff:\t0000000000000000\nSeccomp:\t0\n');
     assert.deepEqual(complaints(await findingsOn(sketch)), ['fail capabilities']);
   });
 
-  it('accepts an established connection on a port it wants', async () => {
+  it('accepts an established connection on a checked port', async () => {
     const sketch = file('/proc/net/tcp', 'sl\n 0: 00000000:280A 00000000:0000 01\n');
     assert.deepEqual(complaints(await findingsOn(sketch)), []);
   });
 
-  it('takes a module that can be loaded for one that is there', async () => {
+  it('accepts a module that can be loaded', async () => {
     const files = {
       ...healthy.files,
       '/proc/filesystems': '\text4\n',
@@ -224,8 +228,8 @@ describe('doctor on one thing that is wrong', () => {
   });
 });
 
-describe('doctor on a machine that will not be read', () => {
-  it('turns each unreadable thing into a warning and still looks at the rest', async () => {
+describe('doctor on an unreadable machine', () => {
+  it('turns each unreadable fact into a warning and checks the rest', async () => {
     const denied = new Error('EACCES: permission denied');
     const files = Object.fromEntries(Object.keys(healthy.files).map((path) => [path, denied]));
     const findings = await findingsOn({ files });
@@ -234,7 +238,7 @@ describe('doctor on a machine that will not be read', () => {
     assert.equal(new Set(findings.map(({ check }) => check)).size, allChecks.length);
   });
 
-  it('turns empty files into findings, not into crashes', async () => {
+  it('turns empty files into findings instead of crashing', async () => {
     const files = Object.fromEntries(Object.keys(healthy.files).map((path) => [path, '']));
     assert.equal(new Set((await findingsOn({ files })).map(({ check }) => check)).size, allChecks.length);
   });

@@ -4,11 +4,11 @@ import { type Check, type Observation, ok } from '../check.ts';
 
 const gib = 2 ** 30;
 
-/** File systems that are a bad home for container data, by the number the kernel gives them. */
+/** File system types that are unsuitable for container data, by magic number. */
 const unsuitable: ReadonlyMap<number, string> = new Map([
-  [0x794c7630, 'overlayfs, on which the runtime cannot stack another'],
-  [0x6969, 'NFS, which lacks what image layers need'],
-  [0x01021994, 'tmpfs, so images take memory and are gone after a reboot'],
+  [0x794c7630, 'overlayfs, on which the runtime cannot mount another overlay'],
+  [0x6969, 'NFS, which lacks features that image layers need'],
+  [0x01021994, 'tmpfs, so images use memory and are lost at a reboot'],
 ]);
 
 export const disk: Check = {
@@ -26,7 +26,9 @@ async function examineDisk(machine: Machine, path: string): Promise<readonly Obs
   return wrong.length > 0 ? wrong : [ok(`${path}: ${describe(space)}`)];
 }
 
-/** A directory that is not there yet will lie on the file system of the closest one above it. */
+/**
+ * A directory that does not exist yet will be on the file system of its closest existing parent.
+ */
 async function nearestExisting(machine: Machine, path: string): Promise<string> {
   let at = path;
   while (at !== '/' && at !== '.' && (await machine.kindOf(at)) === undefined) at = dirname(at);
@@ -57,7 +59,7 @@ function observeType(path: string, space: Space): readonly Observation[] {
   ];
 }
 
-/** The shares are those at which the default configuration starts to evict pods. */
+/** The shares at which the default configuration starts to evict pods. */
 function observeSpace(path: string, space: Space): readonly Observation[] {
   const fewBytes = space.availableBytes < Math.max(gib, space.totalBytes * 0.1);
   const fewInodes = space.totalInodes > 0 && space.freeInodes < space.totalInodes * 0.05;
@@ -68,7 +70,7 @@ function observeSpace(path: string, space: Space): readonly Observation[] {
       finding: `${path}: only ${describe(space)}`,
       consequence:
         'below 10 % of space or 5 % of inodes pods are evicted by default, and pulls fail soon after',
-      advice: 'free some, or use a larger disk',
+      advice: 'free some space, or use a larger disk',
     },
   ];
 }

@@ -1,7 +1,7 @@
 import type { Machine } from '../check.ts';
 import { type Check, isAtLeast, type Observation, ok, type Patient } from '../check.ts';
 
-/** What a kernel before this version cannot do, newest first. */
+/** Features a kernel before this version lacks, newest first. */
 const kernelSteps: readonly { readonly before: readonly [number, number]; readonly lacks: string }[] = [
   { before: [6, 4], lacks: 'tmpfs without swap' },
   { before: [6, 3], lacks: 'pods with hostUsers: false' },
@@ -19,7 +19,7 @@ function observeKernel(release: string): Observation {
     return {
       severity: 'warn',
       finding: `Linux ${release}`,
-      consequence: 'older than 4.19, the oldest that Kubernetes cares for',
+      consequence: 'older than 4.19, the oldest kernel that Kubernetes supports',
       advice: 'use a newer kernel',
     };
   }
@@ -41,15 +41,15 @@ export const overlay: Check = {
     return [
       {
         severity: 'warn',
-        finding: 'not in this kernel',
-        consequence: 'the runtime must copy every layer of an image: slow, and much disk',
+        finding: 'missing in this kernel',
+        consequence: 'the runtime must copy every layer of an image, which is slow and needs much disk space',
         advice: 'use a kernel with CONFIG_OVERLAY_FS, or a runtime with another snapshotter',
       },
     ];
   },
 };
 
-/** Loaded, built in, or on disk for this kernel. */
+/** Whether the module is loaded, built in, or installed for this kernel. */
 async function hasModule(machine: Machine, name: string): Promise<boolean> {
   if ((await machine.kindOf(`/sys/module/${name}`)) !== undefined) return true;
   const directory = `/lib/modules/${machine.kernelRelease}`;
@@ -67,7 +67,7 @@ export const userNamespaces: Check = {
     return [
       {
         severity: 'note',
-        finding: limit === undefined ? 'not in this kernel' : 'turned off',
+        finding: limit === undefined ? 'missing in this kernel' : 'turned off',
         consequence: 'pods with hostUsers: false cannot run',
         ...(limit === undefined ? {} : { advice: 'sysctl user.max_user_namespaces=15000' }),
       },
@@ -84,22 +84,22 @@ export const bridge: Check = {
       return [
         {
           severity: 'warn',
-          finding: 'no network bridges in this kernel',
-          consequence: 'the bridge network that kubeling makes for pods cannot be set up',
-          advice: 'modprobe bridge, or use a CNI plugin that needs none',
+          finding: 'this kernel has no network bridges',
+          consequence: 'the bridge network of "kubeling up" cannot be created',
+          advice: 'modprobe bridge, or use a CNI plugin that needs no bridge',
         },
       ];
     }
     const filter = (await machine.readText(bridgeFilter))?.trim();
-    if (filter === '1') return [ok('bridged traffic passes iptables')];
+    if (filter === '1') return [ok('bridged traffic passes through iptables')];
     return [
       {
         severity: 'note',
         finding:
-          filter === undefined ? 'module br_netfilter is not loaded' : 'bridged traffic passes by iptables',
-        consequence: 'kube-proxy and network policies do not see traffic between two pods of this node',
+          filter === undefined ? 'module br_netfilter is not loaded' : 'bridged traffic bypasses iptables',
+        consequence: 'kube-proxy and network policies do not apply to traffic between two pods of this node',
         advice:
-          'modprobe br_netfilter && sysctl net.bridge.bridge-nf-call-iptables=1 (not needed when alone)',
+          'modprobe br_netfilter && sysctl net.bridge.bridge-nf-call-iptables=1 (not needed without a cluster)',
       },
     ];
   },
@@ -115,8 +115,8 @@ export const forwarding: Check = {
         severity: 'note',
         finding: 'off',
         consequence:
-          'pods reach nothing outside until it is on; the bridge plugin turns it on with the first pod',
-        advice: 'sysctl net.ipv4.ip_forward=1, should other CNI plugins be used',
+          'pods reach nothing outside the node until it is enabled; the bridge plugin enables it with the first pod',
+        advice: 'sysctl net.ipv4.ip_forward=1, if you use other CNI plugins',
       },
     ];
   },
@@ -131,8 +131,8 @@ export const seccomp: Check = {
     return [
       {
         severity: 'warn',
-        finding: 'not in this kernel',
-        consequence: 'pods with a seccomp profile, RuntimeDefault among them, fail to start',
+        finding: 'missing in this kernel',
+        consequence: 'pods with a seccomp profile, including RuntimeDefault, do not start',
         advice: 'use a kernel with CONFIG_SECCOMP_FILTER',
       },
     ];
@@ -151,7 +151,7 @@ export const securityModules: Check = {
       {
         severity: 'note',
         finding: [...seLinux, 'no AppArmor'].join(', '),
-        consequence: 'pods that ask for an AppArmor profile are refused; all others run',
+        consequence: 'pods with an AppArmor profile are rejected; all others run',
       },
     ];
   },
@@ -162,13 +162,13 @@ export const kernelLog: Check = {
   look: async ({ machine }) => {
     try {
       await machine.tryOpen('/dev/kmsg');
-      return [ok('/dev/kmsg can be read')];
+      return [ok('/dev/kmsg is readable')];
     } catch (error) {
       return [
         {
           severity: 'note',
           finding: `/dev/kmsg cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-          consequence: 'when the whole machine runs out of memory, the node reports no SystemOOM event',
+          consequence: 'the node reports no SystemOOM events when the machine runs out of memory',
         },
       ];
     }
@@ -183,14 +183,14 @@ export const inotify: Check = {
   look: async ({ machine }) => {
     const instances = await readNumber(machine, 'max_user_instances');
     const watches = await readNumber(machine, 'max_user_watches');
-    const finding = `${instances} instances, ${watches} watches a user`;
+    const finding = `${instances} instances, ${watches} watches per user`;
     if (instances >= fewInstances && watches >= fewWatches) return [ok(finding)];
     return [
       {
         severity: 'note',
         finding,
         consequence:
-          'pods that run as root share these; with many that watch files, some get "too many open files"',
+          'pods that run as root share these; with many file watchers some get "too many open files"',
         advice: 'sysctl fs.inotify.max_user_instances=8192 fs.inotify.max_user_watches=524288',
       },
     ];
@@ -218,7 +218,7 @@ export const swap: Check = {
         severity: 'warn',
         finding: `on: ${devices.join(', ')}`,
         consequence:
-          'memory limits mean less with it; kubeling up starts all the same, while kubeling run refuses to, by the default failSwapOn: true',
+          'memory limits are less effective; kubeling up starts all the same, but kubeling run fails with the default failSwapOn: true',
         advice:
           'swapoff -a and remove it from /etc/fstab, or set failSwapOn: false in the kubelet configuration',
       },

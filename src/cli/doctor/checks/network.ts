@@ -16,9 +16,9 @@ export const cniPlugins: Check = {
     return [
       {
         severity: 'warn',
-        finding: missing.length > 0 ? `missing: ${missing.join(', ')}` : 'spread over several directories',
-        consequence: 'the network that kubeling makes for pods when alone cannot be set up',
-        advice: 'apt-get install containernetworking-plugins; a cluster brings plugins of its own',
+        finding: missing.length > 0 ? `missing: ${missing.join(', ')}` : 'in several directories',
+        consequence: 'the pod network of "kubeling up" cannot be created',
+        advice: 'apt-get install containernetworking-plugins; a cluster installs its own plugins',
       },
     ];
   },
@@ -36,9 +36,8 @@ export const cniConfiguration: Check = {
       {
         severity: 'note',
         finding: `none in ${configDirectory}`,
-        consequence:
-          '"kubeling up" brings its own; a runtime of this machine has no pod network until there is one',
-        advice: 'in a cluster, its network add-on writes it; nothing to do by hand',
+        consequence: '"kubeling up" creates its own; another runtime has no pod network until there is one',
+        advice: 'in a cluster its network add-on writes it; no action needed',
       },
     ];
   },
@@ -57,7 +56,7 @@ export const packetFilter: Check = {
       {
         severity: 'warn',
         finding: `no iptables, ${nft}`,
-        consequence: 'pods of the bridge network cannot reach the outside, and hostPort does not work',
+        consequence: 'pods of the bridge network cannot reach other networks, and hostPort does not work',
         advice: 'apt-get install iptables',
       },
     ];
@@ -72,7 +71,7 @@ export const ipTool: Check = {
     return [
       {
         severity: 'warn',
-        finding: 'no command ip',
+        finding: 'the command ip is missing',
         consequence: 'bridges and network namespaces cannot be cleaned up',
         advice: 'apt-get install iproute2',
       },
@@ -83,8 +82,8 @@ export const ipTool: Check = {
 const ports: readonly { readonly port: number; readonly use: string }[] = [
   { port: 10250, use: 'kubelet API' },
   { port: 10248, use: 'health' },
-  { port: 10255, use: 'read-only API, if turned on' },
-  { port: 6443, use: 'embedded API server when alone' },
+  { port: 10255, use: 'read-only API, if enabled' },
+  { port: 6443, use: 'embedded API server of "kubeling up"' },
 ];
 
 export const portsCheck: Check = {
@@ -100,15 +99,18 @@ export const portsCheck: Check = {
 function observeBusy({ port, use }: { readonly port: number; readonly use: string }): Observation {
   return {
     severity: 'warn',
-    finding: `port ${port} (${use}) is taken`,
+    finding: `port ${port} (${use}) is in use`,
     consequence: 'kubeling cannot listen there; another kubelet, or kubeling itself, may be running',
-    advice: `find out who with: ss -ltnp 'sport = :${port}'`,
+    advice: `find the process with: ss -ltnp 'sport = :${port}'`,
   };
 }
 
 const listening = '0A';
 
-/** Local ports with a listener, of /proc/net/tcp and tcp6: "sl local_address rem_address st …", all hexadecimal. */
+/**
+ * Parses the local ports with a listener from /proc/net/tcp and tcp6: "sl local_address rem_address
+ * st …", all hexadecimal.
+ */
 async function listeningPorts(machine: Machine): Promise<ReadonlySet<number>> {
   const tables = await Promise.all(['/proc/net/tcp', '/proc/net/tcp6'].map((path) => machine.readText(path)));
   const rows = tables.flatMap((table) => (table ?? '').split('\n').slice(1));

@@ -9,7 +9,7 @@ export const node: Check = {
           severity: 'fail',
           finding: `Node.js ${machine.nodeVersion} is too old`,
           consequence: 'kubeling needs 24.15 or newer: it runs TypeScript from source and uses node:sqlite',
-          advice: 'start it with ./kubeling after "node scripts/setup.mjs", which brings the pinned Node.js',
+          advice: 'run "node scripts/setup.mjs", which installs the pinned Node.js, and start ./kubeling',
         },
   ],
 };
@@ -34,8 +34,8 @@ export const architecture: Check = {
       {
         severity: 'warn',
         finding,
-        consequence: 'kubeling is made for x64 and arm64; nobody tries it elsewhere',
-        advice: 'bring a Node.js of your own, named in KUBELING_NODE',
+        consequence: 'kubeling is tested on x64 and arm64 only',
+        advice: 'provide your own Node.js and set KUBELING_NODE to its path',
       },
     ];
   },
@@ -49,8 +49,8 @@ export const root: Check = {
       : {
           severity: 'fail',
           finding: `runs as user ${machine.uid}`,
-          consequence: 'mounts, namespaces, cgroups and the runtime socket are for root only',
-          advice: 'run kubeling as root: sudo ./kubeling …; some checks below see less without it',
+          consequence: 'mounts, namespaces, cgroups and the runtime socket require root',
+          advice: 'run kubeling as root: sudo ./kubeling …; some checks below are incomplete without it',
         },
   ],
 };
@@ -67,8 +67,8 @@ export const clock: Check = {
     return [
       {
         severity: 'fail',
-        finding: `the clock says ${date.toISOString().slice(0, 10)}`,
-        consequence: 'certificates look expired or not yet valid, so nothing that speaks TLS works',
+        finding: `the clock shows ${date.toISOString().slice(0, 10)}`,
+        consequence: 'certificates look expired or not yet valid, so TLS connections fail',
         advice: 'set the clock (date -s …) and run a time service such as chrony or systemd-timesyncd',
       },
     ];
@@ -86,7 +86,8 @@ export const machineId: Check = {
       {
         severity: 'note',
         finding: 'no machine id',
-        consequence: 'the node is reported with an empty machineID; some monitoring tells nodes apart by it',
+        consequence:
+          'the node is reported with an empty machineID, which some monitoring uses to tell nodes apart',
         advice: 'systemd-machine-id-setup, or dbus-uuidgen --ensure=/etc/machine-id',
       },
     ];
@@ -101,7 +102,7 @@ export const openFiles: Check = {
   look: async ({ machine }) => {
     const limits = await machine.readText('/proc/self/limits');
     const hard = /^Max open files\s+\S+\s+(\S+)/m.exec(limits ?? '')?.[1];
-    if (hard === undefined) throw new Error('/proc/self/limits does not tell');
+    if (hard === undefined) throw new Error('/proc/self/limits has no "Max open files"');
     const limit = hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard);
     return [observeOpenFiles(limit)];
   },
@@ -112,8 +113,9 @@ function observeOpenFiles(limit: number): Observation {
   return {
     severity: limit < fewFiles ? 'warn' : 'note',
     finding: `at most ${limit} open files`,
-    consequence: 'kubeling, and a runtime it starts, get no more than that each; Kubernetes asks for 1000000',
-    advice: 'raise it where kubeling is started: ulimit -Hn, or LimitNOFILE= in its unit',
+    consequence:
+      'kubeling and the private containerd cannot open more files each; Kubernetes recommends 1000000',
+    advice: 'raise the limit where kubeling is started: ulimit -Hn, or LimitNOFILE= in its unit',
   };
 }
 
@@ -130,7 +132,7 @@ const tools: readonly Tool[] = [
   {
     name: 'findmnt',
     severity: 'warn',
-    without: 'mounts of volumes are harder to look at',
+    without: 'mounts of volumes are harder to inspect',
     package: 'util-linux',
   },
   {
@@ -150,7 +152,7 @@ export const mountTools: Check = {
     return missing.map(
       (tool): Observation => ({
         severity: tool.severity,
-        finding: `no command ${tool.name}`,
+        finding: `the command ${tool.name} is missing`,
         consequence: tool.without,
         advice: `apt-get install ${tool.package}`,
       }),
@@ -167,7 +169,7 @@ export const kubectl: Check = {
       {
         severity: 'note',
         finding: 'not installed',
-        consequence: 'kubeling does not need it; you will want it to talk to a cluster',
+        consequence: 'kubeling does not need it, but you need it to talk to a cluster',
       },
     ];
   },

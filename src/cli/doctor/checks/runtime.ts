@@ -16,7 +16,7 @@ export const runtimeSocket: Check = {
   },
 };
 
-/** The sockets there are; /var/run is usually /run by another name, so one of each pair is enough. */
+/** The existing sockets. /var/run is usually a link to /run, so one of each pair is checked. */
 async function findSockets({ machine, dataDirectory }: Patient): Promise<readonly string[]> {
   const { containerdLayout, usualRuntimeSockets } = await import('../../../containerd/index.ts');
   const candidates = [...usualRuntimeSockets, k3sSocket, containerdLayout(dataDirectory).socket];
@@ -33,14 +33,14 @@ async function askOne(
 ): Promise<Observation> {
   try {
     const { name, version } = await machine.askRuntime(endpoint, signal);
-    return ok(`${name} ${version} answers at ${endpoint}`);
+    return ok(`${name} ${version} responds at ${endpoint}`);
   } catch (error) {
     return {
       severity: otherwise,
-      finding: `${endpoint} does not answer CRI: ${describeError(error)}`,
-      consequence: 'kubeling cannot use the runtime behind it',
+      finding: `${endpoint} does not respond to CRI calls: ${describeError(error)}`,
+      consequence: 'kubeling cannot use this runtime',
       advice:
-        'see whether the runtime runs and its CRI plugin is on (disabled_plugins in containerd), or remove the socket',
+        'check that the runtime runs and its CRI plugin is enabled (disabled_plugins in containerd), or remove the socket',
     };
   }
 }
@@ -50,16 +50,15 @@ async function observeNoSocket({ machine }: Patient): Promise<Observation> {
   if (own === undefined) {
     return {
       severity: 'fail',
-      finding: 'no runtime listens, and there is no containerd to start',
-      consequence: 'there is nothing to run containers with',
-      advice:
-        'node scripts/setup.mjs installs containerd on Debian; or name a socket with --runtime-endpoint',
+      finding: 'no runtime is listening, and there is no containerd to start',
+      consequence: 'no containers can run',
+      advice: 'node scripts/setup.mjs installs containerd on Debian; or set --runtime-endpoint',
     };
   }
   return {
     severity: 'note',
-    finding: 'no runtime listens in the usual places',
-    consequence: '"kubeling up" starts a containerd of its own; "kubeling run" needs a running one',
+    finding: 'no runtime listens on the usual sockets',
+    consequence: '"kubeling up" starts a private containerd; "kubeling run" needs a running one',
   };
 }
 
@@ -84,7 +83,7 @@ export const runtimePrograms: Check = {
 const noLowLevelRuntime: Observation = {
   severity: 'warn',
   finding: 'neither runc nor crun is on the PATH',
-  consequence: 'a containerd that kubeling starts cannot start containers; a running one may bring its own',
+  consequence: 'a private containerd cannot start containers; another runtime may bring its own',
   advice: 'apt-get install runc',
 };
 
@@ -93,8 +92,8 @@ function observeContainerd(version: string | undefined): readonly Observation[] 
     return [
       {
         severity: 'note',
-        finding: 'no containerd on the PATH',
-        consequence: 'kubeling cannot start one of its own and needs a running runtime',
+        finding: 'containerd is not on the PATH',
+        consequence: 'kubeling cannot start a private containerd and needs a running runtime',
         advice: 'apt-get install containerd',
       },
     ];
@@ -104,7 +103,7 @@ function observeContainerd(version: string | undefined): readonly Observation[] 
       {
         severity: 'fail',
         finding: `containerd ${version} is too old`,
-        consequence: 'it does not speak CRI v1',
+        consequence: 'it does not support CRI v1',
         advice: 'use 1.6 or newer, better 2.x',
       },
     ];
@@ -114,12 +113,13 @@ function observeContainerd(version: string | undefined): readonly Observation[] 
     {
       severity: 'note',
       finding: `containerd ${version} has no CRI events`,
-      consequence: 'kubeling uses its own event service instead and reacts as fast; no change needed',
+      consequence:
+        "kubeling uses containerd's own event service instead and reacts as fast; no change needed",
     },
   ];
 }
 
-/** The version a program prints, undefined when there is no such program. */
+/** The version a program prints, undefined when it is not installed. */
 async function versionOf(machine: Machine, name: string, signal: AbortSignal): Promise<string | undefined> {
   const path = await machine.findCommand(name);
   if (path === undefined) return undefined;
