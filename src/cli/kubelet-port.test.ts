@@ -32,7 +32,7 @@ test('uses the default port when the port file is invalid', async () => {
 
 test('asks no other kubelet when nothing is up in the data directory', async () => {
   await assert.rejects(locateKubelet({ 'data-dir': rootDir }), /kubeling is not up there/);
-  await assert.rejects(locateKubelet({ 'data-dir': join(rootDir, 'gone') }), /no such directory/);
+  await assert.rejects(locateKubelet({ 'data-dir': join(rootDir, 'gone') }), /directory does not exist/);
 });
 
 test('sends the token where it can be read', async () => {

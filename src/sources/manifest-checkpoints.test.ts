@@ -278,6 +278,6 @@ it('rejects the second use of a metadata.uid in a file and behind a URL, until t
   assert.deepEqual(file.names(), []);
   assert.match(
     file.told[0] ?? '',
-    /a\.yaml:1:1: metadata\.uid: must be unique: .* comes from http:\/\/example\.com\/pods:1/,
+    /a\.yaml:1:1: metadata\.uid: must be unique: .* is already defined at http:\/\/example\.com\/pods:1/,
   );
 });

@@ -162,7 +162,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
     await healthy(() => first.said.text);
     const second = run({}, `--lock-file=${lock}`);
     assert.equal(await first.ended, 0, first.said.text);
-    assert.match(first.said.text, /give up the lock/);
+    assert.match(first.said.text, /release lock/);
     await healthy(() => second.said.text);
     second.child.kill('SIGTERM');
     assert.equal(await second.ended, 0);

@@ -74,7 +74,10 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
     await startContainerdWithoutNetwork('debian');
     const up = startUp(dataDir);
     await up.says(/^ready/m);
-    assert.match(up.output(), /^runtime {5}the one at \/run\/containerd\/containerd\.sock is not used, as/m);
+    assert.match(
+      up.output(),
+      /^runtime {5}the runtime at \/run\/containerd\/containerd\.sock is not used, because/m,
+    );
     assert.match(up.output(), /add --runtime-endpoint unix:\/\/\/run\/containerd\/containerd\.sock$/m);
     assert.match(up.output(), /^runtime {5}containerd \S+, private, started/m);
     for (const pod of pods) await isRunning(dataDir, pod);
@@ -90,7 +93,8 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
     const dataDir = machine.dataDirectory('home');
     const up = startUp(dataDir);
     await up.says(/^ready/m);
-    const refused = /^runtime {5}the runtime found at (\S+) is not used, because it cannot run a pod: (.*)$/gm;
+    const refused =
+      /^runtime {5}the runtime found at (\S+) is not used, because it cannot run a pod: (.*)$/gm;
     const why = [...up.output().matchAll(refused)].map(([, socket, reason]) => [socket, reason]);
     assert.deepEqual(
       why.map(([socket]) => socket),

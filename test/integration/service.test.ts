@@ -88,7 +88,7 @@ test('ignores a process that waits for a file of the same inode number elsewhere
     await until('a process waits', () => / -> /.test(readFileSync('/proc/locks', 'utf8')));
     const contended = lock.contended(AbortSignal.timeout(120_000));
     await rm(join(own, 'lock'));
-    assert.match(await contended, /file is gone/);
+    assert.match(await contended, /file was deleted/);
   } finally {
     for (const child of children) await ended(child);
     for (const place of [own, other]) spawnSync('umount', ['--lazy', place]);
@@ -101,7 +101,7 @@ test('who holds the lock hears that its file is gone', async () => {
   assert.equal((await stat(path)).mode & 0o777, 0o600);
   const contended = lock.contended(AbortSignal.timeout(120_000));
   await rm(path);
-  assert.match(await contended, /file is gone/);
+  assert.match(await contended, /file was deleted/);
 });
 
 test('a lock file that cannot be had is named', async () => {

@@ -110,7 +110,7 @@ describe('the root directory where no mount is shared', { skip, timeout: 240_000
     const [event, ...others] = prepare(root);
     assert.deepEqual(others, []);
     assert.equal(event.reason, 'RootDirectoryNotShared');
-    assert.match(event.message, new RegExp(`stays with them: ${inside} is mounted below it already`));
+    assert.match(event.message, new RegExp(`not visible to others: ${inside} is mounted below it`));
     assert.equal(mounts.at(root).length, 0);
     mounts.run('umount', inside);
     assert.deepEqual(prepare(root), []);

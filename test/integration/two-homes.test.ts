@@ -78,7 +78,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     await a.end('SIGKILL');
     await a.take('going.json');
     await a.start();
-    assert.match(a.out, new RegExp(`^runtime {5}has pods of the kubeling in ${b.dataDir} too`, 'm'));
+    assert.match(a.out, new RegExp(`^runtime {5}also has pods of the kubeling in ${b.dataDir} too`, 'm'));
     await a.until('the lost pod to be gone', async () => (await a.containersOf('going-a')).length === 0);
     await b.end('SIGTERM');
     await b.start();
@@ -146,7 +146,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     await b.end('SIGTERM');
     b.change({}, ['--runtime-endpoint', 'private']);
     await b.start();
-    assert.match(b.out, /^runtime {5}pods from before may still run at unix:/m);
+    assert.match(b.out, /^runtime {5}pods of an earlier run may still run at unix:/m);
     const told = await b.command('down', '--grace=0s');
     assert.match(told, /^pods {7}stopped and removed 2$/m);
     assert.match(told, /^containerd stopped$/m);

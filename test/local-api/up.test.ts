@@ -251,7 +251,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
       await writeFile(path, bad);
       const { code, out } = await run(kubeling, args);
       assert.equal(code, 1, out);
-      assert.match(out, /Cannot open the store .*; pods run on; .* with --reset$/m);
+      assert.match(out, /Cannot open the store .*; pods keep running; .* with --reset$/m);
       assert.match(out, why);
       const [, copy = ''] = /a copy of it is (\S+);/.exec(out) ?? [];
       assert.deepEqual(await readFile(copy), bad);

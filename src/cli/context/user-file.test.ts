@@ -63,7 +63,7 @@ test('leaves the file unchanged when the change fails', async () => {
   const failing = () => {
     throw new Error('not a kubeconfig');
   };
-  await assert.rejects(changeUserFile(path, failing), /no kubeconfig/);
+  await assert.rejects(changeUserFile(path, failing), /not a kubeconfig/);
   assert.deepEqual(await readdir(directory), ['config']);
   assert.equal(await readFile(path, 'utf8'), 'old\n');
 });

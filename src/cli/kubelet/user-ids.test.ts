@@ -20,7 +20,7 @@ test('rejects more IDs per pod than the range has', async () => {
   assert.equal(await ownedUserIds(alone, { idsPerPod, maxPods: 63 }), undefined);
   await assert.rejects(ownedUserIds(alone, { idsPerPod, maxPods: 64 }), {
     code: 'USER_IDS',
-    message: /there are enough for 63: .*idsPerPod is 67108864/,
+    message: /there are enough for 63 pods; .*idsPerPod is 67108864/,
   });
 });
 

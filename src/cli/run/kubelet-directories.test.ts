@@ -40,7 +40,7 @@ describe('planSharing', () => {
     );
     const plan = planSharing(place, used);
     assert.ok(plan.kind === 'refused');
-    assert.match(plan.because, /^\/var\/lib\/kubelet\/pods\/a and 1 more is mounted below it already/);
+    assert.match(plan.because, /^\/var\/lib\/kubelet\/pods\/a and 1 more is mounted below it;/);
   });
 });
 
