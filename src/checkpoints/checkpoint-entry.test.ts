@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { decodeNotes, encodeNotes, type PodNotes, terminationMsLeft } from './checkpoint-entry.ts';
+import { type CheckpointEntry, decodeEntry, encodeEntry, terminationMsLeft } from './checkpoint-entry.ts';
 
 const count = fc.nat();
 const time = fc.date({ noInvalidDate: true }).map((at) => at.toISOString());
@@ -24,7 +24,7 @@ const containers = fc.array(
   ),
   { maxLength: 3 },
 );
-const notes: fc.Arbitrary<PodNotes> = fc.record(
+const notes: fc.Arbitrary<CheckpointEntry> = fc.record(
   {
     source: fc.constantFrom('file', 'http', 'api'),
     name: fc.string(),
@@ -87,14 +87,14 @@ const notes: fc.Arbitrary<PodNotes> = fc.record(
     ),
   },
   { requiredKeys: ['source', 'name', 'namespace', 'boot'] },
-) as fc.Arbitrary<PodNotes>;
+) as fc.Arbitrary<CheckpointEntry>;
 
 describe('the notes on a pod', () => {
   it('are read as they were written', () => {
     fc.assert(
       fc.property(notes, (one) => {
-        assert.equal(encodeNotes(decodeNotes(encodeNotes(one)) ?? one), encodeNotes(one));
-        assert.notEqual(decodeNotes(encodeNotes(one)), undefined);
+        assert.equal(encodeEntry(decodeEntry(encodeEntry(one)) ?? one), encodeEntry(one));
+        assert.notEqual(decodeEntry(encodeEntry(one)), undefined);
       }),
     );
   });
@@ -102,8 +102,8 @@ describe('the notes on a pod', () => {
   it('are none when cut off anywhere', () => {
     fc.assert(
       fc.property(notes, fc.double({ min: 0, max: 0.99, noNaN: true }), (one, share) => {
-        const text = encodeNotes(one).trimEnd();
-        assert.equal(decodeNotes(text.slice(0, Math.floor(text.length * share))), undefined);
+        const text = encodeEntry(one).trimEnd();
+        assert.equal(decodeEntry(text.slice(0, Math.floor(text.length * share))), undefined);
       }),
     );
   });
@@ -111,11 +111,11 @@ describe('the notes on a pod', () => {
   it('are read as earlier kubelets wrote them', () => {
     const old = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b', postStart: 'a' };
     const { postStart: _one, version: _version, ...same } = old;
-    assert.deepEqual(decodeNotes(JSON.stringify(old)), { ...same, postStarts: ['a'] });
+    assert.deepEqual(decodeEntry(JSON.stringify(old)), { ...same, postStarts: ['a'] });
   });
 
   it('are none when they are anything else', () => {
-    fc.assert(fc.property(fc.json(), (text) => decodeNotes(text) === undefined));
+    fc.assert(fc.property(fc.json(), (text) => decodeEntry(text) === undefined));
     const good = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b' };
     const bad = [
       { version: 2 },
@@ -140,8 +140,8 @@ describe('the notes on a pod', () => {
       { status: { startTime: '2026-01-01T00:00:00Z', reason: 7, conditions: [] } },
       { status: { startTime: '2026-01-01T00:00:00Z', conditions: [{ type: 'Ready', status: 'True' }] } },
     ];
-    assert.notEqual(decodeNotes(JSON.stringify(good)), undefined);
-    for (const part of bad) assert.equal(decodeNotes(JSON.stringify({ ...good, ...part })), undefined);
+    assert.notEqual(decodeEntry(JSON.stringify(good)), undefined);
+    for (const part of bad) assert.equal(decodeEntry(JSON.stringify({ ...good, ...part })), undefined);
   });
 });
 

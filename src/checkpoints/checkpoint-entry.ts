@@ -1,18 +1,18 @@
 import type { BackoffState } from '../lib/index.ts';
 import type { PodSource } from '../pods/index.ts';
 import { type BoundVolume, isBoundVolume } from '../volumes/index.ts';
-import { isNotedEnd, type NotedEnd } from './pod-end.ts';
-import { isNotedStatus, type NotedStatus } from './status-entry.ts';
+import { isPodEnd, type PodEnd } from './pod-end.ts';
+import { isStatusEntry, type StatusEntry } from './status-entry.ts';
 
 /** How long a pod was given to end, and since when. */
-export interface NotedTermination {
+export interface TerminationEntry {
   /** Wall time: nothing else means the same to the next process. */
   readonly sinceMs: number;
   readonly graceSeconds: number;
 }
 
 /** What a kubelet leaves to the next one about a pod, beyond what the runtime and the sources can tell. */
-export interface PodNotes {
+export interface CheckpointEntry {
   readonly source: PodSource;
   readonly name: string;
   readonly namespace: string;
@@ -25,27 +25,27 @@ export interface PodNotes {
   /** The containers whose postStart hook has not ended. */
   readonly postStarts?: readonly string[];
   /** The containers whose preStop hook was begun, with the time they have to end, since it began. */
-  readonly preStops?: Readonly<Record<string, NotedTermination>>;
+  readonly preStops?: Readonly<Record<string, TerminationEntry>>;
   /** There while the pod is being stopped. */
-  readonly termination?: NotedTermination;
+  readonly termination?: TerminationEntry;
   /** The crash back-off of its containers, by the keys the back-off gives them. */
   readonly restarts?: Readonly<Record<string, BackoffState>>;
   /** The PersistentVolumes it was given, by the names it has for them; none when left out. */
   readonly volumes?: Readonly<Record<string, BoundVolume>>;
   /** Of a pod of the API that this node has ended, such as an evicted one. */
-  readonly end?: NotedEnd;
+  readonly end?: PodEnd;
   /** Of a static pod, since it began and once more when it has ended for good. */
-  readonly status?: NotedStatus;
+  readonly status?: StatusEntry;
 }
 
 const version = 1;
 
-export function encodeNotes(notes: PodNotes): string {
+export function encodeEntry(notes: CheckpointEntry): string {
   return `${JSON.stringify({ version, ...notes })}\n`;
 }
 
 /** undefined for anything that is not what `encodeNotes` makes: half of notes would be worse than none. */
-export function decodeNotes(text: string): PodNotes | undefined {
+export function decodeEntry(text: string): CheckpointEntry | undefined {
   const value = parsed(text);
   if (!isRecord(value) || value['version'] !== version) return undefined;
   const { source, name, namespace, boot, initializedSandbox, startUnderWay, termination, restarts, status } =
@@ -60,8 +60,8 @@ export function decodeNotes(text: string): PodNotes | undefined {
   if (termination !== undefined && !isTermination(termination)) return undefined;
   if (restarts !== undefined && !isRestarts(restarts)) return undefined;
   if (volumes !== undefined && !isVolumes(volumes)) return undefined;
-  if (end !== undefined && !isNotedEnd(end)) return undefined;
-  if (status !== undefined && !isNotedStatus(status)) return undefined;
+  if (end !== undefined && !isPodEnd(end)) return undefined;
+  if (status !== undefined && !isStatusEntry(status)) return undefined;
   return {
     source,
     name,
@@ -93,7 +93,7 @@ function postStartsIn({
  * What is left of the time to end. A clock that was set back gives nobody more than the whole, one that was set
  * forward leaves at least a second.
  */
-export function terminationMsLeft({ sinceMs, graceSeconds }: NotedTermination, nowMs: number): number {
+export function terminationMsLeft({ sinceMs, graceSeconds }: TerminationEntry, nowMs: number): number {
   const wholeMs = graceSeconds * 1_000;
   return Math.max(1_000, Math.min(wholeMs, wholeMs - (nowMs - sinceMs)));
 }
@@ -114,11 +114,11 @@ function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-function isTermination(value: unknown): value is NotedTermination {
+function isTermination(value: unknown): value is TerminationEntry {
   return isRecord(value) && isCount(value['sinceMs']) && isCount(value['graceSeconds']);
 }
 
-function isPreStops(value: unknown): value is Readonly<Record<string, NotedTermination>> {
+function isPreStops(value: unknown): value is Readonly<Record<string, TerminationEntry>> {
   return isRecord(value) && Object.values(value).every(isTermination);
 }
 

@@ -4,12 +4,12 @@ import { isTerminalPhase } from '../pods/index.ts';
 type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
 
 /** What was published of containers that the runtime need not remember: ends, and how often they came back. */
-export type NotedContainers = { readonly [list in ListName]?: readonly ContainerStatus[] };
+export type ContainerEntries = { readonly [list in ListName]?: readonly ContainerStatus[] };
 
 const listNames = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'] as const;
 
 /** All of a pod that has ended, and none of one of which nothing has ended yet: what runs, the runtime tells. */
-export function notedContainers(status: PodStatus): NotedContainers {
+export function containerEntries(status: PodStatus): ContainerEntries {
   const kept = (all: readonly ContainerStatus[]) =>
     isTerminalPhase(status.phase) ? all : all.filter(hasPast).map(withoutWaiting);
   const lists = listNames.map((list) => [list, kept(status[list] ?? [])] as const);
@@ -26,7 +26,7 @@ function withoutWaiting({ state, ...status }: ContainerStatus): ContainerStatus 
 }
 
 /** Each list out of a file that is there. */
-export function areNotedContainers(value: Readonly<Record<string, unknown>>): boolean {
+export function areContainerEntries(value: Readonly<Record<string, unknown>>): boolean {
   return listNames.every((list) => value[list] === undefined || isList(value[list]));
 }
 

@@ -3,16 +3,16 @@ import { describe, it } from 'node:test';
 import { podOf } from '../../test/fakes/pod-sketch.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { podUid } from '../pods/index.ts';
-import type { PodNotes } from './checkpoint-entry.ts';
-import { notedHooks } from './hook-entries.ts';
+import type { CheckpointEntry } from './checkpoint-entry.ts';
+import { hookEntries } from './hook-entries.ts';
 
 const pod = podOf({ source: 'file' });
 const { uid } = pod.metadata;
 
 function aNode() {
   const clock = new VirtualClock();
-  let notes: PodNotes = { source: 'file', name: 'web', namespace: 'default', boot: '' };
-  const hooks = notedHooks({
+  let notes: CheckpointEntry = { source: 'file', name: 'web', namespace: 'default', boot: '' };
+  const hooks = hookEntries({
     clock,
     get: (asked) => (asked === uid ? notes : undefined),
     change: async (_uid, change) => {

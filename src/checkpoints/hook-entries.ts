@@ -1,19 +1,19 @@
 import type { Clock } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 import type { HookCheckpoint } from '../runtime/index.ts';
-import { type NotedTermination, type PodNotes, terminationMsLeft } from './checkpoint-entry.ts';
+import { type CheckpointEntry, type TerminationEntry, terminationMsLeft } from './checkpoint-entry.ts';
 
-export interface NotedHooksDeps {
+export interface HookEntriesDeps {
   readonly clock: Clock;
-  readonly get: (uid: PodUid) => PodNotes | undefined;
-  readonly change: (uid: PodUid, change: (notes: PodNotes) => PodNotes) => Promise<void>;
+  readonly get: (uid: PodUid) => CheckpointEntry | undefined;
+  readonly change: (uid: PodUid, change: (notes: CheckpointEntry) => CheckpointEntry) => Promise<void>;
 }
 
 /** Of containers that ended while no kubelet looked the notes stay; more than these are of no use to anybody. */
 const mostOfAKind = 32;
 
 /** How far the hooks of a pod's containers have come, among the other notes on the pod. */
-export function notedHooks({ clock, get, change }: NotedHooksDeps): HookCheckpoint {
+export function hookEntries({ clock, get, change }: HookEntriesDeps): HookCheckpoint {
   return {
     recordPostStart: ({ metadata }, containerId) =>
       change(metadata.uid, (notes) => {
@@ -42,19 +42,19 @@ export function notedHooks({ clock, get, change }: NotedHooksDeps): HookCheckpoi
 }
 
 function withoutPostStart(
-  { postStarts = [] }: Pick<PodNotes, 'postStarts'>,
+  { postStarts = [] }: Pick<CheckpointEntry, 'postStarts'>,
   containerId: string,
 ): readonly string[] {
   return postStarts.filter((id) => id !== containerId);
 }
 
-function withPreStop(notes: PodNotes, containerId: string, begun: NotedTermination): PodNotes {
+function withPreStop(notes: CheckpointEntry, containerId: string, begun: TerminationEntry): CheckpointEntry {
   const others = Object.entries(notes.preStops ?? {}).filter(([id]) => id !== containerId);
   const kept = others.slice(Math.max(0, others.length - mostOfAKind + 1));
   return { ...notes, preStops: Object.fromEntries([...kept, [containerId, begun]]) };
 }
 
-function withoutPreStop({ preStops = {}, ...notes }: PodNotes, containerId: string): PodNotes {
+function withoutPreStop({ preStops = {}, ...notes }: CheckpointEntry, containerId: string): CheckpointEntry {
   const { [containerId]: _over, ...left } = preStops;
   return Object.keys(left).length === 0 ? notes : { ...notes, preStops: left };
 }

@@ -7,7 +7,7 @@ import type { ContainerState, ContainerStatus } from '../kinds/index.ts';
 import { collectLogs, KubelingError } from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
-import { PodNotebook } from './pod-checkpoints.ts';
+import { PodCheckpoints } from './pod-checkpoints.ts';
 import { PodDirectories } from './pod-directories.ts';
 import { shutDownStatus } from './shutdown-status.ts';
 
@@ -37,7 +37,7 @@ function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => fil
   const machine = change(counted);
   const directories = new PodDirectories('/root', machine, async () => []);
   const open = async (boot = 'boot-1') => {
-    const book = new PodNotebook({
+    const book = new PodCheckpoints({
       clock,
       logger: logs.logger,
       files: machine,
@@ -65,7 +65,7 @@ describe('the notebook', () => {
       use: 'one-pod',
     } as const;
     await book.volumes.note(web, { v: volume });
-    await book.begin(web, running);
+    await book.recordAdmission(web, running);
     const later = await machine.open();
     for (const one of [book, later]) {
       assert.deepEqual(one.volumes.of(uid), { v: volume });
@@ -87,12 +87,12 @@ describe('the notebook', () => {
       },
     }));
     const book = await machine.open();
-    void book.begin(web, running);
-    const inVain = book.settled();
+    void book.recordAdmission(web, running);
+    const inVain = book.flushed();
     await machine.clock.advance(10_000);
     await inVain;
     assert.deepEqual(machine.writes, []);
-    const settled = book.settled().then(() => machine.writes.length);
+    const settled = book.flushed().then(() => machine.writes.length);
     gate.resolve();
     assert.equal(await settled, 1);
   });
@@ -100,11 +100,11 @@ describe('the notebook', () => {
   it('tells the next kubelet what the last one noted, with one write for a pod that is let run', async () => {
     const machine = aMachine();
     const first = await machine.open();
-    await first.begin(web, running);
-    await first.begin(web, running);
+    await first.recordAdmission(web, running);
+    await first.recordAdmission(web, running);
     assert.deepEqual(machine.writes, [path]);
-    await first.initialized(uid, 'sandbox-7');
-    await first.restarted(uid, [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
+    await first.recordInitialized(uid, 'sandbox-7');
+    await first.recordBackoff(uid, [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
     const second = await machine.open();
     assert.deepEqual(second.get(uid), {
       source: 'file',
@@ -115,12 +115,12 @@ describe('the notebook', () => {
       restarts: { main: { failures: 2, delayMs: 20_000, lastMs: 5 } },
       status: { startTime, conditions: [scheduled] },
     });
-    assert.deepEqual(second.restarts(), [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
-    assert.equal(second.ranInThisBoot(uid), true);
+    assert.deepEqual(second.backoffs(), [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
+    assert.equal(second.wasAdmittedInThisBoot(uid), true);
     const afterBoot = await machine.open('boot-2');
-    assert.deepEqual([afterBoot.ranInThisBoot(uid), afterBoot.wasLetRun(uid)], [false, true]);
-    assert.equal(afterBoot.wasLetRun(podUid('other')), false);
-    assert.equal((await machine.open('')).ranInThisBoot(uid), false, 'an unknown boot is no boot');
+    assert.deepEqual([afterBoot.wasAdmittedInThisBoot(uid), afterBoot.wasAdmitted(uid)], [false, true]);
+    assert.equal(afterBoot.wasAdmitted(podUid('other')), false);
+    assert.equal((await machine.open('')).wasAdmittedInThisBoot(uid), false, 'an unknown boot is no boot');
   });
 
   it('takes a bad file for none, and says which', async () => {
@@ -133,7 +133,7 @@ describe('the notebook', () => {
         machine.told().map((line) => line.includes(path)),
         [true],
       );
-      await book.begin(web, running);
+      await book.recordAdmission(web, running);
       assert.equal((await machine.open()).get(uid)?.source, 'file');
     }
   });
@@ -148,10 +148,10 @@ describe('the notebook', () => {
       },
     }));
     const book = await machine.open();
-    await book.begin(web, running);
+    await book.recordAdmission(web, running);
     assert.equal(book.get(uid)?.name, 'web');
     isFull = false;
-    await book.begin(web, running);
+    await book.recordAdmission(web, running);
     assert.equal((await machine.open()).get(uid)?.name, 'web');
   });
 
@@ -159,7 +159,7 @@ describe('the notebook', () => {
     const machine = aMachine((files) => ({ ...files, replace: () => new Promise(() => {}) }));
     const book = await machine.open();
     let isOver = false;
-    const noted = book.terminating(web, 30).then(() => {
+    const noted = book.recordTermination(web, 30).then(() => {
       isOver = true;
     });
     await machine.clock.advance(4_000);
@@ -167,16 +167,16 @@ describe('the notebook', () => {
     await machine.clock.advance(1_000);
     await noted;
     assert.equal(machine.clock.pendingTimers, 0);
-    assert.match(machine.told().join(), /not written yet/);
+    assert.match(machine.told().join(), /Failed to write pod checkpoint in time/);
   });
 
   it('goes on with the grace that is left, at least a second', async () => {
     const machine = aMachine();
     const first = await machine.open();
-    await first.begin(web, running);
-    await first.terminating(web, 30);
+    await first.recordAdmission(web, running);
+    await first.recordTermination(web, 30);
     await machine.clock.advance(12_500);
-    await first.terminating(web, 30);
+    await first.recordTermination(web, 30);
     assert.equal(first.secondsLeft(uid), 18);
     const second = await machine.open();
     assert.equal(second.secondsLeft(uid), 18);
@@ -188,17 +188,17 @@ describe('the notebook', () => {
   it('shortens the grace when asked to, never lengthens it', async () => {
     const machine = aMachine();
     const book = await machine.open();
-    await book.terminating(web, 30);
+    await book.recordTermination(web, 30);
     await machine.clock.advance(10_000);
-    await book.terminating(web, 5);
-    await book.terminating(web, 60);
+    await book.recordTermination(web, 5);
+    await book.recordTermination(web, 60);
     assert.equal(book.secondsLeft(uid), 5);
     assert.equal((await machine.open()).secondsLeft(uid), 5);
   });
 
   it('gives the grace once more after the clock was set back, and only once', async () => {
     const machine = aMachine();
-    await (await machine.open()).terminating(web, 30);
+    await (await machine.open()).recordTermination(web, 30);
     machine.clock.jumpWall(-3_600_000);
     await machine.clock.advance(10_000);
     assert.equal((await machine.open()).secondsLeft(uid), 30);
@@ -210,13 +210,13 @@ describe('the notebook', () => {
     for (const jumpMs of [-3_600_000, 3_600_000]) {
       const machine = aMachine();
       const book = await machine.open();
-      await book.terminating(web, 30);
+      await book.recordTermination(web, 30);
       await machine.clock.advance(5_000);
-      await book.keepDeadline(uid);
+      await book.refreshDeadline(uid);
       assert.equal(machine.writes.length, 1, 'nothing has changed');
       machine.clock.jumpWall(jumpMs);
       await machine.clock.advance(5_000);
-      await book.keepDeadline(uid);
+      await book.refreshDeadline(uid);
       assert.deepEqual([book.secondsLeft(uid), (await machine.open()).secondsLeft(uid)], [20, 20]);
     }
   });
@@ -224,38 +224,38 @@ describe('the notebook', () => {
   it('forgets a termination that is over, and a pod whose directory is gone', async () => {
     const machine = aMachine();
     const book = await machine.open();
-    await book.begin(web, running);
-    await book.terminating(web, 30);
-    await book.ended(uid, 'wanted');
+    await book.recordAdmission(web, running);
+    await book.recordTermination(web, 30);
+    await book.recordTerminated(uid, 'wanted');
     assert.equal((await machine.open()).secondsLeft(uid), undefined);
-    await book.terminating(web, 30);
+    await book.recordTermination(web, 30);
     const before = machine.writes.length;
-    await book.ended(uid, 'unwanted');
+    await book.recordTerminated(uid, 'unwanted');
     assert.equal(machine.writes.length, before, 'it goes with the directory');
     assert.equal(book.secondsLeft(uid), undefined);
     book.retain(() => false);
     assert.equal(book.size, 0);
-    await book.initialized(uid, 'late');
+    await book.recordInitialized(uid, 'late');
     assert.equal(machine.writes.length, before, 'nothing brings the directory back');
   });
 
   it('knows the source of a pod it has only seen, without a file', async () => {
     const machine = aMachine();
     const book = await machine.open();
-    book.see(podOf({ source: 'http' }), 'anew');
+    book.observeSource(podOf({ source: 'http' }), 'anew');
     assert.equal(book.get(uid)?.source, 'http');
-    await book.ended(uid, 'wanted');
+    await book.recordTerminated(uid, 'wanted');
     assert.deepEqual(machine.writes, []);
-    assert.equal(book.ranInThisBoot(uid), false);
+    assert.equal(book.wasAdmittedInThisBoot(uid), false);
   });
 
   it('tells how a static pod ended, with one more write', async () => {
     const machine = aMachine();
     const first = await machine.open();
-    await first.begin(web, running);
-    await first.closed(web, failed);
-    await first.closed(web, failed);
-    await first.terminating(web, 30);
+    await first.recordAdmission(web, running);
+    await first.recordFinished(web, failed);
+    await first.recordFinished(web, failed);
+    await first.recordTermination(web, 30);
     assert.equal(machine.writes.length, 3);
     const ended = { ...failed, conditions: [scheduled, waiting] };
     assert.deepEqual((await machine.open()).statusOf(uid), ended);
@@ -264,45 +264,45 @@ describe('the notebook', () => {
   it('lets a static pod begin anew that its machine took down', async () => {
     const machine = aMachine();
     const first = await machine.open();
-    await first.begin(web, running);
-    await first.closed(web, shutDownStatus(running));
+    await first.recordAdmission(web, running);
+    await first.recordFinished(web, shutDownStatus(running));
     assert.equal((await machine.open()).statusOf(uid), undefined);
   });
 
   it('leaves the status of other pods to the API', async () => {
     const book = await aMachine().open();
-    await book.begin(podOf(), running);
-    await book.closed(podOf(), failed);
+    await book.recordAdmission(podOf(), running);
+    await book.recordFinished(podOf(), failed);
     assert.equal(book.statusOf(uid), undefined);
   });
 
   it('keeps the start of a pod that goes on, not of one that begins anew or was told to end', async () => {
     const machine = aMachine();
     const first = await machine.open();
-    await first.begin(web, running);
+    await first.recordAdmission(web, running);
     const second = await machine.open();
-    second.see(web, 'goes-on');
+    second.observeSource(web, 'goes-on');
     assert.equal(second.statusOf(uid)?.startTime, startTime);
-    second.see(web, 'anew');
+    second.observeSource(web, 'anew');
     assert.equal(second.statusOf(uid), undefined);
     const later = '2026-01-01T00:01:00Z';
-    await second.begin(web, { ...running, startTime: later });
+    await second.recordAdmission(web, { ...running, startTime: later });
     assert.equal((await machine.open()).statusOf(uid)?.startTime, later);
-    await second.terminating(web, 30);
+    await second.recordTermination(web, 30);
     assert.equal((await machine.open()).statusOf(uid), undefined);
   });
 
   it('forgets how a pod ended when its source has it no more', async () => {
     const machine = aMachine();
     const book = await machine.open();
-    await book.unwanted(uid);
-    await book.begin(web, running);
-    await book.closed(web, failed);
-    await book.unwanted(uid);
+    await book.recordSourceRemoved(uid);
+    await book.recordAdmission(web, running);
+    await book.recordFinished(web, failed);
+    await book.recordSourceRemoved(uid);
     assert.equal((await machine.open()).statusOf(uid), undefined);
     const before = machine.writes.length;
-    await book.begin(web, running);
-    await book.unwanted(uid);
+    await book.recordAdmission(web, running);
+    await book.recordSourceRemoved(uid);
     assert.equal(machine.writes.length, before + 1, 'of one that had not ended the kill is noted anyway');
   });
 
@@ -326,19 +326,19 @@ describe('the notebook', () => {
       ...running,
       containerStatuses: [of('main', ready, state), of('other', true, { running: {} })],
     });
-    await book.published(probed, seen(true));
+    await book.recordStatus(probed, seen(true));
     assert.equal(machine.writes.length, 0, 'of a pod that was not let run there is nothing to note');
-    await book.begin(probed, running);
-    for (const ready of [true, true, false]) await book.published(probed, seen(ready));
+    await book.recordAdmission(probed, running);
+    for (const ready of [true, true, false]) await book.recordStatus(probed, seen(ready));
     assert.equal(machine.writes.length, 3);
     const noted = { 'containerd://main': { started: true, ready: false } };
     assert.deepEqual((await machine.open()).statusOf(uid)?.probed, noted);
-    await book.begin(probed, running);
+    await book.recordAdmission(probed, running);
     assert.deepEqual(book.statusOf(uid)?.probed, noted);
-    await book.published(probed, seen(false, { terminated: { exitCode: 0 } }));
+    await book.recordStatus(probed, seen(false, { terminated: { exitCode: 0 } }));
     assert.equal(book.statusOf(uid)?.probed, undefined, 'one that does not run is neither');
-    await book.closed(probed, failed);
-    await book.published(probed, seen(true));
+    await book.recordFinished(probed, failed);
+    await book.recordStatus(probed, seen(true));
     assert.equal(book.statusOf(uid)?.probed, undefined);
   });
 
@@ -351,26 +351,26 @@ describe('the notebook', () => {
     const second = { ...main, containerID: 'containerd://2' };
     const podIPs = [{ ip: '10.0.0.7' }];
     const seen = (one: object) => ({ ...running, podIPs, containerStatuses: [one as ContainerStatus] });
-    await book.begin(web, running);
-    await book.published(web, seen({ ...first, restartCount: 0, state: { running: {} } }));
+    await book.recordAdmission(web, running);
+    await book.recordStatus(web, seen({ ...first, restartCount: 0, state: { running: {} } }));
     assert.equal(machine.writes.length, 1, 'what runs for the first time, the runtime tells');
-    await book.published(web, seen({ ...first, restartCount: 0, state: ended }));
+    await book.recordStatus(web, seen({ ...first, restartCount: 0, state: ended }));
     for (const reason of ['CrashLoopBackOff', 'ImagePullBackOff'])
-      await book.published(
+      await book.recordStatus(
         web,
         seen({ ...first, restartCount: 0, state: { waiting: { reason } }, lastState: ended }),
       );
     const again = { ...second, restartCount: 1, lastState: ended, state: { running: {} } };
-    await book.published(web, seen(again));
-    await book.published(web, seen(again));
+    await book.recordStatus(web, seen(again));
+    await book.recordStatus(web, seen(again));
     assert.equal(machine.writes.length, 4);
     const noted = (await machine.open()).statusOf(uid);
     assert.deepEqual([noted?.containerStatuses, noted?.podIPs], [[again], podIPs]);
-    await book.published(web, { ...seen(again), phase: 'Failed' });
+    await book.recordStatus(web, { ...seen(again), phase: 'Failed' });
     assert.equal(machine.writes.length, 4, 'that it has ended is for others to note');
     const over = { ...failed, containerStatuses: [{ ...second, restartCount: 1, state: ended }] };
-    await book.closed(web, { ...over, containerStatuses: [again] });
-    await book.published(web, over);
+    await book.recordFinished(web, { ...over, containerStatuses: [again] });
+    await book.recordStatus(web, over);
     assert.deepEqual((await machine.open()).statusOf(uid)?.containerStatuses, over.containerStatuses);
   });
 });

@@ -13,20 +13,20 @@ import {
 import type { HookCheckpoint, RuntimeFiles, StartCheckpoint } from '../runtime/index.ts';
 import type { BoundVolumeRecords } from '../volumes/index.ts';
 import {
-  decodeNotes,
-  encodeNotes,
-  type NotedTermination,
-  type PodNotes,
+  type CheckpointEntry,
+  decodeEntry,
+  encodeEntry,
+  type TerminationEntry,
   terminationMsLeft,
 } from './checkpoint-entry.ts';
-import { notedContainers } from './container-entry.ts';
-import { notedHooks } from './hook-entries.ts';
+import { containerEntries } from './container-entry.ts';
+import { hookEntries } from './hook-entries.ts';
 import { listPodUids } from './pod-directories.ts';
-import { notedEnd } from './pod-end.ts';
+import { podEnd } from './pod-end.ts';
 import { isShutDown } from './shutdown-status.ts';
-import { type NotedStatus, notedStatus, probedFlags } from './status-entry.ts';
+import { probedFlags, type StatusEntry, statusEntry } from './status-entry.ts';
 
-export interface NotebookDeps {
+export interface PodCheckpointsDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly files: RuntimeFiles;
@@ -36,12 +36,12 @@ export interface NotebookDeps {
   readonly readBoot: () => Promise<string>;
 }
 
-interface Page {
-  notes: PodNotes;
+interface CheckpointFile {
+  entry: CheckpointEntry;
   /** When the noted termination ends, by the monotonic clock. */
   deadlineMs: number | undefined;
   /** What the file says, as far as known. */
-  written: PodNotes | undefined;
+  written: CheckpointEntry | undefined;
   /** Settles when everything noted so far is written; never rejects. */
   writing: Promise<void>;
 }
@@ -50,25 +50,25 @@ const fileName = 'kubeling.json';
 const patienceMs = 5_000;
 /** Less is not told to the runtime, and makes no difference. */
 const leastMs = 1_000;
-/** Far more than the notes of a pod ever take. */
+/** Far more than the entry of a pod ever take. */
 const largestFile = 256 * 1024;
-/** A power cut ends everything the notes are about, so nothing waits for the disk. */
+/** A power cut ends everything the entry are about, so nothing waits for the disk. */
 const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
 /**
- * The notes on all pods, each in the directory of its pod, with which it goes. What is noted holds at once; the answer
+ * The entry on all pods, each in the directory of its pod, with which it goes. What is noted holds at once; the answer
  * settles when it is on disk, or cannot be for now. A note that is not written is lost to the next kubelet only.
  */
-export class PodNotebook {
+export class PodCheckpoints {
   readonly hooks: HookCheckpoint;
-  readonly #deps: NotebookDeps;
-  readonly #pages = new Map<PodUid, Page>();
+  readonly #deps: PodCheckpointsDeps;
+  readonly #entries = new Map<PodUid, CheckpointFile>();
   /** Empty while nobody knows. */
   #boot = '';
 
-  constructor(deps: NotebookDeps) {
+  constructor(deps: PodCheckpointsDeps) {
     this.#deps = deps;
-    this.hooks = notedHooks({
+    this.hooks = hookEntries({
       clock: deps.clock,
       get: (uid) => this.get(uid),
       change: (uid, change) => this.#change(uid, change),
@@ -76,7 +76,7 @@ export class PodNotebook {
   }
 
   get size(): number {
-    return this.#pages.size;
+    return this.#entries.size;
   }
 
   /** Reads what earlier kubelets have noted; to be called once, before anything else. */
@@ -86,39 +86,39 @@ export class PodNotebook {
     try {
       await Promise.all((await listPodUids(files, podsDir)).map((uid) => this.#read(uid)));
     } catch (error) {
-      logger.error('Cannot read the notes on pods; what runs is taken up without them', error);
+      logger.error('Failed to read pod checkpoints', error);
     }
   }
 
-  get(uid: PodUid): PodNotes | undefined {
-    return this.#pages.get(uid)?.notes;
+  get(uid: PodUid): CheckpointEntry | undefined {
+    return this.#entries.get(uid)?.entry;
   }
 
   /** Whether the pod was let run here since the machine was started. */
-  ranInThisBoot(uid: PodUid): boolean {
+  wasAdmittedInThisBoot(uid: PodUid): boolean {
     return this.#boot !== '' && this.get(uid)?.boot === this.#boot;
   }
 
   /** Whether the pod was let run here, in this boot of the machine or an earlier one. */
-  wasLetRun(uid: PodUid): boolean {
+  wasAdmitted(uid: PodUid): boolean {
     return (this.get(uid)?.boot ?? '') !== '';
   }
 
   /** What is left of the time a pod has to end, in whole seconds and at least one; undefined unless it is ending. */
   secondsLeft(uid: PodUid): number | undefined {
-    const deadlineMs = this.#pages.get(uid)?.deadlineMs;
+    const deadlineMs = this.#entries.get(uid)?.deadlineMs;
     if (deadlineMs === undefined) return undefined;
     // The clock has fractions: what they cannot tell exactly must not count as one second more.
     return Math.max(1, Math.ceil(Math.round(deadlineMs - this.#deps.clock.monotonicMs()) / 1_000));
   }
 
-  /** All crash back-offs there are notes of. */
-  restarts(): readonly (readonly [string, BackoffState])[] {
-    return [...this.#pages.values()].flatMap(({ notes }) => Object.entries(notes.restarts ?? {}));
+  /** All crash back-offs there are entry of. */
+  backoffs(): readonly (readonly [string, BackoffState])[] {
+    return [...this.#entries.values()].flatMap(({ entry }) => Object.entries(entry.restarts ?? {}));
   }
 
   /** What the pod's status has to go on with; undefined for a pod that begins anew. */
-  statusOf(uid: PodUid): NotedStatus | undefined {
+  statusOf(uid: PodUid): StatusEntry | undefined {
     const { status, termination } = this.get(uid) ?? {};
     if (status !== undefined && isShutDown(status)) return undefined;
     // Whoever was told to end without having come to an end was not wanted any more.
@@ -126,79 +126,79 @@ export class PodNotebook {
   }
 
   /** A source has brought the pod. Nothing is written before the pod is let run. */
-  see(pod: Pod, life: 'goes-on' | 'anew'): void {
+  observeSource(pod: Pod, life: 'goes-on' | 'anew'): void {
     const { uid } = pod.metadata;
-    const page = this.#pages.get(uid);
-    if (page === undefined) this.#pages.set(uid, newPage(firstNotes(pod), undefined));
+    const file = this.#entries.get(uid);
+    if (file === undefined) this.#entries.set(uid, newFile(newEntry(pod), undefined));
     else
-      page.notes = {
-        ...(life === 'anew' ? withoutStatus(page.notes) : page.notes),
+      file.entry = {
+        ...(life === 'anew' ? withoutStatus(file.entry) : file.entry),
         source: sourceNameOf(pod),
       };
   }
 
   /** The pod is let run. Writes only when that is news. */
-  async begin(pod: Pod, now: PodStatus): Promise<void> {
+  async recordAdmission(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
-    const { termination: _over, status: before, ...notes } = this.get(uid) ?? {};
-    const status = before?.startTime === now.startTime ? before : keptOf(pod, now);
+    const { termination: _over, status: before, ...entry } = this.get(uid) ?? {};
+    const status = before?.startTime === now.startTime ? before : statusOfStaticPod(pod, now);
     const kept = status === undefined ? {} : { status };
-    await this.#note(uid, { ...notes, ...firstNotes(pod), boot: this.#boot, ...kept }, undefined);
+    await this.#record(uid, { ...entry, ...newEntry(pod), boot: this.#boot, ...kept }, undefined);
   }
 
   /** What was published of a pod; written only when the runtime could not tell it the next kubelet. */
-  async published(pod: Pod, now: PodStatus): Promise<void> {
+  async recordStatus(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
-    const { notes, deadlineMs } = this.#pages.get(uid) ?? {};
+    const { entry, deadlineMs } = this.#entries.get(uid) ?? {};
     // That it has ended, and how, is noted by who knows whether it was told to.
-    if (notes?.status === undefined || notes.status.phase !== endOf(now)) return;
-    const fresh = isNews(pod, notes.status, now) ? keptOf(pod, now) : undefined;
+    if (entry?.status === undefined || entry.status.phase !== terminalPhaseOf(now)) return;
+    const fresh = isChanged(pod, entry.status, now) ? statusOfStaticPod(pod, now) : undefined;
     if (fresh === undefined) return;
     const probed = fresh.phase === undefined ? probedFlags(pod, now) : {};
     const status = Object.keys(probed).length === 0 ? fresh : { ...fresh, probed };
-    await this.#note(uid, { ...notes, status }, deadlineMs);
+    await this.#record(uid, { ...entry, status }, deadlineMs);
   }
 
   /** The pod has ended for good: no later kubelet runs it again for as long as it is wanted. */
-  async closed(pod: Pod, now: PodStatus): Promise<void> {
+  async recordFinished(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
-    const status = keptOf(pod, now);
+    const status = statusOfStaticPod(pod, now);
     if (status === undefined) return;
-    const page = this.#pages.get(uid);
-    await this.#note(uid, { ...(page?.notes ?? firstNotes(pod)), status }, page?.deadlineMs);
+    const file = this.#entries.get(uid);
+    await this.#record(uid, { ...(file?.entry ?? newEntry(pod)), status }, file?.deadlineMs);
   }
 
   /** The same of a pod that this node ends for reasons of its own: the API may hear of it only after the next start. */
-  async endedHere(pod: Pod, now: PodStatus): Promise<void> {
-    const end = notedEnd(now);
-    if (isStaticPod(pod)) await this.closed(pod, now);
+  async recordKilled(pod: Pod, now: PodStatus): Promise<void> {
+    const end = podEnd(now);
+    if (isStaticPod(pod)) await this.recordFinished(pod, now);
     else if (end !== undefined) {
       const { uid } = pod.metadata;
-      const page = this.#pages.get(uid);
-      await this.#note(uid, { ...(page?.notes ?? firstNotes(pod)), end }, page?.deadlineMs);
+      const file = this.#entries.get(uid);
+      await this.#record(uid, { ...(file?.entry ?? newEntry(pod)), end }, file?.deadlineMs);
     }
   }
 
   /** Its source has it no more: how it stood says nothing about another pod of its UID. */
-  async unwanted(uid: PodUid): Promise<void> {
-    const page = this.#pages.get(uid);
-    if (page === undefined) return;
-    const isOver = page.notes.status?.phase !== undefined;
-    page.notes = withoutStatus(page.notes);
-    if (isOver) await this.#note(uid, page.notes, page.deadlineMs);
+  async recordSourceRemoved(uid: PodUid): Promise<void> {
+    const file = this.#entries.get(uid);
+    if (file === undefined) return;
+    const isOver = file.entry.status?.phase !== undefined;
+    file.entry = withoutStatus(file.entry);
+    if (isOver) await this.#record(uid, file.entry, file.deadlineMs);
   }
 
-  async initialized(uid: PodUid, sandboxId: string): Promise<void> {
-    await this.#change(uid, (notes) => ({ ...notes, initializedSandbox: sandboxId }));
+  async recordInitialized(uid: PodUid, sandboxId: string): Promise<void> {
+    await this.#change(uid, (entry) => ({ ...entry, initializedSandbox: sandboxId }));
   }
 
   /** What is known of a start that an earlier kubelet has asked for, or this one. */
   readonly starts: StartCheckpoint = {
     recordStart: ({ metadata }, containerId) =>
-      this.#change(metadata.uid, (notes) => ({ ...notes, startUnderWay: containerId })),
+      this.#change(metadata.uid, (entry) => ({ ...entry, startUnderWay: containerId })),
     clearStart: ({ metadata }, containerId) =>
-      this.#change(metadata.uid, ({ startUnderWay, ...notes }) =>
-        startUnderWay === undefined || startUnderWay === containerId ? notes : { ...notes, startUnderWay },
+      this.#change(metadata.uid, ({ startUnderWay, ...entry }) =>
+        startUnderWay === undefined || startUnderWay === containerId ? entry : { ...entry, startUnderWay },
       ),
   };
 
@@ -206,108 +206,108 @@ export class PodNotebook {
   readonly volumes: BoundVolumeRecords = {
     of: (uid) => this.get(uid)?.volumes ?? {},
     others: (uid) =>
-      [...this.#pages].flatMap(([other, { notes }]) =>
-        other === uid ? [] : Object.values(notes.volumes ?? {}),
+      [...this.#entries].flatMap(([other, { entry }]) =>
+        other === uid ? [] : Object.values(entry.volumes ?? {}),
       ),
     note: (pod, volumes) => {
-      const page = this.#pages.get(pod.metadata.uid);
-      return this.#note(pod.metadata.uid, { ...(page?.notes ?? firstNotes(pod)), volumes }, page?.deadlineMs);
+      const file = this.#entries.get(pod.metadata.uid);
+      return this.#record(pod.metadata.uid, { ...(file?.entry ?? newEntry(pod)), volumes }, file?.deadlineMs);
     },
     forget: async (uid) => {
       const { volumes } = this.get(uid) ?? {};
-      if (volumes !== undefined) await this.#change(uid, ({ volumes: _gone, ...notes }) => notes);
+      if (volumes !== undefined) await this.#change(uid, ({ volumes: _gone, ...entry }) => entry);
     },
   };
 
   /** All that is known of how often containers of the pod have ended. */
-  async restarted(uid: PodUid, restarts: Iterable<readonly [string, BackoffState]>): Promise<void> {
+  async recordBackoff(uid: PodUid, restarts: Iterable<readonly [string, BackoffState]>): Promise<void> {
     const all = Object.fromEntries(restarts);
-    await this.#change(uid, (notes) => ({ ...notes, restarts: all }));
+    await this.#change(uid, (entry) => ({ ...entry, restarts: all }));
   }
 
   /**
    * The pod is being stopped, with so much time from now on; one that is being stopped already gets no more than it
    * has left.
    */
-  async terminating(pod: Pod, graceSeconds: number): Promise<void> {
+  async recordTermination(pod: Pod, graceSeconds: number): Promise<void> {
     const { clock } = this.#deps;
-    const page = this.#pages.get(pod.metadata.uid);
+    const file = this.#entries.get(pod.metadata.uid);
     const deadlineMs = clock.monotonicMs() + graceSeconds * 1_000;
-    if (deadlineMs >= (page?.deadlineMs ?? Number.POSITIVE_INFINITY)) return;
+    if (deadlineMs >= (file?.deadlineMs ?? Number.POSITIVE_INFINITY)) return;
     const termination = { sinceMs: clock.now(), graceSeconds };
-    await this.#note(pod.metadata.uid, { ...(page?.notes ?? firstNotes(pod)), termination }, deadlineMs);
+    await this.#record(pod.metadata.uid, { ...(file?.entry ?? newEntry(pod)), termination }, deadlineMs);
   }
 
   /** Sees to it that a later kubelet finds the same end of a termination, though the clock was set since it was noted. */
-  async keepDeadline(uid: PodUid): Promise<void> {
+  async refreshDeadline(uid: PodUid): Promise<void> {
     const { clock } = this.#deps;
-    const page = this.#pages.get(uid);
-    const termination = page?.notes.termination;
-    if (page?.deadlineMs === undefined || termination === undefined) return;
-    const leftMs = Math.max(0, page.deadlineMs - clock.monotonicMs());
+    const file = this.#entries.get(uid);
+    const termination = file?.entry.termination;
+    if (file?.deadlineMs === undefined || termination === undefined) return;
+    const leftMs = Math.max(0, file.deadlineMs - clock.monotonicMs());
     const drift = Math.abs(terminationMsLeft(termination, clock.now()) - Math.max(leftMs, leastMs));
     if (drift < leastMs) return;
     const sinceMs = Math.max(0, Math.round(clock.now() - (termination.graceSeconds * 1_000 - leftMs)));
-    await this.#note(uid, { ...page.notes, termination: { ...termination, sinceMs } }, page.deadlineMs);
+    await this.#record(uid, { ...file.entry, termination: { ...termination, sinceMs } }, file.deadlineMs);
   }
 
   /** Nothing of the pod runs any more. What is noted of one that nobody wants goes with its directory soon. */
-  async ended(uid: PodUid, fate: 'wanted' | 'unwanted'): Promise<void> {
-    const page = this.#pages.get(uid);
-    if (page === undefined) return;
-    const { termination: _over, postStarts: _due, preStops: _begun, ...notes } = page.notes;
-    page.notes = notes;
-    page.deadlineMs = undefined;
-    if (fate === 'wanted' && page.written !== undefined) await this.#note(uid, notes, undefined);
+  async recordTerminated(uid: PodUid, fate: 'wanted' | 'unwanted'): Promise<void> {
+    const file = this.#entries.get(uid);
+    if (file === undefined) return;
+    const { termination: _over, postStarts: _due, preStops: _begun, ...entry } = file.entry;
+    file.entry = entry;
+    file.deadlineMs = undefined;
+    if (fate === 'wanted' && file.written !== undefined) await this.#record(uid, entry, undefined);
   }
 
   /** Everything noted so far is on disk, or cannot be for now: a later kubelet knows it, too. */
-  async settled(): Promise<void> {
-    const pages = [...this.#pages.values()];
-    await this.#soon(this.#deps.podsDir, Promise.all(pages.map(({ writing }) => writing)));
+  async flushed(): Promise<void> {
+    const files = [...this.#entries.values()];
+    await this.#waitForWrite(this.#deps.podsDir, Promise.all(files.map(({ writing }) => writing)));
   }
 
   /** Forgets the pods that have no directory any more; to be asked of those that nobody works on. */
   retain(isKept: (uid: PodUid) => boolean): void {
-    for (const uid of [...this.#pages.keys()]) if (!isKept(uid)) this.#pages.delete(uid);
+    for (const uid of [...this.#entries.keys()]) if (!isKept(uid)) this.#entries.delete(uid);
   }
 
-  async #change(uid: PodUid, change: (notes: PodNotes) => PodNotes): Promise<void> {
-    const page = this.#pages.get(uid);
-    if (page !== undefined) await this.#note(uid, change(page.notes), page.deadlineMs);
+  async #change(uid: PodUid, change: (entry: CheckpointEntry) => CheckpointEntry): Promise<void> {
+    const file = this.#entries.get(uid);
+    if (file !== undefined) await this.#record(uid, change(file.entry), file.deadlineMs);
   }
 
-  async #note(uid: PodUid, notes: PodNotes, deadlineMs: number | undefined): Promise<void> {
-    const page = this.#pages.get(uid) ?? newPage(notes, undefined);
-    this.#pages.set(uid, page);
-    page.notes = notes;
-    page.deadlineMs = deadlineMs;
-    page.writing = page.writing.then(() => this.#write(uid, page));
-    await this.#soon(this.#path(uid), page.writing);
+  async #record(uid: PodUid, entry: CheckpointEntry, deadlineMs: number | undefined): Promise<void> {
+    const file = this.#entries.get(uid) ?? newFile(entry, undefined);
+    this.#entries.set(uid, file);
+    file.entry = entry;
+    file.deadlineMs = deadlineMs;
+    file.writing = file.writing.then(() => this.#write(uid, file));
+    await this.#waitForWrite(this.#path(uid), file.writing);
   }
 
   /** A disk that does not answer keeps nobody from going on. */
-  async #soon(path: string, writing: Promise<unknown>): Promise<void> {
+  async #waitForWrite(path: string, writing: Promise<unknown>): Promise<void> {
     const { clock, logger } = this.#deps;
-    const patience = { clock, ms: patienceMs, what: 'write the notes on a pod' };
+    const patience = { clock, ms: patienceMs, what: 'write a pod checkpoint' };
     try {
       await withDeadline(patience, () => writing, new AbortController().signal);
     } catch (error) {
-      logger.error('The notes on a pod are not written yet', error, { path });
+      logger.error('Failed to write pod checkpoint in time', error, { path });
     }
   }
 
   /** Always what is noted last: what came in between needs no write of its own. */
-  async #write(uid: PodUid, page: Page): Promise<void> {
-    const { notes } = page;
-    if (this.#pages.get(uid) !== page || sameJson(page.written, notes)) return;
+  async #write(uid: PodUid, file: CheckpointFile): Promise<void> {
+    const { entry } = file;
+    if (this.#entries.get(uid) !== file || sameJson(file.written, entry)) return;
     const path = this.#path(uid);
     try {
-      await this.#deps.files.replace(path, encodeNotes(notes), writeOptions);
-      page.written = notes;
+      await this.#deps.files.replace(path, encodeEntry(entry), writeOptions);
+      file.written = entry;
     } catch (error) {
-      page.written = undefined;
-      this.#deps.logger.error('Cannot write the notes on a pod', error, { path });
+      file.written = undefined;
+      this.#deps.logger.error('Failed to write pod checkpoint', error, { path });
     }
   }
 
@@ -317,16 +317,16 @@ export class PodNotebook {
     try {
       const bytes = await files.readEnd(path, largestFile + 1);
       if (bytes === undefined) return;
-      const notes = bytes.byteLength > largestFile ? undefined : decodeNotes(bytes.toString('utf8'));
-      if (notes === undefined) {
-        logger.warn('The notes on a pod cannot be used; it goes on without', { path });
+      const entry = bytes.byteLength > largestFile ? undefined : decodeEntry(bytes.toString('utf8'));
+      if (entry === undefined) {
+        logger.warn('Ignored invalid pod checkpoint', { path });
         return;
       }
-      const page = newPage(notes, notes);
-      this.#pages.set(uid, page);
-      if (notes.termination !== undefined) await this.#resume(uid, notes, notes.termination);
+      const file = newFile(entry, entry);
+      this.#entries.set(uid, file);
+      if (entry.termination !== undefined) await this.#resume(uid, entry, entry.termination);
     } catch (error) {
-      logger.warn('The notes on a pod cannot be read; it goes on without', {
+      logger.warn('Failed to read pod checkpoint', {
         path,
         because: describeError(error),
       });
@@ -334,11 +334,11 @@ export class PodNotebook {
   }
 
   /** Where the clock was set back behind the beginning, the time counts from now on, also for who comes after us. */
-  async #resume(uid: PodUid, notes: PodNotes, termination: NotedTermination): Promise<void> {
+  async #resume(uid: PodUid, entry: CheckpointEntry, termination: TerminationEntry): Promise<void> {
     const { clock } = this.#deps;
     const sinceMs = Math.min(termination.sinceMs, clock.now());
     const deadlineMs = clock.monotonicMs() + terminationMsLeft(termination, clock.now());
-    await this.#note(uid, { ...notes, termination: { ...termination, sinceMs } }, deadlineMs);
+    await this.#record(uid, { ...entry, termination: { ...termination, sinceMs } }, deadlineMs);
   }
 
   #path(uid: PodUid): string {
@@ -346,29 +346,29 @@ export class PodNotebook {
   }
 }
 
-function firstNotes(pod: Pod): PodNotes {
+function newEntry(pod: Pod): CheckpointEntry {
   const { name, namespace } = pod.metadata;
   return { source: sourceNameOf(pod), name, namespace, boot: '' };
 }
 
 /** Of any other pod the API keeps the status. */
-function keptOf(pod: Pod, status: PodStatus): NotedStatus | undefined {
-  return isStaticPod(pod) ? notedStatus(status) : undefined;
+function statusOfStaticPod(pod: Pod, status: PodStatus): StatusEntry | undefined {
+  return isStaticPod(pod) ? statusEntry(status) : undefined;
 }
 
-function endOf({ phase }: PodStatus): string | undefined {
+function terminalPhaseOf({ phase }: PodStatus): string | undefined {
   return isTerminalPhase(phase) ? phase : undefined;
 }
 
 /** Of a pod that goes on what is over, and of its probed containers whether they are started and ready. */
-function isNews(pod: Pod, noted: NotedStatus, now: PodStatus): boolean {
-  if (noted.phase !== undefined) return !sameJson(noted, notedStatus(now));
-  if (!sameJson(notedContainers(noted), notedContainers(now))) return true;
+function isChanged(pod: Pod, noted: StatusEntry, now: PodStatus): boolean {
+  if (noted.phase !== undefined) return !sameJson(noted, statusEntry(now));
+  if (!sameJson(containerEntries(noted), containerEntries(now))) return true;
   return Object.entries(probedFlags(pod, now)).some(([id, flags]) => !sameJson(noted.probed?.[id], flags));
 }
 
-function withoutStatus({ status: _gone, ...notes }: PodNotes): PodNotes {
-  return notes;
+function withoutStatus({ status: _gone, ...entry }: CheckpointEntry): CheckpointEntry {
+  return entry;
 }
 
 function sourceNameOf(pod: Pod): PodSource {
@@ -376,6 +376,6 @@ function sourceNameOf(pod: Pod): PodSource {
   return source === 'file' || source === 'http' ? source : 'api';
 }
 
-function newPage(notes: PodNotes, written: PodNotes | undefined): Page {
-  return { notes, written, deadlineMs: undefined, writing: Promise.resolve() };
+function newFile(entry: CheckpointEntry, written: CheckpointEntry | undefined): CheckpointFile {
+  return { entry: entry, written, deadlineMs: undefined, writing: Promise.resolve() };
 }

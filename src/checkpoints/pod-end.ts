@@ -2,7 +2,7 @@ import type { PodCondition, PodStatus } from '../kinds/index.ts';
 import { isTerminalPhase, type Pod } from '../pods/index.ts';
 
 /** How a pod ended that this node has ended: nobody else knows before the API has heard of it. */
-export interface NotedEnd {
+export interface PodEnd {
   readonly phase: string;
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
@@ -13,14 +13,14 @@ export interface NotedEnd {
 const disruptionTarget = 'DisruptionTarget';
 
 /** Undefined for a pod that has not ended. */
-export function notedEnd({ phase, reason, message, conditions = [] }: PodStatus): NotedEnd | undefined {
+export function podEnd({ phase, reason, message, conditions = [] }: PodStatus): PodEnd | undefined {
   if (phase === undefined || !isTerminalPhase(phase)) return undefined;
   const disruption = conditions.find(({ type, status }) => type === disruptionTarget && status === 'True');
   return { phase, reason, message, ...(disruption && { disruption }) };
 }
 
 /** The pod as it has ended, whatever the API still says of it. */
-export function withNotedEnd(pod: Pod, { disruption, ...end }: NotedEnd): Pod {
+export function withPodEnd(pod: Pod, { disruption, ...end }: PodEnd): Pod {
   const { conditions = [] } = pod.status;
   const others = conditions.filter(({ type }) => type !== disruptionTarget);
   return {
@@ -33,7 +33,7 @@ export function withNotedEnd(pod: Pod, { disruption, ...end }: NotedEnd): Pod {
   };
 }
 
-export function isNotedEnd(value: unknown): value is NotedEnd {
+export function isPodEnd(value: unknown): value is PodEnd {
   if (!isRecord(value)) return false;
   const { phase, reason, message, disruption } = value;
   if (phase !== 'Succeeded' && phase !== 'Failed') return false;

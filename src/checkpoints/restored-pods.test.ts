@@ -36,14 +36,14 @@ function earlier({
 }: Known) {
   const notes = source && { source, name: 'web', namespace: 'default', boot, ...(end && { end }) };
   return new RestoredPods({
-    notes: {
+    checkpoints: {
       get: () => notes,
-      see: (_pod, life) => lives.push(life),
+      observeSource: (_pod, life) => lives.push(life),
       statusOf: () => ended,
-      closed: async () => {},
-      unwanted: async () => {},
+      recordFinished: async () => {},
+      recordSourceRemoved: async () => {},
       secondsLeft: () => undefined,
-      ranInThisBoot: () => notes?.boot === 'this',
+      wasAdmittedInThisBoot: () => notes?.boot === 'this',
     },
     observed: () => {
       if (runtime === 'silent') throw new Error('no answer');
@@ -59,18 +59,18 @@ function earlier({
 
 describe('whether a pod may be called gone', () => {
   it('is known when its own source has spoken', () => {
-    assert.equal(earlier({ source: 'file', ready: ['file'] }).mayJudge(uid), true);
-    assert.equal(earlier({ source: 'api', ready: ['file'] }).mayJudge(uid), false);
-    assert.equal(earlier({ source: 'file', ready: ['api'] }).mayJudge(uid), false);
+    assert.equal(earlier({ source: 'file', ready: ['file'] }).areSourcesReadyFor(uid), true);
+    assert.equal(earlier({ source: 'api', ready: ['file'] }).areSourcesReadyFor(uid), false);
+    assert.equal(earlier({ source: 'file', ready: ['api'] }).areSourcesReadyFor(uid), false);
   });
 
   it('waits for all sources where its own is not known', () => {
-    assert.equal(earlier({ ready: ['file'] }).mayJudge(uid), false);
-    assert.equal(earlier({ ready: ['file', 'api'] }).mayJudge(uid), true);
+    assert.equal(earlier({ ready: ['file'] }).areSourcesReadyFor(uid), false);
+    assert.equal(earlier({ ready: ['file', 'api'] }).areSourcesReadyFor(uid), true);
   });
 
   it('waits for no source that is not set up any more', () => {
-    assert.equal(earlier({ source: 'http', ready: ['file'] }).mayJudge(uid), true);
+    assert.equal(earlier({ source: 'http', ready: ['file'] }).areSourcesReadyFor(uid), true);
   });
 });
 
@@ -87,18 +87,18 @@ describe('a pod that comes after a restart', () => {
   it('goes on from where it was if it is static and in the first list of its source', () => {
     const lives: string[] = [];
     const pod = podOf({ source: 'file' });
-    assert.deepEqual(earlier({ lives }).see(pod), { ...pod, status: ended });
-    assert.deepEqual(earlier({ lives, ready: ['file'] }).see(pod), pod);
-    assert.deepEqual(earlier({ lives }).see(podOf()), podOf());
+    assert.deepEqual(earlier({ lives }).restore(pod), { ...pod, status: ended });
+    assert.deepEqual(earlier({ lives, ready: ['file'] }).restore(pod), pod);
+    assert.deepEqual(earlier({ lives }).restore(podOf()), podOf());
     assert.deepEqual(lives, ['goes-on', 'anew', 'anew']);
   });
 
   it('is over if this node has ended it, though the API has not heard of it', () => {
     const lives: string[] = [];
     const end = { phase: 'Failed', reason: 'Evicted' };
-    const { phase, reason } = earlier({ source: 'api', end, lives }).see(podOf()).status;
+    const { phase, reason } = earlier({ source: 'api', end, lives }).restore(podOf()).status;
     assert.deepEqual({ phase, reason }, end);
-    assert.deepEqual(earlier({ source: 'api', lives }).see(podOf()), podOf());
+    assert.deepEqual(earlier({ source: 'api', lives }).restore(podOf()), podOf());
     assert.deepEqual(lives, ['goes-on', 'anew']);
   });
 });

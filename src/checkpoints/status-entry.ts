@@ -1,17 +1,17 @@
 import type { PodCondition, PodStatus } from '../kinds/index.ts';
 import { initContainersOf, isSidecar, isTerminalPhase, type Pod } from '../pods/index.ts';
 import type { ProbedFlags } from '../status/index.ts';
-import { areNotedContainers, type NotedContainers, notedContainers } from './container-entry.ts';
+import { areContainerEntries, type ContainerEntries, containerEntries } from './container-entry.ts';
 
-export type NotedCondition = Pick<PodCondition, 'type' | 'status' | 'lastTransitionTime'>;
+export type ConditionEntry = Pick<PodCondition, 'type' | 'status' | 'lastTransitionTime'>;
 
 /** What a static pod keeps of its status: nobody else remembers it. With a phase it has ended for good. */
-export interface NotedStatus extends NotedContainers {
+export interface StatusEntry extends ContainerEntries {
   readonly startTime: string;
   readonly phase?: string | undefined;
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
-  readonly conditions: readonly NotedCondition[];
+  readonly conditions: readonly ConditionEntry[];
   /** Where it was; an address outlives its sandbox. */
   readonly podIPs?: PodStatus['podIPs'];
   /** What was last published of containers that are probed and run, by their full ids. */
@@ -19,7 +19,7 @@ export interface NotedStatus extends NotedContainers {
 }
 
 /** Others are written by others, or ask for something to be done. */
-const notedConditions: ReadonlySet<string> = new Set([
+const checkpointedConditions: ReadonlySet<string> = new Set([
   'PodScheduled',
   'PodReadyToStartContainers',
   'Initialized',
@@ -30,7 +30,7 @@ const notedConditions: ReadonlySet<string> = new Set([
 const restartingAll = 'AllContainersRestarting';
 
 /** undefined for a pod that has not started. Of one that goes on, what is not true yet will change without a note. */
-export function notedStatus(status: PodStatus): NotedStatus | undefined {
+export function statusEntry(status: PodStatus): StatusEntry | undefined {
   const { startTime, phase, reason, message, conditions = [], podIPs } = status;
   if (startTime === undefined) return undefined;
   const isOver = isTerminalPhase(phase);
@@ -38,16 +38,16 @@ export function notedStatus(status: PodStatus): NotedStatus | undefined {
     startTime,
     ...(isOver && { phase, reason, message }),
     ...(podIPs !== undefined && { podIPs }),
-    ...notedContainers(status),
+    ...containerEntries(status),
     conditions: conditions
-      .filter((one) => isNoted(one, isOver ? 'over' : 'goes-on'))
+      .filter((one) => isCheckpointed(one, isOver ? 'over' : 'goes-on'))
       .map(({ type, status: is, lastTransitionTime }) => ({ type, status: is, lastTransitionTime })),
   };
 }
 
-function isNoted({ type, status }: PodCondition, life: 'over' | 'goes-on'): boolean {
-  if (life === 'goes-on') return notedConditions.has(type) && status === 'True';
-  return notedConditions.has(type) || (type === restartingAll && status === 'False');
+function isCheckpointed({ type, status }: PodCondition, life: 'over' | 'goes-on'): boolean {
+  if (life === 'goes-on') return checkpointedConditions.has(type) && status === 'True';
+  return checkpointedConditions.has(type) || (type === restartingAll && status === 'False');
 }
 
 /** What to note of the containers of the pod that are probed and run; of others it follows from what they are. */
@@ -66,14 +66,14 @@ export function probedFlags(pod: Pod, status: PodStatus): Readonly<Record<string
   );
 }
 
-export function isNotedStatus(value: unknown): value is NotedStatus {
+export function isStatusEntry(value: unknown): value is StatusEntry {
   if (!isRecord(value) || !isTime(value['startTime'])) return false;
   const { phase, reason, message, conditions, probed } = value;
   if (phase !== undefined && phase !== 'Succeeded' && phase !== 'Failed') return false;
   if (![reason, message].every((text) => text === undefined || typeof text === 'string')) return false;
   if (probed !== undefined && !(isRecord(probed) && Object.values(probed).every(isProbedFlags))) return false;
-  if (!areNotedContainers(value) || !areAddresses(value['podIPs'])) return false;
-  return Array.isArray(conditions) && conditions.every(isNotedCondition);
+  if (!areContainerEntries(value) || !areAddresses(value['podIPs'])) return false;
+  return Array.isArray(conditions) && conditions.every(isConditionEntry);
 }
 
 function areAddresses(value: unknown): boolean {
@@ -81,10 +81,10 @@ function areAddresses(value: unknown): boolean {
   return Array.isArray(value) && value.every((one) => isRecord(one) && typeof one['ip'] === 'string');
 }
 
-function isNotedCondition(value: unknown): boolean {
+function isConditionEntry(value: unknown): boolean {
   if (!isRecord(value) || typeof value['type'] !== 'string') return false;
   const { type, status, lastTransitionTime } = value;
-  const isKnown = notedConditions.has(type) || (type === restartingAll && status === 'False');
+  const isKnown = checkpointedConditions.has(type) || (type === restartingAll && status === 'False');
   return isKnown && typeof status === 'string' && isTime(lastTransitionTime);
 }
 

@@ -51,7 +51,7 @@ export class KubeletEndpoints {
   /** The same for clients, once the checkpoints are written: a status a client has read survives a crash. */
   async podsToReport(): Promise<readonly Pod[]> {
     const pods = this.podsWithStatus();
-    await this.#parts.state.checkpoints.settled();
+    await this.#parts.state.checkpoints.flushed();
     return pods;
   }
 

@@ -18,7 +18,7 @@ export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdow
     announcer: machine.shutdowns,
     event: (event) => node.event(event),
     changed: () => cluster?.nodeChanged?.(),
-    activePods: () => facts.active(),
+    activePods: () => facts.activePods(),
     async terminatePod(pod, graceOverrideSeconds, signal) {
       const kill = { why: 'other' as const, graceOverrideSeconds, statusFn: shutDownStatus };
       await control.killPodNow(pod, kill, signal);
@@ -27,7 +27,7 @@ export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdow
     },
     async reported(pods, signal) {
       const uids = pods.map(({ metadata }) => metadata.uid);
-      await Promise.all([checkpoints.settled(), cluster?.statusesWritten?.(uids, signal)]);
+      await Promise.all([checkpoints.flushed(), cluster?.statusesWritten?.(uids, signal)]);
     },
     observe: shutdownTimes(join(rootDir, 'graceful_node_shutdown_state'), { ...deps, files: machine.files }),
   });

@@ -37,15 +37,15 @@ export interface CleanupDeps {
   readonly directories: OrphanDirectories;
   readonly isActive: (pod: Pod) => boolean;
   /** Whether it is not clear yet that the pod may run: it has no worker then, and must not get one. */
-  readonly isSettling: (uid: PodUid) => boolean;
-  /** What earlier kubelets have noted. */
-  readonly earlier: {
+  readonly isAdmissionPending: (uid: PodUid) => boolean;
+  /** What restored kubelets have noted. */
+  readonly restored: {
     /** Whether all who could want the pod have spoken: nothing of another is touched. */
-    mayJudge(uid: PodUid): boolean;
+    areSourcesReadyFor(uid: PodUid): boolean;
     secondsLeft(uid: PodUid): number | undefined;
   };
   readonly probes: { retain(mayRun: (uid: PodUid) => boolean): void };
-  readonly notes: { retain(isKept: (uid: PodUid) => boolean): void };
+  readonly checkpoints: { retain(isKept: (uid: PodUid) => boolean): void };
   readonly users: { retain(isKept: (uid: PodUid) => boolean): void };
   /** The resources of pods. */
   readonly allocation: { retain(isKept: (uid: PodUid) => boolean): void };
@@ -79,7 +79,7 @@ const freshMs = 10_000;
  */
 export class PodCleanups implements AsyncDisposable {
   readonly #deps: CleanupDeps;
-  /** undefined before the first round: what earlier kubelets have left is not known. */
+  /** undefined before the first round: what restored kubelets have left is not known. */
   #remembered: ReadonlySet<PodUid> | undefined;
   #removingCgroups: Promise<void> | undefined;
 
@@ -143,7 +143,7 @@ export class PodCleanups implements AsyncDisposable {
     if (directories === undefined) return 1;
     const there = new Set(directories);
     const isKept = (uid: PodUid) => there.has(uid) || this.#isKnown(uid);
-    this.#deps.notes.retain(isKept);
+    this.#deps.checkpoints.retain(isKept);
     this.#deps.users.retain(isKept);
     this.#deps.allocation.retain(isKept);
     const orphans = directories.filter((uid) => this.#isOrphan(uid) && !alive.has(uid));
@@ -175,7 +175,7 @@ export class PodCleanups implements AsyncDisposable {
 
   /** Whether it is sure that nobody wants the pod. */
   #isOrphan(uid: PodUid): boolean {
-    return !this.#isKnown(uid) && this.#deps.earlier.mayJudge(uid);
+    return !this.#isKnown(uid) && this.#deps.restored.areSourcesReadyFor(uid);
   }
 
   #isKnown(uid: PodUid): boolean {
@@ -184,8 +184,10 @@ export class PodCleanups implements AsyncDisposable {
 
   /** Wanted, active, and without a worker: it finished and is to begin anew, or a worker got lost. */
   #beginMissing(desired: readonly Pod[], known: Map<PodUid, KnownWorker>): readonly Pod[] {
-    const idle = desired.filter(({ metadata: { uid } }) => !known.has(uid) && !this.#deps.isSettling(uid));
-    // How an earlier pod of this UID ended says nothing about the one that is wanted now.
+    const idle = desired.filter(
+      ({ metadata: { uid } }) => !known.has(uid) && !this.#deps.isAdmissionPending(uid),
+    );
+    // How an restored pod of this UID ended says nothing about the one that is wanted now.
     for (const pod of idle) this.#deps.statuses.forget(pod.metadata.uid);
     const missing = idle.filter((pod) => this.#deps.isActive(pod));
     for (const pod of missing) {
@@ -201,10 +203,10 @@ export class PodCleanups implements AsyncDisposable {
   }
 
   #endUnknown(running: readonly RuntimePod[]): readonly PodUid[] {
-    const { workers, earlier } = this.#deps;
+    const { workers, restored } = this.#deps;
     const unknown = running.filter(({ uid }) => this.#isOrphan(uid));
     for (const runningPod of unknown) {
-      const graceOverrideSeconds = earlier.secondsLeft(runningPod.uid) ?? orphanGraceSeconds;
+      const graceOverrideSeconds = restored.secondsLeft(runningPod.uid) ?? orphanGraceSeconds;
       workers.updatePod({ updateType: 'kill', runningPod, kill: { graceOverrideSeconds } });
     }
     return unknown.map(({ uid }) => uid);

@@ -46,11 +46,11 @@ describe('facts about pods', () => {
 
   it('counts a pod as active until it is over, and one that is being ended until it is gone', () => {
     const wanted = podOf();
-    assert.deepEqual(factsOf({ wanted }).active(), [wanted]);
-    assert.deepEqual(factsOf({ wanted, phase: 'Failed' }).active(), []);
-    assert.deepEqual(factsOf({ wanted: podOf({ phase: 'Succeeded' }) }).active(), []);
-    assert.deepEqual(factsOf({ wanted, phase: 'Failed', worker: 'told-to-end' }).active(), [wanted]);
-    assert.deepEqual(factsOf({ wanted, worker: 'done' }).active(), []);
+    assert.deepEqual(factsOf({ wanted }).activePods(), [wanted]);
+    assert.deepEqual(factsOf({ wanted, phase: 'Failed' }).activePods(), []);
+    assert.deepEqual(factsOf({ wanted: podOf({ phase: 'Succeeded' }) }).activePods(), []);
+    assert.deepEqual(factsOf({ wanted, phase: 'Failed', worker: 'told-to-end' }).activePods(), [wanted]);
+    assert.deepEqual(factsOf({ wanted, worker: 'done' }).activePods(), []);
   });
 
   it('takes a pod for ended once it is over or told to end', () => {

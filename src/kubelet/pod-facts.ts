@@ -21,18 +21,18 @@ export class PodFacts {
   }
 
   /** As a source wants it. */
-  wanted(uid: PodUid): Pod | undefined {
+  desired(uid: PodUid): Pod | undefined {
     return this.#deps.pods.getPodByUid(uid);
   }
 
   /** As its worker has it; undefined once no source wants it. */
   workedOn(uid: PodUid): Pod | undefined {
-    return this.wanted(uid) === undefined ? undefined : this.#deps.workers.activePod(uid)?.pod;
+    return this.desired(uid) === undefined ? undefined : this.#deps.workers.activePod(uid)?.pod;
   }
 
   /** As its worker has it, or else a source. */
   known(uid: PodUid): Pod | undefined {
-    return this.#deps.workers.activePod(uid)?.pod ?? this.wanted(uid);
+    return this.#deps.workers.activePod(uid)?.pod ?? this.desired(uid);
   }
 
   /** The same, with the status it has here. */
@@ -54,7 +54,7 @@ export class PodFacts {
   }
 
   /** Of those that are meant, or of all unless given, with what they were allocated. */
-  active(isMeant: (pod: Pod) => boolean = () => true): readonly Pod[] {
+  activePods(isMeant: (pod: Pod) => boolean = () => true): readonly Pod[] {
     return this.#deps.pods
       .getPods()
       .filter((pod) => isMeant(pod) && this.isActive(pod))

@@ -54,12 +54,12 @@ export interface HandlerDeps {
     isReady(source: ConfigUpdate['source']): boolean;
     someReady(): boolean;
   };
-  /** What earlier kubelets have left. */
-  readonly earlier: {
+  /** What restored kubelets have left. */
+  readonly restored: {
     /** Answers the pod with the status it has to go on with. */
-    see(pod: Pod): Pod;
-    refused(pod: Pod, status: PodStatus): void;
-    removed(pod: Pod): void;
+    restore(pod: Pod): Pod;
+    recordRejection(pod: Pod, status: PodStatus): void;
+    recordRemoval(pod: Pod): void;
     standing(pod: Pod): PodStanding;
     secondsLeft(uid: PodUid): number | undefined;
   };
@@ -143,10 +143,10 @@ export class PodHandlers implements SyncHandler {
   #additions(added: readonly Pod[]): void {
     const oldestFirst = added.toSorted((one, other) => createdAt(one) - createdAt(other));
     const { restored: here = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
-      this.#deps.earlier.standing(pod),
+      this.#deps.restored.standing(pod),
     );
     for (const brought of [...here, ...others]) {
-      const pod = isMirrorPod(brought) ? brought : this.#deps.earlier.see(brought);
+      const pod = isMirrorPod(brought) ? brought : this.#deps.restored.restore(brought);
       this.#deps.pods.addPod(pod);
       if (isStaticPod(pod)) this.#deps.statuses.comesAgain(pod.metadata.uid);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
@@ -177,22 +177,22 @@ export class PodHandlers implements SyncHandler {
 
   #taken(pod: Pod, judged: Pod): void {
     const { uid } = pod.metadata;
-    const { journal, earlier, workers, allocation } = this.#deps;
+    const { journal, restored, workers, allocation } = this.#deps;
     journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
     allocation.podAdmitted(pod, judged);
-    const secondsLeft = earlier.secondsLeft(uid);
+    const secondsLeft = restored.secondsLeft(uid);
     if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
     else this.#update(pod, 'create');
   }
 
   #reject(pod: Pod, reason: string, message: string): void {
-    const { journal, statuses, workers, earlier } = this.#deps;
+    const { journal, statuses, workers, restored } = this.#deps;
     journal.event(pod, { type: 'Warning', reason, message });
     journal.step(pod.metadata.uid, { stage: 'admitted', outcome: 'failed', message });
     this.#deps.rejected(reason);
     const why = { reason, message: `Pod was rejected: ${message}` };
     const status = statuses.setPodStatus(pod, rejectedPodStatus(pod, why, this.#deps.nodeIps()));
-    earlier.refused(pod, status);
+    restored.recordRejection(pod, status);
     workers.rejectPod(pod);
   }
 
@@ -212,7 +212,7 @@ export class PodHandlers implements SyncHandler {
       this.#deps.pods.removePod(pod);
       this.#deps.pending.cancel(pod.metadata.uid);
       this.#deps.allocation.podRemoved(pod.metadata.uid);
-      if (!isMirrorPod(pod)) this.#deps.earlier.removed(pod);
+      if (!isMirrorPod(pod)) this.#deps.restored.recordRemoval(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       // Before its source is ready a missing pod proves nothing; housekeeping will find it then.
       else if (this.#deps.sources.isReady(source)) {

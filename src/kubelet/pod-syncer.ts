@@ -1,4 +1,4 @@
-import type { PodDirectories, PodNotebook } from '../checkpoints/index.ts';
+import type { PodCheckpoints, PodDirectories } from '../checkpoints/index.ts';
 import type { PodStatus, ResourceStatus } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
@@ -63,17 +63,17 @@ export interface SyncerDeps {
   readonly volumes: VolumeManager;
   /** The users of pods that do not share the machine's. */
   readonly users: { release(uid: PodUid): Promise<void> };
-  readonly notes: Pick<
-    PodNotebook,
+  readonly checkpoints: Pick<
+    PodCheckpoints,
     | 'get'
-    | 'begin'
-    | 'closed'
-    | 'endedHere'
-    | 'initialized'
-    | 'terminating'
+    | 'recordAdmission'
+    | 'recordFinished'
+    | 'recordKilled'
+    | 'recordInitialized'
+    | 'recordTermination'
     | 'secondsLeft'
-    | 'ended'
-    | 'ranInThisBoot'
+    | 'recordTerminated'
+    | 'wasAdmittedInThisBoot'
   >;
   readonly probes: Pick<PodProbes, 'begin' | 'ending' | 'gone' | 'planning' | 'published' | 'results'>;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
@@ -123,7 +123,7 @@ export class KubeletPodSyncer implements PodSyncer {
 
   async syncPod(context: SyncPodContext, signal: AbortSignal): Promise<'terminal' | 'not-terminal'> {
     const { pod } = context;
-    const { startUnderWay } = this.#deps.notes.get(pod.metadata.uid) ?? {};
+    const { startUnderWay } = this.#deps.checkpoints.get(pod.metadata.uid) ?? {};
     const observed = withInterruptedStart(context.observed, startUnderWay);
     this.#deps.resizes.see(pod, observed);
     const status = this.#publish(pod, observed, 'active');
@@ -147,7 +147,7 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#deps.probes.begin(pod);
     const planning = {
       ...this.#deps.probes.planning(status),
-      initializedSandboxId: this.#deps.notes.get(pod.metadata.uid)?.initializedSandbox,
+      initializedSandboxId: this.#deps.checkpoints.get(pod.metadata.uid)?.initializedSandbox,
       restart: saysRestartingAll(status) ? ('all-containers' as const) : undefined,
     };
     const noted = this.#noteInitialized(pod, observed, planning);
@@ -180,7 +180,7 @@ export class KubeletPodSyncer implements PodSyncer {
     context.lookAgain();
     this.#deps.probes.ending(pod.metadata.uid);
     if (context.statusFn !== undefined && isTerminalPhase(status.phase))
-      await this.#deps.notes.endedHere(pod, status);
+      await this.#deps.checkpoints.recordKilled(pod, status);
     const graceSeconds = await this.#noteTermination(pod, observed, context.graceSeconds);
     signal.throwIfAborted();
     const { error } = await this.#deps.runtime.killPod({ pod, running: observed, graceSeconds }, signal);
@@ -212,9 +212,9 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   async syncTerminatingRuntimePod(context: SyncRuntimePodContext, signal: AbortSignal): Promise<void> {
-    const { notes, runtime } = this.#deps;
+    const { checkpoints, runtime } = this.#deps;
     const { runningPod, graceSeconds: given } = context;
-    const graceSeconds = () => Math.min(given, notes.secondsLeft(runningPod.uid) ?? given);
+    const graceSeconds = () => Math.min(given, checkpoints.secondsLeft(runningPod.uid) ?? given);
     const { error } = await runtime.killRuntimePod(runningPod, graceSeconds, signal);
     context.lookAgain();
     if (error !== undefined) throw error;
@@ -230,17 +230,17 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#deps.cluster?.tokens.forgetPod(uid);
     await this.#deps.users.release(uid);
     await this.#deps.cgroups.destroy(pod, signal);
-    await this.#deps.notes.ended(uid, fate);
+    await this.#deps.checkpoints.recordTerminated(uid, fate);
     this.#deps.statuses.terminatePod(pod);
   }
 
   /** Others should run it instead. */
   async #reject(pod: Pod, reason: string, message: string): Promise<void> {
-    const { journal, statuses, nodeIps, rejected, notes } = this.#deps;
+    const { journal, statuses, nodeIps, rejected, checkpoints } = this.#deps;
     journal.event(pod, { type: 'Warning', reason, message });
     rejected(reason);
     const why = { reason, message: `Pod was rejected: ${message}` };
-    await notes.closed(pod, statuses.setPodStatus(pod, rejectedPodStatus(pod, why, nodeIps())));
+    await checkpoints.recordFinished(pod, statuses.setPodStatus(pod, rejectedPodStatus(pod, why, nodeIps())));
   }
 
   /** Beside the start of what comes after them: who finds no note looks for the init containers themselves. */
@@ -249,12 +249,13 @@ export class KubeletPodSyncer implements PodSyncer {
     const isReset = context.restart === 'all-containers';
     const sandboxId = isReset ? '' : initializedSandbox(pod, observed, context);
     if (sandboxId === undefined || sandboxId === context.initializedSandboxId) return;
-    await this.#deps.notes.initialized(pod.metadata.uid, sandboxId);
+    await this.#deps.checkpoints.recordInitialized(pod.metadata.uid, sandboxId);
   }
 
   /** How a pod ends that is told to end is not how it ends by itself. */
   async #noteEnd(pod: Pod, status: PodStatus): Promise<void> {
-    if (!this.#deps.isTerminationRequested(pod.metadata.uid)) await this.#deps.notes.closed(pod, status);
+    if (!this.#deps.isTerminationRequested(pod.metadata.uid))
+      await this.#deps.checkpoints.recordFinished(pod, status);
   }
 
   /** Before the first container is told to stop. Answers how long they have, of which an earlier kubelet may have used some. */
@@ -263,13 +264,13 @@ export class KubeletPodSyncer implements PodSyncer {
     observed: ObservedPod,
     graceSeconds: number | undefined,
   ): Promise<number | undefined> {
-    const { notes } = this.#deps;
+    const { checkpoints } = this.#deps;
     const { metadata, spec } = pod;
     const given = graceSeconds ?? metadata.deletionGracePeriodSeconds ?? spec.terminationGracePeriodSeconds;
     const isAlive = observed.containers.some(mayRun);
     if (given === undefined) return undefined;
-    if (isAlive) await notes.terminating(pod, given);
-    return Math.min(given, notes.secondsLeft(metadata.uid) ?? given);
+    if (isAlive) await checkpoints.recordTermination(pod, given);
+    return Math.min(given, checkpoints.secondsLeft(metadata.uid) ?? given);
   }
 
   /** What cannot be removed now the garbage collection will find: the pod's end must not wait for it. */
@@ -343,13 +344,16 @@ export class KubeletPodSyncer implements PodSyncer {
     status: PodStatus,
     signal: AbortSignal,
   ): Promise<void> {
-    if (this.#deps.notes.ranInThisBoot(pod.metadata.uid) && runsWhole(pod, observed)) {
+    if (this.#deps.checkpoints.wasAdmittedInThisBoot(pod.metadata.uid) && runsWhole(pod, observed)) {
       await this.#deps.volumes.refresh(pod, signal);
       return;
     }
     await this.#deps.directories.make(pod.metadata.uid, signal);
     signal.throwIfAborted();
-    await Promise.all([this.#deps.notes.begin(pod, status), this.#deps.volumes.make(pod, signal)]);
+    await Promise.all([
+      this.#deps.checkpoints.recordAdmission(pod, status),
+      this.#deps.volumes.make(pod, signal),
+    ]);
   }
 
   /** Given up with the signal even if the work does not listen to it. */
@@ -368,7 +372,7 @@ export class KubeletPodSyncer implements PodSyncer {
     state: 'active' | 'starting' | 'ending',
     { change, stopped }: Publishing = {},
   ): PodStatus {
-    const { statuses, runtime, nodeIps, hasUsableSandbox, notes, probes } = this.#deps;
+    const { statuses, runtime, nodeIps, hasUsableSandbox, checkpoints, probes } = this.#deps;
     const previous = statuses.previousStatus(pod);
     const handler = observed.sandboxes[0]?.runtimeHandler ?? '';
     const generated = generatePodStatus(pod, observed, {
@@ -378,7 +382,7 @@ export class KubeletPodSyncer implements PodSyncer {
       startError: (container) => runtime.reasons.get(pod.metadata.uid, container),
       probes: probes.results,
       stopped,
-      noted: (containerId) => notes.get(pod.metadata.uid)?.status?.probed?.[containerId],
+      noted: (containerId) => checkpoints.get(pod.metadata.uid)?.status?.probed?.[containerId],
       nodeIps: nodeIps(),
       devices: (container) => this.#deps.deviceStatus?.(pod.metadata.uid, container) ?? [],
       ...this.#deps.resizes.shown(pod, observed),

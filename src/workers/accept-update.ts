@@ -40,7 +40,7 @@ export function acceptUpdate(update: OfferedUpdate): Acceptance {
   if (lifecycle.ended && given.kind === 'runtime-pod')
     return { kind: 'ignored', why: 'nothing of the pod runs any more' };
   if (lifecycle.state !== 'terminating') return { kind: 'work', subject, waits: 'no', cancel: undefined };
-  return { kind: 'work', subject, waits: 'until-stopped', cancel: hurry(update, subject) ?? began };
+  return { kind: 'work', subject, waits: 'until-stopped', cancel: shortenGrace(update, subject) ?? began };
 }
 
 /** A pod seen in the runtime is what we know it to be, if we know it. */
@@ -99,7 +99,7 @@ function isDeleted(pod: Pod): boolean {
 }
 
 /** Shortens the grace if asked to, and answers why work under way must start over. */
-function hurry({ record, options }: OfferedUpdate, subject: WorkSubject): string | undefined {
+function shortenGrace({ record, options }: OfferedUpdate, subject: WorkSubject): string | undefined {
   const { kill } = options;
   if (kill?.done !== undefined) record.done.push(kill.done);
   if (kill?.statusFn !== undefined) record.statusFn = kill.statusFn;

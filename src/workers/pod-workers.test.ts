@@ -341,13 +341,13 @@ for (const [what, more] of [
 }
 
 test('a pod whose source has not spoken is neither unwanted nor gone', async () => {
-  const node = new WorkerFixture({ mayJudge: (id) => id !== 'other' });
+  const node = new WorkerFixture({ areSourcesReadyFor: (id) => id !== 'other' });
   const other = podUid('other');
   node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'other' }) });
   await node.answer('sync');
   assert.equal(node.workers.syncKnownPods([]).get(other)?.orphan, false);
   assert.deepEqual(node.kinds(), ['sync']);
-  const { queries } = new WorkerFixture({ mayJudge: (id) => id !== 'other' }).workers;
+  const { queries } = new WorkerFixture({ areSourcesReadyFor: (id) => id !== 'other' }).workers;
   assert.equal(queries.shouldPodContentBeRemoved(other), false);
   node.workers.syncKnownPods([]);
   assert.equal(node.workers.queries.shouldPodContentBeRemoved(podUid('gone')), true);

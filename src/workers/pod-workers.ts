@@ -20,7 +20,7 @@ export interface PodWorkersDeps extends LoopDeps {
   readonly state: WorkerState;
   readonly queries: PodWorkerQueries;
   /** Whether all sources that could have the pod have reported their pods; true unless given. */
-  readonly mayJudge?: ((uid: PodUid) => boolean) | undefined;
+  readonly areSourcesReadyFor?: ((uid: PodUid) => boolean) | undefined;
   /** The pod with the resources it was allocated instead of those it asks for. */
   readonly withAllocation?: ((pod: Pod) => Pod) | undefined;
 }
@@ -80,7 +80,7 @@ export class PodWorkers implements AsyncDisposable {
       return;
     }
     const known = this.#state.find(uidOf(given));
-    const record = known ?? this.#meet(given);
+    const record = known ?? this.#add(given);
     this.#offer(record, options, given, known === undefined ? 'first' : 'again');
   }
 
@@ -116,7 +116,7 @@ export class PodWorkers implements AsyncDisposable {
     this.#state.setAllKnown();
     const left = new Map<PodUid, KnownWorker>();
     for (const record of this.#state) {
-      const orphan = !wanted.has(record.uid) && this.#mayJudge(record.uid);
+      const orphan = !wanted.has(record.uid) && this.#areSourcesReadyFor(record.uid);
       if (this.#mayForget(record, orphan)) this.#loops.wake(this.#state.forget(record));
       else left.set(record.uid, knownWorker(record, orphan));
     }
@@ -137,8 +137,8 @@ export class PodWorkers implements AsyncDisposable {
     await this.#loops.stop('kubeling ends');
   }
 
-  #meet(given: WorkSubject): WorkerRecord {
-    const record = this.#state.meet(given, this.#firstState(given));
+  #add(given: WorkSubject): WorkerRecord {
+    const record = this.#state.add(given, this.#firstState(given));
     // One that has ended before was started once, so there may be something to give back even if nothing runs.
     record.observedRuntime = given.kind === 'pod' && isTerminalPhase(given.pod.status.phase);
     return record;
@@ -148,14 +148,14 @@ export class PodWorkers implements AsyncDisposable {
   #endAtOnce(pod: Pod, kill: KillOptions): WorkerRecord {
     const given: WorkSubject = { kind: 'pod', pod };
     const alive = this.#couldRun(pod.metadata.uid);
-    const record = this.#state.meet(given, alive ? { state: 'syncing' } : this.#terminatedNow());
+    const record = this.#state.add(given, alive ? { state: 'syncing' } : this.#terminatedNow());
     record.observedRuntime = alive;
     this.#offer(record, { updateType: 'kill', pod, kill }, given, 'first');
     return record;
   }
 
-  #mayJudge(uid: PodUid): boolean {
-    return this.#deps.mayJudge?.(uid) ?? true;
+  #areSourcesReadyFor(uid: PodUid): boolean {
+    return this.#deps.areSourcesReadyFor?.(uid) ?? true;
   }
 
   #offer(
@@ -170,7 +170,7 @@ export class PodWorkers implements AsyncDisposable {
       this.#ignore(options, accepted.why);
       return;
     }
-    if (accepted.waits === 'no') this.#state.tell(options.kill?.done);
+    if (accepted.waits === 'no') this.#state.notify(options.kill?.done);
     if (record.started !== 'yes' && record.lifecycle.terminationRequested)
       this.#loops.wake(this.#state.leaveGate(record));
     const { updateType, mirrorPod, startStamp } = options;
@@ -188,7 +188,7 @@ export class PodWorkers implements AsyncDisposable {
       updateType,
       why,
     });
-    this.#state.tell(kill?.done);
+    this.#state.notify(kill?.done);
   }
 
   /**

@@ -7,12 +7,12 @@ import type { WorkerState } from './worker-state.ts';
  */
 export class PodWorkerQueries {
   readonly #state: WorkerState;
-  readonly #mayJudge: (uid: PodUid) => boolean;
+  readonly #areSourcesReadyFor: (uid: PodUid) => boolean;
 
-  /** `mayJudge` tells whether all sources that could have the pod have reported their pods. */
-  constructor(state: WorkerState, mayJudge: (uid: PodUid) => boolean = () => true) {
+  /** `areSourcesReadyFor` tells whether all sources that could have the pod have reported their pods. */
+  constructor(state: WorkerState, areSourcesReadyFor: (uid: PodUid) => boolean = () => true) {
     this.#state = state;
-    this.#mayJudge = mayJudge;
+    this.#areSourcesReadyFor = areSourcesReadyFor;
   }
 
   /** For admission: a pod that holds nothing of the node any more. */
@@ -65,6 +65,6 @@ export class PodWorkerQueries {
 
   /** Of a pod without a worker: whether no source has it. */
   #isKnownGone(uid: PodUid): boolean {
-    return this.#state.allKnown && this.#mayJudge(uid);
+    return this.#state.allKnown && this.#areSourcesReadyFor(uid);
   }
 }

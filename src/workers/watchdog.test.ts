@@ -29,11 +29,11 @@ test('a worker that has been busy for long is told once, and its end too', () =>
   const { dog, world, steps, counts, messages } = rig();
   const { uid } = aPod().metadata;
   world.busy = [{ uid, name: 'web_default', state: 'syncing', busyMs: 301_500 }];
-  dog.look();
-  dog.look();
+  dog.check();
+  dog.check();
   world.busy = [];
-  dog.look();
-  dog.look();
+  dog.check();
+  dog.check();
   assert.deepEqual(
     steps.map(({ stage, outcome, message }) => `${stage} ${outcome}: ${message}`),
     ['worker failed: one sync of it, syncing, has taken 5m1.5s so far', 'worker done: it gets on again'],

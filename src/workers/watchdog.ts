@@ -35,11 +35,11 @@ export class Watchdog {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#deps.clock.sleep(periodMs, signal).catch(() => {});
-      if (!signal.aborted) this.look();
+      if (!signal.aborted) this.check();
     }
   }
 
-  look(): void {
+  check(): void {
     const busy = this.#deps.workers.busyWorkers(busyLimitMs);
     const missing = this.#withoutWorker();
     for (const { uid, name, busyMs, state } of busy)

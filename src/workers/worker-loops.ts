@@ -174,7 +174,7 @@ export class WorkerLoops {
   #stoppedRunning(record: WorkerRecord): SyncEnd {
     const sinceMs = this.#deps.clock.monotonicMs();
     record.lifecycle.enter({ state: 'terminated', sinceMs }, 'nothing of it runs any more');
-    this.#state.tellStopped(record);
+    this.#state.notifyStopped(record);
     record.pending ??= record.active;
     return { kind: 'transition' };
   }

@@ -88,7 +88,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     return this.#gate.tryPass(record.fullName, record.uid);
   }
 
-  meet(subject: WorkSubject, first: Lifecycle): WorkerRecord {
+  add(subject: WorkSubject, first: Lifecycle): WorkerRecord {
     const uid = uidOf(subject);
     const lifecycle = new PodLifecycle(first, {
       entered: (transition) => this.#entered(uid, transition),
@@ -125,12 +125,12 @@ export class WorkerState implements Iterable<WorkerRecord> {
   }
 
   /** Nothing of the pod runs any more. */
-  tellStopped(record: WorkerRecord): void {
+  notifyStopped(record: WorkerRecord): void {
     record.statusFn = undefined;
-    for (const done of record.done.splice(0)) this.tell(done);
+    for (const done of record.done.splice(0)) this.notify(done);
   }
 
-  tell(done: (() => void) | undefined): void {
+  notify(done: (() => void) | undefined): void {
     try {
       done?.();
     } catch (error) {
@@ -139,7 +139,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
   }
 
   #release(record: WorkerRecord): WorkerRecord | undefined {
-    this.tellStopped(record);
+    this.notifyStopped(record);
     this.#deps.queue.forget(record.uid);
     return this.leaveGate(record);
   }

@@ -58,7 +58,7 @@ export class WorkerFixture {
   /** Whether the held calls reject by themselves when they are cancelled, as good syncers do. */
   listens = true;
 
-  constructor({ mayJudge }: Pick<PodWorkersDeps, 'mayJudge'> = {}) {
+  constructor({ areSourcesReadyFor }: Pick<PodWorkersDeps, 'areSourcesReadyFor'> = {}) {
     const shared = {
       clock: this.clock,
       log: this.logs.logger,
@@ -92,8 +92,8 @@ export class WorkerFixture {
     this.workers = new PodWorkers({
       ...shared,
       state,
-      queries: new PodWorkerQueries(state, mayJudge),
-      mayJudge,
+      queries: new PodWorkerQueries(state, areSourcesReadyFor),
+      areSourcesReadyFor,
       random: seededRandom(7),
       syncer: this.#syncer(),
       observed: {

@@ -129,7 +129,7 @@ describe('a kubelet of which one source never answers', () => {
     });
     await node.pass(60_000);
     assert.deepEqual(node.running(uid), ['app']);
-    assert.equal(node.logged('The notes on a pod cannot be used'), 1);
+    assert.equal(node.logged('Ignored invalid pod checkpoint'), 1);
     settings.staticPodUrl = '';
     await node.restartKubelet();
     await node.becomesClean(20_000);

@@ -118,7 +118,7 @@ function createEviction({
     stats,
     memoryNotifier: memoryAlarmOf(state),
     // A pod that is not admitted yet uses nothing, and may wait for resources that other pods use.
-    activePods: () => facts.active(({ metadata: { uid } }) => !pendingAdmissions.has(uid)),
+    activePods: () => facts.activePods(({ metadata: { uid } }) => !pendingAdmissions.has(uid)),
     kill: async (pod, { graceSeconds, decision }, signal) => {
       const statusFn = (status: typeof pod.status) => evictedStatus(status, decision, pod);
       const options = { why: 'eviction', graceOverrideSeconds: graceSeconds, statusFn } as const;
@@ -162,7 +162,7 @@ function createAdmission(
       ...node,
       pending,
       standing: (pod) => restored.standing(pod),
-      active: () => facts.active().map((pod) => allocated.counted(pod)),
+      active: () => facts.activePods().map((pod) => allocated.counted(pod)),
       isTerminating: (uid) => facts.isTerminationRequested(uid),
       node: () => cluster?.node(),
       nodeFor: (pod, own) => devices?.nodeFor(pod, own) ?? own,
@@ -173,7 +173,7 @@ function createAdmission(
       journal.event(victim, preemptedEvent);
       await control.killPodNow(victim, { why: 'eviction', statusFn: preemptedStatus }, signal);
     },
-    wasAdmitted: (uid) => checkpoints.wasLetRun(uid),
+    wasAdmitted: (uid) => checkpoints.wasAdmitted(uid),
     allotter,
     adopt: (pod) => exclusive.adopt(pod),
     underPressure: settings.underPressure,
@@ -198,7 +198,7 @@ function createAllocation(state: KubeletState, admission: PodAdmission): Allocat
     logger,
     journal,
     allocatedPods: allocated,
-    findPod: (uid) => (facts.hasEnded(uid) ? undefined : facts.wanted(uid)),
+    findPod: (uid) => (facts.hasEnded(uid) ? undefined : facts.desired(uid)),
     areSourcesReady: () => config.allReady(),
     judge: (pod) => admission.resizeRefusal(pod),
     syncPod: (pod) => {
@@ -225,12 +225,12 @@ function createWorkers(
     directories,
     volumes,
     users: runtime.users,
-    notes: checkpoints,
+    checkpoints: checkpoints,
     probes: runtime.probes,
     isTerminationRequested: (uid) => facts.isTerminationRequested(uid),
-    isWanted: (uid) => facts.wanted(uid) !== undefined,
+    isWanted: (uid) => facts.desired(uid) !== undefined,
     unwantedUnderNameOf: ({ metadata: { uid, name, namespace } }) =>
-      pleg.runningUnder(name, namespace).find((other) => other !== uid && facts.wanted(other) === undefined),
+      pleg.runningUnder(name, namespace).find((other) => other !== uid && facts.desired(other) === undefined),
     networkProblems: () => runtimeState.problems().network,
     nodeIps: state.nodeIps,
     rejected: (reason) => state.observer.rejected(reason),
@@ -259,7 +259,7 @@ function createWorkers(
     requestRelist: (uid) => pleg.requestRelist(uid),
     withAllocation: (pod) => allocated.withAllocation(pod),
     queue: state.queue,
-    mayJudge: (uid) => state.restored.mayJudge(uid),
+    areSourcesReadyFor: (uid) => state.restored.areSourcesReadyFor(uid),
     syncFrequencyMs: settings.syncFrequencyMs,
     metrics: state.workerObserver,
   });
@@ -286,9 +286,9 @@ function createHousekeeping(
     runningPods: (signal) => running.refresh(signal),
     hearsOfChanges: () => pleg.eventTrust === 'trusted',
     isActive: (pod) => facts.isActive(pod),
-    isSettling: (uid) => state.pendingAdmissions.has(uid),
-    earlier: restored,
-    notes: checkpoints,
+    isAdmissionPending: (uid) => state.pendingAdmissions.has(uid),
+    restored: restored,
+    checkpoints: checkpoints,
     users,
     allocation,
     probes,
@@ -342,7 +342,7 @@ function createSyncLoop(
     staticChanged: (name) => cluster?.staticChanged(name),
     queue: state.queue,
     rejected: (reason) => observer.rejected(reason),
-    earlier: state.restored,
+    restored: state.restored,
     admission,
     pending: state.pendingAdmissions,
     allocation,
@@ -384,7 +384,7 @@ function followStatuses(
     countEnds(change);
     const ms = startedAfterMs(change, deps.clock.now());
     if (ms !== undefined) observer.startedToRun(ms);
-    void checkpoints.published(change.pod, change.after);
+    void checkpoints.recordStatus(change.pod, change.after);
     if (!change.isFinished && !isTerminalPhase(change.after.phase)) return;
     allocation.podTerminated(change.uid);
     admission.released();

@@ -38,7 +38,7 @@ export async function openExclusiveResources(
     ...filesOf(settings, deps),
     resetPolicies: leave,
     providers: () => providers,
-    activePods: () => (config.allReady() ? facts.active() : undefined),
+    activePods: () => (config.allReady() ? facts.activePods() : undefined),
     runningContainers: (uid) => {
       const { containers = [] } = cache.lastSeen(uid) ?? {};
       // The newest instance of each container, where that one runs.

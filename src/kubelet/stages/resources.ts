@@ -46,7 +46,7 @@ export async function createResources(state: KubeletState) {
     journal,
     node,
     processes: machine.processes,
-    activePods: (quality) => facts.active((pod) => qosClass(pod) === quality),
+    activePods: (quality) => facts.activePods((pod) => qosClass(pod) === quality),
     hasExclusiveCpus: (pod) => exclusive.hasExclusiveCpus(pod),
   });
   const claims = createClaims(state);
@@ -159,14 +159,14 @@ function createDevices(
     host: machine.devices,
     files: machine.files,
     mayUse: (uid) => {
-      const pod = facts.wanted(uid);
+      const pod = facts.desired(uid);
       if (pod !== undefined && facts.isActive(pod)) return true;
       // A pod that no source has may still have containers.
       const isOrphan = pod === undefined && queries.couldHaveRunningContainers(uid);
       return !config.allReady() || runs(uid) || isOrphan;
     },
     isTerminating: (uid) =>
-      facts.isTerminationRequested(uid) || (config.allReady() && facts.wanted(uid) === undefined),
+      facts.isTerminationRequested(uid) || (config.allReady() && facts.desired(uid) === undefined),
     isRunningOrFinished: (pod, { name }) => isServed(pod, name, cache.lastSeen(pod.metadata.uid)),
     changed: () => cluster?.devicesChanged?.(),
   });
@@ -188,7 +188,7 @@ function podResourcesLoop(
   const { devices: host } = deps.machine;
   if (host === undefined) return {};
   const known = {
-    active: () => facts.active(),
+    active: () => facts.activePods(),
     all: () => pods.getPods(),
     find: (namespace: string, name: string) => pods.getPodByName(namespace, name),
   };

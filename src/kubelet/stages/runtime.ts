@@ -77,7 +77,7 @@ export function createRuntime(
   const crashBackoff = new CrashBackoff({
     random,
     maxMs: settings.maxRestartWaitMs,
-    persist: (uid, entries) => checkpoints.restarted(uid, entries),
+    persist: (uid, entries) => checkpoints.recordBackoff(uid, entries),
   });
   const runtime = createPodRuntime(state, resources, { volumes, images, users, crashBackoff, runtimeName });
 
@@ -169,7 +169,7 @@ export function createRuntime(
       await Promise.all([users.restore(), images.open()]);
     },
     /** Continues what the checkpoints contain, once they are read. */
-    restore: () => crashBackoff.restore(checkpoints.restarts(), clock.now()),
+    restore: () => crashBackoff.restore(checkpoints.backoffs(), clock.now()),
     /** After the workers: they start and stop containers until then. */
     async dispose(): Promise<void> {
       announcedExits[Symbol.dispose]();
@@ -222,7 +222,7 @@ function createPodRuntime(
     imageLeases: images.leases,
     startObserver: startMetrics(metrics),
     startCheckpoint: checkpoints.starts,
-    beforeStop: (uid) => checkpoints.keepDeadline(uid),
+    beforeStop: (uid) => checkpoints.refreshDeadline(uid),
     actuated: allocated.actuated,
     allocationPersisted: () => allocated.allocated.flushed(),
     podLimits: resources.podLimits,

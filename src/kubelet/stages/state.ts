@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { PodNotebook, podsDirOf, RestoredPods } from '../../checkpoints/index.ts';
+import { PodCheckpoints, podsDirOf, RestoredPods } from '../../checkpoints/index.ts';
 import { FlightRecorder, NodeJournal } from '../../journal/index.ts';
 import { HintLatch, WorkQueue } from '../../lib/index.ts';
 import { PodCache } from '../../pleg/index.ts';
@@ -40,7 +40,7 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
   const findPod = (uid: PodUid) => pods.getPodByUid(pods.translatePodUid(uid));
   const statuses = new StatusManager({ clock, logger, findPod });
   const cache = new PodCache();
-  const checkpoints = new PodNotebook({
+  const checkpoints = new PodCheckpoints({
     clock,
     logger,
     files: machine.files,
@@ -58,16 +58,16 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
     isFinished: (uid) => facts.hasEnded(uid),
   });
   const restored = new RestoredPods({
-    notes: checkpoints,
+    checkpoints: checkpoints,
     observed: (uid) => cache.get(uid),
     sources: config,
   });
-  const queries = new PodWorkerQueries(workers, (uid) => restored.mayJudge(uid));
+  const queries = new PodWorkerQueries(workers, (uid) => restored.areSourcesReadyFor(uid));
   const sources = manifestSources(settings, {
     ...deps,
     config,
     node,
-    ranHere: (uid) => checkpoints.ranInThisBoot(uid),
+    ranHere: (uid) => checkpoints.wasAdmittedInThisBoot(uid),
   });
   return {
     settings,

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { mountPoints, PodDirectories, type PodNotebook, podsDirOf } from '../../checkpoints/index.ts';
+import { mountPoints, type PodCheckpoints, PodDirectories, podsDirOf } from '../../checkpoints/index.ts';
 import type { NodeJournal } from '../../journal/index.ts';
 import { type PluginHandler, PluginRegistry } from '../../plugins/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
@@ -190,7 +190,7 @@ function blockVolumes(
 function claimVolumes(
   rootDir: string,
   { clock, machine, cluster, journal }: VolumeParts,
-  notes: PodNotebook,
+  notes: PodCheckpoints,
   { groupNews, observe, ...others }: OthersOfClaims,
 ): ClaimVolumes {
   const { volumeFiles: files, disks } = machine;
@@ -224,7 +224,7 @@ interface OthersOfClaims extends Pick<ClaimVolumesDeps, 'csi' | 'csiBlock' | 'nf
 }
 
 interface SharedByVolumes {
-  readonly notes: PodNotebook;
+  readonly notes: PodCheckpoints;
   readonly groupNews: GroupTeller;
   readonly observe: StorageObserver;
   readonly api: CsiApi | undefined;
