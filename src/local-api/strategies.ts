@@ -17,7 +17,7 @@ export interface StrategyDeps {
   readonly tokens: TokenIssuer;
   readonly signer: CertificateSigner;
   readonly authorizer: Authorizer;
-  /** Of who vouches for the server, as it is now. */
+  /** The current CA certificate. */
   readonly authorityPem: () => string;
   readonly clock: Clock;
   readonly random: Random;
@@ -26,7 +26,7 @@ export interface StrategyDeps {
 
 export interface Strategies {
   readonly catalogue: Catalogue;
-  /** What the server does by itself. What must be there before the first request is made at once. */
+  /** Creates the bootstrap objects and returns the controllers. */
   readonly start: (
     world: ServerContext,
     entries: Catalogue,
@@ -34,10 +34,10 @@ export interface Strategies {
   ) => readonly Controller[];
 }
 
-/** Nobody routes these addresses here: pods only read them in their environment. */
+/** Virtual addresses without a service proxy: pods only read them from their environment. */
 const serviceRange = '10.96.0.0/16';
 
-/** What each kind is, may be and may become. */
+/** The strategies of all kinds, and the catalogue that uses them. */
 export function createStrategies(deps: StrategyDeps): Strategies {
   const kinds = createKinds({ ...deps, serviceRange });
   const bindings = bindingsStrategy(() => catalogue.of(apiResources.pods));

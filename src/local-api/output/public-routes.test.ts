@@ -7,10 +7,10 @@ const sources = { kubernetes: 'v1.36.4', kubeling: '0.1.0', node: 'v26.1.0', pla
 const options = { catalogue: outputCatalogue(), version: createVersionInfo(sources) };
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
-describe('public routes', () => {
+describe('document routes', () => {
   const routes = createDocumentRoutes(options);
 
-  it('tell the version', () => {
+  it('return the version', () => {
     assert.deepEqual(JSON.parse(routes('/version', undefined)?.body ?? ''), {
       major: '1',
       minor: '36',
@@ -28,7 +28,7 @@ describe('public routes', () => {
     });
   });
 
-  it('know no other path', () => {
+  it('do not match other paths', () => {
     for (const path of [
       '/',
       '/api/v2',
@@ -41,7 +41,7 @@ describe('public routes', () => {
       assert.equal(routes(path, undefined), undefined, path);
   });
 
-  it('say what form discovery has in its content type', () => {
+  it('return the discovery format in the content type', () => {
     for (const path of ['/api', '/apis']) {
       assert.equal(routes(path, `${aggregated},application/json`)?.contentType, aggregated);
       assert.equal(routes(path, 'application/json')?.contentType, 'application/json');
@@ -49,7 +49,7 @@ describe('public routes', () => {
     assert.equal(routes('/api/v1', aggregated)?.contentType, 'application/json');
   });
 
-  it('have an empty document of the older form', () => {
+  it('return an empty OpenAPI v2 document', () => {
     const wanted = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
     const empty = routes('/openapi/v2', wanted);
     assert.equal(empty?.body, '');
@@ -57,7 +57,7 @@ describe('public routes', () => {
     assert.equal(JSON.parse(routes('/openapi/v2', 'application/json')?.body ?? '').swagger, '2.0');
   });
 
-  it('have a document for each path of the index, under its mark', () => {
+  it('serve a document for each path of the OpenAPI index under its hash', () => {
     const { paths } = JSON.parse(routes('/openapi/v3', undefined)?.body ?? '') as {
       paths: Record<string, { serverRelativeURL: string }>;
     };
@@ -69,7 +69,7 @@ describe('public routes', () => {
     }
   });
 
-  it('mark documents by what goes into them', () => {
+  it('compute the ETag from the inputs of a document', () => {
     const version = createVersionInfo({ ...sources, kubeling: '0.2.0' });
     const path = '/openapi/v3/api/v1';
     assert.notEqual(
@@ -80,7 +80,7 @@ describe('public routes', () => {
   });
 });
 
-describe('public pages', () => {
+describe('document server', () => {
   const { document } = createDocumentServer(options);
   const ask = (path: string, more: { query?: string; ifNoneMatch?: string } = {}) =>
     document({
@@ -90,7 +90,7 @@ describe('public pages', () => {
       ifNoneMatch: more.ifNoneMatch,
     });
 
-  it('do not send again what the caller has', () => {
+  it('returns 304 for a matching ETag', () => {
     const first = ask('/apis');
     assert.equal(first?.status, 200);
     assert.equal(first?.headers['Vary'], 'Accept');
@@ -100,7 +100,7 @@ describe('public pages', () => {
     assert.equal(ask('/apis', { ifNoneMatch: '"other"' })?.status, 200);
   });
 
-  it('let a document be kept for good under its mark, and lead there from any other', () => {
+  it('allows caching of documents under their hash and redirects other hashes', () => {
     const etag = (ask('/openapi/v3/api/v1')?.headers['ETag'] ?? '').replaceAll('"', '');
     const kept = ask('/openapi/v3/api/v1', { query: `hash=${etag}&timeout=32s` });
     assert.deepEqual([kept?.status, kept?.headers['Cache-Control']], [200, 'public, immutable']);
@@ -108,7 +108,7 @@ describe('public pages', () => {
     assert.deepEqual([moved?.status, moved?.headers['Location']], [301, `/openapi/v3/api/v1?hash=${etag}`]);
   });
 
-  it('are none where there is no route', () => {
+  it('returns nothing for unknown paths', () => {
     assert.equal(ask('/metrics'), undefined);
   });
 });

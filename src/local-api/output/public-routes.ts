@@ -19,24 +19,24 @@ import { openApiDocument } from './openapi/document.ts';
 export interface DocumentOptions {
   readonly catalogue: { readonly all: readonly ResourceEntry[] };
   readonly version: VersionInfo;
-  /** Host and port at which the server is found; only old clients look at it. */
+  /** Host and port of the server; only old clients use it. */
   readonly serverAddress?: string;
 }
 
 export interface Document {
   readonly contentType: string;
   readonly body: string;
-  /** Without quotes: it is a mark of the content, and of nothing else. */
+  /** Without quotes. It identifies the content. */
   readonly etag: string;
 }
 
-/** By path, without a query. Answers depend on what is accepted; undefined for a path that is none of these. */
+/** Documents by path; some depend on the Accept header. Undefined for unknown paths. */
 export type DocumentRoutes = (path: string, accept: string | undefined) => Document | undefined;
 
 const json = 'application/json';
 const emptySwagger = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
-/** What everybody may know of a server: its groups, its kinds and its version. */
+/** The documents that every client may read: discovery, OpenAPI and version. */
 export function createDocumentRoutes(options: DocumentOptions): DocumentRoutes {
   const groups = groupVersions(options.catalogue.all);
   const pages = new Map<string, (accept: string | undefined) => Document>([
@@ -91,7 +91,7 @@ function openApiIndex(groups: readonly GroupVersion[], marks: DocumentEtags): ob
   return { paths: Object.fromEntries(paths) };
 }
 
-/** Nobody needs the older form: an empty document says that there is nothing to check against. */
+/** OpenAPI v2 is empty: clients then skip client-side validation. */
 function emptyDocument(accept: string | undefined, release: string): Document {
   if (accept?.includes('proto-openapi') === true)
     return { contentType: emptySwagger, body: '', etag: digest('') };
@@ -103,7 +103,7 @@ function createDocument(contentType: string, content: object): Document {
   return { contentType, body, etag: digest(body) };
 }
 
-/** Whoever has the document already needs only its mark, and then it is not made. */
+/** Generates the body only when it is read: a client with a matching ETag does not need it. */
 class LazyDocument implements Document {
   readonly contentType: string;
   readonly etag: string;
@@ -120,7 +120,10 @@ class LazyDocument implements Document {
   }
 }
 
-/** A document's mark comes from all that goes into it, so that it is known before the document is made. */
+/**
+ * ETags are computed from the inputs of the documents, so that they are known before a document is
+ * generated.
+ */
 class DocumentEtags {
   readonly #inputs: string;
   readonly #known = new Map<string, string>();
@@ -143,7 +146,7 @@ function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').toUpperCase();
 }
 
-/** Kept for as long as there is memory to spare. */
+/** Caches the value with a weak reference. */
 function weaklyCached(make: () => string): () => string {
   let kept: WeakRef<{ readonly text: string }> | undefined;
   return () => {
@@ -166,7 +169,7 @@ interface DocumentResponse {
   readonly body: string;
 }
 
-/** The public routes as a front serves them: what a caller has already is not sent again. */
+/** Serves the documents with ETags: responds 304 to clients that have the current document. */
 export function createDocumentServer(options: DocumentOptions): {
   document(request: DocumentQuery): DocumentResponse | undefined;
 } {
@@ -184,7 +187,7 @@ export function createDocumentServer(options: DocumentOptions): {
   };
 }
 
-/** At an address with its mark in it a document never changes. */
+/** A document under its hash never changes. */
 const immutableCaching = { 'Cache-Control': 'public, immutable' };
 
 function redirect(to: string): DocumentResponse {
@@ -196,11 +199,11 @@ function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   return known.includes('*') || known.includes(`"${etag}"`);
 }
 
-/** What `/version` answers; the names are what clients look for, whatever a server is made with. */
+/** The response of `/version`; the field names are those of kube-apiserver. */
 export interface VersionInfo {
   readonly major: string;
   readonly minor: string;
-  /** The release whose behaviour it has, and the oldest one it can still be asked to have. */
+  /** The emulated release and the oldest compatible one. */
   readonly emulationMajor: string;
   readonly emulationMinor: string;
   readonly minCompatibilityMajor: string;
@@ -215,10 +218,10 @@ export interface VersionInfo {
 }
 
 export interface VersionSources {
-  /** The release of Kubernetes whose API this is, such as `v1.36.4`. */
+  /** The Kubernetes release of this API, such as `v1.36.4`. */
   readonly kubernetes: string;
   readonly kubeling: string;
-  /** As `process.version` has it. */
+  /** As in `process.version`. */
   readonly node: string;
   readonly platform: string;
   readonly arch: string;

@@ -22,7 +22,7 @@ const stats: FileStats = {
 const full: StoreFailureInfo = { kind: 'full', message: 'database or disk is full' };
 const signal = new AbortController().signal;
 
-/** A queue whose thread does what the test says, when it says so. */
+/** A commit queue whose thread the test controls. */
 function queueOnOrder() {
   const clock = new VirtualClock();
   const requests: {
@@ -66,7 +66,7 @@ function change(version: number, resource: ApiResource = pods): ObjectChange {
   };
 }
 
-/** How a promise stands after everything ready to run has run. */
+/** The state of a promise after all microtasks. */
 async function standingOf(promise: Promise<void>): Promise<string> {
   let standing = 'waiting';
   promise.then(
@@ -77,8 +77,8 @@ async function standingOf(promise: Promise<void>): Promise<string> {
   return standing;
 }
 
-describe('changes on their way to the file', () => {
-  it('gather while others are being written', async () => {
+describe('commit queue', () => {
+  it('batches changes while a commit is in progress', async () => {
     const { queue, requests } = queueOnOrder();
     queue.append(change(11));
     queue.append(change(12));
@@ -99,7 +99,7 @@ describe('changes on their way to the file', () => {
     assert.equal(queue.committed, 12);
   });
 
-  it('are synced unless all of them may be lost in a power failure', async () => {
+  it('syncs to disk unless no change of the batch needs it', async () => {
     const { queue, requests } = queueOnOrder();
     queue.append(change(11, events));
     await settle();
@@ -113,7 +113,7 @@ describe('changes on their way to the file', () => {
     );
   });
 
-  it('bring along what there is to know of their resource, until the file knows it', async () => {
+  it('sends the resource definition until the file has it', async () => {
     const { queue, requests } = queueOnOrder();
     queue.append(change(11));
     queue.append(change(12, events));
@@ -123,7 +123,7 @@ describe('changes on their way to the file', () => {
     assert.deepEqual(requests[0]?.request.facts, [['/pods', JSON.stringify(pods)]]);
   });
 
-  it('wake those who wait for them or for less', async () => {
+  it('resolves the waiters of a version when it is committed', async () => {
     const { queue, requests } = queueOnOrder();
     queue.append(change(11));
     await settle();
@@ -134,8 +134,8 @@ describe('changes on their way to the file', () => {
   });
 });
 
-describe('room for more', () => {
-  it('ends for who can wait before anybody is refused', async () => {
+describe('write acceptance', () => {
+  it('stops bulk writers before it rejects client requests', async () => {
     const { queue, requests } = queueOnOrder();
     for (let index = 0; index < 49; index++) queue.append(change(11 + index));
     assert.equal(queue.acceptsWrites, true);
@@ -147,7 +147,7 @@ describe('room for more', () => {
     assert.equal(queue.acceptsWrites, true);
   });
 
-  it('ends by the size of what waits too, and is there again with a disk that was full', async () => {
+  it('is also limited in bytes, and resumes after a full disk', async () => {
     const { clock, queue, requests } = queueOnOrder();
     const data = { text: 'x'.repeat(600_000) };
     queue.append({ ...change(11), object: objectNamed('large', pods, { data }) });
@@ -162,8 +162,8 @@ describe('room for more', () => {
   });
 });
 
-describe('a disk that is full', () => {
-  it('is told to all who wait, and what could not be written is tried again with what came since', async () => {
+describe('a full disk', () => {
+  it('fails all waiters and retries the changes together with new ones', async () => {
     const { clock, queue, requests, records } = queueOnOrder();
     queue.append(change(11));
     const waiting = queue.whenCommitted(11, signal);
@@ -186,11 +186,11 @@ describe('a disk that is full', () => {
     assert.equal(queue.committed, 12);
     assert.deepEqual(
       [...records].map(({ message }) => message),
-      ['the store cannot be written to', 'the store can be written to again'],
+      ['Failed to write to the store', 'Store is writable again'],
     );
   });
 
-  it('is asked again after longer and longer times, five seconds at most', async () => {
+  it('is retried with a back-off of at most five seconds', async () => {
     const { clock, queue, requests } = queueOnOrder();
     queue.append(change(11));
     await settle();
@@ -207,8 +207,8 @@ describe('a disk that is full', () => {
   });
 });
 
-describe('a store that has ended', () => {
-  it('says so to all who wait when its thread has died, and to whoever owns it', async () => {
+describe('a failed store', () => {
+  it('fails all waiters and notifies the owner when its thread has exited', async () => {
     const { queue, ends } = queueOnOrder();
     queue.append(change(11));
     const waiting = queue.whenCommitted(11, signal);
@@ -220,7 +220,7 @@ describe('a store that has ended', () => {
     assert.equal(queue.committed, 10);
   });
 
-  it('does not try again what found the file damaged', async () => {
+  it('is not retried when the file is corrupt', async () => {
     const { clock, queue, requests, ends } = queueOnOrder();
     queue.append(change(11));
     await settle();

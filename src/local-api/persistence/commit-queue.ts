@@ -7,7 +7,7 @@ import { StoreCallError, type StoreClient } from './store-thread.ts';
 import type { ChangeRow, CommitRequest, FileStats, SyncLevel } from './worker/messages.ts';
 
 export interface QueueLimits {
-  /** With more than this waiting no further write should be begun. */
+  /** Above these limits new writes are rejected. */
   readonly rows: number;
   readonly bytes: number;
 }
@@ -18,14 +18,14 @@ export interface QueueDeps {
   readonly logger: Logger;
   readonly path: string;
   readonly limits: QueueLimits;
-  /** The store's own time. */
+  /** The monotonic time of the store. */
   readonly storeTime: () => number;
-  /** How safe a change must be before whoever made it is answered. */
+  /** The required sync level of a change before its request is answered. */
   readonly safetyOf: (resource: ApiResource) => SyncLevel;
-  /** Names of resources that the file knows already. */
+  /** Resource definitions that the file already has. */
   readonly known: Iterable<string>;
   readonly onStats: (stats: FileStats) => void;
-  /** Told once, when nothing will ever be written any more. */
+  /** Called once, when the store has failed permanently. */
   readonly onFailed: (error: KubelingError) => void;
 }
 
@@ -35,33 +35,33 @@ interface Pending {
   readonly resource: ApiResource;
 }
 
-/** Of one transaction; a longer line is written in several. */
+/** The limits of one transaction; a longer queue is written in several. */
 const batchRows = 1_000;
 const batchBytes = 4 * 1024 * 1024;
 const firstRetryMs = 250;
 const longestRetryMs = 5_000;
-/** Beyond the limits by this much somebody writes who never asks. */
+/** Above this multiple of the limits a writer ignores the back-pressure. */
 const overflow = 4;
 
 /**
- * Changes on their way to the file:
+ * Writes changes to the file in batches:
  *
- *     append ──> waiting ──(one batch at a time)──> thread ──> committed
- *                   ^                                 │
- *                   └────── failed: all who wait are told, and it is tried again ──┘
+ *     append ──> pending ──(one batch at a time)──> thread ──> committed
+ *                   ^ │
+ *                   └────── failed: the waiters fail, and the batch is retried ──┘
  *
- * While one batch is being written the next one gathers, so that the busier it is the more changes share one sync of
- * the disk. A change that was appended has happened in memory, so it is never dropped: not when the disk is full
- * either.
+ * Changes that arrive during a commit form the next batch, so that more changes share one disk sync
+ * under load. An appended change has already happened in memory, so it is never dropped, not even
+ * when the disk is full.
  */
 export class CommitQueue implements Durability {
   readonly #deps: QueueDeps;
   readonly #events = new TypedEvents<{ committed: number }>((error) =>
-    this.#deps.logger.error('told of a commit, a subscriber failed', error),
+    this.#deps.logger.error('Commit listener failed', error),
   );
   readonly #known: Set<string>;
   readonly #waiters = new VersionWaiters();
-  /** Ends what is asked of the thread when the queue is ended. */
+  /** Aborts the calls to the thread when the queue ends. */
   readonly #lifetime = new AbortController();
   #pending: Pending[] = [];
   #pendingBytes = 0;
@@ -95,14 +95,17 @@ export class CommitQueue implements Durability {
     };
   }
 
-  /** For who can wait: it ends at half of what there is, so that those who cannot are not refused because of them. */
+  /**
+   * For bulk writers: false at half of the limits, so that they do not cause the rejection of
+   * client requests.
+   */
   get acceptsWrites(): boolean {
     if (this.#ended !== undefined || this.#failure !== undefined) return false;
     const { rows, bytes } = this.#deps.limits;
     return this.#pending.length < rows / 2 && this.#pendingBytes < bytes / 2;
   }
 
-  /** Why no write should be begun now; undefined when all is well. */
+  /** Why writes are rejected; undefined if they are accepted. */
   writeProblem(): KubelingError | undefined {
     const trouble = this.#ended ?? this.#failure;
     if (trouble !== undefined) return trouble;
@@ -124,10 +127,13 @@ export class CommitQueue implements Durability {
     else this.#schedule();
   }
 
-  /** With the version of a change that failed once it fails at once, although it may still be written later. */
+  /**
+   * Rejects immediately for a version whose commit has failed, although it may still be committed
+   * by a retry.
+   */
   whenCommitted(version: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    // Some versions are of no change: then all before it counts.
+    // Some versions have no change: then all earlier changes count.
     const target = Math.min(version, this.#appended);
     if (target <= this.#committed) return Promise.resolve();
     const trouble = this.#ended ?? this.#failure;
@@ -139,7 +145,7 @@ export class CommitQueue implements Durability {
     return this.#events.on('committed', told);
   }
 
-  /** Nothing more is written, and all who wait are told why. */
+  /** Stops writing and fails all waiters. */
   end(error: KubelingError): void {
     if (this.#ended !== undefined) return;
     this.#ended = error;
@@ -150,15 +156,15 @@ export class CommitQueue implements Durability {
     this.#waiters.fail(error);
   }
 
-  /** As `end`, when nobody asked for it. */
+  /** Ends the queue after an error. */
   fail(error: KubelingError): void {
     if (this.#ended !== undefined) return;
-    this.#deps.logger.error('the store has ended', error);
+    this.#deps.logger.error('Store has failed', error);
     this.end(error);
     this.#deps.onFailed(error);
   }
 
-  /** After whatever runs now, so that changes made together are written together. */
+  /** Runs as a microtask, so that changes of one event loop iteration are committed together. */
   #schedule(): void {
     if (this.#isScheduled || this.#inFlight.length > 0 || this.#retry !== undefined) return;
     this.#isScheduled = true;
@@ -221,7 +227,7 @@ export class CommitQueue implements Durability {
     this.#failuresInRow = 0;
     if (this.#failure === undefined) return;
     this.#failure = undefined;
-    this.#deps.logger.info('the store can be written to again', { path: this.#deps.path });
+    this.#deps.logger.info('Store is writable again', { path: this.#deps.path });
   }
 
   #failed(error: unknown): void {
@@ -237,7 +243,7 @@ export class CommitQueue implements Durability {
       this.fail(told);
       return;
     }
-    if (this.#failure === undefined) this.#deps.logger.error('the store cannot be written to', told);
+    if (this.#failure === undefined) this.#deps.logger.error('Failed to write to the store', told);
     this.#failure = told;
     this.#waiters.fail(told);
     this.#retryLater();
@@ -276,7 +282,7 @@ export class CommitQueue implements Durability {
   }
 }
 
-/** What a damaged file or a dead thread could not do once it never can. */
+/** A corrupt file and an exited thread do not recover. */
 function isRetriable(error: unknown): boolean {
   return error instanceof StoreCallError && error.failure.kind !== 'corrupt';
 }
@@ -286,7 +292,7 @@ interface Waiter {
   readonly settle: (error: KubelingError | undefined) => void;
 }
 
-/** Those who wait until a version is reached. One who gives up leaves at once. */
+/** Waiters for committed versions. An aborted waiter is removed immediately. */
 export class VersionWaiters {
   readonly #waiters = new Set<Waiter>();
 
@@ -313,7 +319,7 @@ export class VersionWaiters {
     for (const waiter of this.#waiters) if (waiter.version <= version) waiter.settle(undefined);
   }
 
-  /** All of them, whatever they wait for. */
+  /** Fails all waiters. */
   fail(error: KubelingError): void {
     for (const waiter of this.#waiters) waiter.settle(error);
   }

@@ -9,27 +9,33 @@ import type { RestoredStore } from './restore.ts';
 import type { StoreThread } from './store-thread.ts';
 import type { FileStats, Opened, SyncLevel } from './worker/messages.ts';
 
-/** For metrics. Bytes of the file and of its side file are those on the disk. */
+/** For metrics. File sizes are those on the disk. */
 export interface StoreStats extends FileStats {
-  /** Transactions since it was opened; each was one sync of the disk, or none. */
+  /** Transactions since the start; each syncs the disk at most once. */
   readonly commits: number;
   readonly failedCommits: number;
-  /** Changes that are not written yet. */
+  /** Changes that are not committed yet. */
   readonly waiting: number;
-  /** Rows of the log that were removed since it was opened. */
+  /** Log rows removed by compaction since the start. */
   readonly compacted: number;
 }
 
-/** A store that is open. It has the file for itself until it is closed. */
+/** An open store. It holds the lock of the file until it is closed. */
 export interface OpenedStore extends Durability, AsyncDisposable {
-  /** As it was when it was opened. Only until the first change: then nothing here keeps it alive any more. */
+  /**
+   * The state at the time of opening. Available only until the first change, so that it does not
+   * stay in memory.
+   */
   readonly restored: RestoredStore;
-  /** Where the file is now that was there before, if it had to make room. */
+  /** The path of the previous file, if it was set aside. */
   readonly aside: string | undefined;
-  /** Why no write should be begun now: the disk is full, too much waits, or it has ended. Ask before each. */
+  /**
+   * Why writes are rejected: the disk is full, the queue is full, or the store has failed. Check it
+   * before each write.
+   */
   writeProblem(): KubelingError | undefined;
   stats(): StoreStats;
-  /** Writes what waits, and lets go of the file. May be called twice. */
+  /** Commits the pending changes and releases the file. May be called twice. */
   close(signal: AbortSignal): Promise<void>;
 }
 
@@ -134,7 +140,7 @@ export class FileStore implements OpenedStore {
     };
   }
 
-  /** Nothing can be written any more. */
+  /** Fails the store permanently. */
   fail(error: KubelingError): void {
     this.#maintenance.abort(error);
     this.#queue.fail(error);
@@ -161,14 +167,14 @@ export class FileStore implements OpenedStore {
       );
     } catch (error) {
       const { waiting } = this.#queue.stats;
-      logger.warn('the store was not closed in order', { path, waiting, err: describeError(error) });
+      logger.warn('Store did not close in time', { path, waiting, err: describeError(error) });
     } finally {
       this.#queue.end(ended);
       await this.#releaseLock();
     }
   }
 
-  /** A thread that hangs on its disk keeps the lock, which then ends with the process. */
+  /** A thread that is blocked on its disk keeps the lock until the process exits. */
   async #releaseLock(): Promise<void> {
     const { clock, thread, unlock, logger, path } = this.#deps;
     const deadline = { clock, ms: closeMs, what: 'end the thread of the store' };
@@ -176,7 +182,7 @@ export class FileStore implements OpenedStore {
       await withDeadline(deadline, () => thread.terminate(), new AbortController().signal);
       await unlock();
     } catch (error) {
-      logger.error('the store keeps its lock', error, { path });
+      logger.error('Failed to release the store lock', error, { path });
     }
   }
 
@@ -195,32 +201,37 @@ export class FileStore implements OpenedStore {
 }
 
 /**
- * The age of changes is counted in the time the store was open, and goes on at the next start where it was: then
- * no jump of the clock, forth or back, makes anything old or keeps it young.
+ * The age of changes is measured in the time the store was open, continued across restarts, so that
+ * clock jumps have no effect on compaction.
  */
 function storeTimeFrom(lastMs: number, clock: Clock): () => number {
   const startMs = clock.monotonicMs();
   return () => Math.round(lastMs + clock.monotonicMs() - startMs);
 }
 
-/** What dashboards of API servers ask a store for, and what else there is to know of this one. */
+/** The storage metrics of API servers and further metrics of this store. */
 export function storeMetrics(stats: StoreStats): readonly SampledFamily[] {
   const { fileBytes, walBytes } = stats;
   return [
     {
       name: 'apiserver_storage_size_bytes',
       type: 'gauge',
-      help: 'Bytes the store has on its disk.',
+      help: 'Size of the store on disk in bytes.',
       samples: [{ labels: { storage_cluster_id: 'local' }, value: fileBytes + walBytes }],
     },
     one('gauge', 'kubeling_store_objects', 'Objects in the store.', stats.objects),
-    one('gauge', 'kubeling_store_file_bytes', 'Bytes of its file.', fileBytes),
-    one('gauge', 'kubeling_store_ahead_bytes', 'Bytes of what it wrote ahead of its file.', walBytes),
-    one('gauge', 'kubeling_store_changes', 'Changes it remembers for watchers.', stats.logRows),
-    one('gauge', 'kubeling_store_change_bytes', 'Bytes of these changes.', stats.logBytes),
-    one('gauge', 'kubeling_store_waiting_changes', 'Changes not written yet.', stats.waiting),
+    one('gauge', 'kubeling_store_file_bytes', 'Size of the store file in bytes.', fileBytes),
+    one('gauge', 'kubeling_store_ahead_bytes', 'Size of the write-ahead log in bytes.', walBytes),
+    one('gauge', 'kubeling_store_changes', 'Changes retained for watches.', stats.logRows),
+    one('gauge', 'kubeling_store_change_bytes', 'Size of the retained changes in bytes.', stats.logBytes),
+    one('gauge', 'kubeling_store_waiting_changes', 'Changes not committed yet.', stats.waiting),
     one('counter', 'kubeling_store_commits_total', 'Transactions since the start.', stats.commits),
-    one('counter', 'kubeling_store_failed_commits_total', 'Those that failed.', stats.failedCommits),
+    one(
+      'counter',
+      'kubeling_store_failed_commits_total',
+      'Failed transactions since the start.',
+      stats.failedCommits,
+    ),
     one('counter', 'kubeling_store_forgotten_changes_total', 'Changes forgotten.', stats.compacted),
   ];
 }

@@ -22,8 +22,8 @@ function checkpointsOnOrder() {
   return { clock, asked, records, end, look };
 }
 
-describe('what was written ahead', () => {
-  it('is brought into the file when nobody writes', async () => {
+describe('write-ahead log', () => {
+  it('is checkpointed when there are no writes', async () => {
     const { clock, asked, look } = checkpointsOnOrder();
     for (let round = 0; round < 10; round++) {
       look(2 * megabyte);
@@ -34,14 +34,14 @@ describe('what was written ahead', () => {
     assert.equal(asked.length, 1);
   });
 
-  it('stays where it is when there is little of it', async () => {
+  it('is not checkpointed while it is small', async () => {
     const { clock, asked, look } = checkpointsOnOrder();
     look(megabyte / 2);
     await clock.advance(60_000);
     assert.equal(asked.length, 0);
   });
 
-  it('does not wait for a quiet moment for ever, and is asked for once at a time', async () => {
+  it('is checkpointed under constant load, by one call at a time', async () => {
     const { asked, look } = checkpointsOnOrder();
     look(4 * megabyte);
     look(5 * megabyte);
@@ -52,7 +52,7 @@ describe('what was written ahead', () => {
     assert.equal(asked.length, 2);
   });
 
-  it('is left alone at the end', async () => {
+  it('is not checkpointed after the end', async () => {
     const { clock, asked, look, end } = checkpointsOnOrder();
     look(2 * megabyte);
     end.abort(new Error('the end'));

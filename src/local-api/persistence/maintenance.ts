@@ -3,9 +3,9 @@ import type { StoreClient } from './store-thread.ts';
 import type { FileStats } from './worker/messages.ts';
 
 export interface LogLimits {
-  /** What happened within this time is kept, so that a watch may go on where it was. */
+  /** Changes of this period are retained, so that watches can resume. */
   readonly keepMs: number;
-  /** However young it is, no more than this is kept: the file must not grow with the zeal of a client. */
+  /** The maximum of retained changes of any age, so that a busy client cannot grow the file. */
   readonly keepRows: number;
   readonly keepBytes: number;
 }
@@ -20,10 +20,10 @@ export interface CompactionDeps {
 }
 
 const everyMs = 60_000;
-/** Over its limits by this share, the log is not left for the next minute. */
+/** Above its limits by this share, the log is compacted immediately. */
 const urgentShare = 0.25;
 
-/** Forgets what is old, a small batch at a time: whoever writes waits for one of them at most. */
+/** Removes old changes in small batches, so that a write waits for at most one of them. */
 export class Compaction {
   readonly #deps: CompactionDeps;
   readonly #hint: HintLatch;
@@ -34,12 +34,12 @@ export class Compaction {
     this.#hint = new HintLatch(deps.clock);
   }
 
-  /** Rows of the log that were removed so far. */
+  /** The number of removed log rows. */
   get removed(): number {
     return this.#removed;
   }
 
-  /** Told how the file is after each write. */
+  /** Called after each write. */
   onFileStats({ logRows, logBytes }: FileStats): void {
     const { keepRows, keepBytes } = this.#deps.limits;
     const most = 1 + urgentShare;
@@ -54,7 +54,7 @@ export class Compaction {
         await this.compact(signal);
       } catch (error) {
         if (signal.aborted) return;
-        this.#deps.logger.error('the log of the store cannot be compacted', error);
+        this.#deps.logger.error('Failed to compact the store log', error);
       }
     }
   }
@@ -63,7 +63,7 @@ export class Compaction {
     const { thread, limits, storeTime, onStats } = this.#deps;
     const { keepRows, keepBytes } = limits;
     const olderThan = storeTime() - limits.keepMs;
-    // Now, not later: what is said from here on may be about what comes after this.
+    // Cleared before the work, so that hints raised during it are not lost.
     this.#hint.clear();
     for (let more = true; more; ) {
       const done = await thread.call({ do: 'compact', olderThan, keepRows, keepBytes }, signal);
@@ -74,7 +74,7 @@ export class Compaction {
     }
   }
 
-  /** Where nothing was written there is nothing to tidy, and the disk is left to sleep. */
+  /** Without writes there is nothing to vacuum, and the disk is not accessed. */
   async #vacuum(signal: AbortSignal): Promise<void> {
     const { thread, onStats } = this.#deps;
     for (let more = true; more; ) {
@@ -91,15 +91,18 @@ export interface WalCheckpointerDeps {
   readonly logger: Logger;
 }
 
-/** Written ahead, this much waits for a quiet moment to be brought into the file itself. */
+/** Above this size the write-ahead log is checkpointed when there are no writes. */
 const checkpointBytes = 1024 * 1024;
 const quietMs = 100;
-/** With this much it cannot wait. Who writes meanwhile waits for it, so it must not take long. */
+/**
+ * Above this size it is checkpointed immediately. Writes wait for the checkpoint, so it must be
+ * short.
+ */
 const maxWalBytes = 4 * 1024 * 1024;
 
 /**
- * Decides when what was written ahead is brought into the file, which takes several syncs of the disk: while nobody
- * writes, if such a moment comes in time. Ends with the signal.
+ * Decides when the write-ahead log is checkpointed into the file, which needs several disk syncs:
+ * during a pause of the writes, if there is one in time. Ends with the signal.
  */
 export class WalCheckpointer {
   readonly #deps: WalCheckpointerDeps;
@@ -113,7 +116,7 @@ export class WalCheckpointer {
     onAbort(signal, () => this.#quiet?.cancel());
   }
 
-  /** Told how the file is after each write. */
+  /** Called after each write. */
   onFileStats({ aheadBytes }: FileStats): void {
     this.#quiet?.cancel();
     if (this.#signal.aborted || this.#state === 'asked' || aheadBytes < checkpointBytes) return;
@@ -126,8 +129,8 @@ export class WalCheckpointer {
     try {
       await this.#deps.thread.call({ do: 'checkpoint' }, this.#signal);
     } catch (error) {
-      // What was written ahead is as safe there; the next write asks again.
-      if (!this.#signal.aborted) this.#deps.logger.error('the store cannot be brought up to date', error);
+      // The changes are safe in the write-ahead log; the next write retries.
+      if (!this.#signal.aborted) this.#deps.logger.error('Failed to checkpoint the store', error);
     } finally {
       this.#state = 'idle';
     }

@@ -18,23 +18,23 @@ import { StoreCallError, StoreThread } from './store-thread.ts';
 import type { Opened, SyncLevel } from './worker/messages.ts';
 
 export interface StoreOptions {
-  /** Of the file. Its directory is the store's own: it is made, and shut for others. */
+  /** The path of the file. Its directory belongs to the store and is created with mode 0700. */
   readonly path: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly random?: Random;
   readonly processes?: ProcessTable;
-  /** What becomes of the file that is there: it is opened unless said otherwise, or makes room for a new one and is kept. */
+  /** What happens to an existing file: it is opened by default, or set aside. */
   readonly existingStore?: 'kept' | 'set-aside' | undefined;
-  /** How long to wait for another process to let go of the file; not at all unless given. */
+  /** How long to wait for the lock; 0 by default. */
   readonly lockWaitMs?: number;
   readonly log?: Partial<LogLimits>;
   readonly queue?: Partial<QueueLimits>;
   /** Objects of a larger size are not loaded; derived from the limit of the JavaScript heap if not set. */
   readonly maxObjectBytes?: number | undefined;
-  /** Events and leases need not outlive a power failure unless said otherwise. */
+  /** Events and leases need not survive a power failure by default. */
   readonly safetyOf?: (resource: ApiResource) => SyncLevel;
-  /** Told once when nothing can be written any more, until the process starts anew. */
+  /** Called once, when the store has failed permanently. */
   readonly onFailed?: (error: KubelingError) => void;
 }
 
@@ -45,8 +45,9 @@ const defaultLog: LogLimits = { keepMs: 5 * 60_000, keepRows: 50_000, keepBytes:
 const defaultQueue: QueueLimits = { rows: 5_000, bytes: 32 * megabyte };
 
 /**
- * Opens the store, and makes it when there is none. Refuses with LOCK_HELD a file that another process has open, with
- * STORE_CORRUPT one that is damaged and with STORE_NEWER one of a later version; the last two name a copy of it.
+ * Opens or creates the store. Rejects with LOCK_HELD if another process has it open, with
+ * STORE_CORRUPT if it is damaged and with STORE_NEWER if a later version wrote it; the last two
+ * mention a copy of the file.
  */
 export async function openStore(options: StoreOptions, signal: AbortSignal): Promise<OpenedStore> {
   await prepareDirectory(options.path);
@@ -117,7 +118,7 @@ function withDefaults(options: OpenOptions) {
   };
 }
 
-/** They come often, are written anew soon, and their loss is noticed by nobody. */
+/** They are written frequently and may be lost. */
 function defaultSyncLevel({ group, plural }: ApiResource): SyncLevel {
   if (plural === 'events') return 'system';
   return group === 'coordination.k8s.io' && plural === 'leases' ? 'system' : 'disk';
@@ -179,7 +180,7 @@ function isUnusable(error: unknown): error is KubelingError {
   return error instanceof KubelingError && (error.code === 'STORE_CORRUPT' || error.code === 'STORE_NEWER');
 }
 
-/** The same error, with what was done to lose nothing. The file itself is as it was. */
+/** The same error with the path of the copy. The file itself is not changed. */
 async function withRecoveryCopy(path: string, error: KubelingError): Promise<KubelingError> {
   const told = await copyForRecovery(path).then(
     (copy) => ({ text: `a copy of it is ${copy}`, details: { path, copy } }),
@@ -191,6 +192,6 @@ async function withRecoveryCopy(path: string, error: KubelingError): Promise<Kub
 
 async function setAsideExisting({ path, clock, logger }: StoreOptions): Promise<string | undefined> {
   const aside = await setAside(path, clock);
-  if (aside !== undefined) logger.warn('the store was set aside, and a new one is begun', { path, aside });
+  if (aside !== undefined) logger.warn('Set the store aside and created a new one', { path, aside });
   return aside;
 }

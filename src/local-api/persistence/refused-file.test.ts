@@ -7,7 +7,7 @@ import { ownDirectory, StoreRig } from '../../../test/fakes/store-rig.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs, KubelingError } from '../../lib/index.ts';
 
-/** A store with a few hundred objects in it, closed. */
+/** A closed store with a few hundred objects. */
 async function filledStore(dir: { readonly path: string }): Promise<string> {
   const path = join(dir.path, 'api', 'objects.db');
   await using rig = await StoreRig.open(path);
@@ -46,8 +46,8 @@ async function assertRefused(path: string, code: string, why: RegExp): Promise<v
   assert.equal((await stat(copy)).mode & 0o777, 0o600);
 }
 
-describe('a store that must not be written to', () => {
-  it('is refused when it is no database, and copied once however often it is tried', async () => {
+describe('an unusable store file', () => {
+  it('is rejected if it is not a database, and copied only once', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));
@@ -59,7 +59,7 @@ describe('a store that must not be written to', () => {
     assert.ok(!files.includes('objects.db.lock'), 'nobody holds it');
   });
 
-  it('is refused when its pages do not fit together', async () => {
+  it('is rejected if its pages are inconsistent', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     const content = await readFile(path);
@@ -67,7 +67,7 @@ describe('a store that must not be written to', () => {
     await assertRefused(path, 'STORE_CORRUPT', /it is damaged: /);
   });
 
-  it('is refused when it was cut off', async () => {
+  it('is rejected if it is truncated', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     const content = await readFile(path);
@@ -75,7 +75,7 @@ describe('a store that must not be written to', () => {
     await assertRefused(path, 'STORE_CORRUPT', /it is damaged: /);
   });
 
-  it('is refused when it was emptied, with and without what was written ahead of it', async () => {
+  it('is rejected if it is empty, with and without a write-ahead log', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     await writeFile(path, '');
@@ -86,7 +86,7 @@ describe('a store that must not be written to', () => {
       assert.equal(await readFile(file, 'utf8'), 'written ahead', file);
   });
 
-  it('is refused when only what was written ahead of it is there', async () => {
+  it('is rejected if only the write-ahead log exists', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     await rm(path);
@@ -103,7 +103,7 @@ describe('a store that must not be written to', () => {
     assert.equal(await readFile(`${rig.store.aside}-wal`, 'utf8'), 'written ahead');
   });
 
-  it('makes room for a new one though it is empty, when that is wished for', async () => {
+  it('is set aside on request even if it is empty', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     await writeFile(path, '');
@@ -126,7 +126,7 @@ describe('a store that must not be written to', () => {
     assert.equal(rig.get('large')?.metadata.name, 'large');
   });
 
-  it('is begun anew after an end in the middle of making it under its first name', async () => {
+  it('is created again if its creation was interrupted under the final name', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));
@@ -139,7 +139,7 @@ describe('a store that must not be written to', () => {
     assert.equal((await stat(path)).mode & 0o777, 0o600);
   });
 
-  it('is refused when something in it is no object', async () => {
+  it('is rejected if a stored value is not an object', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     sql(path, `UPDATE obj SET value = '{"metadata":' WHERE key = '/pods/default/p7'`);
@@ -149,7 +149,7 @@ describe('a store that must not be written to', () => {
     assert.match(message, /what is stored for \/pods\/default\/p7 is no object/);
   });
 
-  it('is refused when a later kubeling wrote it', async () => {
+  it('is rejected if a later version wrote it', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     sql(path, 'PRAGMA user_version = 7');
@@ -160,7 +160,7 @@ describe('a store that must not be written to', () => {
     );
   });
 
-  it('is refused when it is a database of something else', async () => {
+  it('is rejected if it is the database of another program', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));
@@ -168,7 +168,7 @@ describe('a store that must not be written to', () => {
     await assertRefused(path, 'STORE_CORRUPT', /it is a database of something else/);
   });
 
-  it('makes room for a new one when that is wished for, and is kept, whatever is in it', async () => {
+  it('is set aside on request, whatever it contains', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     sql(path, 'PRAGMA user_version = 7');
@@ -183,11 +183,11 @@ describe('a store that must not be written to', () => {
     assert.deepEqual(await readFile(aside), content);
     assert.deepEqual(
       [...records].map(({ message }) => message),
-      ['the store was set aside, and a new one is begun'],
+      ['Set the store aside and created a new one'],
     );
   });
 
-  it('is not set aside when there is nothing in it', async () => {
+  it('is not set aside if it is empty', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await using rig = await StoreRig.open(path, { existingStore: 'set-aside' });
@@ -199,13 +199,13 @@ describe('a store that must not be written to', () => {
     );
   });
 
-  it('says so when its directory cannot be made', async () => {
+  it('reports a directory that cannot be created', async () => {
     await using dir = await ownDirectory();
     await writeFile(join(dir.path, 'api'), '');
     await assert.rejects(StoreRig.open(join(dir.path, 'api', 'objects.db')), { code: 'STORE_OPEN' });
   });
 
-  it('is begun anew after an end in the middle of making it', async () => {
+  it('is created again if its creation was interrupted', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));

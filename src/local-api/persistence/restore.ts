@@ -11,18 +11,18 @@ export interface RestoredObject {
   readonly object: StoredObject;
 }
 
-/** All that the store knows when it is opened. */
+/** The content of the store at opening. */
 export interface RestoredStore {
-  /** The newest that may ever have been given; the next one is above it. */
+  /** The highest version that may have been assigned; the next one is above it. */
   readonly version: number;
-  /** Changes up to this version are forgotten; all later ones are in the log. */
+  /** Changes up to this version are compacted; all later ones are in the log. */
   readonly compacted: number;
   readonly objects: readonly RestoredObject[];
-  /** In the order of versions. */
+  /** Sorted by version. */
   readonly log: readonly ObjectChange[];
 }
 
-/** Reads everything, a page at a time. Throws STORE_CORRUPT with a message that goes on after "as". */
+/** Reads the file page by page. Throws STORE_CORRUPT with a message that continues after "as". */
 export async function restore(
   thread: StoreClient,
   opened: Opened,
@@ -41,7 +41,7 @@ function resourcesOf({ facts }: Opened): ReadonlyMap<string, ApiResource> {
 class Reader {
   readonly #thread: StoreClient;
   readonly #resources: ReadonlyMap<string, ApiResource>;
-  /** As each object was at the place in the log that is being read, which goes from the newest to the oldest. */
+  /** Each object at the current log position; the log is read from the newest to the oldest row. */
   readonly #at = new Map<string, StoredObject>();
 
   constructor(thread: StoreClient, resources: ReadonlyMap<string, ApiResource>) {
@@ -75,7 +75,7 @@ class Reader {
     }
   }
 
-  /** The change of a row, and a step back in time. */
+  /** Returns the change of a row and steps back to the state before it. */
   #undo({ rev, key, op, value, before }: LogRow): ObjectChange {
     const object = value === null ? this.#at.get(key) : objectOf(key, value);
     if (object === undefined)
@@ -95,12 +95,12 @@ class Reader {
   }
 }
 
-/** Under which the store remembers what there is to know of a resource. */
+/** The key of a resource definition in the store. */
 export function resourceName({ group, plural }: ApiResource): string {
   return `${group}/${plural}`;
 }
 
-/** Objects of one resource, and in it of one namespace, lie beside each other. Names have no slash in them. */
+/** Sorts objects by resource and namespace. Names contain no slash. */
 export function rowKey(resource: ApiResource, { metadata }: StoredObject): string {
   return `${resourceName(resource)}/${metadata.namespace ?? ''}/${metadata.name}`;
 }
@@ -113,13 +113,13 @@ export function rowOf({ version, type, resource, object }: ObjectChange, ts: num
   return { rev: version, key: rowKey(resource, object), op: type, value: JSON.stringify(object), ts };
 }
 
-/** What is not an object is damage that the pages of the file do not show. */
+/** An invalid value is damage that the page checks of SQLite do not detect. */
 export function objectOf(key: string, value: string): StoredObject {
   try {
     const object = JSON.parse(value) as StoredObject | null;
     if (typeof object?.metadata?.name === 'string') return frozen(object);
   } catch {
-    // Falls through to the same answer as any other value that is no object.
+    // Handled like any other value that is not an object.
   }
   throw new KubelingError('STORE_CORRUPT', `what is stored for ${key} is no object`);
 }

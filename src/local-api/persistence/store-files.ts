@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { apiTime, type Clock, KubelingError, type LockDeps, withLockFile } from '../../lib/index.ts';
 import { temporaryPathOf } from './worker/schema.ts';
 
-/** Secrets are in the file: nobody else may enter its directory. */
+/** The file contains secrets, so its directory is private. */
 export async function prepareDirectory(path: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -17,8 +17,9 @@ export async function prepareDirectory(path: string): Promise<void> {
 }
 
 /**
- * Closes the file to others; SQLite gives its side file the same mode. One that is not there is begun under another name, as
- * whatever has the file's own name must be whole: so a file that was emptied is not taken for a new one.
+ * Sets mode 0600; SQLite uses it for the write-ahead log too. A new file is created under a
+ * temporary name, so that a file under the final name is always complete and an emptied file is
+ * detected.
  */
 export async function prepareFile(path: string): Promise<void> {
   try {
@@ -41,12 +42,12 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** The file, and what it has written ahead of itself. The first without the second is an older state. */
+/** The file and its write-ahead log. The file alone is an older state. */
 const parts = ['', '-wal'];
 
 /**
- * A copy beside the file, for whoever tries to mend it. Of the same state there is never a second copy, however often
- * it is asked for: the name tells the state.
+ * Copies an unusable file for recovery. The name of the copy identifies the state, so that there is
+ * one copy per state.
  */
 export async function copyForRecovery(path: string): Promise<string> {
   const { mtimeMs, size } = await stat(path).catch(() => stat(`${path}-wal`));
@@ -58,7 +59,7 @@ export async function copyForRecovery(path: string): Promise<string> {
 
 async function copyOnce(from: string, to: string): Promise<void> {
   const [source, target] = await Promise.all([sizeOf(from), sizeOf(to)]);
-  // A copy of another size was cut short.
+  // A copy of another size is incomplete.
   if (source === undefined || source === target) return;
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE);
@@ -78,7 +79,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** Takes the file out of the way and answers where it is now; undefined when there was nothing in it. */
+/** Renames the file and returns the new path; undefined if there is no content. */
 export async function setAside(path: string, clock: Clock): Promise<string | undefined> {
   if (((await sizeOf(path)) ?? 0) === 0 && ((await sizeOf(`${path}-wal`)) ?? 0) === 0) {
     for (const part of parts) await rm(path + part, { force: true });
@@ -87,7 +88,8 @@ export async function setAside(path: string, clock: Clock): Promise<string | und
   const base = `${path}.set-aside-${apiTime(clock.now()).replaceAll(/[-:]/g, '')}`;
   let aside = base;
   for (let count = 2; (await sizeOf(aside)) !== undefined; count++) aside = `${base}-${count}`;
-  // In this order: cut short, a lone side file is no state, but a file without its own would be an older one.
+  // In this order: after an interruption, a write-ahead log alone is detected, but a file alone
+  // would be an older state.
   for (const part of parts) {
     if ((await sizeOf(path + part)) !== undefined) await rename(path + part, aside + part);
   }
@@ -96,7 +98,10 @@ export async function setAside(path: string, clock: Clock): Promise<string | und
   return aside;
 }
 
-/** Takes the lock file and answers what gives it back. Fails with LOCK_HELD when another process has it. */
+/**
+ * Acquires the lock file and returns its release function. Rejects with LOCK_HELD if another
+ * process holds it.
+ */
 export async function acquireLock(
   path: string,
   deps: LockDeps,

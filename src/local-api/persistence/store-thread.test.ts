@@ -12,7 +12,7 @@ import type { ChangeRow } from './worker/messages.ts';
 
 const signal = new AbortController().signal;
 
-/** More than the thread may hold. */
+/** More than the heap limit of the thread. */
 function tooMuch(): ChangeRow[] {
   return Array.from({ length: 700_000 }, (_, rev) => ({
     rev,
@@ -46,8 +46,8 @@ async function storeOn(path: string, failed: KubelingError[]) {
   return { thread, store };
 }
 
-describe('the thread of the store', () => {
-  it('dies alone: all who wait are told, and what was safe is there when it is opened again', async () => {
+describe('store thread', () => {
+  it('fails its callers when it exits, without loss of committed changes', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     const failed: KubelingError[] = [];
@@ -73,7 +73,7 @@ describe('the thread of the store', () => {
     assert.equal(second.get('lost'), undefined);
   });
 
-  it('says what it cannot do, and goes on', async () => {
+  it('reports a failed request and continues', async () => {
     await using dir = await ownDirectory();
     const thread = new StoreThread(() => {});
     try {

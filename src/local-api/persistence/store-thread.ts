@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { abortable, asError, KubelingError } from '../../lib/index.ts';
 import type { CallName, StoreCalls, StoreFailureInfo, StoreReply, StoreResult } from './worker/messages.ts';
 
-/** What the thread says it could not do; `failure.message` goes on after "as". */
+/** An error of the store thread; `failure.message` continues after "as". */
 export class StoreCallError extends Error {
   readonly failure: StoreFailureInfo;
 
@@ -13,9 +13,11 @@ export class StoreCallError extends Error {
   }
 }
 
-/** The part of the thread that others need. */
+/** The interface of the thread. */
 export interface StoreClient {
-  /** Done in the order of the calls. Fails with a StoreCallError, or when the thread has ended. */
+  /**
+   * Requests are executed in order. Rejects with a StoreCallError, or when the thread has exited.
+   */
   call<N extends CallName>(
     request: StoreCalls[N]['request'] & { readonly do: N },
     signal: AbortSignal,
@@ -28,12 +30,12 @@ interface Waiting {
 }
 
 /**
- * It holds a page of objects and a batch of changes at a time; small spaces are collected often and quickly. What
- * does not fit ends the thread, not the process.
+ * The thread holds one page of objects and one batch of changes at a time; a small young generation
+ * is collected quickly. Exceeding the limits ends the thread, not the process.
  */
 const resourceLimits = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 };
 
-/** A thread that does what it is asked, until it ends. */
+/** Runs the SQLite database in a worker thread. */
 export class StoreThread implements StoreClient {
   readonly #worker: Worker;
   readonly #pending = new Map<number, Waiting>();
@@ -41,14 +43,14 @@ export class StoreThread implements StoreClient {
   #lastId = 0;
   #ended: KubelingError | undefined;
 
-  /** `onEnd` is told once, when the thread has ended without being asked to. */
+  /** `onEnd` is called once, if the thread exits unexpectedly. */
   constructor(onEnd: (error: KubelingError) => void) {
     this.#onEnd = onEnd;
     this.#worker = new Worker(new URL('./worker/entry.ts', import.meta.url), {
       workerData: 'store',
       name: 'store',
       resourceLimits,
-      // Only options for threads: what the process was started with holds for them anyway.
+      // Only options for threads: process-wide options are inherited.
       execArgv: ['--disable-warning=ExperimentalWarning'],
       trackUnmanagedFds: false,
     });
@@ -57,7 +59,7 @@ export class StoreThread implements StoreClient {
     this.#worker.on('exit', (code) => this.#end(new Error(`it ended with code ${code}`)));
   }
 
-  /** The signal gives up waiting; what was asked is done all the same. */
+  /** The signal aborts only the waiting, not the request. */
   call<N extends CallName>(
     request: StoreCalls[N]['request'] & { readonly do: N },
     signal: AbortSignal,
@@ -69,7 +71,7 @@ export class StoreThread implements StoreClient {
     return abortable(answer as Promise<StoreCalls[N]['answer']>, signal);
   }
 
-  /** Ends the thread wherever it is. */
+  /** Terminates the thread immediately. */
   async terminate(): Promise<void> {
     this.#ended ??= new KubelingError('STORE_ENDED', 'Cannot write to the store as it is closed');
     await this.#worker.terminate();

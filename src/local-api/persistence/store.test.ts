@@ -16,8 +16,8 @@ async function pathIn(dir: { readonly path: string }): Promise<string> {
   return join(dir.path, 'api', 'objects.db');
 }
 
-describe('the store on disk', () => {
-  it('begins empty, at the first version', async () => {
+describe('store on disk', () => {
+  it('is empty at the first version', async () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir));
     assert.deepEqual(rig.store.restored, { version: 1, compacted: 0, objects: [], log: [] });
@@ -25,7 +25,7 @@ describe('the store on disk', () => {
     assert.equal(rig.store.writeProblem(), undefined);
   });
 
-  it('has after a restart what it had before, and what happened to it', async () => {
+  it('restores its objects and changes after a restart', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using first = await StoreRig.open(path);
@@ -51,7 +51,7 @@ describe('the store on disk', () => {
     assert.throws(() => second.store.restored, { code: 'BUG' }, 'it is let go of');
   });
 
-  it('writes what comes at once in one transaction, and tells how far it got', async () => {
+  it('commits concurrent changes in one transaction', async () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir));
     const told: number[] = [];
@@ -68,7 +68,7 @@ describe('the store on disk', () => {
     assert.ok(fileBytes > 0);
   });
 
-  it('lets somebody who waits give up', async () => {
+  it('lets a waiter abort', async () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir));
     const version = rig.put('a');
@@ -77,7 +77,7 @@ describe('the store on disk', () => {
     await rig.store.whenCommitted(version, AbortSignal.timeout(60_000));
   });
 
-  it('has nothing to write when what is old is forgotten', async () => {
+  it('has nothing to write when the history in memory is compacted', async () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir));
     const version = rig.put('a');
@@ -86,7 +86,7 @@ describe('the store on disk', () => {
     assert.deepEqual([rig.objects.version, rig.store.committed], [version, version]);
   });
 
-  it('shuts its directory and its files for others', async () => {
+  it('creates its directory and files with private modes', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using rig = await StoreRig.open(path);
@@ -99,7 +99,7 @@ describe('the store on disk', () => {
     assert.deepEqual(modes, [0o700, 0o600, 0o600, 0o600]);
   });
 
-  it('is refused while somebody has it open, in words that name the process', async () => {
+  it('is locked, with an error that names the process', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using _rig = await StoreRig.open(path);
@@ -109,7 +109,7 @@ describe('the store on disk', () => {
     });
   });
 
-  it('can be closed twice, and then takes nothing more', async () => {
+  it('can be closed twice, and then rejects writes', async () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir));
     const signal = AbortSignal.timeout(60_000);
@@ -123,8 +123,8 @@ describe('the store on disk', () => {
   });
 });
 
-describe('changes that need not outlive a power failure', () => {
-  it('are there after a restart all the same, and their versions are never given again', async () => {
+describe('changes with the sync level system', () => {
+  it('survive a restart, and their versions are not assigned again', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using first = await StoreRig.open(path);
@@ -137,12 +137,12 @@ describe('changes that need not outlive a power failure', () => {
     assert.ok(second.get('l', leases));
   });
 
-  it('take their versions with them when a power failure takes them', async () => {
+  it('are lost in a power failure together with their versions', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using rig = await StoreRig.open(path);
     await rig.write('first', {}, events);
-    // The disk as it is now, which is what a failure a little later would leave.
+    // The disk content as a power failure would leave it.
     const left = join(dir.path, 'left.db');
     for (const part of ['', '-wal']) await copyFile(path + part, left + part);
     const lost = await rig.write('second', {}, events);
@@ -153,12 +153,12 @@ describe('changes that need not outlive a power failure', () => {
   });
 });
 
-describe('the age of changes', () => {
-  it('is counted while the store is open: a clock that jumps makes nothing old and keeps nothing young', async () => {
+describe('age of changes', () => {
+  it('is measured while the store is open, independent of clock jumps', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     const open = async (clock: VirtualClock) => await StoreRig.open(path, { clock });
-    // Written in what will be the future, and read again when the clock has gone back by years.
+    // Written in the future, and read after the clock was set back by years.
     const future = new VirtualClock({ startMs: Date.UTC(2040, 0, 1) });
     await using first = await open(future);
     await first.write('a');
@@ -178,8 +178,8 @@ describe('the age of changes', () => {
   });
 });
 
-describe('the file', () => {
-  it('forgets the oldest changes when there are too many, in small batches, and gives their room back', async () => {
+describe('store file', () => {
+  it('compacts surplus changes in small batches and frees their space', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     const clock = new VirtualClock();
@@ -203,7 +203,7 @@ describe('the file', () => {
     assert.equal(second.objects.changesAfter(apiResources.pods, 5), undefined);
   });
 
-  it('is bounded in bytes too', async () => {
+  it('is also limited in bytes', async () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir), { log: { keepBytes: 100_000 } });
     for (let index = 0; index < 100; index++) await rig.write('p', { data: 'y'.repeat(5_000) });
@@ -211,8 +211,8 @@ describe('the file', () => {
   });
 });
 
-describe('too much at once', () => {
-  it('is refused before it is too late', async () => {
+describe('too many pending changes', () => {
+  it('are rejected before the store fails', async () => {
     await using dir = await ownDirectory();
     await using rig = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 } });
     for (let index = 0; index < 10; index++) rig.put(`p${index}`);
@@ -221,7 +221,7 @@ describe('too much at once', () => {
     assert.equal(rig.store.writeProblem(), undefined);
   });
 
-  it('is what deleting many does not do', async () => {
+  it('are avoided by deletecollection', async () => {
     await using dir = await ownDirectory();
     const options = { path: await pathIn(dir), queue: { rows: 4 }, clock: realClock() };
     const { logger } = collectLogs(options.clock);
@@ -233,7 +233,7 @@ describe('too much at once', () => {
     assert.deepEqual([opened.writeProblem(), store.all(apiResources.configMaps)], [undefined, []]);
   });
 
-  it('ends the store when nobody listens', async () => {
+  it('fail the store if the back-pressure is ignored', async () => {
     await using dir = await ownDirectory();
     const failed: string[] = [];
     const onFailed = (error: Error) => failed.push(error.message);
@@ -245,7 +245,7 @@ describe('too much at once', () => {
   });
 });
 
-/** Looks again and again while everything else goes on. */
+/** Polls while other tasks run. */
 async function until(isSo: () => boolean, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
   const signal = AbortSignal.timeout(60_000);
   while (!isSo()) {

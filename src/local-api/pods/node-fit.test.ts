@@ -26,7 +26,7 @@ function wanting(
 
 const unwanted = "node(s) didn't match Pod's node affinity/selector";
 
-test('each operator of an affinity says which nodes it takes', () => {
+test('evaluates each operator of node affinity', () => {
   const here = node({ size: '5', zone: 'a' });
   const cases: readonly (readonly [JsonObject, string | undefined])[] = [
     [{ key: 'zone', operator: 'In', values: ['a', 'b'] }, undefined],
@@ -44,26 +44,26 @@ test('each operator of an affinity says which nodes it takes', () => {
     assert.equal(nodeMismatch(wanting([expression]), here), expected, JSON.stringify(expression));
 });
 
-test('an affinity may name a node, and one that asks for nothing takes none', () => {
+test('matches nodes by name, and no node with an empty term', () => {
   const named = wanting([], [{ key: 'metadata.name', operator: 'In', values: ['n'] }]);
   assert.equal(nodeMismatch(named, node({})), undefined);
   assert.equal(nodeMismatch(named, node({}, {}, 'm')), unwanted);
   assert.equal(nodeMismatch(wanting([]), node({})), unwanted);
 });
 
-test('a taint that only discourages keeps nobody away', () => {
+test('ignores PreferNoSchedule taints', () => {
   const soft = node({}, { taints: [{ key: 'a', effect: 'PreferNoSchedule' }] });
   assert.equal(nodeMismatch(pod({}), soft), undefined);
 });
 
-test('who tolerates a cordon may come to a cordoned node', () => {
+test('binds a pod that tolerates a cordon to a cordoned node', () => {
   const cordoned = node({}, { unschedulable: true });
   const tolerations = [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }];
   assert.equal(nodeMismatch(pod({}), cordoned), 'node(s) were unschedulable');
   assert.equal(nodeMismatch(pod({ tolerations }), cordoned), undefined);
 });
 
-test('of several nodes the first that fits is taken, and each sort of misfit is counted', () => {
+test('selects the first matching node and counts each reason', () => {
   const nodes = [node({}, { unschedulable: true }, 'a'), node({}, {}, 'b')];
   assert.deepEqual(findNode(pod({}), nodes), { kind: 'on', node: 'b' });
   const picky = pod({ nodeSelector: { x: 'y' } });

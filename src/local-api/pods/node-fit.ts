@@ -9,7 +9,7 @@ import type {
 import type { StoredObject } from '../api/index.ts';
 import { typed } from './pod-object.ts';
 
-/** Why a node does not take a pod, in the words of a scheduler; undefined when it does. */
+/** Why a node does not match a pod, in the words of kube-scheduler; undefined if it does. */
 export function nodeMismatch(pod: StoredObject, node: StoredObject): string | undefined {
   const { spec } = typed(pod);
   const { unschedulable, taints = [] } = (node.spec ?? {}) as NodeSpec;
@@ -25,7 +25,7 @@ interface NodeSpec {
   readonly taints?: readonly Taint[];
 }
 
-/** What a cordon amounts to. */
+/** The taint of a cordoned node. */
 const cordoned: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
 function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean {
@@ -38,7 +38,7 @@ function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean 
   });
 }
 
-/** Whether a node is one of those a pod asks for: by labels, and by at least one of the terms it gives. */
+/** Whether the node matches the node selector and the required node affinity. */
 function matchesSelection(spec: PodSpec, node: StoredObject): boolean {
   const labels = node.metadata.labels ?? {};
   const isSelected = Object.entries(spec.nodeSelector ?? {}).every(([key, value]) => labels[key] === value);
@@ -47,7 +47,7 @@ function matchesSelection(spec: PodSpec, node: StoredObject): boolean {
   return required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }
 
-/** A term that asks for nothing is met by nobody. */
+/** An empty term matches no node. */
 function matchesTerm(
   { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
   node: StoredObject,
@@ -85,7 +85,7 @@ function comparesAs(operator: 'Gt' | 'Lt', actual: string | undefined, bound: st
   return operator === 'Gt' ? BigInt(actual) > BigInt(bound) : BigInt(actual) < BigInt(bound);
 }
 
-/** Where a pod goes, or why nowhere. */
+/** The selected node, or why there is none. */
 export type Placement =
   | { readonly kind: 'on'; readonly node: string }
   | { readonly kind: 'nowhere'; readonly why: string };

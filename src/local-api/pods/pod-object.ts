@@ -5,7 +5,7 @@ import { apiTime, type Clock } from '../../lib/index.ts';
 import type { StoredObject } from '../api/index.ts';
 import { forbidden } from '../api/index.ts';
 
-/** A stored pod with the types of its fields. */
+/** A stored pod with typed fields. */
 export type TypedPod = WrittenPod & { readonly spec: PodSpec };
 
 export function typed(pod: StoredObject): TypedPod {
@@ -17,7 +17,7 @@ export function withSpec(pod: StoredObject, spec: PodSpec): StoredObject {
   return { ...pod, spec: spec as unknown as JsonObject };
 }
 
-/** The object with some of its fields set; one that is set to undefined goes. */
+/** The object with fields set; undefined removes a field. */
 export function withFields<T extends object>(object: T, fields: Partial<Record<keyof T, unknown>>): T {
   const merged = Object.entries({ ...object, ...fields });
   return Object.fromEntries(merged.filter(([, value]) => value !== undefined)) as T;
@@ -36,7 +36,7 @@ export interface NewCondition {
   readonly message?: string;
 }
 
-/** The pod with a condition as it is now; its time stays as long as its status does. */
+/** The pod with the condition; the transition time changes only with the status. */
 export function withCondition(pod: StoredObject, condition: NewCondition, clock: Clock): StoredObject {
   const all = conditionsOf(pod);
   const before = all.find(({ type }) => type === condition.type);
@@ -51,7 +51,7 @@ export function conditionsOf(pod: StoredObject): readonly JsonObject[] {
   return (pod.status?.['conditions'] ?? []) as readonly JsonObject[];
 }
 
-/** A pod that may not be, though nothing is wrong with how it is written. */
+/** A Forbidden error of an admission plugin. */
 export function podForbidden(
   { metadata }: StoredObject,
   why: string,

@@ -4,7 +4,7 @@ import type { FieldCause } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import { duplicate, forbiddenField, invalid } from '../validation/causes.ts';
 
-/** What an API server finds wrong with a new status of a pod. */
+/** Validates a status update of a pod. */
 export function podStatusCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const [old, status] = [before.status ?? {}, after.status ?? {}];
   return [
@@ -41,7 +41,7 @@ function nominationCauses(before: StoredObject, old: JsonObject, status: JsonObj
   ];
 }
 
-/** What the server fills in again when a status leaves it out. */
+/** Keeps fields that a status update omits. */
 export function withPreservedStatus(before: StoredObject, after: StoredObject): StoredObject {
   const kept = ['qosClass', 'observedGeneration'].filter(
     (name) => after.status?.[name] === undefined && before.status?.[name] !== undefined,
@@ -63,7 +63,7 @@ const statusLists: readonly ListName[] = [
   'ephemeralContainerStatuses',
 ];
 
-/** The states of a container are always shown, be there anything to show or not. */
+/** state and lastState are always present. */
 function withContainerStates(status: JsonObject): JsonObject {
   const lists = statusLists.filter((name) => listAt(status, name).length > 0);
   return Object.fromEntries(
@@ -80,7 +80,7 @@ function withPreservedGeneration({ status = {} }: StoredObject, condition: JsonO
 type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
 type SpecName = 'containers' | 'initContainers' | 'ephemeralContainers';
 
-/** A container that ended stays ended, unless something in the spec says that it may begin again. */
+/** A terminated container must not become non-terminated, unless its restart policy allows it. */
 function transitionCauses(
   pod: StoredObject,
   old: JsonObject,
@@ -126,7 +126,7 @@ function qosClassCauses(old: JsonObject, status: JsonObject): readonly FieldCaus
   return isChanged ? [invalid('status.qosClass', qosClass, 'field is immutable')] : [];
 }
 
-/** An address that was there already may stay, whatever it is like. */
+/** Addresses that were stored before are not validated again. */
 function addressCauses(
   old: JsonObject,
   status: JsonObject,

@@ -22,7 +22,7 @@ function binding(more: JsonObject = {}): Wish {
   return { verb: 'create', name: 'a', subresource: 'binding', body };
 }
 
-test('a binding gives a pod its node, labels and condition, and counts as no change of the spec', () => {
+test('sets node, labels and condition on binding without a new generation', () => {
   using api = new LocalPods();
   api.surround();
   api.do({ verb: 'create', body: bare });
@@ -37,7 +37,7 @@ test('a binding gives a pod its node, labels and condition, and counts as no cha
   assert.equal(condition?.['status'], 'True');
 });
 
-test('a binding for another uid or version than the pod has is refused', () => {
+test('rejects a binding with another UID or resource version', () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: bare });
   const uid = refusalOf(api, binding({ uid: 'other' }));
@@ -51,7 +51,7 @@ test('a binding for another uid or version than the pod has is refused', () => {
   assert.equal(api.pod()?.spec?.['nodeName'], undefined);
 });
 
-test('a pod that is being deleted gets no node, and one that is not there neither', () => {
+test('rejects the binding of a pod that is being deleted or missing', () => {
   using api = new LocalPods();
   const finalizers = ['example.com/hold'];
   api.do({ verb: 'create', body: { ...bare, metadata: { name: 'a', finalizers } } });
@@ -62,14 +62,14 @@ test('a pod that is being deleted gets no node, and one that is not there neithe
   assert.equal(refusalOf(api, { ...binding({ name: 'b' }), name: 'b' }).code, 404);
 });
 
-test('a binding that is only tried leaves the pod as it was', async () => {
+test('does not store a dry-run binding', async () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: bare });
   assert.equal((await api.answer({ ...binding(), dryRun: 'yes' })).code, 201);
   assert.equal(api.pod()?.spec?.['nodeName'], undefined);
 });
 
-test('a mirror pod may use a secret that lies in a file beside it, and no other', () => {
+test('lets a mirror pod use only secrets from manifests', () => {
   using api = new LocalPods();
   const secret = (name: string, annotations: JsonObject) =>
     api.do({
@@ -91,7 +91,7 @@ test('a mirror pod may use a secret that lies in a file beside it, and no other'
   assert.equal(api.pod()?.spec?.['nodeName'], 'n1');
 });
 
-test('a pod with resource claims is refused, as nobody here could give it any', () => {
+test('rejects a pod with resource claims', () => {
   using api = new LocalPods();
   const resourceClaims = [{ name: 'gpu', resourceClaimName: 'my-gpu' }];
   const { code, message } = refusalOf(api, {
@@ -102,7 +102,7 @@ test('a pod with resource claims is refused, as nobody here could give it any', 
   assert.match(message, /^pods "a" is forbidden: pod rejected: resource claims are for clusters/);
 });
 
-test('an eviction is told in the conditions, and then the pod is deleted with its grace', () => {
+test('sets the disruption condition on eviction and deletes the pod with its grace period', () => {
   using api = new LocalPods();
   api.surround();
   api.do({ verb: 'create', body: { ...bare, spec: { ...bare.spec, nodeName: 'n1' } } });
@@ -120,7 +120,7 @@ test('an eviction is told in the conditions, and then the pod is deleted with it
   assert.equal(condition?.['message'], 'Eviction API: evicting');
 });
 
-test('an eviction may ask for another grace, and for a pod of one uid only', () => {
+test('applies the delete options of an eviction', () => {
   using api = new LocalPods();
   api.surround();
   api.do({ verb: 'create', body: { ...bare, spec: { ...bare.spec, nodeName: 'n1' } } });
@@ -137,7 +137,7 @@ test('an eviction may ask for another grace, and for a pod of one uid only', () 
   assert.equal(api.pod()?.metadata.deletionGracePeriodSeconds, 7);
 });
 
-test('the generation rises with the spec, and with nothing else', () => {
+test('increments the generation only for spec changes', () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: bare });
   const change = (body: JsonObject, subresource?: string) => {
@@ -154,7 +154,7 @@ test('the generation rises with the spec, and with nothing else', () => {
   );
 });
 
-test('what says nothing is no change: a pod may be written back without it', () => {
+test('treats omitted zero values as unchanged', () => {
   using api = new LocalPods();
   const spec = { ...bare.spec, hostNetwork: false, hostname: '', nodeSelector: {}, volumes: [] };
   const made = api.do({ verb: 'create', body: { ...bare, spec } });
@@ -164,7 +164,7 @@ test('what says nothing is no change: a pod may be written back without it', () 
   assert.equal(metadata.resourceVersion, made.metadata.resourceVersion);
 });
 
-test('a change of what is for good is told by path, with a way to get it all the same', () => {
+test('rejects changes of immutable fields with their paths', () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: bare });
   const spec = { hostname: 'h', containers: [{ name: 'm', image: 'x', command: ['b'] }] };
@@ -178,7 +178,7 @@ test('a change of what is for good is told by path, with a way to get it all the
   assert.match(message, /`kubectl replace --force`/);
 });
 
-test('an ephemeral container stays as it is once it is there', () => {
+test('rejects changes of ephemeral containers', () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: bare });
   const put = (list: readonly JsonObject[]): Wish => ({
@@ -205,7 +205,7 @@ test('an ephemeral container stays as it is once it is there', () => {
   assert.equal((list as readonly unknown[]).length, 2);
 });
 
-test('a name that makes no host name is allowed with a warning', () => {
+test('accepts a name that is not a DNS label with a warning', () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: { ...bare, metadata: { name: 'a.b' } } });
   assert.deepEqual(api.warnings, [
@@ -213,7 +213,7 @@ test('a name that makes no host name is allowed with a warning', () => {
   ]);
 });
 
-test('pods of no priority have that of the class for all, the lowest of them if there are two', () => {
+test('applies the lowest global default priority', () => {
   using api = new LocalPods();
   for (const [name, value] of [
     ['one', 7],
@@ -230,7 +230,7 @@ test('pods of no priority have that of the class for all, the lowest of them if 
   assert.equal(spec?.['preemptionPolicy'], 'Never');
 });
 
-test('a pod in a namespace that is not there, or that is going, is refused', () => {
+test('rejects a pod in a missing or terminating namespace', () => {
   using api = new LocalPods();
   const missing = refusalOf(api, { verb: 'create', namespace: 'none', body: bare });
   assert.deepEqual([missing.code, missing.message], [404, 'namespaces "none" not found']);
@@ -246,7 +246,7 @@ test('a pod in a namespace that is not there, or that is going, is refused', () 
   assert.equal(going.details?.causes?.[0]?.reason, 'NamespaceTerminating');
 });
 
-test('an amount that is no amount is no pod', () => {
+test('rejects an invalid quantity', () => {
   using api = new LocalPods();
   const containers = [{ name: 'm', image: 'x', resources: { limits: { cpu: 'much' } } }];
   const { code, message } = refusalOf(api, { verb: 'create', body: { ...bare, spec: { containers } } });
@@ -254,7 +254,7 @@ test('an amount that is no amount is no pod', () => {
   assert.match(message, /^Pod in version "v1" cannot be handled as a Pod: spec\.containers\[0\]\.resources/);
 });
 
-test('a terminated container does not run again unless it may', () => {
+test('rejects a status that restarts a terminated container against its policy', () => {
   using api = new LocalPods();
   api.surround();
   api.do({ verb: 'create', body: { ...bare, spec: { ...bare.spec, restartPolicy: 'Never' } } });
@@ -273,7 +273,7 @@ test('a terminated container does not run again unless it may', () => {
   );
 });
 
-test('the account every namespace has need not be there yet, but any other must', () => {
+test('requires every service account except the default one to exist', () => {
   using api = new LocalPods();
   const create = { verb: 'create', resource: serverResources.namespaces, namespace: undefined } as const;
   api.do({ ...create, body: { metadata: { name: 'new' } } });

@@ -24,7 +24,7 @@ import {
 } from './update-rules.ts';
 import { warnAboutPod } from './warnings.ts';
 
-/** Everything a pod is, may be and may become in this API. */
+/** The strategy of pods. */
 export const podStrategy: ResourceStrategy = createPodStrategy(new SpecDecoder());
 
 function createPodStrategy(decoder: SpecDecoder): ResourceStrategy {
@@ -52,7 +52,7 @@ function validateAndWarn(decoder: SpecDecoder, pod: StoredObject, write: WriteCo
 
 const rules: PodRules = { enabled: isFeatureEnabled, apiReferences: 'allowed' };
 
-/** All that is wrong with a pod that is to be stored. */
+/** Validates a pod before it is stored. */
 export function podCauses(
   decoder: SpecDecoder,
   pod: StoredObject,
@@ -82,7 +82,7 @@ export function podCauses(
   return [...own, ...updateCauses(before, pod)];
 }
 
-/** Whether there is room is asked last. */
+/** The node capacity is checked last. */
 function withCapacityCheck(
   causes: readonly FieldCause[],
   pod: StoredObject,

@@ -15,13 +15,13 @@ import { typed, withCondition, withFields, withSpec } from './pod-object.ts';
 import { withPreservedStatus } from './pod-status.ts';
 import { isFeatureEnabled, type SpecDecoder } from './spec-decoder.ts';
 
-/** What the server makes of a pod before anybody judges it. */
+/** Applies defaults and server-set fields. */
 export function preparePod(decoder: SpecDecoder, pod: StoredObject, write: WriteContext): StoredObject {
   const { before, subresource } = write;
   if (before === undefined) return asNewPod(withDefaults(decoder, pod), write);
   if (subresource === 'status') return withPreservedStatus(before, pod);
   if (subresource === 'binding') return withGeneration(pod, before.metadata.generation);
-  // A spec that was not touched is not looked into: that is how most writes are.
+  // An unchanged spec is not decoded: most writes do not change it.
   return sameValue(before.spec, pod.spec) ? pod : withDefaults(decoder, pod);
 }
 
@@ -30,7 +30,7 @@ function withDefaults(decoder: SpecDecoder, pod: StoredObject): StoredObject {
   return withSpec(pod, withAlwaysPresentFields(spec));
 }
 
-/** What a spec amounts to in the end decides whether it changed, not how it was written. */
+/** The generation depends on the defaulted spec. */
 export function withUpdatedGeneration(
   pod: StoredObject,
   { before, subresource }: WriteContext,
@@ -54,14 +54,14 @@ function asNewPod(pod: StoredObject, { clock }: WriteContext): StoredObject {
   return withCondition(begun, gated, clock);
 }
 
-/** Less than no time is hardly any. */
+/** A negative grace period becomes one second. */
 function withGrace(spec: PodSpec): PodSpec {
   return (spec.terminationGracePeriodSeconds ?? 0) < 0 ? { ...spec, terminationGracePeriodSeconds: 1 } : spec;
 }
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Keys of labels to match by become expressions with the values this pod has of them. */
+/** matchLabelKeys become label selector expressions with the values of this pod. */
 function withMatchedLabels(spec: PodSpec, labels: Labels): PodSpec {
   const { affinity, topologySpreadConstraints } = spec;
   return withFields(spec, {
@@ -109,7 +109,7 @@ function expressions(keys: readonly string[], operator: string, labels: Labels):
   });
 }
 
-/** Fields every answer shows, whether there is anything in them or not. */
+/** Fields that the API server always returns. */
 export function withAlwaysPresentFields(spec: PodSpec): PodSpec {
   return withFields(spec, {
     containers: spec.containers.map(withResources),

@@ -7,7 +7,7 @@ import {
   readRecording,
 } from '../../../test/testdata/pods/recorded.ts';
 
-/** Where this API says it in its own way, and why: see docs/embedded-api-differences.md. */
+/** Documented differences: see docs/embedded-api-differences.md. */
 const otherWords: ReadonlySet<string> = new Set([
   'privileged without escalation',
   'with a name of a seccomp profile that needs none',
@@ -15,14 +15,14 @@ const otherWords: ReadonlySet<string> = new Set([
   'with a claim of no source',
 ]);
 
-/** Two causes that say the same are told once. */
+/** Equal causes are reported once. */
 function distinct({ causes, ...answer }: RecordedAnswer): RecordedAnswer {
   if (causes === undefined) return answer;
   const known = new Map(causes.map((cause) => [`${cause.field} ${cause.message}`, cause]));
   return { ...answer, causes: [...known.values()] };
 }
 
-describe('a pod is refused as by a real API server', () => {
+describe('rejects pods like the recorded API server', () => {
   for (const { what, pod, answer } of readRecording('refused'))
     it(what, async () => {
       using api = new LocalPods();
@@ -38,7 +38,7 @@ describe('a pod is refused as by a real API server', () => {
     });
 });
 
-describe('a pod gets what a real API server gives it', () => {
+describe('applies the defaults of the recorded API server', () => {
   for (const { what, pod, answer } of readRecording('accepted'))
     it(what, async () => {
       using api = new LocalPods();
@@ -68,7 +68,7 @@ async function changed({ pod, request }: RecordedChange): Promise<RecordedAnswer
   });
 }
 
-describe('a change of a pod is answered as by a real API server', () => {
+describe('validates pod updates like the recorded API server', () => {
   for (const change of readRecording('changes'))
     it(`${change.what} (${change.request.subresource || 'pod'})`, async () => {
       assert.deepEqual(await changed(change), distinct(change.answer));

@@ -20,7 +20,7 @@ function pod(spec: JsonObject): StoredObject {
   } as unknown as StoredObject;
 }
 
-/** What is said against the second in place of the first. */
+/** Validates the second pod as an update of the first. */
 function complaints(before: JsonObject, after: JsonObject): readonly string[] {
   const old = pod(before);
   const next = resizeUpdate(old, pod(after) as unknown as JsonObject);
@@ -29,7 +29,7 @@ function complaints(before: JsonObject, after: JsonObject): readonly string[] {
 
 const main = (cpu: string, memory?: string) => ({ name: 'main', image: 'i', resources: both(cpu, memory) });
 
-test('processors and memory of containers, sidecars and init containers may change', () => {
+test('accepts cpu and memory changes of containers, sidecars and init containers', () => {
   const spec = (cpu: string) => ({
     containers: [main(cpu)],
     initContainers: [
@@ -40,7 +40,7 @@ test('processors and memory of containers, sidecars and init containers may chan
   assert.deepEqual(complaints(spec('100m'), spec('200m')), []);
 });
 
-test('one that runs once cannot begin anew for it', () => {
+test('rejects RestartContainer for init containers that are not sidecars', () => {
   const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
   const spec = (cpu: string) => ({
     containers: [main('1')],
@@ -54,7 +54,7 @@ test('one that runs once cannot begin anew for it', () => {
   assert.deepEqual(complaints(spec('100m'), spec('100m')), []);
 });
 
-test('the class of the pod may not change, nor may what it has be taken away', () => {
+test('rejects changes of the QoS class and removed resources', () => {
   const [classes] = complaints(
     { containers: [main('100m')] },
     { containers: [{ ...main('100m'), resources: { ...both('100m'), requests: amounts('50m') } }] },
@@ -72,7 +72,7 @@ test('the class of the pod may not change, nor may what it has be taken away', (
   );
 });
 
-test('a pod has other resources as a whole, but keeps having them', () => {
+test('accepts changed pod-level resources, but not their removal', () => {
   const spec = (resources?: object) => ({
     containers: [{ name: 'main', image: 'i' }],
     ...(resources && { resources }),

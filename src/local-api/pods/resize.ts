@@ -5,7 +5,9 @@ import type { FieldCause, StoredObject } from '../api/index.ts';
 import { forbiddenField, invalid } from '../validation/causes.ts';
 import { typed, withFields } from './pod-object.ts';
 
-/** Of all that was sent only resources and resize policies count, as long as there are as many containers. */
+/**
+ * Takes only resources and resize policies from the request, if the number of containers is equal.
+ */
 export function resizeUpdate(before: StoredObject, wanted: JsonObject): StoredObject {
   const next = (isJsonObject(wanted['spec']) ? wanted['spec'] : {}) as unknown as PodSpec;
   const old = typed(before).spec;
@@ -25,7 +27,7 @@ function isOtherCount(old: PodSpec, next: PodSpec, list: List): boolean {
   return (old[list] ?? []).length !== (next[list] ?? []).length;
 }
 
-/** Where names were changed or swapped all is taken as it was sent, for the rules to see. */
+/** Renamed or reordered containers are taken unchanged, so that validation rejects them. */
 function resized(old: readonly Container[], next: readonly Container[]): readonly Container[] {
   if (old.some(({ name }, index) => next[index]?.name !== name)) return next;
   return old.map((container, index) => {
@@ -34,7 +36,7 @@ function resized(old: readonly Container[], next: readonly Container[]): readonl
   });
 }
 
-/** What is wrong with other resources for a pod, given that both pods are sound by themselves. */
+/** Validates a resize of valid pods. */
 export function resizeCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const [old, spec] = [typed(before).spec, typed(after).spec];
   const order = orderCauses(old, spec);
@@ -59,7 +61,7 @@ function classCauses(before: StoredObject, after: StoredObject): readonly FieldC
   return [invalid('spec', was, 'Pod QOS Class may not change as a result of resizing')];
 }
 
-/** A kubelet that resizes tells what its containers have. */
+/** A kubelet that supports resize reports the resources of containers. */
 function supportCauses({ status }: StoredObject): readonly FieldCause[] {
   const statuses = (status?.['containerStatuses'] ?? []) as readonly JsonObject[];
   const running = statuses.find(({ state }) => isJsonObject(state) && state['running'] !== undefined);
@@ -67,7 +69,7 @@ function supportCauses({ status }: StoredObject): readonly FieldCause[] {
   return [forbiddenField('spec', 'Pod running on node without support for resize')];
 }
 
-/** Of a pod as a whole. */
+/** Pod-level resources. */
 function podLevelCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   if (old.resources === undefined && spec.resources === undefined) return [];
   if (old.resources !== undefined && spec.resources === undefined)
@@ -117,7 +119,7 @@ function otherResourceCause(list: List, field: string): FieldCause {
     : forbiddenField(field, 'only cpu and memory resources for init or sidecar containers are mutable');
 }
 
-/** A container that runs once before the others cannot begin anew. */
+/** An init container that has completed cannot restart for a resize. */
 function initContainerCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   return (old.initContainers ?? []).flatMap((was, index) => {
     if (isSidecar(was) || sameValue(was, spec.initContainers?.[index])) return [];
@@ -145,7 +147,7 @@ function removedCauses(
   });
 }
 
-/** Whether all but processors and memory is alike. */
+/** Compares resources except cpu and memory. */
 function sameExceptCpuAndMemory(old: ResourceRequirements = {}, next: ResourceRequirements = {}): boolean {
   return sameValue(withoutCpuAndMemory(old), withoutCpuAndMemory(next));
 }

@@ -76,7 +76,7 @@ function scheduled(found: StoredObject | undefined): JsonObject | undefined {
   return found && conditionsOf(found).find(({ type }) => type === 'PodScheduled');
 }
 
-test('a pod without a node gets the one there is, and an event says so', async () => {
+test('binds a pod to the node and records an event', async () => {
   await using rig = new Rig();
   await rig.node('n1');
   await rig.make(pod('a'));
@@ -90,7 +90,7 @@ test('a pod without a node gets the one there is, and an event says so', async (
   assert.match(String(event?.['eventTime']), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
 });
 
-test('pods that were there before are bound when the loop begins', async () => {
+test('binds existing pods at start', async () => {
   const api = new LocalPods();
   api.do({ verb: 'create', body: pod('early') });
   api.do({
@@ -113,7 +113,7 @@ test('pods that were there before are bound when the loop begins', async () => {
   api[Symbol.dispose]();
 });
 
-test('without a node a pod waits, is told why once, and is bound as soon as there is one', async () => {
+test('reports a pod as unschedulable once and binds it when a node is added', async () => {
   await using rig = new Rig();
   await rig.make(pod('a'));
   const why = 'no nodes available to schedule pods';
@@ -129,7 +129,7 @@ test('without a node a pod waits, is told why once, and is bound as soon as ther
   assert.equal(nodeOf(rig.api.pod()), 'n1');
 });
 
-test('a cordon, a taint and a selector each keep a pod away until they change', async () => {
+test('respects cordons, taints and selectors until they change', async () => {
   await using rig = new Rig();
   const taints = [{ key: 'a', value: 'b', effect: 'NoSchedule' }];
   await rig.node('n1', { spec: { unschedulable: true, taints } });
@@ -145,7 +145,7 @@ test('a cordon, a taint and a selector each keep a pod away until they change', 
   assert.equal(rig.events().filter((text) => text.includes('FailedScheduling')).length, 3);
 });
 
-test('a gated pod, one of another scheduler and one being deleted are left alone', async () => {
+test('ignores gated pods, pods of other schedulers and terminating pods', async () => {
   await using rig = new Rig();
   await rig.node('n1');
   await rig.make(pod('gated', { schedulingGates: [{ name: 'g' }] }));
@@ -163,14 +163,14 @@ test('a gated pod, one of another scheduler and one being deleted are left alone
   assert.equal(nodeOf(rig.api.pod('gated')), 'n1');
 });
 
-test('a pod that tolerates a taint is bound in spite of it', async () => {
+test('binds a pod that tolerates the taint', async () => {
   await using rig = new Rig();
   await rig.node('n1', { spec: { taints: [{ key: 'a', value: 'b', effect: 'NoExecute' }] } });
   await rig.make(pod('a', { tolerations: [{ key: 'a', operator: 'Equal', value: 'b' }] }));
   assert.equal(nodeOf(rig.api.pod()), 'n1');
 });
 
-test('a thousand pods at once are all bound, each once', async () => {
+test('binds a thousand pods once each', async () => {
   await using rig = new Rig();
   for (let index = 0; index < 1_000; index++) rig.api.do({ verb: 'create', body: pod(`p${index}`) });
   await rig.node('n1');

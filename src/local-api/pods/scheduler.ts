@@ -23,7 +23,10 @@ export interface SchedulerOptions {
 const schedulerName = 'default-scheduler';
 const schedulerUser: ApiUser = { name: 'system:kube-scheduler', groups: ['system:authenticated'] };
 
-/** Puts each pod that has no node on the node there is, as a scheduler would, and says of the others why not. */
+/**
+ * A minimal scheduler: binds each pending pod to a matching node and reports the others as
+ * unschedulable.
+ */
 export class Scheduler implements Controller {
   readonly name = 'auto-bind';
   readonly #options: SchedulerOptions;
@@ -49,7 +52,7 @@ export class Scheduler implements Controller {
     return this.#options.context.objects.all(apiResources.pods).filter(isUnscheduled).map(podKey);
   }
 
-  /** A change of a node may be what some pods wait for. */
+  /** A changed node may make pods schedulable. */
   #podsAffectedBy({ type, resource, object }: ObjectChange): readonly string[] {
     if (resource.plural === 'nodes') return this.#pendingPods();
     if (resource.plural !== 'pods' || type === 'DELETED') return [];
@@ -67,7 +70,7 @@ export class Scheduler implements Controller {
     return undefined;
   }
 
-  /** The way of any scheduler: what may not be bound is refused there. */
+  /** Uses the binding subresource, which rejects pods that must not be bound. */
   #bind(pod: StoredObject, node: string): void {
     const { name, namespace, uid } = pod.metadata;
     const body = {
@@ -85,7 +88,7 @@ export class Scheduler implements Controller {
     });
   }
 
-  /** Once for each reason: the same one again is no news. */
+  /** Only if the message has changed. */
   #markUnschedulable(pod: StoredObject, message: string): void {
     const { name, namespace } = pod.metadata;
     const known = conditionsOf(pod).find(({ type }) => type === 'PodScheduled');
@@ -96,7 +99,7 @@ export class Scheduler implements Controller {
     this.#recordEvent(pod, { type: 'Warning', reason: 'FailedScheduling', action: 'Scheduling', message });
   }
 
-  /** What became of a pod matters more than that it was told. */
+  /** A failed event must not fail the scheduling. */
   #recordEvent(pod: StoredObject, told: JsonObject): void {
     const { context, logger } = this.#options;
     const { name, namespace, uid, resourceVersion } = pod.metadata;
@@ -114,7 +117,7 @@ export class Scheduler implements Controller {
       this.#call(apiResources.events, { verb: 'create', namespace, body });
     } catch (error) {
       if (!(error instanceof StatusError)) throw error;
-      logger.warn('Cannot record an event of a pod', { pod: `${namespace}/${name}`, error: error.message });
+      logger.warn('Failed to record pod event', { pod: `${namespace}/${name}`, error: error.message });
     }
   }
 
@@ -144,7 +147,7 @@ function podKey({ metadata }: StoredObject): string {
   return objectKey(metadata.namespace, metadata.name);
 }
 
-/** Whether a pod waits for a node, and nobody else is to find it one. */
+/** Whether the pod is pending and assigned to this scheduler. */
 function isUnscheduled(pod: StoredObject): boolean {
   const { spec } = typed(pod);
   const { nodeName, schedulingGates = [] } = spec;

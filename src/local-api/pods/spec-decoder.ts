@@ -5,7 +5,7 @@ import type { FeatureGate } from '../../pods/index.ts';
 import { badRequest, type StoredObject } from '../api/index.ts';
 import { withFields } from './pod-object.ts';
 
-/** Features that are off unless asked for, in the release this API follows. */
+/** Feature gates that are off by default in this release. */
 const offGates: ReadonlySet<string> = new Set([
   'ContainerStopSignals',
   'GenericWorkload',
@@ -15,11 +15,11 @@ const offGates: ReadonlySet<string> = new Set([
 
 export const isFeatureEnabled: FeatureGate = (gate) => !offGates.has(gate);
 
-/** Reads specs: what is unknown goes, amounts get their usual spelling, and what no feature stands for goes too. */
+/** Decodes pod specs: drops unknown fields and disabled features and normalizes quantities. */
 export class SpecDecoder {
   #table: KindTable | undefined;
 
-  /** Read when the first pod comes. */
+  /** Loaded with the first pod. */
   get table(): KindTable {
     this.#table ??= new KindTable();
     return this.#table;
@@ -55,8 +55,8 @@ function withoutStopSignal<T extends Container>(container: T): T {
 }
 
 /**
- * A false, 0 or empty text that was written and one that was not are the same thing for most fields; who reads a pod
- * and writes it back may leave them out. These are the fields where not to say it is something else than to say it.
+ * For most fields a zero value is equal to unset, and clients may omit it in updates. These are the
+ * fields where the two differ.
  */
 const meaningfulFields: ReadonlySet<string> = new Set([
   'activeDeadlineSeconds',
@@ -123,7 +123,7 @@ const meaningfulFields: ReadonlySet<string> = new Set([
   'whenUnsatisfiable',
 ]);
 
-/** Fields whose keys are the user's own; without a single one they are as good as not there. */
+/** Maps with user-defined keys; an empty map is equal to unset. */
 const maps: ReadonlySet<string> = new Set([
   'annotations',
   'labels',
@@ -137,7 +137,7 @@ const maps: ReadonlySet<string> = new Set([
   'volumeAttributes',
 ]);
 
-/** Where a field of such a name says nothing all the same. */
+/** Exceptions by path: fields of these names where a zero value is equal to unset. */
 const meaninglessPaths: ReadonlySet<string> = new Set([
   'env.value',
   'imagePullSecrets.name',
@@ -147,17 +147,17 @@ const meaninglessPaths: ReadonlySet<string> = new Set([
   'tolerations.value',
 ]);
 
-/** And where one of another name does. */
+/** Exceptions by path: further fields where a zero value differs from unset. */
 const meaningfulPaths: ReadonlySet<string> = new Set([
   'containers.restartPolicy',
   'initContainers.restartPolicy',
   'lifecycle.stopSignal',
 ]);
 
-/** Kinds of volumes in which also these say something. */
+/** Volume types whose fields keep their zero values. */
 const meaningfulVolumeTypes: ReadonlySet<string> = new Set(['csi', 'azureDisk', 'fc']);
 
-/** The spec without fields that say nothing. */
+/** The spec without fields that are equal to unset. */
 export function withoutZeroValues(value: JsonObject, under = ''): JsonObject {
   return Object.fromEntries(
     Object.entries(value).flatMap(([name, field]) =>

@@ -15,7 +15,7 @@ import {
 import { topologyLabels } from './admission/pod-admission.ts';
 import { conditionsOf, typed, withCondition, withFields } from './pod-object.ts';
 
-/** What is sent to put a pod on a node. */
+/** A Binding object. */
 interface Binding {
   readonly metadata?: {
     readonly name?: string;
@@ -27,7 +27,7 @@ interface Binding {
   readonly target?: { readonly kind?: string; readonly name?: string };
 }
 
-/** The older path of bindings, at which only they themselves name the pod. */
+/** The strategy of `bindings`, where only the Binding names the pod. */
 export function bindingsStrategy(pods: () => ResourceEntry): ResourceStrategy {
   return {
     handlers: {
@@ -39,7 +39,7 @@ export function bindingsStrategy(pods: () => ResourceEntry): ResourceStrategy {
   };
 }
 
-/** Puts a pod on a node, once and for all. */
+/** Binds a pod to a node. */
 export function bindPod(call: ApiCall, world: ServerContext): JsonObject {
   const { namespace, name = '' } = call;
   const binding = (call.body ?? {}) as Binding;
@@ -72,7 +72,7 @@ function checkTarget({ kind = '', name = '' }: NonNullable<Binding['target']>): 
   ];
   if (causes.length === 0) return;
   const told = causes.map(({ field, message }) => `${field}: ${message}`);
-  // The real server takes this for a mistake of its own, and answers accordingly.
+  // The API server responds with 500 here.
   const message = told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`;
   throw new StatusError({ code: 500, reason: '', message });
 }
@@ -110,7 +110,7 @@ function bindingConflict(name: string, why: string): StatusError {
   });
 }
 
-/** The whole pod as it is to be; only what a binding may change is taken from it. */
+/** The complete bound pod; the subresource update takes only the mutable fields from it. */
 function boundPod(
   pod: StoredObject,
   { metadata = {}, target = {} }: Binding,
@@ -140,7 +140,7 @@ export function bindingUpdate(before: StoredObject, wanted: JsonObject): StoredO
   };
 }
 
-/** Ends a pod for the sake of its node: says so in its conditions, and then deletes it. */
+/** Evicts a pod: sets the DisruptionTarget condition and deletes it. */
 export function evictPod(call: ApiCall, world: ServerContext): JsonObject {
   const { namespace, name = '' } = call;
   const body = isJsonObject(call.body) ? call.body : {};
@@ -183,7 +183,7 @@ function setDisruptionTarget(call: ApiCall, world: ServerContext, pod: StoredObj
   return world.updateSubresource({ ...call, body }, 'status');
 }
 
-/** A version that was asked for was that before the condition. */
+/** The condition update changes the resourceVersion, so the precondition is updated. */
 function withCurrentPrecondition(options: JsonObject, pod: StoredObject, told: StoredObject): JsonObject {
   const preconditions = preconditionsOf(options);
   if (preconditions['resourceVersion'] !== pod.metadata.resourceVersion) return options;

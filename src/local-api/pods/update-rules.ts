@@ -5,7 +5,7 @@ import { forbiddenField, invalid } from '../validation/causes.ts';
 import { changedPaths } from '../validation/changed-paths.ts';
 import { isMirror, mirrorAnnotation, typed, withFields } from './pod-object.ts';
 
-/** What is wrong with a change of a pod, given that both are sound by themselves. */
+/** Validates an update of valid pods. */
 export function updateCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const [old, spec] = [typed(before).spec, typed(after).spec];
   const counts = countCauses(old, spec);
@@ -22,7 +22,7 @@ export function updateCauses(before: StoredObject, after: StoredObject): readonl
 
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
-/** Notes by which the kubelet goes are for the time a pod is made. */
+/** These annotations are immutable. */
 export function annotationCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const [old, next] = [before.metadata.annotations ?? {}, after.metadata.annotations ?? {}];
   const cause = (key: string, how: string) => {
@@ -44,7 +44,7 @@ function countCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   return [forbiddenField(`spec.${list}`, 'pod updates may not add or remove containers')];
 }
 
-/** A pod's time may get shorter. */
+/** The deadline may only be shortened. */
 function deadlineCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   const field = 'spec.activeDeadlineSeconds';
   const [was, is] = [old.activeDeadlineSeconds, spec.activeDeadlineSeconds];
@@ -61,7 +61,7 @@ function tolerationCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   return [forbiddenField('spec.tolerations', why)];
 }
 
-/** A key for a set: a pod may have tens of thousands of tolerations, too many to compare all with all. */
+/** A set key: a pod may have tens of thousands of tolerations, too many for pairwise comparison. */
 function withoutSeconds({ key, operator, value, effect }: Toleration): string {
   return JSON.stringify([key, operator, value, effect]);
 }
@@ -84,7 +84,7 @@ function isGated(spec: PodSpec): boolean {
   return (spec.schedulingGates ?? []).length > 0;
 }
 
-/** While a gate is closed it may still be said more narrowly where a pod is to run. */
+/** While a pod is gated, its node selection may be narrowed. */
 function gatedCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   if (!isGated(old)) return [];
   const selector = spec.nodeSelector ?? {};
@@ -138,7 +138,7 @@ const changeable = [
   '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)',
 ].join(',');
 
-/** Everything else is for good; what it was is told by path, and how to get it all the same. */
+/** All other fields are immutable; the message lists the changed paths and a workaround. */
 function immutableFieldCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   const kept = withChangeable(old, spec);
   if (sameValue(kept, old)) return [];
@@ -148,7 +148,7 @@ function immutableFieldCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[
   return [forbiddenField('spec', why)];
 }
 
-/** The new spec with what may change as it was. */
+/** The new spec with the previous values of mutable fields. */
 function withChangeable(old: PodSpec, spec: PodSpec): PodSpec {
   const isMended = (old.terminationGracePeriodSeconds ?? 0) < 0 && spec.terminationGracePeriodSeconds === 1;
   return withFields(spec, {
@@ -177,7 +177,7 @@ function withImages(old: readonly Container[], next: readonly Container[]): read
 
 const field = 'spec.ephemeralContainers';
 
-/** They only ever get more. */
+/** Ephemeral containers may only be added. */
 export function ephemeralCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const next = new Map((typed(after).spec.ephemeralContainers ?? []).map((one) => [one.name, one]));
   return (typed(before).spec.ephemeralContainers ?? []).flatMap((old) => {
@@ -190,12 +190,12 @@ export function ephemeralCauses(before: StoredObject, after: StoredObject): read
   });
 }
 
-/** What a node shows of a pod of its own cannot be written to. */
+/** Mirror pods are read-only. */
 export function mirrorCauses(before: StoredObject, why: string): readonly FieldCause[] | undefined {
   return isMirror(before) ? [forbiddenField('[]', why)] : undefined;
 }
 
-/** Of all that was sent only the list of ephemeral containers counts. */
+/** Only the list of ephemeral containers is taken from the request. */
 export function ephemeralContainersUpdate(before: StoredObject, wanted: JsonObject): StoredObject {
   const list = (wanted['spec'] as JsonObject | undefined)?.['ephemeralContainers'];
   const { ephemeralContainers: _, ...rest } = before.spec ?? {};

@@ -9,11 +9,11 @@ function warningsAbout(name: string, spec: JsonObject): readonly string[] {
   return api.warnings;
 }
 
-test('a plain pod is worth no warning', () => {
+test('does not warn about a plain pod', () => {
   assert.deepEqual(warningsAbout('a', { containers: [{ name: 'm', image: 'x' }] }), []);
 });
 
-test('names, ports, variables and amounts that are seldom meant are warned of', () => {
+test('warns about questionable names, ports, variables and quantities', () => {
   const env = [
     { name: 'A', value: '1' },
     { name: 'A', value: '2' },
@@ -47,7 +47,7 @@ test('names, ports, variables and amounts that are seldom meant are warned of', 
   ]);
 });
 
-test('what is there twice, matches nothing or is mounted by nobody is warned of', () => {
+test('warns about duplicates, empty selectors and removed volume types', () => {
   const told = warningsAbout('a', {
     containers: [{ name: 'm', image: 'x' }],
     hostAliases: [{ ip: '1.1.1.1' }, { ip: '1.1.1.1' }],

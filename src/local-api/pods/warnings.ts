@@ -11,7 +11,7 @@ import { typed } from './pod-object.ts';
 
 const specPath = FieldPath.root.child('spec');
 
-/** What is allowed and yet seldom meant, in the order of an API server. */
+/** Warnings about valid but questionable fields, in the order of the API server. */
 export function warnAboutPod(pod: StoredObject, warn: (text: string) => void): void {
   const { spec } = typed(pod);
   const all = [
@@ -37,7 +37,7 @@ function aboutName(name: string): readonly string[] {
   return told.length === 0 ? [] : [`metadata.name: ${what}; a DNS label is recommended: [${told.join(' ')}]`];
 }
 
-/** Labels that have another name by now. */
+/** Deprecated labels and their replacements. */
 const deprecatedLabels: Readonly<Record<string, string>> = {
   'beta.kubernetes.io/arch': 'deprecated since v1.14; use "kubernetes.io/arch" instead',
   'beta.kubernetes.io/os': 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -68,7 +68,7 @@ function aboutNodes({ nodeSelector = {}, topologySpreadConstraints = [] }: PodSp
   return [...selected, ...spread];
 }
 
-/** Kinds of volumes nobody mounts any more. */
+/** Deprecated and removed volume types. */
 const removedVolumeTypes: Readonly<Record<string, string>> = {
   photonPersistentDisk: 'deprecated in v1.11, non-functional in v1.16+',
   gitRepo: 'deprecated in v1.11, and disabled by default in v1.33+',
@@ -155,9 +155,9 @@ function aboutPorts(spec: PodSpec): readonly string[] {
   return [...clashesOf(ports), ...names];
 }
 
-/** A port is compared with at most this many earlier ones of its number. */
+/** The maximum number of earlier ports with which a port is compared. */
 const maxCompared = 50;
-/** An answer carries no more warnings than this. */
+/** The maximum number of warnings in a response. */
 const maxClashes = 100;
 
 function clashesOf(ports: readonly PlacedPort[]): readonly string[] {

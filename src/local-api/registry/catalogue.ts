@@ -4,7 +4,7 @@ import type { ResourceEntry, ResourceStrategy, ResourceView } from '../api/api-t
 import { frozen, type StoredObject } from '../api/stored-object.ts';
 import { type ResourceDefinition, resourceTable, viewTable } from './resource-table.ts';
 
-/** All resources there are. */
+/** The resources of the API. */
 export class Catalogue {
   readonly #entries: readonly ResourceEntry[];
   readonly #byPath: ReadonlyMap<string, ResourceEntry>;
@@ -14,7 +14,7 @@ export class Catalogue {
     this.#byPath = new Map(entries.map((entry) => [pathOf(entry.resource), entry]));
   }
 
-  /** In the order in which they are listed to those who ask what there is. */
+  /** In discovery order. */
   get all(): readonly ResourceEntry[] {
     return this.#entries;
   }
@@ -23,7 +23,7 @@ export class Catalogue {
     return this.#byPath.get(`${group}/${version}/${plural}`);
   }
 
-  /** Of a resource that must be there. */
+  /** Throws if the resource is not in the catalogue. */
   of(resource: ApiResource): ResourceEntry {
     const found = this.#byPath.get(pathOf(resource));
     if (found !== undefined) return found;
@@ -36,8 +36,9 @@ function pathOf({ group, version, plural }: ApiResource): string {
 }
 
 /**
- * The catalogue with the rules given, by plural. A resource that shows objects of another one is in it only with the
- * view it has of them, by its plural and group, such as `events.events.k8s.io`; its rules are those of the other one.
+ * Creates the catalogue from strategies by plural. A resource that shows objects of another one
+ * needs a view, by plural and group, such as `events.events.k8s.io`; it uses the strategy of the
+ * other one.
  */
 export function createCatalogue(
   rules: Readonly<Record<string, ResourceStrategy>>,
@@ -54,7 +55,7 @@ export function createCatalogue(
   return new Catalogue([...resourceTable().map(entryOf), ...viewEntries]);
 }
 
-/** One face for each stored object, however many look at it. */
+/** Caches the converted form of each stored object. */
 function memoizedView(view: ResourceView): ResourceView {
   const faces = new WeakMap<StoredObject, StoredObject>();
   return {

@@ -8,14 +8,14 @@ const { configMaps, pods, serviceAccounts } = apiResources;
 const at = (seconds: number) =>
   new Date(Date.UTC(2026, 0, 1) + seconds * 1_000).toISOString().replace('.000', '');
 
-/** What a deletion leaves of a pod: when it is to end and in how many seconds; nothing when it is gone. */
+/** The deletion timestamp and grace period of a pod; undefined if it is removed. */
 async function deletedPod(rig: LocalApiRig, body?: JsonObject) {
   await rig.ask('delete', pods, { name: 'a', ...(body && { body }) });
   const pod = rig.store.get(pods, 'default', 'a');
   return pod && [pod.metadata.deletionTimestamp, pod.metadata.deletionGracePeriodSeconds];
 }
 
-test('what nobody holds goes at once, as it was; most kinds answer that it went well', async () => {
+test('removes an object without finalizers immediately and returns a Status', async () => {
   using rig = new LocalApiRig();
   const { metadata } = await rig.configMap('a');
   const watch = rig.watch(configMaps);
@@ -39,14 +39,14 @@ test('what nobody holds goes at once, as it was; most kinds answer that it went 
   assert.equal(last['resourceVersion'], String(rig.store.version));
 });
 
-test('some kinds answer the object that went', async () => {
+test('returns the removed object for some kinds', async () => {
   using rig = new LocalApiRig();
   await rig.ask('create', serviceAccounts, { body: { metadata: { name: 's' } } });
   const gone = await rig.object('delete', serviceAccounts, { name: 's' });
   assert.equal(gone.metadata.resourceVersion, String(rig.store.version));
 });
 
-test('what is held stays, marked, until the last holder lets go, and takes no new ones', async () => {
+test('keeps an object until its last finalizer is removed and rejects new finalizers', async () => {
   using rig = new LocalApiRig();
   await rig.configMap('a', { metadata: { finalizers: ['example.com/x', 'example.com/y'] } });
   const marked = await rig.object('delete', configMaps, {
@@ -75,7 +75,7 @@ test('what is held stays, marked, until the last holder lets go, and takes no ne
   assert.equal(rig.store.get(configMaps, 'default', 'a'), undefined);
 });
 
-test('nothing is deleted by writing that it is', async () => {
+test('rejects a deletionTimestamp set by a client', async () => {
   using rig = new LocalApiRig();
   await rig.configMap('a');
   const body = { metadata: { deletionTimestamp: at(0) } };
@@ -86,7 +86,7 @@ test('nothing is deleted by writing that it is', async () => {
   );
 });
 
-test('a kind may hold its objects by itself and show that they are going', async () => {
+test('lets a strategy block the removal and change the object', async () => {
   using rig = new LocalApiRig({
     rules: {
       namespaces: {
@@ -108,7 +108,7 @@ test('a kind may hold its objects by itself and show that they are going', async
   assert.equal(rig.store.get(namespaces, undefined, 'x'), undefined);
 });
 
-test('conditions of a deletion that do not hold are conflicts', async () => {
+test('responds with a conflict to failed preconditions', async () => {
   using rig = new LocalApiRig();
   const { metadata } = await rig.configMap('a');
   const remove = (preconditions: JsonObject) =>
@@ -126,7 +126,7 @@ test('conditions of a deletion that do not hold are conflicts', async () => {
   await refusedWith(rig.ask('delete', configMaps, { name: 'a' }), 404, 'configmaps "a" not found');
 });
 
-test('a bound pod gets the grace it asks for, or what the deletion says', async () => {
+test('sets the grace period of a bound pod from its spec or the delete options', async () => {
   for (const [body, grace] of [
     [undefined, 30],
     [{ gracePeriodSeconds: 7 }, 7],
@@ -139,7 +139,7 @@ test('a bound pod gets the grace it asks for, or what the deletion says', async 
   }
 });
 
-test('the query may say how, too', async () => {
+test('reads delete options from the query', async () => {
   using rig = new LocalApiRig();
   await rig.pod('a');
   const query = { gracePeriodSeconds: '9', propagationPolicy: 'Background' };
@@ -147,7 +147,7 @@ test('the query may say how, too', async () => {
   assert.equal(metadata.deletionGracePeriodSeconds, 9);
 });
 
-test('again only a shorter grace counts, and never reaches into the past', async () => {
+test('only shortens the grace period of a terminating pod, never into the past', async () => {
   using rig = new LocalApiRig();
   await rig.pod('a');
   await deletedPod(rig);
@@ -161,7 +161,7 @@ test('again only a shorter grace counts, and never reaches into the past', async
   assert.equal(rig.store.get(pods, 'default', 'a')?.metadata.generation, 2);
 });
 
-test('the end of a pod is told as a change, and then as an end', async () => {
+test('stores the terminating pod before it removes it', async () => {
   using rig = new LocalApiRig();
   const { metadata } = await rig.pod('a');
   await deletedPod(rig);
@@ -177,7 +177,7 @@ test('the end of a pod is told as a change, and then as an end', async () => {
   assert.equal(Number(gone?.['resourceVersion']), Number(marked?.['resourceVersion']) + 1);
 });
 
-test('a pod that is nowhere, or over, needs no grace; one that is held stays', async () => {
+test('removes unscheduled and completed pods without grace period and keeps those with finalizers', async () => {
   using rig = new LocalApiRig();
   await rig.pod('a', { spec: { nodeName: '' } });
   assert.equal(await deletedPod(rig), undefined);
@@ -194,7 +194,7 @@ test('a pod that is nowhere, or over, needs no grace; one that is held stays', a
   assert.equal(rig.store.get(pods, 'default', 'a'), undefined);
 });
 
-test('many are deleted by what they are, each in its own way', async () => {
+test('deletes a collection by selector, each object with its own rules', async () => {
   using rig = new LocalApiRig();
   await rig.configMap('a', { metadata: { labels: { x: 'y' } } });
   await rig.configMap('b', { metadata: { labels: { x: 'y' }, finalizers: ['example.com/x'] } });

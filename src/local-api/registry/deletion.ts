@@ -6,20 +6,20 @@ import { badRequest, invalidFields } from '../api/status-errors.ts';
 import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
 import { wholeNumber } from './list-options.ts';
 
-/** What a deletion does to an object. */
+/** The effect of a delete request. */
 export type Deletion =
   | { readonly do: 'remove' }
-  /** Everyone sees that it is being deleted, and then that it is gone. */
+  /** Watchers receive a MODIFIED and a DELETED event. */
   | { readonly do: 'mark-and-remove'; readonly object: StoredObject }
-  /** It stays, marked: for its kubelet to end it, or for those whose finalizers it has. */
+  /** The object stays until its kubelet deletes it or its finalizers are removed. */
   | { readonly do: 'mark'; readonly object: StoredObject }
-  /** It is being deleted already, in no more time than that. */
+  /** The object is already being deleted with at most this grace period. */
   | { readonly do: 'nothing' };
 
-/** Whether somebody has still to let go of an object before it may be removed. */
+/** Whether something besides metadata.finalizers blocks the removal. */
 export type DeletionBlocker = (object: StoredObject) => boolean;
 
-/** Preconditions were looked at before. */
+/** Requires checked preconditions. */
 export function planDeletion(
   object: StoredObject,
   options: DeleteOptions,
@@ -32,7 +32,7 @@ export function planDeletion(
   return isMarked ? { do: 'nothing' } : { do: 'mark', object: markedForDeletion(object, 0, now) };
 }
 
-/** An object goes when its time of grace is over and nobody holds it any more. */
+/** An object is removed when its grace period is zero and nothing blocks the removal. */
 export function isRemovable(object: StoredObject, holds: DeletionBlocker): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   return deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !isBlocked(object, holds);
@@ -42,7 +42,7 @@ function isBlocked(object: StoredObject, blocks: DeletionBlocker): boolean {
   return (object.metadata.finalizers ?? []).length > 0 || blocks(object);
 }
 
-/** A pod gets the time it asks for; once it is being deleted that time only ever shrinks. */
+/** Sets the grace period of a pod; it can only be shortened afterwards. */
 function podDeletion(
   pod: StoredObject,
   asked: number | undefined,
@@ -103,7 +103,7 @@ export interface ParsedDeleteOptions extends DeleteOptions {
 
 const policies = ['Foreground', 'Background', 'Orphan'];
 
-/** How something is to be deleted: by the body, or else by the query. Throws a StatusError. */
+/** Delete options from the body, otherwise from the query. Throws a StatusError. */
 export function deleteOptionsOf(body: unknown, query: URLSearchParams): ParsedDeleteOptions {
   const given = isJsonObject(body) && Object.keys(body).length > 0 ? body : fromQuery(query);
   const causes = [...policyCauses(given), ...dryRunCauses(given['dryRun'])];
@@ -129,7 +129,7 @@ function fromQuery(query: URLSearchParams): JsonObject {
   };
 }
 
-/** There is nobody here who collects what belongs to others, so that the policy is only looked at. */
+/** There is no garbage collector, so the policy is only validated. */
 function policyCauses({ propagationPolicy, orphanDependents }: JsonObject): readonly FieldCause[] {
   const field = 'propagationPolicy';
   if (propagationPolicy === undefined || propagationPolicy === null) return [];

@@ -1,20 +1,20 @@
 import type { FieldCause } from '../api/api-types.ts';
 import { badRequest, invalidFields } from '../api/status-errors.ts';
 
-/** What a list or watch is asked with, besides selectors. */
+/** Options of a list or watch besides selectors. */
 export interface ListOptions {
   readonly limit: number;
   readonly continue: string;
-  /** Empty for the newest, or where a watch may begin anywhere. */
+  /** Empty for the latest version, or for a watch from any version. */
   readonly resourceVersion: string;
   readonly match: '' | 'Exact' | 'NotOlderThan';
   readonly timeoutSeconds: number;
   readonly bookmarks: 'enabled' | 'disabled';
-  /** Whether a watch begins with all there is; by the version unless said. */
+  /** Whether a watch starts with the existing objects; by default this depends on the version. */
   readonly initialEvents: 'enabled' | 'disabled' | 'unset';
 }
 
-/** Throws a StatusError for what makes no sense. */
+/** Throws a StatusError for invalid options. */
 export function listOptionsOf(query: URLSearchParams, verb: 'list' | 'watch'): ListOptions {
   const match = query.get('resourceVersionMatch') ?? '';
   const options = {
@@ -83,13 +83,13 @@ function initialEventsOf(query: URLSearchParams): ListOptions['initialEvents'] {
   return isSet(query, 'sendInitialEvents') ? 'enabled' : 'disabled';
 }
 
-/** A parameter that is there says yes, unless it says no. */
+/** Any value except '0' and 'false' counts as true. */
 export function isSet(query: URLSearchParams, name: string): boolean {
   const value = query.get(name);
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
 
-/** Zero when it is not there. */
+/** Zero if absent. */
 export function wholeNumber(query: URLSearchParams, name: string): number {
   const text = query.get(name) ?? '';
   if (text === '') return 0;
@@ -97,7 +97,7 @@ export function wholeNumber(query: URLSearchParams, name: string): number {
   throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);
 }
 
-/** A version as a number; undefined where none is given. */
+/** Parses a resource version; undefined if empty. */
 export function versionOf(text: string, prefix = ''): number | undefined {
   if (text === '') return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text);

@@ -20,7 +20,7 @@ function isOver(promise: Promise<unknown>): () => boolean {
   return () => over;
 }
 
-test('nothing is answered or told before it is safe', async () => {
+test('returns and sends nothing before it is durable', async () => {
   const durability = new ScriptedDurability();
   using rig = new LocalApiRig({ durability });
   durability.commit(rig.store.version);
@@ -46,7 +46,7 @@ test('nothing is answered or told before it is safe', async () => {
   assert.deepEqual(durability.appended, [rig.store.version - 1, rig.store.version]);
 });
 
-test('only what is safe is told of several changes, in order, and bookmarks say no more', async () => {
+test('sends only durable changes, in order, and bookmarks up to them', async () => {
   const durability = new ScriptedDurability();
   using rig = new LocalApiRig({ durability });
   durability.commit(rig.store.version);
@@ -65,31 +65,31 @@ test('only what is safe is told of several changes, in order, and bookmarks say 
   assert.equal(toldIn(watch).at(-1), 'ADDED c');
 });
 
-test('a change that cannot be made safe is to be tried again later', async () => {
+test('responds with 503 to a change that cannot be committed', async () => {
   const durability = new ScriptedDurability();
   using rig = new LocalApiRig({ durability });
   const created = rig.configMap('a');
   durability.break(new Error('disk full'));
-  const { reason, details } = await refusedWith(created, 503, 'a change could not be made safe: disk full');
+  const { reason, details } = await refusedWith(created, 503, 'cannot commit the change: disk full');
   assert.deepEqual([reason, details], ['ServiceUnavailable', { retryAfterSeconds: 5 }]);
-  assert.deepEqual(await rig.names(apiResources.configMaps), ['a'], 'looking is for everybody');
+  assert.deepEqual(await rig.names(apiResources.configMaps), ['a'], 'reads are not affected');
 });
 
-test('so is a watch that would begin with such a change', async () => {
+test('rejects a watch that would start with a change that cannot be committed', async () => {
   const durability = new ScriptedDurability();
   using rig = new LocalApiRig({ durability });
   const created = rig.configMap('a');
   const watch = rig.api.watch(rig.call('watch', configMaps), rig.signal)[Symbol.asyncIterator]();
   const first = watch.next();
   durability.break(new Error('disk full'));
-  const message = 'what has happened could not be made safe: disk full';
+  const message = 'cannot commit the changes: disk full';
   const { details } = await refusedWith(first, 503, message);
   assert.deepEqual(details, { retryAfterSeconds: 5 });
   await refusedWith(created, 503);
   assert.equal(rig.api.watchers, 0);
 });
 
-/** So many config maps, all of them safe. */
+/** Creates committed config maps. */
 async function withSafeMaps(count: number): Promise<{ rig: LocalApiRig; durability: ScriptedDurability }> {
   const durability = new ScriptedDurability();
   const rig = new LocalApiRig({ durability });
@@ -104,7 +104,7 @@ function anotherMap(name: string): StoredObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata };
 }
 
-test('many are deleted piece by piece, each safe before the next', async () => {
+test('deletes a collection in batches, each committed before the next', async () => {
   const { rig, durability } = await withSafeMaps(10);
   using _ = rig;
   durability.room = 3;
@@ -114,7 +114,7 @@ test('many are deleted piece by piece, each safe before the next', async () => {
   for (let round = 0; round < 10 && !isDone(); round++) {
     await rig.clock.advance(1);
     left.push(rig.store.all(configMaps).length);
-    // Somebody else is faster with one, and makes another of its name.
+    // Another client replaces one object concurrently.
     if (round === 0) rig.store.remove(configMaps, 'default', 'm8', 'else');
     if (round === 0) rig.store.put(configMaps, anotherMap('m8'), 'else');
     durability.commit(rig.store.version);
@@ -125,7 +125,7 @@ test('many are deleted piece by piece, each safe before the next', async () => {
   assert.equal(rig.store.get(configMaps, 'default', 'm8')?.metadata.uid, 'another');
 });
 
-test('deleting many ends where nothing can be made safe any more', async () => {
+test('stops deleting a collection when commits fail', async () => {
   const { rig, durability } = await withSafeMaps(10);
   using _ = rig;
   durability.room = 3;
@@ -136,7 +136,7 @@ test('deleting many ends where nothing can be made safe any more', async () => {
   assert.equal(rig.store.all(configMaps).length, 7);
 });
 
-test('what acts on an object answers what it likes', async () => {
+test('returns the result of a custom action', async () => {
   using rig = new LocalApiRig({
     rules: {
       pods: {
@@ -165,7 +165,7 @@ test('what acts on an object answers what it likes', async () => {
   await refusedWith(rig.ask('create', pods, { name: 'a', subresource: 'eviction', body: {} }), 404);
 });
 
-test('what is only answered is kept nowhere', async () => {
+test('does not store virtual resources', async () => {
   using rig = new LocalApiRig({
     rules: {
       tokenreviews: { handlers: { '': ({ body }) => ({ ...body, status: { authenticated: false } }) } },
@@ -195,7 +195,7 @@ const views: Record<string, ResourceView> = {
   },
 };
 
-test('one object may have two faces', async () => {
+test('serves one stored object under two resources', async () => {
   using rig = new LocalApiRig({ views });
   const { eventsV1 } = serverResources;
   const plain = rig.watch(events);
@@ -218,7 +218,7 @@ test('one object may have two faces', async () => {
   await refusedWith(rig.ask('get', eventsV1, { name: 'none' }), 404, 'events.events.k8s.io "none" not found');
 });
 
-test('the catalogue has every resource once, and views only with what makes them', () => {
+test('lists every resource once, and views only if they are given', () => {
   const catalogue = createCatalogue({ pods: { generation: 'none' } });
   const paths = catalogue.all.map(
     ({ resource: { group, version, plural } }) => `${group}/${version}/${plural}`,
@@ -242,7 +242,7 @@ test('the catalogue has every resource once, and views only with what makes them
   assert.equal(catalogue.find('apps', 'v1', 'deployments'), undefined);
 });
 
-test('ten thousand objects and two hundred watchers are served without sorting and copying them all', async () => {
+test('serves ten thousand objects to two hundred watchers without sorting or copying all of them', async () => {
   using rig = new LocalApiRig({ historyLimit: 20_000 });
   for (let i = 0; i < 10_000; i++)
     rig.api.context.execute(rig.call('create', configMaps, { body: { metadata: { name: `m${i}` } } }));

@@ -23,7 +23,10 @@ export interface LocalApiDeps {
   readonly store: VersionedStore;
   readonly durability: Durability;
   readonly catalogue: Catalogue;
-  /** So many lines may wait for a watcher that is slow; enough for a namespace full of objects unless given. */
+  /**
+   * The maximum number of pending events of a slow watcher; by default enough for a namespace full
+   * of objects.
+   */
   readonly maxPendingEvents?: number;
   /** Limits of the memory for stored objects; none if not set. */
   readonly storageLimits?: StorageLimits | undefined;
@@ -32,8 +35,9 @@ export interface LocalApiDeps {
 const defaultMaxPendingEvents = 16_384;
 
 /**
- * The API without its wire: who asks is known, what it asks is understood, and that it may is decided before. A refusal
- * is thrown as a StatusError. Nothing is told to anybody, not even by a refusal, before it is safe.
+ * The API server without HTTP: requests are authenticated, parsed and authorized. Errors are thrown
+ * as StatusErrors. No response or watch event, not even an error, reveals a change before it is
+ * durable.
  */
 export class LocalApi implements Disposable {
   readonly context: ServerContext;
@@ -57,7 +61,8 @@ export class LocalApi implements Disposable {
     this.#reads = new Reads(store, catalogue);
     const budget = storageLimits && new StorageBudget(store, storageLimits);
     this.#writes = new Writes({ store, clock, random, catalogue, namespaces: 'checked', budget });
-    // Watchers are told of a change by whoever makes it safe, so that they have to know of it first.
+    // Subscribed before the durability: the watchers must receive each change before it is reported
+    // as committed.
     this.#watchers = new Watchers({ store, durability, clock, random, maxPending: maxWaiting });
     this.#subscription = store.subscribe((change) => durability.append(change));
     this.context = {
@@ -73,7 +78,7 @@ export class LocalApi implements Disposable {
     };
   }
 
-  /** How many watch right now. */
+  /** The number of open watches. */
   get watchers(): number {
     return this.#watchers.size;
   }
@@ -86,7 +91,9 @@ export class LocalApi implements Disposable {
     }
   }
 
-  /** Throws a StatusError at once when it makes no sense; ends by itself, and quietly when the signal is aborted. */
+  /**
+   * Throws a StatusError for an invalid request; ends without an error when the signal is aborted.
+   */
   watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchEvent> {
     if (call.entry.storage !== 'stored' || call.subresource !== undefined) throw methodNotAllowed();
     this.#checkVerb(call);
@@ -94,7 +101,7 @@ export class LocalApi implements Disposable {
     return this.#watchers.open(requestOf(call), call.entry, options, signal);
   }
 
-  /** Ends all watches, and hears of no more changes. */
+  /** Ends all watches and unsubscribes from changes. */
   [Symbol.dispose](): void {
     this.#watchers[Symbol.dispose]();
     this.#subscription[Symbol.dispose]();
@@ -108,10 +115,10 @@ export class LocalApi implements Disposable {
       await durability.whenCommitted(lastChange, signal);
     } catch (error) {
       if (signal.aborted) throw error;
-      // A disk that is full should not keep anybody from looking.
+      // Reads continue while the disk is full.
       if (verb === 'get' || verb === 'list') return;
-      logger.error('A change could not be made safe', error);
-      throw unavailable(`a change could not be made safe: ${describeError(error)}`);
+      logger.error('Failed to commit change', error);
+      throw unavailable(`cannot commit the change: ${describeError(error)}`);
     }
   }
 
@@ -132,7 +139,7 @@ export class LocalApi implements Disposable {
       case 'delete':
         return this.#delete(call, request);
       case 'watch':
-        throw badRequest('a watch must be asked for as a watch');
+        throw badRequest('a watch must be requested through watch()');
       default:
         return this.#write(call, request);
     }
@@ -181,8 +188,8 @@ export class LocalApi implements Disposable {
   }
 
   /**
-   * One after the other: what could not be deleted does not bring back what was. Of many the first are safe before the
-   * last are begun with.
+   * Serial: a failure does not undo earlier deletions. Each batch is committed before the next one
+   * starts.
    */
   async #deleteCollection(call: ApiCall, request: ApiRequest, signal: AbortSignal): Promise<ApiResponse> {
     const { store, durability } = this.#deps;
@@ -198,7 +205,7 @@ export class LocalApi implements Disposable {
     return listResponse(call, page);
   }
 
-  /** For the server's own loops: as anybody's call, but at once. */
+  /** Executes a request of a controller synchronously. */
   #execute(call: ApiCall): StoredObject {
     this.#checkVerb(call);
     const request = requestOf(call);
@@ -218,12 +225,12 @@ export class LocalApi implements Disposable {
         return this.#writes.delete(withDryRun(request, options), options).object;
       }
       default:
-        throw new KubelingError('BUG', `Cannot carry out a ${call.verb} as it has no single object`);
+        throw new KubelingError('BUG', `Cannot execute a ${call.verb}: it has no single object`);
     }
   }
 
   #checkVerb({ entry, verb, subresource, namespace }: ApiCall): void {
-    // Over all namespaces one can only look.
+    // Across namespaces only list and watch are supported.
     const isHomeless = entry.resource.scope === 'namespace' && namespace === undefined;
     if (isHomeless && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
     if (subresource === undefined) {
@@ -240,14 +247,14 @@ function actionOf({ entry: { strategy }, subresource = '' }: ApiCall): RequestAc
   return Object.hasOwn(strategy.handlers ?? {}, subresource) ? strategy.handlers?.[subresource] : undefined;
 }
 
-/** A part that neither acts nor is written by itself, such as a stream, has nothing to answer from here. */
+/** Streaming subresources are handled elsewhere. */
 function checkSubresource({ entry, subresource }: ApiCall): void {
   if (subresource !== undefined && !isWritableSubresource(entry.strategy, subresource)) throw pathNotFound();
 }
 
 function synchronousResult(made: JsonObject | Promise<JsonObject>): StoredObject {
   if (made instanceof Promise)
-    throw new KubelingError('BUG', 'Cannot carry out at once what has to wait for something');
+    throw new KubelingError('BUG', 'Cannot execute the request synchronously: its action is asynchronous');
   return made as StoredObject;
 }
 

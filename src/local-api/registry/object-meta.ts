@@ -4,7 +4,7 @@ import type { ApiRequest, FieldCause } from '../api/api-types.ts';
 import { badRequest, invalid } from '../api/status-errors.ts';
 import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
 
-/** Fields of the metadata that only the server writes. */
+/** Metadata fields that only the server sets. */
 const serverFields = [
   'name',
   'namespace',
@@ -17,7 +17,7 @@ const serverFields = [
   'deletionGracePeriodSeconds',
 ] as const;
 
-/** What nobody keeps, whoever sends it. */
+/** Metadata fields that are dropped. */
 const droppedFields = ['managedFields', 'selfLink'];
 
 export function metadataOf(object: JsonObject): JsonObject {
@@ -26,7 +26,7 @@ export function metadataOf(object: JsonObject): JsonObject {
   return meta;
 }
 
-/** The metadata after a change: what is the caller's from the wanted object, the rest as it was. */
+/** The updated metadata: client fields from the requested object, server fields unchanged. */
 export function updatedMetadata(before: StoredMeta, wanted: JsonObject): StoredMeta {
   const own = serverFields.flatMap((name) => (before[name] === undefined ? [] : [[name, before[name]]]));
   return Object.fromEntries([...own, ...callerFields(wanted)]) as StoredMeta;
@@ -37,7 +37,7 @@ function callerFields(meta: JsonObject): readonly (readonly [string, unknown])[]
   return Object.entries(meta).filter(([name, value]) => !skipped.includes(name) && !isEmpty(value));
 }
 
-/** Empty maps and lists of metadata are as good as none. */
+/** Empty maps and lists in metadata are equal to unset. */
 function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
@@ -49,7 +49,7 @@ export interface NewObjectFields {
   readonly generation: number | undefined;
 }
 
-/** A new object with all that the server itself gives to it. */
+/** A new object with the server-set metadata. */
 export function newStoredObject(
   request: ApiRequest,
   wanted: JsonObject,
@@ -88,13 +88,13 @@ export function namespaceMismatch(): Error {
   return badRequest('the namespace of the provided object does not match the namespace sent on the request');
 }
 
-/** Letters and digits that cannot be mistaken for each other or make words. */
+/** The alphabet of generated names, without vowels and ambiguous characters. */
 const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixLength = 5;
 const maxPrefixLength = 63 - suffixLength;
 const maxTries = 8;
 
-/** The name of a new object: its own, or one that is not taken, as far as a few tries can find one. */
+/** The given name, or a generated one that is free after a limited number of tries. */
 export function chooseName(
   request: ApiRequest,
   meta: JsonObject,
@@ -135,7 +135,7 @@ export function newUid(random: Random): string {
   ].join('-');
 }
 
-/** Only a deletion deletes. */
+/** deletionTimestamp can only be set by a delete. */
 export function deletionTimestampCauses(before: StoredMeta, wanted: JsonObject): readonly FieldCause[] {
   const { deletionTimestamp } = wanted;
   if (before.deletionTimestamp !== undefined || (deletionTimestamp ?? '') === '') return [];
@@ -143,7 +143,7 @@ export function deletionTimestampCauses(before: StoredMeta, wanted: JsonObject):
   return [{ reason: 'FieldValueInvalid', field: 'metadata.deletionTimestamp', message }];
 }
 
-/** What is being deleted may be held by those who hold it, but by nobody new. */
+/** No finalizers can be added to an object that is being deleted. */
 export function newFinalizerCauses(before: StoredMeta, after: StoredMeta): readonly FieldCause[] {
   if (before.deletionTimestamp === undefined) return [];
   const added = (after.finalizers ?? []).filter((name) => !(before.finalizers ?? []).includes(name));

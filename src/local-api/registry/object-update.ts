@@ -15,7 +15,7 @@ import { metadataOf, updatedMetadata } from './object-meta.ts';
 
 type SubresourceUpdate = (before: StoredObject, wanted: JsonObject) => StoredObject;
 
-/** What a write to each part of an object changes, unless its kind says otherwise. */
+/** The default effect of a write to each subresource. */
 const defaultSubresourceUpdates: Readonly<Record<string, SubresourceUpdate>> = {
   status: (before, wanted) => withField(before, 'status', wanted['status']),
   approval: (before, wanted) => {
@@ -37,10 +37,10 @@ const defaultSubresourceUpdates: Readonly<Record<string, SubresourceUpdate>> = {
   resize: (before, wanted) => ({ ...before, spec: resized(before.spec ?? {}, objectAt(wanted, 'spec')) }),
 };
 
-/** Parts of pods with which nothing else can be written. */
+/** Pod subresources that keep the metadata unchanged. */
 const metadataPreserving: readonly string[] = ['ephemeralcontainers', 'resize'];
 
-/** What a change makes of an object, by the part of it that was written to. */
+/** The object after an update of it or of a subresource. */
 export function updatedObject(
   rules: ResourceStrategy,
   before: StoredObject,
@@ -60,7 +60,7 @@ export function updatedObject(
     : named;
 }
 
-/** Whether a part can be written by itself. */
+/** Whether the subresource can be written. */
 export function isWritableSubresource(
   { subresourceUpdates }: ResourceStrategy,
   subresource: string,
@@ -89,7 +89,7 @@ function subresourceUpdate(
   return own === undefined ? before : own(before, wanted);
 }
 
-/** Writing the status of a pod never changes who owns it. */
+/** A pod status update does not change owner references. */
 function withOwnersOf(
   { kind, metadata: { ownerReferences } }: StoredObject,
   metadata: StoredMeta,
@@ -97,7 +97,7 @@ function withOwnersOf(
   return kind === 'Pod' ? withField(metadata, 'ownerReferences', ownerReferences) : metadata;
 }
 
-/** Containers keep all but what they may use, and what happens to them when that changes. */
+/** Takes only resources and resize policies of containers. */
 function resized(before: JsonObject, wanted: JsonObject): JsonObject {
   const lists = ['containers', 'initContainers'].flatMap((name) =>
     before[name] === undefined
@@ -141,11 +141,11 @@ function withNextGeneration(before: StoredObject, after: StoredObject): StoredOb
   return { ...after, metadata: { ...after.metadata, generation } };
 }
 
-/** Patches applied to stored objects. */
+/** Applies patches to stored objects. */
 export class PatchApplier {
   readonly #schema = new PatchSchema();
 
-  /** What the patch makes of the object; throws a StatusError when it makes no sense. */
+  /** Returns the patched object; throws a StatusError for an invalid patch. */
   apply(kind: string, before: StoredObject, patch: Patch): JsonObject {
     const patched = this.#apply(kind, before, patch);
     const isOther = patched['kind'] !== before.kind || patched['apiVersion'] !== before.apiVersion;
@@ -163,7 +163,7 @@ export class PatchApplier {
 }
 
 function kindChanged(kind: string): StatusError {
-  const message = `Invalid value: a patch must not change what kind of object it is about: ${kind}`;
+  const message = `Invalid value: a patch must not change the kind of the object: ${kind}`;
   return invalidFields({ kind: '', group: '', name: '' }, [
     { reason: 'FieldValueInvalid', field: 'patch', message },
   ]);

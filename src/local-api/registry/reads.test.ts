@@ -12,7 +12,7 @@ async function withMaps(...names: readonly string[]): Promise<LocalApiRig> {
   return rig;
 }
 
-test('an object that is not there is named with its group', async () => {
+test('names the group in a NotFound error', async () => {
   using rig = new LocalApiRig();
   const status = await refusedWith(rig.ask('get', pods, { name: 'x' }), 404, 'pods "x" not found');
   assert.deepEqual(status.details, { name: 'x', kind: 'pods' });
@@ -24,7 +24,7 @@ test('an object that is not there is named with its group', async () => {
   assert.deepEqual(other.details, { name: 'x', group: 'coordination.k8s.io', kind: 'leases' });
 });
 
-test('a list has the version of the read, and an empty one has items all the same', async () => {
+test('returns the version of the read, and an empty items list', async () => {
   using rig = await withMaps('b', 'a');
   const list = await rig.list(configMaps);
   assert.deepEqual(
@@ -37,7 +37,7 @@ test('a list has the version of the read, and an empty one has items all the sam
   assert.deepEqual((await rig.list(configMaps, { namespace: 'none' })).items, []);
 });
 
-test('pages go on by tokens of the usual form, all of one moment', async () => {
+test('continues a list with tokens at one version', async () => {
   using rig = await withMaps('a', 'b', 'c', 'd', 'e');
   const first = await rig.list(configMaps, { query: { limit: '2' } });
   const token = first.metadata.continue ?? '';
@@ -63,7 +63,7 @@ test('pages go on by tokens of the usual form, all of one moment', async () => {
   assert.equal((start as { start: string }).start, 'default/a\0');
 });
 
-test('how many follow is told only where all are wanted', async () => {
+test('returns remainingItemCount only without selectors', async () => {
   using rig = await withMaps('a', 'b', 'c');
   const selected = await rig.list(configMaps, { query: { limit: '1', labelSelector: '!x' } });
   assert.equal(selected.metadata.remainingItemCount, undefined);
@@ -72,7 +72,7 @@ test('how many follow is told only where all are wanted', async () => {
   assert.equal(last.metadata.continue, undefined);
 });
 
-test('a token that is too old gives another one, by which the list goes on as things are now', async () => {
+test('returns a new token for an expired one, which continues at the current version', async () => {
   using rig = await withMaps('a', 'b', 'c');
   const { metadata } = await rig.list(configMaps, { query: { limit: '1' } });
   for (let i = 0; i < 8; i++) await rig.configMap(`d${i}`);
@@ -84,7 +84,7 @@ test('a token that is too old gives another one, by which the list goes on as th
   assert.deepEqual(await rig.names(configMaps, { query: again }), ['b', 'c']);
 });
 
-test('a token that is none is refused', async () => {
+test('rejects a malformed token', async () => {
   using rig = await withMaps('a');
   const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
   for (const token of [
@@ -102,7 +102,7 @@ test('a token that is none is refused', async () => {
   await refusedWith(rig.ask('list', configMaps, { query: both }), 400);
 });
 
-test('a version asks for that moment, for no older one, or for anything', async () => {
+test('lists at the exact version, not older than it, or any version', async () => {
   using rig = await withMaps('a', 'b');
   const then = String(rig.store.version);
   await rig.configMap('c');
@@ -121,7 +121,7 @@ test('a version asks for that moment, for no older one, or for anything', async 
   );
 });
 
-test('a version of the future is refused for now', async () => {
+test('rejects a version above the current one', async () => {
   using rig = await withMaps('a');
   for (const verb of ['get', 'list'] as const) {
     const asked = rig.ask(verb, configMaps, { name: 'a', query: { resourceVersion: '999' } });
@@ -135,7 +135,7 @@ test('a version of the future is refused for now', async () => {
   }
 });
 
-test('options that make no sense together are refused, all at once', async () => {
+test('rejects conflicting options with all causes', async () => {
   using rig = await withMaps('a');
   const refused = async (query: Record<string, string>, code: number) =>
     (await refusedWith(rig.ask('list', configMaps, { query }), code)).message;

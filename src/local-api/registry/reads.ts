@@ -7,19 +7,22 @@ import type { VersionedStore } from '../storage/object-store.ts';
 import type { Catalogue } from './catalogue.ts';
 import { type ListOptions, versionOf } from './list-options.ts';
 
-/** How far behind the newest the answer to who takes anything may be, in changes. */
+/**
+ * How many changes a read with resourceVersion 0 may be behind. Only the simulated API of the tests
+ * uses values above 0.
+ */
 export interface Freshness {
   readonly behind: number;
 }
 
 export const newest: Freshness = { behind: 0 };
 
-/** A list, or a part of one. */
+/** A list or a page of it. */
 export interface ListPage {
   readonly items: readonly StoredObject[];
   readonly version: number;
   readonly continue?: string;
-  /** How many follow; only where all are wanted is that known. */
+  /** Only known without selectors. */
   readonly remaining?: number;
 }
 
@@ -28,7 +31,7 @@ interface Snapshot {
   readonly version: number;
 }
 
-/** Answers to get and list. */
+/** Executes get and list. */
 export class Reads {
   readonly #store: VersionedStore;
   readonly #catalogue: Catalogue;
@@ -56,7 +59,7 @@ export class Reads {
     const { test, matches } = selection(request, entry);
     const { objects, version } = this.#snapshot(request, entry, options, freshness);
     const wanted = matches === 'all' ? objects : objects.filter(test);
-    // Who takes anything is given all at once.
+    // The limit is ignored for resourceVersion 0.
     const limit = options.resourceVersion === '0' || options.limit <= 0 ? undefined : options.limit;
     if (limit === undefined)
       return { items: wanted.map((object) => asResource(entry, object)).toArray(), version };
@@ -74,7 +77,7 @@ export class Reads {
     };
   }
 
-  /** Keys in tokens leave out what the path says already. */
+  /** Keys in tokens omit the namespace of the path. */
   #keyFor({ namespace, resource }: ApiRequest, { metadata }: StoredObject): string {
     const isPlain = namespace !== undefined || resource.scope === 'cluster';
     return isPlain ? metadata.name : objectKey(metadata.namespace, metadata.name);
@@ -101,7 +104,7 @@ export class Reads {
     return { objects, version };
   }
 
-  /** All pages of a list are of one moment. */
+  /** All pages of a list have the same version. */
   #continued(request: ApiRequest, entry: ResourceEntry, options: ListOptions): Snapshot {
     if (options.resourceVersion !== '' && options.resourceVersion !== '0')
       throw badRequest('specifying resource version is not allowed when using continue');
@@ -131,12 +134,12 @@ export class Reads {
   }
 }
 
-/** The resource under which objects are stored. */
+/** The resource under which the objects are stored. */
 export function storedResource({ resource, view }: ResourceEntry): ResourceEntry['resource'] {
   return view?.of ?? resource;
 }
 
-/** An object as the resource shows it. */
+/** Converts a stored object with the view of the resource. */
 export function asResource({ view }: ResourceEntry, object: StoredObject): StoredObject {
   return view === undefined ? object : view.toView(object);
 }
@@ -165,11 +168,11 @@ function expiredContinueToken(start: string): Error {
   );
 }
 
-/** Where a list goes on. */
+/** The position in a continue token. */
 export interface ListPosition {
-  /** The moment all pages are of; undefined for whoever goes on in spite of a token that was too old. */
+  /** The version of all pages; undefined to continue an expired list at the current version. */
   readonly version: number | undefined;
-  /** The first key that may be told, in the order of keys of what is listed. */
+  /** The first key of the page. */
   readonly start: string;
 }
 
@@ -179,7 +182,7 @@ export function encodeContinue({ version, start }: ListPosition): string {
   return Buffer.from(JSON.stringify({ v: tokenVersion, rv: version ?? -1, start })).toString('base64url');
 }
 
-/** Throws a StatusError for a token that is none of ours. */
+/** Throws a StatusError for a malformed token. */
 export function decodeContinue(token: string): ListPosition {
   const { v, rv, start } = parsed(token);
   if (v !== tokenVersion) throw invalidToken(`: server does not recognize this encoded version ${v ?? ''}`);
@@ -197,7 +200,7 @@ function parsed(token: string): { readonly v?: unknown; readonly rv?: unknown; r
     const value: unknown = JSON.parse(Buffer.from(token, 'base64url').toString());
     if (isJsonObject(value)) return value;
   } catch {
-    // Told below.
+    // Handled below.
   }
   throw invalidToken('');
 }

@@ -1,7 +1,7 @@
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import type { ResourceEntry, ResourceStrategy, ResourceVerb, SubresourceEntry } from '../api/api-types.ts';
 
-/** What is plain of a kind without looking at its fields. */
+/** Strategy properties that do not depend on the fields of a kind. */
 type StrategyTraits = Pick<
   ResourceStrategy,
   'status' | 'generation' | 'unconditionalUpdate' | 'createOnUpdate'
@@ -60,7 +60,7 @@ function grouped(
   return { group, version: 'v1', plural, kind, scope };
 }
 
-/** Resources a kubelet has no business with. */
+/** Resources that the kubelet does not use. */
 export const serverResources = {
   namespaces: core('namespaces', 'Namespace', 'cluster'),
   bindings: core('bindings', 'Binding'),
@@ -90,7 +90,7 @@ export const serverResources = {
   ),
 } as const satisfies Record<string, ApiResource>;
 
-/** Made anew for each catalogue; the core group first. */
+/** Created for each catalogue; the core group first. */
 export function resourceTable(): readonly ResourceDefinition[] {
   return [...coreResources(), ...otherResources(), ...storageResources(), ...reviewResources()];
 }
@@ -209,7 +209,7 @@ function eventResource(): ResourceDefinition {
   });
 }
 
-/** Other faces of what is stored, each of use only with the view that makes it. */
+/** Resources that are views of other resources. */
 export function viewTable(): readonly ResourceDefinition[] {
   return [
     define(serverResources.eventsV1, {

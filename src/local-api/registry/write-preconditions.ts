@@ -14,7 +14,7 @@ import type { StoredObject } from '../api/stored-object.ts';
 import { namespaceMismatch } from './object-meta.ts';
 import { serverResources } from './resource-table.ts';
 
-/** What is written must be what the path is about. */
+/** The object must match the path. */
 export function checkMatchesPath({ resource, namespace, name = '' }: ApiRequest, wanted: JsonObject): void {
   const { name: own, namespace: home } = wanted;
   if ((home ?? '') !== '' && resource.scope === 'namespace' && home !== namespace) throw namespaceMismatch();
@@ -26,7 +26,7 @@ export function checkMatchesPath({ resource, namespace, name = '' }: ApiRequest,
     throw badRequest(`the name of the object (${own}) does not match the name on the URL (${name})`);
 }
 
-/** A uid or version that is given is a condition. */
+/** A given uid or resourceVersion is a precondition. */
 export function checkUpdatePreconditions(
   request: ApiRequest,
   { metadata }: StoredObject,
@@ -63,7 +63,7 @@ export function checkDeletePreconditions(
   { metadata }: StoredObject,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
-  // A namespace is asked before all others, and in other words.
+  // The API server checks namespaces first and with another message.
   if (uid !== undefined && uid !== metadata.uid && request.resource.plural === 'namespaces')
     throw conflict(
       request,
@@ -83,9 +83,9 @@ export function checkDeletePreconditions(
     );
 }
 
-/** Some kinds are never changed by somebody who has not seen them. */
+/** Some kinds reject unconditional updates. */
 export function versionRequired({ resource: { plural, group }, name = '' }: ApiRequest): StatusError {
-  // The plural stands here where other refusals of this sort have the kind.
+  // The API server names the plural instead of the kind here.
   const what = group === '' ? plural : `${plural}.${group}`;
   const message = 'Invalid value: 0: must be specified for an update';
   const field = 'metadata.resourceVersion';
@@ -115,7 +115,7 @@ export interface NamespaceCheck {
   readonly namespaces: 'checked' | 'unchecked';
 }
 
-/** Nothing new comes into a namespace that is not there, or that is going. */
+/** Objects can only be created in an existing namespace that is not terminating. */
 export function checkNamespaceActive(
   { namespace, resource }: ApiRequest,
   name: string | undefined,

@@ -7,7 +7,7 @@ import { serverResources } from './resource-table.ts';
 
 const { configMaps, leases, nodes, pods } = apiResources;
 
-test('a new object gets what only the server gives', async () => {
+test('sets server fields of a new object', async () => {
   using rig = new LocalApiRig();
   const answer = await rig.ask('create', configMaps, {
     body: {
@@ -38,7 +38,7 @@ test('a new object gets what only the server gives', async () => {
   assert.notEqual(metadata.uid, 'mine');
 });
 
-test('a name is made of what it is to begin with, cut to its length, and not taken', async () => {
+test('generates a name from a prefix, with limited length and without collisions', async () => {
   using rig = new LocalApiRig();
   const body = { metadata: { generateName: 'x'.repeat(70) } };
   const names = new Set<string>();
@@ -62,7 +62,7 @@ test('a name is made of what it is to begin with, cut to its length, and not tak
   });
 });
 
-test('what is there is not made again, and it is said when it is about to go', async () => {
+test('rejects a create of an existing object, also of one that is being deleted', async () => {
   using rig = new LocalApiRig();
   await rig.configMap('a', { metadata: { finalizers: ['example.com/x'] } });
   const status = await refusedWith(rig.configMap('a'), 409, 'configmaps "a" already exists');
@@ -71,7 +71,7 @@ test('what is there is not made again, and it is said when it is about to go', a
   await refusedWith(rig.configMap('a'), 409, 'object is being deleted: configmaps "a" already exists');
 });
 
-test('a new object belongs where the path says, with no version, in a namespace that stays', async () => {
+test('rejects a create with another namespace, with a version, or in a missing or terminating namespace', async () => {
   using rig = new LocalApiRig();
   await refusedWith(
     rig.configMap('a', { metadata: { namespace: 'other' } }),
@@ -95,7 +95,7 @@ test('a new object belongs where the path says, with no version, in a namespace 
   ]);
 });
 
-test('an update is refused when somebody else was faster', async () => {
+test('rejects an update with a stale version', async () => {
   using rig = new LocalApiRig();
   const first = await rig.configMap('a');
   const put = (metadata: object, data: object = { k: 'v' }) =>
@@ -120,7 +120,7 @@ test('an update is refused when somebody else was faster', async () => {
   await refusedWith(put({ name: undefined }), 400);
 });
 
-test('a write that changes nothing makes no version and tells nobody', async () => {
+test('neither increments the version nor notifies for an unchanged object', async () => {
   using rig = new LocalApiRig();
   const before = await rig.configMap('a', { data: { k: 'v' } });
   const watch = rig.watch(configMaps);
@@ -140,7 +140,7 @@ test('a write that changes nothing makes no version and tells nobody', async () 
   assert.deepEqual(toldIn(watch), ['ADDED a']);
 });
 
-test('a field that a rule leaves undefined is not there', async () => {
+test('drops fields that a strategy sets to undefined', async () => {
   const prepare = (object: StoredObject) => ({ ...object, data: undefined });
   using rig = new LocalApiRig({ rules: { configmaps: { prepare } } });
   const made = await rig.configMap('a');
@@ -149,7 +149,7 @@ test('a field that a rule leaves undefined is not there', async () => {
   assert.equal(patched.metadata.resourceVersion, made.metadata.resourceVersion);
 });
 
-test('some kinds are made by an update, and some never changed without a version', async () => {
+test('creates on update and rejects unconditional updates for some kinds', async () => {
   using rig = new LocalApiRig();
   const body = { metadata: { name: 'l' }, spec: { holderIdentity: 'me' } };
   const made = await rig.ask('update', leases, { name: 'l', body });
@@ -165,7 +165,7 @@ test('some kinds are made by an update, and some never changed without a version
   await refusedWith(rig.ask('update', leases, { name: 'm', body: claimed }), 409);
 });
 
-test('a rehearsal does all but the last step', async () => {
+test('does not store a dry run', async () => {
   using rig = new LocalApiRig();
   await rig.configMap('a', { data: { k: 'v' } });
   const { version } = rig.store;
@@ -182,7 +182,7 @@ test('a rehearsal does all but the last step', async () => {
   await refusedWith(rig.ask('delete', configMaps, { name: 'a', body: { dryRun: ['Some'] } }), 422);
 });
 
-test('the generation of a pod grows with its spec and with its end, never with its status', async () => {
+test('increments the generation of a pod for spec changes and deletion, not for status changes', async () => {
   using rig = new LocalApiRig();
   const generation = async (options: { readonly body: object; readonly subresource?: string }) => {
     const call = { ...options, name: 'a', patch: 'merge', body: { ...options.body } } as const;
@@ -200,7 +200,7 @@ test('the generation of a pod grows with its spec and with its end, never with i
   assert.equal((await rig.object('delete', pods, { name: 'a' })).metadata.generation, 4);
 });
 
-test('a status is written by itself, and nothing else with it', async () => {
+test('updates only the status through the status subresource', async () => {
   using rig = new LocalApiRig();
   const body = { metadata: { name: 'n' }, spec: { podCIDR: 'x' }, status: { phase: 'a' } };
   await rig.ask('create', nodes, { body });
@@ -218,7 +218,7 @@ test('a status is written by itself, and nothing else with it', async () => {
   });
 });
 
-test('resizing changes what containers may use, and no more', async () => {
+test('updates only container resources through the resize subresource', async () => {
   using rig = new LocalApiRig();
   await rig.pod('a');
   const containers = [{ name: 'c', image: 'other', resources: { requests: { cpu: '1' } } }];
@@ -231,7 +231,7 @@ test('resizing changes what containers may use, and no more', async () => {
   assert.deepEqual(spec?.['containers'], [{ name: 'c', image: 'i', resources: { requests: { cpu: '1' } } }]);
 });
 
-test('patches are taken in three kinds; a uid or version in one is a condition', async () => {
+test('applies three patch types and treats uid and version as preconditions', async () => {
   using rig = new LocalApiRig();
   const { metadata } = await rig.configMap('a', { data: { k: 'v' } });
   const patch = (kind: 'json' | 'merge' | 'strategic' | undefined, body: object | readonly unknown[]) =>
@@ -263,7 +263,7 @@ test('patches are taken in three kinds; a uid or version in one is a condition',
   await refusedWith(rig.ask('patch', configMaps, { name: 'none', patch: 'merge', body: {} }), 404);
 });
 
-test('what is wrong with an object is told all at once, each once', async () => {
+test('reports all causes of an invalid object once', async () => {
   const cause = (field: string) =>
     ({ reason: 'FieldValueRequired', field, message: 'Required value' }) as const;
   const validate = () => [cause('data.a'), cause('data.b'), cause('data.a')];
@@ -279,7 +279,7 @@ test('what is wrong with an object is told all at once, each once', async () => 
   );
 });
 
-test('rules of a kind are asked in order and may warn', async () => {
+test('runs the steps of a strategy in order and returns warnings', async () => {
   const asked: string[] = [];
   using rig = new LocalApiRig({
     rules: {
@@ -315,7 +315,7 @@ test('rules of a kind are asked in order and may warn', async () => {
   assert.deepEqual(rig.warnings, ['careful', 'careful']);
 });
 
-test('what a resource cannot do is refused, and what has no path is not there', async () => {
+test('rejects unsupported verbs and unknown subresources', async () => {
   using rig = new LocalApiRig();
   await refusedWith(rig.ask('deletecollection', serverResources.namespaces), 405);
   const { details } = await refusedWith(rig.ask('get', pods, { name: 'a', subresource: 'nonsense' }), 404);

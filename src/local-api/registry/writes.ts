@@ -46,7 +46,10 @@ export interface WritesDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly catalogue: Catalogue;
-  /** Whether the namespace of a new object must be there. */
+  /**
+   * Whether the namespace of a new object must exist. Only the simulated API of the tests skips the
+   * check.
+   */
   readonly namespaces: 'checked' | 'unchecked';
   /** Bounds the size of the stored objects; unbounded if not set. */
   readonly budget?: StorageBudget | undefined;
@@ -62,7 +65,7 @@ export interface Deleted {
   readonly how: 'removed' | 'kept';
 }
 
-/** All that changes objects, each by the rules of its resource; who may do it was asked before. */
+/** Executes authorized writes with the strategy of their resource. */
 export class Writes {
   readonly #deps: WritesDeps;
   readonly #patchApplier = new PatchApplier();
@@ -100,7 +103,7 @@ export class Writes {
     return { object: asResource(entry, this.#change(request, entry, before, wanted)), how: 'changed' };
   }
 
-  /** `read` makes an object of its own of what the patch left, and refuses what cannot be one. */
+  /** `read` decodes the patched object and rejects an invalid one. */
   patch(
     request: ApiRequest,
     patch: Patch,
@@ -111,7 +114,7 @@ export class Writes {
     const face = asResource(entry, before);
     const patched = this.#patchApplier.apply(entry.resource.kind, face, patch);
     const wanted = asStored(entry, read(withoutEmptyFields(patched)));
-    // A version or uid in the patch is a condition, not a wish.
+    // A version or uid in the patch is a precondition.
     checkMatchesPath(request, metadataOf(wanted));
     checkUpdatePreconditions(request, before, metadataOf(wanted), 'patch');
     return asResource(entry, this.#change(request, entry, before, wanted));
@@ -154,7 +157,7 @@ export class Writes {
     }
   }
 
-  /** Puts a pod on a node, as a scheduler does. */
+  /** Binds a pod to a node. Only for tests. */
   bind(request: ApiRequest, node: string): StoredObject {
     const entry = this.#entry(request);
     const before = this.#existing(request, entry);
@@ -178,7 +181,7 @@ export class Writes {
     });
   }
 
-  /** Puts an object there as it is given, its status and all, whatever was there before: for whoever sets a scene. */
+  /** Stores an object with its status as given, replacing an existing one. Only for tests. */
   seed(request: ApiRequest, body: unknown): StoredObject {
     const entry = this.#entry(request);
     const wanted = toWireObject(body);
@@ -188,7 +191,7 @@ export class Writes {
       : this.#seedOver(request, entry, before, wanted);
   }
 
-  /** A status that is not given stays as it was. */
+  /** An absent status is not changed. */
   #seedOver(
     request: ApiRequest,
     entry: ResourceEntry,
@@ -240,7 +243,7 @@ export class Writes {
     return this.#storeOrRemove(request, entry, before, admitted);
   }
 
-  /** What its kind makes of an object; fields a rule left undefined are not there. */
+  /** Runs prepare and admit; drops undefined fields. */
   #admit(
     request: ApiRequest,
     { strategy: { prepare, admit } }: ResourceEntry,
@@ -264,11 +267,13 @@ export class Writes {
       ...(strategy.validate?.(object, context) ?? []),
       ...(view?.validate(object, context.before) ?? []),
     ];
-    // Whichever face was written to, the object is called by its own kind.
+    // Errors name the stored kind.
     if (causes.length > 0) throw invalid({ ...request, resource: view?.of ?? request.resource }, causes);
   }
 
-  /** A change that changes nothing is none; one that frees a deleted object of its last holder removes it. */
+  /**
+   * Skips unchanged objects; removes an object that is being deleted when its last blocker is gone.
+   */
   #storeOrRemove(
     request: ApiRequest,
     entry: ResourceEntry,
@@ -353,13 +358,13 @@ export class Writes {
   }
 }
 
-/** What was never stored has no version. */
+/** A dry-run object has no resource version. */
 function withoutEmptyVersion(object: StoredObject): StoredObject {
   const { resourceVersion, ...metadata } = object.metadata;
   return resourceVersion === '' ? { ...object, metadata: metadata as StoredMeta } : object;
 }
 
-/** What a caller sent, in the form in which it is stored. */
+/** Converts a sent object to its stored form. */
 function asStored({ view }: ResourceEntry, sent: JsonObject): JsonObject {
   return view === undefined ? sent : view.kept(sent);
 }

@@ -19,7 +19,7 @@ const hourMs = 3_600_000;
 
 type Maker = (rig: SecurityRig, clock: VirtualClock) => Partial<ClientInfo> | Promise<Partial<ClientInfo>>;
 
-/** All the ways to be nobody we know. */
+/** Credentials that must be rejected. */
 const refusedCallers: Readonly<Record<string, Maker>> = {
   'a certificate of another authority': async (_, clock) =>
     shownPair(clientPair(await someAuthorities(clock), admin, clock.now())),
@@ -97,17 +97,17 @@ const refusedCallers: Readonly<Record<string, Maker>> = {
     shownToken(rig.tokens.issue(rig.claims({ sub: 'system:serviceaccount:kube-system:root' }))),
 };
 
-describe('nobody is taken for somebody', () => {
+describe('invalid credentials', () => {
   for (const [what, make] of Object.entries(refusedCallers)) {
-    test(`by ${what}`, async () => {
+    test(`are rejected: ${what}`, async () => {
       const clock = new VirtualClock();
       const rig = await SecurityRig.open(clock);
       assert.equal(await rig.who(await make(rig, clock)), 401);
-      assert.equal(rig.logs.records.toArray().length, 1, 'why is in our log');
+      assert.equal(rig.logs.records.toArray().length, 1, 'the reason is logged');
     });
   }
 
-  test('but a good token counts beside a bad certificate, and a bad one nothing beside a good certificate', async () => {
+  test('are ignored beside a valid token, and a bad token beside a valid certificate', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const bad = shownPair(clientPair(await someAuthorities(clock), admin, clock.now()));
@@ -117,7 +117,7 @@ describe('nobody is taken for somebody', () => {
     assert.equal(((await rig.who({ ...good, ...shownToken('x') })) as ApiUser).name, 'kubeling-admin');
   });
 
-  test('and a certificate that was good is not when its time is over, nor under another authority', async () => {
+  test('include certificates that expired or whose CA was replaced', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const shown = shownPair(clientPair(rig.authorities, admin, clock.now()));
@@ -127,15 +127,15 @@ describe('nobody is taken for somebody', () => {
   });
 });
 
-describe('everybody is who they say', () => {
-  test('without a credential nobody in particular', async () => {
+describe('valid credentials', () => {
+  test('are not required for the anonymous user', async () => {
     const rig = await SecurityRig.open();
     const nobody = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
     assert.deepEqual(await rig.who({}), nobody);
     assert.deepEqual(await rig.who({ headers: { authorization: 'Basic eDp5' } }), nobody);
   });
 
-  test('by a certificate, with its organizations as groups', async () => {
+  test('include a certificate with its organizations as groups', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const user = (await rig.who(shownPair(clientPair(rig.authorities, node, clock.now())))) as ApiUser;
@@ -146,7 +146,7 @@ describe('everybody is who they say', () => {
     );
   });
 
-  test('by a token, also among the protocols of a web socket', async () => {
+  test('include a token, also as a WebSocket protocol', async () => {
     const rig = await SecurityRig.open();
     const token = rig.tokens.issue(rig.claims());
     const coded = `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
@@ -167,7 +167,7 @@ describe('everybody is who they say', () => {
     }
   });
 
-  test('by the token of a pod that is on its way out, until a minute after it should be gone', async () => {
+  test('include the token of a terminating pod until a minute after its deletion timestamp', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const token = rig.tokens.issue(rig.claims());
@@ -181,7 +181,7 @@ describe('everybody is who they say', () => {
   });
 });
 
-/** A wish in one line: `verb group/resource/sub namespace/name selector`. */
+/** A request as `verb group/resource/sub namespace/name selector`. */
 function wishOf(line: string) {
   const [verb = '', what = '', where = '/', fieldSelector] = line.split(' ');
   const [group = '', resource = '', subresource] = what.includes('/') ? what.split('/') : ['', what];
@@ -211,7 +211,7 @@ async function users(rig: SecurityRig, clock: VirtualClock): Promise<Readonly<Re
   };
 }
 
-/** Who may, besides the admin. */
+/** Permissions besides those of the administrator. */
 const wishes: readonly (readonly [wish: string, ...who: Everyone[]])[] = [
   ['create authorization.k8s.io/selfsubjectaccessreviews', 'node', 'account'],
   ['create authorization.k8s.io/selfsubjectrulesreviews', 'node', 'account'],
@@ -303,8 +303,8 @@ const paths: readonly (readonly [path: string, ...who: Everyone[]])[] = [
   ['/'],
 ];
 
-describe('who may what', () => {
-  test('is as it should be for everybody and everything', async () => {
+describe('authorization', () => {
+  test('of every user and request is as expected', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const known = await users(rig, clock);
@@ -315,7 +315,7 @@ describe('who may what', () => {
     }
   });
 
-  test('is as it should be for every path that is no object', async () => {
+  test('of non-resource paths is as expected', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const known = await users(rig, clock);
@@ -331,7 +331,7 @@ describe('who may what', () => {
     }
   });
 
-  test('is said with the reason where there is one', async () => {
+  test('returns the reason of a rejection', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const wish = { verb: 'get', group: '', version: 'v1', resource: 'secrets', subresource: '' };
@@ -342,7 +342,7 @@ describe('who may what', () => {
     });
   });
 
-  test('is told in rules by the same judge', async () => {
+  test('returns matching rules in a SelfSubjectRulesReview', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const known = await users(rig, clock);
@@ -358,7 +358,7 @@ describe('who may what', () => {
   });
 });
 
-describe('a role that was given', () => {
+describe('a granted role', () => {
   const granted = async (grant: string) => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock, [parseGrant(grant)]);
@@ -366,7 +366,7 @@ describe('a role that was given', () => {
     return (line: string) => rig.may(account, wishOf(line));
   };
 
-  test('to view lets an account look at what is no secret, in its namespace', async () => {
+  test('view allows reading in the namespace, except secrets', async () => {
     const may = await granted('shop/builder=view');
     for (const line of [
       'get pods shop/web',
@@ -387,7 +387,7 @@ describe('a role that was given', () => {
       assert.equal(await may(line), false, line);
   });
 
-  test('to edit lets it write and enter pods, but not become somebody else', async () => {
+  test('edit allows writing and exec, but not issuing tokens', async () => {
     const may = await granted('shop/*=edit');
     for (const line of [
       'create pods shop/',
@@ -406,7 +406,7 @@ describe('a role that was given', () => {
       assert.equal(await may(line), false, line);
   });
 
-  test('everywhere is good everywhere, and for looking at what has no namespace', async () => {
+  test('in all namespaces includes reading cluster-scoped resources', async () => {
     const may = await granted('shop/builder=admin@*');
     for (const line of [
       'list pods',
@@ -419,7 +419,7 @@ describe('a role that was given', () => {
       assert.equal(await may(line), false, line);
   });
 
-  test('is refused when it is not said clearly', () => {
+  test('is rejected if malformed', () => {
     assert.deepEqual(parseGrant('a/b=view@c'), {
       to: 'system:serviceaccount:a:b',
       role: 'view',
@@ -430,10 +430,10 @@ describe('a role that was given', () => {
   });
 });
 
-describe('passing for somebody else', () => {
+describe('impersonation', () => {
   const as = (headers: Record<string, string>) => ({ headers });
 
-  test('is for the admin, who then may what that one may', async () => {
+  test('by the administrator has the permissions of the impersonated user', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const shown = shownPair(clientPair(rig.authorities, admin, clock.now()));
@@ -458,7 +458,7 @@ describe('passing for somebody else', () => {
     });
   });
 
-  test('is refused to everybody else, and without a name', async () => {
+  test('is rejected for other users and without a user', async () => {
     const clock = new VirtualClock();
     const rig = await SecurityRig.open(clock);
     const token = shownToken(rig.tokens.issue(rig.claims())).headers;

@@ -1,9 +1,9 @@
 import type { Logger } from '../../lib/index.ts';
 
-/** Somebody reached into a pod or through a node: who, from where, with what words, and how it ended. */
+/** An exec, attach, port-forward or proxy request, with its user, target and result. */
 export interface AuditEvent {
   readonly user: string;
-  /** The address of the caller. */
+  /** The client address. */
   readonly source: string | undefined;
   /** Such as `pods/exec`. */
   readonly what: string;
@@ -11,22 +11,22 @@ export interface AuditEvent {
   readonly name: string | undefined;
   readonly podUid?: string | undefined;
   readonly container?: string | undefined;
-  /** The program that was run; its arguments may be secrets, so there is only their number. */
+  /** The executed program; its arguments may contain secrets, so only their number is logged. */
   readonly program?: string | undefined;
   readonly argumentCount?: number | undefined;
-  /** Of a proxy, without its query. */
+  /** The path of a proxy request without its query. */
   readonly path?: string | undefined;
-  /** A status code, with what was said if it was a refusal. */
+  /** The status code, with the message of an error. */
   readonly result: string;
   readonly durationMs: number;
 }
 
 const maxTextLength = 2_048;
 
-/** One line, whatever became of it. */
+/** Logs one line per request, whatever its result. */
 export function logAuditEvent(log: Logger, reach: AuditEvent): void {
   const { program, path, durationMs, ...rest } = reach;
-  log.info('Audit: somebody reached into a pod or a node', {
+  log.info('Audit: streaming or proxy request', {
     ...rest,
     program: program && shortened(program),
     path: path && shortened(path),

@@ -5,9 +5,12 @@ import { checkChain, holds, readLeaves, type ValidTime } from '../../protocols/x
 import type { ApiUser } from '../api/index.ts';
 import type { TokenIssuer } from '../kinds/index.ts';
 
-/** What a caller shows of itself. */
+/** The credentials of a request. */
 export interface PresentedCredentials {
-  /** Of its connection; `untrusted` is the word of TLS at the handshake, which may be old by now. */
+  /**
+   * The certificate of the connection; `untrusted` is the TLS result of the handshake, which may be
+   * outdated.
+   */
   readonly certificate:
     | { readonly certificate: X509Certificate; readonly untrusted: string | undefined }
     | undefined;
@@ -16,9 +19,9 @@ export interface PresentedCredentials {
 
 export type AuthenticationResult =
   | { readonly kind: 'user'; readonly user: ApiUser }
-  /** Nothing was shown: a user too, who may hardly do anything. */
+  /** No credentials. */
   | { readonly kind: 'anonymous'; readonly user: ApiUser }
-  /** Something was shown that is worth nothing; `why` is for our log, not for the caller. */
+  /** Invalid credentials; `why` is logged and not sent to the client. */
   | { readonly kind: 'refused'; readonly why: string };
 
 export interface Authenticator {
@@ -26,7 +29,7 @@ export interface Authenticator {
 }
 
 export interface AuthenticatorDeps {
-  /** Who vouches for clients, as it is now. */
+  /** The current CA certificate. */
   readonly authority: () => X509Certificate;
   readonly tokens: Pick<TokenIssuer, 'verify' | 'issuer'>;
   readonly clock: Pick<Clock, 'now'>;
@@ -37,7 +40,7 @@ export const authenticatedGroup = 'system:authenticated';
 
 type CredentialResult = ApiUser | { readonly wrong: string } | undefined;
 
-/** The certificate first, then the token: one that is good is enough, and only if none is one that is bad counts. */
+/** Tries the certificate, then the token. One valid credential suffices. */
 export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   const byCertificate = certificateAuthenticator(deps);
   return {
@@ -60,12 +63,15 @@ interface VerifiedCertificate {
   readonly user: ApiUser;
 }
 
-/** Connections live long, so each request asks again whether the authority of now vouches for it now. */
+/**
+ * Connections are long-lived, so each request verifies the certificate against the current CA and
+ * time.
+ */
 function certificateAuthenticator({
   authority,
   clock,
 }: AuthenticatorDeps): (shown: PresentedCredentials['certificate']) => CredentialResult {
-  // By the certificate object, which lives as long as its connection.
+  // Cached by certificate object, which lives as long as its connection.
   const known = new WeakMap<X509Certificate, VerifiedCertificate>();
   return (shown) => {
     if (shown === undefined) return undefined;
@@ -82,7 +88,7 @@ function certificateAuthenticator({
   };
 }
 
-/** The common name is the user, the organizations are the groups. */
+/** The common name is the user name, the organizations are the groups. */
 function userOfCertificate(certificate: X509Certificate): ApiUser | undefined {
   const [leaf] = readLeaves(certificate.toString(), 'the certificate of a client');
   if (leaf === undefined || leaf.commonName === '') return undefined;
@@ -105,7 +111,10 @@ function authenticateToken(headers: IncomingHttpHeaders, { tokens }: Authenticat
 
 const protocolPrefix = 'base64url.bearer.authorization.k8s.io.';
 
-/** In its header, or for web sockets of browsers, which can set none, among the protocols. */
+/**
+ * From the Authorization header, or from the WebSocket protocols for browsers, which cannot set
+ * headers.
+ */
 function bearerTokenOf({
   authorization,
   'sec-websocket-protocol': protocols = '',

@@ -7,7 +7,7 @@ import { clusterScopedRules, type Grant, type PathRule, type ResourceRule, roleR
 
 export interface AuthorizerDeps {
   readonly objects: Pick<ObjectReader, 'get' | 'all'>;
-  /** What service accounts may besides nothing. */
+  /** Roles of service accounts. */
   readonly grants?: readonly Grant[] | undefined;
 }
 
@@ -18,9 +18,9 @@ const everything: AccessRules = {
   incomplete: false,
 };
 
-/** Whether it is alive and what it is, anybody may ask. */
+/** Paths that are allowed without authentication. */
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version', '/version/'];
-/** What there is to ask for, and by whom tokens are signed. */
+/** Paths that are allowed for authenticated users: discovery and token issuer documents. */
 const authenticatedPaths = [
   ...publicPaths,
   '/api',
@@ -42,7 +42,7 @@ const selfReviewRules: readonly ResourceRule[] = [
   { verbs: ['create'], apiGroups: ['authentication.k8s.io'], resources: ['selfsubjectreviews'] },
 ];
 
-/** Whoever is not named here may nothing. */
+/** Denies everything that no rule allows. */
 export function createAuthorizer({ objects, grants = [] }: AuthorizerDeps): Authorizer {
   return {
     authorize(user, attributes) {
@@ -63,7 +63,7 @@ export function createAuthorizer({ objects, grants = [] }: AuthorizerDeps): Auth
       return {
         resourceRules: [...own, ...resourceRules(user, grants, namespace)],
         nonResourceRules: pathRules(user),
-        // What a node may depends on its pods, which no list of rules can say.
+        // The permissions of a node depend on its pods, which rules cannot express.
         incomplete: nodeNameOfUser(user) !== undefined,
       };
     },
@@ -107,12 +107,12 @@ function pathRules(user: ApiUser): readonly PathRule[] {
 function isPathAllowed(rules: readonly PathRule[], { verb, path }: PathAccess): boolean {
   const isBelow = (pattern: string) =>
     pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
-  // Who may read a page may ask whether it is there.
+  // HEAD is allowed where GET is.
   const asked = verb === 'head' ? 'get' : verb;
   return rules.some(({ verbs, nonResourceURLs }) => verbs.includes(asked) && nonResourceURLs.some(isBelow));
 }
 
-/** Of a role in one namespace nothing is good in all of them. */
+/** A namespaced role grants nothing across namespaces. */
 function resourceRules(user: ApiUser, grants: readonly Grant[], namespace: string): readonly ResourceRule[] {
   const given = grants.filter(({ to }) => to === user.name || user.groups.includes(to));
   return given

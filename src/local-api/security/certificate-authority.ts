@@ -20,13 +20,13 @@ export interface AuthorityDeps {
   readonly files: CredentialFiles;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
-  /** One file for the certificate and its key, so that they always fit. */
+  /** One file for the certificate and its key, so that they always match. */
   readonly path: string;
 }
 
-/** Who vouches for everybody else. Made anew it keeps its key: what it has signed stays signed. */
+/** The CA. A renewal keeps the key, so that issued certificates stay valid. */
 export class CertificateAuthority {
-  /** Whether it was there already: what an earlier one signed is worth nothing to one that was made. */
+  /** Whether it was loaded or created: certificates of a previous CA are invalid for a new one. */
   readonly origin: 'kept' | 'made';
   readonly #deps: AuthorityDeps;
   readonly #key: KeyObject;
@@ -41,7 +41,7 @@ export class CertificateAuthority {
     this.#certificate = new X509Certificate(pair.certificatePem);
   }
 
-  /** Reads it or makes it. What is there and cannot be read is laid aside, never lost. */
+  /** Loads or creates the CA. An unreadable file is set aside. */
   static async open(deps: AuthorityDeps): Promise<CertificateAuthority> {
     const text = await deps.files.read(deps.path);
     const kept = text === undefined ? undefined : await readOrSetAside(text, deps);
@@ -65,7 +65,7 @@ export class CertificateAuthority {
     return this.#pair.leaf;
   }
 
-  /** Whether there is another certificate now. */
+  /** Returns whether the certificate was renewed. */
   async renewIfDue(): Promise<'same' | 'renewed'> {
     const { clock, log, path } = this.#deps;
     const { leaf } = this.#pair;
@@ -73,11 +73,11 @@ export class CertificateAuthority {
     if (why === undefined) return 'same';
     this.#pair = await write(this.#deps, this.#key, leaf);
     this.#certificate = new X509Certificate(this.#pair.certificatePem);
-    log.warn('The certificate authority was renewed with the key it has', { file: path, why });
+    log.warn('Renewed the CA certificate with its existing key', { file: path, why });
     return 'renewed';
   }
 
-  /** A certificate in PEM, of at most the life asked for and at most our own. */
+  /** Signs a certificate as PEM, valid at most as long as the CA. */
   issue(contents: Omit<CertificateContents, 'who'>): string {
     const notAfterMs = Math.min(contents.notAfterMs, this.#pair.leaf.notAfterMs);
     const issuer = { subject: this.#pair.leaf, key: this.#key };
@@ -96,18 +96,21 @@ async function readOrSetAside(text: string, deps: AuthorityDeps): Promise<KeyPai
     return readKeyPair({ certificate: text, key: text, from: path });
   } catch (error) {
     await files.replace(`${path}.broken`, text, 0o600);
-    log.warn(
-      'The certificate authority is made anew as it cannot be read: credentials it gave out are worth nothing now',
-      { file: path, kept: `${path}.broken`, why: describeError(error) },
-    );
+    log.warn('Created a new CA because the old one is unreadable: issued credentials are invalid', {
+      file: path,
+      kept: `${path}.broken`,
+      why: describeError(error),
+    });
     return undefined;
   }
 }
 
-/** Each has a name of its own, so that what an earlier one signed is not taken for a forgery. */
+/**
+ * Each CA has a unique name, so that certificates of a previous CA are not mistaken for forgeries.
+ */
 async function createAuthority(deps: AuthorityDeps): Promise<KeyPair> {
   const commonName = `kubeling-ca@${Math.floor(deps.clock.now() / 1_000)}`;
-  deps.log.info('Making a certificate authority', { file: deps.path });
+  deps.log.info('Creating CA', { file: deps.path });
   return await write(deps, newEcKey(), { commonName, organizations: [], dnsNames: [], ips: [] });
 }
 
@@ -141,10 +144,10 @@ function mustReadKey({ keyPem: pem, from }: KeyPair): KeyObject {
 
 const dayMs = 86_400_000;
 
-/** How long what we make lives. */
+/** The validity periods of created certificates. */
 export const lifetimes = { authority: 3_650 * dayMs, leaf: 365 * dayMs } as const;
 
-/** For clocks that differ, and for one that is set right soon after the machine has started. */
+/** Tolerates clock skew, and clocks that are corrected soon after boot. */
 const backdatedMs = 3_600_000;
 
 export interface Validity {
@@ -152,19 +155,19 @@ export interface Validity {
   readonly notAfterMs: number;
 }
 
-/** From a little before now on, and never beyond what vouches for it. */
+/** From slightly before now, limited by the validity of the CA. */
 export function validityFrom(nowMs: number, lifeMs: number, within?: Validity): Validity {
   const begin = nowMs - backdatedMs;
   const end = Math.min(begin + lifeMs, within?.notAfterMs ?? Number.POSITIVE_INFINITY);
   return { notBeforeMs: begin, notAfterMs: end };
 }
 
-/** When the last third of a life begins. */
+/** The start of the last third of the validity. */
 export function renewalMs({ notBeforeMs, notAfterMs }: Validity): number {
   return notAfterMs - (notAfterMs - notBeforeMs) / 3;
 }
 
-/** Why a certificate should be made anew now, in words; undefined while it is as it should be. */
+/** Why a certificate must be renewed; undefined if it need not be. */
 export function renewalReason(leaf: Leaf, wanted: Identity, nowMs: number): string | undefined {
   const lacking = lackingOf(leaf, wanted);
   if (isExpired(leaf, nowMs)) return `it expired ${apiTime(leaf.notAfterMs)}`;
@@ -179,16 +182,16 @@ export interface IssuedCertificateDeps {
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
   readonly authority: CertificateAuthority;
-  /** One file for the certificate and its key, so that they always fit. */
+  /** One file for the certificate and its key, so that they always match. */
   readonly path: string;
-  /** For people. */
+  /** For log messages. */
   readonly what: string;
   readonly use: ExtendedUse;
-  /** As it has to be now. */
+  /** The required subject and names. */
   readonly wanted: () => Identity;
 }
 
-/** A certificate of our own authority with its key, in one file, made anew whenever it has to be. */
+/** A certificate issued by the own CA with its key in one file, renewed when necessary. */
 export class IssuedCertificate {
   readonly #deps: IssuedCertificateDeps;
   #pair: KeyPair;
@@ -200,7 +203,7 @@ export class IssuedCertificate {
 
   static async open(deps: IssuedCertificateDeps): Promise<IssuedCertificate> {
     const text = await deps.files.read(deps.path);
-    const kept = text === undefined ? 'there is none' : readStored(text, deps.path);
+    const kept = text === undefined ? 'it does not exist' : readStored(text, deps.path);
     if (typeof kept === 'string') return new IssuedCertificate(deps, await issue(deps, kept));
     const pair = new IssuedCertificate(deps, kept);
     await pair.renewIfDue();
@@ -220,12 +223,12 @@ export class IssuedCertificate {
 
   #whyRenew(): string | undefined {
     const { authority, clock, wanted } = this.#deps;
-    if (!authority.hasSigned(this.#pair.certificatePem)) return 'another authority has signed it';
+    if (!authority.hasSigned(this.#pair.certificatePem)) return 'it was signed by another CA';
     return renewalReason(this.#pair.leaf, wanted(), clock.now());
   }
 }
 
-/** The pair, or why it is none. */
+/** The key pair, or why it is unusable. */
 function readStored(text: string, from: string): KeyPair | string {
   try {
     return readKeyPair({ certificate: text, key: text, from });
@@ -245,6 +248,6 @@ async function issue(deps: IssuedCertificateDeps, why: string): Promise<KeyPair>
     extendedUses: [use],
   });
   await files.replace(path, certificate + keyPem(key), 0o600);
-  log.info(`Made ${what}`, { file: path, why });
+  log.info(`Issued ${what}`, { file: path, why });
   return readKeyPair({ certificate, key: keyPem(key), from: path });
 }

@@ -8,7 +8,7 @@ import {
 import type { CertificateSigner, SigningParameters } from '../kinds/index.ts';
 import type { CertificateAuthority } from './certificate-authority.ts';
 
-/** Names of uses as requests have them. What makes an authority of somebody is not among them. */
+/** Usages of certificate requests. CA usages are not supported. */
 const keyUses: Readonly<Record<string, KeyUse>> = {
   signing: 'digital-signature',
   'digital signature': 'digital-signature',
@@ -22,7 +22,7 @@ const extendedUses: Readonly<Record<string, ExtendedUse>> = {
   'client auth': 'client-auth',
 };
 
-/** Makes out what it is told to: whether it should is decided by whoever orders it. */
+/** Signs approved requests; the certificate controller decides about the approval. */
 export function createCertificateSigner(authority: Pick<CertificateAuthority, 'issue'>): CertificateSigner {
   return {
     read(request) {
@@ -44,9 +44,9 @@ function signCertificate(order: SigningParameters, authority: Pick<CertificateAu
     (use) => !Object.hasOwn(keyUses, use) && !Object.hasOwn(extendedUses, use),
   );
   const problems = [
-    ...strange.map((use) => `there is no use ${JSON.stringify(use)} here`),
-    ...[...emailAddresses, ...uris].map((name) => `a certificate for ${name} cannot be made`),
-    ...(order.notAfter <= order.notBefore ? ['it would end before it begins'] : []),
+    ...strange.map((use) => `the usage ${JSON.stringify(use)} is not supported`),
+    ...[...emailAddresses, ...uris].map((name) => `the name ${name} is not supported`),
+    ...(order.notAfter <= order.notBefore ? ['it would expire before it becomes valid'] : []),
   ];
   if (problems.length > 0) throw notIssued(problems.join('; '));
   const named = <T>(table: Readonly<Record<string, T>>) => [
@@ -71,5 +71,5 @@ function readRequest({ request }: SigningParameters): CertificateRequest {
 }
 
 function notIssued(why: string): KubelingError {
-  return new KubelingError('CERTIFICATE_NOT_ISSUED', `Cannot make out the certificate: ${why}`);
+  return new KubelingError('CERTIFICATE_NOT_ISSUED', `Cannot sign the certificate: ${why}`);
 }

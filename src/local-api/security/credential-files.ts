@@ -7,17 +7,17 @@ import {
   writeFileAtomic,
 } from '../../lib/index.ts';
 
-/** The machine's files as far as authorities need them. Failures are FILE_READ and FILE_WRITE errors. */
+/** File access for credentials. Failures are FILE_READ and FILE_WRITE errors. */
 export interface CredentialFiles {
-  /** Makes the directory if need be, closes it to others, and removes what a crash left in it. */
+  /** Creates a private directory and removes temporary files left by a crash. */
   openDirectory(path: string): Promise<void>;
-  /** Undefined when nothing is there. */
+  /** Undefined if the file does not exist. */
   read(path: string): Promise<string | undefined>;
-  /** At any instant, and after a power cut, the old file is there or the new one, whole. */
+  /** Atomic: also after a power failure either the old or the new file is complete. */
   replace(path: string, text: string, mode: number): Promise<void>;
 }
 
-/** No certificate, key or kubeconfig comes near this. */
+/** Larger than any certificate, key or kubeconfig. */
 const maxFileBytes = 4 * 2 ** 20;
 
 export function diskCredentialFiles(): CredentialFiles {
@@ -27,7 +27,7 @@ export function diskCredentialFiles(): CredentialFiles {
         await mkdir(path, { recursive: true, mode: 0o700 });
         await chmod(path, 0o700);
       } catch (cause) {
-        throw new KubelingError('FILE_WRITE', `Cannot make ${path} a directory of our own`, { cause });
+        throw new KubelingError('FILE_WRITE', `Cannot create the private directory ${path}`, { cause });
       }
       await removeLeftoverTemps(path);
     },

@@ -14,7 +14,10 @@ export interface RequestSecurityDeps {
   readonly log: Logger;
 }
 
-/** Who somebody is and what that one may, as the front asks it. Why somebody is not believed is ours to know. */
+/**
+ * Authenticates and authorizes requests for the HTTP server. The reason of a failed authentication
+ * is only logged.
+ */
 export function createRequestSecurity({
   authenticator,
   authorizer,
@@ -24,7 +27,7 @@ export function createRequestSecurity({
     authenticate({ certificate, headers, address }) {
       const found = authenticator.authenticate({ certificate, headers });
       if (found.kind !== 'refused') return resolveImpersonation(found.user, headers, authorizer);
-      log.v(2)?.info('A caller is not who it says it is', { source: address, why: found.why });
+      log.v(2)?.info('Authentication failed', { source: address, why: found.why });
       throw unauthorized();
     },
     authorize(user, attributes) {
@@ -41,7 +44,7 @@ function unauthorized(): StatusError {
 const extraPrefix = 'impersonate-extra-';
 const accountPrefix = 'system:serviceaccount:';
 
-/** Whom somebody wants to be taken for, such as by `kubectl --as`. */
+/** The impersonated user, for example of `kubectl --as`. */
 interface ImpersonatedUser {
   readonly name: string;
   readonly groups: readonly string[];
@@ -49,7 +52,9 @@ interface ImpersonatedUser {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Who is to be asked about: the caller, or whom the caller may pass for and wants to. Throws a StatusError. */
+/**
+ * Returns the user of the request: the authenticated or the impersonated one. Throws a StatusError.
+ */
 export function resolveImpersonation(
   user: ApiUser,
   headers: IncomingHttpHeaders,
@@ -88,7 +93,7 @@ function impersonatedUserIn(headers: IncomingHttpHeaders): ImpersonatedUser | un
   });
 }
 
-/** Node joins headers of one name by commas; who wants a group with a comma in its name has to do without. */
+/** node:http joins repeated headers with commas, so group names cannot contain commas. */
 function textsOf(value: string | readonly string[] | undefined): readonly string[] {
   const texts = typeof value === 'string' ? value.split(',') : (value ?? []);
   return texts.map((text) => text.trim()).filter((text) => text !== '');
@@ -134,7 +139,10 @@ function check(
   throw forbidden(about, `User "${user.name}" ${why}`);
 }
 
-/** A service account has its groups unless others are wanted; everybody with a name is somebody we know. */
+/**
+ * An impersonated service account has its groups unless others are given; named users are
+ * authenticated.
+ */
 function groupsOf({ name, groups }: ImpersonatedUser): readonly string[] {
   if (name === anonymousUser.name) return [...new Set([...groups, ...anonymousUser.groups])];
   const [, , namespace] = name.startsWith(accountPrefix) ? name.split(':') : [];

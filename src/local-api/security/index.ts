@@ -1,10 +1,11 @@
 /**
- * Security of the API: who vouches for whom, who somebody is, and who may do what.
+ * Security of the API server: credentials, authentication and authorization.
  *
- *     openAuthorities ──> tlsOptions, followCertificates (the server)      keepKubeconfig (admin, node)
- *            ├──> makeTokenDesk, makeSigningDesk (tokens and certificates for others)
- *            └──> makeAuthenticator ──┐
- *     makeAuthorizer (an AccessJudge) ┴──> makeFrontSecurity (asked at each request)
+ *     openServerCredentials ──> tlsOptions, followCertificates (the server) maintainKubeconfig
+ *     (admin, node)
+ *            ├──> createTokenIssuer, createCertificateSigner
+ *            └──> createAuthenticator ──┐
+ *     createAuthorizer (an Authorizer) ──┴──> createRequestSecurity (for each request)
  */
 export { type AuditEvent, logAuditEvent } from './audit.ts';
 export {

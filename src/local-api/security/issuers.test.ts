@@ -18,7 +18,7 @@ const identity = {
   ips: ['10.0.0.1'],
 };
 
-describe('the signing desk', () => {
+describe('certificate signer', () => {
   const order = (clock: VirtualClock, request: string, more: object = {}) => ({
     request,
     usages: ['digital signature', 'key encipherment', 'server auth'],
@@ -27,7 +27,7 @@ describe('the signing desk', () => {
     ...more,
   });
 
-  test('reads what a request asks for, and nothing in what is none', async () => {
+  test('parses a certificate request and rejects malformed ones', async () => {
     const desk = createCertificateSigner((await someAuthorities(new VirtualClock())).authority);
     const request = makeCertificateRequest(identity, newEcKey());
     assert.deepEqual(desk.read(request), {
@@ -43,7 +43,7 @@ describe('the signing desk', () => {
     assert.equal(desk.read([first, ...lines.slice(1)].join('\n')), undefined);
   });
 
-  test('makes out a certificate for what was asked, for the time and the uses that were ordered', async () => {
+  test('signs a certificate with the requested subject, validity and usages', async () => {
     const clock = new VirtualClock();
     const authorities = await someAuthorities(clock);
     const key = newEcKey();
@@ -61,7 +61,7 @@ describe('the signing desk', () => {
     );
   });
 
-  test('makes out nothing that outlives the authority', async () => {
+  test('signs no certificate that outlives the CA', async () => {
     const clock = new VirtualClock();
     const authorities = await someAuthorities(clock);
     const late = { notAfter: instant(clock.now() + 20 * 365 * 86_400_000) };
@@ -73,19 +73,19 @@ describe('the signing desk', () => {
     assert.equal(leaf?.notAfterMs, authorities.authorityCertificate.validToDate.getTime());
   });
 
-  test('refuses what it cannot make out, and says all that is wrong', async () => {
+  test('rejects unsupported requests with all reasons', async () => {
     const clock = new VirtualClock();
     const desk = createCertificateSigner((await someAuthorities(clock)).authority);
     const request = makeCertificateRequest(identity, newEcKey());
     const sign = async (more: object) => await desk.sign(order(clock, request, more));
     await assert.rejects(sign({ usages: ['cert sign', 'fishing'] }), /"cert sign".*"fishing"/);
-    await assert.rejects(sign({ notAfter: clock.now() - 400_000 }), /end before it begins/);
+    await assert.rejects(sign({ notAfter: clock.now() - 400_000 }), /expire before it becomes valid/);
     await assert.rejects(sign({ request: 'nothing' }), /must have a PEM block/);
   });
 });
 
-describe('tokens', () => {
-  test('are good by what is published of their key, whatever kind of key it is', async () => {
+describe('service account tokens', () => {
+  test('are verifiable with the published keys of any type', async () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const files = new MemoryCredentialFiles();
     const log = collectLogs(new VirtualClock()).logger;
@@ -100,7 +100,7 @@ describe('tokens', () => {
       const [head = '', body = '', signature = ''] = signWebToken({ a: 1 }, key).split('.');
       const { kid } = JSON.parse(Buffer.from(head, 'base64url').toString()) as { readonly kid: string };
       const jwk = published.find((one) => one['kid'] === kid) ?? {};
-      assert.equal(jwk['d'], undefined, 'what is private stays private');
+      assert.equal(jwk['d'], undefined, 'private keys are not published');
       const publicKey = createPublicKey({ key: jwk, format: 'jwk' });
       const how = { key: publicKey, dsaEncoding: 'ieee-p1363' } as const;
       assert.ok(verify('sha256', Buffer.from(`${head}.${body}`), how, Buffer.from(signature, 'base64url')));
@@ -115,7 +115,7 @@ describe('tokens', () => {
     });
   });
 
-  test('are for the audiences that both sides know', async () => {
+  test('are valid for shared audiences', async () => {
     const rig = await SecurityRig.open();
     const token = rig.tokens.issue(rig.claims({ aud: ['vault', 'a', 'b'] }));
     assert.deepEqual(rig.tokens.verify(token, ['b', 'c', 'a']).audiences, ['b', 'a']);
@@ -123,7 +123,7 @@ describe('tokens', () => {
     assert.equal(rig.tokens.verify(token, []).authenticated, false);
   });
 
-  test('of any shape are no reason to fail', async () => {
+  test('of any shape do not cause failures', async () => {
     const rig = await SecurityRig.open();
     const [key] = rig.authorities.tokenKeys;
     const broken = [
@@ -138,7 +138,7 @@ describe('tokens', () => {
   });
 });
 
-test('an audit line says who reached into what, from where, with which program, and how it ended', () => {
+test('logs user, target, program and result of a streaming request', () => {
   const { logger, records } = collectLogs(new VirtualClock());
   logAuditEvent(logger, {
     user: 'kubeling-admin',

@@ -1,7 +1,7 @@
 import type { KeyPair } from '../../protocols/x509/index.ts';
 import type { CredentialFiles } from './credential-files.ts';
 
-/** Who somebody is to the server: a certificate in the kubeconfig itself, or in a file that is read again. */
+/** User credentials: inline in the kubeconfig, or in a file that is read again. */
 export type KubeconfigUser =
   | { readonly kind: 'inline'; readonly certificatePem: string; readonly keyPem: string }
   | { readonly kind: 'file'; readonly path: string };
@@ -11,12 +11,12 @@ export interface KubeconfigContents {
   readonly server: string;
   readonly authorityPem: string;
   readonly user: KubeconfigUser;
-  /** Of cluster and context; `kubeling` unless given. */
+  /** The name of cluster and context; `kubeling` by default. */
   readonly name?: string | undefined;
   readonly userName: string;
 }
 
-/** A kubeconfig with one context, which is the current one. */
+/** A kubeconfig with one context, which is current. */
 export function kubeconfigText(contents: KubeconfigContents): string {
   const { server, authorityPem, user, name = 'kubeling', userName } = contents;
   const base64 = (pem: string) => Buffer.from(pem).toString('base64');
@@ -53,12 +53,15 @@ function fields(values: Readonly<Record<string, string>>): string[] {
 
 export interface KubeconfigOptions {
   readonly path: string;
-  /** Where the server answers, such as `https://127.0.0.1:7443`. */
+  /** The server URL, such as `https://127.0.0.1:7443`. */
   readonly server: string;
   readonly user: 'admin' | 'node';
-  /** Whether it has the certificate in itself, to be carried elsewhere, or names the file, to be read again. */
+  /**
+   * Whether it contains the certificate, to be copied elsewhere, or refers to the file, which is
+   * read again.
+   */
   readonly credentials: 'certificate' | 'file';
-  /** Of the context; `kubeling` unless given. */
+  /** The context name; `kubeling` by default. */
   readonly name?: string | undefined;
 }
 
@@ -68,7 +71,10 @@ export interface KubeconfigParts {
   readonly file: string;
 }
 
-/** A kubeconfig that is written again when what it says is another. What people add to it meanwhile is theirs. */
+/**
+ * Rewrites a kubeconfig when its content changes or the file is deleted. Other edits are kept until
+ * then.
+ */
 export class ManagedKubeconfig {
   readonly #files: CredentialFiles;
   readonly #options: KubeconfigOptions;

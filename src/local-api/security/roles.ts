@@ -4,7 +4,7 @@ import type { AccessRules } from '../kinds/index.ts';
 export type ResourceRule = AccessRules['resourceRules'][number];
 export type PathRule = AccessRules['nonResourceRules'][number];
 
-/** What may be given to service accounts, each with all of the one before it. */
+/** Roles for service accounts; each includes the previous one. */
 export type Role = 'view' | 'edit' | 'admin';
 
 const reading = ['get', 'list', 'watch'];
@@ -86,7 +86,7 @@ const admin: readonly ResourceRule[] = [
 
 export const roleRules: Readonly<Record<Role, readonly ResourceRule[]>> = { view, edit, admin };
 
-/** What belongs to no namespace may be read by whoever has a role everywhere. */
+/** Cluster-scoped resources that a role in all namespaces may read. */
 export const clusterScopedRules: readonly ResourceRule[] = [
   { verbs: reading, apiGroups: [core], resources: ['nodes', 'persistentvolumes'] },
   {
@@ -99,20 +99,20 @@ export const clusterScopedRules: readonly ResourceRule[] = [
   { verbs: reading, apiGroups: [metrics], resources: ['nodes'] },
 ];
 
-/** A role given to a user or a group. */
+/** A role granted to a user or group. */
 export interface Grant {
   /** The name of a user or a group, such as `system:serviceaccount:default:builder`. */
   readonly to: string;
   readonly role: Role;
-  /** Undefined for all of them. */
+  /** Undefined for all namespaces. */
   readonly namespace: string | undefined;
 }
 
 const wording = /^([a-z0-9.-]+)\/([a-z0-9.-]+|\*)=(view|edit|admin)(?:@([a-z0-9.-]+|\*))?$/;
 
 /**
- * `namespace/account=role` is good in the namespace of the account, `…=role@other` in another one, `…=role@*` in all.
- * `namespace/*` stands for all accounts there.
+ * `namespace/account=role` applies in the namespace of the account, `…=role@other` in another one,
+ * `…=role@*` in all. `namespace/*` means all accounts of the namespace.
  */
 export function parseGrant(text: string): Grant {
   const [, namespace, account, role, within = namespace] = wording.exec(text) ?? [];

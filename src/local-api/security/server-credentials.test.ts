@@ -14,7 +14,7 @@ import {
 
 const dayMs = 86_400_000;
 
-/** A machine on which authorities are opened again and again. */
+/** Opens the credentials repeatedly in one directory. */
 class Rig {
   readonly clock = new VirtualClock();
   readonly files = new MemoryCredentialFiles();
@@ -46,16 +46,16 @@ function assertSound(authorities: ServerCredentials, nowMs: number): void {
   assert.ok(authority.ca && authority.verify(authority.publicKey));
   for (const one of who) {
     const certificate = new X509Certificate(authorities.pairOf(one).certificatePem);
-    assert.ok(certificate.checkIssued(authority), `${one} is of this authority`);
+    assert.ok(certificate.checkIssued(authority), `${one} is issued by this CA`);
     assert.ok(certificate.verify(authority.publicKey), `${one} is signed`);
     for (const { validFromDate, validToDate } of [certificate, authority]) {
-      assert.ok(validFromDate.getTime() <= nowMs && nowMs <= validToDate.getTime(), `${one} holds now`);
+      assert.ok(validFromDate.getTime() <= nowMs && nowMs <= validToDate.getTime(), `${one} is valid now`);
     }
   }
 }
 
-describe('authorities', () => {
-  test('are made once, each in a file for its owner only, and are the same afterwards', async () => {
+describe('server credentials', () => {
+  test('are created once in private files and loaded afterwards', async () => {
     const rig = new Rig();
     const first = await rig.open();
     assert.deepEqual(
@@ -78,7 +78,7 @@ describe('authorities', () => {
     assert.equal(await rig.files.read('/d/api/ca.crt'), first.authorityPem);
   });
 
-  test('say who everybody is, and by what names the server is called', async () => {
+  test('have the expected subjects and server names', async () => {
     const authorities = await new Rig().open();
     const { commonName, organizations } = authorities.pairOf('admin').leaf;
     assert.deepEqual([commonName, organizations], ['kubeling-admin', ['system:masters']]);
@@ -96,7 +96,7 @@ describe('authorities', () => {
     assert.deepEqual(ips, ['127.0.0.1', '::1', '192.168.1.5']);
   });
 
-  test('are renewed in the last third of their life while running, and the authority stays', async () => {
+  test('are renewed in the last third of their validity, without replacing the CA', async () => {
     const rig = new Rig();
     const authorities = await rig.open();
     await authorities.maintainKubeconfig({
@@ -113,7 +113,7 @@ describe('authorities', () => {
     const old = authorities.pairOf('serving').certificatePem;
     rig.clock.jumpWall(240 * dayMs);
     await rig.clock.advance(61_000);
-    assert.deepEqual(rotated, [], 'two thirds are not over');
+    assert.deepEqual(rotated, [], 'two thirds of the validity are not over');
     rig.clock.jumpWall(5 * dayMs);
     await rig.clock.advance(61_000);
     assert.deepEqual(rotated, ['serving', 'admin', 'node']);
@@ -129,7 +129,7 @@ describe('authorities', () => {
     await running;
   });
 
-  test('renewed keep the key of the authority: what was signed before and after is good with both', async () => {
+  test('keep the CA key on renewal, so that old and new certificates are valid together', async () => {
     const rig = new Rig();
     const authorities = await rig.open();
     const [oldAuthority, oldServing] = [authorities.authorityCertificate, authorities.pairOf('serving')];
@@ -147,10 +147,10 @@ describe('authorities', () => {
 
   for (const [what, days, why] of [
     ['expired', 400, /it expired 2026-12-31/],
-    ['expired with the authority', 4_000, /renewed with the key it has.*it expired 2035/],
-    ['made while the clock was ahead', -400, /not valid before .* the clock was ahead/],
+    ['expired with the CA', 4_000, /Renewed the CA certificate with its existing key.*it expired 2035/],
+    ['created while the clock was ahead', -400, /not valid before .* the clock was ahead/],
   ] as const) {
-    test(`that were ${what} are repaired at the start, with a line that says why`, async () => {
+    test(`that are ${what} are renewed at start with a logged reason`, async () => {
       const rig = new Rig();
       const before = await rig.open();
       rig.clock.jumpWall(days * dayMs);
@@ -164,7 +164,7 @@ describe('authorities', () => {
     });
   }
 
-  test('follow the names of the machine, which are looked at again when somebody says so', async () => {
+  test('follow the host names and addresses when rechecked', async () => {
     const rig = new Rig();
     const authorities = await rig.open();
     const end = new AbortController();
@@ -180,7 +180,7 @@ describe('authorities', () => {
     await running;
   });
 
-  test('that cannot be read are made anew, and the keys are laid aside', async () => {
+  test('that are unreadable are created again, and the old files are set aside', async () => {
     const rig = new Rig();
     const before = await rig.open();
     for (const name of ['ca.pem', 'service-accounts.key', 'admin.pem'])
@@ -193,12 +193,12 @@ describe('authorities', () => {
     for (const name of ['ca.pem.broken', 'service-accounts.key.broken'])
       assert.equal(await rig.files.read(`/d/api/${name}`), 'half a file');
     const told = rig.told().join('\n');
-    assert.match(told, /certificate authority is made anew as it cannot be read/);
-    assert.match(told, /key of service accounts is made anew/);
-    assert.match(told, /another authority has signed it/);
+    assert.match(told, /Created a new CA because the old one is unreadable/);
+    assert.match(told, /Created a new service account key/);
+    assert.match(told, /it was signed by another CA/);
   });
 
-  test('keep what they have when the disk is full, use what they could renew, and try again', async () => {
+  test('stay usable on a full disk, and the renewal is retried', async () => {
     const rig = new Rig();
     const files = new FailingFiles();
     const authorities = await rig.open(files);
@@ -212,7 +212,7 @@ describe('authorities', () => {
     await rig.clock.advance(61_000);
     assert.deepEqual(rotated, ['serving']);
     assert.equal(authorities.pairOf('admin').certificatePem, old);
-    assert.ok(rig.told().some((line) => line.includes('Cannot keep the certificates of the API in order')));
+    assert.ok(rig.told().some((line) => line.includes('Failed to renew the certificates of the API server')));
     files.writesLeft = Number.POSITIVE_INFINITY;
     await rig.clock.advance(61_000);
     assert.deepEqual(rotated, ['serving', 'admin', 'node']);
@@ -220,7 +220,7 @@ describe('authorities', () => {
     await running;
   });
 
-  test('come out whole wherever their making was broken off', async () => {
+  test('are complete wherever their creation was interrupted', async () => {
     const whole = new FailingFiles();
     await new Rig().open(whole);
     for (let writes = 0; writes < whole.writes; writes++) {
@@ -233,7 +233,7 @@ describe('authorities', () => {
     }
   });
 
-  test('come out whole wherever the renewal of all of them was broken off', async () => {
+  test('are complete wherever the renewal was interrupted', async () => {
     for (let writes = 0; writes < 5; writes++) {
       const rig = new Rig();
       const files = new FailingFiles();
@@ -249,8 +249,8 @@ describe('authorities', () => {
   });
 });
 
-describe('a kept kubeconfig', () => {
-  test('comes back when it is gone, and is left alone while it says what it should', async () => {
+describe('a managed kubeconfig', () => {
+  test('is restored when deleted and not rewritten while unchanged', async () => {
     const rig = new Rig();
     const authorities = await rig.open();
     const path = '/d/node.kubeconfig';
@@ -268,7 +268,7 @@ describe('a kept kubeconfig', () => {
     assert.equal(await rig.files.read(path), text);
   });
 
-  test('of another user or name says so', async () => {
+  test('supports other users and names', async () => {
     const rig = new Rig();
     const authorities = await rig.open();
     await authorities.maintainKubeconfig({

@@ -11,10 +11,10 @@ import { type KubeconfigOptions, ManagedKubeconfig } from './kubeconfig.ts';
 import { openTokenKeys, type TokenKeys } from './token-keys.ts';
 
 export interface ServerCredentialsOptions {
-  /** All of it is ours, and closed to others. */
+  /** Private and owned by the API server. */
   readonly directory: string;
   readonly nodeName: string;
-  /** By which others may call the server, besides loopback and the names of the service; read at each look. */
+  /** Further names of the server besides loopback and the service names; read at each check. */
   readonly hostnames: () => readonly string[];
   readonly addresses: () => readonly string[];
   readonly clock: Clock;
@@ -22,7 +22,7 @@ export interface ServerCredentialsOptions {
   readonly log: Logger;
 }
 
-/** Whose certificate is another one now. */
+/** The credentials that were rotated together. */
 export type RotatedCredential = 'authority' | CredentialName;
 type CredentialName = 'serving' | 'admin' | 'node';
 
@@ -30,13 +30,13 @@ export const adminName = 'kubeling-admin';
 const checkIntervalMs = 60_000;
 
 /**
- * The authorities of one API and those it vouches for, each in one file:
+ * The CA and the certificates it issues, each in one file:
  *
- *     ca.pem ──signs──> serving.pem (the server)   admin.pem (its kubeconfig)   node.pem (the kubelet)
- *     ca.crt (for people and pods)                 service-accounts.key ──signs──> tokens
+ *     ca.pem ──signs──> serving.pem (the server) admin.pem (its kubeconfig) node.pem (the kubelet)
+ *     ca.crt (for clients and pods) service-accounts.key ──signs──> tokens
  *
- * All are made once, renewed in the last third of their life, and repaired when they have expired, are not valid yet or
- * cannot be read, at the start and while running.
+ * All are created once, renewed in the last third of their validity, and replaced if they are
+ * expired, not yet valid or unreadable, at start and at runtime.
  */
 export class ServerCredentials {
   readonly tokenKeys: TokenKeys;
@@ -55,7 +55,7 @@ export class ServerCredentials {
     this.tokenKeys = opened.tokenKeys;
     this.#hint = new HintLatch(options.clock);
     this.#events = new TypedEvents((error) =>
-      options.log.error('Told of a new certificate, a part failed', error),
+      options.log.error('Certificate rotation listener failed', error),
     );
   }
 
@@ -74,7 +74,7 @@ export class ServerCredentials {
     return authorities;
   }
 
-  /** In PEM: what clients have to trust. */
+  /** The CA certificate as PEM. */
   get authorityPem(): string {
     return this.#authority.pem;
   }
@@ -83,12 +83,12 @@ export class ServerCredentials {
     return this.#authority.certificate;
   }
 
-  /** Whether it was there already: certificates of an earlier one are to be thrown away when it was made. */
+  /** Whether the CA was loaded or created: certificates of a previous CA are invalid. */
   get origin(): 'kept' | 'made' {
     return this.#authority.origin;
   }
 
-  /** For those who make out certificates themselves, see `makeSigningDesk`. */
+  /** For signing other certificates, see `createCertificateSigner`. */
   get authority(): Pick<CertificateAuthority, 'issue'> {
     return this.#authority;
   }
@@ -97,17 +97,17 @@ export class ServerCredentials {
     return this.#certificates[who].current;
   }
 
-  /** The file with both the certificate and the key, for who reads it again when it changes. */
+  /** The file with certificate and key, for clients that reload it. */
   fileOf(who: CredentialName): string {
     return join(this.#options.directory, `${who}.pem`);
   }
 
-  /** Told at once of all that changed together, after it is in its place. */
+  /** Calls back with all credentials that changed together, after they are written. */
   onRotated(told: (what: readonly RotatedCredential[]) => void): Disposable {
     return this.#events.on('rotated', told);
   }
 
-  /** Writes it now, again whenever what it says is another, and when it is gone. */
+  /** Writes the kubeconfig now and whenever its content changes or the file is deleted. */
   async maintainKubeconfig(wish: KubeconfigOptions): Promise<void> {
     const kept = new ManagedKubeconfig(this.#options.files, wish, () => ({
       authorityPem: this.authorityPem,
@@ -118,23 +118,23 @@ export class ServerCredentials {
     this.#kubeconfigs.push(kept);
   }
 
-  /** Names or addresses may be others now. Never waits. */
+  /** Requests a check, for example after addresses have changed. Does not wait. */
   recheck(): void {
     this.#hint.raise();
   }
 
-  /** Keeps all of it in order until aborted. What fails leaves what there was, and is tried again. */
+  /** Renews the credentials until aborted. Failures keep the old ones and are retried. */
   async run(signal: AbortSignal): Promise<never> {
     for (;;) {
       await this.#hint.wait(checkIntervalMs, signal);
       this.#hint.clear();
       await this.renewAll().catch((error) =>
-        this.#options.log.error('Cannot keep the certificates of the API in order', error),
+        this.#options.log.error('Failed to renew the certificates of the API server', error),
       );
     }
   }
 
-  /** One look at everything; `run` does it each minute, so that a clock that jumps is noticed soon. */
+  /** Checks everything once; `run` does it every minute, so that clock jumps are handled soon. */
   async renewAll(): Promise<void> {
     const rotated: RotatedCredential[] = [];
     try {
@@ -145,7 +145,7 @@ export class ServerCredentials {
       await this.#writePublicCertificate();
       for (const kubeconfig of this.#kubeconfigs) await kubeconfig.rewriteIfChanged();
     } finally {
-      // What is new is used, even if something else could not be renewed.
+      // Renewed credentials are used even if another renewal has failed.
       if (rotated.length > 0) this.#events.emit('rotated', rotated);
     }
   }
@@ -160,10 +160,10 @@ export class ServerCredentials {
   }
 }
 
-/** Throws FILE_READ or FILE_WRITE, with the file, when the directory cannot be used. */
+/** Throws FILE_READ or FILE_WRITE if the directory is not usable. */
 export async function openServerCredentials(options: ServerCredentialsOptions): Promise<ServerCredentials> {
   if (options.nodeName === '')
-    throw new KubelingError('BUG', 'Cannot open the authorities as the node must have a name: it is empty');
+    throw new KubelingError('BUG', 'Cannot open the server credentials: the node name must not be empty');
   return await ServerCredentials.open(options);
 }
 
@@ -204,7 +204,7 @@ function identityOf(
   return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'], ...nameless };
 }
 
-/** By what names pods and people call the server, wherever it is. */
+/** Server names that are always included. */
 const defaultNames = [
   'localhost',
   'kubernetes',
@@ -214,7 +214,10 @@ const defaultNames = [
 ];
 const loopback = ['127.0.0.1', '::1'];
 
-/** What the server's certificate is made out to. A host name may be an address; what is neither is left out. */
+/**
+ * The alternative names of the serving certificate. Host names may be addresses; invalid names are
+ * dropped.
+ */
 export function servingNames(hostnames: readonly string[], addresses: readonly string[]): AltNames {
   const given = [...hostnames, ...addresses].map((name) => name.trim().replace(/\.$/, ''));
   const ips = given.map(canonicalIp).filter((ip) => ip !== undefined);
@@ -231,7 +234,7 @@ function isDnsName(name: string): boolean {
   return name.length <= 253 && name.split('.').every((part) => label.test(part));
 }
 
-/** A client that resumed an earlier session would be trusted for what was true then. Renegotiation is of no use. */
+/** Session resumption would keep an outdated client authentication. Renegotiation is not needed. */
 const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
 function secureContext(authorities: ServerCredentials): SecureContextOptions {
@@ -239,12 +242,12 @@ function secureContext(authorities: ServerCredentials): SecureContextOptions {
   return { cert, key, ca: authorities.authorityPem, minVersion: 'TLSv1.2', secureOptions };
 }
 
-/** How the server shows itself, and that it asks clients for a certificate but takes those without one too. */
+/** The TLS options of the server: client certificates are requested, but optional. */
 export function tlsOptions(authorities: ServerCredentials): TlsOptions {
   return { ...secureContext(authorities), requestCert: true, rejectUnauthorized: false };
 }
 
-/** Serves with what certificates there are, from each change on; connections there are already go on as they are. */
+/** Uses rotated certificates for new connections. */
 export function followCertificates(
   server: { setSecureContext(options: SecureContextOptions): void },
   authorities: ServerCredentials,

@@ -7,7 +7,7 @@ import type { TokenKey, TokenKeys } from './token-keys.ts';
 
 export interface TokenIssuerOptions {
   readonly keys: TokenKeys;
-  /** `https://kubernetes.default.svc.cluster.local` unless given. */
+  /** `https://kubernetes.default.svc.cluster.local` by default. */
   readonly issuer?: string | undefined;
   readonly objects: Pick<ObjectReader, 'get'>;
   readonly clock: Pick<Clock, 'now'>;
@@ -15,11 +15,14 @@ export interface TokenIssuerOptions {
 
 export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local';
 
-/** For clocks that differ; of this server's own tokens only one that was set back can. */
+/** Tolerates clock skew; own tokens need it after the clock was set back. */
 const leewaySeconds = 60;
 const maxCachedTokens = 1_000;
 
-/** Tokens of service accounts. Each token's signature is looked at once, all else each time it is shown. */
+/**
+ * Issues and verifies service account tokens. The signature of a token is verified once, everything
+ * else on each use.
+ */
 export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
   const { keys, issuer = defaultIssuer, clock } = options;
   const known = new LruMap<string, TokenClaims>({ capacity: maxCachedTokens });
@@ -85,7 +88,7 @@ function accepted(claims: TokenClaims, audiences: readonly string[]): TokenRevie
   };
 }
 
-/** Only what we issue has all this; a token of ours that lacks some was made by nobody. */
+/** Issued tokens always have all these claims. */
 function asClaims(value: JsonObject | undefined): TokenClaims | undefined {
   const claims = value as Partial<TokenClaims> | undefined;
   const { namespace, serviceaccount } = claims?.['kubernetes.io'] ?? {};
@@ -102,11 +105,11 @@ export interface BoundObjectDeps {
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** Whoever is being deleted may still say who it is while it ends, and a little longer. */
+/** The token of a terminating object stays valid until this time after its deletion timestamp. */
 const graceMs = 60_000;
 const invalidated = 'service account token has been invalidated';
 
-/** Why a token is worth nothing any more, although its time is not over; undefined when it still is. */
+/** Why a token is invalid although it has not expired; undefined if it is valid. */
 export function boundObjectProblem(claims: TokenClaims, deps: BoundObjectDeps): string | undefined {
   const { namespace, serviceaccount, pod, secret, node } = claims['kubernetes.io'];
   const state = (resource: ApiResource, within: string | undefined, bearer: BoundObject | undefined) =>
@@ -116,7 +119,7 @@ export function boundObjectProblem(claims: TokenClaims, deps: BoundObjectDeps): 
   const bonds = [
     state(apiResources.pods, namespace, pod),
     state(apiResources.secrets, namespace, secret),
-    // The node of a pod is told for information: the token lives as long as the pod.
+    // The node of a pod token is informational: the token is bound to the pod.
     pod === undefined ? state(apiResources.nodes, undefined, node) : 'there',
   ];
   return bonds.every((bond) => bond === 'there') ? undefined : invalidated;
@@ -136,10 +139,10 @@ function stateOf(
   return endMs < clock.now() - graceMs ? 'has been deleted' : 'there';
 }
 
-/** Longer than any token that says something; what is longer is not even looked at. */
+/** Longer than any issued token. */
 const maxTokenLength = 16_384;
 
-/** A JSON web token in its compact form. */
+/** Signs a JSON Web Token in compact form. */
 export function signWebToken(claims: object, { id, algorithm, privateKey }: TokenKey): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const signed = `${part({ alg: algorithm, kid: id })}.${part(claims)}`;
@@ -147,7 +150,10 @@ export function signWebToken(claims: object, { id, algorithm, privateKey }: Toke
   return `${signed}.${signature.toString('base64url')}`;
 }
 
-/** What stands in a token that one of the keys has signed; undefined for any other text. Times are not looked at. */
+/**
+ * The claims of a token signed with one of the keys; undefined otherwise. Does not check the
+ * validity period.
+ */
 export function readWebToken(token: string, keys: TokenKeys): JsonObject | undefined {
   const parts = token.split('.');
   const [head = '', body = '', signature = ''] = parts;

@@ -13,16 +13,16 @@ import type { PlainResponse } from '../http/server-deps.ts';
 import type { TokenIssuer } from '../kinds/index.ts';
 import type { CredentialFiles } from './credential-files.ts';
 
-/** One key tokens are signed with. */
+/** A signing key for tokens. */
 export interface TokenKey {
-  /** Tells keys apart, in tokens and in what is published of them. */
+  /** Identifies the key in tokens and in the published key set. */
   readonly id: string;
   readonly algorithm: 'ES256' | 'RS256';
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
 }
 
-/** The first signs; all of them are believed. */
+/** The first key signs; all of them verify. */
 export type TokenKeys = readonly [TokenKey, ...TokenKey[]];
 
 export interface TokenKeysDeps {
@@ -31,7 +31,7 @@ export interface TokenKeysDeps {
   readonly path: string;
 }
 
-/** Reads them or makes one. A file without a key that can be used is laid aside, never lost. */
+/** Loads or creates the keys. A file without usable key is set aside. */
 export async function openTokenKeys({ files, log, path }: TokenKeysDeps): Promise<TokenKeys> {
   const text = await files.read(path);
   const [first, ...more] = readPem(text ?? '').flatMap(({ label, der }) =>
@@ -41,7 +41,7 @@ export async function openTokenKeys({ files, log, path }: TokenKeysDeps): Promis
   if (text !== undefined) {
     await files.replace(`${path}.broken`, text, 0o600);
     log.warn(
-      'The key of service accounts is made anew as it cannot be read: tokens signed with it are worth nothing now',
+      'Created a new service account key because the old one is unreadable: issued tokens are invalid',
       { file: path, kept: `${path}.broken` },
     );
   }
@@ -50,7 +50,7 @@ export async function openTokenKeys({ files, log, path }: TokenKeysDeps): Promis
   return [withId(key, 'ES256')];
 }
 
-/** None for what is no key, or one nobody signs tokens with. */
+/** Empty for unsupported keys. */
 function tokenKeyOf(pem: string): TokenKey[] {
   const key = readPrivateKey(pem);
   if (key?.asymmetricKeyType === 'rsa') return [withId(key, 'RS256')];
@@ -62,7 +62,7 @@ function withId(privateKey: KeyObject, algorithm: TokenKey['algorithm']): TokenK
   return { id, algorithm, privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-/** What whoever checks tokens without asking us has to know: `/openid/v1/jwks`. */
+/** The JSON Web Key Set at `/openid/v1/jwks`. */
 export function jsonWebKeys(keys: TokenKeys): JsonObject {
   return {
     keys: keys.map(({ id, algorithm, publicKey }) => ({
@@ -88,11 +88,11 @@ export function openidConfiguration(issuer: string, server: string, keys: TokenK
 export interface IssuerDocumentsDeps {
   readonly tokens: Pick<TokenIssuer, 'issuer'>;
   readonly keys: TokenKeys;
-  /** Where the server answers; asked with each request, as it is known only once it does. */
+  /** The server URL; read with each request, because it is known only after the server listens. */
   readonly server: () => string;
 }
 
-/** What others need to know tokens of ours by themselves, by path. */
+/** The documents of the token issuer, by path. */
 export function issuerDocuments({
   tokens,
   keys,

@@ -1,7 +1,9 @@
 import { labelValue, qualifiedName } from '../../pods/validation/index.ts';
 import { badRequest } from '../api/status-errors.ts';
 
-/** Longer ones than anybody means; each requirement is compared with each object of a list and of a watch. */
+/**
+ * Limits the cost of selectors: each requirement is evaluated for each object of a list and watch.
+ */
 export const maxSelectorLength: number = 64 * 1024;
 export const maxRequirements = 100;
 
@@ -13,7 +15,7 @@ interface Token {
   readonly kind: 'word' | 'sign' | 'end';
 }
 
-/** What labels must be by a selector such as `app=web,tier in (a,b),!canary`; throws a StatusError. */
+/** Parses a label selector such as `app=web,tier in (a,b),!canary`; throws a StatusError. */
 export function labelTests(selector: string | undefined): readonly LabelTest[] {
   checkLength(selector ?? '', 'label');
   const tokens = tokensOf(selector ?? '');
@@ -79,7 +81,7 @@ function requirement(reader: TokenReader): LabelTest {
   const key = checkedKey(reader.next());
   const following = reader.peek();
   const isOver = following.kind === 'end' || following.text === ',';
-  // Whatever follows is not understood by whoever reads on.
+  // The caller rejects what follows.
   if (isNegated) return (labels) => !Object.hasOwn(labels, key);
   return isOver ? (labels) => Object.hasOwn(labels, key) : comparison(key, reader);
 }
@@ -129,7 +131,7 @@ function wholeNumber(text: string): bigint | undefined {
   return /^[+-]?\d+$/.test(text) ? BigInt(text.replace('+', '')) : undefined;
 }
 
-/** Nothing after the operator is the empty value. */
+/** A missing value is the empty value. */
 function exactValue(key: string, reader: TokenReader): string {
   const token = reader.peek();
   if (token.kind === 'end' || token.text === ',') return '';

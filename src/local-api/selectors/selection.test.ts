@@ -16,7 +16,7 @@ function matches(selector: string, labels: Record<string, string>): boolean {
   return labelTests(selector).every((test) => test(labels));
 }
 
-test('labels are selected by what they are, are not, or whether they are', () => {
+test('evaluates label requirements', () => {
   const web = { app: 'web', 'example.com/tier': 'x', n: '5' };
   for (const selector of [
     '',
@@ -56,7 +56,7 @@ test('labels are selected by what they are, are not, or whether they are', () =>
   assert.ok(!matches('constructor', {}));
 });
 
-test('a selector of labels that makes no sense is refused, in the usual words', () => {
+test('rejects invalid label selectors with the message of the API server', () => {
   const bad = (message: string) => `unable to parse requirement: ${message}`;
   for (const [selector, message] of [
     ['a b c', bad("found 'b', expected: in, notin, =, ==, !=, gt, lt")],
@@ -80,7 +80,7 @@ test('a selector of labels that makes no sense is refused, in the usual words', 
     assert.throws(() => labelTests(selector), isRefused(message), selector);
 });
 
-test('fields are selected by equality and by its opposite, with signs escaped', () => {
+test('evaluates field requirements with escaped values', () => {
   assert.deepEqual(fieldRequirements('a.b=c,d!=e,f==g,h='), [
     { path: 'a.b', operator: '=', value: 'c' },
     { path: 'd', operator: '!=', value: 'e' },
@@ -111,14 +111,14 @@ function isSelected(fieldSelector: string, fieldSelectors = ['spec.nodeName', 's
   return selection(request, { fieldSelectors }).test(pod);
 }
 
-test('a field that is not there is as good as its zero value', () => {
+test('treats a missing field as its zero value', () => {
   assert.ok(isSelected('spec.nodeName=n1,metadata.name=a,metadata.namespace=n'));
   assert.ok(isSelected('spec.hostNetwork=false'));
   assert.ok(!isSelected('spec.nodeName='));
   assert.ok(isSelected('spec.nodeName!='));
 });
 
-test('a field nobody can select by is refused, in the words of its kind', () => {
+test('rejects unsupported fields with the message of the kind', () => {
   assert.throws(() => isSelected('spec.image=x'), isRefused('field label not supported: spec.image'));
   assert.throws(
     () => isSelected('spec.image=x', []),

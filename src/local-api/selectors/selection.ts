@@ -8,11 +8,14 @@ export type ObjectTest = (object: StoredObject) => boolean;
 
 export interface Selection {
   readonly test: ObjectTest;
-  /** Whether it takes all there is in the namespace it is about. */
+  /** Whether all objects in the namespace match. */
   readonly matches: 'all' | 'some';
 }
 
-/** What a list or watch is about; the namespace it is in counts too. Throws a StatusError when it makes no sense. */
+/**
+ * The objects that a list or watch selects, including its namespace. Throws a StatusError for
+ * invalid selectors.
+ */
 export function selection(
   request: ApiRequest,
   { fieldSelectors, view }: Pick<ResourceEntry, 'fieldSelectors' | 'view'>,
@@ -31,7 +34,7 @@ function inNamespace(namespace: string): ObjectTest {
   return ({ metadata }) => metadata.namespace === namespace;
 }
 
-/** A watch of one object is a watch of those of its name. */
+/** A watch of one object selects by name. */
 function byName(name: string | undefined): readonly ObjectTest[] {
   return name === undefined ? [] : [({ metadata }) => metadata.name === name];
 }
@@ -48,7 +51,7 @@ function fieldTests(
   { fieldSelector, resource: { scope } }: ApiRequest,
   selectable: readonly string[],
 ): readonly ObjectTest[] {
-  // Kinds without fields of their own know a namespace even where there is none.
+  // Kinds without own selectable fields accept metadata.namespace even if cluster-scoped.
   const hasHome = scope === 'namespace' || selectable.length === 0;
   const ofAll = ['metadata.name', ...(hasHome ? ['metadata.namespace'] : [])];
   return fieldRequirements(fieldSelector).map(({ path, operator, value }) => {
@@ -59,7 +62,7 @@ function fieldTests(
   });
 }
 
-/** Kinds with fields of their own to select by word it differently from those with none. */
+/** Kinds with own selectable fields have another message. */
 function unknownField(path: string, selectable: readonly string[]): Error {
   return badRequest(
     selectable.length > 0
@@ -68,14 +71,17 @@ function unknownField(path: string, selectable: readonly string[]): Error {
   );
 }
 
-/** One demand of a field selector. */
+/** One requirement of a field selector. */
 export interface FieldRequirement {
   readonly path: string;
   readonly operator: '=' | '!=';
   readonly value: string;
 }
 
-/** The demands of a selector such as `spec.nodeName=n,status.phase!=Failed`, in order; throws a StatusError. */
+/**
+ * The requirements of a selector such as `spec.nodeName=n,status.phase!=Failed`, sorted; throws a
+ * StatusError.
+ */
 export function fieldRequirements(selector: string | undefined): readonly FieldRequirement[] {
   checkLength(selector ?? '', 'field');
   const texts = splitUnescaped(selector ?? '').filter((text) => text !== '');
@@ -84,7 +90,7 @@ export function fieldRequirements(selector: string | undefined): readonly FieldR
   return texts.toSorted().map((text) => requirementOf(text, selector ?? ''));
 }
 
-/** A backslash takes its meaning from the sign after it. */
+/** A backslash escapes the next character. */
 function splitUnescaped(text: string): readonly string[] {
   return text.match(/(?:\\.|[^,\\])+/gs) ?? [];
 }
@@ -107,18 +113,18 @@ function unescaped(value: string): string {
   });
 }
 
-/** The value a field must have by the selector; undefined when it says nothing definite. */
+/** The value that the selector requires of a field; undefined if there is none. */
 export function requiredFieldValue(selector: string | undefined, path: string): string | undefined {
   return fieldRequirements(selector).find((term) => term.path === path && term.operator === '=')?.value;
 }
 
-/** Fields that are no text: what they are when they are not there. */
+/** Zero values of fields that are not strings. */
 const zeroValues: Readonly<Record<string, string>> = {
   'spec.hostNetwork': 'false',
   'spec.unschedulable': 'false',
 };
 
-/** A field as selectors compare it: one that is not there is as good as its zero value. */
+/** The field value for comparison; a missing field has its zero value. */
 export function fieldText(object: StoredObject, path: string): string {
   if (path === 'source')
     return String(valueAt(object, 'source.component') ?? valueAt(object, 'reportingComponent') ?? '');

@@ -1,21 +1,26 @@
 import { abortable } from '../../lib/index.ts';
 import type { ObjectChange } from '../api/api-types.ts';
 
-/** What keeps changes beyond the life of the process. */
+/** Persists changes. */
 export interface Durability {
-  /** Called at once for each change, in the order of versions; must neither wait nor throw. */
+  /** Called synchronously for each change, sorted by version; must neither wait nor throw. */
   append(change: ObjectChange): void;
-  /** All changes up to this version are safe. */
+  /** All changes up to this version are durable. */
   readonly committed: number;
-  /** Whether more may be written before what waits is safe. Who writes much asks again and again. */
+  /** Whether the queue accepts more writes. Bulk writers check it before each batch. */
   readonly acceptsWrites: boolean;
-  /** Resolves when all up to a version is safe; fails with the signal, or when it never will be. */
+  /**
+   * Resolves when all changes up to the version are durable; rejects with the signal or if they
+   * never will be.
+   */
   whenCommitted(version: number, signal: AbortSignal): Promise<void>;
-  /** Told each time more is safe, up to which version; must not throw. */
+  /** Called after each commit with the committed version; must not throw. */
   onCommitted(told: (version: number) => void): Disposable;
 }
 
-/** Resolves when there is room, however long a disk that is full may take; fails with the signal only. */
+/**
+ * Resolves when writes are accepted, however long the disk is full; rejects only with the signal.
+ */
 export async function whenAcceptingWrites(durability: Durability, signal: AbortSignal): Promise<void> {
   while (!durability.acceptsWrites) {
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -14,7 +14,7 @@ function object(name: string, namespace = 'default', more: object = {}): StoredO
 
 const names = (objects: readonly StoredObject[] | undefined) => objects?.map(({ metadata }) => metadata.name);
 
-test('objects are in the order of namespaces and names, however they came', () => {
+test('sorts objects by namespace and name', () => {
   const store = new VersionedStore({ historyLimit: 10 });
   for (const [name, namespace] of [
     ['b', 'x'],
@@ -33,7 +33,7 @@ test('objects are in the order of namespaces and names, however they came', () =
   assert.deepEqual(store.all(configMaps), []);
 });
 
-test('what was can be looked at while it is remembered', () => {
+test('reads objects at a retained version', () => {
   const store = new VersionedStore({ historyLimit: 4 });
   for (const name of ['a', 'b', 'c']) store.put(pods, object(name), 'me');
   const { version } = store;
@@ -52,7 +52,7 @@ test('what was can be looked at while it is remembered', () => {
   assert.equal(store.changesAfter(pods, version + 1)?.length, 4);
 });
 
-test('an object that goes is told as it was, with the version of its end', () => {
+test('reports a deleted object with the version of its deletion', () => {
   const store = new VersionedStore({ historyLimit: 4 });
   const told: ObjectChange[] = [];
   store.subscribe((change) => told.push(change));
@@ -71,7 +71,7 @@ test('an object that goes is told as it was, with the version of its end', () =>
   assert.equal(told[1]?.before, stored);
 });
 
-test('who is told of a change may make another one, and all hear of them in order', () => {
+test('delivers nested changes in order', () => {
   const store = new VersionedStore({ historyLimit: 10 });
   const told: number[] = [];
   store.subscribe(({ object: { metadata } }) => {
@@ -82,7 +82,7 @@ test('who is told of a change may make another one, and all hear of them in orde
   assert.deepEqual(told, [2, 3]);
 });
 
-test('what is older than wanted is forgotten when something new comes', () => {
+test('compacts old changes when new ones are added', () => {
   let nowMs = 0;
   const store = new VersionedStore({ historyLimit: 100, historyMs: 1_000, nowMs: () => nowMs });
   store.put(pods, object('a'), 'me');
@@ -95,7 +95,7 @@ test('what is older than wanted is forgotten when something new comes', () => {
   assert.equal(store.changesAfter(pods, 2)?.length, 2);
 });
 
-test('a store goes on from an earlier life, with what it remembered', () => {
+test('restores objects and history', () => {
   const first = new VersionedStore({ historyLimit: 100 });
   const log: ObjectChange[] = [];
   first.put(pods, object('old'), 'me');
@@ -109,7 +109,7 @@ test('a store goes on from an earlier life, with what it remembered', () => {
     { resource: pods, object: object('a', 'default', { spec: { x: 1 } }) },
     { resource: configMaps, object: object('m') },
   ];
-  // A file need not keep twice what an earlier change tells.
+  // The persisted log omits the old object where an earlier change has it.
   const kept = log.map((change) => (change.type === 'MODIFIED' ? { ...change, before: undefined } : change));
   const second = VersionedStore.restore({ version: 40, objects, log: kept }, { historyLimit: 100 });
   assert.equal(second.version, 40);
@@ -127,7 +127,7 @@ test('a store goes on from an earlier life, with what it remembered', () => {
   assert.equal(second.put(pods, object('n'), 'me').metadata.resourceVersion, '41');
 });
 
-test('what cannot be told of an earlier life is forgotten', () => {
+test('compacts the restored history before a change without old object', () => {
   const change = {
     version: 7,
     type: 'MODIFIED',
@@ -144,7 +144,7 @@ test('what cannot be told of an earlier life is forgotten', () => {
   assert.deepEqual(empty.changesAfter(pods, 9), []);
 });
 
-test('to forget what happened takes no version, and who has seen all of it can go on', () => {
+test('compacts without a new version; watchers at the current version can continue', () => {
   const store = new VersionedStore({ historyLimit: 10 });
   store.put(pods, object('a'), 'me');
   const { version } = store;
@@ -153,14 +153,14 @@ test('to forget what happened takes no version, and who has seen all of it can g
   assert.equal(store.version, version + 1);
   assert.equal(store.changesAfter(pods, version), undefined);
   assert.deepEqual(store.changesAfter(pods, version + 1), []);
-  // A table that nobody has looked into yet forgets as well.
+  // Tables that were not used yet are compacted as well.
   assert.equal(store.changesAfter(configMaps, version), undefined);
   const stored = store.put(pods, object('c'), 'me');
   assert.equal(stored.metadata.resourceVersion, String(version + 2));
   assert.equal(store.changesAfter(pods, version + 1)?.length, 1);
 });
 
-test('of large objects fewer changes are remembered, and the newest one always', () => {
+test('retains fewer changes of large objects, and always the latest one', () => {
   const store = new VersionedStore({ historyLimit: 1_000, historyBytes: 10_000_000 });
   const put = (round: number, size: number) =>
     store.put(configMaps, object('a', 'n', { data: { text: `${round}`.padEnd(size) } }), 'somebody');

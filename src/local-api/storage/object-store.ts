@@ -5,53 +5,57 @@ import { frozen, objectKey, type StoredObject } from '../api/stored-object.ts';
 import { type HistoryEntry, ObjectTable } from './object-table.ts';
 import { StorageUsage } from './storage-usage.ts';
 
-/** Something that happened to an object, and in whose name. */
+/** A change with the user who made it. */
 export interface StoreChange extends ObjectChange {
   readonly user: string;
 }
 
 export interface VersionedStoreOptions {
-  /** So many changes of each resource are remembered at most. */
+  /** The maximum number of retained changes of each resource. */
   readonly historyLimit: number;
-  /** Changes older than that may be forgotten when new ones come; all are kept, up to the limit, unless given. */
+  /**
+   * Changes older than this are dropped when new ones are added; by default only the limit applies.
+   */
   readonly historyMs?: number;
-  /** About so much memory may what is remembered of each resource take; any unless given. */
+  /** The approximate memory limit of the history of each resource; unlimited by default. */
   readonly historyBytes?: number;
-  /** Needed where age counts: a clock that never goes back. */
+  /** A monotonic clock, required for historyMs. */
   readonly nowMs?: () => number;
 }
 
-/** What is known of an earlier life of the store. */
+/** The persisted state of the store. */
 export interface RestoredState {
-  /** The newest version that was ever given out. */
+  /** The highest assigned version. */
   readonly version: number;
   readonly objects: readonly { readonly resource: ApiResource; readonly object: StoredObject }[];
   /**
-   * The newest changes without a gap, in order. `before` may be left out where an earlier change of the log tells it;
-   * where nothing tells how an object was before it was changed, what happened up to there is forgotten.
+   * The latest changes without a gap, sorted. `before` may be omitted if an earlier change of the
+   * log has it; if the old object of a change is unknown, the history up to it is dropped.
    */
   readonly log: readonly ObjectChange[];
-  /** All up to this version is not in the log; by its first change unless given. */
+  /** Changes up to this version are not in the log; derived from the first change by default. */
   readonly compacted?: number;
 }
 
 /**
- * All objects by resource, and for a while what happened to them. One counter gives every change of any object its
- * version, so that versions tell which of two changes was first.
+ * The objects of all resources in memory, with a history of changes for watches and exact lists
+ * (the watch cache). One counter assigns a version to each change of any object, so that versions
+ * order all changes.
  */
 export class VersionedStore implements ObjectReader {
   readonly #tables = new Map<string, ObjectTable>();
   readonly #options: VersionedStoreOptions;
   readonly #undelivered: StoreChange[] = [];
   readonly #changes = new TypedEvents<{ change: StoreChange }>((error) => {
-    // A subscriber checks invariants: what it throws must end the test, not be swallowed.
+    // An error of a subscriber is rethrown and not swallowed, because subscribers of tests check
+    // invariants.
     queueMicrotask(() => {
       throw error;
     });
   });
   #version = 1;
   #lastChange = 0;
-  /** What happened up to this version is unknown to all tables. */
+  /** The history of all tables starts after this version. */
   #compacted = 0;
   #delivery: 'idle' | 'busy' = 'idle';
   /** The memory that the stored objects take. */
@@ -61,7 +65,7 @@ export class VersionedStore implements ObjectReader {
     this.#options = options;
   }
 
-  /** A store that goes on from an earlier life. */
+  /** Creates a store from the persisted state. */
   static restore(
     { version, objects, log, compacted }: RestoredState,
     options: VersionedStoreOptions,
@@ -78,12 +82,12 @@ export class VersionedStore implements ObjectReader {
     return store;
   }
 
-  /** The newest version there is. */
+  /** The current version. */
   get version(): number {
     return this.#version;
   }
 
-  /** Of the newest change in this life; 0 before the first one. */
+  /** The version of the latest change since the start; 0 before the first one. */
   get lastChange(): number {
     return this.#lastChange;
   }
@@ -92,17 +96,17 @@ export class VersionedStore implements ObjectReader {
     return this.#table(resource).get(objectKey(namespace, name));
   }
 
-  /** In the order of their namespaces and names. */
+  /** Sorted by namespace and name. */
   all(resource: ApiResource, namespace?: string): readonly StoredObject[] {
     return this.#table(resource).range(namespace, '').toArray();
   }
 
-  /** The objects of a namespace, or of all, whose keys come at or after the one given. */
+  /** The objects of a namespace, or of all, from the given key on. */
   from(resource: ApiResource, namespace: string | undefined, start: string): IteratorObject<StoredObject> {
     return this.#table(resource).range(namespace, start);
   }
 
-  /** As they were at a version; undefined when that is forgotten. */
+  /** The objects at a version; undefined if it is compacted. */
   fromAt(
     resource: ApiResource,
     namespace: string | undefined,
@@ -125,7 +129,7 @@ export class VersionedStore implements ObjectReader {
     return stored;
   }
 
-  /** The object as it was when it went, with the version of its end; undefined when it was not there. */
+  /** The deleted object with the version of its deletion; undefined if it did not exist. */
   remove(
     resource: ApiResource,
     namespace: string | undefined,
@@ -141,26 +145,28 @@ export class VersionedStore implements ObjectReader {
     return object;
   }
 
-  /** What happened after a version; undefined when some of it is forgotten. */
+  /** The changes after a version; undefined if some are compacted. */
   changesAfter(resource: ApiResource, version: number): readonly ObjectChange[] | undefined {
     return this.#table(resource).changesAfter(version);
   }
 
-  /** Who has seen up to this version of a resource, or more, can go on from there. */
+  /** The lowest version from which a watch of the resource can start. */
   compactedUpTo(resource: ApiResource): number {
     return this.#table(resource).forgotten;
   }
 
   /**
-   * Forgets all that happened: who wants to go on from an older version than the newest has to begin anew. No version
-   * is given out for it, as each is that of a change.
+   * Drops the history: watches from versions below the current one must start again. Does not
+   * assign a version.
    */
   compact(): void {
     this.#compacted = this.#version;
     for (const table of this.#tables.values()) table.clearHistory(this.#version);
   }
 
-  /** Calls back at once for each change, in order, while nothing else runs; also for changes the callbacks make. */
+  /**
+   * Calls back synchronously for each change, in order; also for nested changes of the callbacks.
+   */
   subscribe(subscriber: (change: StoreChange) => void): Disposable {
     return this.#changes.on('change', subscriber);
   }
@@ -182,7 +188,7 @@ export class VersionedStore implements ObjectReader {
     this.#deliverAll();
   }
 
-  /** Who is told of a change may make another one: all the others hear of the first one first. */
+  /** A nested change is delivered to all subscribers after the current one. */
   #deliverAll(): void {
     if (this.#delivery === 'busy') return;
     this.#delivery = 'busy';

@@ -5,20 +5,20 @@ import { objectKey, type StoredObject } from '../api/stored-object.ts';
 export interface HistoryEntry {
   readonly change: ObjectChange;
   readonly atMs: number;
-  /** About what it takes in memory. */
+  /** The approximate memory size. */
   readonly bytes: number;
 }
 
-/** What may be remembered: changes that are too old, or for which there is no room, are forgotten when new ones come. */
+/** Limits of the history; entries are dropped when new ones are added. */
 export interface HistoryLimits {
   readonly oldestMs: number;
   readonly maxBytes: number;
 }
 
-/** The objects of one resource in the order of their keys, and what happened to them. */
+/** The objects of one resource sorted by key, with their history. */
 export class ObjectTable {
   readonly #objects = new Map<string, StoredObject>();
-  /** Always sorted: a list needs no sorting, and a namespace is a stretch of it. */
+  /** Always sorted: a list needs no sorting, and a namespace is a contiguous range. */
   readonly #keys: string[] = [];
   readonly #newHistory: () => Ring<HistoryEntry>;
   #history: Ring<HistoryEntry>;
@@ -31,7 +31,7 @@ export class ObjectTable {
     this.#compacted = compacted;
   }
 
-  /** Changes up to this version are forgotten. */
+  /** Changes up to this version are dropped. */
   get forgotten(): number {
     return this.#compacted;
   }
@@ -40,7 +40,7 @@ export class ObjectTable {
     return this.#objects.get(key);
   }
 
-  /** Answers what was there before. */
+  /** Returns the previous object. */
   set(object: StoredObject): StoredObject | undefined {
     const key = objectKey(object.metadata.namespace, object.metadata.name);
     const before = this.#objects.get(key);
@@ -63,7 +63,7 @@ export class ObjectTable {
       .filter((object) => object !== undefined);
   }
 
-  /** What happened since is undone: objects that came later are left out, and those that went are back. */
+  /** Reverts later changes: drops objects created since and restores deleted ones. */
   rangeAt(
     namespace: string | undefined,
     start: string,
@@ -88,7 +88,7 @@ export class ObjectTable {
     return this.#history.toArray().flatMap(({ change }) => (change.version > version ? [change] : []));
   }
 
-  /** However large, the newest one is remembered. */
+  /** The latest change is always retained, whatever its size. */
   addToHistory(remembered: HistoryEntry, { oldestMs, maxBytes }: HistoryLimits): void {
     const isFull = () =>
       this.#history.size === this.#history.capacity || this.#historyBytes + remembered.bytes > maxBytes;
@@ -113,11 +113,11 @@ export class ObjectTable {
     return first;
   }
 
-  /** A copy of the keys, as objects may come and go while they are gone through. */
+  /** A copy of the keys, because objects may be added and deleted during the iteration. */
   #keysFrom(namespace: string | undefined, start: string): IteratorObject<string> {
     const prefix = namespace === undefined ? '' : `${namespace}/`;
     const from = lowerBound(this.#keys, start > prefix ? start : prefix);
-    // The character after the slash is the first that no key of the namespace begins with.
+    // '0' follows '/' in ASCII, so this is the end of the range of the namespace.
     const to = namespace === undefined ? this.#keys.length : lowerBound(this.#keys, `${namespace}0`);
     return this.#keys.slice(from, Math.max(from, to)).values();
   }
@@ -127,7 +127,7 @@ function keyOfObject({ metadata }: StoredObject): string {
   return objectKey(metadata.namespace, metadata.name);
 }
 
-/** Where in a sorted list a text is, or would be. */
+/** The index of a string in a sorted list, or where it would be inserted. */
 function lowerBound(sorted: readonly string[], text: string): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {

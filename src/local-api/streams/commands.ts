@@ -13,12 +13,12 @@ import { type KubeletAddress, requestKubelet } from './kubelet-dialer.ts';
 import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';
 import { badRequest } from './refusals.ts';
 
-/** A client's connection with its request for an upgrade. */
+/** A client connection that requests an upgrade. */
 export interface Upgrade extends UpgradingClient {
   readonly request: IncomingMessage;
 }
 
-/** Where at the kubelet the stream of a call is, and what of it is worth a line in the log. */
+/** The kubelet path of a streaming request, and the fields for the audit log. */
 export interface StreamTarget {
   readonly address: KubeletAddress;
   readonly path: string;
@@ -26,7 +26,7 @@ export interface StreamTarget {
   readonly container: string | undefined;
 }
 
-/** What clients call the streams of a command, and what kubelets call them. */
+/** The stream parameters of the API and those of the kubelet. */
 const streamNames: readonly (readonly [string, string])[] = [
   ['stdin', 'input'],
   ['stdout', 'output'],
@@ -34,7 +34,7 @@ const streamNames: readonly (readonly [string, string])[] = [
   ['tty', 'tty'],
 ];
 
-/** Throws a Status for what cannot be: nothing is switched before. */
+/** Throws a StatusError before the connection is upgraded. */
 export function streamTarget(call: StreamCall, { objects, kubelet }: StreamsDeps): StreamTarget {
   const { subresource, query, name, namespace = '' } = call;
   const pod = podOf(call, objects);
@@ -87,7 +87,7 @@ export async function forwardUpgrade(
   return 101;
 }
 
-/** Passes an error of the kubelet on; any other response, such as a redirect, becomes a 500. */
+/** Forwards an error of the kubelet; any other response, such as a redirect, becomes a 500. */
 async function forwardError(response: IncomingMessage, socket: Duplex): Promise<number> {
   const { statusCode = 500, statusMessage = '', rawHeaders } = response;
   const status = statusCode >= 400 ? statusCode : 500;

@@ -4,7 +4,7 @@ import type { StreamCall, StreamProxy } from '../http/server-deps.ts';
 import type { KubeletDialer } from './kubelet-dialer.ts';
 
 export type { StreamCall };
-/** What the front passes on. */
+/** Handles streaming and proxy subresources. */
 export type Streams = StreamProxy;
 
 export interface StreamsDeps {

@@ -1,6 +1,6 @@
 /**
- * What passes through to a kubelet or a pod instead of being answered from the store: logs, exec, attach, port-forward,
- * proxies and what is used now.
+ * Requests that are forwarded to a kubelet or pod: logs, exec, attach, port-forward, proxies and
+ * resource metrics.
  */
 export type { StreamCall, Streams, StreamsDeps } from './deps.ts';
 export {

@@ -5,45 +5,45 @@ import { type Clock, describeError } from '../../lib/index.ts';
 import { type BackendResponse, sendWithConnectDeadline } from '../../protocols/upgrade/index.ts';
 import { internalError, type StoredObject } from '../api/index.ts';
 
-/** Where a kubelet answers. */
+/** The address of a kubelet. */
 export interface KubeletAddress {
-  /** A name or an address, without brackets. */
+  /** A host name or address, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** Whom its certificate must be for, where that is not the host. */
+  /** The name in the kubelet certificate, if it differs from the host. */
   readonly identity?: string | undefined;
 }
 
-/** Who we are to kubelets, and whom we take for one. All in PEM. */
+/** The client certificate for kubelets and the CA of their certificates, as PEM. */
 export interface KubeletCredentials {
   readonly cert: string;
   readonly key: string;
-  /** Undefined to take anybody's certificate, as those of kubelets that sign their own. */
+  /** Undefined to skip verification, for self-signed kubelet certificates. */
   readonly ca: string | undefined;
 }
 
 /** The way to the kubelets: given by whoever started them. */
 export interface KubeletDialer {
-  /** Undefined when the node does not say where. */
+  /** Undefined if the node does not report it. */
   locate(node: StoredObject): KubeletAddress | undefined;
-  /** Asked for each time, as certificates are renewed. */
+  /** Called for each request, because certificates are renewed. */
   credentials(): KubeletCredentials;
 }
 
 export interface KubeletRequest {
   readonly method: string;
-  /** With its query. */
+  /** Including the query. */
   readonly path: string;
-  /** Names and values in turn; `Host` is added. */
+  /** Alternating names and values; `Host` is added. */
   readonly headers: readonly string[];
-  /** Sent along, and closed when done. */
+  /** The request body. */
   readonly body?: IncomingMessage | undefined;
 }
 
 const connectWithinMs = 15_000;
 const maxHeaderBytes = 1 << 20;
 
-/** Where a node's kubelet is, by what the node says of itself. */
+/** The kubelet address from the node status. */
 export function addressOf(node: StoredObject): KubeletAddress | undefined {
   const { addresses = [], daemonEndpoints } = (node.status ?? {}) as NodeEndpoints;
   const port = daemonEndpoints?.kubeletEndpoint?.Port;
@@ -59,8 +59,8 @@ interface NodeEndpoints {
 }
 
 /**
- * Asks over a connection of its own. Resolves with the head of the answer; its body, or the upgraded connection, is the
- * caller's. Rejects with a Status when nobody answers.
+ * Sends a request over a separate connection. Resolves with the response head; the caller owns the
+ * body or the upgraded connection. Rejects with a StatusError if the kubelet is not reachable.
  */
 export async function requestKubelet(
   place: KubeletAddress,
@@ -94,7 +94,7 @@ function wire({ host, port, identity = host }: KubeletAddress, request: KubeletR
     agent: false,
     servername: isIP(identity) === 0 ? identity : '',
     maxHeaderSize: maxHeaderBytes,
-    // Either side may end its direction while the other still has things to say.
+    // Each side may close its direction separately.
     ...{ allowHalfOpen: true },
   };
 }

@@ -10,10 +10,10 @@ function refusal(query: string): { readonly code: number; readonly message: stri
     if (error instanceof StatusError) return error.status;
     throw error;
   }
-  throw new assert.AssertionError({ message: `${query} was taken` });
+  throw new assert.AssertionError({ message: `${query} was accepted` });
 }
 
-test('what a kubelet understands is passed on, and nothing else', () => {
+test('forwards supported log options', () => {
   const query = new URLSearchParams(
     'container=a&follow=true&previous=false&timestamps=1&tailLines=+5&limitBytes=10&sinceSeconds=3&pretty=true',
   );
@@ -26,7 +26,7 @@ test('what a kubelet understands is passed on, and nothing else', () => {
   assert.equal(logQuery(new URLSearchParams({ sinceTime: time }), 'web').get('sinceTime'), time);
 });
 
-test('all that is wrong is told at once', () => {
+test('reports all invalid options', () => {
   assert.deepEqual(
     refusal('tailLines=-1').message,
     'PodLogOptions "web" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0',
@@ -42,12 +42,12 @@ test('all that is wrong is told at once', () => {
   assert.match(refusal('sinceSeconds=0').message, /sinceSeconds: Invalid value: 0: must be greater than 0/);
 });
 
-test('what is no number or time is a bad request', () => {
+test('rejects malformed numbers and times as bad requests', () => {
   assert.equal(refusal('tailLines=many').code, 400);
   assert.equal(refusal('sinceTime=yesterday').code, 400);
 });
 
-test('a single stream is asked for by its name, and not with the last lines only', () => {
+test('accepts a single stream, but not together with tailLines', () => {
   assert.equal(logQuery(new URLSearchParams('stream=Stdout'), 'web').get('stream'), 'Stdout');
   assert.match(
     refusal('stream=Other').message,

@@ -7,7 +7,7 @@ const negative = 'must be greater than or equal to 0';
 const notPositive = 'must be greater than 0';
 const streams = ['All', 'Stderr', 'Stdout'];
 
-/** What the kubelet is asked for of what a client asks of a log; throws a Status that tells all that is wrong. */
+/** The kubelet query for pod log options; throws a StatusError with all causes. */
 export function logQuery(query: URLSearchParams, podName: string): URLSearchParams {
   const passed = parseLogOptions(query);
   const causes = logOptionCauses(query, passed);
@@ -15,7 +15,7 @@ export function logQuery(query: URLSearchParams, podName: string): URLSearchPara
   throw invalid(podName, causes);
 }
 
-/** Numbers, times and flags must be what they are said to be before anything is made of them. */
+/** Parses numbers, times and flags. */
 function parseLogOptions(query: URLSearchParams): URLSearchParams {
   const passed = new URLSearchParams();
   for (const name of flags) if (readFlag(query, name) === 'on') passed.set(name, 'true');
@@ -37,7 +37,7 @@ function parseLogOptions(query: URLSearchParams): URLSearchParams {
 
 function readFlag(query: URLSearchParams, name: string): 'on' | 'off' {
   const text = query.get(name);
-  // A flag that is only named is on; everything but a plain no is a yes.
+  // A flag without value is true; only '0' and 'false' are false.
   return text === null || ['false', '0'].includes(text.toLowerCase()) ? 'off' : 'on';
 }
 

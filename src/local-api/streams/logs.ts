@@ -13,7 +13,7 @@ import { badRequest, kubeletError } from './refusals.ts';
 
 const maxRefusalBytes = 2_048;
 
-/** As text; a pod that no node was chosen for has none. */
+/** Responds with plain text; an unscheduled pod has no log. */
 export async function answerLog(
   call: StreamCall,
   response: ServerResponse,
@@ -27,11 +27,14 @@ export async function answerLog(
   }
   response.writeHead(200, { 'Content-Type': 'text/plain' });
   response.flushHeaders();
-  // Reads no faster than the client takes; whoever breaks off takes the other along.
+  // Reads at the speed of the client; an error on either side ends both.
   await pipeline(log, response, { signal }).catch(() => log.destroy());
 }
 
-/** The same over a WebSocket, for who can open nothing else. The first message is empty, so that clients see it open. */
+/**
+ * Sends the log over a WebSocket. The first message is empty, so that clients detect the open
+ * connection.
+ */
 export async function upgradeLog(
   call: StreamCall,
   client: Upgrade,
@@ -77,11 +80,11 @@ function chosenProtocol(all: readonly string[]): string {
   const known = ['binary.k8s.io', 'base64.binary.k8s.io', ''];
   if (all.length === 0) return '';
   const chosen = all.find((each) => known.includes(each));
-  if (chosen === undefined) throw badRequest(`none of the protocols ${all.join(', ')} is spoken here`);
+  if (chosen === undefined) throw badRequest(`none of the protocols ${all.join(', ')} is supported`);
   return chosen;
 }
 
-/** Undefined where no node was chosen yet; throws the kubelet's refusal with its own code. */
+/** Undefined for an unscheduled pod; throws the error of the kubelet with its code. */
 async function openLog(
   call: StreamCall,
   deps: StreamsDeps,
@@ -99,7 +102,7 @@ async function openLog(
   const answer = await requestKubelet(place, deps.kubelet, request, deps.clock, signal);
   if (answer.kind === 'upgraded') {
     answer.socket.destroy();
-    throw internalError('the kubelet answered a log with an upgrade');
+    throw internalError('the kubelet responded to a log request with an upgrade');
   }
   const { response } = answer;
   const { statusCode: status = 500 } = response;

@@ -16,7 +16,7 @@ export interface MetricsDeps {
   readonly clock: Clock;
 }
 
-/** As far as usage is told from it. */
+/** The used part of the kubelet's summary. */
 interface Summary {
   readonly node?: Usage;
   readonly pods?: readonly {
@@ -50,14 +50,14 @@ const podMetrics: ApiResource = {
 };
 
 const apiVersion = 'metrics.k8s.io/v1beta1';
-/** What kubelets measure over. */
+/** The sampling window of kubelets. */
 const window = '10s';
 const requestTimeoutMs = 10_000;
-/** A kubelet knows how fast something grows when it has looked twice, so far apart. */
+/** A kubelet computes rates from two samples at this interval. */
 const secondSampleMs = 1_050;
 const maxSummaryBytes = 64 << 20;
 
-/** The entries of the catalogue that answer what nodes and pods use now; nothing of it is stored. */
+/** The metrics.k8s.io resources; they are computed per request. */
 export function metricsEntries(deps: MetricsDeps): readonly ResourceEntry[] {
   return [
     entry(nodeMetrics, async (call, objects) => await nodeUsages(call, objects, deps)),
@@ -174,7 +174,7 @@ function measured(kind: string, of: StoredObject, time: string, rest: JsonObject
   };
 }
 
-/** Undefined when there is no sample of both: half of it would show a pod as idle. */
+/** Undefined without both samples: a partial one would show an idle pod. */
 function usageOf(
   stats: Usage | undefined,
 ): { readonly time: string; readonly amounts: JsonObject } | undefined {
@@ -186,8 +186,8 @@ function usageOf(
 }
 
 /**
- * Undefined for a node that does not answer: what the others use is told all the same. What the kubelet sees for the
- * first time it is asked about once more, so that nobody has to ask again who asks early.
+ * Undefined if the node does not respond, so that metrics of other nodes are still returned.
+ * Retries once for new containers, whose rates need a second sample.
  */
 async function settledSummaryOf(
   node: StoredObject,
@@ -197,7 +197,7 @@ async function settledSummaryOf(
 ): Promise<Summary | undefined> {
   const { clock } = deps;
   const limit = new AbortController();
-  const timer = clock.timer(requestTimeoutMs, () => limit.abort(new Error('took too long')));
+  const timer = clock.timer(requestTimeoutMs, () => limit.abort(new Error('Timed out')));
   try {
     const first = await summaryOf(node, objects, deps, limit.signal);
     if (first === undefined || !wanted(first).some(isNew)) return first;

@@ -8,7 +8,7 @@ function pod(spec: object): StoredObject {
   return { metadata: { name: 'web' }, spec } as unknown as StoredObject;
 }
 
-test('only where there is one container it need not be named', () => {
+test('requires a container name unless there is one container', () => {
   const one = pod({ initContainers: [{ name: 'i' }], containers: [{ name: 'a' }] });
   assert.equal(containerOf(one, null), 'a');
   assert.equal(containerOf(one, 'i'), 'i');
@@ -20,12 +20,12 @@ test('only where there is one container it need not be named', () => {
   );
 });
 
-test('a pod that no node was chosen for has no kubelet', () => {
+test('has no kubelet for an unscheduled pod', () => {
   assert.equal(nodeNameOf(pod({})), undefined);
   assert.equal(nodeNameOf(pod({ nodeName: 'n' })), 'n');
 });
 
-test('a node says where its kubelet answers', () => {
+test('reads the kubelet address from the node status', () => {
   const addresses = [
     { type: 'Hostname', address: 'n1' },
     { type: 'InternalIP', address: '192.0.2.1' },

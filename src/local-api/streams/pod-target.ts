@@ -8,7 +8,7 @@ interface NamedContainer {
   readonly name: string;
 }
 
-/** What streams need of the spec of a pod. */
+/** The used fields of a pod spec. */
 interface PodShape {
   readonly nodeName?: string;
   readonly containers?: readonly NamedContainer[];
@@ -22,7 +22,7 @@ export function podOf({ namespace, name }: StreamCall, objects: ObjectReader): S
   return pod;
 }
 
-/** The container that is meant; only where there is one alone it need not be named. */
+/** The requested container; optional if there is only one. */
 export function containerOf(pod: StoredObject, asked: string | null): string {
   const { name } = pod.metadata;
   const { containers = [], initContainers = [], ephemeralContainers = [] } = (pod.spec ?? {}) as PodShape;
@@ -37,7 +37,7 @@ export function containerOf(pod: StoredObject, asked: string | null): string {
   throw badRequest(`a container name must be specified for pod ${name}${choice}`);
 }
 
-/** Undefined for one that no node was chosen for. */
+/** Undefined for an unscheduled pod. */
 export function nodeNameOf(pod: StoredObject): string | undefined {
   const { nodeName = '' } = (pod.spec ?? {}) as PodShape;
   return nodeName === '' ? undefined : nodeName;
@@ -47,6 +47,7 @@ export function kubeletOf(nodeName: string, objects: ObjectReader, door: Kubelet
   const node = objects.get(apiResources.nodes, undefined, nodeName);
   if (node === undefined) throw notFound({ kind: 'nodes', name: nodeName });
   const place = door.locate(node) ?? addressOf(node);
-  if (place === undefined) throw unavailable(`the node ${nodeName} does not say where its kubelet answers`);
+  if (place === undefined)
+    throw unavailable(`the node ${nodeName} does not report the address of its kubelet`);
   return place;
 }

@@ -6,9 +6,9 @@ import type { KubeletAddress } from './kubelet-dialer.ts';
 import { kubeletOf } from './pod-target.ts';
 import { badRequest, notFound, unavailable } from './refusals.ts';
 
-/** Whom a request is passed on to. */
+/** The target of a proxy request. */
 export type ProxyTarget =
-  /** With our certificate. */
+  /** With the client certificate of the API server. */
   | { readonly kind: 'kubelet'; readonly place: KubeletAddress }
   | {
       readonly kind: 'address';
@@ -153,7 +153,7 @@ interface ReadyStatus {
   readonly conditions?: readonly { readonly type: string; readonly status: string }[];
 }
 
-/** Nobody writes endpoints of services here, so the ready pods a service selects stand in for them. */
+/** There is no endpoints controller, so a ready pod that the service selects is used. */
 function selectedPod(
   objects: ObjectReader,
   namespace: string | undefined,
@@ -214,8 +214,8 @@ function blockList(family: 'ipv4' | 'ipv6', subnets: readonly (readonly [string,
 }
 
 /**
- * Admits the plain address of one host. What listens on loopback or on the link of the node must not be reached through
- * the API server, also not by an IPv6 address that stands for an IPv4 one or names an interface.
+ * Admits the plain address of a host. Loopback and link-local addresses must not be reachable
+ * through the API server, also not as an IPv6 form of an IPv4 address or with a zone.
  */
 export function allowedAddress(host: string): string {
   const isAdmitted = isIPv4(host)

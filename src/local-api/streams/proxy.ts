@@ -14,7 +14,7 @@ import { requestKubelet, sendToBackend } from './kubelet-dialer.ts';
 import { type ProxyTarget, proxyTarget } from './proxy-target.ts';
 import { unavailable } from './refusals.ts';
 
-/** What is between two neighbours only, and not for who comes after. */
+/** Hop-by-hop headers, which are not forwarded. */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -24,7 +24,7 @@ const hopByHop = new Set([
   'transfer-encoding',
 ]);
 
-/** Passes a request on to a node, a pod or a service, without what shows who the client is. */
+/** Forwards a request to a node, pod or service without the credentials of the client. */
 export async function answerProxy(
   call: StreamCall,
   response: ServerResponse,
@@ -35,7 +35,7 @@ export async function answerProxy(
   const answer = await sendProxied(target, call, deps, signal);
   if (answer.kind === 'upgraded') {
     answer.socket.destroy();
-    throw unavailable('an upgrade was answered that nobody asked for');
+    throw unavailable('the backend responded with an upgrade that was not requested');
   }
   const { statusCode = 502, rawHeaders } = answer.response;
   const kept = headerPairs(rawHeaders).filter(([name]) => !hopByHop.has(name.toLowerCase()));
@@ -44,7 +44,7 @@ export async function answerProxy(
   return statusCode;
 }
 
-/** The same for a client that wants to speak something else than HTTP. */
+/** Forwards an upgrade request. */
 export async function upgradeProxy(
   call: StreamCall,
   upgrade: Upgrade,
@@ -58,7 +58,7 @@ export async function upgradeProxy(
   const answer = await sendProxied(target, call, deps, signal);
   if (answer.kind === 'answered') {
     answer.response.destroy();
-    throw unavailable(`the upgrade was refused with ${answer.response.statusCode}`);
+    throw unavailable(`the upgrade was rejected with ${answer.response.statusCode}`);
   }
   await tunnelUpgrade(upgrade, answer, { clock: deps.clock, idleMs: 0 }, signal);
   return 101;
@@ -88,7 +88,7 @@ async function sendProxied(
     agent: false,
   } as const;
   try {
-    // Pods sign their own certificates: nobody could say which of them are good.
+    // Pods use self-signed certificates, which cannot be verified.
     const asked =
       scheme === 'https' ? tlsRequest({ ...wire, rejectUnauthorized: false }) : nodeHttp.request(wire);
     return await sendToBackend(asked, { body }, clock, signal);
@@ -98,7 +98,7 @@ async function sendProxied(
   }
 }
 
-/** What stands behind `/proxy` in the path, with the query. */
+/** The path after `/proxy`, with the query. */
 export function proxiedPath({ rest, incoming }: Pick<StreamCall, 'rest' | 'incoming'>): string {
   const { url = '/' } = incoming;
   const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';

@@ -1,8 +1,8 @@
 import { internalError, type StatusBody, StatusError } from '../api/index.ts';
 
-/** What was asked for, in the way refusals name it. */
+/** The subject of an error. */
 export interface Subject {
-  /** The plural, with its part, such as `pods/log`. */
+  /** The plural and subresource, such as `pods/log`. */
   readonly kind: string;
   readonly name: string;
 }
@@ -20,10 +20,10 @@ export function unavailable(message: string): StatusError {
   return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
 }
 
-/** The reason clients go by, and what the server itself says of such an answer. */
+/** The reason and message of the API server for a kubelet status. */
 const answers: Readonly<Record<number, readonly [reason: string, message: string]>> = {
   401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
-  403: ['Forbidden', 'the kubelet does not allow it'],
+  403: ['Forbidden', 'the kubelet denies the request'],
   404: ['NotFound', 'the server could not find the requested resource'],
   405: ['MethodNotAllowed', 'the server does not allow this method on the requested resource'],
   409: ['Conflict', 'the server reported a conflict'],
@@ -32,11 +32,11 @@ const answers: Readonly<Record<number, readonly [reason: string, message: string
   503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
 };
 
-/** What the kubelet refused, with its own code; and in its own words, which alone tell why. */
+/** Converts an error of the kubelet, with its code and message. */
 export function kubeletError(code: number, said: string, { kind, name }: Subject): StatusError {
   if (code === 500) return internalError(said);
   if (code === 400) return badRequest(said);
-  const other = [code > 500 ? 'InternalError' : 'Unknown', `the kubelet answered ${code}`] as const;
+  const other = [code > 500 ? 'InternalError' : 'Unknown', `the kubelet responded with ${code}`] as const;
   const [reason, message] = answers[code] ?? other;
   const why = said.trim() === '' ? '' : `: ${said.trim()}`;
   const status: StatusBody = {

@@ -13,7 +13,7 @@ const served: Readonly<Record<string, ReadonlySet<string>>> = {
   services: new Set(['proxy']),
 };
 
-/** Calls that are passed on; who may make them was asked before. */
+/** Handles authorized streaming and proxy requests. */
 export function createStreams(deps: StreamsDeps): Streams {
   return {
     serves: ({ resource }, subresource) =>
@@ -24,7 +24,7 @@ export function createStreams(deps: StreamsDeps): Streams {
       if (call.subresource === 'proxy')
         return await audited(call, undefined, deps, () => answerProxy(call, outgoing, deps, signal));
       const target = streamTarget(call, deps);
-      // Whoever does not ask for an upgrade hears first what else is wrong.
+      // Validates the target first, so that its errors are reported to clients without upgrade too.
       await audited(call, target, deps, async () => {
         throw badRequest('Upgrade request required');
       });
@@ -45,7 +45,7 @@ function rejectDryRun({ query, subresource }: StreamCall): void {
   if ((query.get('dryRun') ?? '') !== '') throw badRequest(`dryRun is not supported for ${subresource}`);
 }
 
-/** One line for each: who reached into what, from where, with which words, and how it ended. */
+/** Logs one audit line per request. */
 async function audited(
   call: StreamCall,
   target: StreamTarget | undefined,

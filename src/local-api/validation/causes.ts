@@ -4,7 +4,7 @@ import { ipAddress } from '../../pods/validation/index.ts';
 import { ipBytes } from '../../protocols/x509/index.ts';
 import type { FieldCause } from '../api/index.ts';
 
-/** What is wrong with a field, in the words of the API: clients and tests of others read them. */
+/** Constructors of field causes with the messages of the API server. */
 
 function cause(
   reason: FieldCause['reason'],
@@ -31,7 +31,7 @@ export function duplicate(field: string, value: unknown, detail?: string): Field
   return cause('FieldValueDuplicate', field, ['Duplicate value', shown(value), detail]);
 }
 
-/** The values are told in the order given. */
+/** Lists the supported values in the given order. */
 export function notSupported(field: string, value: unknown, supported: readonly string[]): FieldCause {
   const values = supported.map((one) => JSON.stringify(one));
   const detail = `supported values: ${values.join(', ')}`;
@@ -42,12 +42,12 @@ export function tooLong(field: string, mostBytes: number): FieldCause {
   return cause('FieldValueTooLong', field, ['Too long', `may not be more than ${mostBytes} bytes`]);
 }
 
-/** A field that may not change once it is there. */
+/** Rejects a change of an immutable field. */
 export function immutable(field: string, before: unknown, after: unknown): readonly FieldCause[] {
   return sameValue(before, after) ? [] : [invalid(field, after ?? null, 'field is immutable')];
 }
 
-/** Nothing for one of these values, or for none at all where that is allowed. */
+/** Requires one of the values, or optionally none. */
 export function oneOf(
   field: string,
   value: unknown,
@@ -66,7 +66,7 @@ export function addressCauses(field: string, address: string): readonly FieldCau
   return ipAddress(address).map((message) => invalid(field, address, message));
 }
 
-/** Addresses behind a service: those that mean something else on each machine are refused. */
+/** Rejects special-use addresses, which are not valid endpoints. */
 export function endpointAddressCauses(field: string, address: string): readonly FieldCause[] {
   const bytes = ipBytes(address);
   if (bytes === undefined) return [invalid(field, address, 'must be a valid IP address')];

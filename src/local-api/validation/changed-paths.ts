@@ -2,7 +2,7 @@ import { isJsonObject, sameValue } from '../../api/index.ts';
 
 const mostPaths = 20;
 
-/** The fields in which two values differ, as `spec.containers[0].command`; of very many only the first. */
+/** The paths of fields that differ, such as `spec.containers[0].command`; limited in number. */
 export function changedPaths(before: unknown, after: unknown, path: string): readonly string[] {
   const all = [...differences(before, after, path)];
   return all.length <= mostPaths ? all : [...all.slice(0, mostPaths), `and ${all.length - mostPaths} more`];
@@ -30,7 +30,7 @@ function* inLists(before: readonly unknown[], after: readonly unknown[], path: s
     yield* differences(before[index], after[index], `${path}[${index}]`);
 }
 
-/** Keys that users chose may have dots in them. */
+/** Map keys may contain dots. */
 function member(name: string): string {
   return /^[A-Za-z]\w*$/.test(name) ? `.${name}` : `[${name}]`;
 }

@@ -7,7 +7,7 @@ const mostAnnotationBytes = 256 * 1024;
 
 type Validate = (object: StoredObject, write: WriteContext) => readonly FieldCause[];
 
-/** What is checked of every object, and then what is checked of its kind. */
+/** Validates the metadata of every object, then the rules of its kind. */
 export function validatorFor(name: TextRule, ...more: readonly Validate[]): Validate {
   return (object, write) => [
     ...metadataCauses(object.metadata, write.before?.metadata, name),
@@ -33,7 +33,7 @@ function nameCauses(meta: StoredMeta, rule: TextRule): readonly FieldCause[] {
   const { name, namespace } = meta;
   const { generateName = '' } = meta as { readonly generateName?: string };
   return [
-    // What a name begins with may end in what no name ends in.
+    // generateName may end with a dash.
     ...(generateName === '' ? [] : rule(generateName.replace(/-$/, 'a'))).map((message) =>
       invalid('metadata.generateName', generateName, message),
     ),
@@ -46,7 +46,7 @@ function nameCauses(meta: StoredMeta, rule: TextRule): readonly FieldCause[] {
 
 const plainFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion'];
 
-/** Finalizers are named by whom they wait for; a few are known without. */
+/** Finalizers must be qualified names, except for a few standard ones. */
 export function finalizerCauses(
   finalizers: readonly string[],
   field: string,
@@ -116,7 +116,7 @@ function ownerReferenceCauses(owners: readonly JsonObject[]): readonly FieldCaus
   return [...empty, ...second];
 }
 
-/** The object with some of its fields set; one that is set to undefined goes. */
+/** The object with fields set; undefined removes a field. */
 export function withFields<T extends JsonObject>(object: T, fields: JsonObject): T {
   const merged = { ...object, ...fields };
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined)) as T;

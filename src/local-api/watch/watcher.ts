@@ -9,26 +9,26 @@ import type { ObjectTest } from '../selectors/selection.ts';
 export interface WatcherOptions {
   readonly entry: ResourceEntry;
   readonly matches: ObjectTest;
-  /** Changes up to this version are told already, or not of interest. */
+  /** Changes up to this version are already delivered or not needed. */
   readonly from: number;
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly bookmarks: 'enabled' | 'disabled';
-  /** Up to which version everything was told by now. */
+  /** The version up to which all changes are delivered. */
   readonly deliveredUpTo: () => number;
-  /** So many lines may wait for a reader that is slow. */
+  /** The maximum number of pending events. */
   readonly maxPending: number;
 }
 
 const bookmarkMs = 60_000;
-/** About so much memory may all that waits for one reader take; most of it is remembered for others as well. */
+/** The approximate memory limit of pending events; most of the objects are shared. */
 const maxPendingBytes = 24 * 2 ** 20;
-/** So that whoever comes again need not hear much twice. */
+/** Before the timeout, so that the client can resume from a recent version. */
 const lastBookmarkMs = 2_000;
 
 /**
- * Somebody who watches, with what it has not read yet. Who falls too far behind is sent away with what it has: it may
- * come again where it stopped, and misses nothing.
+ * A watcher with its pending events. A watcher that falls too far behind is ended after its pending
+ * events: it can resume without a gap.
  */
 export class Watcher {
   readonly #options: WatcherOptions;
@@ -46,7 +46,7 @@ export class Watcher {
     return this.#state === 'ended';
   }
 
-  /** Begins to count time. */
+  /** Starts the timers. */
   start(): void {
     const { timeoutMs, bookmarks } = this.#options;
     this.#after(timeoutMs, () => this.end());
@@ -64,7 +64,7 @@ export class Watcher {
     if (this.ended || change.version <= from) return;
     const line = change.eventFor(entry, matches);
     if (line === undefined) return;
-    // One line may always wait, however large.
+    // One event may always be pending, whatever its size.
     const isFull =
       this.#pending.length >= maxPending ||
       (this.#pending.length > 0 && this.#pendingBytes + change.bytes > maxPendingBytes);
@@ -72,7 +72,7 @@ export class Watcher {
     else this.#push(line, change.bytes);
   }
 
-  /** What it had not read yet stays to be read. */
+  /** Pending events can still be read. */
   end(): void {
     this.#state = 'ended';
     for (const timer of this.#timers) timer.cancel();
@@ -92,7 +92,7 @@ export class Watcher {
     }
   }
 
-  /** Who has enough to read needs no bookmark. */
+  /** Skipped while events are pending. */
   #sendBookmark(): void {
     const { entry, deliveredUpTo, from } = this.#options;
     if (this.#pending.length > 0) return;
@@ -120,7 +120,7 @@ export class Watcher {
   }
 }
 
-/** One change in the eyes of those who watch; what several of them see is made once. */
+/** Converts a change to watch events; shared by all watchers. */
 export class ChangeEvent {
   readonly #change: ObjectChange;
   #lastMatching: StoredObject | undefined;
@@ -134,13 +134,16 @@ export class ChangeEvent {
     return this.#change.version;
   }
 
-  /** About what it takes in memory to keep it for somebody who is slow. */
+  /** The approximate memory size of the pending event. */
   get bytes(): number {
     this.#bytes ??= estimateSize(this.#change.object);
     return this.#bytes;
   }
 
-  /** To a watcher that selects, an object it stops to select is gone, and one it begins to select is new. */
+  /**
+   * For a watcher with selector, an object that starts to match is ADDED, and one that stops to
+   * match is DELETED.
+   */
   eventFor(entry: ResourceEntry, wanted: ObjectTest): WatchEvent | undefined {
     const { type, object, before } = this.#change;
     const was = before !== undefined && wanted(before);
@@ -151,7 +154,7 @@ export class ChangeEvent {
     return { type: 'DELETED', object: asResource(entry, last) };
   }
 
-  /** As it was while it was selected, with the version of the change that ended that. */
+  /** The last matching object, with the version of the change. */
   #lastMatchingObject(before: StoredObject): StoredObject {
     this.#lastMatching ??= frozen({
       ...before,
@@ -161,7 +164,7 @@ export class ChangeEvent {
   }
 }
 
-/** Marks the bookmark after the last of the objects that were there. */
+/** Marks the end of the initial events. */
 const initialEnd = { 'k8s.io/initial-events-end': 'true' };
 
 export function bookmark(

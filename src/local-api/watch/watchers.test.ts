@@ -18,7 +18,7 @@ async function withMaps(...names: readonly string[]): Promise<LocalApiRig> {
 const label = (rig: LocalApiRig, name: string, x: string | null) =>
   rig.object('patch', configMaps, { name, patch: 'merge', body: { metadata: { labels: { x } } } });
 
-test('without a version, or with 0, a watch begins with what is there', async () => {
+test('starts with the existing objects without a version or with 0', async () => {
   using rig = await withMaps('b', 'a');
   const watches = [rig.watch(configMaps), rig.watch(configMaps, { query: { resourceVersion: '0' } })];
   await rig.clock.advance(1);
@@ -37,7 +37,7 @@ test('without a version, or with 0, a watch begins with what is there', async ()
   assert.deepEqual([rig.api.watchers, rig.clock.pendingTimers], [0, 0]);
 });
 
-test('with a version a watch tells what came after it, once', async () => {
+test('sends the changes after a version once', async () => {
   using rig = await withMaps('a');
   const resourceVersion = String(rig.store.version);
   await rig.configMap('b');
@@ -51,7 +51,7 @@ test('with a version a watch tells what came after it, once', async () => {
   assert.deepEqual(toldIn(later), ['ADDED d']);
 });
 
-test('a version that is forgotten is one ERROR, and then the end', async () => {
+test('sends an ERROR for a compacted version and ends', async () => {
   using rig = await withMaps('a', 'b', 'c', 'd', 'e', 'f', 'g');
   const watch = rig.watch(configMaps, { query: { resourceVersion: '2' } });
   await rig.clock.advance(1);
@@ -73,7 +73,7 @@ test('a version that is forgotten is one ERROR, and then the end', async () => {
   assert.equal(rig.api.watchers, 0);
 });
 
-test('a watch may begin with all there is and mark the end of it', async () => {
+test('sends initial events and marks their end', async () => {
   using rig = await withMaps('a');
   const query = {
     sendInitialEvents: 'true',
@@ -99,7 +99,7 @@ test('a watch may begin with all there is and mark the end of it', async () => {
   assert.deepEqual(toldIn(fromNow), ['ADDED b']);
 });
 
-test('a watch that makes no sense is refused before it begins', () => {
+test('rejects invalid options before it starts', () => {
   using rig = new LocalApiRig();
   const refused = (query: Record<string, string>) => {
     try {
@@ -108,7 +108,7 @@ test('a watch that makes no sense is refused before it begins', () => {
       assert.ok(error instanceof StatusError);
       return [error.status.code, error.status.message.replace(/^.* is invalid: /, '')];
     }
-    return assert.fail('should be refused');
+    return assert.fail('should be rejected');
   };
   const match = 'resourceVersionMatch: Forbidden:';
   assert.deepEqual(refused({ sendInitialEvents: 'true' }), [
@@ -127,7 +127,7 @@ test('a watch that makes no sense is refused before it begins', () => {
   assert.equal(refused({ labelSelector: '=' })[0], 400);
 });
 
-test('to who selects, an object comes and goes with what it is', async () => {
+test('sends ADDED and DELETED when an object starts and stops to match', async () => {
   using rig = await withMaps('a', 'b');
   const watch = rig.watch(configMaps, { query: { labelSelector: 'x=1' } });
   await rig.clock.advance(1);
@@ -147,7 +147,7 @@ test('to who selects, an object comes and goes with what it is', async () => {
   );
 });
 
-test('one object can be watched by its path or by its name', async () => {
+test('watches one object by path or by field selector', async () => {
   using rig = await withMaps('a', 'b');
   const watches = [
     rig.watch(configMaps, { name: 'b' }),
@@ -159,7 +159,7 @@ test('one object can be watched by its path or by its name', async () => {
   assert.deepEqual(toldIn(elsewhere), []);
 });
 
-test('those who watch the same get the very same object', async () => {
+test('sends the same object to all watchers', async () => {
   using rig = await withMaps();
   const watches = [rig.watch(configMaps), rig.watch(configMaps, { namespace: undefined })];
   await rig.clock.advance(1);
@@ -168,7 +168,7 @@ test('those who watch the same get the very same object', async () => {
   assert.ok(watches[0]?.lines[0]?.object === watches[1]?.lines[0]?.object);
 });
 
-test('bookmarks come each minute and before the end, to those who want them', async () => {
+test('sends requested bookmarks every minute and before the end', async () => {
   using rig = await withMaps('a');
   const query = { resourceVersion: String(rig.store.version), timeoutSeconds: '150' };
   const marked = rig.watch(configMaps, { query: { ...query, allowWatchBookmarks: 'true' } });
@@ -189,7 +189,7 @@ test('bookmarks come each minute and before the end, to those who want them', as
   assert.equal(rig.clock.pendingTimers, 0);
 });
 
-test('a watch without a time of its own ends between half an hour and an hour', async () => {
+test('ends a watch without timeout after 30 to 60 minutes', async () => {
   using rig = await withMaps('a');
   const watches = Array.from({ length: 20 }, () => rig.watch(configMaps));
   await rig.clock.advance(1_799_000);
@@ -198,7 +198,7 @@ test('a watch without a time of its own ends between half an hour and an hour', 
   assert.ok(watches.every(({ state }) => state === 'ended'));
 });
 
-test('who falls too far behind is sent away with all it has, and nobody else notices', async () => {
+test('ends a slow watcher after its pending events without affecting others', async () => {
   using rig = new LocalApiRig({ maxWaiting: 100 });
   await rig.pod('a');
   const quick = rig.watch(pods);
@@ -218,7 +218,7 @@ test('who falls too far behind is sent away with all it has, and nobody else not
   assert.equal(rig.api.watchers, 1);
 });
 
-test('a watch that is left is over', async () => {
+test('ends a watch that is no longer read', async () => {
   using rig = await withMaps('a');
   for await (const line of rig.api.watch(rig.call('watch', configMaps), rig.signal)) {
     assert.equal(line.type, 'ADDED');
@@ -228,7 +228,7 @@ test('a watch that is left is over', async () => {
   await refusedWith(rig.ask('get', configMaps, { name: 'none' }), 404);
 });
 
-test('a reader for whom too much waits is sent away, by the size of what waits too', async () => {
+test('ends a slow watcher by the size of its pending events', async () => {
   using rig = await withMaps('a');
   const unread = rig.api.watch(rig.call('watch', configMaps), rig.signal)[Symbol.asyncIterator]();
   assert.equal((await unread.next()).value?.object['metadata'] !== undefined, true);
@@ -239,6 +239,6 @@ test('a reader for whom too much waits is sent away, by the size of what waits t
   }
   let lines = (await waits).done === true ? 0 : 1;
   for (let next = await unread.next(); next.done !== true; next = await unread.next()) lines++;
-  // It ends with what it had, in order and without a gap: whoever comes again goes on from there.
+  // It receives its pending events in order and can resume without a gap.
   assert.ok(lines > 20 && lines < 30, String(lines));
 });

@@ -15,7 +15,7 @@ export interface WatchersOptions {
   readonly durability: Durability;
   readonly clock: Clock;
   readonly random: Random;
-  /** So many lines may wait for one reader. */
+  /** The maximum number of pending events of a watcher. */
   readonly maxPending: number;
 }
 
@@ -27,7 +27,7 @@ interface WatchRequest {
 }
 
 interface InitialEvents {
-  /** Everything up to this version is in the lines, or not of interest. */
+  /** Changes up to this version are in the initial events or not needed. */
   readonly from: number;
   readonly events: Iterable<WatchEvent>;
   readonly outcome: 'open' | 'ends';
@@ -35,12 +35,12 @@ interface InitialEvents {
 
 const minTimeoutSeconds = 1_800;
 
-/** Everyone who watches. What happens is told when it is safe, and not before. */
+/** Serves all watches. Changes are delivered only when they are durable. */
 export class Watchers implements Disposable {
   readonly #options: WatchersOptions;
   readonly #watchers = new Map<string, Set<Watcher>>();
   readonly #subscriptions: readonly Disposable[];
-  /** In the order in which they happened; gone from here when they are safe. */
+  /** Changes that are not durable yet, in order. */
   readonly #uncommitted: ObjectChange[] = [];
 
   constructor(options: WatchersOptions) {
@@ -56,7 +56,7 @@ export class Watchers implements Disposable {
     return this.#watchers.values().reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Throws a StatusError at once for what makes no sense; the watch itself begins when it is first read. */
+  /** Throws a StatusError for invalid requests; the watch starts when it is first read. */
   open(
     request: ApiRequest,
     entry: ResourceEntry,
@@ -93,7 +93,7 @@ export class Watchers implements Disposable {
     }
   }
 
-  /** All that has happened by now is told only when it is safe. */
+  /** Waits until all current changes are durable. */
   async #whenDurable(signal: AbortSignal): Promise<void> {
     const { store, durability } = this.#options;
     const { lastChange } = store;
@@ -102,7 +102,7 @@ export class Watchers implements Disposable {
       await durability.whenCommitted(lastChange, signal);
     } catch (error) {
       if (signal.aborted) throw error;
-      throw unavailable(`what has happened could not be made safe: ${describeError(error)}`);
+      throw unavailable(`cannot commit the changes: ${describeError(error)}`);
     }
   }
 

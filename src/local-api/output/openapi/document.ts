@@ -14,7 +14,7 @@ import {
   type TopKind,
 } from './schemas.ts';
 
-/** The document of one group version: all its paths, and the schemas of all kinds that go over them. */
+/** The OpenAPI document of one group version: its paths and the schemas of all kinds in them. */
 export function openApiDocument(
   groupVersion: GroupVersion,
   all: readonly ResourceEntry[],
@@ -43,7 +43,9 @@ export function openApiDocument(
   };
 }
 
-/** Kinds that are sent or answered as a whole. Those of which the table knows nothing are left out. */
+/**
+ * The kinds of request and response bodies. Kinds that the kind table does not have are omitted.
+ */
 function topKinds({ group, version, entries }: GroupVersion, table: KindTable): readonly TopKind[] {
   const own = entries.flatMap(({ resource: { kind }, subresources }) => [
     { group, version, kind },
@@ -60,7 +62,7 @@ function topKinds({ group, version, entries }: GroupVersion, table: KindTable): 
   return [...unique.values()].filter(({ tableName }) => table.has(tableName));
 }
 
-/** What deletions are asked and answered with. */
+/** The request and response kinds of deletes. */
 function sharedKinds(groupVersion: GroupVersion): readonly TopKind[] {
   const { group, version } = groupVersion;
   if (!can('delete', groupVersion)) return [];

@@ -25,18 +25,18 @@ function documentOf(path: string): Document {
   return openApiDocument(found, all, '1.36') as unknown as Document;
 }
 
-/** Schemas that say something else than those of a real server, with the reason. */
+/** Schemas that differ from those of the recorded API server, with the reason. */
 const differing: Readonly<Record<string, string>> = {
-  'io.k8s.api.core.v1.PersistentVolumeSpec': 'claimRef is atomic by its kind, and need not be by itself',
-  'io.k8s.api.core.v1.PersistentVolumeClaimStatus': 'what is not atomic need not be called granular',
-  'io.k8s.api.policy.v1.PodDisruptionBudgetSpec': 'a selector that is atomic need not be called replaced',
-  'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions': 'it is named for the group of its document only',
+  'io.k8s.api.core.v1.PersistentVolumeSpec': 'the type of claimRef is atomic, so the field need not be',
+  'io.k8s.api.core.v1.PersistentVolumeClaimStatus': 'maps are granular unless they are atomic',
+  'io.k8s.api.policy.v1.PodDisruptionBudgetSpec': 'an atomic selector needs no replace strategy',
+  'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions': 'the schema is named for the group of its document',
 };
 
 describe('an OpenAPI document', () => {
   for (const each of groups) {
     const path = groupVersionPath(each);
-    it(`of ${path} has the schemas of a real API server`, () => {
+    it(`of ${path} has the schemas of the recorded API server`, () => {
       const { schemas } = openApiFacts(documentOf(path));
       const real = recorded[path]?.schemas ?? {};
       const wrong = Object.keys(schemas).filter((name) => schemas[name] !== real[name]);
@@ -52,7 +52,7 @@ describe('an OpenAPI document', () => {
       for (const [where, made] of Object.entries(operations)) assert.deepEqual(made, real[where], where);
     });
 
-    it(`of ${path} refers to nothing that is not in it`, () => {
+    it(`of ${path} has no dangling references`, () => {
       const document = documentOf(path);
       const text = JSON.stringify(document);
       const refs = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '');
@@ -64,7 +64,7 @@ describe('an OpenAPI document', () => {
     });
   }
 
-  it('differs from that of a real API server only where it is said to', () => {
+  it('differs from the recorded one only where documented', () => {
     const same = Object.keys(differing).filter((name) =>
       groups.map(groupVersionPath).every((path) => {
         const mark = openApiFacts(documentOf(path)).schemas[name];
@@ -74,7 +74,7 @@ describe('an OpenAPI document', () => {
     assert.deepEqual(same, []);
   });
 
-  it('has the paths, but no schema, of a kind that nothing is known of', () => {
+  it('has paths without schemas for a kind that is not in the kind table', () => {
     const resource = {
       group: 'metrics.k8s.io',
       version: 'v1beta1',
@@ -95,7 +95,7 @@ describe('an OpenAPI document', () => {
     });
   });
 
-  it('tells how lists of a container are merged', () => {
+  it('describes how container lists are merged', () => {
     const schemas = documentOf('api/v1').components.schemas as Readonly<Record<string, Schema>>;
     const { description: _, ...ports } = schemas['io.k8s.api.core.v1.Container']?.properties['ports'] ?? {};
     assert.deepEqual(ports, {
@@ -110,7 +110,7 @@ describe('an OpenAPI document', () => {
     assert.equal(volumes?.['x-kubernetes-patch-strategy'], 'merge,retainKeys');
   });
 
-  it('lets whoever patches name the way fields are checked', () => {
+  it('lets a patch specify fieldValidation', () => {
     const { patch } = documentOf('api/v1').paths['/api/v1/namespaces/{namespace}/pods/{name}'] ?? {};
     const names = ((patch?.['parameters'] ?? []) as readonly { name: string }[]).map(({ name }) => name);
     assert.deepEqual(names, ['dryRun', 'fieldManager', 'fieldValidation', 'force']);
@@ -123,7 +123,7 @@ describe('descriptions', () => {
   const table = new KindTable();
   const descriptions = new Descriptions();
 
-  it('are of kinds and fields that there are', () => {
+  it('describe existing kinds and fields', () => {
     const unknown = descriptions.subjects.filter((subject) => {
       const [kind = '', field] = subject.split('.');
       return !table.has(kind) || (field !== undefined && !table.fieldsOf(kind).has(field));
@@ -131,7 +131,7 @@ describe('descriptions', () => {
     assert.deepEqual(unknown, []);
   });
 
-  it('are sentences of one line', () => {
+  it('are one-line sentences', () => {
     for (const subject of descriptions.subjects) {
       const [kind = '', field] = subject.split('.');
       const told = field === undefined ? descriptions.ofKind(kind) : descriptions.ofField(kind, field);
@@ -139,7 +139,7 @@ describe('descriptions', () => {
     }
   });
 
-  it('leave out no field of what people write most', () => {
+  it('cover every field of the most used kinds', () => {
     const kinds = [
       'Pod',
       'PodSpec',

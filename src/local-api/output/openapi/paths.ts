@@ -10,10 +10,13 @@ interface KindName {
   readonly kind: string;
 }
 
-/** Tells where the schema of a kind is, by its name in the table; undefined for kinds that have none. */
+/**
+ * Returns the schema reference of a kind by its name in the kind table; undefined for kinds without
+ * schema.
+ */
 export type SchemaRef = (tableName: string) => string | undefined;
 
-/** Everything one can ask of the resources of a group version, by path. */
+/** All paths of a group version with their operations. */
 export function pathsOf(groupVersion: GroupVersion, refOf: SchemaRef): JsonObject {
   const root = `/${groupVersionPath(groupVersion)}`;
   const tag = tagOf(groupVersion);
@@ -22,7 +25,7 @@ export function pathsOf(groupVersion: GroupVersion, refOf: SchemaRef): JsonObjec
   );
 }
 
-/** Such as `core_v1`, under which clients are generated. */
+/** The tag of generated clients, such as `core_v1`. */
 function tagOf({ group, version }: GroupVersion): string {
   return `${group === '' ? 'core' : group.replace('.k8s.io', '')}_${version}`;
 }
@@ -109,7 +112,7 @@ class Operations {
     };
   }
 
-  /** What comes and goes there is no object. */
+  /** Bodies of streaming subresources are not objects. */
   #streaming(action: string, kind: KindName, verbs: readonly ResourceVerb[]): JsonObject {
     const plain = { '200': { description: 'OK', content: { '*/*': { schema: { type: 'string' } } } } };
     const choice = (method: string): Choice => [method, () => this.#make(action, kind, [], plain)];
@@ -173,7 +176,7 @@ class Operations {
 type Choice = readonly [method: string, make: () => JsonObject];
 type Choices = Readonly<Partial<Record<ResourceVerb, Choice>>>;
 
-/** Only what can be asked for is made. */
+/** Includes only the operations of supported verbs. */
 function operationsFor(verbs: readonly ResourceVerb[], choices: Choices): JsonObject {
   const made = verbs.flatMap((verb) => {
     const choice = choices[verb];
@@ -202,32 +205,39 @@ function inPath(name: string, description: string): JsonObject {
   return { name, in: 'path', description, required: true, schema: { type: 'string', uniqueItems: true } };
 }
 
-export const nameParameter = inPath('name', 'What the object is called.');
-export const namespaceParameter = inPath('namespace', 'The namespace the objects are in.');
-export const prettyParameter = inQuery('pretty', 'Whether the answer is laid out for people: "true" if so.');
+export const nameParameter = inPath('name', 'The name of the object.');
+export const namespaceParameter = inPath('namespace', 'The namespace of the objects.');
+export const prettyParameter = inQuery('pretty', 'Whether the response is indented: "true" to indent it.');
 
-const dryRun = inQuery('dryRun', 'With "All" everything is done but the writing.');
-const fieldManager = inQuery('fieldManager', 'Who is to be known as the one that set the fields.');
+const dryRun = inQuery('dryRun', 'With "All" the request is validated but not stored.');
+const fieldManager = inQuery('fieldManager', 'The name of the field manager of this request.');
 const fieldValidation = inQuery(
   'fieldValidation',
-  'What becomes of fields that are unknown or given twice: Strict refuses them, Warn warns of them, Ignore drops them.',
+  'How unknown and duplicate fields are handled: Strict rejects them, Warn adds warnings, Ignore drops them.',
 );
-const force = inQuery('force', 'Whether an apply takes over fields that others own.', 'boolean');
-const limit = inQuery('limit', 'At most so many objects come in one answer.', 'integer');
-const onward = inQuery('continue', 'Where an earlier answer said the list goes on.');
-const fieldSelector = inQuery('fieldSelector', 'Only objects with these values in their fields.');
-const labelSelector = inQuery('labelSelector', 'Only objects with such labels.');
-const resourceVersion = inQuery('resourceVersion', 'As of which version, or from which version on.');
-const match = inQuery('resourceVersionMatch', 'Whether that version is meant exactly, or as the oldest.');
-const timeoutSeconds = inQuery('timeoutSeconds', 'After how long the answer ends.', 'integer');
-const initial = inQuery('sendInitialEvents', 'Whether a watch begins with all there is.', 'boolean');
-const bookmarks = inQuery('allowWatchBookmarks', 'Whether a watch may tell how far it is.', 'boolean');
-const watch = inQuery('watch', 'Whether to go on with every change instead of ending.', 'boolean');
-const grace = inQuery('gracePeriodSeconds', 'How long the object may take to go.', 'integer');
-const propagationPolicy = inQuery('propagationPolicy', 'What becomes of the objects that it owns.');
-const orphans = inQuery('orphanDependents', 'The older way to say what becomes of them.', 'boolean');
+const force = inQuery('force', 'Whether an apply takes over fields of other managers.', 'boolean');
+const limit = inQuery('limit', 'The maximum number of objects in one response.', 'integer');
+const onward = inQuery('continue', 'The continue token of the previous response.');
+const fieldSelector = inQuery('fieldSelector', 'Selects objects by field values.');
+const labelSelector = inQuery('labelSelector', 'Selects objects by labels.');
+const resourceVersion = inQuery(
+  'resourceVersion',
+  'The resource version of the response, or from which a watch starts.',
+);
+const match = inQuery('resourceVersionMatch', 'How resourceVersion is interpreted: Exact or NotOlderThan.');
+const timeoutSeconds = inQuery('timeoutSeconds', 'The timeout of the list or watch.', 'integer');
+const initial = inQuery('sendInitialEvents', 'Whether a watch starts with the existing objects.', 'boolean');
+const bookmarks = inQuery('allowWatchBookmarks', 'Whether a watch may send bookmarks.', 'boolean');
+const watch = inQuery('watch', 'Whether to send changes continuously instead of a list.', 'boolean');
+const grace = inQuery('gracePeriodSeconds', 'The grace period of the deletion.', 'integer');
+const propagationPolicy = inQuery('propagationPolicy', 'What happens to the dependents of the object.');
+const orphans = inQuery(
+  'orphanDependents',
+  'Whether the dependents of the object are orphaned; replaced by propagationPolicy.',
+  'boolean',
+);
 
-/** What each way to ask may have in its query. */
+/** The query parameters of each operation. */
 export const queryParameters = {
   list: [
     bookmarks,

@@ -1,15 +1,15 @@
-/** What documents say of a field that the table of kinds does not. */
+/** OpenAPI attributes of fields that the kind table does not have. */
 export interface FieldFacts {
-  /** How items of a list are told apart when fields have owners, where it is not as a strategic merge does it. */
+  /** The x-kubernetes-list-type, where it differs from the strategic merge strategy. */
   readonly list?: 'atomic' | 'set' | 'none' | readonly string[];
   readonly enum?: readonly string[];
-  /** Whether it must be given, where that is not the same as being written even when it is empty. */
+  /** Whether the field is required, where that differs from the kind table. */
   readonly must?: 'be-given' | 'not';
 }
 
 const nothing: FieldFacts = {};
 
-/** Read from lines such as `Kind.field map=a,b enum=X,Y optional` and `Kind atomic`. */
+/** Parsed from lines such as `Kind.field map=a,b enum=X,Y optional` and `Kind atomic`. */
 export class SchemaFacts {
   readonly #facts: ReadonlyMap<string, FieldFacts>;
 
@@ -21,7 +21,7 @@ export class SchemaFacts {
     return this.#facts.get(`${kind}.${field}`) ?? nothing;
   }
 
-  /** Whether an object of the kind is always replaced as a whole when fields have owners. */
+  /** Whether objects of the kind have x-kubernetes-map-type atomic. */
   isAtomic(kind: string): boolean {
     return this.#facts.get(kind)?.list === 'atomic';
   }
@@ -45,7 +45,7 @@ function upTo(most: number): readonly number[] {
   return Array.from({ length: most }, (_, at) => at + 1);
 }
 
-/** What a container can be asked to end with. */
+/** The stop signals of a container. */
 function signalNames(): string {
   const plain =
     `ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS
@@ -57,7 +57,7 @@ function signalNames(): string {
     .join(',');
 }
 
-/** One line for each field that has something to tell; a blank within a value is written as an underscore. */
+/** One line for each field with attributes; an underscore in a value stands for a space. */
 function schemaFacts(): string {
   const signals = signalNames();
   return `

@@ -10,7 +10,7 @@ export interface SchemaSources {
   readonly descriptions: Pick<Descriptions, 'ofKind' | 'ofField'>;
 }
 
-/** The schemas of some kinds and of all they are made of, by name. */
+/** The schemas of kinds and of all kinds they refer to, by name. */
 export function schemasOf(tops: readonly TopKind[], sources: SchemaSources): JsonObject {
   const { names } = sources;
   const known = new Map(tops.map((top) => [top.tableName, top.known]));
@@ -69,12 +69,15 @@ function kindSchema(kind: string, known: TopKind['known'] | undefined, sources: 
   };
 }
 
-/** Clients show what is said of a field and of its kind together; for such kinds that would be the same twice. */
+/**
+ * Clients print the descriptions of a field and of its kind together; for these kinds both would be
+ * the same.
+ */
 function isDescribedByField(kind: string): boolean {
   return /(?:Spec|Status|Source|Projection)$/.test(kind);
 }
 
-/** A template has metadata as what it is for has, but says nothing of its kind. */
+/** The template of an object has metadata, but neither kind nor apiVersion. */
 function shownFields(kind: string, table: KindTable): readonly KindField[] {
   const fields = [...table.fieldsOf(kind).values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return kind.endsWith('Template') ? fields.filter(({ number }) => number !== 0) : fields;
@@ -118,7 +121,7 @@ function enumOf(facts: FieldFacts): JsonObject {
   return facts.enum === undefined ? {} : { enum: facts.enum };
 }
 
-/** Beside a reference nothing may stand, so a described field has it inside. */
+/** A $ref must not have siblings, so a described field wraps it in allOf. */
 function valueSchema(type: string, { names }: SchemaSources, place: 'described' | 'bare'): JsonObject {
   const plain = plainTypes[type];
   if (plain !== undefined) return plain;
@@ -164,7 +167,7 @@ const scalarNames: Readonly<Record<string, string>> = {
 export const patchSchemaName = `${apimachinery}.apis.meta.v1.Patch`;
 
 export const patchSchema: JsonObject = {
-  description: 'What is to be changed, in one of the ways to say so.',
+  description: 'A patch in one of the supported formats.',
   type: 'object',
 };
 
@@ -174,31 +177,31 @@ export function schemaPath(name: string): string {
 
 const scalarSchemas: JsonObject = {
   [`${apimachinery}.api.resource.Quantity`]: {
-    description: 'An amount such as 500m, 64Mi or 2G: a number with a suffix for its size.',
+    description: 'A quantity such as 500m, 64Mi or 2G: a number with a suffix.',
     oneOf: [{ type: 'string' }, { type: 'number' }],
   },
   [`${apimachinery}.util.intstr.IntOrString`]: {
-    description: 'A whole number, or a text such as a name or a percentage.',
+    description: 'An integer or a string, such as a name or a percentage.',
     format: 'int-or-string',
     oneOf: [{ type: 'integer' }, { type: 'string' }],
   },
   [`${apimachinery}.apis.meta.v1.Time`]: {
-    description: 'A time in seconds, such as 2026-01-31T12:00:00Z.',
+    description: 'A time with a precision of seconds, such as 2026-01-31T12:00:00Z.',
     type: 'string',
     format: 'date-time',
   },
   [`${apimachinery}.apis.meta.v1.MicroTime`]: {
-    description: 'A time in microseconds, such as 2026-01-31T12:00:00.000000Z.',
+    description: 'A time with a precision of microseconds, such as 2026-01-31T12:00:00.000000Z.',
     type: 'string',
     format: 'date-time',
   },
   [`${apimachinery}.apis.meta.v1.FieldsV1`]: {
-    description: 'Which fields somebody set, as a tree of their names.',
+    description: 'The set of fields of a manager, as a tree of field names.',
     type: 'object',
   },
 };
 
-/** A kind at the top of documents, with the group and version it is known by. */
+/** A top-level kind with its group and version. */
 export interface TopKind {
   readonly tableName: string;
   readonly known: { readonly group: string; readonly version: string; readonly kind: string };
@@ -206,7 +209,7 @@ export interface TopKind {
 
 const metaPackage = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-/** Where the kinds that every group uses begin. */
+/** The root kinds of the meta package. */
 const metaRoots = [
   'ObjectMeta',
   'ListMeta',
@@ -217,10 +220,10 @@ const metaRoots = [
   'DeleteOptions',
 ];
 
-/** Kinds of the core group that only others use. */
+/** Core kinds that only other groups use. */
 const coreRoots = ['TopologySelectorTerm'];
 
-/** Where two groups have a kind of one name, the table has something in front of one of them. */
+/** The kind table prefixes one of two kinds with the same name. */
 const ownNames: ReadonlyMap<string, string> = new Map([
   ['EventsEvent', 'Event'],
   ['EventsEventList', 'EventList'],
@@ -230,12 +233,15 @@ const ownNames: ReadonlyMap<string, string> = new Map([
   ['CSIDriverTokenRequest', 'TokenRequest'],
 ]);
 
-/** What a kind is called in documents: its own name behind that of the group that owns it. */
+/** Assigns schema names: the package of the group that owns a kind, followed by its name. */
 export class SchemaNames {
   readonly #table: KindTable;
   readonly #owners = new Map<string, string>();
 
-  /** Kinds own what they are made of, the first of several what they share; those of the core group come first. */
+  /**
+   * A kind owns the kinds it refers to; shared kinds belong to the first one, those of the core
+   * group first.
+   */
   constructor(table: KindTable, tops: readonly TopKind[]) {
     this.#table = table;
     for (const kind of metaRoots) this.#own(kind, metaPackage);

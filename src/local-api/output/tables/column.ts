@@ -6,17 +6,17 @@ export interface Column {
   readonly type: 'string' | 'integer' | 'boolean' | 'date';
   readonly format: '' | 'name' | 'quantity' | 'duration';
   readonly description: string;
-  /** Shown always, or only in wide output; its cells are sent in any case. */
+  /** 0 for columns that are always shown, 1 for wide output; the cells are always sent. */
   readonly priority: 0 | 1;
 }
 
 export type Cell = string | number | boolean;
 
-/** How the objects of one kind are shown in a table. */
+/** Prints objects of one kind as table rows. */
 export interface Printer {
   readonly columns: readonly Column[];
   readonly cells: (object: StoredObject, nowMs: number) => readonly Cell[];
-  /** What a whole row is told to be, such as completed. */
+  /** The conditions of the row, such as Completed. */
   readonly conditions?: (object: StoredObject) => readonly JsonObject[] | undefined;
 }
 
@@ -29,15 +29,15 @@ export function wide(name: string, description: string, type: Column['type'] = '
 }
 
 export const nameColumn: Column = {
-  ...column('Name', 'What the object is called; nothing else of its kind in its namespace has this name.'),
+  ...column('Name', 'The name of the object, unique among objects of its kind in its namespace.'),
   format: 'name',
 };
 
-export const ageColumn: Column = column('Age', 'How long ago the object was made.');
+export const ageColumn: Column = column('Age', 'The time since the creation of the object.');
 
-/** For kinds that have nothing of their own to show. */
+/** For kinds without own columns. */
 export const plainPrinter: Printer = {
-  columns: [nameColumn, column('Created At', 'When the object was made.', 'date')],
+  columns: [nameColumn, column('Created At', 'The creation time of the object.', 'date')],
   cells: ({ metadata }) => [metadata.name, metadata.creationTimestamp],
 };
 
@@ -50,7 +50,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const year = 365 * day;
 
-/** From which length on a duration is told how: in one unit, or in a unit and what is left in a smaller one. */
+/** The units of a duration by its length. */
 const steps: readonly {
   readonly below: number;
   readonly unit: readonly [number, string];
@@ -67,7 +67,7 @@ const steps: readonly {
   { below: Number.POSITIVE_INFINITY, unit: [year, 'y'] },
 ];
 
-/** Two or three figures of a duration, as columns show it. Clocks may differ by a second: that still counts as now. */
+/** Formats a duration for columns, in one or two units. Tolerates a clock skew of one second. */
 export function shortDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);
   if (seconds < -1) return '<invalid>';
@@ -81,7 +81,7 @@ export function shortDuration(ms: number): string {
   return rest === 0 ? whole : `${whole}${rest}${step.rest[1]}`;
 }
 
-/** How long ago a time of an object is. */
+/** The time since a timestamp. */
 export function ageOf(time: string | undefined | null, nowMs: number): string {
   const ms = time === undefined || time === null ? Number.NaN : Date.parse(time);
   return Number.isNaN(ms) ? '<unknown>' : shortDuration(nowMs - ms);

@@ -4,15 +4,15 @@ import { ageOf, type Cell, column, nameColumn, type Printer, wide } from './colu
 
 export const eventPrinter: Printer = {
   columns: [
-    column('Last Seen', 'How long ago it happened last.'),
-    column('Type', 'Normal, or Warning for what somebody should look at.'),
-    column('Reason', 'Why it was told, in one word for programs.'),
-    column('Object', 'The object it happened to.'),
-    wide('Subobject', 'The part of the object, such as one container.'),
-    wide('Source', 'Who told it, and on which node.'),
-    column('Message', 'What happened, for people.'),
-    wide('First Seen', 'How long ago it happened for the first time.'),
-    wide('Count', 'How often it happened.'),
+    column('Last Seen', 'The time since the last occurrence.'),
+    column('Type', 'Normal, or Warning for problems.'),
+    column('Reason', 'The reason in one machine-readable word.'),
+    column('Object', 'The object the event is about.'),
+    wide('Subobject', 'The part of the object, such as a container.'),
+    wide('Source', 'The component that reported the event, and its node.'),
+    column('Message', 'The description of the event.'),
+    wide('First Seen', 'The time since the first occurrence.'),
+    wide('Count', 'The number of occurrences.'),
     { ...nameColumn, priority: 1 },
   ],
   cells: (object, nowMs) => eventCells(object, nowMs),
@@ -45,7 +45,7 @@ function occurrences(object: StoredObject, nowMs: number) {
   const series = object['series'] as JsonObject | undefined;
   if (series !== undefined)
     return { first, last: age(series['lastObservedTime']), count: Number(series['count'] ?? 0) };
-  // An event that happened once need not say so.
+  // The count of a single occurrence may be absent.
   const count = Number(object['count'] ?? object['deprecatedCount'] ?? 0) || 1;
   return { first, last: until === '' ? first : age(until), count };
 }
@@ -58,7 +58,7 @@ function sourceOf(object: StoredObject): string {
   return instance === '' ? component : `${component}, ${instance}`;
 }
 
-/** The two groups that show events call the same things differently. */
+/** The field has different names in the two event API groups. */
 function part(object: StoredObject, name: string, otherName: string): JsonObject {
   return (object[name] ?? object[otherName] ?? {}) as JsonObject;
 }

@@ -7,15 +7,15 @@ import { ageColumn, ageOf, type Cell, column, nameColumn, orNone, type Printer, 
 export const nodePrinter: Printer = {
   columns: [
     nameColumn,
-    column('Status', 'Whether the node is ready for pods, and whether new ones may come.'),
-    column('Roles', 'What the node is there for, by its labels.'),
+    column('Status', 'Whether the node is ready and schedulable.'),
+    column('Roles', 'The roles of the node, from its labels.'),
     ageColumn,
     column('Version', 'The version of the kubelet on the node.'),
-    wide('Internal-IP', 'Where the node is reached from within the cluster.'),
-    wide('External-IP', 'Where the node is reached from outside.'),
-    wide('OS-Image', 'The operating system as it calls itself.'),
-    wide('Kernel-Version', 'The release of the kernel, and what machine it is for.'),
-    wide('Container-Runtime', 'What runs the containers, and its version.'),
+    wide('Internal-IP', 'The address of the node within the cluster.'),
+    wide('External-IP', 'The external address of the node.'),
+    wide('OS-Image', 'The name of the operating system.'),
+    wide('Kernel-Version', 'The kernel release and the architecture.'),
+    wide('Container-Runtime', 'The container runtime and its version.'),
   ],
   cells: (object, nowMs) => {
     const node = object as unknown as Node;
@@ -65,7 +65,7 @@ function orUnknown(text: string | undefined): string {
 
 const amounts = ['cpu', 'memory'];
 
-/** What nodes and pods use; a pod's use is that of its containers. */
+/** The usage of nodes and pods; that of a pod is the sum of its containers. */
 export const usagePrinter: Printer = {
   columns: [
     nameColumn,

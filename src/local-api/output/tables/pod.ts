@@ -6,17 +6,14 @@ import { ageColumn, ageOf, type Cell, column, nameColumn, orNone, type Printer, 
 export const podPrinter: Printer = {
   columns: [
     nameColumn,
-    column('Ready', 'How many of its containers take traffic, of how many.'),
-    column('Status', 'Where the pod stands, told by what holds it up most.'),
-    column('Restarts', 'How often its containers were started anew, and when that last happened.'),
+    column('Ready', 'The number of ready containers and of all containers.'),
+    column('Status', 'The phase of the pod or the reason why it is not running.'),
+    column('Restarts', 'The number of container restarts and the time of the last one.'),
     ageColumn,
-    wide('IP', 'The first address of the pod.'),
+    wide('IP', 'The primary address of the pod.'),
     wide('Node', 'The node the pod is bound to.'),
-    wide('Nominated Node', 'A node on which room is being made for the pod.'),
-    wide(
-      'Readiness Gates',
-      'How many conditions the pod waits for besides its containers hold, of how many.',
-    ),
+    wide('Nominated Node', 'The node on which pods are preempted for this pod.'),
+    wide('Readiness Gates', 'The number of satisfied and of all readiness gates.'),
   ],
   cells: (object, nowMs) => podCells(object, nowMs),
   conditions: ({ status }) => completion(status?.['phase']),
@@ -55,13 +52,13 @@ function completion(phase: unknown): readonly JsonObject[] | undefined {
   return [{ type: 'Completed', status: 'True', reason: phase, message }];
 }
 
-/** What one row tells of a pod. */
+/** The computed values of a pod row. */
 export interface PodSummary {
   readonly ready: number;
   readonly total: number;
   readonly status: string;
   readonly restarts: number;
-  /** When the container that was started anew last had ended. */
+  /** When the most recently restarted container last terminated. */
   readonly lastRestart: string | undefined;
 }
 
@@ -93,7 +90,7 @@ function sidecarNames({ spec }: Pod): ReadonlySet<string> {
   return new Set(all.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name));
 }
 
-/** Init containers behind the one that holds the pod up are not looked at. */
+/** Init containers after the blocking one are ignored. */
 function reachedInitContainers(
   initial: readonly ContainerStatus[],
   halt: number,
@@ -126,7 +123,7 @@ function terminationReason({ reason, signal, exitCode }: NonNullable<ContainerSt
   return signal !== undefined && signal !== 0 ? `Signal:${signal}` : `ExitCode:${exitCode}`;
 }
 
-/** What the first container with anything to say tells, else what is known of the whole pod. */
+/** The reason of the first container that is not running, otherwise that of the pod. */
 function mainStatus(pod: Pod, stuck: string | undefined): string {
   const told = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => {
     if ((state?.waiting?.reason ?? '') !== '') return [{ text: state?.waiting?.reason ?? '', failed: false }];

@@ -6,12 +6,12 @@ import { ageColumn, ageOf, column, nameColumn, orNone, type Printer, wide } from
 export const servicePrinter: Printer = {
   columns: [
     nameColumn,
-    column('Type', 'How far the service can be reached.'),
-    column('Cluster-IP', 'Its address within the cluster.'),
-    column('External-IP', 'Its addresses or its name outside.'),
-    column('Port(s)', 'The ports it listens on, each with its port on the nodes and its protocol.'),
+    column('Type', 'The service type.'),
+    column('Cluster-IP', 'The address of the service within the cluster.'),
+    column('External-IP', 'The external addresses or the external name of the service.'),
+    column('Port(s)', 'The ports of the service with their node ports and protocols.'),
     ageColumn,
-    wide('Selector', 'The labels of the pods that stand behind it.'),
+    wide('Selector', 'The label selector of the pods of the service.'),
   ],
   cells: (object, nowMs) => {
     const { spec, status } = object as unknown as Service;
@@ -58,11 +58,7 @@ function labelsText(labels: Readonly<Record<string, string>>): string {
 }
 
 export const endpointsPrinter: Printer = {
-  columns: [
-    nameColumn,
-    column('Endpoints', 'The first addresses behind the service, with their ports.'),
-    ageColumn,
-  ],
+  columns: [nameColumn, column('Endpoints', 'The first endpoint addresses with their ports.'), ageColumn],
   cells: (object, nowMs) => [
     object.metadata.name,
     endpointsText(object),

@@ -11,7 +11,7 @@ import {
   shortDuration,
 } from './column.ts';
 
-/** Between name and age, what a kind has to show of its own. */
+/** A printer with the columns of the kind between name and age. */
 function between(columns: readonly Column[], cells: (object: StoredObject) => readonly Cell[]): Printer {
   return {
     columns: [nameColumn, ...columns, ageColumn],
@@ -26,18 +26,19 @@ function between(columns: readonly Column[], cells: (object: StoredObject) => re
 export const serviceAccountPrinter: Printer = between([], () => []);
 
 export const namespacePrinter: Printer = between(
-  [column('Status', 'Whether it takes new objects or is being taken down.')],
+  [column('Status', 'Whether the namespace is active or terminating.')],
   ({ status }) => [String(status?.['phase'] ?? '')],
 );
 
-export const configMapPrinter: Printer = between([column('Data', 'How many entries it has.')], (object) => [
-  sizeOf(object['data']) + sizeOf(object['binaryData']),
-]);
+export const configMapPrinter: Printer = between(
+  [column('Data', 'The number of data entries.')],
+  (object) => [sizeOf(object['data']) + sizeOf(object['binaryData'])],
+);
 
 export const secretPrinter: Printer = between(
   [
-    column('Type', 'What it is for, which decides what it must hold.'),
-    column('Data', 'How many entries it has.'),
+    column('Type', 'The type of the secret, which determines its required keys.'),
+    column('Data', 'The number of data entries.'),
   ],
   (object) => [String(object['type'] ?? ''), sizeOf(object['data'])],
 );
@@ -46,22 +47,23 @@ function sizeOf(map: unknown): number {
   return Object.keys((map ?? {}) as JsonObject).length;
 }
 
-export const leasePrinter: Printer = between([column('Holder', 'Who holds it.')], ({ spec }) => [
-  String(spec?.['holderIdentity'] ?? ''),
-]);
+export const leasePrinter: Printer = between(
+  [column('Holder', 'The identity of the lease holder.')],
+  ({ spec }) => [String(spec?.['holderIdentity'] ?? '')],
+);
 
 export const runtimeClassPrinter: Printer = between(
-  [column('Handler', 'What the container runtime calls this way to run pods.')],
+  [column('Handler', 'The name of the handler in the container runtime.')],
   (object) => [String(object['handler'] ?? '')],
 );
 
 export const priorityClassPrinter: Printer = {
   columns: [
     nameColumn,
-    column('Value', 'The priority of pods of this class; more comes first.', 'integer'),
-    column('Global-Default', 'Whether pods that name no class belong to this one.', 'boolean'),
+    column('Value', 'The priority of pods of this class; higher values come first.', 'integer'),
+    column('Global-Default', 'Whether the class applies to pods without a class.', 'boolean'),
     ageColumn,
-    column('PreemptionPolicy', 'Whether such pods may push out others.'),
+    column('PreemptionPolicy', 'Whether pods of this class may preempt others.'),
   ],
   cells: (object, nowMs) => [
     object.metadata.name,
@@ -76,10 +78,10 @@ export const signingRequestPrinter: Printer = {
   columns: [
     nameColumn,
     ageColumn,
-    column('SignerName', 'Who is asked to sign.'),
+    column('SignerName', 'The requested signer.'),
     column('Requestor', 'Who asked.'),
-    column('RequestedDuration', 'For how long the certificate should hold.'),
-    column('Condition', 'How far the request has come.'),
+    column('RequestedDuration', 'The requested lifetime of the certificate.'),
+    column('Condition', 'The state of the request.'),
   ],
   cells: ({ metadata, spec, status }, nowMs) => {
     const seconds = spec?.['expirationSeconds'];
@@ -104,8 +106,8 @@ function requestProgress(status: JsonObject): string {
 
 export const quotaPrinter: Printer = between(
   [
-    column('Request', 'What is used of what may be requested or made.'),
-    column('Limit', 'What is used of what the limits of containers may come to.'),
+    column('Request', 'The used and the hard values of requests and object counts.'),
+    column('Limit', 'The used and the hard values of limits.'),
   ],
   ({ status }) => [quotaText(status, 'requests'), quotaText(status, 'limits')],
 );
@@ -122,9 +124,9 @@ function quotaText(status: JsonObject | undefined, side: 'requests' | 'limits'):
 
 export const disruptionBudgetPrinter: Printer = between(
   [
-    column('Min Available', 'How many pods must stay.'),
-    column('Max Unavailable', 'How many pods may be missing.'),
-    column('Allowed Disruptions', 'How many pods may be taken away now.', 'integer'),
+    column('Min Available', 'The minimum number of available pods.'),
+    column('Max Unavailable', 'The maximum number of unavailable pods.'),
+    column('Allowed Disruptions', 'The number of pods that may be disrupted now.', 'integer'),
   ],
   ({ spec, status }) => [
     String(spec?.['minAvailable'] ?? 'N/A'),

@@ -6,16 +6,16 @@ import { ageColumn, ageOf, column, nameColumn, orNone, type Printer, wide } from
 export const volumePrinter: Printer = {
   columns: [
     nameColumn,
-    column('Capacity', 'How much the volume holds.'),
-    column('Access Modes', 'How many nodes or pods may use it at once, and for what.'),
-    column('Reclaim Policy', 'What becomes of it when its claim is gone.'),
-    column('Status', 'Whether it is bound to a claim.'),
-    column('Claim', 'Namespace and name of the claim it is bound to.'),
-    column('StorageClass', 'The class of storage it belongs to.'),
-    column('VolumeAttributesClass', 'The class its adjustable attributes come from.'),
-    column('Reason', 'Why it is in its status, in one word for programs.'),
+    column('Capacity', 'The capacity of the volume.'),
+    column('Access Modes', 'How many nodes or pods may use the volume concurrently, and how.'),
+    column('Reclaim Policy', 'What happens to the volume when its claim is deleted.'),
+    column('Status', 'Whether the volume is bound to a claim.'),
+    column('Claim', 'Namespace and name of the bound claim.'),
+    column('StorageClass', 'The storage class of the volume.'),
+    column('VolumeAttributesClass', 'The volume attributes class.'),
+    column('Reason', 'The reason of the status in one machine-readable word.'),
     ageColumn,
-    wide('VolumeMode', 'Whether it holds files or is a bare device.'),
+    wide('VolumeMode', 'Whether the volume has a file system or is a block device.'),
   ],
   cells: (object, nowMs) => {
     const { spec, status } = object as unknown as PersistentVolume;
@@ -39,14 +39,14 @@ export const volumePrinter: Printer = {
 export const claimPrinter: Printer = {
   columns: [
     nameColumn,
-    column('Status', 'Whether the claim has found its volume.'),
-    column('Volume', 'The volume it is bound to.'),
-    column('Capacity', 'How much that volume holds.'),
-    column('Access Modes', 'How many nodes or pods may use it at once, and for what.'),
-    column('StorageClass', 'The class of storage it asks for.'),
-    column('VolumeAttributesClass', 'The class its adjustable attributes come from.'),
+    column('Status', 'Whether the claim is bound.'),
+    column('Volume', 'The volume the claim is bound to.'),
+    column('Capacity', 'The capacity of the volume.'),
+    column('Access Modes', 'How many nodes or pods may use the volume concurrently, and how.'),
+    column('StorageClass', 'The requested storage class.'),
+    column('VolumeAttributesClass', 'The volume attributes class.'),
     ageColumn,
-    wide('VolumeMode', 'Whether it asks for files or a bare device.'),
+    wide('VolumeMode', 'Whether a file system or a block device is requested.'),
   ],
   cells: (object, nowMs) => {
     const { spec, status } = object as unknown as PersistentVolumeClaim;
@@ -81,7 +81,7 @@ function phaseOf({ metadata }: StoredObject, phase: string | undefined): string 
   return metadata.deletionTimestamp === undefined ? (phase ?? '') : 'Terminating';
 }
 
-/** An older way to name the class wins where it is still used. */
+/** The beta annotation overrides the class. */
 function classOf({ metadata }: StoredObject, name: string | undefined): string {
   return metadata.annotations?.['volume.beta.kubernetes.io/storage-class'] ?? name ?? '';
 }
@@ -89,10 +89,10 @@ function classOf({ metadata }: StoredObject, name: string | undefined): string {
 export const storageClassPrinter: Printer = {
   columns: [
     nameColumn,
-    column('Provisioner', 'Who makes volumes of this class.'),
-    column('ReclaimPolicy', 'What becomes of its volumes when their claims are gone.'),
-    column('VolumeBindingMode', 'Whether volumes are made at once or when a pod needs them.'),
-    column('AllowVolumeExpansion', 'Whether its volumes may grow.'),
+    column('Provisioner', 'The provisioner of volumes of this class.'),
+    column('ReclaimPolicy', 'What happens to volumes of this class when their claims are deleted.'),
+    column('VolumeBindingMode', 'Whether volumes are bound immediately or when a pod uses the claim.'),
+    column('AllowVolumeExpansion', 'Whether volumes of this class can be expanded.'),
     ageColumn,
   ],
   cells: (object, nowMs) => [
@@ -114,10 +114,10 @@ function isDefaultClass({ metadata }: StoredObject): boolean {
 export const attachmentPrinter: Printer = {
   columns: [
     nameColumn,
-    { ...column('Attacher', 'The driver that has to attach the volume.'), format: 'name' },
-    column('PV', 'The volume to be attached.'),
-    column('Node', 'The node it is to be attached to.'),
-    column('Attached', 'Whether it is attached.', 'boolean'),
+    { ...column('Attacher', 'The CSI driver that attaches the volume.'), format: 'name' },
+    column('PV', 'The volume to attach.'),
+    column('Node', 'The node to attach the volume to.'),
+    column('Attached', 'Whether the volume is attached.', 'boolean'),
     ageColumn,
   ],
   cells: (object, nowMs) => {
@@ -134,7 +134,7 @@ export const attachmentPrinter: Printer = {
 };
 
 export const csiNodePrinter: Printer = {
-  columns: [nameColumn, column('Drivers', 'How many CSI drivers run on the node.', 'integer'), ageColumn],
+  columns: [nameColumn, column('Drivers', 'The number of CSI drivers on the node.', 'integer'), ageColumn],
   cells: ({ metadata, spec }, nowMs) => [
     metadata.name,
     ((spec?.['drivers'] ?? []) as readonly unknown[]).length,
@@ -145,12 +145,12 @@ export const csiNodePrinter: Printer = {
 export const csiDriverPrinter: Printer = {
   columns: [
     nameColumn,
-    column('AttachRequired', 'Whether its volumes must be attached before they are mounted.', 'boolean'),
-    column('PodInfoOnMount', 'Whether it is told which pod a mount is for.', 'boolean'),
-    column('StorageCapacity', 'Whether pods are placed by the room it says it has.', 'boolean'),
-    column('TokenRequests', 'For which audiences it gets tokens of the pods.'),
-    column('RequiresRepublish', 'Whether it is called again and again for mounted volumes.', 'boolean'),
-    column('Modes', 'Which kinds of volumes it serves.'),
+    column('AttachRequired', 'Whether volumes must be attached before they are mounted.', 'boolean'),
+    column('PodInfoOnMount', 'Whether the driver receives information about the pod.', 'boolean'),
+    column('StorageCapacity', 'Whether the driver reports its storage capacity to the scheduler.', 'boolean'),
+    column('TokenRequests', 'The audiences of pod tokens that the driver receives.'),
+    column('RequiresRepublish', 'Whether NodePublishVolume is called periodically.', 'boolean'),
+    column('Modes', 'The supported volume lifecycle modes.'),
     ageColumn,
   ],
   cells: ({ metadata, spec }, nowMs) => [

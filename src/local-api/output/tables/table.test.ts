@@ -36,7 +36,7 @@ function entryOf(kind: string): ResourceEntry {
 
 describe('a table', () => {
   for (const [path, { nowMs, table }] of Object.entries(recorded)) {
-    it(`of ${path.split('/').at(-1)} is what a real API server answers`, () => {
+    it(`of ${path.split('/').at(-1)} is equal to that of the recorded API server`, () => {
       const objects = table.rows.map(({ object }) => object);
       const kind = objects[0]?.kind ?? '';
       const { metadata } = table;
@@ -55,7 +55,7 @@ describe('a table', () => {
     });
   }
 
-  it('describes each of its columns, in one line', () => {
+  it('describes each column in one line', () => {
     for (const { table, nowMs } of Object.values(recorded)) {
       const kind = table.rows[0]?.object.kind ?? '';
       const made = asTable(entryOf(kind), [], {
@@ -69,7 +69,7 @@ describe('a table', () => {
     }
   });
 
-  it('comes with the metadata of its objects, with the whole of them, or with none', () => {
+  it('includes the metadata of its objects, the objects, or neither', () => {
     const object = recorded['/api/v1/nodes']?.table.rows[0]?.object as StoredObject;
     const row = (includeObject: 'None' | 'Metadata' | 'Object', of = object) => {
       const table = asTable(entryOf('Node'), [of], {
@@ -94,7 +94,7 @@ describe('a table', () => {
     assert.deepEqual(row('None', end), { ...partial, metadata: end.metadata });
   });
 
-  it('of a kind without columns of its own has name and time', () => {
+  it('of a kind without own columns has name and creation time', () => {
     const metadata = { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-31T12:00:00Z' };
     const object = { apiVersion: 'example.test/v1', kind: 'Thing', metadata };
     const wish = { metadata: {}, includeObject: 'None', nowMs: 0, columns: 'with' } as const;
@@ -117,7 +117,7 @@ describe('a table', () => {
     assert.deepEqual(cellsOf('Thing'), ['', '']);
   });
 
-  it('of events is the same by either of the names they are asked for', () => {
+  it('of events is equal for both API groups', () => {
     const { nowMs, table } = recorded['/api/v1/namespaces/shown/events'] as Recorded;
     const wish = { metadata: {}, includeObject: 'None', nowMs, columns: 'without' } as const;
     const kept = table.rows.map(({ object }) => object);
@@ -126,7 +126,7 @@ describe('a table', () => {
     assert.deepEqual(asTable(entryOf('Event'), shown, wish), asTable(entryOf('Event'), kept, wish));
   });
 
-  it('of usage adds up the containers of a pod', () => {
+  it('of pod metrics sums up the containers of a pod', () => {
     const metadata = { name: 'x', uid: '', resourceVersion: '', creationTimestamp: '' };
     const usage = { cpu: '1500000n', memory: '1Mi' };
     const containers = [
@@ -147,7 +147,7 @@ describe('a table', () => {
 });
 
 describe('asPartial', () => {
-  it('keeps the metadata of an object, and of each item of a list', () => {
+  it('returns the metadata of an object and of each list item', () => {
     const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x' }, spec: {} };
     const partial = { apiVersion: 'meta.k8s.io/v1', kind: 'PartialObjectMetadata', metadata: { name: 'x' } };
     assert.deepEqual(asPartial(object), partial);
@@ -162,7 +162,7 @@ describe('asPartial', () => {
 });
 
 describe('shortDuration', () => {
-  it('tells two or three figures', () => {
+  it('formats durations with two or three digits', () => {
     const [minute, hour, day, year] = [60, 3600, 86_400, 365 * 86_400];
     const told = [
       -2,

@@ -27,16 +27,16 @@ import {
 } from './storage.ts';
 
 export interface TableOptions {
-  /** Of the list, or of the one object: its version. */
+  /** The metadata of the list or object: its resource version. */
   readonly metadata: JsonObject;
-  /** What of each object comes with its row. */
+  /** What each row includes of its object. */
   readonly includeObject: 'None' | 'Metadata' | 'Object';
   readonly nowMs: number;
-  /** In a watch only the first table has its columns described. */
+  /** In a watch only the first table has column definitions. */
   readonly columns: 'with' | 'without';
 }
 
-/** Objects the way people read them: cells made here, so that every client shows the same. */
+/** Renders objects as a Table (kubectl get). */
 export function asTable(
   { resource }: ResourceEntry,
   objects: readonly StoredObject[],
@@ -57,14 +57,14 @@ export function asTable(
   };
 }
 
-/** A bookmark of a watch is an object without a name, and still gets its row. */
+/** A bookmark has no name, but needs a row. */
 function withName(object: StoredObject): StoredObject {
   const { name = '', creationTimestamp = '' } = object.metadata as Partial<StoredObject['metadata']>;
   if (name !== '') return object;
   return { ...object, metadata: { ...object.metadata, name, creationTimestamp } };
 }
 
-/** The end of the first events of a watch is told in an object's annotation, which is therefore never left out. */
+/** The annotation that marks the end of the initial events must not be omitted. */
 const initialEventsEnd = 'k8s.io/initial-events-end';
 
 function rowObject(object: StoredObject, include: TableOptions['includeObject']): JsonObject | null {
@@ -73,12 +73,12 @@ function rowObject(object: StoredObject, include: TableOptions['includeObject'])
   return include === 'Metadata' || marksEnd ? partialOf(object) : null;
 }
 
-/** Only what all objects have in common. */
+/** The PartialObjectMetadata of an object. */
 export function partialOf({ metadata }: JsonObject): JsonObject {
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: metadata ?? {} };
 }
 
-/** An object, or a list of them, cut down to metadata. */
+/** Converts an object or a list to PartialObjectMetadata. */
 export function asPartial(objectOrList: JsonObject): JsonObject {
   const { items, metadata } = objectOrList;
   if (!Array.isArray(items)) return partialOf(objectOrList);
@@ -90,7 +90,7 @@ export function asPartial(objectOrList: JsonObject): JsonObject {
   };
 }
 
-/** No two groups have different kinds of one name here. */
+/** Kinds are unique across the groups here. */
 const printers: Readonly<Record<string, Printer>> = {
   Pod: podPrinter,
   Node: nodePrinter,

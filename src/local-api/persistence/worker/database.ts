@@ -11,21 +11,21 @@ import type {
 } from './messages.ts';
 import { checkFile, createFile, numberOf, openForWriting, sizeOf } from './schema.ts';
 
-/** Revisions that may be given without asking the disk each time. */
+/** Revisions that may be assigned without a disk sync. */
 const reservedAhead = 1_000;
 const compactBatch = 500;
-/** Bound what one message carries, and so what both threads hold at once; a single row may be larger. */
+/** Limits the size of a message, and so the memory of both threads; a single row may be larger. */
 const pageRows = 200;
 const pageLength = 1024 * 1024;
-/** Of free pages, given back at once: some 2 MB. */
+/** Free pages returned to the file system at once, about 2 MB. */
 const vacuumPages = 500;
-/** Left in the file for what comes next: this many, or this share of it. */
+/** Free pages kept for new data: this number or this share of the file. */
 const slackPages = 256;
 const slackShare = 1 / 8;
 
 /**
- * The file. The log is kept the way one undoes: each row holds the object as it was before, so that removing the
- * oldest rows never takes from the others what they need.
+ * The SQLite database. Log rows are undo records with the object before the change, so that the
+ * oldest rows can be removed without affecting the others.
  */
 export class StoreDatabase {
   readonly #path: string;
@@ -35,7 +35,7 @@ export class StoreDatabase {
   readonly #removeObject: StatementSync;
   readonly #putMeta: StatementSync;
   #safety: SyncLevel = 'disk';
-  /** On the disk: revisions up to this one may have been given. */
+  /** Persisted: revisions up to this one may have been assigned. */
   #reserved: number;
   #objects: number;
   #logRows: number;
@@ -134,7 +134,7 @@ export class StoreDatabase {
     return this.stats();
   }
 
-  /** `more` says that there are more free pages than the file should have. */
+  /** `more` means that the file still has too many free pages. */
   vacuum(): { readonly more: boolean; readonly stats: FileStats } {
     const free = numberOf(this.#db, 'PRAGMA freelist_count');
     const slack = Math.max(slackPages, numberOf(this.#db, 'PRAGMA page_count') * slackShare);
@@ -145,7 +145,10 @@ export class StoreDatabase {
     return { more: going === vacuumPages, stats: this.stats() };
   }
 
-  /** Nothing is left to guess at the next start: the reserve is given up, and the time is kept. */
+  /**
+   * Persists the exact revision and the store time, so that the next start need not skip the
+   * reserved revisions.
+   */
   close(revision: number, ts: number): FileStats {
     this.#transaction('disk', () => {
       this.#putMeta.run('reserved', revision);
@@ -168,7 +171,7 @@ export class StoreDatabase {
     };
   }
 
-  /** Answers the bytes it added to the log. */
+  /** Returns the number of bytes added to the log. */
   #writeRow({ rev, key, op, value, ts }: ChangeRow): number {
     const row = this.#addToLog.get(rev, key, op, op === 'DELETED' ? value : null, ts);
     if (op === 'DELETED') this.#removeObject.run(key);
@@ -190,7 +193,7 @@ export class StoreDatabase {
       work();
       this.#db.exec('COMMIT');
     } catch (error) {
-      // Some failures have rolled it back already.
+      // Some failures roll back automatically.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw error;
     }
@@ -207,14 +210,14 @@ export class StoreDatabase {
   }
 }
 
-/** What a change makes SQLite write ahead: whole pages of three trees, and the object twice. */
+/** The estimated growth of the write-ahead log: pages of three B-trees and the object twice. */
 function estimatedWalBytes(value: string): number {
   return 3 * 4096 + 2 * value.length;
 }
 
 const logRowBytes = 'coalesce(octet_length(value), 0) + coalesce(octet_length(before), 0)';
 
-/** As many rows as one message may carry, and at least one if there is any. */
+/** As many rows as fit in one message, at least one. */
 function page<R extends { readonly value: string | null; readonly before?: string | null }>(
   rows: Iterable<R>,
 ): readonly R[] {

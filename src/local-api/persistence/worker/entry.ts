@@ -4,8 +4,8 @@ import type { StoreReply, StoreRequest, StoreResult } from './messages.ts';
 import { asFailure, StoreFailure } from './schema.ts';
 
 /**
- * The thread of the store. It has no time, no chance and no opinions: each request is done and answered before the
- * next one is looked at. It loads next to nothing, as all it loads is there twice.
+ * The worker thread of the store. It has no clock and no randomness: requests are executed
+ * serially. It imports little, because its modules are loaded a second time.
  */
 export function serveStore(port: MessagePort): void {
   let database: StoreDatabase | undefined;
@@ -47,5 +47,5 @@ function replyTo(id: number, work: () => StoreResult): StoreReply {
   }
 }
 
-// Loaded by anybody else, it is only code.
+// Importing the module outside of the worker has no effect.
 if (parentPort !== null && workerData === 'store') serveStore(parentPort);

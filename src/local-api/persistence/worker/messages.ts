@@ -1,34 +1,37 @@
 /**
- * What is said between the thread of the kubelet and the one that writes the file. Requests are done one after the
- * other, in the order in which they came. All of it is plain data: it crosses by copy.
+ * The messages between the main thread and the store thread. Requests are executed serially, in
+ * order. All data is plain and is copied.
  */
 
-/** One change of one object, ready to be written. */
+/** One change of one object. */
 export interface ChangeRow {
   readonly rev: number;
   readonly key: string;
   readonly op: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** The object as it is after the change; for a deletion as it was at last. */
+  /** The object after the change; for a deletion its last state. */
   readonly value: string;
-  /** Milliseconds of the store's own time, which never goes back. */
+  /** The monotonic time of the store in milliseconds. */
   readonly ts: number;
 }
 
-/** `disk`: on the disk when it is answered. `system`: safe from our own end, but not yet from a power failure. */
+/**
+ * `disk`: synced before the response. `system`: survives a crash of the process, but not a power
+ * failure.
+ */
 export type SyncLevel = 'disk' | 'system';
 
 export interface CommitRequest {
   readonly do: 'commit';
-  /** In the order of revisions; at least one. */
+  /** Sorted by revision; at least one. */
   readonly rows: readonly ChangeRow[];
   readonly safety: SyncLevel;
-  /** Facts that must be there no later than the rows. */
+  /** Resource definitions to persist with the rows. */
   readonly facts: readonly (readonly [string, string])[];
 }
 
 export interface CompactRequest {
   readonly do: 'compact';
-  /** Of the log, what happened before this time may go; and the oldest of what is more than the rest allows. */
+  /** Rows older than this are removed, and the oldest rows above the limits. */
   readonly olderThan: number;
   readonly keepRows: number;
   readonly keepBytes: number;
@@ -39,28 +42,31 @@ export interface ObjectsPage {
 }
 
 export interface LogRow extends Omit<ChangeRow, 'value'> {
-  /** Only of a deletion: of all others it is what the next change of the object, or the object itself, tells. */
+  /**
+   * Only for deletions: otherwise it is the `before` of the object's next change, or the current
+   * object.
+   */
   readonly value: string | null;
   readonly before: string | null;
 }
 
-/** Figures of the file as they are after the request. */
+/** The state of the file after the request. */
 export interface FileStats {
   readonly objects: number;
   readonly logRows: number;
   readonly logBytes: number;
   readonly fileBytes: number;
   readonly walBytes: number;
-  /** About so much was written ahead and is not in the file itself yet. */
+  /** The approximate size of the write-ahead log that is not checkpointed. */
   readonly aheadBytes: number;
 }
 
 export interface Opened {
-  /** The newest revision that may ever have been given. */
+  /** The highest revision that may have been assigned. */
   readonly revision: number;
-  /** What happened up to this revision is forgotten. */
+  /** Changes up to this revision are compacted. */
   readonly compacted: number;
-  /** The store's own time when it was last written. */
+  /** The store time of the last write. */
   readonly ts: number;
   readonly facts: readonly (readonly [string, string])[];
   /** The size of all objects as JSON. */
@@ -68,13 +74,13 @@ export interface Opened {
   readonly stats: FileStats;
 }
 
-/** Each request with what it is answered. */
+/** Each request with its response. */
 export interface StoreCalls {
   readonly open: {
     readonly request: { readonly do: 'open'; readonly path: string };
     readonly answer: Opened;
   };
-  /** A page of the objects after a key. */
+  /** A page of objects after a key. */
   readonly objects: {
     readonly request: { readonly do: 'objects'; readonly after: string };
     readonly answer: ObjectsPage;
@@ -85,19 +91,19 @@ export interface StoreCalls {
     readonly answer: { readonly rows: readonly LogRow[] };
   };
   readonly commit: { readonly request: CommitRequest; readonly answer: FileStats };
-  /** Removes a batch; `more` says that another is due. */
+  /** Removes one batch; `more` requests another call. */
   readonly compact: {
     readonly request: CompactRequest;
     readonly answer: { readonly removed: number; readonly more: boolean; readonly stats: FileStats };
   };
-  /** Brings what was written ahead into the file itself. */
+  /** Checkpoints the write-ahead log. */
   readonly checkpoint: { readonly request: { readonly do: 'checkpoint' }; readonly answer: FileStats };
-  /** Gives free pages back to the file system, some at a time, and empties the write-ahead log. */
+  /** Returns free pages to the file system, some at a time, and truncates the write-ahead log. */
   readonly tidy: {
     readonly request: { readonly do: 'tidy' };
     readonly answer: { readonly more: boolean; readonly stats: FileStats };
   };
-  /** The last one: no revision above this one was given, and the store's own time is this. */
+  /** The last request: persists the last revision and the store time. */
   readonly close: {
     readonly request: { readonly do: 'close'; readonly revision: number; readonly ts: number };
     readonly answer: FileStats;
@@ -109,13 +115,13 @@ export type StoreRequest = StoreCalls[CallName]['request'];
 export type StoreResult = StoreCalls[CallName]['answer'];
 
 export type FailureKind =
-  /** The file cannot be believed. */
+  /** The file is damaged. */
   | 'corrupt'
-  /** A later version of kubeling wrote it. */
+  /** A later version of kubeling wrote the file. */
   | 'newer'
-  /** Another process has it open. */
+  /** Another process has the file open. */
   | 'busy'
-  /** No room on the disk. */
+  /** The disk is full. */
   | 'full'
   | 'failed';
 

@@ -3,10 +3,10 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { FailureKind, StoreFailureInfo } from './messages.ts';
 
-/** Stands in the file's header; a file with another one is somebody else's. */
+/** The application ID in the file header; it distinguishes the store from other databases. */
 const applicationId = 0x6b_75_62_6c;
 const schemaVersion = 1;
-/** Kept of the write-ahead log between two of its rounds, so that it need not grow anew. */
+/** The size to which the write-ahead log is truncated. */
 const sideFileBytes = 16 * 1024 * 1024;
 
 const tables = `
@@ -17,21 +17,21 @@ const tables = `
   PRAGMA user_version = ${schemaVersion};
 `;
 
-/** Under which a file is made before it gets its own name. */
+/** The temporary name of a file that is being created. */
 export function temporaryPathOf(path: string): string {
   return `${path}.new`;
 }
 
 /**
- * Looks through the file without changing a byte of it; throws a StoreFailure when it must not be written to. Nobody
- * else may have it open meanwhile.
+ * Verifies the file without changing it; throws a StoreFailure if it is unusable. Requires the
+ * lock.
  */
 export function checkFile(path: string): 'there' | 'missing' {
   const bytes = sizeOf(path);
   if (bytes === undefined && (sizeOf(`${path}-wal`) ?? 0) > 0)
     throw new StoreFailure('corrupt', 'it is missing, though what was written ahead of it is there');
   if (bytes === undefined) return 'missing';
-  // A file is whole before it gets its name, and never becomes empty by our hand.
+  // A file under its final name is complete and is never truncated by kubeling.
   if (bytes === 0) throw new StoreFailure('corrupt', 'it is empty, and was not when it was made');
   checkHeader(path);
   const db = new DatabaseSync(path, { readOnly: true });
@@ -40,18 +40,18 @@ export function checkFile(path: string): 'there' | 'missing' {
     checkPages(db);
   } finally {
     db.close();
-    // A reader leaves its map of the write-ahead log behind, which is of no use to the next one.
+    // A read-only connection leaves an unused shared-memory file.
     rmSync(`${path}-shm`, { force: true });
   }
   return 'there';
 }
 
-/** Undefined for a file that is not there. */
+/** Undefined for a missing file. */
 export function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }
 
-/** A page of nonsense in front would otherwise be reported in words that help nobody. */
+/** SQLite reports a damaged header with an unclear message. */
 function checkHeader(path: string): void {
   const header = Buffer.alloc(16);
   const file = openSync(path, 'r');
@@ -82,12 +82,12 @@ function checkVersions(db: DatabaseSync): void {
 function checkPages(db: DatabaseSync): void {
   const found = String(db.prepare('PRAGMA quick_check(1)').all()[0]?.['quick_check']);
   if (found === 'ok') return;
-  // Of several lines the last one says what it is.
+  // The last line has the cause.
   const what = found.split('\n').at(-1);
   throw new StoreFailure('corrupt', `its pages do not fit together: ${what}`);
 }
 
-/** Fills the file that waits under the other name, and gives it its own. */
+/** Initializes the temporary file and renames it. */
 export function createFile(path: string): void {
   const file = temporaryPathOf(path);
   const db = new DatabaseSync(file);
@@ -105,17 +105,17 @@ export function createFile(path: string): void {
   }
 }
 
-/** Opens the file for good. */
+/** Opens the file for the lifetime of the store. */
 export function openForWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path);
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;');
-    // Of an earlier version, which made it under its own name.
+    // Created by an earlier version under the final name.
     if (isEmptyDatabase(db)) createTables(db);
     db.exec(
       `PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = ${sideFileBytes}; PRAGMA synchronous = FULL;`,
     );
-    // Whoever commits should not wait for more than a commit: others decide when.
+    // Checkpoints are scheduled separately, so that commits do not wait for them.
     db.exec('PRAGMA wal_autocheckpoint = 0');
     return db;
   } catch (error) {
@@ -125,7 +125,7 @@ export function openForWriting(path: string): DatabaseSync {
 }
 
 function createTables(db: DatabaseSync): void {
-  // Only before the first table; said later it would write to the file each time it is opened.
+  // Must precede the first table; later it would rewrite the file.
   db.exec('PRAGMA auto_vacuum = INCREMENTAL');
   db.exec(`BEGIN IMMEDIATE; ${tables} COMMIT;`);
 }
@@ -134,12 +134,12 @@ function isEmptyDatabase(db: DatabaseSync): boolean {
   return numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
 }
 
-/** The one number a statement answers. */
+/** The single number that a statement returns. */
 export function numberOf(db: DatabaseSync, sql: string): number {
   return Number(Object.values(db.prepare(sql).get() ?? {})[0] ?? 0);
 }
 
-/** Something the thread of the store found out by itself, in words that go on after "as". */
+/** An error detected by the store thread; its message continues after "as". */
 export class StoreFailure extends Error {
   readonly kind: FailureKind;
 
@@ -150,7 +150,7 @@ export class StoreFailure extends Error {
   }
 }
 
-/** What SQLite's primary result codes mean to us; all others are plain failures. */
+/** SQLite primary result codes; all others are plain failures. */
 const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
   [5, 'busy'],
   [11, 'corrupt'],
@@ -158,7 +158,7 @@ const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
   [26, 'corrupt'],
 ]);
 
-/** Anything thrown, as it crosses to the other thread. */
+/** Converts any error to a message. */
 export function asFailure(thrown: unknown): StoreFailureInfo {
   if (thrown instanceof StoreFailure) return { kind: thrown.kind, message: thrown.message };
   const { errcode, code, message } = thrown as { errcode?: unknown; code?: unknown; message?: unknown };

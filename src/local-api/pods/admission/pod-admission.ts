@@ -8,7 +8,7 @@ import { admitPriority } from './priority.ts';
 import { admitRuntimeClass } from './runtime-class.ts';
 import { admitServiceAccount } from './service-account.ts';
 
-/** In this order, as one may build on what another one did. What a node itself may write is judged elsewhere. */
+/** Ordered, because later plugins depend on earlier ones. NodeRestriction runs separately. */
 export function admitPod(pod: StoredObject, write: WriteContext): StoredObject {
   const { verb, subresource } = write;
   if (verb === 'create') return admitNewPod(pod, write);
@@ -24,7 +24,10 @@ function admitNewPod(pod: StoredObject, write: WriteContext): StoredObject {
 
 export { checkOverheadOwner } from './runtime-class.ts';
 
-/** A pod cannot grow beyond the node it is on. For one that is sound; throws a StatusError. */
+/**
+ * Rejects a resize beyond the allocatable resources of the node. Requires a valid pod; throws a
+ * StatusError.
+ */
 export function checkCapacity(pod: StoredObject, { before, objects }: WriteContext): void {
   const { nodeName } = typed(pod).spec;
   if (!nodeName || sameValue(before?.spec, pod.spec)) return;
@@ -46,7 +49,7 @@ function exceeded(pod: StoredObject, allocatable: Readonly<Record<string, string
   return [...told('cpu', milliCpuOf(requests), cpu), ...told('memory', memoryOf(requests), memory)];
 }
 
-/** Nobody here gives out what claims are for: such a pod would wait for ever. Asked after all else. */
+/** There is no DRA scheduler, so such a pod would stay pending. Checked last. */
 export function checkResourceClaims(pod: StoredObject): void {
   if ((typed(pod).spec.resourceClaims ?? []).length > 0)
     throw podForbidden(
@@ -57,7 +60,7 @@ export function checkResourceClaims(pod: StoredObject): void {
 
 const patienceSeconds = 300;
 
-/** A pod stays for a while on a node that is not well, unless it says otherwise. */
+/** Adds the default tolerations for not-ready and unreachable nodes. */
 export function admitTolerations(pod: StoredObject): StoredObject {
   const { spec } = typed(pod);
   const given = spec.tolerations ?? [];
@@ -78,7 +81,7 @@ function toleratesTaint({ key, effect }: Toleration, wanted: string): boolean {
 
 const copied = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'];
 
-/** Where a node stands, as labels its pods get. */
+/** The topology labels of a node, which its pods inherit. */
 export function topologyLabels(objects: ObjectReader, node: string): Readonly<Record<string, string>> {
   const labels = objects.get(apiResources.nodes, undefined, node)?.metadata.labels ?? {};
   return Object.fromEntries(
@@ -86,7 +89,7 @@ export function topologyLabels(objects: ObjectReader, node: string): Readonly<Re
   );
 }
 
-/** A pod that is made for a node is labelled at once; the others are when they get one. */
+/** A pod created with a nodeName gets the labels at creation; others at binding. */
 export function admitTopology(pod: StoredObject, objects: ObjectReader): StoredObject {
   const { nodeName } = typed(pod).spec;
   const labels = nodeName ? topologyLabels(objects, nodeName) : {};

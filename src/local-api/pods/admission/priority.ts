@@ -2,7 +2,7 @@ import type { PriorityClass } from '../../../kinds/index.ts';
 import { type StoredObject, serverResources, type WriteContext } from '../../api/index.ts';
 import { podForbidden, typed, withFields, withSpec } from '../pod-object.ts';
 
-/** How much a pod matters beside others. */
+/** The resolved priority of a pod. */
 interface Priority {
   readonly name: string | undefined;
   readonly value: number;
@@ -11,13 +11,13 @@ interface Priority {
 
 const defaultPolicy = 'PreemptLowerPriority';
 
-/** Classes every cluster has, also before anybody made them. */
+/** Built-in classes, which exist also before the bootstrap controller has run. */
 const builtIn: Readonly<Record<string, number>> = {
   'system-cluster-critical': 2_000_000_000,
   'system-node-critical': 2_000_001_000,
 };
 
-/** On an update what was decided stays. */
+/** An update keeps the resolved priority. */
 export function admitPriority(pod: StoredObject, write: WriteContext): StoredObject {
   const { spec } = typed(pod);
   if (write.before !== undefined) {
@@ -54,7 +54,7 @@ function priorityOf(pod: StoredObject, name: string, write: WriteContext): Prior
   throw podForbidden(pod, `no PriorityClass with name ${name} was found`);
 }
 
-/** Should there be several by mistake, the lowest. */
+/** If there are several defaults, the lowest applies. */
 function globalDefault({ objects }: WriteContext): Priority {
   const [first] = objects
     .all(serverResources.priorityClasses)

@@ -3,7 +3,7 @@ import type { PodSpec, RuntimeClass, Toleration } from '../../../kinds/index.ts'
 import type { StoredObject, WriteContext } from '../../api/index.ts';
 import { podForbidden, typed, withFields, withSpec } from '../pod-object.ts';
 
-/** What a pod's runtime costs and where it is to be had comes with its class. */
+/** Applies the overhead and the scheduling constraints of the RuntimeClass. */
 export function admitRuntimeClass(pod: StoredObject, { objects }: WriteContext): StoredObject {
   const { spec } = typed(pod);
   if (spec.runtimeClassName === undefined) return pod;
@@ -24,7 +24,7 @@ export function admitRuntimeClass(pod: StoredObject, { objects }: WriteContext):
   );
 }
 
-/** Asked after all else: overhead is nobody's to claim but a class's. */
+/** Checked last: overhead may only be set by a RuntimeClass. */
 export function checkOverheadOwner(pod: StoredObject, { objects }: WriteContext): void {
   const { runtimeClassName, overhead } = typed(pod).spec;
   if (overhead === undefined) return;
@@ -58,7 +58,7 @@ function selectorOf(pod: StoredObject, { nodeSelector = {} }: PodSpec, wanted: A
   return wanted;
 }
 
-/** All of both, without those that another one says already; of two alike the first stays. */
+/** Merges tolerations; of two redundant ones the first is kept. */
 function merged(own: readonly Toleration[], more: readonly Toleration[]): readonly Toleration[] {
   const all = [...own, ...more];
   return all.filter((one, index) =>
@@ -69,7 +69,7 @@ function merged(own: readonly Toleration[], more: readonly Toleration[]): readon
   );
 }
 
-/** Whether whoever has the first one does not need the second. */
+/** Whether the first toleration covers the second. */
 function subsumes(wide: Toleration, narrow: Toleration): boolean {
   if (sameValue(wide, narrow)) return true;
   const { key = '', operator = '', value = '', effect = '' } = wide;

@@ -11,7 +11,7 @@ import { isMirror, podForbidden, typed, withFields, withSpec } from '../pod-obje
 
 const defaultAccount = 'default';
 
-/** Gives a pod the identity it runs under, and what shows that identity to its containers. */
+/** Sets the service account and mounts its token. */
 export function admitServiceAccount(pod: StoredObject, write: WriteContext): StoredObject {
   if (isMirror(pod)) return admitMirrorPod(pod, write);
   const { spec } = typed(pod);
@@ -29,7 +29,7 @@ function accountOf(pod: StoredObject, name: string, { objects }: WriteContext): 
   const namespace = pod.metadata.namespace;
   const found = objects.get(apiResources.serviceAccounts, namespace, name);
   if (found !== undefined) return found as unknown as ServiceAccount;
-  // Every namespace gets this one, and gets it again: who is faster than that need not wait for it.
+  // The default account is created in every namespace; a pod may be created before it.
   if (name === defaultAccount) return {};
   throw podForbidden(
     pod,
@@ -37,7 +37,7 @@ function accountOf(pod: StoredObject, name: string, { objects }: WriteContext): 
   );
 }
 
-/** What the kubelet shows of a pod of its own has nothing to ask the API for, but what lies beside it in a file. */
+/** Mirror pods must not reference API objects, except those from manifests. */
 function admitMirrorPod(pod: StoredObject, { objects }: WriteContext): StoredObject {
   const { spec } = typed(pod);
   if (spec.serviceAccountName) throw podForbidden(pod, 'a mirror pod may not reference service accounts');
@@ -49,7 +49,7 @@ function admitMirrorPod(pod: StoredObject, { objects }: WriteContext): StoredObj
   return pod;
 }
 
-/** What the pod says counts, then what its account says. */
+/** The pod overrides the service account. */
 function isMounted(account: ServiceAccount, spec: PodSpec): boolean {
   return spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
 }
@@ -85,7 +85,7 @@ function suffix(random: Random): string {
   return Array.from({ length: 5 }, () => letters[randomInt(random, letters.length)]).join('');
 }
 
-/** An odd number by which tokens that were not asked for can be told from those that were. */
+/** The API server uses this odd number to recognize injected tokens. */
 const tokenSeconds = 3607;
 
 function tokenVolume(name: string): Volume {
