@@ -1,9 +1,9 @@
 import { fnv1a32 } from '../lib/index.ts';
 
 /**
- * The checksum that checkpoints of all kubelets carry is one over the text that Go's own kubelet makes of the value in its
- * memory. These are the parts of such a text: fields of structs have their types before them, elements of maps and lists
- * do not.
+ * Kubelet checkpoints contain a checksum over Go's dump of the value. These functions build the
+ * parts of such a dump: struct fields are prefixed with their types, elements of maps and lists are
+ * not.
  */
 export type GoField = readonly [name: string, type: string, text: string];
 
@@ -20,23 +20,23 @@ export function goList<V>(values: readonly V[], textOf: (value: V) => string = S
   return `[${values.map(textOf).join(' ')}]`;
 }
 
-/** Of a pointer to a struct of that type. */
+/** The checksum of a pointer to a struct of that type. */
 export function goChecksum(type: string, fields: readonly GoField[]): number {
   return fnv1a32(`(*${type})${goStruct(fields)}`);
 }
 
-/** As Go does: numbers by size, texts by their bytes. */
+/** Compares like Go: numbers by value, strings by bytes. */
 export function compareKeys(one: string | number, other: string | number): number {
   if (typeof one === 'number' && typeof other === 'number') return one - other;
   return Buffer.compare(Buffer.from(`${one}`), Buffer.from(`${other}`));
 }
 
-/** In the order of Go's JSON. */
+/** Sorts in the order of Go's JSON encoder. */
 export function sortedByKey<K extends string | number, V>(entries: Iterable<readonly [K, V]>): Map<K, V> {
   return new Map([...entries].toSorted(([one], [other]) => compareKeys(one, other)));
 }
 
-/** Throws an error that names what should be one. */
+/** Throws an error that names the value that is not an object. */
 export function jsonObject(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new Error(`${what} is not an object`);

@@ -17,7 +17,7 @@ const v1: CgroupLayout = {
 };
 const v2: CgroupLayout = { version: 2, root: '/sys/fs/cgroup' };
 
-/** A machine of these files; a directory is what lies below it. */
+/** A machine with these files; the entries of a directory are the files below it. */
 function aMachine(files: Readonly<Record<string, string>>) {
   return {
     read: async (path: string) => files[path] ?? Promise.reject(new Error(`ENOENT: ${path}`)),
@@ -29,8 +29,8 @@ function aMachine(files: Readonly<Record<string, string>>) {
   };
 }
 
-describe('the facts about a machine', () => {
-  it('are read from its files', async () => {
+describe('machine facts', () => {
+  it('are read from files', async () => {
     const files = {
       '/proc/sys/kernel/pid_max': '4194304\n',
       '/proc/sys/kernel/threads-max': '62836\n',
@@ -55,12 +55,12 @@ describe('the facts about a machine', () => {
     });
   });
 
-  it('are few on a machine that shows nothing', async () => {
+  it('are minimal on a machine without these files', async () => {
     const facts = { pids: undefined, hugePages: new Map(), swaps: [], swapBytes: 0n } as const;
     assert.deepEqual(await readMachineFacts(aMachine({}), v2), { ...facts, swapController: 'absent' });
   });
 
-  it('tell from our own cgroup whether swap can be limited', async () => {
+  it('read from the cgroup of this process whether swap can be limited', async () => {
     const files = {
       '/proc/self/cgroup': '0::/system.slice/kubeling.service\n',
       '/sys/fs/cgroup/system.slice/kubeling.service/memory.swap.max': 'max\n',
@@ -69,7 +69,7 @@ describe('the facts about a machine', () => {
   });
 });
 
-describe('a machine', () => {
+describe('machine requirements', () => {
   const demands: MachineRequirements = {
     failSwapOn: true,
     failCgroupV1: false,
@@ -77,11 +77,11 @@ describe('a machine', () => {
     singleProcessOomKill: undefined,
   };
 
-  it('is fit for the defaults without swap', () => {
+  it('are met by the defaults without swap', () => {
     for (const version of [1, 2] as const) checkMachine(demands, { swaps: [] }, version);
   });
 
-  it('that swaps is refused unless told otherwise', () => {
+  it('reject a machine with swap unless it is allowed', () => {
     const swaps = ['/dev/sda2'];
     assert.throws(() => checkMachine(demands, { swaps }, 2), {
       code: 'MACHINE_UNFIT',
@@ -90,7 +90,7 @@ describe('a machine', () => {
     checkMachine({ ...demands, failSwapOn: false, swapBehavior: 'LimitedSwap' }, { swaps }, 2);
   });
 
-  it('is told of all that the first version of cgroups cannot do, at once', () => {
+  it('report all settings that cgroups v1 does not support together', () => {
     const all = {
       failSwapOn: false,
       failCgroupV1: true,
@@ -108,14 +108,14 @@ describe('a machine', () => {
   });
 });
 
-describe('the number of pods', () => {
-  it('is only lowered by a number for each core', () => {
+describe('the maximum number of pods', () => {
+  it('is only reduced by podsPerCore', () => {
     const pods = (podsPerCore: number) => maxPods({ maxPods: 110, podsPerCore }, 4_000);
     assert.deepEqual([0, 10, 100].map(pods), [110, 40, 110]);
   });
 });
 
-describe('what is reserved', () => {
+describe('reservations', () => {
   const capacity = { milliCpu: 4000, memoryBytes: 8_589_934_592, pids: 1000 };
   const none: Reservations = {
     systemReserved: {},
@@ -129,23 +129,23 @@ describe('what is reserved', () => {
     kubeReserved: { cpu: '250m', memory: '512Mi', 'ephemeral-storage': '1Gi' },
   };
 
-  it('is the sum for the system and for us', () => {
+  it('are the sum of system and kube reservations', () => {
     const { hugePages: _, ...amount } = reservedAmount(some);
     assert.deepEqual(amount, { milliCpu: 750, memoryBytes: 1_610_612_736, pids: 100 });
   });
 
-  it('counts CPUs that are reserved by number before any amount', () => {
+  it('prefer reservedSystemCPUs to CPU amounts', () => {
     assert.equal(reservedAmount({ ...some, reservedSystemCPUs: '0-1,3' }).milliCpu, 3000);
   });
 
-  it('is nothing to pods that are not held to it', () => {
+  it('are not subtracted from kubepods unless pods are enforced', () => {
     assert.deepEqual(reservedAmount({ ...some, enforceNodeAllocatable: ['none'] }), {
       milliCpu: 0,
       memoryBytes: 0,
     });
   });
 
-  it('is not for pods even where they are not held to it, nor is what is kept free or set aside', () => {
+  it('are subtracted from allocatable even if not enforced, with eviction thresholds and huge pages', () => {
     const hugePages = new Map([['2MB', 4_194_304]]);
     const withheld = (free?: Parameters<typeof withheldAmount>[2]) =>
       withheldAmount({ ...some, enforceNodeAllocatable: ['none'] }, { ...capacity, hugePages }, free);
@@ -156,7 +156,7 @@ describe('what is reserved', () => {
     assert.equal(withheld({ quantity }).memoryBytes, 1_610_612_736 + 4_194_304 + 104_857_600);
   });
 
-  it('cannot be more than there is', () => {
+  it('must not exceed the capacity', () => {
     const greedy = { ...none, systemReserved: { cpu: '3', memory: '9Gi' }, kubeReserved: { cpu: '2' } };
     assert.throws(() => checkReservations(greedy, capacity, {}), {
       code: 'RESERVATION_TOO_LARGE',
@@ -164,7 +164,7 @@ describe('what is reserved', () => {
     });
   });
 
-  it('cannot be more than there is on the disk, together with what is kept free', () => {
+  it('must not exceed the disk together with the eviction threshold', () => {
     const on = (diskBytes: number | undefined, disk?: Parameters<typeof checkReservations>[2]['disk']) =>
       checkReservations(some, { ...capacity, diskBytes }, { disk });
     const gibi = 1_073_741_824;
@@ -179,7 +179,7 @@ describe('what is reserved', () => {
     assert.throws(() => on(2 * gibi, { quantity: parseQuantity('1025Mi') }), /ephemeral-storage: /);
   });
 
-  it('cannot be more memory or huge pages than there are, together with what is kept free', () => {
+  it('must not exceed memory or huge pages together with the eviction threshold', () => {
     const pages = { ...none, systemReserved: { 'hugepages-2Mi': '4Mi', 'hugepages-1Gi': '1Gi' } };
     const hugePages = new Map([['2MB', 4_194_304]]);
     checkReservations(pages, { ...capacity, hugePages }, { memory: { percent: 100 } });

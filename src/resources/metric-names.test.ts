@@ -18,7 +18,7 @@ async function samplesOf(metrics: MetricRegistry): Promise<readonly string[]> {
   return lines.filter((line) => line.startsWith('kubelet_'));
 }
 
-test('evictions are counted by the names dashboards know', async () => {
+test('eviction metrics have the upstream names', async () => {
   const metrics = registry();
   const observer = evictionMetrics(metrics);
   observer.evicted('memory.available');
@@ -35,7 +35,7 @@ test('evictions are counted by the names dashboards know', async () => {
     assert.ok(samples.includes(line), `${line} is not among\n${samples.join('\n')}`);
 });
 
-test('resizes are counted by the names dashboards know', async () => {
+test('resize metrics have the upstream names', async () => {
   const metrics = registry();
   const observer = resizeMetrics(metrics, () => ({ pending: new Map([['Deferred', 2]]), inProgress: 3 }));
   observer.requested({ resource: 'cpu', requirement: 'limits', operation: 'increase' });
@@ -51,7 +51,7 @@ test('resizes are counted by the names dashboards know', async () => {
   ]);
 });
 
-test('what is allotted by the piece is counted by the names dashboards know', async () => {
+test('CPU, memory, topology and device metrics have the upstream names', async () => {
   const metrics = registry();
   const count = alignmentMetrics(metrics);
   const place = (cpu: number) => ({ numaNode: cpu % 2, socket: 0, core: cpu, uncoreCache: 0 });
@@ -90,7 +90,7 @@ test('what is allotted by the piece is counted by the names dashboards know', as
     assert.ok(samples.includes(line), `${line} is not among\n${samples.join('\n')}`);
 });
 
-test('who asks what pods have is counted by the names dashboards know', async () => {
+test('pod resources API metrics have the upstream names', async () => {
   const metrics = registry();
   const observer = podResourcesMetrics(metrics);
   for (const method of ['list', 'get', 'get_allocatable'] as const) {

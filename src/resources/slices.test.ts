@@ -23,12 +23,12 @@ function podWith(uid: string, resources: object): Pod {
 
 type Verb = 'start' | 'set' | 'stop';
 
-/** Notes what it is asked, and fails on order. */
+/** A fake systemd that records its calls and fails on request. */
 class RecordedSlices implements SliceManager {
   readonly asked: string[] = [];
   readonly values = new Map<string, CgroupValues>();
   readonly failing = new Set<Verb>();
-  /** What else happens when a slice is stopped. */
+  /** Called when a slice is stopped. */
   onStop = () => {};
 
   async start(slice: Slice): Promise<void> {
@@ -80,8 +80,8 @@ async function aNode(mode: 'v1' | 'v2', cpuset?: 'all') {
 const podPath = 'kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podb_1.slice';
 const podUnit = 'kubepods-burstable-podb_1.slice';
 
-describe('cgroups that are left to systemd', () => {
-  it('are slices within each other, with their values there and in the files', async () => {
+describe('cgroups with the systemd driver', () => {
+  it('are nested slices with values in systemd and in the cgroup files', async () => {
     const { slices, qos, pods, read } = await aNode('v2');
     await qos.start(signal);
     assert.equal(await pods.ensureExists(pod, signal), 'created');
@@ -106,7 +106,7 @@ describe('cgroups that are left to systemd', () => {
   });
 
   for (const mode of ['v1', 'v2'] as const) {
-    it(`are read as they were set, and follow a change (${mode})`, async () => {
+    it(`are read as they were set and follow a resize (${mode})`, async () => {
       const { slices, qos, pods } = await aNode(mode);
       await qos.start(signal);
       await pods.ensureExists(pod, signal);
@@ -118,7 +118,7 @@ describe('cgroups that are left to systemd', () => {
     });
   }
 
-  it('let pods have every processor, where systemd would else take the controller away', async () => {
+  it('set all CPUs on pods, so that systemd keeps the cpuset controller', async () => {
     const { slices, qos, read } = await aNode('v2', 'all');
     await qos.start(signal);
     assert.equal(slices.values.get('kubepods.slice')?.cpus, '0-3');
@@ -126,7 +126,7 @@ describe('cgroups that are left to systemd', () => {
     assert.equal(slices.values.get('kubepods-burstable.slice')?.cpus, undefined);
   });
 
-  it('are not said to have processors in the first version, nor where somebody else gives them', async () => {
+  it('set no CPUs with cgroups v1 or with a static CPU policy', async () => {
     for (const [mode, cpuset] of [
       ['v1', 'all'],
       ['v2', undefined],
@@ -137,7 +137,7 @@ describe('cgroups that are left to systemd', () => {
     }
   });
 
-  it('are stopped once they are empty, and gone then', async () => {
+  it('are stopped once they are empty, and then gone', async () => {
     const { host, slices, qos, pods, cgroups } = await aNode('v1');
     await qos.start(signal);
     await pods.ensureExists(pod, signal);
@@ -155,7 +155,7 @@ describe('cgroups that are left to systemd', () => {
     );
   });
 
-  it('that systemd does not make fail the pod, whose event tells why', async () => {
+  it('fail the pod with an event if systemd cannot create them', async () => {
     const { slices, qos, pods, journal } = await aNode('v2');
     await qos.start(signal);
     slices.failing.add('start');
@@ -164,7 +164,7 @@ describe('cgroups that are left to systemd', () => {
     assert.match(String(journal.events[0]?.message), /no start of kubepods-burstable-podb_1\.slice/);
   });
 
-  it('have their values in the files also where systemd does not take them', async () => {
+  it('have their values in the files even if systemd rejects them', async () => {
     const { slices, qos, pods, journal, read } = await aNode('v2');
     await qos.start(signal);
     slices.failing.add('set');
@@ -177,7 +177,7 @@ describe('cgroups that are left to systemd', () => {
     });
   });
 
-  it('stay while systemd does not stop them, unless they are not there', async () => {
+  it('stay while systemd cannot stop them, unless the unit is missing', async () => {
     const { slices, qos, pods } = await aNode('v2');
     await qos.start(signal);
     await pods.ensureExists(pod, signal);
@@ -190,7 +190,7 @@ describe('cgroups that are left to systemd', () => {
     await pods.destroy(podWith('never-made', {}), signal);
   });
 
-  it('are not asked of systemd by their plain paths', async () => {
+  it('are removed without systemd when addressed by plain paths', async () => {
     const { slices, cgroups } = await aNode('v2');
     const plain = cgroups.plain();
     await plain.create(plain.parse('/system.slice/kubelet.service'), {}, signal);

@@ -1,18 +1,18 @@
 import { type CgroupHost, type FileSystemSpace, type Mount, mountOf, parseMountinfo } from '../lib/index.ts';
 import type { Measure } from './cgroup/cgroup-measures.ts';
 
-/** A disk of the machine. */
+/** A block device of the machine. */
 export interface BlockDevice {
-  /** Its numbers, such as 8:0. */
+  /** The device number, such as 8:0. */
   readonly id: string;
-  /** Such as /dev/sda. */
+  /** The path, such as /dev/sda. */
   readonly device: string;
   readonly counts: readonly number[];
-  /** All mounts of the machine, to find what is on which. */
+  /** All mounts of the machine, to map paths to devices. */
   readonly mounts: readonly Mount[];
 }
 
-/** What the kernel counts of each, in its order; see its Documentation/admin-guide/iostats. */
+/** The columns of /proc/diskstats in order; see the kernel's Documentation/admin-guide/iostats. */
 const counted = [
   ['fs_reads_total', 1],
   ['fs_reads_merged_total', 1],
@@ -40,7 +40,7 @@ export async function blockDevices(
   });
 }
 
-/** The one the first of the disks is on, by its numbers. */
+/** Returns the device number of the first file system. */
 export function mainDevice(
   [first]: readonly BlockDevice[],
   disks: ReadonlyMap<string, FileSystemSpace>,
@@ -49,7 +49,7 @@ export function mainDevice(
   return path === undefined ? undefined : mountOf(path, first?.mounts ?? [])?.device;
 }
 
-/** Of those that something is mounted from. */
+/** Returns the metrics of mounted devices. */
 export function diskMeasures(
   devices: readonly BlockDevice[],
   disks: ReadonlyMap<string, FileSystemSpace>,

@@ -1,6 +1,6 @@
 import { type Clock, SingleFlight } from '../lib/index.ts';
 
-/** The last of something that is found out again and again, shared by all who ask. */
+/** The last sample of a periodically read value, shared by all callers. */
 export class CachedSample<T> {
   readonly #clock: Clock;
   readonly #take: (signal: AbortSignal) => Promise<T>;
@@ -12,24 +12,24 @@ export class CachedSample<T> {
     this.#take = take;
   }
 
-  /** One that is good enough, or the one under way, or a new one. */
+  /** Returns the last sample if it is good enough, or the result of a running or new read. */
   async get(isGood: (value: T, ageMs: number) => boolean, signal: AbortSignal): Promise<T> {
     return this.peek(isGood) ?? (await this.#flights.run('one', (inner) => this.#begin(inner), signal));
   }
 
-  /** The last one, if it is good enough. */
+  /** Returns the last sample if it is good enough. */
   peek(isGood: (value: T, ageMs: number) => boolean): T | undefined {
     const last = this.#last;
     if (last === undefined) return undefined;
     return isGood(last.value, this.#clock.monotonicMs() - last.atMs) ? last.value : undefined;
   }
 
-  /** Somebody knows that it is no longer so. */
+  /** Drops the last sample. */
   forget(): void {
     this.#last = undefined;
   }
 
-  /** As old as its beginning. */
+  /** The age of a sample counts from the start of its read. */
   async #begin(signal: AbortSignal): Promise<T> {
     const atMs = this.#clock.monotonicMs();
     const value = await this.#take(signal);
@@ -38,10 +38,13 @@ export class CachedSample<T> {
   }
 }
 
-/** Nobody is to wait longer than this for what is done in one go. */
+/** The longest time without yielding. */
 const longestMs = 2;
 
-/** Work in many small parts that lets others come in between; under virtual time, where all takes no time, never. */
+/**
+ * Splits long work so that other tasks run in between; never yields under virtual time, which does
+ * not advance.
+ */
 export class Yielder {
   readonly #clock: Clock;
   #sinceMs: number;
@@ -51,12 +54,12 @@ export class Yielder {
     this.#sinceMs = clock.monotonicMs();
   }
 
-  /** To be looked at between two parts. */
+  /** Check between two parts of the work. */
   get isDue(): boolean {
     return this.#clock.monotonicMs() - this.#sinceMs >= longestMs;
   }
 
-  /** To be awaited when one is over. */
+  /** Await when `isDue` is true. */
   async yield(): Promise<void> {
     await new Promise<void>((resolve) => void setImmediate(resolve));
     this.#sinceMs = this.#clock.monotonicMs();

@@ -30,7 +30,7 @@ const disk = {
 };
 
 async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, string>>): Promise<string> {
-  const none = () => Promise.reject(new Error('only looks are allowed'));
+  const none = () => Promise.reject(new Error('only reads are allowed'));
   const host: CgroupHost = {
     read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
     readSync: (path) => files[path],
@@ -61,7 +61,7 @@ async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, strin
   return await page.expose(signal);
 }
 
-/** The value of the row of a name that has all these labels. */
+/** Returns the value of the metric with all these labels. */
 function value(page: string, name: string, labels: Readonly<Record<string, string>>): number | undefined {
   const line = page.split('\n').find((each) => {
     const words = Object.entries(labels).map(([key, text]) => `${key}="${text}"`);
@@ -88,7 +88,7 @@ const podRow = {
   pod: 'web',
 };
 
-test('every cgroup has its row in the second version, with all labels, blank where nothing is known', async () => {
+test('every cgroup has its metrics with cgroups v2, with all labels, empty if unknown', async () => {
   const dir = '/c/kubepods/podu1/bbb';
   const page = await pageOf(
     { version: 2, root: '/c' },
@@ -170,7 +170,11 @@ test('every cgroup has its row in the second version, with all labels, blank whe
     assert.equal(value(page, name, { id: '/' }), wanted, name);
   const received = 'container_network_receive_bytes_total';
   assert.equal(value(page, received, { id: '/', interface: 'eth0' }), 900);
-  assert.equal(value(page, received, { id: '/', interface: 'veth1' }), undefined, 'told of its container');
+  assert.equal(
+    value(page, received, { id: '/', interface: 'veth1' }),
+    undefined,
+    'labelled with its container',
+  );
   parseExposition(page);
   const root = { id: '/', device: '/dev/sda' };
   const disks = {
@@ -186,12 +190,12 @@ test('every cgroup has its row in the second version, with all labels, blank whe
     container_fs_io_time_weighted_seconds_total: 5,
   };
   for (const [name, wanted] of Object.entries(disks)) assert.equal(value(page, name, root), wanted, name);
-  assert.doesNotMatch(page, /loop0/, 'what nothing is mounted from is left out');
+  assert.doesNotMatch(page, /loop0/, 'devices without mounts are omitted');
   assert.match(page, /^machine_cpu_cores 2$/m);
   assert.match(page, /^container_scrape_error 0$/m);
 });
 
-test('the first version tells the same from its many trees', async () => {
+test('cgroups v1 gives the same metrics from its several trees', async () => {
   const controllers = new Map([
     ['cpu', '/cpu'],
     ['cpuacct', '/cpu'],
@@ -216,7 +220,7 @@ test('the first version tells the same from its many trees', async () => {
   assert.equal(value(page, 'container_cpu_usage_seconds_total', main), 1.5);
   assert.equal(value(page, 'container_cpu_system_seconds_total', main), 0.3);
   assert.equal(value(page, 'container_spec_cpu_shares', main), 1_024);
-  assert.equal(value(page, 'container_spec_cpu_quota', main), undefined, 'none is not told as -1');
+  assert.equal(value(page, 'container_spec_cpu_quota', main), undefined, 'unlimited is not reported as -1');
   assert.equal(value(page, 'container_memory_working_set_bytes', main), 900);
   assert.equal(value(page, 'container_spec_memory_limit_bytes', main), 0, 'no limit');
   assert.equal(value(page, 'container_memory_failures_total', { ...main, scope: 'hierarchy' }), 9);

@@ -17,30 +17,30 @@ import { ContainerCgroups, treeOf } from './cgroup-file-cache.ts';
 import type { FileUsage, StatsMachine } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
 
-/** What the metrics of cgroups are found by; each is a look that changes nothing. */
+/** The sources of the cgroup metrics; all are read-only. */
 export interface CadvisorSources {
   readonly clock: Clock;
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
-  /** The pods of which something runs now. */
+  /** The pods with a running container. */
   readonly pods: () => readonly PodSubject[];
-  /** Cgroups beside those of pods. */
+  /** Cgroups besides those of pods. */
   readonly otherCgroups: readonly string[];
   readonly machine: Pick<StatsMachine, 'openFiles' | 'kernel'>;
-  /** How much each container has written, by its id, and the disk it is on. */
+  /** The layer size of each container by ID, and its file system. */
   readonly written: (signal: AbortSignal) => Promise<Written>;
   readonly capacity: { readonly cores: number; readonly memoryBytes: number; readonly swapBytes: number };
 }
 
 export interface Written {
   readonly layers: ReadonlyMap<string, FileUsage>;
-  /** Where layers lie. */
+  /** The device of the layers. */
   readonly disk: FileSystemSpace | undefined;
-  /** The disks of the node, by where they are mounted or something that is on them. */
+  /** The file systems of the node, by a path on them. */
   readonly disks: ReadonlyMap<string, FileSystemSpace>;
 }
 
-/** Of whom a cgroup is; what is not known of it is blank. */
+/** The labels of a cgroup; empty if unknown. */
 interface Row {
   readonly path: string;
   readonly container: string;
@@ -49,11 +49,11 @@ interface Row {
   readonly namespace: string;
   readonly pod: string;
   readonly startMs: number | undefined;
-  /** Only of what has one. */
+  /** Only for cgroups with a network namespace. */
   readonly network?: 'pod' | 'node';
 }
 
-/** The metrics that monitoring has always found under `/metrics/cadvisor`, of every cgroup there is now. */
+/** The metrics of `/metrics/cadvisor`, for all current cgroups. */
 export async function cadvisorMetrics(
   sources: CadvisorSources,
   signal: AbortSignal,
@@ -97,12 +97,12 @@ export async function cadvisorMetrics(
   ];
 }
 
-/** Whether the look failed. */
+/** Whether the scrape failed. */
 export function scrapeError(value: 0 | 1): SampledFamily {
   return familyOf('container_scrape_error', [{ value }]);
 }
 
-/** The same for all that is told of a row. */
+/** Adds the labels to all metrics of a cgroup. */
 function identityOf({ path: id, container, image, name, namespace, pod }: Row): string {
   const labels = { container, id, image, name, namespace, pod };
   return labelText(Object.keys(labels), labels);
@@ -112,7 +112,7 @@ function withMore(identity: string, labels: Readonly<Record<string, string>>): s
   return `${identity},${labelText(Object.keys(labels), labels)}`;
 }
 
-/** Their names say otherwise. */
+/** The type of these metrics differs from what their names suggest. */
 const oddTypes = new Map<string, SampledFamily['type']>([
   ['container_fs_inodes_total', 'gauge'],
   ['container_memory_failcnt', 'counter'],
@@ -121,7 +121,7 @@ const oddTypes = new Map<string, SampledFamily['type']>([
 function familyOf(name: string, samples: readonly Sample[]): SampledFamily {
   const type = oddTypes.get(name) ?? (name.endsWith('_total') ? 'counter' : 'gauge');
   const words = name.replace(/^container_/, '').replaceAll('_', ' ');
-  return { name, type, help: `What the kernel tells of a cgroup: ${words}.`, samples };
+  return { name, type, help: `cAdvisor metric of a cgroup: ${words}.`, samples };
 }
 
 function machineFamilies({ machine, capacity }: CadvisorSources): readonly SampledFamily[] {
@@ -139,10 +139,10 @@ function machineFamilies({ machine, capacity }: CadvisorSources): readonly Sampl
     cadvisorRevision: '',
   };
   return [
-    gauge('machine_cpu_cores', 'How many processors the machine has.', capacity.cores),
-    gauge('machine_memory_bytes', 'How much memory the machine has.', capacity.memoryBytes),
-    gauge('machine_swap_bytes', 'How much swap the machine has.', capacity.swapBytes),
-    gauge('cadvisor_version_info', 'What the machine runs on; always 1.', 1, versions),
+    gauge('machine_cpu_cores', 'Number of CPUs of the machine.', capacity.cores),
+    gauge('machine_memory_bytes', 'Memory capacity of the machine.', capacity.memoryBytes),
+    gauge('machine_swap_bytes', 'Swap capacity of the machine.', capacity.swapBytes),
+    gauge('cadvisor_version_info', 'Version information of the machine; always 1.', 1, versions),
   ];
 }
 
@@ -211,7 +211,7 @@ async function processesOf(
   ];
 }
 
-/** Where it lies is the runtime's own business, so that the device is blank. */
+/** The runtime does not publish the device of a layer, so the label is empty. */
 function layerOf({ name }: Row, { layers, disk }: Written): readonly Measure[] {
   const layer = layers.get(name);
   if (layer === undefined) return [];
@@ -226,7 +226,7 @@ function networkOf(pid: number | undefined, host: CgroupHost): readonly Measure[
   return pid === undefined ? [] : traffic(interfacesOf(`/proc/${pid}`, host));
 }
 
-/** The root is held to what there is, and has the network of the machine. */
+/** The root cgroup is limited by the machine and has its network. */
 function wholeMachine({ host, capacity }: CadvisorSources): readonly Measure[] {
   return [
     { name: 'spec_memory_limit_bytes', value: capacity.memoryBytes },

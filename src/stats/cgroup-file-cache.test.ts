@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { realCgroupHost } from '../lib/index.ts';
 import { CgroupFileCache } from './cgroup-file-cache.ts';
 
-test('the files of a cgroup stay open while it is looked at, and no longer', () => {
+test('the files of a cgroup stay open only while it is read in each pass', () => {
   const root = mkdtempSync(join(tmpdir(), 'klg-cgroups-'));
   const openNow = () => readdirSync('/proc/self/fd').length;
   for (const path of ['one', 'two']) {
@@ -19,7 +19,7 @@ test('the files of a cgroup stay open while it is looked at, and no longer', () 
   for (const _ of [1, 2]) assert.deepEqual([look('a', '/one'), look('b', '/two')], ['one', 'two']);
   assert.equal(openNow(), before + 2);
   cgroups.sweep();
-  assert.equal(look('b', '/one'), 'one', 'it has another one now');
+  assert.equal(look('b', '/one'), 'one', 'its cgroup has changed');
   cgroups.sweep();
   assert.deepEqual([cgroups.size, openNow()], [1, before + 1]);
   cgroups.close();
@@ -27,7 +27,7 @@ test('the files of a cgroup stay open while it is looked at, and no longer', () 
   rmSync(root, { recursive: true });
 });
 
-test('a network stays open while it is looked at, and no longer', () => {
+test('a network stays open only while it is read in each pass', () => {
   const openNow = () => readdirSync('/proc/self/fd').length;
   const files = new CgroupFileCache(realCgroupHost(), { version: 2, root: tmpdir() });
   const nobody = '0';
@@ -39,7 +39,7 @@ test('a network stays open while it is looked at, and no longer', () => {
   assert.deepEqual([files.size, openNow()], [1, before + 1]);
   assert.deepEqual([files.onlyProcessOf('gone'), files.onlyProcessOf('here')], [undefined, alone]);
   files.sweep();
-  assert.match(files.networkOf('here', nobody, 1) ?? '', /^ *lo: /m, 'whoever of it lives');
+  assert.match(files.networkOf('here', nobody, 1) ?? '', /^ *lo: /m, 'any living process of it');
   files.sweep();
   files.retainNetworkOf('here');
   files.retainNetworkOf('gone');
@@ -48,7 +48,7 @@ test('a network stays open while it is looked at, and no longer', () => {
   files.sweep();
   assert.deepEqual([files.size, openNow()], [0, before]);
   files.networkOf('many', here, 2);
-  assert.equal(files.onlyProcessOf('many'), undefined, 'they come and go');
+  assert.equal(files.onlyProcessOf('many'), undefined, 'processes start and exit');
   files.close();
   assert.equal(openNow(), before);
 });

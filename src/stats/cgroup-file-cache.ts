@@ -23,7 +23,7 @@ interface KeptCgroup {
   close(): void;
 }
 
-/** Files of the kernel on many cgroups and networks that are looked at again and again; they stay open between two looks. */
+/** Keeps the kernel files of many cgroups and network namespaces open between periodic reads. */
 export class CgroupFileCache {
   readonly #host: Host;
   readonly #layout: CgroupLayout;
@@ -39,43 +39,47 @@ export class CgroupFileCache {
     return this.#cgroups.size + this.#sandboxes.size;
   }
 
-  /** Of the cgroup somebody has now, at its path below each tree. */
+  /** Returns the files of the cgroup currently used by the owner, at its path below each tree. */
   of(whose: string, path: string): CgroupFiles {
     const kept = this.#cgroups.get(whose);
     return kept?.path === path ? kept.files : this.#cgroups.set(whose, this.#opened(path)).files;
   }
 
-  /** As found when its network was opened: the only process of a sandbox does nothing but to be there. */
+  /**
+   * Recorded when the network was opened: the pause process is the only process of a sandbox
+   * cgroup.
+   */
   onlyProcessOf(sandbox: string): ProcessesFound | undefined {
     const processes = this.#sandboxes.get(sandbox)?.processes;
     return processes?.count === 1 ? processes : undefined;
   }
 
   /**
-   * What has gone over the interfaces of a sandbox, as `net/dev` of its own first process says it: others may not have
-   * come there yet. A network lives on for as long as this is open: not beyond the next look at the others.
+   * Returns `net/dev` of the sandbox through its first process, because other processes may not
+   * have joined the network namespace. An open file keeps the namespace alive, at most until the
+   * next pass.
    */
   networkOf(sandbox: string, first: string, count: number): string | undefined {
     const { network } =
       this.#sandboxes.get(sandbox) ?? this.#sandboxes.set(sandbox, this.#entered({ count, first }));
     const text = network.read('dev');
-    // The process has gone, and another may have its number by the next look.
+    // The process has exited and its PID may be reused before the next pass.
     if (text === undefined) this.#sandboxes.drop(sandbox);
     return text;
   }
 
-  /** For who asks for it in another look, as the sandbox is still there. */
+  /** Keeps the network open without reading it in this pass. */
   retainNetworkOf(sandbox: string): void {
     this.#sandboxes.get(sandbox);
   }
 
-  /** Those nobody asked for since the last time are closed. */
+  /** Closes everything that was not used since the last sweep. */
   sweep(): void {
     this.#cgroups.sweep();
     this.#sandboxes.sweep();
   }
 
-  /** All of them; they are opened anew when they are looked at again. */
+  /** Closes everything; files are opened again when needed. */
   close(): void {
     this.#cgroups.close();
     this.#sandboxes.close();
@@ -86,7 +90,7 @@ export class CgroupFileCache {
     return { processes, network, close: () => network.close() };
   }
 
-  /** Where the kernel counts in several trees, those of processor and memory. */
+  /** With cgroups v1, CPU and memory are in different trees. */
   #opened(path: string): KeptCgroup {
     const { version } = this.#layout;
     const below = path === '/' ? '' : path;
@@ -114,7 +118,7 @@ interface Closable {
   close(): void;
 }
 
-/** What stays open for as long as each look at all of it asks for it again. */
+/** A cache whose entries are closed by the first sweep after which they were not used. */
 export class SweptCache<Value extends Closable> {
   readonly #all = new Map<string, { readonly value: Value; isUsed: boolean }>();
 
@@ -128,7 +132,7 @@ export class SweptCache<Value extends Closable> {
     return found?.value;
   }
 
-  /** What was there before is closed. */
+  /** Closes the previous value. */
   set(key: string, value: Value): Value {
     this.drop(key);
     this.#all.set(key, { value, isUsed: true });
@@ -140,7 +144,7 @@ export class SweptCache<Value extends Closable> {
     this.#all.delete(key);
   }
 
-  /** What nobody asked for since the last time is closed. */
+  /** Closes the values that were not used since the last sweep. */
   sweep(): void {
     for (const [key, each] of this.#all) {
       if (!each.isUsed) this.drop(key);
@@ -154,8 +158,8 @@ export class SweptCache<Value extends Closable> {
 }
 
 /**
- * Where the cgroups of containers are: the runtime names them after their ids, alone or with words of its own around.
- * What was found stays so for as long as the container runs.
+ * Finds the cgroups of containers: runtimes name them after the container ID, with an optional
+ * prefix and suffix. A result is cached while the container runs.
  */
 export class ContainerCgroups {
   readonly #host: Pick<CgroupHost, 'subdirectories'>;
@@ -171,7 +175,9 @@ export class ContainerCgroups {
     return this.#known.size;
   }
 
-  /** By id, below each tree. Others than these are forgotten. */
+  /**
+   * Returns the paths by container ID, below each tree. Drops all other containers from the cache.
+   */
   async find(pods: readonly PodSubject[]): Promise<ReadonlyMap<string, string>> {
     const found = new Map<string, string>();
     for (const { cgroup, sandbox, containers } of pods) {
@@ -198,7 +204,7 @@ function idsOf(containers: PodSubject['containers']): readonly string[] {
   return containers.map(({ id }) => id);
 }
 
-/** The tree all cgroups are in. */
+/** The tree that contains all cgroups. */
 export function treeOf(layout: CgroupLayout): string {
   return layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
 }

@@ -1,6 +1,6 @@
 import type { ContainerStats, CriClient } from '../cri/index.ts';
 
-/** What the runtime says one container has used; numbers it does not tell are left out. */
+/** The usage of a container as reported by the runtime; missing values are undefined. */
 export interface RuntimeContainerStats {
   readonly id: string;
   readonly name: string;
@@ -19,7 +19,7 @@ export interface RuntimeContainerStats {
     readonly availableBytes: number | undefined;
   };
   readonly swapBytes: number | undefined;
-  /** What is left of its limit; undefined where nobody says. */
+  /** Limit minus usage; undefined if unknown. */
   readonly swapAvailableBytes?: number | undefined;
   readonly layer:
     | { readonly atMs: number; readonly usedBytes: number; readonly inodesUsed: number }
@@ -27,8 +27,8 @@ export interface RuntimeContainerStats {
 }
 
 /**
- * Of every container of a pod that runs, the newest instance of each. Asked container by container: one sandbox whose
- * cgroup is gone makes some runtimes tell nothing of any sandbox.
+ * Queries the newest running instance of each container. One request per container, because some
+ * runtimes return no stats for any sandbox when the cgroup of one is missing.
  */
 export async function listContainerStats(
   cri: Pick<CriClient, 'listContainerStats'>,
@@ -65,7 +65,7 @@ function statsOf({ attributes, cpu, memory, swap, writableLayer }: ContainerStat
       rssBytes: numberOf(memory?.rssBytes),
       pageFaults: numberOf(memory?.pageFaults),
       majorPageFaults: numberOf(memory?.majorPageFaults),
-      // Some runtimes say none is left where there is no limit.
+      // Some runtimes report 0 available without a limit.
       availableBytes: numberOf(memory?.availableBytes) || undefined,
     },
     swapBytes: numberOf(swap?.swapUsageBytes),
@@ -92,14 +92,14 @@ interface CpuSample {
   readonly rate: number | undefined;
 }
 
-/** Looks closer together than this say little about a rate: the last one known stays. */
+/** Samples closer together give no reliable rate; the previous rate is kept. */
 const leastApartMs = 1_000;
 
-/** How fast each of many counters grows, found by comparing one look at all of them with the one before. */
+/** Computes the rates of many counters by comparing two passes. */
 export class UsageRates {
   #samples: ReadonlyMap<string, CpuSample> = new Map();
 
-  /** Several may be under way at once; what the last one to end has seen counts for the next. */
+  /** Several passes may run concurrently; the last one to end is the base of the next. */
   begin(): RatesPass {
     const before = this.#samples;
     const seen = new Map<string, CpuSample>();
@@ -117,18 +117,21 @@ export class UsageRates {
   }
 }
 
-/** One look at all counters. */
+/** One pass over all counters. */
 export interface RatesPass {
-  /** Nanoseconds of CPU time a second; undefined at the first look, and for a counter that began anew. */
+  /**
+   * Returns nanoseconds of CPU time per second; undefined for the first sample and after a counter
+   * reset.
+   */
   record(key: string, atMs: number, cpuNanos: number | undefined): number | undefined;
-  /** All there are have been noted: the others are forgotten. */
+  /** Ends the pass; counters that were not recorded are dropped. */
   end(): void;
 }
 
 function next(before: CpuSample | undefined, atMs: number, cpuNanos: number): CpuSample {
   if (before === undefined || cpuNanos < before.cpuNanos) return { atMs, cpuNanos, rate: undefined };
   const apartMs = atMs - before.atMs;
-  // The clock was set back: what was known stands until it can be compared again.
+  // The clock was set back: keeps the previous rate until the next sample.
   if (apartMs < 0) return { ...before, atMs, cpuNanos };
   if (apartMs < leastApartMs) return before;
   return { atMs, cpuNanos, rate: Math.round(((cpuNanos - before.cpuNanos) * 1_000) / apartMs) };

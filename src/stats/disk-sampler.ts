@@ -12,34 +12,37 @@ export interface DiskSamplerDeps {
   readonly machine: Pick<StatsMachine, 'space' | 'directories'>;
   readonly rootDir: string;
   readonly podLogsDir: string;
-  /** The runtime's directories of sandboxes, by id; undefined where they are not known. */
+  /** The runtime's sandbox directories by ID; undefined if unknown. */
   readonly sandboxesDir?: string | undefined;
-  /** By id. */
+  /** By container ID. */
   readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
 }
 
-/** What containers have written over their images, by id. */
+/** The writable layer sizes by container ID. */
 export type Layers = ReadonlyMap<string, FileUsage>;
 
-/** By the UID of the pod. */
+/** By pod UID. */
 export type Logs = ReadonlyMap<string, PodLogs>;
 
 interface PodLogs {
-  /** By the name of the container. */
+  /** By container name. */
   readonly containers: ReadonlyMap<string, FileUsage>;
   readonly others: readonly FileUsage[];
 }
 
 type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
-/** Runtimes count what they have now and then only; how full the disk is, is looked up each time. */
+/** Runtimes update layer sizes only periodically; the free space is read each time. */
 const toldForMs = 10_000;
-/** Who asks how full the node's own disk is must not wait for the runtime. */
+/** The node's own file system is read without waiting for the runtime. */
 const answerMs = 5_000;
-/** Logs are few files each; whoever has more of them than can be counted in this time is counted in part. */
+/**
+ * Logs are few files; a directory with more files than can be counted in this time is counted
+ * partly.
+ */
 const logsWithinMs = 20_000;
 
-/** Finds out how full the disks are, and what pods have written to them. */
+/** Reads the space of the file systems and the disk usage of pods. */
 export class DiskSampler {
   readonly #deps: DiskSamplerDeps;
   readonly #told: CachedSample<ImageFsInfoResponse>;
@@ -49,7 +52,7 @@ export class DiskSampler {
     this.#told = new CachedSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
   }
 
-  /** The file systems themselves. Those of the runtime are left out when it does not answer. */
+  /** The file systems. Those of the runtime are omitted if it does not respond. */
   async disks(signal: AbortSignal): Promise<Disks> {
     const [disk, told] = await Promise.all([
       this.#diskAt(this.#deps.rootDir, signal),
@@ -57,7 +60,7 @@ export class DiskSampler {
     ]);
     signal.throwIfAborted();
     const [image] = told?.imageFilesystems ?? [];
-    // Older runtimes tell of one only.
+    // Older runtimes report only one.
     const container = told?.containerFilesystems[0] ?? image;
     const images = await this.#runtimeDisk(image, signal);
     const containers = container === image ? images : await this.#runtimeDisk(container, signal);
@@ -65,7 +68,11 @@ export class DiskSampler {
   }
 
   async #whereRuntimeWrites(signal: AbortSignal): Promise<ImageFsInfoResponse | undefined> {
-    const limit = { clock: this.#deps.clock, ms: answerMs, what: 'ask the container runtime for its disks' };
+    const limit = {
+      clock: this.#deps.clock,
+      ms: answerMs,
+      what: 'query the container runtime for its file systems',
+    };
     const isGood = (_: unknown, ageMs: number) => ageMs < toldForMs;
     return await withDeadline(limit, (inner) => this.#told.get(isGood, inner), signal).catch(() => undefined);
   }
@@ -78,8 +85,9 @@ export class DiskSampler {
   }
 
   /**
-   * What is in the log directories of pods, and the files outside of volumes that containers can write to: `/etc/hosts`,
-   * termination logs, and in the directory of the sandbox `/etc/resolv.conf` and `/etc/hostname`.
+   * The log directories of pods, and the files outside of volumes that containers can write:
+   * `/etc/hosts`, termination logs, and in the sandbox directory `/etc/resolv.conf` and
+   * `/etc/hostname`.
    */
   async logs(pods: readonly PodSubject[], signal: AbortSignal): Promise<Logs> {
     const treesOf = pods.map((pod) => this.#writableTrees(pod));

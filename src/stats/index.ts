@@ -1,4 +1,7 @@
-/** What the node and its pods have used, as eviction, metrics-server, `kubectl top` and monitoring ask for it. */
+/**
+ * Resource usage of the node and its pods for eviction, metrics-server, `kubectl top` and
+ * monitoring.
+ */
 export { type CadvisorSources, cadvisorMetrics, scrapeError } from './cadvisor-metrics.ts';
 export type {
   ContainerUsage,

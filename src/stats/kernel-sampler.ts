@@ -36,18 +36,18 @@ export interface KernelSamplerDeps {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly machine: Pick<StatsMachine, 'self' | 'runtimeAt'>;
-  /** By which the runtime is found, where its cgroup is not among those below. */
+  /** The socket of the runtime, used to find its process if its cgroup is not configured. */
   readonly runtimeSocket?: string | undefined;
-  /** Cgroups beside those of single pods that are told of, by the names they have there. */
+  /** Reported cgroups besides those of pods, by name. */
   readonly systemCgroups: Readonly<Record<string, string>>;
-  /** For containers whose cgroups are not to be found, by id; asked at most once a look. */
+  /** Stats of containers whose cgroups are not found, by ID; called at most once per pass. */
   readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
 }
 
-/** Whoever looks again and again does so sooner; others need not have files kept open for them. */
+/** Frequent readers keep files open; they are closed after this time without a read. */
 const openForMs = 30_000;
 
-/** What the kernel says of the node at one moment. */
+/** The kernel's stats of the node at one time. */
 export interface NodeSample
   extends Pick<NodeUsage, 'usage' | 'machineMemory' | 'system' | 'network' | 'processes'> {
   readonly startTime: string;
@@ -55,7 +55,7 @@ export interface NodeSample
 
 export interface KernelSample extends NodeSample {
   readonly pods: readonly SampledPod[];
-  /** Whether there is anything whose rate is not known yet, as it was seen for the first time. */
+  /** Whether a rate is still unknown, because its counter was read for the first time. */
   readonly isFirstOfSome: boolean;
 }
 
@@ -64,11 +64,13 @@ export interface SampledPod extends Pick<PodUsage, 'usage' | 'processes' | 'netw
   readonly containers: readonly (ContainerSubject & { readonly usage: Usage })[];
 }
 
-/** Reads what the kernel counts of the node and its pods; one look at a time, as the rates of use come from two. */
+/**
+ * Reads the kernel's counters of the node and its pods; one pass at a time, because rates need two.
+ */
 export class KernelSampler implements Disposable {
   readonly #deps: KernelSamplerDeps;
   readonly #rates = new UsageRates();
-  /** Of looks at the node alone, which come at other times. */
+  /** For passes of the node alone, which run at other times. */
   readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
   readonly #files: CgroupFileCache;
@@ -82,7 +84,7 @@ export class KernelSampler implements Disposable {
     this.#files = new CgroupFileCache(host, layout);
   }
 
-  /** No file stays open. */
+  /** Closes all files. */
   [Symbol.dispose](): void {
     this.#idle?.cancel();
     this.#files.close();
@@ -101,13 +103,13 @@ export class KernelSampler implements Disposable {
       this.#idle = this.#deps.clock.timer(openForMs, () => this.#files.close());
       return sample;
     } catch (error) {
-      // Nobody knows what of it is still there.
+      // After an error the open files may be stale.
       this.#files.close();
       throw error;
     }
   }
 
-  /** Without a look at single pods: some twenty files. */
+  /** Reads only the node: about twenty files. */
   async node(): Promise<NodeSample> {
     const pass = this.#nodeRates.begin();
     const { host, layout } = this.#deps;
@@ -186,7 +188,7 @@ class Look {
     };
   }
 
-  /** Not every root says it of itself. */
+  /** The root cgroup does not always report it. */
   #hostPressure(own: CgroupPressure | undefined): CgroupPressure {
     const of = (what: keyof CgroupPressure) =>
       own?.[what] ?? pressureIn(this.#look(`/proc/pressure/${what}`));
@@ -208,7 +210,7 @@ class Look {
         `system/${name}`,
         'cgroup' in part ? this.#cgroup(name, part.cgroup) : usageOf(part.process),
       );
-      // Of one that is not there nothing is told.
+      // Missing cgroups are omitted.
       if (usage.cpuNanos === undefined && usage.memory === undefined) continue;
       all.push({ name, startTime: this.#startOf(name, part), usage });
     }
@@ -220,7 +222,7 @@ class Look {
     return name === 'kubelet' ? apiTime(this.#deps.machine.self().startMs) : undefined;
   }
 
-  /** Undefined where the runtime has to be asked first. */
+  /** Undefined if stats of the runtime are needed. */
   #pod(subject: PodSubject): SampledPod | undefined {
     const { uid, cgroup } = subject;
     const own = cgroup === '' ? undefined : this.#cgroup(uid, cgroup);
@@ -241,11 +243,11 @@ class Look {
   async #podAsTold(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
     this.#told = await this.#deps.runtimeStats(signal);
     const pod = this.#pod(subject);
-    if (pod === undefined) throw new Error(`Nobody tells what the pod ${subject.name} uses`);
+    if (pod === undefined) throw new Error(`No usage is reported for the pod ${subject.name}`);
     return pod;
   }
 
-  /** What takes a look at the processes of the pod. */
+  /** The data needed to read the processes of the pod. */
   #inside({ sandbox, containers, network }: PodSubject): Pick<SampledPod, 'processes' | 'network'> {
     const own = sandbox && (this.#files.onlyProcessOf(sandbox.id) ?? this.#processesOf(sandbox.id));
     let [processes, first] = [own?.count, own?.first];
@@ -256,7 +258,7 @@ class Look {
       first ??= more.first;
     }
     if (network === 'node' || first === undefined) return { processes };
-    // Every process of a pod sees the pod's network.
+    // All processes of a pod share its network namespace.
     const dev =
       sandbox === undefined || own?.first === undefined
         ? this.#look(`/proc/${first}/net/dev`)
@@ -264,14 +266,14 @@ class Look {
     return { processes, network: dev === undefined ? undefined : this.#networkIn(dev, 'eth0') };
   }
 
-  /** Undefined where its cgroup is not to be found. */
+  /** Undefined if its cgroup is not found. */
   #container(id: string): Usage | undefined {
     const path = this.#paths.get(id);
     const usage = path === undefined ? undefined : this.#cgroup(id, path);
     return usage?.memory === undefined ? undefined : this.#usage(id, usage);
   }
 
-  /** What the runtime says instead; undefined as long as it was not asked. */
+  /** The stats of the runtime; undefined before they were requested. */
   #toldOf(id: string): Usage | undefined {
     if (this.#told === undefined) return undefined;
     const told = this.#told.get(id);
@@ -296,7 +298,7 @@ class Look {
     return rate;
   }
 
-  /** Those of a container; undefined where nobody knows. */
+  /** The stats of a container; undefined if unknown. */
   #processesOf(id: string): ProcessesFound | undefined {
     const path = this.#paths.get(id);
     if (path === undefined) return undefined;
@@ -314,7 +316,7 @@ class Look {
     return { atMs: this.#deps.clock.now(), main, interfaces: interfacesIn(dev, main) };
   }
 
-  /** Every thread counts: each takes a number. */
+  /** Counts threads, because each uses a PID. */
   #processes(): NodeUsage['processes'] {
     const current = / \d+\/(\d+)/.exec(this.#look('/proc/loadavg') ?? '')?.[1];
     const most = ['pid_max', 'threads-max'].map((name) => this.#look(`/proc/sys/kernel/${name}`));
@@ -329,13 +331,13 @@ class Look {
   }
 }
 
-/** One in another pid namespace, which shows as 0, is nobody's here. */
+/** A process in another PID namespace is shown as 0 and is skipped. */
 function processesIn(text: string): ProcessesFound {
   const pids = text.split('\n').filter((pid) => pid !== '' && pid !== '0');
   return { count: pids.length, first: pids[0] };
 }
 
-/** Without a cgroup of its own, what the process has used. */
+/** Without a cgroup, uses the usage of the process. */
 function usageOf({ cpuNanos, rssBytes, pageFaults, majorPageFaults }: ProcessUsage): CgroupUsage {
   const memory = { usageBytes: rssBytes, workingSetBytes: rssBytes, rssBytes, pageFaults, majorPageFaults };
   return { cpuNanos, memory: { ...memory, availableBytes: undefined }, swapBytes: undefined };
@@ -343,7 +345,7 @@ function usageOf({ cpuNanos, rssBytes, pageFaults, majorPageFaults }: ProcessUsa
 
 const nothing: CgroupUsage = { cpuNanos: undefined, memory: undefined, swapBytes: undefined };
 
-/** Where a pod has no cgroup of its own, its containers are all there is of it. */
+/** A pod without a cgroup is the sum of its containers. */
 function together(containers: readonly { readonly usage: Usage }[]): Usage {
   const sum = (of: (usage: Usage) => number | undefined) => {
     const parts = containers.map(({ usage }) => of(usage)).filter((part) => part !== undefined);

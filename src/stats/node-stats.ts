@@ -2,16 +2,16 @@ import type { DirectoryUsages, FileCount, FileSystemSpace } from '../lib/index.t
 import type { CgroupPressure, MemoryUsage } from './cgroup/cgroup-usage.ts';
 import type { InterfaceUsage } from './cgroup/host-usage.ts';
 
-/** How much has been used by somebody, at one moment. */
+/** The resource usage at one time. */
 export interface Usage {
   readonly atMs: number;
   readonly cpuNanos: number | undefined;
-  /** How much is used per second, over the last while; undefined at the first look. */
+  /** The rate over the last interval; undefined for the first sample. */
   readonly nanoCores: number | undefined;
   readonly memory: { readonly [part in keyof MemoryUsage]?: number | undefined } | undefined;
   readonly swapBytes: number | undefined;
   readonly swapAvailableBytes?: number | undefined;
-  /** How long it had to wait for what it needs, where the kernel counts that. */
+  /** The pressure stall information, if the kernel reports it. */
   readonly pressure?: CgroupPressure | undefined;
 }
 
@@ -20,26 +20,26 @@ export interface FileUsage extends FileCount {
 }
 
 export interface DiskUsage extends FileSystemSpace {
-  /** The same for all paths on one file system, and for no other; where the machine says it. */
+  /** Identifies the file system of a path, if known. */
   readonly device?: string | undefined;
   readonly atMs: number;
 }
 
-/** A file system of the runtime, and what the runtime has put there. */
+/** A file system of the runtime and the usage of the runtime on it. */
 export interface RuntimeDisk {
-  /** Unknown where the runtime does not say what it is, or that does not answer. */
+  /** Undefined if the runtime does not report its path or the file system does not respond. */
   readonly disk: DiskUsage | undefined;
   readonly own: FileUsage;
   readonly mountPoint: string;
 }
 
-/** What a volume of a pod holds, as far as it is known. */
+/** The usage of a volume as far as known. */
 export interface VolumeUsage extends Partial<FileSystemSpace> {
   readonly atMs: number;
   readonly name: string;
-  /** As its driver has it, where one looks after it. */
+  /** The health reported by the CSI driver. */
   readonly health?: 'normal' | 'abnormal' | undefined;
-  /** Whether it goes with the pod and takes room of the disk of all pods. */
+  /** Whether it is ephemeral and on the disk of the pods. */
   readonly isScratch: boolean;
   readonly claim?: { readonly namespace: string; readonly name: string } | undefined;
 }
@@ -55,7 +55,7 @@ export interface ContainerUsage {
 
 export interface NetworkUsage {
   readonly atMs: number;
-  /** The one others are reached by. */
+  /** The interface of the default route. */
   readonly main: string | undefined;
   readonly interfaces: readonly InterfaceUsage[];
 }
@@ -70,40 +70,40 @@ export interface PodUsage {
   readonly network?: NetworkUsage | undefined;
   readonly containers: readonly ContainerUsage[];
   readonly volumes?: readonly VolumeUsage[] | undefined;
-  /** What it has written beside its containers and volumes: its own files in its log directory, and its list of hosts. */
+  /** Other files of the pod: in its log directory, and its hosts file. */
   readonly others?: readonly FileUsage[] | undefined;
 }
 
-/** What the node itself has used, without a look at single pods. */
+/** The usage of the node without its pods. */
 export interface NodeUsage {
   readonly usage: Usage;
-  /** All there is, and what the kernel itself reckons could be had without swapping, where it says so. */
+  /** The total memory and MemAvailable. */
   readonly machineMemory?:
     | { readonly totalBytes: number; readonly availableBytes: number | undefined }
     | undefined;
-  /** The machine's own parts: kubelet, runtime, misc, and all pods together. */
+  /** The system containers: kubelet, runtime, misc, and pods. */
   readonly system: readonly ContainerUsage[];
   readonly network?: NetworkUsage | undefined;
-  /** Where pods write to. */
+  /** The file system of pods. */
   readonly disk?: DiskUsage | undefined;
-  /** Where images lie, and where containers write to. */
+  /** The file systems of images and of writable layers. */
   readonly images?: RuntimeDisk | undefined;
   readonly containers?: RuntimeDisk | undefined;
-  /** Tasks there may be, and are. */
+  /** The maximum and the current number of tasks. */
   readonly processes?: { readonly atMs: number; readonly max: number; readonly current: number } | undefined;
 }
 
-/** What a node and its pods have used. */
+/** The usage of the node and its pods. */
 export interface NodeStats extends NodeUsage {
   readonly nodeName: string;
   readonly startTime: string;
   readonly pods: readonly PodUsage[];
 }
 
-/** Whether only what is cheap to find is wanted. */
+/** `cpu-and-memory` reads only what is cheap. */
 export type StatsScope = 'all' | 'cpu-and-memory';
 
-/** One process, by what the kernel counts of it. */
+/** The kernel's counters of a process. */
 export interface ProcessUsage {
   readonly cpuNanos: number;
   readonly rssBytes: number;
@@ -112,7 +112,7 @@ export interface ProcessUsage {
   readonly majorPageFaults: number;
 }
 
-/** A part of the machine: a cgroup, below each tree, or a process alone. */
+/** A system container: a cgroup below each tree, or a single process. */
 export type SystemPart = { readonly cgroup: string } | { readonly process: ProcessUsage };
 
 export interface OpenFiles {
@@ -120,17 +120,17 @@ export interface OpenFiles {
   readonly sockets: number;
 }
 
-/** The machine as far as its use is found out beside cgroups; each is a look that changes nothing. */
+/** The read-only operations of the machine besides cgroups. */
 export interface StatsMachine {
-  /** Of the file system at a path; undefined when it does not answer. */
+  /** Reads the space of the file system at a path; undefined if it does not respond. */
   space(path: string, signal: AbortSignal): Promise<Omit<DiskUsage, 'atMs'> | undefined>;
-  /** Ended with the kubelet, where it can be; who asks after that starts it anew. */
+  /** Disposed with the kubelet; later calls start it again. */
   readonly directories: DirectoryUsages & Partial<Disposable>;
-  /** Our own process. */
+  /** The kubelet process. */
   self(): ProcessUsage;
-  /** The runtime, by the socket it is reached by; undefined where it cannot be found. */
+  /** Finds the runtime by its socket; undefined if not found. */
   runtimeAt?(socket: string): Promise<SystemPart | undefined>;
-  /** What a process has open; it may be gone. */
+  /** Reads the open files of a process, which may have exited. */
   openFiles(pid: number): Promise<OpenFiles>;
   readonly kernel: string;
 }

@@ -32,7 +32,7 @@ const observed: ObservedPod = {
 const known = () => pod;
 const cgroupOf = () => '/kubepods/podu1';
 
-test('of a pod that was made anew the sandbox that is ready counts, of each container the last that runs', () => {
+test('uses the ready sandbox of a recreated pod and the newest running instance of each container', () => {
   const [found] = podSubjects([observed], known, cgroupOf);
   assert.equal(found?.sandbox?.id, 's2');
   assert.deepEqual(
@@ -48,7 +48,7 @@ test('of a pod that was made anew the sandbox that is ready counts, of each cont
   );
 });
 
-test('one of which nothing runs is left out; one that nobody knows has no cgroup', () => {
+test('omits pods without running containers, and gives unknown pods no cgroup', () => {
   const ended = { ...observed, containers: [container('c1', 'main', 'exited')] };
   assert.deepEqual(podSubjects([ended], known, cgroupOf), []);
   const [stranger] = podSubjects([observed], () => undefined, cgroupOf);

@@ -1,6 +1,6 @@
 import type { ObservedContainer, ObservedPod, Pod } from '../pods/index.ts';
 
-/** A pod of which something runs, as far as it takes to find out what it uses. */
+/** A pod with a running container, with the data needed to read its usage. */
 export interface PodSubject {
   readonly uid: string;
   readonly name: string;
@@ -22,7 +22,10 @@ export interface ContainerSubject {
   readonly createdAtMs: number;
 }
 
-/** Those of which a container runs. Of a pod made anew the sandbox counts that is ready, of a container its last instance. */
+/**
+ * Returns the pods with a running container. The ready sandbox of a recreated pod is used, and the
+ * newest instance of each container.
+ */
 export function podSubjects(
   observed: readonly ObservedPod[],
   known: (uid: ObservedPod['uid']) => Pod | undefined,
@@ -55,7 +58,7 @@ export function podSubjects(
   });
 }
 
-/** They come newest first. */
+/** Containers are sorted newest first. */
 function newestOfEach(containers: readonly ObservedContainer[]): readonly ObservedContainer[] {
   const newest = new Map<string, ObservedContainer>();
   for (const each of containers) if (!newest.has(each.name)) newest.set(each.name, each);

@@ -1,12 +1,12 @@
 import type { SampledFamily } from '../lib/index.ts';
 import type { NodeStats, Usage } from './node-stats.ts';
 
-/** The metrics by which pods are scaled and `kubectl top` counts; undefined stats are a failed look. */
+/** The metrics of `/metrics/resource`; undefined stats count as a failed scrape. */
 export function resourceMetrics(stats: NodeStats | undefined): readonly SampledFamily[] {
   const failed = {
     name: 'resource_scrape_error',
     type: 'gauge',
-    help: 'Whether what was used could not be found out: 1 if so.',
+    help: '1 if there was an error while getting container metrics, 0 otherwise.',
     samples: [{ value: stats === undefined ? 1 : 0 }],
   } as const;
   return [...(stats === undefined ? [] : familiesOf(stats)), failed];
@@ -33,7 +33,7 @@ function familiesOf({ usage, pods }: NodeStats): readonly SampledFamily[] {
     {
       name: 'container_start_time_seconds',
       type: 'gauge',
-      help: 'When the container was started, in seconds since 1970.',
+      help: 'Start time of the container in seconds since 1970.',
       samples: rows.map(({ labels, startTime }) => ({
         labels,
         value: startTime === undefined ? undefined : Date.parse(startTime) / 1_000,
@@ -47,12 +47,12 @@ interface Row {
   readonly usage: Usage;
 }
 
-/** Of what is not held to one the limit is not told. */
+/** Omitted without a limit. */
 function swapLimits(rows: readonly Row[]): SampledFamily {
   return {
     name: 'container_swap_limit_bytes',
     type: 'gauge',
-    help: 'The most swap the container may use.',
+    help: 'Swap limit of the container.',
     samples: rows.map(({ labels, usage: { atMs, swapBytes, swapAvailableBytes } }) => ({
       labels,
       value:
@@ -71,19 +71,19 @@ function usedBy(prefix: string, whom: string, rows: readonly Row[]): readonly Sa
     {
       name: `${prefix}_cpu_usage_seconds_total`,
       type: 'counter',
-      help: `Seconds of CPU time ${whom} has used.`,
+      help: `Cumulative CPU time of ${whom} in seconds.`,
       samples: samples(({ cpuNanos }) => (cpuNanos === undefined ? undefined : cpuNanos / 1e9)),
     },
     {
       name: `${prefix}_memory_working_set_bytes`,
       type: 'gauge',
-      help: `Memory ${whom} uses and could not give back at once.`,
+      help: `Working set memory of ${whom}.`,
       samples: samples(({ memory }) => memory?.workingSetBytes),
     },
     {
       name: `${prefix}_swap_usage_bytes`,
       type: 'gauge',
-      help: `Swap ${whom} uses.`,
+      help: `Swap usage of ${whom}.`,
       samples: samples(({ swapBytes }) => swapBytes),
     },
   ];

@@ -24,22 +24,22 @@ export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'po
   readonly layout: CgroupLayout;
   readonly machine: StatsMachine;
   readonly cri: Pick<CriClient, 'listContainerStats' | 'imageFsInfo'>;
-  /** The pods of which something runs now. */
+  /** The pods with a running container. */
   readonly pods: () => readonly PodSubject[];
-  /** Cgroups beside those of single pods that are told of, by the names they have there. */
+  /** Reported cgroups besides those of pods, by name. */
   readonly systemCgroups: Readonly<Record<string, string>>;
   readonly runtimeSocket?: string | undefined;
-  /** Nothing is said of volumes unless given. */
+  /** Volumes are not reported if undefined. */
   readonly volumes?: Pick<VolumeUsages, 'peek' | 'of' | 'retain'> | undefined;
 }
 
-/** How old what is told may be. */
+/** The maximum age of the stats. */
 export interface StatsAges {
-  /** Who reads now and then is content with what is there. */
+  /** Occasional readers accept the cached stats. */
   readonly maxAgeMs?: number | undefined;
-  /** Of volumes, whose files take long to count; the period of the configuration unless given. */
+  /** The maximum age of volume stats, which are slow to read; the configured period by default. */
   readonly volumesMaxAgeMs?: number | undefined;
-  /** Pods whose volumes must not be older than that, by UID; all unless given. */
+  /** The UIDs of pods whose volumes must not be older; all if undefined. */
   readonly volumesOf?: ReadonlySet<string> | undefined;
 }
 
@@ -63,14 +63,15 @@ interface PodFiles {
 
 const readerAgeMs = 10_000;
 const logSizesForMs = 60_000;
-/** To know how fast something grows it is looked at twice, so far apart. */
+/** Rates need two samples at least this far apart. */
 const secondLookMs = 1_000;
 
 type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
 /**
- * What the node and its pods have used. All who ask share what was found last, as long as it is new enough for them, and
- * one look under way: 0 asks for one that begins now or is under way. Each figure has its time.
+ * The usage of the node and its pods. Callers share the last stats if they are new enough, and one
+ * running pass: an age of 0 requests a pass that starts now or is running. Each value has its own
+ * time.
  */
 export class StatsProvider implements Disposable {
   readonly #deps: StatsProviderDeps;
@@ -91,7 +92,7 @@ export class StatsProvider implements Disposable {
       const stats = await listContainerStats(cri, signal);
       return { byId: new Map(stats.map((each) => [each.id, each])), cameMs: clock.monotonicMs() };
     });
-    // What the runtime says is asked for twice for one look: it is new from when it came, however long that took.
+    // The runtime stats are used twice per pass; their age counts from the response.
     const isNew = ({ cameMs }: RuntimeAnswer) => clock.monotonicMs() - cameMs < secondLookMs;
     const runtimeStats = async (signal: AbortSignal) => (await this.#runtime.get(isNew, signal)).byId;
     const kernel = new KernelSampler({ ...deps, runtimeStats });
@@ -105,12 +106,12 @@ export class StatsProvider implements Disposable {
     this.#logs = new CachedSample(clock, (signal) => disks.logs(this.#pods(), signal));
   }
 
-  /** Nothing stays open; who asks after that opens it anew. */
+  /** Closes all files; later calls open them again. */
   [Symbol.dispose](): void {
     this.#sampler[Symbol.dispose]();
   }
 
-  /** The node itself, without a look at single pods: cheap enough to be asked every second. */
+  /** Reads only the node: cheap enough for every second. */
   async node(signal: AbortSignal, { maxAgeMs = readerAgeMs }: StatsAges = {}): Promise<NodeUsage> {
     const isGood = (_: unknown, ageMs: number) => ageMs < maxAgeMs;
     const [sample, disks] = await Promise.all([
@@ -141,7 +142,7 @@ export class StatsProvider implements Disposable {
       look,
       this.#disks.get(isGood, signal),
       this.#logs.get(isGood, signal),
-      // The runtime looks at the same cgroups: beside each other both looks cost more.
+      // The runtime reads the same cgroups, so both are not read concurrently.
       look.then(() => this.#layers.get(isGood, signal)),
     ]);
     const { network, processes } = kernel;
@@ -149,7 +150,7 @@ export class StatsProvider implements Disposable {
     return { ...plain(kernel), ...disks, network, processes, pods };
   }
 
-  /** Found out once for all that begins at the same moment. */
+  /** Read once for all calls that start at the same time. */
   #pods(): readonly PodSubject[] {
     if (this.#podsNow === undefined)
       queueMicrotask(() => {
@@ -159,14 +160,14 @@ export class StatsProvider implements Disposable {
     return this.#podsNow;
   }
 
-  /** Whether it knows all that runs, and how fast it goes. */
+  /** Whether all running pods are included and all rates are known. */
   #isSettled({ isFirstOfSome, pods }: KernelSample): boolean {
     const seen = new Set(pods.flatMap(({ containers }) => containers.map(({ id }) => id)));
     const running = this.#deps.pods().flatMap(({ containers }) => containers);
     return !isFirstOfSome && running.every(({ id }) => seen.has(id));
   }
 
-  /** What containers have logged; told now and then only. */
+  /** Returns the log sizes of containers, refreshed periodically. */
   async logSizes(signal: AbortSignal): Promise<readonly LogSize[]> {
     const logs = await this.#logs.get((_, ageMs) => ageMs < logSizesForMs, signal);
     return this.#deps.pods().flatMap(({ uid, namespace, name: pod }) => {
@@ -175,7 +176,7 @@ export class StatsProvider implements Disposable {
     });
   }
 
-  /** What containers have written, and the disks it is on. */
+  /** Returns the layer sizes of containers and their file systems. */
   async written(signal: AbortSignal): Promise<Written> {
     const isGood = (_: unknown, ageMs: number) => ageMs < readerAgeMs;
     const [{ disk, images, containers }, layers] = await Promise.all([
@@ -190,11 +191,11 @@ export class StatsProvider implements Disposable {
     return { layers, disk: containers?.disk, disks: new Map(disks) };
   }
 
-  /** Up to when all is counted that containers of these pods, by their UIDs, have written over their images. */
+  /** Returns the time until which all layer sizes of these pods are counted. */
   async layersCountedAtMs(uids: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
     const layers = await this.#layers.get((_, ageMs) => ageMs < secondLookMs, signal);
     const containers = this.#deps.pods().flatMap((pod) => (uids.has(pod.uid) ? pod.containers : []));
-    // Of some a runtime says nothing at all.
+    // Runtimes may omit the time.
     const times = containers.flatMap(({ id }) => layers.get(id)?.atMs ?? []);
     return Math.min(...times, Number.POSITIVE_INFINITY);
   }

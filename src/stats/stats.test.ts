@@ -24,7 +24,7 @@ const web = {
 } as unknown as Pod;
 
 function hostOf(files: Readonly<Record<string, string>>): CgroupHost {
-  const none = () => Promise.reject(new Error('only looks are allowed'));
+  const none = () => Promise.reject(new Error('only reads are allowed'));
   return {
     read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
     readSync: (path) => files[path],
@@ -157,12 +157,12 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
   return { clock, files, asked, subjects, provider };
 }
 
-/** What stands at a path such as `node.cpu.time`, as its readers find it. */
+/** Returns the value at a path such as `node.cpu.time`. */
 function at(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((found, key) => Object(found)[key], value);
 }
 
-test('the summary tells of the node, its pods and their containers', async () => {
+test('the summary contains the node, its pods and their containers', async () => {
   const { provider } = rig();
   const summary = summaryOf(await provider.stats('all', signal), 'all');
   const expected = {
@@ -201,7 +201,7 @@ test('the summary tells of the node, its pods and their containers', async () =>
   for (const [path, value] of Object.entries(expected)) assert.equal(at(summary, path), value, path);
 });
 
-test('who wants processor and memory only gets no more, and nobody else is asked for it', async () => {
+test('a request for CPU and memory only reads nothing else', async () => {
   const { provider, asked } = rig();
   const summary = summaryOf(await provider.stats('cpu-and-memory', signal), 'cpu-and-memory');
   for (const path of ['node.fs', 'node.network', 'pods.0.ephemeral-storage']) {
@@ -213,14 +213,14 @@ test('who wants processor and memory only gets no more, and nobody else is asked
   assert.deepEqual(asked, ['kernel']);
 });
 
-test('all who ask share one look, and what it found for a while; who must know now looks anew', async () => {
+test('callers share a pass and its result for a while; a caller that needs current stats starts a new one', async () => {
   const { provider, clock, asked, subjects } = rig();
   const looks = () => asked.splice(0).filter((what) => what === 'kernel').length;
   await Promise.all([1, 2, 3].map(() => provider.stats('cpu-and-memory', signal)));
   assert.equal(looks(), 1);
   await clock.advance(1_000);
   await provider.stats('cpu-and-memory', signal);
-  assert.equal(looks(), 1, 'the rates of what was seen for the first time are wanted soon');
+  assert.equal(looks(), 1, 'unknown rates are requested soon');
   await clock.advance(9_000);
   const before = (await provider.stats('cpu-and-memory', signal)).usage.atMs;
   assert.deepEqual([looks(), clock.now() - before], [0, 9_000]);
@@ -231,19 +231,15 @@ test('all who ask share one look, and what it found for a while; who must know n
   await clock.advance(1_000);
   subjects.push({ ...subject, uid: 'u2', cgroup: '', containers: [] });
   await provider.stats('cpu-and-memory', signal);
-  assert.equal(looks(), 0, 'of it nothing runs');
+  assert.equal(looks(), 0, 'none of its containers runs');
   subjects.push({ ...subject, uid: 'u3', containers: [{ ...main, id: 'c3' }] });
-  assert.equal(
-    (await provider.stats('cpu-and-memory', signal)).pods.length,
-    3,
-    'what has come since is looked at',
-  );
+  assert.equal((await provider.stats('cpu-and-memory', signal)).pods.length, 3, 'a new pod is included');
   await clock.advance(1_000);
   const { pods } = await provider.stats('all', signal, { maxAgeMs: 0 });
   assert.equal(pods[0]?.containers[0]?.logs?.atMs, clock.now());
 });
 
-test('what the kernel does not tell of a container the runtime does', async () => {
+test('uses runtime stats for values the kernel does not report', async () => {
   const { provider, asked } = rig({ layout: { version: 2, root: '/elsewhere' } });
   const { pods } = await provider.stats('cpu-and-memory', signal);
   assert.deepEqual(asked, ['kernel', 'runtime']);
@@ -251,7 +247,7 @@ test('what the kernel does not tell of a container the runtime does', async () =
   assert.deepEqual([container?.usage.cpuNanos, container?.usage.memory?.rssBytes], [1.5e9, 2_000]);
 });
 
-test('a runtime that takes its time is asked once for all that it is to tell', async () => {
+test('queries a slow runtime once for all its stats', async () => {
   const slowMs = 13_000;
   let asked = 0;
   const cri = {
@@ -270,7 +266,7 @@ test('a runtime that takes its time is asked once for all that it is to tell', a
   assert.deepEqual([container?.usage.memory?.rssBytes, container?.rootfs?.usedBytes, asked], [2_000, 100, 1]);
 });
 
-test('nothing of a look that has failed stays open', async () => {
+test('closes all files after a failed pass', async () => {
   const open = new Set<string>();
   const { provider, files } = rig({
     cri: { listContainerStats: () => Promise.reject(new Error('silence')) } as never,
@@ -294,7 +290,7 @@ test('nothing of a look that has failed stays open', async () => {
   assert.deepEqual([...open], []);
 });
 
-test('a machine whose runtime does not answer tells the rest of what is used, but not what pods have', async () => {
+test('reports the other stats without pods if the runtime does not respond', async () => {
   const silent = () => Promise.reject(new Error('silence'));
   const cri = { listContainerStats: silent, imageFsInfo: silent };
   const { provider } = rig({ cri });
@@ -303,7 +299,7 @@ test('a machine whose runtime does not answer tells the rest of what is used, bu
   await assert.rejects(provider.stats('all', signal), { message: 'silence' });
 });
 
-test('the node itself does not wait for a runtime that never answers', async () => {
+test('reads the node stats without waiting for an unresponsive runtime', async () => {
   const never = () => new Promise<never>(() => {});
   const { provider, clock, files } = rig({ cri: { listContainerStats: never, imageFsInfo: never } });
   files['/proc/meminfo'] = 'MemTotal: 1000 kB\nMemFree: 300 kB\nMemAvailable: 600 kB\n';
@@ -314,7 +310,7 @@ test('the node itself does not wait for a runtime that never answers', async () 
   assert.deepEqual(machineMemory, { totalBytes: 1_000 * 1_024, availableBytes: 600 * 1_024 });
 });
 
-test('it is known up to when the runtime has counted what containers have written', async () => {
+test('returns the time until which the runtime has counted layer sizes', async () => {
   const { provider, clock, subjects } = rig();
   subjects.push({ ...subject, uid: 'u2', containers: [{ ...main, id: 'c2' }] });
   const countedOf = (...uids: readonly string[]) => provider.layersCountedAtMs(new Set(uids), signal);
@@ -324,7 +320,7 @@ test('it is known up to when the runtime has counted what containers have writte
   assert.equal(await countedOf('u1'), first + 2_000);
 });
 
-test('only of the pods that matter volumes are counted anew', async () => {
+test('refreshes only the volumes of the requested pods', async () => {
   const ages: (number | undefined)[] = [];
   const { provider, subjects } = rig({
     volumes: {
@@ -342,17 +338,17 @@ test('only of the pods that matter volumes are counted anew', async () => {
   assert.deepEqual(ages, [undefined, 0, 0, 0]);
 });
 
-test('how much is used a second is known from the second look on', async () => {
+test('reports rates from the second sample on', async () => {
   const { provider, clock, files } = rig();
   const look = async () => (await provider.stats('cpu-and-memory', signal)).usage.nanoCores;
   assert.equal(await look(), undefined);
   await clock.advance(10_000);
   files['/c/cpu.stat'] = 'usage_usec 15000000\n';
   assert.equal(await look(), 5e8);
-  assert.equal(await look(), 5e8, 'a look right after it keeps what is known');
+  assert.equal(await look(), 5e8, 'a sample immediately afterwards keeps the rate');
 });
 
-test('a counter that begins anew has no rate, and those that are gone are forgotten', () => {
+test('a reset counter has no rate, and removed counters are dropped', () => {
   const rates = new UsageRates();
   const look = (atMs: number, nanos: number) => {
     const pass = rates.begin();
@@ -371,7 +367,7 @@ test('a counter that begins anew has no rate, and those that are gone are forgot
   assert.equal(look(-8_998_000, 1_600), 300);
 });
 
-test('where pods have no cgroup their containers are summed up', async () => {
+test('sums the containers of pods without a cgroup', async () => {
   const { provider } = rig({ pods: () => [{ ...subject, cgroup: '' }] });
   const { pods } = await provider.stats('cpu-and-memory', signal);
   assert.deepEqual([pods[0]?.usage.cpuNanos, pods[0]?.usage.memory?.workingSetBytes], [1.5e9, 3_000]);
@@ -383,7 +379,7 @@ async function pageOf(stats: NodeStats | undefined): Promise<string> {
   return await page.expose(signal);
 }
 
-test('the page of metrics has a row for the node, each pod and each container, with the time of the look', async () => {
+test('/metrics/resource contains the node, each pod and each container with the time of the sample', async () => {
   const { provider, clock } = rig();
   const page = await pageOf(await provider.stats('cpu-and-memory', signal));
   const at = clock.now();
@@ -408,7 +404,7 @@ test('the page of metrics has a row for the node, each pod and each container, w
   assert.doesNotMatch(failed, /node_cpu/);
 });
 
-test('the volumes of a pod are told with their claims, and those on the disk of all pods count as written', async () => {
+test('volumes are reported with their claims, and ephemeral ones count as written data', async () => {
   const space = { capacityBytes: 1_000, availableBytes: 400, inodes: 100, inodesFree: 90 };
   const held = { usedBytes: 600, inodesUsed: 10, atMs: 0 };
   const { provider } = rig({

@@ -14,7 +14,7 @@ import type {
 import { resourceMetrics } from './resource-metrics.ts';
 import type { StatsProvider } from './stats-provider.ts';
 
-/** The stats as `/stats/summary` tells them. */
+/** Converts the stats to `/stats/summary`. */
 export function summaryOf(stats: NodeStats, wish: StatsScope): object {
   return { node: nodeOf(stats, wish), pods: stats.pods.map((pod) => podOf(pod, stats, wish)) };
 }
@@ -62,7 +62,7 @@ function podOf(pod: PodUsage, stats: NodeStats, wish: StatsScope): object {
   };
 }
 
-/** What a pod has written that goes with it. */
+/** Returns the ephemeral data of a pod. */
 export function ephemeralOf({ usage, containers, volumes = [], others = [] }: PodUsage): FileUsage {
   const scratch = volumes.filter(({ isScratch }) => isScratch);
   const written = [...containers.flatMap(({ rootfs, logs }) => [rootfs, logs]), ...scratch, ...others].filter(
@@ -131,10 +131,10 @@ function diskOf(
   return { time: apiTime(atMs), availableBytes, capacityBytes, usedBytes, inodesFree, inodes, inodesUsed };
 }
 
-/** What is told of the node and its pods to others. */
+/** The stats endpoints of the kubelet. */
 export interface StatsEndpoints {
   summary(wish: StatsScope, signal: AbortSignal): Promise<object>;
-  /** The text of a page of metrics. One whose look failed says so. */
+  /** Returns the text of a metrics endpoint. A failed scrape is reported in it. */
   resourceMetrics(signal: AbortSignal): Promise<string>;
   cadvisorMetrics(signal: AbortSignal): Promise<string>;
 }
@@ -144,17 +144,19 @@ export interface StatsEndpointsDeps extends Omit<CadvisorSources, 'written'> {
   readonly provider: StatsProvider;
 }
 
-/** The many files of all cgroups are read for all who ask at once, and for those who ask soon after. */
+/**
+ * Reading the files of all cgroups is shared by concurrent scrapes, and by those soon afterwards.
+ */
 const cgroupsForMs = 10_000;
 
 export function createStatsEndpoints(deps: StatsEndpointsDeps): StatsEndpoints {
   const { clock, logger, provider } = deps;
-  const onError = (error: unknown) => logger.error('Cannot collect a metric', error);
+  const onError = (error: unknown) => logger.error('Failed to collect a metric', error);
   const resources = new MetricRegistry({ onError });
   resources.collect(async (signal) => {
     const stats = await provider.stats('cpu-and-memory', signal).catch((error) => {
       signal.throwIfAborted();
-      logger.warn('Cannot find out what is used', { problem: describeError(error) });
+      logger.warn('Failed to read resource usage', { problem: describeError(error) });
       return undefined;
     });
     return resourceMetrics(stats);
@@ -164,7 +166,7 @@ export function createStatsEndpoints(deps: StatsEndpointsDeps): StatsEndpoints {
   cgroups.collect((signal) =>
     cadvisorMetrics(sources, signal).catch((error) => {
       signal.throwIfAborted();
-      logger.warn('Cannot find out what cgroups use', { problem: describeError(error) });
+      logger.warn('Failed to read cgroup usage', { problem: describeError(error) });
       return [scrapeError(1)];
     }),
   );

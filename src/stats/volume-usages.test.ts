@@ -26,7 +26,7 @@ const data: MeasuredDirectory = {
 function rig() {
   const clock = new VirtualClock();
   const asked: string[] = [];
-  /** Those that do not answer until they are told to. */
+  /** Directories that do not respond until released by the test. */
   const held = new Map<string, PromiseWithResolvers<void>>();
   const answer = async <T>(what: string, value: T) => {
     asked.push(what);
@@ -58,7 +58,7 @@ function rig() {
 const pod = aPod({ metadata: { uid: podUid('one') } });
 const { signal } = new AbortController();
 
-test('what lies on a disk that others write to is counted, anything else is asked of its file system', async () => {
+test('counts files on shared disks and reads the file system otherwise', async () => {
   const { usages, clock } = rig();
   const atMs = clock.now();
   assert.deepEqual(await usages.of(pod, signal), [
@@ -67,7 +67,7 @@ test('what lies on a disk that others write to is counted, anything else is aske
   ]);
 });
 
-test('it is counted once a period, however many ask, and forgotten with the pod', async () => {
+test('counts once per period for all callers, and drops removed pods', async () => {
   const { clock, asked, usages } = rig();
   await Promise.all([usages.of(pod, signal), usages.of(pod, signal)]);
   await clock.advance(59_999);
@@ -82,14 +82,14 @@ test('it is counted once a period, however many ask, and forgotten with the pod'
   assert.equal(usages.size, 0);
 });
 
-test('what is known well enough is told at once', async () => {
+test('returns sufficiently new stats immediately', async () => {
   const { clock, asked, held, usages } = rig();
-  assert.equal(usages.peek(pod), undefined, 'nothing is known yet');
+  assert.equal(usages.peek(pod), undefined, 'no stats yet');
   const gate = Promise.withResolvers<void>();
   held.set('space /d', gate);
   const first = usages.of(pod, signal);
   await clock.advance(0);
-  assert.equal(usages.peek(pod), undefined, 'it is being counted');
+  assert.equal(usages.peek(pod), undefined, 'the count is in progress');
   gate.resolve();
   assert.deepEqual(usages.peek(pod), undefined);
   assert.deepEqual(await first, usages.peek(pod));
@@ -99,7 +99,7 @@ test('what is known well enough is told at once', async () => {
   assert.deepEqual([usages.peek(pod), asked.length], [undefined, 2]);
 });
 
-test('one that does not answer is left out, not waited for twice, and asked again in time', async () => {
+test('omits an unresponsive volume, does not wait for it twice, and retries later', async () => {
   const { clock, asked, held, usages } = rig();
   held.set('space /d', Promise.withResolvers());
   const first = usages.of(pod, signal);
@@ -114,7 +114,7 @@ test('one that does not answer is left out, not waited for twice, and asked agai
   assert.deepEqual(names(await usages.of(pod, signal)), ['scratch', 'data']);
 });
 
-test('while one is counted anew what was counted before is told, with its time', async () => {
+test('returns the previous count with its time while a new one runs', async () => {
   const { clock, held, usages } = rig();
   const [before] = await usages.of(pod, signal);
   const gate = Promise.withResolvers<void>();
@@ -128,7 +128,7 @@ test('while one is counted anew what was counted before is told, with its time',
   assert.equal((await usages.of(pod, signal))[0]?.atMs, clock.now());
 });
 
-test('who must know now has it counted, whenever that was last done', async () => {
+test('counts again for a caller that needs current stats', async () => {
   const { clock, asked, usages } = rig();
   await usages.of(pod, signal);
   await clock.advance(1_000);
@@ -138,14 +138,14 @@ test('who must know now has it counted, whenever that was last done', async () =
   assert.equal(asked.length, 4);
 });
 
-test('what the file system keeps count of counts', async () => {
+test('prefers the quota accounting of the file system', async () => {
   const { quota, usages } = rig();
   quota.bytes = 4_096;
   const [first] = await usages.of(pod, signal);
   assert.deepEqual([first?.usedBytes, first?.inodesUsed, first?.capacityBytes], [4_096, 3, 1_000]);
 });
 
-test('who gives up takes nothing from others', async () => {
+test('an aborted caller does not affect others', async () => {
   const { clock, held, usages } = rig();
   const gate = Promise.withResolvers<void>();
   held.set('space /d', gate);
@@ -159,7 +159,7 @@ test('who gives up takes nothing from others', async () => {
   assert.equal((await second).length, 2);
 });
 
-test('volumes that come and go are found when others are counted, or the pod is another', async () => {
+test('finds new and removed volumes at the next count or when the pod changes', async () => {
   const { clock, places, usages } = rig();
   const names = (all: readonly { readonly name: string }[] | undefined) => all?.map(({ name }) => name);
   places.now = [];

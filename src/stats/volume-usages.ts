@@ -10,13 +10,16 @@ import type { Pod, PodUid } from '../pods/index.ts';
 import type { CsiSpace } from '../volumes/index.ts';
 import type { VolumeUsage } from './node-stats.ts';
 
-/** A volume of a pod that says how much it holds. */
+/** A volume whose usage is measured. */
 export interface MeasuredDirectory {
   readonly name: string;
   readonly directory: string;
-  /** Whether what is used is that of its file system, or only that of its files: others write to the same disk. */
+  /**
+   * Whether the usage of the file system or of the files counts: other data may be on the same
+   * disk.
+   */
   readonly counts: 'file-system' | 'files';
-  /** Whether it goes with the pod and takes room of the disk of all pods. */
+  /** Whether it is ephemeral and on the disk of the pods. */
   readonly isScratch: boolean;
   readonly claim?: { readonly namespace: string; readonly name: string } | undefined;
 }
@@ -24,37 +27,37 @@ export interface MeasuredDirectory {
 export interface VolumeUsagesDeps {
   readonly clock: Clock;
   readonly periodMs: number;
-  /** Of what is mounted at a place. */
+  /** Reads the space of the file system at a path. */
   readonly space: (place: string, signal: AbortSignal) => Promise<CsiSpace>;
   readonly directories: DirectoryUsages;
   readonly placesOf: (pod: Pod) => readonly MeasuredDirectory[];
 }
 
 interface Known {
-  /** When the last count began. */
+  /** When the last count started. */
   readonly beganMs: number;
-  /** Resolves when it has ended, whatever came of it. */
+  /** Resolves when the count has ended, successfully or not. */
   readonly counting: Promise<void>;
   isCounting: boolean;
   last: VolumeUsage | undefined;
-  /** Nobody wants to know any more. */
+  /** Aborted when the pod is removed. */
   readonly end: () => void;
 }
 
-/** The volumes of a pod by their names, as they were when they were last counted. */
+/** The volumes of a pod by name, as of the last count. */
 interface KnownPod {
   readonly spec: Pod['spec'];
   readonly volumes: Map<string, Known>;
 }
 
-/** A volume with very many files takes long to count: beyond this there is at least what was counted. */
+/** The deadline of a count; a larger volume is counted partly. */
 const countWithinMs = 300_000;
-/** Others may have to be counted before it. */
+/** The maximum wait for other counts. */
 const giveUpAfterMs = { files: 900_000, 'file-system': 30_000 };
-/** Nobody waits longer than this for a count; what was known before stands in for it. */
+/** The maximum wait of a caller; after that the previous count is returned. */
 const patienceMs = 2_000;
 
-/** How much the volumes of pods hold, counted when somebody asks and at most once a period. */
+/** Measures the volumes of pods on demand, at most once per period. */
 export class VolumeUsages {
   readonly #deps: VolumeUsagesDeps;
   readonly #known = new Map<PodUid, KnownPod>();
@@ -63,7 +66,7 @@ export class VolumeUsages {
     this.#deps = deps;
   }
 
-  /** Those of a pod at once; undefined when one of them has to be counted first. */
+  /** Returns the stats of a pod without waiting; undefined if a volume must be counted first. */
   peek(pod: Pod, maxAgeMs = this.#deps.periodMs): readonly VolumeUsage[] | undefined {
     const { spec, volumes } = this.#known.get(pod.metadata.uid) ?? {};
     if (volumes === undefined || spec !== pod.spec)
@@ -76,7 +79,7 @@ export class VolumeUsages {
     return usages;
   }
 
-  /** Those that have answered by now, or do so soon. */
+  /** Returns the volumes that have stats now or soon. */
   async of(pod: Pod, signal: AbortSignal, maxAgeMs = this.#deps.periodMs): Promise<readonly VolumeUsage[]> {
     const { uid } = pod.metadata;
     const places = this.#deps.placesOf(pod);
@@ -85,14 +88,14 @@ export class VolumeUsages {
       places.map((place) => [place.name, this.#knownOf(place, before.get(place.name), maxAgeMs)]),
     );
     for (const [name, { end }] of before) if (!volumes.has(name)) end();
-    // One without any may come to have some.
+    // A pod without volumes may get some later.
     if (volumes.size > 0) this.#known.set(uid, { spec: pod.spec, volumes });
     else this.#known.delete(uid);
     const usages = [...volumes.values()].map((known) => this.#usageOf(known, signal));
     return (await Promise.all(usages)).filter((usage) => usage !== undefined);
   }
 
-  /** Of other pods than these nothing is remembered, and nothing is counted any more. */
+  /** Drops all other pods and cancels their counts. */
   retain(pods: readonly Pod[]): void {
     const there = new Set(pods.map(({ metadata }) => metadata.uid));
     for (const [uid, { volumes }] of this.#known) {
@@ -106,7 +109,7 @@ export class VolumeUsages {
     return this.#known.size;
   }
 
-  /** What is known of it, or will be. */
+  /** Returns the state of a volume, created if necessary. */
   #knownOf(place: MeasuredDirectory, before: Known | undefined, maxAgeMs: number): Known {
     const isGood = before !== undefined && (before.isCounting || this.#ageOf(before) < maxAgeMs);
     return isGood ? before : this.#begin(place, before?.last);
@@ -124,11 +127,16 @@ export class VolumeUsages {
 
   async #patiently(counting: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
     using patience = new LinkedController(signal);
-    using _timer = this.#deps.clock.timer(ms, () => patience.abort(cancelledError('It takes longer')));
+    using _timer = this.#deps.clock.timer(ms, () =>
+      patience.abort(cancelledError('The count is still running')),
+    );
     await abortable(counting, patience.signal).catch(() => signal.throwIfAborted());
   }
 
-  /** It goes on whoever waits for it, as others do too. One that fails is not tried again in this period. */
+  /**
+   * The count continues after its callers have timed out. A failed count is not retried in this
+   * period.
+   */
   #begin(place: MeasuredDirectory, last: VolumeUsage | undefined): Known {
     const controller = new AbortController();
     const limit = {
@@ -145,7 +153,7 @@ export class VolumeUsages {
       counting,
       isCounting: true,
       last,
-      end: () => controller.abort(cancelledError('Nobody wants to know any more')),
+      end: () => controller.abort(cancelledError('The volume is no longer measured')),
     };
     return known;
   }
@@ -160,12 +168,14 @@ export class VolumeUsages {
     const { name, directory, counts, isScratch, claim } = place;
     const found =
       counts === 'files' ? await this.#files(directory, signal) : await this.#deps.space(directory, signal);
-    // Some drivers do not say.
+    // Some CSI drivers do not report it.
     if (Object.keys(found).length === 0) return undefined;
     return { ...found, atMs: clock.now(), name, isScratch, claim };
   }
 
-  /** What the file system itself keeps count of is the truth; how many files there are only the walk tells. */
+  /**
+   * The accounting of the file system is exact; the number of files is only known from the walk.
+   */
   async #files(directory: string, signal: AbortSignal): Promise<CsiSpace> {
     const [answer] = await this.#deps.directories.usagesOf([{ path: directory }], countWithinMs, signal);
     if (answer?.kind !== 'counted') return {};

@@ -118,7 +118,7 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
   begin('greedy');
   await says('MemoryPressure', 'True');
   if (existsSync('/sys/fs/cgroup/memory/cgroup.event_control'))
-    assert.match(node.out, /The kernel tells that memory falls short/);
+    assert.match(node.out, /Received memory notification of the kernel/);
   await plane.apply(pod('asks-for-nothing', podSpec([container('main')], { nodeName: node.name })));
   for (const name of ['filler', 'crowd']) begin(name);
   const short = pressures

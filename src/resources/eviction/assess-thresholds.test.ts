@@ -26,7 +26,7 @@ function left(amounts: Partial<Record<EvictionSignal, number>>, atMs = stamp++):
   return new Map(all.map(([signal, available]) => [signal, { atMs, available, capacity: 1_000 }]));
 }
 
-/** One round after another, ten seconds apart. */
+/** Runs the given rounds, ten seconds apart. */
 function rounds(
   thresholds: readonly EvictionThreshold[],
   seen: readonly Observations[],
@@ -51,48 +51,48 @@ const told = (all: readonly Assessment[]) => all.map(({ conditions }) => conditi
 const memory = (...amounts: readonly number[]) =>
   amounts.map((amount) => left({ 'memory.available': amount }));
 
-describe('assess', () => {
-  it('acts on a hard threshold at once, and not at it', () => {
+describe('assessThresholds', () => {
+  it('acts on a hard threshold immediately, but not at its exact value', () => {
     assert.deepEqual(acted(rounds([below(100)], memory(100, 99))), ['', 'memory.available']);
     assert.deepEqual(told(rounds([below(100)], memory(100, 99))), ['', 'MemoryPressure']);
   });
 
-  it('acts on a soft threshold after its grace period without a break, but tells of it at once', () => {
+  it('acts on a soft threshold after its uninterrupted grace period, and sets the condition immediately', () => {
     const all = rounds([below(100, { gracePeriodMs: 20_000 })], memory(99, 99, 101, 99, 99, 99), 1_000);
     assert.deepEqual(acted(all), ['', '', '', '', '', 'memory.available']);
     assert.deepEqual(told(all), ['MemoryPressure', 'MemoryPressure', '', ...Array(3).fill('MemoryPressure')]);
   });
 
-  it('goes on until as much is free as is asked for', () => {
+  it('acts until the minimum reclaim is reached', () => {
     const all = rounds([below(100, { reclaim: 50 })], memory(120, 99, 149, 150, 149), 1_000);
     assert.deepEqual(acted(all), ['', 'memory.available', 'memory.available', '', '']);
     assert.deepEqual(told(all), ['', 'MemoryPressure', 'MemoryPressure', '', '']);
   });
 
-  it('asks for no more to be free of a soft threshold that has not acted', () => {
+  it('ignores the minimum reclaim of a soft threshold that was not met', () => {
     const soft = below(100, { gracePeriodMs: 20_000, reclaim: 50 });
     assert.deepEqual(told(rounds([soft], memory(99, 120), 1_000)), ['MemoryPressure', '']);
   });
 
-  it('keeps a condition for the transition period after it was last seen', () => {
+  it('keeps a condition for the transition period after the threshold was last met', () => {
     const all = rounds([below(100)], memory(99, 200, 200, 200, 200), 30_000);
     assert.deepEqual(told(all), ['MemoryPressure', 'MemoryPressure', 'MemoryPressure', '', '']);
   });
 
-  it('tells of what is short now though conditions are not kept', () => {
+  it('sets a condition while the threshold is met even without a transition period', () => {
     assert.deepEqual(told(rounds([below(100)], memory(99, 200), 0)), ['MemoryPressure', '']);
   });
 
-  it('acts once on the same figures, and again on others, also when the clock was set back', () => {
+  it('acts once per observation, also after the clock was set back', () => {
     const seen = [10, 10, 9].map((atMs) => left({ 'memory.available': 1 }, atMs));
     assert.deepEqual(acted(rounds([below(100)], seen)), ['memory.available', '', 'memory.available']);
   });
 
-  it('does nothing about what nobody has looked at', () => {
+  it('ignores signals without an observation', () => {
     assert.deepEqual(acted(rounds([below(100)], [left({})])), ['']);
   });
 
-  it('sees to memory first, and to what is hard before what is soft', () => {
+  it('acts on memory first, and on hard thresholds before soft ones', () => {
     const thresholds = [
       below(100, { signal: 'nodefs.available' }),
       below(500, { gracePeriodMs: 1 }),
@@ -109,7 +109,7 @@ describe('assess', () => {
     assert.deepEqual(last?.conditions, ['MemoryPressure', 'DiskPressure', 'PIDPressure']);
   });
 
-  it('takes shares of the whole', () => {
+  it('applies a percentage to the capacity', () => {
     const ten = { ...below(0), value: { percent: 10 }, minimumReclaim: { percent: 5 } };
     const met = (available: number, against: 'threshold' | 'reclaim-too') =>
       thresholdsMet([ten], left({ 'memory.available': available }), against).length;
@@ -118,7 +118,7 @@ describe('assess', () => {
   });
 });
 
-describe('assess, whatever happens', () => {
+describe('assessThresholds, for any observations', () => {
   const signals = ['memory.available', 'nodefs.available', 'imagefs.inodesFree', 'pid.available'] as const;
   const threshold = fc
     .record({
@@ -135,7 +135,7 @@ describe('assess, whatever happens', () => {
     'pid.available': fc.nat(1_000),
   });
 
-  it('acts only on what was short for the whole of its grace period, and says so meanwhile', () => {
+  it('acts only on thresholds met for their complete grace period, with the condition set meanwhile', () => {
     fc.assert(
       fc.property(
         fc.array(threshold, { maxLength: 5 }),
@@ -148,7 +148,7 @@ describe('assess, whatever happens', () => {
           for (const [round, { acting, conditions }] of all.entries()) {
             for (const one of acting) {
               const first = round - Math.ceil(one.gracePeriodMs / 10_000);
-              assert.ok(first >= 0, 'there was time for its grace period');
+              assert.ok(first >= 0, 'the grace period has passed');
               const limit = Number((one.value as { quantity: { nanos: bigint } }).quantity.nanos / 10n ** 9n);
               const reclaim = 300;
               for (const each of story.slice(first, round + 1))
@@ -161,7 +161,7 @@ describe('assess, whatever happens', () => {
     );
   });
 
-  it('does nothing, and says nothing, of a node that has always had enough', () => {
+  it('neither acts nor sets a condition on a node without pressure', () => {
     fc.assert(
       fc.property(fc.array(threshold), fc.nat(10), (thresholds, count) => {
         const full = Object.fromEntries(signals.map((signal) => [signal, 1_000]));

@@ -9,18 +9,20 @@ import {
 } from './observations.ts';
 
 /**
- * What is remembered of thresholds from round to round. The thresholds themselves are the keys: they are made once.
+ * The state of the thresholds between rounds. The threshold objects are the keys: they are created
+ * once.
  *
- *     below ──> observed (condition true) ──grace──> met ──> acts, while its figures are new
- *                   ^                                 │
- *                   └── above threshold + reclaim ────┘   (condition stays true for the transition period)
+ *     below ──> observed (condition true) ──grace──> met ──> acts, once per new stats
+ *                   ^ │
+ *                   └── above threshold + reclaim ────┘ (condition stays true for the transition
+ *                   period)
  */
 export interface PressureState {
-  /** Since when each threshold has been crossed without a break. */
+  /** Since when each threshold has been met without interruption. */
   readonly firstObserved: ReadonlyMap<EvictionThreshold, number>;
-  /** Those that acted and are not resolved by as much as they ask for. */
+  /** The thresholds that acted and whose minimum reclaim is not reached yet. */
   readonly met: readonly EvictionThreshold[];
-  /** When each condition was last seen. */
+  /** When each condition was last observed. */
   readonly lastObserved: ReadonlyMap<PressureCondition, number>;
   readonly observations: Observations;
 }
@@ -35,7 +37,7 @@ export const noPressure: PressureState = {
 export interface AssessmentInput {
   readonly thresholds: readonly EvictionThreshold[];
   readonly observations: Observations;
-  /** How long a condition is kept after it was last seen. */
+  /** How long a condition stays set after it was last observed. */
   readonly transitionMs: number;
   /** Monotonic. */
   readonly nowMs: number;
@@ -44,11 +46,11 @@ export interface AssessmentInput {
 export interface Assessment {
   readonly state: PressureState;
   readonly conditions: readonly PressureCondition[];
-  /** What is to be done something about now, the most urgent first. */
+  /** The thresholds to act on now, most urgent first. */
   readonly acting: readonly EvictionThreshold[];
 }
 
-/** What follows from what is left of the node now. Pure. */
+/** Evaluates the thresholds against the current observations. Pure. */
 export function assessThresholds(before: PressureState, input: AssessmentInput): Assessment {
   const { thresholds, observations, transitionMs, nowMs } = input;
   const crossed = new Set([
@@ -63,14 +65,14 @@ export function assessThresholds(before: PressureState, input: AssessmentInput):
     state: { firstObserved, met, lastObserved, observations },
     conditions: pressureConditions.filter((name) => {
       const seenMs = lastObserved.get(name);
-      // What is seen now is told however short it is kept.
+      // A condition observed now is set even if the transition period is zero.
       return seenMs !== undefined && (seenMs === nowMs || nowMs - seenMs < transitionMs);
     }),
     acting: met.filter((one) => hasNewStats(one, observations, before.observations)).toSorted(memoryFirst),
   };
 }
 
-/** When the next condition is over that nothing is short for any more; never, when all of them are still to be seen. */
+/** Returns when the next condition expires; infinite if all conditions are still observed. */
 export function nextConditionExpiryMs(
   { firstObserved, lastObserved }: PressureState,
   transitionMs: number,
@@ -83,7 +85,7 @@ export function nextConditionExpiryMs(
   return Math.min(...ends.filter((endMs) => endMs > nowMs), Number.POSITIVE_INFINITY);
 }
 
-/** Those of them that are crossed, or would have to be resolved by more than they are. */
+/** Returns the thresholds that are met, or whose minimum reclaim is not reached. */
 export function thresholdsMet(
   thresholds: readonly EvictionThreshold[],
   observations: Observations,
@@ -98,12 +100,15 @@ export function thresholdsMet(
   });
 }
 
-/** Nobody is evicted twice for the same figures. They may be from before the clock was set: any other time is news. */
+/**
+ * A pod is evicted only once per observation. The clock may have been set back, so any other
+ * timestamp counts as new.
+ */
 function hasNewStats({ signal }: EvictionThreshold, now: Observations, before: Observations): boolean {
   return now.get(signal) !== undefined && now.get(signal)?.atMs !== before.get(signal)?.atMs;
 }
 
-/** Too little memory ends processes at random; all else can wait for it. Hard thresholds go before soft ones. */
+/** Memory first, because the OOM killer does not rank pods. Hard thresholds before soft ones. */
 function memoryFirst(a: EvictionThreshold, b: EvictionThreshold): number {
   return urgency(a) - urgency(b);
 }
@@ -112,15 +117,18 @@ function urgency({ signal, kind }: EvictionThreshold): number {
   return (isMemory(signal) ? 0 : 2) + (kind === 'hard' ? 0 : 1);
 }
 
-/** From one round to the next, where nothing else is asked for. */
+/** The default interval of the rounds. */
 export const defaultRoundMs = 10_000;
 const nearThresholdCheckMs = 1_000;
-/** Memory goes fast: it is nearly short while as much again as the threshold, or this share of all, is left above it. */
+/**
+ * Memory is near a threshold while the margin is below the threshold itself or this share of the
+ * capacity.
+ */
 const nearShare = 0.05;
 
 /**
- * How long nothing needs to be looked at: until the next round, unless something is nearly short or is being used up at a
- * rate that would make it so before that. Nothing tells when it happens.
+ * Returns when to check again: at the next round, or earlier if a signal is near its threshold or
+ * approaches it at the current rate. No notification exists for this.
  */
 export function nextCheckMs(
   thresholds: readonly EvictionThreshold[],

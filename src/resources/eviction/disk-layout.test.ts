@@ -13,15 +13,15 @@ function table(of: (signal: EvictionSignal, layout: DiskLayout) => readonly stri
       layout,
       disks.map((disk) => {
         const parts = of(`${disk}.available`, layout).join(' ');
-        assert.equal(of(`${disk}.inodesFree`, layout).join(' '), parts, 'the same holds of inodes');
+        assert.equal(of(`${disk}.inodesFree`, layout).join(' '), parts, 'the same applies to inodes');
         return parts;
       }),
     ]),
   );
 }
 
-describe('where images and containers lie', () => {
-  it('decides what of a pod counts', () => {
+describe('image and container file systems', () => {
+  it('decide which usage of a pod counts', () => {
     assert.deepEqual(table(diskParts), {
       single: ['rootfs logs volumes', 'rootfs logs volumes', 'rootfs logs volumes'],
       dedicated: ['logs volumes', 'rootfs', 'rootfs'],
@@ -30,7 +30,7 @@ describe('where images and containers lie', () => {
     assert.deepEqual(diskParts('memory.available', 'single'), []);
   });
 
-  it('decides what is freed first', () => {
+  it('decide what is reclaimed first', () => {
     const both = 'dead-containers unused-images';
     assert.deepEqual(table(reclaimSteps), {
       single: [both, both, both],
@@ -63,7 +63,7 @@ describe('withContainerDisk', () => {
       .filter(({ signal }) => signal.startsWith('containerfs'))
       .map(({ signal, kind, value }) => `${kind} ${signal} ${(value as { percent: number }).percent}`);
 
-  it('takes what holds of the disk it is the same as, and nothing that was written for it', () => {
+  it('copies the thresholds of the equal file system and ignores its own', () => {
     const asNode = [
       'hard containerfs.available 10',
       'hard containerfs.inodesFree 5',
@@ -74,7 +74,7 @@ describe('withContainerDisk', () => {
     assert.deepEqual(shown('dedicated'), ['hard containerfs.available 15']);
   });
 
-  it('leaves all others as they are', () => {
+  it('keeps all other thresholds', () => {
     const others = withContainerDisk(written, 'single').filter((one) => written.includes(one));
     assert.deepEqual(others, written.toSpliced(4, 1));
   });

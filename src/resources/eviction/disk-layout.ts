@@ -1,10 +1,10 @@
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
 import type { DiskLayout } from './eviction-stats.ts';
 
-/** What of a pod takes room on a disk. */
+/** The parts of a pod's disk usage. */
 export type DiskPart = 'rootfs' | 'logs' | 'volumes';
 
-/** What a node can do before it evicts anybody. */
+/** What can be reclaimed without evicting pods. */
 export type ReclaimStep = 'dead-containers' | 'unused-images';
 
 type Disk = 'nodefs' | 'imagefs' | 'containerfs';
@@ -23,19 +23,19 @@ const steps: Readonly<Record<DiskLayout, Readonly<Record<Disk, readonly ReclaimS
   split: { nodefs: ['dead-containers'], imagefs: ['unused-images'], containerfs: ['dead-containers'] },
 };
 
-/** What of a pod counts when a disk is short; nothing for what is no disk. */
+/** Returns the disk usage of a pod that counts for the signal; empty for other signals. */
 export function diskParts(signal: EvictionSignal, layout: DiskLayout): readonly DiskPart[] {
   const disk = diskOf(signal);
   return disk === undefined ? [] : parts[layout][disk];
 }
 
-/** What may help without any pod being evicted, in this order. */
+/** Returns the reclaim steps in order. */
 export function reclaimSteps(signal: EvictionSignal, layout: DiskLayout): readonly ReclaimStep[] {
   const disk = diskOf(signal);
   return disk === undefined ? [] : steps[layout][disk];
 }
 
-/** Of the disk of containers holds what holds of the one it is the same as, whatever is written for it. */
+/** containerfs always has the thresholds of the file system it is equal to. */
 export function withContainerDisk(
   thresholds: readonly EvictionThreshold[],
   layout: DiskLayout,

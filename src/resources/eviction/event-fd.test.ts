@@ -6,7 +6,7 @@ import { EventFd } from './event-fd.ts';
 
 const isPossible = EventFd.open();
 isPossible?.[Symbol.dispose]();
-const skip = isPossible === undefined && 'this Node cannot call the C library';
+const skip = isPossible === undefined && 'Node cannot load the C library here';
 
 function opened(): EventFd {
   const found = EventFd.open();
@@ -21,7 +21,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('EventFd', { skip }, () => {
-  it('tells of the first event, and is closed then', { timeout: 20_000 }, async () => {
+  it('reports the first event and is closed', { timeout: 20_000 }, async () => {
     const event = opened();
     const { promise, resolve } = Promise.withResolvers<void>();
     event.onEvent(resolve);
@@ -31,18 +31,18 @@ describe('EventFd', { skip }, () => {
     event[Symbol.dispose]();
   });
 
-  it('lets go of who waits when it is disposed of, and tells nothing', { timeout: 20_000 }, async () => {
+  it('stops waiting and reports nothing when disposed', { timeout: 20_000 }, async () => {
     const event = opened();
-    event.onEvent(() => assert.fail('nothing has happened'));
+    event.onEvent(() => assert.fail('no event has occurred'));
     event[Symbol.dispose]();
     await until(() => !isOpen(event));
     event[Symbol.dispose]();
   });
 
-  it('is closed at once when nobody waits', () => {
+  it('is closed immediately if there is no waiter', () => {
     const event = opened();
     event[Symbol.dispose]();
     assert.ok(!isOpen(event));
-    assert.throws(() => event.onEvent(() => {}), /waited for once/);
+    assert.throws(() => event.onEvent(() => {}), /called only once/);
   });
 });

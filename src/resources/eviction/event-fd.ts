@@ -4,7 +4,7 @@ import { libcFunctions } from '../../lib/index.ts';
 const countBytes = 8;
 const closeOnExec = 0o2_000_000;
 
-/** What the kernel counts up when something happens that it was told to watch; one may wait for that. */
+/** An eventfd of the kernel: its counter is incremented by watched events and can be waited for. */
 export class EventFd implements Disposable {
   readonly fd: number;
   #use: 'unused' | 'waited-for' | 'closed' = 'unused';
@@ -13,7 +13,7 @@ export class EventFd implements Disposable {
     this.fd = fd;
   }
 
-  /** Undefined where Node cannot make one. */
+  /** Undefined if Node cannot create one. */
   static open(): EventFd | undefined {
     const { eventfd } = libcFunctions({ eventfd: { arguments: ['uint32', 'int32'], return: 'int32' } });
     const fd = eventfd?.(0, closeOnExec) ?? -1;
@@ -21,11 +21,11 @@ export class EventFd implements Disposable {
   }
 
   /**
-   * Calls back at the first event, and never once it is disposed of; to be asked once. Until then it holds one of the
-   * threads that all of the process's files share.
+   * Calls back at the first event, never after disposal; call once. Until then it occupies one
+   * thread of the libuv pool.
    */
   onEvent(happened: () => void): void {
-    if (this.#use !== 'unused') throw new Error('An event is waited for once');
+    if (this.#use !== 'unused') throw new Error('EventFd.onEvent must be called only once');
     this.#use = 'waited-for';
     read(this.fd, Buffer.alloc(countBytes), 0, countBytes, null, (error) => {
       const isWanted = this.#use === 'waited-for' && error === null;
@@ -35,7 +35,7 @@ export class EventFd implements Disposable {
     });
   }
 
-  /** Whoever reads it holds it open: that one is woken, and closes it. */
+  /** The blocked reader keeps the descriptor open; it is woken and closes it. */
   [Symbol.dispose](): void {
     const use = this.#use;
     this.#use = 'closed';

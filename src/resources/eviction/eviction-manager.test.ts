@@ -38,7 +38,7 @@ function named({ name, metadata, spec }: Using): Pod {
   return aPod({ metadata: { name, uid: podUid(name), ...metadata }, spec: { ...spec } });
 }
 
-/** A node whose memory and disk its pods use up. */
+/** A node whose pods use up memory and disk. */
 function aNode(parts: Partial<EvictionSettings> = {}) {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
@@ -49,13 +49,13 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     images: 0,
     pods: [] as Using[],
     gone: new Set<string>(),
-    /** How long pods take to end and to be cleaned up. */
+    /** The durations of pod termination and clean-up. */
     killMs: 500,
     cleanupMs: 1_000,
     looks: [] as number[],
     podLooks: 0,
     layersNeeded: [] as (number | undefined)[],
-    /** What the kernel was asked to tell, and how it does. */
+    /** The requested memory notifications and their trigger. */
     alarm: undefined as
       | { readonly rooms: readonly MemoryHeadroom[]; readonly goesOff: () => void }
       | undefined,
@@ -94,7 +94,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     const { name } = pod.metadata;
     note(`kill ${name} within ${graceSeconds} s: ${decision.message.trim()} (${decision.disruption})`);
     await clock.sleep(Math.min(world.killMs, graceSeconds * 1_000), signal);
-    if (world.killMs > 1_000_000) throw new KubelingError('POD_KILL_TIMEOUT', 'it does not end');
+    if (world.killMs > 1_000_000) throw new KubelingError('POD_KILL_TIMEOUT', 'it does not terminate');
     world.pods = world.pods.filter((each) => each.name !== name);
     clock.timer(world.cleanupMs, () => world.gone.add(name));
   };
@@ -134,7 +134,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     end.abort(cancelledError('the test ends'));
     await run;
     await clock.advance(60_000);
-    assert.equal(clock.pendingTimers, 0, 'nothing is left running');
+    assert.equal(clock.pendingTimers, 0, 'no task is left running');
   };
   return { clock, world, manager, stop, records };
 }
@@ -144,7 +144,7 @@ const kills = (story: readonly string[]) =>
 const soft = below(200, { kind: 'soft', gracePeriodMs: 30_000 });
 
 describe('EvictionManager', () => {
-  it('evicts one pod after the other until there is enough, each after the one before has gone', async () => {
+  it('evicts one pod after another, each after the previous one is cleaned up', async () => {
     const { clock, world, manager, stop } = aNode();
     world.pods = [
       { name: 'a', memory: 300 },
@@ -162,10 +162,10 @@ describe('EvictionManager', () => {
       '0.5 counted memory.available',
       '1.5 garbage',
     ]);
-    assert.deepEqual(manager.conditions, ['MemoryPressure'], 'for a while yet');
+    assert.deepEqual(manager.conditions, ['MemoryPressure'], 'the pod is still terminating');
   });
 
-  it('tells of a condition until the transition period after it was last seen', async () => {
+  it('keeps a condition for the transition period', async () => {
     const { clock, world, manager, stop } = aNode({ transitionMs: 60_000 });
     world.pods = [{ name: 'a', memory: 950 }];
     await clock.advance(59_000);
@@ -176,7 +176,7 @@ describe('EvictionManager', () => {
     assert.equal(world.story.at(-1), '60 conditions []');
   });
 
-  it('does not look more often for a condition that is kept for no time', async () => {
+  it('does not check more often for a condition without transition period', async () => {
     const { clock, world, stop } = aNode({
       transitionMs: 0,
       thresholds: [below(100, { signal: 'nodefs.available' })],
@@ -184,11 +184,11 @@ describe('EvictionManager', () => {
     world.disk = 50;
     await clock.advance(60_000);
     await stop();
-    // Each round looks once, and once more after it has freed what it could.
+    // Each round observes once, and once more after reclaiming.
     assert.ok(world.looks.length <= 14, world.looks.join(' '));
   });
 
-  it('frees what nobody uses first, and evicts nobody when that is enough', async () => {
+  it('reclaims unused resources first and evicts no pod if that is sufficient', async () => {
     const { clock, world, stop } = aNode();
     Object.assign(world, { disk: 1_000, images: 800, pods: [{ name: 'a', volume: 150 }] });
     await clock.advance(60_000);
@@ -201,7 +201,7 @@ describe('EvictionManager', () => {
     ]);
   });
 
-  it('evicts when that is not enough by as much as is asked for', async () => {
+  it('evicts if the minimum reclaim is not reached', async () => {
     const reclaim = { minimumReclaim: { quantity: quantityOf(1_000) } };
     const { clock, world, stop } = aNode({
       thresholds: [below(100, { signal: 'nodefs.available', ...reclaim })],
@@ -212,7 +212,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), ['a']);
   });
 
-  it('never evicts critical pods, and does not stop at them', async () => {
+  it('skips critical pods', async () => {
     const { clock, world, stop, records } = aNode();
     const critical = { spec: { priority: 2_000_000_000 } };
     world.pods = [
@@ -222,10 +222,12 @@ describe('EvictionManager', () => {
     await clock.advance(60_000);
     await stop();
     assert.deepEqual(kills(world.story), ['plain']);
-    assert.ok([...records].some(({ message }) => message === 'The node is short, but no pod can be evicted'));
+    assert.ok(
+      [...records].some(({ message }) => message === 'No pod can be evicted under resource pressure'),
+    );
   });
 
-  it('gives pods their time for a soft threshold, once it has been crossed for its grace period', async () => {
+  it('gives pods a grace period for a soft threshold after its own grace period', async () => {
     const { clock, world, stop } = aNode({ thresholds: [soft] });
     world.killMs = 60_000;
     world.pods = [
@@ -239,7 +241,7 @@ describe('EvictionManager', () => {
     await stop();
   });
 
-  it('leaves pods their own time for a soft threshold where it is not bounded', async () => {
+  it("uses the pod's own grace period for a soft threshold without eviction-max-pod-grace-period", async () => {
     const { clock, world, stop } = aNode({ thresholds: [soft], maxPodGraceSeconds: -1 });
     world.pods = [{ name: 'long', memory: 850, spec: { terminationGracePeriodSeconds: 300 } }];
     await clock.advance(30_100);
@@ -247,7 +249,7 @@ describe('EvictionManager', () => {
     assert.match(world.story.find((line) => line.includes('kill')) ?? '', /^30 kill long within 300 s/);
   });
 
-  it('hurries a pod that takes its time when it becomes serious', async () => {
+  it('shortens the grace period of a pod when a hard threshold is met meanwhile', async () => {
     const { clock, world, stop } = aNode({ thresholds: [soft, below(100)] });
     world.killMs = 60_000;
     world.pods = [{ name: 'slow', memory: 850 }];
@@ -263,7 +265,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(world.story.at(-1)?.split(' ').slice(1), ['counted', 'memory.available']);
   });
 
-  it('goes on to another pod when one does not end', async () => {
+  it('continues with another pod if one does not terminate', async () => {
     const { clock, world, stop } = aNode();
     world.killMs = 2_000_000;
     world.pods = [
@@ -276,7 +278,7 @@ describe('EvictionManager', () => {
     assert.equal(world.story.filter((line) => line.endsWith('counted memory.available')).length, 2);
   });
 
-  it('holds pods to their own limits, all at once, and does nothing else in that round', async () => {
+  it('evicts all pods above their storage limits together, before any threshold', async () => {
     const { clock, world, stop } = aNode();
     const limited = { spec: { volumes: [{ name: 'v', emptyDir: { sizeLimit: '10' } }] } };
     world.pods = [
@@ -297,7 +299,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), ['a', 'c', 'd']);
   });
 
-  it('leaves limits alone where they do not count', async () => {
+  it('ignores storage limits if local storage isolation is disabled', async () => {
     const { clock, world, stop } = aNode({ localStorage: 'unlimited' });
     world.pods = [
       { name: 'a', volume: 11, spec: { volumes: [{ name: 'v', emptyDir: { sizeLimit: '10' } }] } },
@@ -307,14 +309,14 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), []);
   });
 
-  it('does nothing before the runtime has told where images lie, and goes on after any failure', async () => {
+  it('waits until the runtime reports its file systems and continues after any failure', async () => {
     const { clock, world, stop } = aNode();
-    world.layout = new Error('the runtime does not answer');
+    world.layout = new Error('the runtime does not respond');
     world.pods = [{ name: 'a', memory: 950 }];
     await clock.advance(25_000);
     assert.deepEqual(world.story, []);
     world.layout = 'single';
-    world.statsError = new Error('no figures');
+    world.statsError = new Error('no stats');
     await clock.advance(10_000);
     assert.deepEqual(world.story, []);
     world.statsError = undefined;
@@ -323,9 +325,9 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), ['a']);
   });
 
-  it('evicts by priority alone when nobody can say what pods use', async () => {
+  it('ranks by priority alone if pod stats are unavailable', async () => {
     const { clock, world, stop } = aNode();
-    world.podsError = new Error('no answer');
+    world.podsError = new Error('no response');
     world.pods = [
       { name: 'dear', memory: 900, spec: { priority: 3 } },
       { name: 'plain', memory: 50 },
@@ -335,7 +337,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), ['plain']);
   });
 
-  it('takes a soft threshold without a grace period for a hard one', async () => {
+  it('treats a soft threshold without a grace period as a hard one', async () => {
     const { clock, world, stop } = aNode({ thresholds: [below(100, { kind: 'soft' })] });
     world.pods = [{ name: 'a', memory: 950 }];
     await clock.advance(500);
@@ -343,7 +345,7 @@ describe('EvictionManager', () => {
     assert.match(world.story.find((line) => line.includes('kill')) ?? '', /kill a within 1 s/);
   });
 
-  it('looks every second while memory is nearly short, and acts at once when it is', async () => {
+  it('checks every second while memory is near a threshold and acts immediately', async () => {
     const { clock, world, stop } = aNode();
     world.memory = 3_000;
     await clock.advance(5_500);
@@ -358,7 +360,7 @@ describe('EvictionManager', () => {
     ['single', 'known'],
     ['dedicated', 'unneeded'],
   ] as const)
-    it(`has what containers have written ${needed} when that is on the disk that is short: ${layout}`, async () => {
+    it(`requests fresh layer sizes (${needed}) if layers are on the disk under pressure: ${layout}`, async () => {
       const { clock, world, stop } = aNode();
       const sinceMs = clock.now();
       Object.assign(world, { layout, disk: 900, pods: [{ name: 'a', volume: 850 }] });
@@ -368,7 +370,7 @@ describe('EvictionManager', () => {
       assert.deepEqual(world.layersNeeded, [layout === 'single' ? sinceMs : undefined]);
     });
 
-  it('looks at once when the kernel tells that memory falls short, and asks it again in the next round', async () => {
+  it('checks immediately after a kernel notification and requests another one in the next round', async () => {
     const { clock, world, stop } = aNode();
     world.memory = 60_000;
     await clock.advance(4_000);
@@ -388,7 +390,7 @@ describe('EvictionManager', () => {
     assert.equal(world.alarm, undefined);
   });
 
-  it('looks at pods only when it must', async () => {
+  it('reads pod stats only if necessary', async () => {
     const { clock, world, stop } = aNode();
     Object.assign(world, { memory: 90_000, disk: 90_000, pods: [{ name: 'a' }] });
     await clock.advance(95_000);
@@ -397,7 +399,7 @@ describe('EvictionManager', () => {
     assert.equal(world.looks.length, 10);
   });
 
-  it('follows what is written of the disk it is the same as for the disk of containers', async () => {
+  it('applies the thresholds of the equal file system to containerfs', async () => {
     const nodefs = below(100, { signal: 'nodefs.available' });
     const written = below(99_000, { signal: 'containerfs.available' });
     const { clock, world, stop } = aNode({ thresholds: [written, nodefs] });
@@ -408,7 +410,7 @@ describe('EvictionManager', () => {
   });
 
   for (const guard of ['on', 'off'] as const) {
-    it(`counts what the kernel could free as used, unless told otherwise: ${guard}`, async () => {
+    it(`applies the memory guard: ${guard}`, async () => {
       const signal: EvictionSignal = 'memory.available';
       const { observationsOf } = await import('./observations.ts');
       const memory = { atMs: 0, available: 10, capacity: 100, kernelAvailable: 60 };

@@ -22,16 +22,16 @@ import { rankPods } from './rank.ts';
 
 export interface EvictionSettings {
   readonly thresholds: readonly EvictionThreshold[];
-  /** How long a condition of the node is kept after it was last seen. */
+  /** How long a node condition stays set after it was last observed. */
   readonly transitionMs: number;
-  /** The most a pod gets to end that is evicted for a soft threshold; below 0 it has its own time. */
+  /** The maximum grace period of a pod for a soft threshold; negative for the pod's own one. */
   readonly maxPodGraceSeconds: number;
-  /** Whether pods are held to limits of what they write to the node's disk. */
+  /** Whether the local storage limits of pods are enforced. */
   readonly localStorage: 'limited' | 'unlimited';
   readonly memoryGuard: MemoryGuard;
-  /** Whether the kernel is asked to tell when memory falls short; it is only looked at unless given. */
+  /** `kernel` enables memory notifications of the kernel; polling only if undefined. */
   readonly memoryNotification?: 'kernel' | undefined;
-  /** From one look at the node to the next; ten seconds unless given. */
+  /** The interval of the rounds; ten seconds by default. */
   readonly roundMs?: number | undefined;
 }
 
@@ -40,24 +40,27 @@ export interface EvictionDeps {
   readonly logger: Logger;
   readonly settings: EvictionSettings;
   readonly stats: EvictionStats;
-  /** Nobody tells when memory falls short between two looks unless given. */
+  /** Memory is only polled between the rounds if undefined. */
   readonly memoryNotifier?: MemoryThresholdNotifier | undefined;
-  /** Pods that use, or will use, anything of the node. */
+  /** The pods that use or will use resources of the node. */
   readonly activePods: () => readonly Pod[];
-  /** Resolves when nothing of the pod runs; rejects when that takes too long. May be asked again with less time. */
+  /**
+   * Resolves when no container of the pod runs; rejects on a timeout. May be called again with a
+   * shorter grace period.
+   */
   readonly kill: (pod: Pod, kill: EvictionKill, signal: AbortSignal) => Promise<void>;
-  /** Whether nothing of the pod is left on the node. */
+  /** Whether all resources of the pod are cleaned up. */
   readonly isCleanedUp: (uid: PodUid) => boolean;
   readonly reclaim: {
     deleteAllUnusedContainers(signal: AbortSignal): Promise<void>;
     deleteUnusedImages(signal: AbortSignal): Promise<void>;
   };
-  /** Removes what pods have left that are gone or evicted. */
+  /** Removes the leftovers of deleted and evicted pods. */
   readonly collectGarbage: (signal: AbortSignal) => Promise<void>;
   readonly podEvent: (pod: Pod, event: PodEvent) => void;
   readonly nodeEvent: (event: Pick<PodEvent, 'type' | 'reason' | 'message'>) => void;
   readonly observer: EvictionObserver;
-  /** The node has got a condition, or has one no more. */
+  /** Called when the node conditions have changed. */
   readonly conditionsChanged: (conditions: readonly PressureCondition[]) => void;
 }
 
@@ -76,29 +79,32 @@ interface Eviction {
   readonly urgency: Urgency;
 }
 
-/** What came of a round. */
+/** The evicted pods of a round. */
 interface Evicted {
   readonly pods: readonly Pod[];
   readonly urgency: Urgency;
 }
 
-/** Who is evicted at once has this long to end. */
+/** The grace period for hard thresholds and storage limits. */
 const shortGraceSeconds = 1;
-/** Of a pod that does not say. */
+/** The default grace period of a pod. */
 const usualGraceSeconds = 30;
 const cleanupMs = 30_000;
 const cleanupPollMs = 1_000;
-/** To free what nobody uses may take long, but not for ever. */
+/** The deadline of a reclaim step. */
 const reclaimMs = 120_000;
 
-/** The node's self-defence: frees what it can, then ends pods, one after another, before the kernel ends anything. */
+/**
+ * Protects the node: reclaims unused resources, then evicts pods one by one before the kernel's OOM
+ * killer acts.
+ */
 export class EvictionManager {
   readonly #deps: EvictionDeps;
   #layout: DiskLayout | undefined;
   #thresholds: readonly EvictionThreshold[];
   #state: PressureState = noPressure;
   #conditions: readonly PressureCondition[] = [];
-  /** Those that were told to end and have not yet: nothing is won by telling them again. */
+  /** Evicted pods that are still terminating, which are not evicted again. */
   #evicting: ReadonlySet<PodUid> = new Set();
   readonly #notified: HintLatch;
 
@@ -108,12 +114,12 @@ export class EvictionManager {
     this.#notified = new HintLatch(deps.clock);
   }
 
-  /** What the node is short of now, or was not long ago. */
+  /** The current pressure conditions. */
   get conditions(): readonly PressureCondition[] {
     return this.#conditions;
   }
 
-  /** Runs until the signal ends it. */
+  /** Resolves when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     using _ = this.#deps.memoryNotifier;
     while (!signal.aborted) {
@@ -128,8 +134,7 @@ export class EvictionManager {
     try {
       return await this.#round(signal);
     } catch (error) {
-      if (!signal.aborted)
-        this.#deps.logger.error('Cannot look whether the node is short of anything', error);
+      if (!signal.aborted) this.#deps.logger.error('Failed to check eviction thresholds', error);
       return undefined;
     }
   }
@@ -146,14 +151,14 @@ export class EvictionManager {
     return await this.#reclaimOrEvict(threshold, acting, { pods, layout }, signal);
   }
 
-  /** Nothing is done before the runtime has told where containers and images lie. */
+  /** No action before the runtime has reported its file systems. */
   async #findLayout(signal: AbortSignal): Promise<DiskLayout> {
     if (this.#layout !== undefined) return this.#layout;
     const { stats, settings, logger } = this.#deps;
     const layout = await stats.layout(signal);
     this.#layout = layout;
     this.#thresholds = withContainerDisk(settings.thresholds, layout);
-    logger.info('Found where images and containers lie', { layout });
+    logger.info('Detected image and container file systems', { layout });
     return layout;
   }
 
@@ -175,7 +180,7 @@ export class EvictionManager {
     const before = this.#conditions;
     this.#conditions = conditions;
     if (before.join() === conditions.join()) return;
-    this.#deps.logger.info('What the node is short of has changed', {
+    this.#deps.logger.info('Node pressure conditions changed', {
       before: before.join(' ') || 'nothing',
       now: conditions.join(' ') || 'nothing',
     });
@@ -202,7 +207,7 @@ export class EvictionManager {
     return await Promise.all(evictions);
   }
 
-  /** A node that is short must not wait for who cannot say what pods use: of those it goes by what it knows. */
+  /** Pod stats may be unavailable: the node must not wait for them. */
   async #measure(
     pods: readonly Pod[],
     needed: StatsRequirements,
@@ -213,12 +218,12 @@ export class EvictionManager {
       return await stats.pods(pods, needed, signal);
     } catch (error) {
       signal.throwIfAborted();
-      logger.error('Cannot find out what pods use', error);
+      logger.error('Failed to read pod stats for eviction', error);
       return new Map();
     }
   }
 
-  /** Does something about one threshold. */
+  /** Acts on one threshold. */
   async #reclaimOrEvict(
     threshold: EvictionThreshold,
     acting: readonly EvictionThreshold[],
@@ -236,15 +241,15 @@ export class EvictionManager {
       message: `Attempting to reclaim ${resource}`,
     });
     if (await this.#reclaim(reclaimSteps(name, layout), signal)) {
-      logger.info('The node has enough again without evicting pods', { resource, signal: name });
+      logger.info('Reclaimed enough resources without evicting pods', { resource, signal: name });
       return undefined;
     }
     const candidates = pods.filter((pod) => this.#isEvictable(pod));
     if (candidates.length === 0) {
-      logger.warn('The node is short, but no pod can be evicted', { resource, pods: pods.length });
+      logger.warn('No pod can be evicted under resource pressure', { resource, pods: pods.length });
       return undefined;
     }
-    // Older figures would have the wrong pod evicted when another has just filled the disk.
+    // Stale sizes would select the wrong pod after another one has just filled the disk.
     const layersAtMs = diskParts(name, layout).includes('rootfs') ? observations.get(name)?.atMs : undefined;
     const measures = await this.#measure(candidates, { layersAtMs }, signal);
     const [pod] = rankPods(candidates, { signal: name, layout, measures });
@@ -263,7 +268,7 @@ export class EvictionManager {
     return { pods: [pod], urgency };
   }
 
-  /** Whether nothing is short any more, by as much as is asked for. */
+  /** Whether no threshold is met after the reclaim. */
   async #reclaim(steps: readonly ReclaimStep[], signal: AbortSignal): Promise<boolean> {
     if (steps.length === 0) return false;
     const { clock, logger, reclaim, stats, settings } = this.#deps;
@@ -276,7 +281,7 @@ export class EvictionManager {
         await withDeadline({ clock, ms: reclaimMs, what: `remove ${step.replace('-', ' ')}` }, work, signal);
       } catch (error) {
         signal.throwIfAborted();
-        logger.error('Cannot free all that nobody uses', error, { step });
+        logger.error('Failed to reclaim unused resources', error, { step });
       }
     }
     const observations = observationsOf(await stats.node(signal), settings.memoryGuard);
@@ -299,36 +304,40 @@ export class EvictionManager {
     this.#evicting = new Set([...this.#evicting].filter((uid) => uids.has(uid)));
   }
 
-  /** A pod that does not end in time is evicted all the same: it is never run again. */
+  /** A pod that does not terminate in time still counts as evicted: it is never started again. */
   async #evict(eviction: Eviction, signal: AbortSignal): Promise<void> {
     const { logger, podEvent, kill } = this.#deps;
     const { pod, decision, annotations, graceSeconds, urgency } = eviction;
     const fields = { pod: describePod(pod), podUid: pod.metadata.uid };
     this.#evicting = new Set([...this.#evicting, pod.metadata.uid]);
     podEvent(pod, { type: 'Warning', reason: evictedReason, message: decision.message, annotations });
-    logger.info('Evicting a pod', { ...fields, message: decision.message, graceSeconds });
+    logger.info('Evicting pod', { ...fields, message: decision.message, graceSeconds });
     try {
       if (urgency === 'hard') await kill(pod, { graceSeconds, decision: decision }, signal);
       else await this.#killUnlessUrgent(pod, { graceSeconds, decision: decision }, signal);
-      logger.info('The pod is evicted', fields);
+      logger.info('Evicted pod', fields);
     } catch (error) {
       signal.throwIfAborted();
-      logger.error('An evicted pod has not ended in time', error, fields);
+      logger.error('Evicted pod did not terminate in time', error, fields);
     }
   }
 
-  /** A pod that takes its time must not keep the node from defending itself: when it becomes serious, it has none left. */
+  /**
+   * A long grace period must not delay the eviction: it is shortened when a hard threshold is met.
+   */
   async #killUnlessUrgent(pod: Pod, request: EvictionKill, signal: AbortSignal): Promise<void> {
     const { kill, logger, clock } = this.#deps;
     using slow = new LinkedController(signal);
     const ended = new HintLatch(clock);
     const slowly = kill(pod, request, slow.signal).finally(() => ended.raise());
-    // Whoever waits for it looks at it below.
+    // The rejection is handled by the loop below.
     slowly.catch(() => {});
     while ((await ended.wait(cleanupPollMs, signal)) === 'time') {
       if (!(await this.#isHardThresholdMet(signal))) continue;
-      logger.warn('The node has become short while a pod takes its time to end', { pod: describePod(pod) });
-      slow.abort(new Error('The pod is ended at once'));
+      logger.warn('Hard threshold met while an evicted pod terminates, shortening its grace period', {
+        pod: describePod(pod),
+      });
+      slow.abort(new Error('The grace period was shortened'));
       return await kill(pod, { ...request, graceSeconds: shortGraceSeconds }, signal);
     }
     await slowly;
@@ -343,7 +352,7 @@ export class EvictionManager {
     }
   }
 
-  /** What the pods had is not free before all of them has gone. */
+  /** The resources of a pod are free only after its clean-up. */
   async #awaitCleanup({ pods, urgency }: Evicted, signal: AbortSignal): Promise<void> {
     const { clock, isCleanedUp, logger } = this.#deps;
     const untilMs = clock.monotonicMs() + cleanupMs;
@@ -352,20 +361,24 @@ export class EvictionManager {
       if (pods.every(({ metadata }) => isCleanedUp(metadata.uid))) return await this.#removeLeftovers(signal);
       if (urgency === 'soft' && (await this.#isHardThresholdMet(signal))) return;
     }
-    logger.warn('What evicted pods had is not free yet', { pods: pods.map(describePod).join(' ') });
-  }
-
-  /** Its containers and logs take room as well, and nobody reads them. */
-  async #removeLeftovers(signal: AbortSignal): Promise<void> {
-    const { clock, logger, collectGarbage } = this.#deps;
-    const limit = { clock, ms: cleanupMs, what: 'remove what evicted pods have left' };
-    await withDeadline(limit, collectGarbage, signal).catch((error: unknown) => {
-      signal.throwIfAborted();
-      logger.error('Cannot remove all that evicted pods have left', error);
+    logger.warn('Timed out waiting for the clean-up of evicted pods', {
+      pods: pods.map(describePod).join(' '),
     });
   }
 
-  /** Until the next round, which comes early when something is found short before, or a condition of the node is over. */
+  /** Removes its containers and logs, which also use disk space. */
+  async #removeLeftovers(signal: AbortSignal): Promise<void> {
+    const { clock, logger, collectGarbage } = this.#deps;
+    const limit = { clock, ms: cleanupMs, what: 'remove the leftovers of evicted pods' };
+    await withDeadline(limit, collectGarbage, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      logger.error('Failed to remove the leftovers of evicted pods', error);
+    });
+  }
+
+  /**
+   * Waits for the next round, which starts early when a threshold is met or a condition expires.
+   */
   async #waitForNextRound(signal: AbortSignal): Promise<void> {
     const { clock, stats, settings, memoryNotifier } = this.#deps;
     const { transitionMs, roundMs = defaultRoundMs } = settings;
@@ -388,7 +401,7 @@ export class EvictionManager {
   }
 
   #onMemoryNotification(): void {
-    this.#deps.logger.v(2)?.info('The kernel tells that memory falls short');
+    this.#deps.logger.v(2)?.info('Received memory notification of the kernel');
     this.#notified.raise();
   }
 
@@ -397,7 +410,7 @@ export class EvictionManager {
   }
 }
 
-/** One that need not be crossed for any time is as good as hard. */
+/** A soft threshold without a grace period counts as hard. */
 function urgencyOf({ gracePeriodMs }: EvictionThreshold): Urgency {
   return gracePeriodMs === 0 ? 'hard' : 'soft';
 }

@@ -51,8 +51,8 @@ const measures: PodResourceUsage = {
   volumes: new Map(),
 };
 
-describe('evictionStory', () => {
-  it('names what was short, and which containers used more than they asked for', () => {
+describe('evictionMessage', () => {
+  it('names the resource and the containers above their requests', () => {
     const story = evictionMessage({ resource: 'memory', pod, measures, acting: [memory], observations });
     assert.deepEqual(story, {
       message:
@@ -68,7 +68,7 @@ describe('evictionStory', () => {
     });
   });
 
-  it('counts layers and logs of disks, and writes shares as amounts', () => {
+  it('includes layers and logs for disks, and converts percentages to amounts', () => {
     const acting = [threshold('nodefs.available', { percent: 10 })];
     const { message } = evictionMessage({
       resource: 'ephemeral-storage',
@@ -83,7 +83,7 @@ describe('evictionStory', () => {
     );
   });
 
-  it('blames nobody for inodes and processes', () => {
+  it('names no containers for inodes and PIDs', () => {
     const acting = [threshold('nodefs.inodesFree', { percent: 5 })];
     const story = evictionMessage({ resource: 'inodes', pod, measures, acting, observations });
     assert.deepEqual(story, {
@@ -92,12 +92,12 @@ describe('evictionStory', () => {
     });
   });
 
-  it('says only what was short of a pod that nothing is known of', () => {
+  it('names only the resource without pod stats', () => {
     const story = evictionMessage({ resource: 'memory', pod, measures: undefined, acting: [], observations });
     assert.deepEqual(story, { message: 'The node was low on resource: memory. ', annotations: {} });
   });
 
-  it('names a pod that asks for memory as a whole', () => {
+  it('names a pod with pod-level memory requests', () => {
     const whole = aPod({
       spec: { containers: [{ name: 'main' }], resources: { requests: { memory: '64Mi' } } },
     });

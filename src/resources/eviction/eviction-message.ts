@@ -12,7 +12,7 @@ import {
 } from './observations.ts';
 
 export interface EvictionMessage {
-  /** Part of the API, as are the names of the annotations. */
+  /** Part of the API, like the names of the annotations. */
   readonly message: string;
   readonly annotations: Readonly<Record<string, string>>;
 }
@@ -20,7 +20,7 @@ export interface EvictionMessage {
 export interface EvictionMessageInput {
   readonly resource: StarvedResource;
   readonly pod: Pod;
-  /** Undefined of a pod that nothing is known of. */
+  /** Undefined without pod stats. */
   readonly measures: PodResourceUsage | undefined;
   readonly acting: readonly EvictionThreshold[];
   readonly observations: Observations;
@@ -32,7 +32,7 @@ interface Offender {
   readonly request: string;
 }
 
-/** Why a pod is evicted, for its status and its event. */
+/** Builds the message of the eviction for the pod status and the event. */
 export function evictionMessage(input: EvictionMessageInput): EvictionMessage {
   const { resource, pod, measures } = input;
   const why = `The node was low on resource: ${resource}. ${shortage(input)}`;
@@ -54,7 +54,7 @@ export function evictionMessage(input: EvictionMessageInput): EvictionMessage {
   };
 }
 
-/** Of several thresholds of the resource the first tells. */
+/** The first threshold of the resource is named. */
 function shortage({ resource, acting, observations }: EvictionMessageInput): string {
   const crossed = acting.find(({ signal }) => resourceOf(signal) === resource && observations.has(signal));
   const left = crossed && observations.get(crossed.signal);
@@ -76,7 +76,7 @@ function offendingPod(pod: Pod, { memoryBytes }: PodResourceUsage): Offender | u
   return { name: pod.metadata.name, usage, request: formatQuantity(request) };
 }
 
-/** Containers for debugging cannot ask for anything, and are not blamed for using it. */
+/** Ephemeral containers have no requests and are not named. */
 function offendingContainers(
   pod: Pod,
   { containers }: PodResourceUsage,
@@ -103,16 +103,18 @@ function usedBy(container: ContainerResourceUsage, resource: StarvedResource): Q
   return quantityOf(rootfs.bytes + logs.bytes, 'BinarySI');
 }
 
-/** How a pod ended that was evicted: part of the API. */
+/** The status reason of evicted pods; part of the API. */
 export const evictedReason = 'Evicted';
 
 export interface EvictionDecision {
   readonly message: string;
-  /** Told to those who watch for pods that end though nothing is wrong with them; not where a pod broke its own limits. */
+  /**
+   * `told` adds the condition DisruptionTarget, which is omitted for pods above their own limits.
+   */
   readonly disruption: 'told' | 'not-told';
 }
 
-/** What an evicted pod says of itself. */
+/** Returns the final status of an evicted pod. */
 export function evictedStatus(status: PodStatus, verdict: EvictionDecision, { metadata }: Pod): PodStatus {
   const { message, disruption } = verdict;
   const ended = { ...status, phase: 'Failed', reason: evictedReason, message };

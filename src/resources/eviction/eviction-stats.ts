@@ -1,6 +1,6 @@
 import type { Pod, PodUid } from '../../pods/index.ts';
 
-/** What is left of something at one moment. */
+/** The available amount and the capacity of a resource at one time. */
 export interface SignalObservation {
   readonly atMs: number;
   readonly available: number;
@@ -8,26 +8,26 @@ export interface SignalObservation {
 }
 
 export interface MemoryObservation extends SignalObservation {
-  /** What the kernel itself says could be had without swapping, where it says so. */
+  /** MemAvailable of the kernel, if it is published. */
   readonly kernelAvailable?: number | undefined;
 }
 
 export interface DiskObservation {
   readonly bytes: SignalObservation;
-  /** Undefined of file systems that do not count them. */
+  /** Undefined for file systems without an inode limit. */
   readonly inodes: SignalObservation | undefined;
 }
 
-/** What is left of the node; each is left out where it cannot be known. */
+/** The available resources of the node; undefined if unknown. */
 export interface NodeObservation {
   readonly memory?: MemoryObservation | undefined;
-  /** Of what pods together may have. */
+  /** The memory of kubepods. */
   readonly podsMemory?: SignalObservation | undefined;
-  /** Where pods write to. */
+  /** The file system of pods. */
   readonly nodefs?: DiskObservation | undefined;
-  /** Where images lie. */
+  /** The file system of images. */
   readonly imagefs?: DiskObservation | undefined;
-  /** Where containers write to. */
+  /** The file system of writable layers. */
   readonly containerfs?: DiskObservation | undefined;
   readonly pids?: SignalObservation | undefined;
 }
@@ -44,31 +44,33 @@ export interface ContainerResourceUsage {
   readonly logs: FilesUsage | undefined;
 }
 
-/** What a pod uses; what is not known is left out. */
+/** The resource usage of a pod; undefined if unknown. */
 export interface PodResourceUsage {
-  /** Its working set. */
+  /** The working set. */
   readonly memoryBytes: number | undefined;
   readonly processes: number | undefined;
   readonly containers: readonly ContainerResourceUsage[];
-  /** By the names the pod has for them. */
+  /** By volume name. */
   readonly volumes: ReadonlyMap<string, FilesUsage>;
-  /** What else lies on the disk because of it, such as its hosts file. */
+  /** Other files on the disk, such as the hosts file. */
   readonly others?: FilesUsage | undefined;
 }
 
 /**
- * Where containers and their images lie: on the disk of the node, both on one of their own, or only the images on one of
- * their own.
+ * The file systems of images and containers: the node's one for both, a dedicated one for both, or
+ * a dedicated one for images only.
  */
 export type DiskLayout = 'single' | 'dedicated' | 'split';
 
-/** Finds out what is left and what is used, anew each time it is asked. */
+/** Reads the current resource usage at each call. */
 export interface EvictionStats {
-  /** Asked until it answers, and once: disks are not moved while a node runs. */
+  /**
+   * Retried until it succeeds, then called no more: file systems do not change while a node runs.
+   */
   layout(signal: AbortSignal): Promise<DiskLayout>;
-  /** Cheap: it is asked every second while the node is short of something. */
+  /** Cheap: called every second near a threshold. */
   node(signal: AbortSignal): Promise<NodeObservation>;
-  /** Pods of which nothing can be said are left out. */
+  /** Pods without stats are omitted. */
   pods(
     pods: readonly Pod[],
     needed: StatsRequirements,
@@ -78,8 +80,8 @@ export interface EvictionStats {
 
 export interface StatsRequirements {
   /**
-   * What containers have written over their images by then is to be known: runtimes count that now and then only. It is
-   * waited for as long as that may take, and not for ever.
+   * The layer sizes must be at least from this time; runtimes update them only periodically. The
+   * wait is limited.
    */
   readonly layersAtMs?: number | undefined;
 }

@@ -1,4 +1,4 @@
-/** The eviction manager: what a node does when it is short of something. */
+/** The eviction manager. */
 export type { DiskPart } from './disk-layout.ts';
 export {
   type EvictionDeps,

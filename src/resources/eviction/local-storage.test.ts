@@ -41,16 +41,16 @@ const holding = (limit: string) =>
   });
 
 describe('overStorageLimit', () => {
-  it('holds an empty directory to its size', () => {
+  it('enforces the sizeLimit of an emptyDir', () => {
     assert.equal(overStorageLimit(limited, measured({ volumes: { v: mebi } })), undefined);
     assert.deepEqual(overStorageLimit(limited, measured({ volumes: { v: mebi + 1 } })), {
       signal: 'emptydirfs.limit',
       message: 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". ',
     });
-    assert.equal(overStorageLimit(limited, measured({})), undefined, 'what is not known is no reason');
+    assert.equal(overStorageLimit(limited, measured({})), undefined, 'unknown usage is no violation');
   });
 
-  it('holds a pod to what its containers may have together, volumes on the disk included', () => {
+  it('enforces the sum of the container limits, including disk-backed volumes', () => {
     const [pod, bytes] = [holding('1Mi'), mebi / 4];
     const over = measured({ rootfs: bytes, logs: bytes, others: bytes, volumes: { v: bytes + 1, m: mebi } });
     assert.deepEqual(overStorageLimit(pod, over), {
@@ -61,7 +61,7 @@ describe('overStorageLimit', () => {
     assert.equal(overStorageLimit(pod, within), undefined);
   });
 
-  it('holds a container to its own limit, with what it wrote to its file system and its logs', () => {
+  it('enforces the limit of a container for its layer and logs', () => {
     const pod = withSpec({
       containers: [
         { name: 'main', resources: { limits: { 'ephemeral-storage': '1Mi' } } },
@@ -75,7 +75,7 @@ describe('overStorageLimit', () => {
     assert.equal(overStorageLimit(pod, measured({ rootfs: mebi - 1, logs: 1 })), undefined);
   });
 
-  it('knows who has limits at all', () => {
+  it('detects pods with storage limits', () => {
     assert.deepEqual(
       [
         limited,

@@ -3,7 +3,7 @@ import { initContainersOf, isPositive, type Pod, podLimits, readResources } from
 import type { PodResourceUsage } from './eviction-stats.ts';
 import { diskUsage } from './rank.ts';
 
-/** Names of limits as metrics know them. */
+/** The signal names of limits in metrics. */
 export type LimitSignal = 'emptydirfs.limit' | 'ephemeralpodfs.limit' | 'ephemeralcontainerfs.limit';
 
 export interface OverLimit {
@@ -14,12 +14,12 @@ export interface OverLimit {
 
 const resource = 'ephemeral-storage';
 
-/** Whether there is anything to look at. */
+/** Whether the pod has any local storage limit. */
 export function hasStorageLimits(pod: Pod): boolean {
   return emptyDirLimits(pod).length > 0 || podLimits(pod).has(resource) || containerLimits(pod).length > 0;
 }
 
-/** The first of its own limits to local storage that the pod has passed. */
+/** Returns the first local storage limit that the pod exceeds. */
 export function overStorageLimit(pod: Pod, measures: PodResourceUsage): OverLimit | undefined {
   return overEmptyDir(pod, measures) ?? overPod(pod, measures) ?? overContainer(pod, measures);
 }
@@ -44,7 +44,7 @@ function overPod(pod: Pod, measures: PodResourceUsage): OverLimit | undefined {
   };
 }
 
-/** What a container writes to its own file system counts wherever that lies. */
+/** The writable layer counts on any file system. */
 function overContainer(pod: Pod, { containers }: PodResourceUsage): OverLimit | undefined {
   const used = new Map(
     containers.map(({ name, rootfs, logs }) => [name, (rootfs?.bytes ?? 0) + (logs?.bytes ?? 0)]),
@@ -76,7 +76,7 @@ function isOver(bytes: number | undefined, limit: Quantity): boolean {
   return bytes !== undefined && BigInt(Math.trunc(bytes)) > quantityValue(limit);
 }
 
-/** As the reference quotes: neither names nor amounts have anything in them to escape. */
+/** Quotes like Go's %q: names and amounts contain nothing to escape. */
 function quoted(text: string): string {
   return `"${text}"`;
 }

@@ -4,19 +4,19 @@ import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
 import { EventFd } from './event-fd.ts';
 import { amountOf, isMemory, type Observations } from './observations.ts';
 
-/** By how much what is left may shrink before a threshold is crossed. */
+/** The margin of available memory above a threshold. */
 export interface MemoryHeadroom {
   readonly signal: EvictionSignal;
   readonly bytes: number;
 }
 
-/** Somebody who tells when memory falls short between two looks. */
+/** Notifies when available memory falls below a threshold between two checks. */
 export interface MemoryThresholdNotifier extends Disposable {
-  /** Set anew in place of what was set before; goes off once. */
+  /** Replaces the previous thresholds; fires once. */
   set(rooms: readonly MemoryHeadroom[], goesOff: () => void): Promise<void>;
 }
 
-/** What is crossed already has been told. */
+/** A threshold that is already met needs no notification. */
 export function memoryHeadrooms(
   thresholds: readonly EvictionThreshold[],
   observations: Observations,
@@ -28,22 +28,24 @@ export function memoryHeadrooms(
   });
 }
 
-/** A cgroup, by its directory in the tree of memory, and by how much it may grow. */
+/** A cgroup, by its directory in the memory tree, and the growth to watch for. */
 export interface MemoryGrowth {
   readonly directory: string;
   readonly bytes: number;
 }
 
-/** Tells when memory that is used grows; one call is in force at a time, until what it gave is disposed of. */
+/**
+ * Notifies when memory usage grows; one watch is active at a time, until its result is disposed.
+ */
 export type WatchMemory = (growths: readonly MemoryGrowth[], grown: () => void) => Disposable;
 
 /**
- * By the kernel, which does so with cgroups v1. What it counts is all that is used, whether it could be had again or not:
- * it may tell too early, but not too late for more than what became of use since it was asked.
+ * Uses the kernel's usage notifications of cgroups v1. They count all usage including reclaimable
+ * cache, so they may fire too early, but not too late.
  */
 export const watchMemory: WatchMemory = (growths, grown) => {
   const event = EventFd.open();
-  if (event === undefined) throw new Error('This Node cannot be told of events by the kernel');
+  if (event === undefined) throw new Error('Node.js cannot receive memory notifications of the kernel');
   try {
     for (const growth of growths) watchGrowth(event, growth);
   } catch (error) {

@@ -4,20 +4,20 @@ import type { LimitSignal } from './local-storage.ts';
 
 export interface EvictionObserver {
   evicted(signal: EvictionSignal | LimitSignal): void;
-  /** How old the figures were that somebody was evicted for. */
+  /** The age of the stats that led to the eviction. */
   statsAge(signal: EvictionSignal, seconds: number): void;
 }
 
-/** Make one for a registry; the names are the ones dashboards know. */
+/** Registers the metrics; call once per registry. */
 export function evictionMetrics(registry: MetricRegistry): EvictionObserver {
   const evictions = registry.counter({
     name: 'kubelet_evictions',
-    help: 'Pods that were evicted, by what was short or which limit was passed.',
+    help: 'Evicted pods, by signal or exceeded limit.',
     labels: ['eviction_signal'],
   });
   const age = registry.histogram({
     name: 'kubelet_eviction_stats_age_seconds',
-    help: 'Seconds from when figures were taken until a pod was evicted for them.',
+    help: 'Age of the stats at the eviction, in seconds.',
     labels: ['eviction_signal'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   });

@@ -21,23 +21,27 @@ function waitMs(signal: EvictionSignal, available: number, before = available, e
   return nextCheckMs([threshold(signal)], seen(signal, available, elapsedMs), seen(signal, before));
 }
 
-describe('nextLookMs', () => {
-  it('looks every second while memory is nearly short', () => {
+describe('nextCheckMs', () => {
+  it('checks every second while memory is near a threshold', () => {
     assert.equal(waitMs('memory.available', 5_000), 10_000);
     assert.equal(waitMs('memory.available', 600), 10_000);
     assert.equal(waitMs('memory.available', 599), 1_000);
     assert.equal(waitMs('allocatableMemory.available', 0), 1_000);
   });
 
-  it('looks every second when something would be short before the next round at the rate it goes', () => {
+  it('checks every second if a threshold would be met before the next round at the current rate', () => {
     assert.equal(waitMs('nodefs.available', 2_000, 3_900), 10_000);
     assert.equal(waitMs('nodefs.available', 2_000, 3_901), 1_000);
-    assert.equal(waitMs('nodefs.available', 2_000, 2_191, 1_000), 1_000, 'from looks close to each other');
-    assert.equal(waitMs('nodefs.available', 2_000, 1_000), 10_000, 'more is left than before');
-    assert.equal(waitMs('nodefs.available', 2_000, 9_000, 0), 10_000, 'one look says nothing of a rate');
+    assert.equal(
+      waitMs('nodefs.available', 2_000, 2_191, 1_000),
+      1_000,
+      'from observations at a short interval',
+    );
+    assert.equal(waitMs('nodefs.available', 2_000, 1_000), 10_000, 'more is available than before');
+    assert.equal(waitMs('nodefs.available', 2_000, 9_000, 0), 10_000, 'one observation gives no rate');
   });
 
-  it('waits for the next round where nothing is known', () => {
+  it('waits for the next round without observations', () => {
     assert.equal(nextCheckMs([threshold('memory.available')], new Map(), new Map()), 10_000);
     assert.equal(nextCheckMs([], seen('memory.available', 0), new Map()), 10_000);
   });

@@ -8,10 +8,10 @@ import type {
 } from './eviction-stats.ts';
 export type Observations = ReadonlyMap<EvictionSignal, SignalObservation>;
 
-/** Whether memory counts as available that the kernel could free though the usual formula counts it as used. */
+/** Whether reclaimable memory of the kernel (MemAvailable) counts as available. */
 export type MemoryGuard = 'on' | 'off';
 
-/** What is known of each signal. */
+/** Returns the observation of each signal. */
 export function observationsOf(measures: NodeObservation, guard: MemoryGuard): Observations {
   const { memory, podsMemory, nodefs, imagefs, containerfs, pids } = measures;
   const found: readonly (readonly [EvictionSignal, SignalObservation | undefined])[] = [
@@ -38,18 +38,18 @@ function diskSignals(disk: 'nodefs' | 'imagefs' | 'containerfs', left: DiskObser
   ] as const;
 }
 
-/** How much that is of a whole. */
+/** Returns the absolute value of a threshold. */
 export function amountOf(value: ThresholdValue, capacity: number): number {
   return Number(quantityValue(quantityFor(value, capacity)));
 }
 
-/** The same as users write it. */
+/** The same as a quantity. */
 export function quantityFor(value: ThresholdValue, capacity: number): Quantity {
   if ('quantity' in value) return value.quantity;
   return quantityOf(Math.trunc((capacity * value.percent) / 100), 'BinarySI');
 }
 
-/** What is left as users write it. */
+/** Returns the available amount as a quantity. */
 export function availableQuantity(signal: EvictionSignal, { available }: SignalObservation): Quantity {
   const resource = resourceOf(signal);
   return quantityOf(
@@ -58,10 +58,10 @@ export function availableQuantity(signal: EvictionSignal, { available }: SignalO
   );
 }
 
-/** What pods are evicted for, by the names users read. */
+/** The starved resource in messages. */
 export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
 
-/** In the order in which they are told. */
+/** In the order of the node status. */
 export const pressureConditions = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
 
 export type PressureCondition = (typeof pressureConditions)[number];

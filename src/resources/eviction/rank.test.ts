@@ -11,7 +11,7 @@ interface Sketch {
   readonly name: string;
   readonly priority?: number;
   readonly requests?: Readonly<Record<string, string>>;
-  /** Undefined of a pod that nothing is known of. */
+  /** Undefined without stats. */
   readonly measures?: Partial<PodResourceUsage> | undefined;
 }
 
@@ -55,7 +55,7 @@ const wrote = (rootfs: number, logs: number, named: Readonly<Record<string, numb
 });
 
 describe('rankPods', () => {
-  it('puts who nothing is known of first, then who is above its request', () => {
+  it('ranks pods without stats first, then pods above their requests', () => {
     const sketches = [
       { name: 'within', requests: { memory: '200' }, ...using(150), priority: -5 },
       { name: 'above', requests: { memory: '100' }, ...using(150), priority: 5 },
@@ -65,7 +65,7 @@ describe('rankPods', () => {
     assert.equal(ranked('allocatableMemory.available', sketches), 'unknown above within');
   });
 
-  it('then goes by priority, then by how far above its request somebody is', () => {
+  it('then by priority, then by the usage above the request', () => {
     const sketches = [
       { name: 'much', requests: { memory: '100' }, ...using(900), priority: 1 },
       { name: 'little', ...using(10) },
@@ -75,7 +75,7 @@ describe('rankPods', () => {
     assert.equal(ranked('memory.available', sketches), 'most more little much');
   });
 
-  it('counts one that uses all it asked for as within its request', () => {
+  it('treats usage equal to the request as within it', () => {
     const sketches = [
       { name: 'exact', requests: { memory: '500' }, ...using(500) },
       { name: 'one', ...using(1) },
@@ -83,7 +83,7 @@ describe('rankPods', () => {
     assert.equal(ranked('memory.available', sketches), 'one exact');
   });
 
-  it('counts of a pod what lies on the disk that is short', () => {
+  it('counts the usage on the disk under pressure', () => {
     const sketches = [
       { name: 'layers', ...wrote(300, 0) },
       { name: 'logs', ...wrote(0, 200) },
@@ -97,14 +97,14 @@ describe('rankPods', () => {
     assert.equal(ranked('imagefs.available', sketches.toReversed(), 'split'), 'volumes logs layers');
   });
 
-  it('takes requests of ephemeral storage for bytes and not for inodes', () => {
+  it('applies ephemeral-storage requests to bytes, not to inodes', () => {
     const asked = { name: 'asked', requests: { 'ephemeral-storage': '1000' }, ...wrote(500, 0) };
     const other = { name: 'other', ...wrote(400, 0) };
     assert.equal(ranked('nodefs.available', [asked, other]), 'other asked');
     assert.equal(ranked('nodefs.inodesFree', [other, asked]), 'asked other');
   });
 
-  it('goes by priority, then by processes, where those are short', () => {
+  it('ranks by priority and then by the number of processes for PIDs', () => {
     const running = (processes: number) => ({ measures: { processes, memoryBytes: 1_000 - processes } });
     const sketches = [
       { name: 'few', ...running(3) },
@@ -114,7 +114,7 @@ describe('rankPods', () => {
     assert.equal(ranked('pid.available', sketches), 'many few dear');
   });
 
-  it('never puts a pod within its request before one above it, and loses none', () => {
+  it('never ranks a pod within its requests before one above them, and loses none', () => {
     const sketch = fc.record({
       name: fc.uuid(),
       priority: fc.integer({ min: -3, max: 3 }),

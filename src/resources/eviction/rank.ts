@@ -14,12 +14,12 @@ export interface RankInput {
 interface Standing {
   readonly pod: Pod;
   readonly priority: number;
-  /** Undefined of a pod that nothing is known of. */
+  /** Undefined without stats. */
   readonly usage: number | undefined;
   readonly request: number;
 }
 
-/** The pods in the order in which they are to be evicted; among equals they stay as they are. */
+/** Returns the pods in eviction order; stable among equals. */
 export function rankPods(pods: readonly Pod[], input: RankInput): readonly Pod[] {
   const resource = resourceOf(input.signal);
   const order = resource === 'pids' ? byProcesses : byExcess;
@@ -27,7 +27,7 @@ export function rankPods(pods: readonly Pod[], input: RankInput): readonly Pod[]
   return all.toSorted(order).map(({ pod }) => pod);
 }
 
-/** Nobody asks for a number of processes. */
+/** There are no requests for PIDs. */
 function byProcesses(a: Standing, b: Standing): number {
   return a.priority - b.priority || unknownFirst(a, b) || (b.usage ?? 0) - (a.usage ?? 0);
 }
@@ -75,13 +75,13 @@ function usageOf(
   return resource === 'inodes' ? inodes : bytes;
 }
 
-/** Whole units; nobody can ask for inodes. */
+/** In whole units; there are no requests for inodes. */
 function requestOf(pod: Pod, resource: StarvedResource): number {
   const asked = podRequests(pod).get(resource);
   return asked === undefined ? 0 : Number(quantityValue(asked));
 }
 
-/** What those parts of a pod take of a disk. */
+/** Returns the disk usage of the given parts of a pod. */
 export function diskUsage(pod: Pod, measures: PodResourceUsage, parts: readonly DiskPart[]): FilesUsage {
   const { containers, volumes } = measures;
   const has = (part: DiskPart) => parts.includes(part);
@@ -96,7 +96,7 @@ export function diskUsage(pod: Pod, measures: PodResourceUsage, parts: readonly 
   };
 }
 
-/** Those that take room of the node's own disk. */
+/** The volumes on the node's file system. */
 function localVolumeNames({ spec }: Pod): readonly string[] {
   return (spec.volumes ?? [])
     .filter(

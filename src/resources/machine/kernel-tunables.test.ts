@@ -27,14 +27,14 @@ function aKernel(texts: Readonly<Record<string, string>>, readOnly: readonly str
   return { files, written, logger, records };
 }
 
-describe('settings of the kernel', () => {
-  it('are set where they differ, and else left alone', async () => {
+describe('kernel tunables', () => {
+  it('are set if they differ', async () => {
     const kernel = aKernel({ ...asWanted, 'vm/overcommit_memory': '0', 'kernel/panic': '1' });
     await setupKernelTunables({ ...kernel, mismatch: 'set' });
     assert.deepEqual(kernel.written, ['/proc/sys/vm/overcommit_memory=1', '/proc/sys/kernel/panic=10']);
   });
 
-  it('are only looked at when they are protected, and all that differ are named', async () => {
+  it('are only checked with protectKernelDefaults, naming all that differ', async () => {
     const kernel = aKernel({ ...asWanted, 'vm/overcommit_memory': '0', 'kernel/panic_on_oops': '0' });
     await assert.rejects(setupKernelTunables({ ...kernel, mismatch: 'refuse' }), {
       code: 'MACHINE_UNFIT',
@@ -45,14 +45,14 @@ describe('settings of the kernel', () => {
     await setupKernelTunables({ ...fit, mismatch: 'refuse' });
   });
 
-  it('that cannot be read or set keep nothing from starting', async () => {
+  it('do not prevent the start if they cannot be read or set', async () => {
     const { 'kernel/keys/root_maxkeys': _, ...rest } = asWanted;
     const kernel = aKernel({ ...rest, 'kernel/panic': '1', 'vm/panic_on_oom': '1' }, ['kernel/panic']);
     await setupKernelTunables({ ...kernel, mismatch: 'set' });
     assert.deepEqual(kernel.written, ['/proc/sys/vm/panic_on_oom=0']);
     assert.deepEqual(
       [...kernel.records].filter(({ severity }) => severity === 'warning').map(({ message }) => message),
-      ['Cannot change a setting of the kernel', 'Cannot read a setting of the kernel'],
+      ['Failed to set kernel tunable', 'Failed to read kernel tunable'],
     );
   });
 });

@@ -1,6 +1,6 @@
 import { describeError, KubelingError, type Logger } from '../../lib/index.ts';
 
-/** Below /proc/sys, with what nodes of Kubernetes have there. */
+/** The values below /proc/sys that Kubernetes nodes require. */
 const wanted: ReadonlyMap<string, number> = new Map([
   ['vm/overcommit_memory', 1],
   ['vm/panic_on_oom', 0],
@@ -10,7 +10,7 @@ const wanted: ReadonlyMap<string, number> = new Map([
   ['kernel/keys/root_maxbytes', 25_000_000],
 ]);
 
-/** Both fail as those of `node:fs` do. */
+/** Both fail like the functions of `node:fs`. */
 export interface TunableFiles {
   read(path: string): Promise<string>;
   write(path: string, text: string): Promise<void>;
@@ -19,16 +19,16 @@ export interface TunableFiles {
 export interface KernelTunablesDeps {
   readonly files: TunableFiles;
   readonly logger: Logger;
-  /** What to do about one that is another: an error, or set it. */
+  /** What to do about a different value: report an error, or set it. */
   readonly mismatch: 'refuse' | 'set';
-  /** Where the kernel shows them; given only in tests. */
+  /** The directory of the tunables; replaced in tests. */
   readonly directory?: string;
 }
 
 /**
- * Sees to it that the kernel is set as pods expect: memory may be promised beyond what there is, and a kernel in trouble
- * starts anew instead of hanging. What cannot be read or set is said and lived with. Throws MACHINE_UNFIT when it may
- * only look, naming all that differs.
+ * Sets the kernel tunables for pods: memory overcommit, and a reboot after a kernel panic. Failures
+ * are logged and tolerated. Throws MACHINE_UNFIT with protectKernelDefaults, naming all that
+ * differ.
  */
 export async function setupKernelTunables(deps: KernelTunablesDeps): Promise<void> {
   const differing: string[] = [];
@@ -54,7 +54,7 @@ async function readTunable(
   try {
     return Number.parseInt(await files.read(`${directory}/${name}`), 10);
   } catch (error) {
-    logger.warn('Cannot read a setting of the kernel', { sysctl: dotted(name), why: describeError(error) });
+    logger.warn('Failed to read kernel tunable', { sysctl: dotted(name), why: describeError(error) });
     return undefined;
   }
 }
@@ -67,9 +67,9 @@ async function setTunable(
   const sysctl = dotted(name);
   try {
     await files.write(`${directory}/${name}`, String(to));
-    logger.info('A setting of the kernel was changed', { sysctl, from, to });
+    logger.info('Set kernel tunable', { sysctl, from, to });
   } catch (error) {
-    logger.warn('Cannot change a setting of the kernel', { sysctl, from, to, why: describeError(error) });
+    logger.warn('Failed to set kernel tunable', { sysctl, from, to, why: describeError(error) });
   }
 }
 

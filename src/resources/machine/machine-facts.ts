@@ -2,22 +2,22 @@ import type { CgroupLayout } from '../../lib/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import { hugePageSizeName } from '../../pods/index.ts';
 
-/** How facts about the machine are read; both fail as those of `node:fs` do. */
+/** Reads the facts of the machine; both methods fail like the functions of `node:fs`. */
 export interface MachineFiles {
   read(path: string): Promise<string>;
   list(directory: string): Promise<readonly string[]>;
 }
 
-/** What of the machine decides about resources. What cannot be read counts as not there. */
+/** The facts of the machine that affect resources. What cannot be read counts as missing. */
 export interface MachineFacts {
-  /** How many processes and threads there can be; undefined when the kernel does not tell. */
+  /** The maximum number of processes and threads; undefined if unknown. */
   readonly pids: number | undefined;
-  /** Bytes set aside by size of page, as the files of cgroups spell it. */
+  /** Huge page bytes by page size, in the kernel's cgroup spelling. */
   readonly hugePages: ReadonlyMap<string, number>;
-  /** What the machine swaps to. */
+  /** The swap devices. */
   readonly swaps: readonly string[];
   readonly swapBytes: bigint;
-  /** Whether the kernel limits swap by cgroup. */
+  /** Whether cgroups can limit swap. */
   readonly swapController: 'present' | 'absent';
 }
 
@@ -44,13 +44,13 @@ export async function readMachineFacts(files: MachineFiles, layout: CgroupLayout
   };
 }
 
-/** How many processes and threads there can be; undefined when the kernel does not tell. */
+/** Returns the maximum number of processes and threads; undefined if unknown. */
 export async function readPidCapacity({ read }: Pick<MachineFiles, 'read'>): Promise<number | undefined> {
   const files = ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max'];
   return leastNumber(...(await Promise.all(files.map((path) => read(path).catch(() => '')))));
 }
 
-/** The root of the second version has no such file, so our own cgroup has to tell. */
+/** The root cgroup of v2 has no such file, so the cgroup of this process is read. */
 async function swapController(files: MachineFiles, layout: CgroupLayout): Promise<'present' | 'absent'> {
   try {
     if (layout.version === 1) {
@@ -65,7 +65,7 @@ async function swapController(files: MachineFiles, layout: CgroupLayout): Promis
   }
 }
 
-/** Of the texts that are one. */
+/** Ignores texts that are not numbers. */
 export function leastNumber(...texts: readonly string[]): number | undefined {
   const numbers = texts.map((text) => Number.parseInt(text, 10)).filter((number) => number > 0);
   return numbers.length === 0 ? undefined : Math.min(...numbers);
@@ -78,7 +78,7 @@ function pagesOf(kind: string, count: string): [string, number][] {
   return [[hugePageSizeName(bytes), Number(bytes) * (Number.parseInt(count, 10) || 0)]];
 }
 
-/** The first line names the columns. Swap into memory that is itself compressed costs no disk, but is swap all the same. */
+/** The first line is a heading. zram is swap as well, although it uses no disk. */
 function swapNames(text: string): readonly string[] {
   return text
     .split('\n')
@@ -86,16 +86,16 @@ function swapNames(text: string): readonly string[] {
     .flatMap((line) => line.trim().split(/\s+/)[0] || []);
 }
 
-/** The parts of the configuration that ask for something of the machine. */
+/** The configuration fields with requirements on the machine. */
 export interface MachineRequirements {
   readonly failSwapOn: boolean;
   readonly failCgroupV1: boolean;
   readonly swapBehavior: string;
-  /** Undefined when the configuration leaves it to the machine. */
+  /** Undefined if the machine decides. */
   readonly singleProcessOomKill: boolean | undefined;
 }
 
-/** Throws MACHINE_UNFIT naming all that the configuration asks for and this machine is not. */
+/** Throws MACHINE_UNFIT, naming all requirements that the machine does not meet. */
 export function checkMachine(
   demands: MachineRequirements,
   { swaps }: Pick<MachineFacts, 'swaps'>,

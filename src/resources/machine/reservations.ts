@@ -2,19 +2,19 @@ import { KubelingError, type Quantity, quantityMilliValue, quantityValue } from 
 import { addResources, hugePageAmounts, type ResourceList, readResources } from '../../pods/index.ts';
 import type { NodeAmount } from '../cgroups/pod-cgroup-values.ts';
 
-/** The parts of the configuration that keep resources from pods. */
+/** The configuration fields that reserve resources. */
 export interface Reservations {
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly kubeReserved: Readonly<Record<string, string>>;
-  /** A list of CPUs such as 0-1,4, which goes before any amount of CPU; empty for none. */
+  /** A CPU list such as 0-1,4, which takes precedence over CPU amounts; empty for none. */
   readonly reservedSystemCPUs: string;
   readonly enforceNodeAllocatable: readonly string[];
 }
 
-/** Below which pods are evicted: an amount, or a share of what there is. */
+/** The hard eviction threshold: an amount or a percentage. */
 export type FreeAmount = { readonly quantity: Quantity } | { readonly percent: number };
 
-/** What is kept free beside what is reserved. */
+/** The amounts kept free in addition to the reservations. */
 export interface KeptFree {
   readonly memory?: FreeAmount | undefined;
   readonly disk?: FreeAmount | undefined;
@@ -22,12 +22,15 @@ export interface KeptFree {
 
 const nothing: NodeAmount = { milliCpu: 0, memoryBytes: 0 };
 
-/** What the cgroup of all pods has to leave out. Nothing unless pods are to be held to it. */
+/**
+ * The reservation that the limits of kubepods enforce; zero unless enforceNodeAllocatable includes
+ * pods.
+ */
 export function reservedAmount(reservations: Reservations): NodeAmount {
   return reservations.enforceNodeAllocatable.includes('pods') ? allReserved(reservations) : nothing;
 }
 
-/** What is not for pods, whether they are held to it or not: reserved, kept free, or set aside for huge pages. */
+/** The capacity that is not allocatable: reserved, kept free, or set aside for huge pages. */
 export function withheldAmount(
   reservations: Reservations,
   capacity: NodeAmount,
@@ -64,12 +67,15 @@ function amountOf(list: ResourceList): NodeAmount {
   };
 }
 
-/** What there is to reserve of. A disk is left out whose size nobody tells, or that is not shared out. */
+/**
+ * The capacity to reserve from. The disk is omitted if its size is unknown or it is not
+ * allocatable.
+ */
 export interface ReservableAmount extends NodeAmount {
   readonly diskBytes?: number | undefined;
 }
 
-/** Throws RESERVATION_TOO_LARGE when more is reserved and kept free than there is, enforced or not. */
+/** Throws RESERVATION_TOO_LARGE if the reservations exceed the capacity, enforced or not. */
 export function checkReservations(
   reservations: Reservations,
   capacity: ReservableAmount,
@@ -83,7 +89,7 @@ export function checkReservations(
     disk: (disk === undefined ? 0 : Number(quantityValue(disk))) + keptFree(free.disk, diskBytes),
   };
   const pages = Array.from(reserved.hugePages ?? [], ([size, bytes]) => {
-    // Pages of a size that the machine does not have are kept from nobody.
+    // Reservations of unsupported page sizes are ignored.
     const all = capacity.hugePages?.get(size) ?? Number.POSITIVE_INFINITY;
     return [`huge pages of ${size}`, bytes, all, 'bytes'] as const;
   });
@@ -102,7 +108,7 @@ export function checkReservations(
   );
 }
 
-/** How many pods the node takes: so many, and of each core no more than so many unless that is 0. */
+/** Returns the maximum number of pods: maxPods, and podsPerCore per CPU unless 0. */
 export function maxPods(
   { maxPods, podsPerCore }: { readonly maxPods: number; readonly podsPerCore: number },
   milliCpu: number,

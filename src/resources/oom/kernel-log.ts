@@ -1,24 +1,21 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { errnoOf } from '../../lib/index.ts';
 
-/** The kernel's log as it can be read: record by record, from the oldest one it still has. */
+/** The kernel log, read record by record from the oldest one. */
 export interface KernelLog {
-  /** Fails as `node:fs` does when nobody may read it. */
+  /** Fails like `node:fs` without permission. */
   open(): KernelLogReader;
 }
 
 export interface KernelLogReader extends Disposable {
-  /** The next record as the kernel spells it; undefined when there is none for now. Never waits. */
+  /** Returns the next raw record; undefined if there is none. Never blocks. */
   next(): string | undefined;
 }
 
-/** No record is longer. */
+/** The maximum length of a record. */
 const recordBytes = 8_192;
 
-/**
- * Read without waiting: a read that waits would hold one of the few threads that all of the process's files share, or a
- * thread or a process of its own for nothing but that.
- */
+/** Non-blocking: a blocking read would occupy a thread of the libuv pool. */
 export function hostKernelLog(path = '/dev/kmsg'): KernelLog {
   return {
     open() {
@@ -39,24 +36,26 @@ function readRecord(file: number, buffer: Buffer): string | undefined {
       return length === 0 ? undefined : buffer.toString('utf8', 0, length);
     } catch (error) {
       if (errnoOf(error) === 'EAGAIN') return undefined;
-      // Older records had to make room before we had read them; the next read goes on behind the gap.
+      // Older records were overwritten before they were read; the next read continues after the
+      // gap.
       if (errnoOf(error) !== 'EPIPE') throw error;
     }
   }
 }
 
 export interface KernelRecord {
-  /** Counted since the machine started, without gaps. */
+  /** Counted since boot, without gaps. */
   readonly sequence: number;
   readonly from: 'kernel' | 'others';
   readonly message: string;
 }
 
-/** Undefined for what is none, such as the further lines of one. */
+/** Undefined for continuation lines. */
 export function parseRecord(text: string): KernelRecord | undefined {
   const parts = /^(\d+),(\d+),\d+,[^;]*;(.*)/.exec(text);
   if (parts === null) return undefined;
   const [, priority, sequence, message = ''] = parts;
-  // The lowest three bits tell how grave it is, the others who said it; whoever may write there can say anything.
+  // The lowest three bits are the severity, the others the facility; user space can write any
+  // facility but the kernel's.
   return { sequence: Number(sequence), from: Number(priority) < 8 ? 'kernel' : 'others', message };
 }

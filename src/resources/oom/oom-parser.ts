@@ -1,10 +1,10 @@
-/** A process that the kernel killed to free memory. */
+/** A process killed by the OOM killer. */
 export interface OomKill {
-  /** The cgroup whose memory ran out: / for the whole machine. */
+  /** The cgroup whose limit was reached: / for the machine. */
   readonly cgroup: string;
   /** The cgroup of the process. */
   readonly victimCgroup: string;
-  /** Empty and 0 when the kernel did not say. */
+  /** Empty and 0 if the kernel does not report it. */
   readonly process: string;
   readonly pid: number;
 }
@@ -15,16 +15,19 @@ const modern =
 const legacy = /Task in (.*) killed as a result of limit of (.*)/;
 const last = /Killed process (\d+) \((.+)\)(?: |,|$)/;
 
-/** The kernel cuts its lines at half of this. */
+/** Half of the kernel's line limit. */
 const longestLine = 2_048;
 
 const nothingKnown: OomKill = { cgroup: '/', victimCgroup: '/', process: '', pid: 0 };
 
-/** Puts together what the kernel says in several lines; older kernels name the cgroups and the process apart. */
+/**
+ * Combines the lines of one kill; older kernels report the cgroups and the process in separate
+ * lines.
+ */
 export class OomParser {
   #begun: OomKill | undefined;
 
-  /** The kill that this line completes. */
+  /** Returns the kill that this line completes. */
   take(record: string): OomKill | undefined {
     const line = record.slice(0, longestLine);
     if (first.test(line)) this.#begun = nothingKnown;
@@ -51,7 +54,7 @@ function modernKill([, cgroup, , victimCgroup = '/', process = '', pid]: RegExpE
   return { cgroup: cgroup ?? '/', victimCgroup, process, pid: Number(pid) };
 }
 
-/** The pod and the container whose cgroup it is, as either driver spells it; undefined for that of something else. */
+/** Returns the pod and container of the cgroup, with either driver; undefined for other cgroups. */
 export function containerAt(cgroup: string): { readonly uid: string; readonly id: string } | undefined {
   const parts = /\/(?:[^/]*-)?pod([^/]+?)(?:\.slice)?\/(?:[^/]*-)?([0-9a-f]{64})(?:\.scope)?(?:\/|$)/.exec(
     cgroup,

@@ -8,7 +8,7 @@ import { type LogPosition, OomWatcher } from './oom-watcher.ts';
 const uid = '11111111-aaaa-4bbb-8ccc-000000000001';
 const ids = ['a', 'b'].map((letter) => letter.repeat(64)) as [string, string];
 
-/** The log of one run of a machine, and what is kept on its disk. */
+/** A kernel log of one boot, and the files on its disk. */
 class Machine {
   readonly clock = new VirtualClock();
   readonly told: string[] = [];
@@ -35,7 +35,7 @@ class Machine {
     );
   }
 
-  /** The oldest make room. */
+  /** The oldest records are overwritten. */
   forget(): void {
     this.#first += this.#records.length;
     this.#records = [];
@@ -58,7 +58,7 @@ class Machine {
     };
   }
 
-  /** A kubelet that lives until it is ended. */
+  /** Runs the watcher until it is aborted. */
   async begin(): Promise<() => Promise<void>> {
     const watcher = new OomWatcher({
       log: this.log(),
@@ -85,8 +85,8 @@ class Machine {
   }
 }
 
-describe('a machine that runs out of memory', () => {
-  it('is told of once, and not again after a restart', async () => {
+describe('a system OOM', () => {
+  it('is reported once, also across a restart', async () => {
     const machine = new Machine();
     const end = await machine.begin();
     machine.systemOom();
@@ -96,7 +96,7 @@ describe('a machine that runs out of memory', () => {
     assert.deepEqual(machine.told, ['system hog 7']);
   });
 
-  it('is told of after the restart when it was meanwhile, but not from before the first start', async () => {
+  it('is reported after a restart if it happened meanwhile, but not from before the first start', async () => {
     const machine = new Machine();
     machine.systemOom('old');
     await (await machine.begin())();
@@ -105,7 +105,7 @@ describe('a machine that runs out of memory', () => {
     assert.deepEqual(machine.told, ['system new 7']);
   });
 
-  it('begins to count anew when it starts anew', async () => {
+  it('is counted from the start after a reboot', async () => {
     const machine = new Machine();
     for (let count = 0; count < 1_000; count++) machine.say('noise');
     await (await machine.begin())();
@@ -120,7 +120,7 @@ describe('a machine that runs out of memory', () => {
     await end();
   });
 
-  it('is told of also when the log could not be read as fast as it was written', async () => {
+  it('is reported even if the log was overwritten before it was read', async () => {
     const machine = new Machine();
     const end = await machine.begin();
     for (let count = 0; count < 100; count++) machine.say('noise');
@@ -131,7 +131,7 @@ describe('a machine that runs out of memory', () => {
     await end();
   });
 
-  it('is not believed from anybody but the kernel', async () => {
+  it('is accepted only from the kernel', async () => {
     const machine = new Machine();
     const end = await machine.begin();
     machine.say('joke invoked oom-killer: ', 14);
@@ -142,8 +142,8 @@ describe('a machine that runs out of memory', () => {
   });
 });
 
-describe('a container that runs out of memory', () => {
-  it('is told of once for all its processes, and again after a while', async () => {
+describe('a container OOM', () => {
+  it('is reported once for all processes of a container, and again after an interval', async () => {
     const machine = new Machine();
     const end = await machine.begin();
     machine.podOom(ids[0]);
@@ -161,13 +161,13 @@ describe('a container that runs out of memory', () => {
   });
 });
 
-it('nobody is told, and nobody is kept from working, where the log cannot be read', async () => {
+it('an unreadable kernel log is logged once and blocks nothing', async () => {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const refuse = () => {
     throw Object.assign(new Error('EPERM: operation not permitted'), { code: 'EPERM' });
   };
-  const never = async () => assert.fail('not to be asked');
+  const never = async () => assert.fail('not to be called');
   const watcher = new OomWatcher({
     log: { open: refuse },
     note: { read: never, write: never },

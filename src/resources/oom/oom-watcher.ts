@@ -2,15 +2,15 @@ import { type Clock, describeError, type Logger, LruMap, untilAborted } from '..
 import { type KernelLog, type KernelLogReader, type KernelRecord, parseRecord } from './kernel-log.ts';
 import { containerAt, type OomKill, OomParser } from './oom-parser.ts';
 
-/** How far the log has been read, in which run of the machine. */
+/** The position in the log of one boot. */
 export interface LogPosition {
   readonly boot: string;
   readonly sequence: number;
 }
 
-/** Where the position outlives the process. */
+/** The file of the position. */
 export interface PositionFile {
-  /** Undefined when there is none, or none that can be read. */
+  /** Undefined if it is missing or unreadable. */
   read(): Promise<LogPosition | undefined>;
   write(position: LogPosition): Promise<void>;
 }
@@ -19,32 +19,32 @@ export interface PodOom {
   readonly uid: string;
   readonly containerId: string;
   readonly process: string;
-  /** Whose memory had run out. */
+  /** The scope of the OOM: container, pod or node. */
   readonly limit: 'container' | 'pod' | 'node';
 }
 
 export interface OomWatcherDeps {
   readonly log: KernelLog;
   readonly note: PositionFile;
-  /** Which run of the machine this is. */
+  /** Identifies the boot. */
   readonly readBoot: () => Promise<string>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The whole machine was out of memory. */
+  /** Called for a system OOM. */
   readonly systemOom: (kill: OomKill) => void;
   readonly podOom: (oom: PodOom) => void;
 }
 
 const lookMs = 2_000;
-/** How much of a long log is read before others have their turn. */
+/** The number of records to read before yielding. */
 const burst = 256;
-/** One container may lose many processes at once, or one after the other; that is one piece of news. */
+/** OOM kills of one container within this interval are reported once. */
 const quietMs = 60_000;
 const mostContainers = 1_000;
 
 /**
- * Tells who ran out of memory, from the kernel's log. Goes on where the last one stopped: what was told is not told
- * again, and what happened in between is not lost.
+ * Reports OOM kills from the kernel log. Continues at the persisted position, so that no kill is
+ * reported twice or lost across a restart.
  */
 export class OomWatcher {
   readonly #deps: OomWatcherDeps;
@@ -55,14 +55,17 @@ export class OomWatcher {
     this.#deps = deps;
   }
 
-  /** Ends with the signal. A log that cannot be read is said once, and nothing is told. */
+  /**
+   * Resolves when the signal is aborted. An unreadable log is logged once, and no kills are
+   * reported.
+   */
   async run(signal: AbortSignal): Promise<void> {
     const { log, logger } = this.#deps;
     let opened: KernelLogReader;
     try {
       opened = log.open();
     } catch (error) {
-      logger.warn('Cannot read the log of the kernel: nobody is told when the machine runs out of memory', {
+      logger.warn('Failed to read the kernel log; OOM kills are not reported', {
         why: describeError(error),
       });
       return await untilAborted(signal).catch(() => {});
@@ -76,7 +79,7 @@ export class OomWatcher {
     const boot = (await readBoot().catch(() => '')).trim();
     const before = await note.read();
     const known = before?.boot === boot ? before.sequence : undefined;
-    // What was said before anybody watched is history.
+    // Records from before the first start are skipped.
     let past = known === undefined;
     let sequence = known ?? -1;
     while (!signal.aborted) {
@@ -116,7 +119,7 @@ export class OomWatcher {
   async #savePosition(position: LogPosition): Promise<void> {
     const { note, logger } = this.#deps;
     await note.write(position).catch((error: unknown) => {
-      logger.error('Cannot note how far the log of the kernel was read: news may be told again', error);
+      logger.error('Failed to persist the kernel log position; OOM kills may be reported again', error);
     });
   }
 }

@@ -4,8 +4,8 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
 import { OwnOomScore } from './own-oom-score.ts';
 
-describe('our own oom_score_adj', () => {
-  it('is written as configured', async () => {
+describe('oom_score_adj of the kubelet', () => {
+  it('is set as configured', async () => {
     const written: string[] = [];
     const { logger } = collectLogs(new VirtualClock());
     const own = new OwnOomScore({ score: -999, logger, write: async (score) => void written.push(score) });
@@ -13,7 +13,7 @@ describe('our own oom_score_adj', () => {
     assert.deepEqual(written, ['-999']);
   });
 
-  it('is warned about once where it may not be lowered', async () => {
+  it('logs once if it cannot be lowered', async () => {
     const { logger, records } = collectLogs(new VirtualClock());
     const write = () =>
       Promise.reject(Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' }));

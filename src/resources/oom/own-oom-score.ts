@@ -4,11 +4,11 @@ import { errnoOf, type Logger } from '../../lib/index.ts';
 export interface OwnOomScoreDeps {
   readonly score: number;
   readonly logger: Logger;
-  /** To the file of our own process; given only in tests. */
+  /** Writes the file of this process; replaced in tests. */
   readonly write?: (score: string) => Promise<void>;
 }
 
-/** How willingly the kernel kills kubeling itself when memory runs out. */
+/** Sets the oom_score_adj of the kubelet. */
 export class OwnOomScore {
   readonly #deps: OwnOomScoreDeps;
   readonly #write: (score: string) => Promise<void>;
@@ -19,7 +19,7 @@ export class OwnOomScore {
     this.#write = deps.write ?? ((score) => writeFile('/proc/self/oom_score_adj', score));
   }
 
-  /** May be called again and again: what cannot be had is said once. Never throws. */
+  /** Idempotent; a failure is logged once. Never throws. */
   async apply(): Promise<'set' | 'refused'> {
     try {
       await this.#write(String(this.#deps.score));
@@ -34,7 +34,7 @@ export class OwnOomScore {
     if (this.#warned) return;
     this.#warned = true;
     const why = errnoOf(error) === 'EACCES' ? 'lowering it takes the capability SYS_RESOURCE' : String(error);
-    this.#deps.logger.warn('Cannot set our own oom_score_adj: under pressure the kernel may kill us early', {
+    this.#deps.logger.warn('Failed to set oom_score_adj of the kubelet; the OOM killer may select it', {
       score: this.#deps.score,
       why,
     });

@@ -1,4 +1,4 @@
-/** What was given to which container, for agents of the node. Loaded with the first of them that asks. */
+/** The pod resources API for monitoring agents. Loaded at the first request. */
 export {
   type GivenResources,
   type PodResourcesDeps,

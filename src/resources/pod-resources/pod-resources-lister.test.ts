@@ -88,8 +88,8 @@ const entry = (id: string, node?: bigint) => ({
   topology: node === undefined ? undefined : at(node),
 });
 
-describe('what pods have', () => {
-  it('is told of active ones: sidecars first, one entry for each NUMA node of a device', async () => {
+describe('the pod resources API', () => {
+  it('returns active pods: sidecars first, one entry per NUMA node of a device', async () => {
     await using world = await rig([withSidecar, over], [withSidecar]);
     const { podResources } = await world.client.list({}, { signal });
     const ofX = { driverName: 'x.com', poolName: 'p', deviceName: 'd', shareId: 's' };
@@ -112,7 +112,7 @@ describe('what pods have', () => {
     assert.deepEqual(one.podResources, expected);
   });
 
-  it('is told of all of them without sidecars to who speaks the first version', async () => {
+  it('returns pods without sidecars to v1alpha1 clients', async () => {
     await using world = await rig([withSidecar, over], [withSidecar]);
     const { podResources } = await world.first.list({}, { signal });
     assert.deepEqual(
@@ -125,7 +125,7 @@ describe('what pods have', () => {
     await assert.rejects(world.first.getAllocatableResources({}, { signal }), { grpcCode: 'UNIMPLEMENTED' });
   });
 
-  it('is not told of pods nobody knows, and counted', async () => {
+  it('rejects and counts requests for unknown pods', async () => {
     await using world = await rig([withSidecar]);
     await assert.rejects(world.client.get({ podNamespace: 'n', podName: 'x' }, { signal }), {
       grpcCode: 'UNKNOWN',
@@ -142,7 +142,7 @@ describe('what pods have', () => {
       assert.ok(text.includes(`kubelet_pod_resources_endpoint_${line}\n`), line);
   });
 
-  it('is told beside what could be given', async () => {
+  it('returns the allocatable resources', async () => {
     await using world = await rig([]);
     assert.deepEqual(await world.client.getAllocatableResources({}, { signal }), {
       devices: [entry('free', 1n)],
@@ -151,7 +151,7 @@ describe('what pods have', () => {
     });
   });
 
-  it('is told a hundred times a second and no more', async () => {
+  it('allows a hundred requests per second', async () => {
     await using world = await rig([]);
     const ask = () =>
       world.client.list({}, { signal }).then(

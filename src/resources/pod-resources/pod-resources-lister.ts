@@ -13,7 +13,7 @@ import {
   PodResourcesLister,
 } from './gen/pod-resources.ts';
 
-/** Devices by their resource: each with the NUMA nodes it is near. */
+/** Devices by resource, with their NUMA nodes. */
 export type ListedDevices = readonly {
   readonly resource: string;
   readonly id: string;
@@ -26,7 +26,7 @@ export type ListedMemory = readonly {
   readonly numaNodes: readonly number[];
 }[];
 
-/** What drivers made ready for the claims that a container uses. */
+/** The prepared devices of a container's claims. */
 export type ListedClaims = readonly {
   readonly name: string;
   readonly namespace: string;
@@ -42,10 +42,10 @@ export type ListedClaims = readonly {
   >;
 }[];
 
-/** Who knows what was given to containers. What nobody gives out is left out. */
+/** The sources of the allocated resources; undefined if a manager is disabled. */
 export interface GivenResources {
   readonly devices?: GivenOut<ListedDevices> | undefined;
-  /** CPUs that are one container's alone, by their numbers. */
+  /** The exclusive CPUs by number. */
   readonly cpus?: GivenOut<readonly number[]> | undefined;
   readonly memory?: GivenOut<ListedMemory> | undefined;
   readonly claims?: { of(pod: Pod, container: Container): ListedClaims } | undefined;
@@ -70,7 +70,7 @@ export interface PodResourcesDeps {
 const perSecond = 100;
 const burst = 10;
 
-/** Answers agents of the node that ask what pods have. */
+/** Serves the pod resources API. */
 export function servePodResources(server: ServiceAdder, deps: PodResourcesDeps): void {
   const { pods, given, observer } = deps;
   const rate = new CallRate(deps.clock);
@@ -100,7 +100,7 @@ export function servePodResources(server: ServiceAdder, deps: PodResourcesDeps):
         return { podResources: resourcesOf(pod, given()) };
       }),
   });
-  // The first version says less of the same, in the same places.
+  // v1alpha1 returns a subset with the same field numbers.
   const first = {
     fullName: 'v1alpha1.PodResourcesLister',
     methods: { list: PodResourcesLister.methods.list },
@@ -147,7 +147,7 @@ function allocatableOf({ devices, cpus, memory }: GivenResources): MessageInit<A
   };
 }
 
-/** One for each NUMA node the device is near. */
+/** One entry per NUMA node of the device. */
 function deviceEntries({
   resource: resourceName,
   id,
@@ -179,7 +179,7 @@ function topologyOf(numaNodes: readonly number[]) {
   return { nodes: numaNodes.map((node) => ({ ID: BigInt(node) })) };
 }
 
-/** A bucket that fills steadily; who finds it empty is sent away. */
+/** A token bucket; requests are rejected when it is empty. */
 class CallRate {
   readonly #clock: Clock;
   #tokens = burst;
@@ -202,16 +202,16 @@ class CallRate {
 
 type Method = 'list' | 'get' | 'get_allocatable';
 
-/** Told of each call. Never throws. */
+/** Observes each call. Never throws. */
 export interface PodResourcesObserver {
-  /** The first version of the protocol counts no methods. */
+  /** v1alpha1 calls are not counted by method. */
   asked(version: string, method: Method | undefined): void;
   failed(version: string, method: Method): void;
 }
 
 const methods: readonly Method[] = ['list', 'get', 'get_allocatable'];
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Registers the metrics; call once per registry. */
 export function podResourcesMetrics(registry: MetricRegistry): PodResourcesObserver {
   const counter = (name: string, help: string) =>
     registry.counter({
@@ -219,12 +219,18 @@ export function podResourcesMetrics(registry: MetricRegistry): PodResourcesObser
       help,
       labels: ['server_api_version'],
     });
-  const total = counter('requests_total', 'Calls that asked what pods have, by version of the protocol.');
+  const total = counter('requests_total', 'Pod resources API requests, by version.');
   const requests = new Map(
-    methods.map((method) => [method, counter(`requests_${method}`, `Calls of ${method} among them.`)]),
+    methods.map((method) => [
+      method,
+      counter(`requests_${method}`, `Pod resources API requests of ${method}.`),
+    ]),
   );
   const errors = new Map(
-    methods.map((method) => [method, counter(`errors_${method}`, `Calls of ${method} that failed.`)]),
+    methods.map((method) => [
+      method,
+      counter(`errors_${method}`, `Failed pod resources API requests of ${method}.`),
+    ]),
   );
   return {
     asked: (version, method) => {

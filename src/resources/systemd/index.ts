@@ -3,7 +3,7 @@ import { DbusConnection } from '../../protocols/dbus/index.ts';
 import type { SliceManager } from '../cgroups/cgroup-manager.ts';
 import { isJobRemoved, SystemdSlices } from './systemd-slices.ts';
 
-/** The machine's own systemd, by way of the message bus at the socket. Nothing is opened before it is needed. */
+/** Connects to systemd through the message bus at the socket; opened at the first use. */
 export function systemdSlices({
   clock,
   busPath,

@@ -10,7 +10,7 @@ const slice = { unit: 'kubepods-podx.slice', parent: 'kubepods.slice', version: 
 
 type Answer = (call: DbusCall, bus: ScriptedBus) => Promise<readonly DbusValue[]> | readonly DbusValue[];
 
-/** Answers each call as told, and what nobody told of with nothing. */
+/** Replies to configured calls, and with an empty reply to others. */
 class ScriptedBus implements SystemdBus {
   readonly calls: DbusCall[] = [];
   readonly matches: string[] = [];
@@ -69,7 +69,7 @@ function refuse(name: string): never {
   });
 }
 
-/** Ends the job after the call is answered. */
+/** Finishes the job after the reply. */
 const later =
   (result: string): Answer =>
   ({ body = [] }, bus) => {
@@ -92,7 +92,7 @@ function aSystemd(answers: Readonly<Record<string, Answer>>) {
 }
 
 describe('starting a slice', () => {
-  it('is over when its job is, and not before', async () => {
+  it('resolves when its job has finished', async () => {
     const { slices, buses, clock } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
     let isOver = false;
     const starting = slices.start(slice, signal).then(() => {
@@ -112,7 +112,7 @@ describe('starting a slice', () => {
     assert.deepEqual([buses[0]?.listeners, clock.pendingTimers], [0, 0]);
   });
 
-  it('hears of a job that ends before the call is answered', async () => {
+  it('handles a job that finishes before the reply', async () => {
     const { slices } = aSystemd({
       StartTransientUnit: (_call, bus) => {
         bus.removed('/job/1', slice.unit, 'done');
@@ -122,7 +122,7 @@ describe('starting a slice', () => {
     await slices.start(slice, signal);
   });
 
-  it('starts the unit that exists, which need not run', async () => {
+  it('starts an existing unit, which may not be running', async () => {
     const exists = { StartTransientUnit: () => refuse('org.freedesktop.systemd1.UnitExists') };
     const { slices, buses } = aSystemd({ ...exists, StartUnit: later('done') });
     await slices.start(slice, signal);
@@ -131,7 +131,7 @@ describe('starting a slice', () => {
     await assert.rejects(failing.start(slice, signal), /its job ended with "failed"/);
   });
 
-  it('fails with the job, and says which unit and why', async () => {
+  it('rejects with the unit and the result of a failed job', async () => {
     const { slices } = aSystemd({ StartTransientUnit: later('dependency') });
     await assert.rejects(slices.start(slice, signal), {
       code: 'SYSTEMD_UNIT',
@@ -139,14 +139,14 @@ describe('starting a slice', () => {
     });
   });
 
-  it('fails as systemd refuses', async () => {
+  it('rejects with the error of systemd', async () => {
     const { slices } = aSystemd({
       StartTransientUnit: () => refuse('org.freedesktop.DBus.Error.InvalidArgs'),
     });
     await assert.rejects(slices.start(slice, signal), /unit kubepods-podx\.slice .*InvalidArgs: it says so/);
   });
 
-  it('has an end where the job has none', async () => {
+  it('times out if the job does not finish', async () => {
     const { slices, clock, buses } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
     const failed = assert.rejects(slices.start(slice, signal), /Cannot have it done within 30000 ms/);
     await clock.advance(30_000);
@@ -154,7 +154,7 @@ describe('starting a slice', () => {
     assert.equal(buses[0]?.listeners, 0);
   });
 
-  it('is given up with the signal', async () => {
+  it('is aborted by the signal', async () => {
     const { slices, buses } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
     const stop = new AbortController();
     const starting = slices.start(slice, stop.signal);
@@ -164,8 +164,8 @@ describe('starting a slice', () => {
   });
 });
 
-describe('setting properties of a slice', () => {
-  it('is one call for now only, and none for nothing', async () => {
+describe('setting slice properties', () => {
+  it('is one runtime-only call, and none without values', async () => {
     const { slices, buses } = aSystemd({});
     await slices.set(slice, { cpuShares: 2 }, signal);
     await slices.set(slice, {}, signal);
@@ -177,25 +177,25 @@ describe('setting properties of a slice', () => {
 });
 
 describe('stopping a slice', () => {
-  it('waits for the job, however that ends', async () => {
+  it('waits for the job whatever its result', async () => {
     const { slices, buses } = aSystemd({ StopUnit: later('timeout') });
     await slices.stop(slice, signal);
     assert.deepEqual(buses[0]?.calls.at(-1)?.body, [slice.unit, 'replace']);
   });
 
-  it('is done where there is none', async () => {
+  it('succeeds for a missing unit', async () => {
     const { slices } = aSystemd({ StopUnit: () => refuse('org.freedesktop.systemd1.NoSuchUnit') });
     await slices.stop(slice, signal);
   });
 
-  it('fails where the unit that exists is no answer', async () => {
+  it('fails on other errors', async () => {
     const { slices } = aSystemd({ StopUnit: () => refuse('org.freedesktop.systemd1.UnitExists') });
     await assert.rejects(slices.stop(slice, signal), /Cannot stop the unit kubepods-podx\.slice by systemd/);
   });
 });
 
 describe('the connection to systemd', () => {
-  it('is shared by all, and asks once to hear of jobs', async () => {
+  it('is shared and subscribes to jobs once', async () => {
     const { slices, buses } = aSystemd({ StartTransientUnit: later('done'), StopUnit: later('done') });
     const other = { ...slice, unit: 'other.slice' };
     await Promise.all([slices.start(slice, signal), slices.start(other, signal), slices.stop(other, signal)]);
@@ -206,7 +206,7 @@ describe('the connection to systemd', () => {
     assert.equal(buses[0]?.members.filter((member) => member === 'Subscribe').length, 1);
   });
 
-  it('that is lost fails who waits for a job, and is made again by the next call', async () => {
+  it('rejects waiting calls when it is lost and is opened again by the next call', async () => {
     let isFirst = true;
     const { slices, buses } = aSystemd({
       StartTransientUnit: (call, bus) => {
@@ -221,7 +221,7 @@ describe('the connection to systemd', () => {
     assert.equal(buses.length, 2);
   });
 
-  it('that cannot be had is tried again, and who gives up does not end it for others', async () => {
+  it('is retried after a failure, and an aborted caller does not cancel it for others', async () => {
     const clock = new VirtualClock();
     const opening = Promise.withResolvers<SystemdBus>();
     let opened = 0;
@@ -233,7 +233,7 @@ describe('the connection to systemd', () => {
     await assert.rejects(slices.set(slice, { cpuShares: 2 }, signal), {
       code: 'SYSTEMD_UNIT',
       message:
-        /^Cannot set properties of the unit kubepods-podx\.slice by systemd: Cannot speak to systemd.*: connect ENOENT \/run\/bus; .*SystemdCgroup = false/,
+        /^Cannot set properties of the unit kubepods-podx\.slice by systemd: Cannot connect to systemd.*: connect ENOENT \/run\/bus; .*SystemdCgroup = false/,
     });
     const stop = new AbortController();
     const givenUp = slices.set(slice, { cpuShares: 2 }, stop.signal);
@@ -245,7 +245,7 @@ describe('the connection to systemd', () => {
     assert.equal(opened, 2);
   });
 
-  it('is closed when it is not needed any more', async () => {
+  it('is closed on disposal', async () => {
     const { slices, buses } = aSystemd({});
     await slices.set(slice, { cpuShares: 2 }, signal);
     slices[Symbol.dispose]();

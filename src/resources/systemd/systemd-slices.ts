@@ -18,7 +18,7 @@ import { type Slice, type SliceManager, withoutSystemd } from '../cgroups/cgroup
 import type { CgroupValues } from '../cgroups/cgroup-values.ts';
 import { startProperties, valueProperties } from './unit-properties.ts';
 
-/** What of a connection to the message bus it takes. */
+/** The part of a message bus connection that is used. */
 export type SystemdBus = Pick<DbusConnection, 'call' | 'addMatch' | 'onMessage' | 'closed'> & Disposable;
 
 export interface SystemdSlicesOptions {
@@ -36,25 +36,28 @@ const refusals = {
   exists: 'org.freedesktop.systemd1.UnitExists',
   unknown: 'org.freedesktop.systemd1.NoSuchUnit',
 };
-/** For a call with the job it leads to, and the connecting before it. */
+/** The deadline of a call including its job and the connection. */
 const workMs = 30_000;
 
-/** Systemd as it was found at the other end of a connection. */
+/** The systemd behind a connection. */
 interface Systemd {
   readonly bus: SystemdBus;
   readonly version: number;
 }
 
-/** A connection, or the attempt to have one. */
+/** A connection, or an attempt to connect. */
 interface Session {
   readonly systemd: Promise<Systemd>;
-  /** Aborted when the connection is lost or not needed any more. */
+  /** Aborted when the connection is lost or closed. */
   readonly end: AbortController;
 }
 
 type Work = (systemd: Systemd, signal: AbortSignal) => Promise<void>;
 
-/** Slices by way of D-Bus. One connection, opened by the first call and again by the first after it was lost. */
+/**
+ * Manages slices through D-Bus. One connection is opened by the first call, and again after it was
+ * lost.
+ */
 export class SystemdSlices implements SliceManager {
   readonly #options: SystemdSlicesOptions;
   #session: Session | undefined;
@@ -68,7 +71,7 @@ export class SystemdSlices implements SliceManager {
     const start: Work = async ({ bus }, inner) => {
       const body = [unit, 'replace', startProperties(slice), []];
       const fresh = { member: 'StartTransientUnit', signature: 'ssa(sv)a(sa(sv))', body };
-      // One that is there need not run: it may be left over, or somebody has written a file for it.
+      // An existing unit may not be running: it may be left over or have a unit file.
       const again = { member: 'StartUnit', signature: 'ss', body: [unit, 'replace'] };
       const result =
         (await unless(refusals.exists, runJob(bus, fresh, unit, inner))) ??
@@ -91,14 +94,14 @@ export class SystemdSlices implements SliceManager {
   async stop(slice: Slice, signal: AbortSignal): Promise<void> {
     const stop: Work = async ({ bus }, inner) => {
       const call = { member: 'StopUnit', signature: 'ss', body: [slice.unit, 'replace'] };
-      // However it ended, whether the cgroup is gone is for whoever looks.
+      // The caller checks whether the cgroup is gone, whatever the result of the job.
       await unless(refusals.unknown, runJob(bus, call, slice.unit, inner));
     };
     await this.#ask(`stop the unit ${slice.unit}`, stop, signal);
   }
 
   [Symbol.dispose](): void {
-    this.#session?.end.abort(cancelledError('Systemd is not needed any more'));
+    this.#session?.end.abort(cancelledError('The connection to systemd was closed'));
     this.#session = undefined;
   }
 
@@ -118,7 +121,7 @@ export class SystemdSlices implements SliceManager {
     }
   }
 
-  /** Shared by all who call meanwhile, so that none of them alone can end it. */
+  /** Shared by concurrent callers, so that an abort of one does not cancel it. */
   #begin(): Session {
     const end = new AbortController();
     const session = { end, systemd: this.#connect(end) };
@@ -139,14 +142,14 @@ export class SystemdSlices implements SliceManager {
       end.abort(error);
       throw new KubelingError(
         'DBUS_UNAVAILABLE',
-        `Cannot speak to systemd, to which the runtime, or else cgroupDriver, leaves cgroups: ${describeError(error)}; ${withoutSystemd}`,
+        `Cannot connect to systemd, which the runtime or cgroupDriver requires for cgroups: ${describeError(error)}; ${withoutSystemd}`,
         { cause: error },
       );
     }
   }
 }
 
-/** It tells of jobs only whoever asked for it. */
+/** systemd sends job signals only to subscribers. */
 async function meet(bus: SystemdBus, signal: AbortSignal): Promise<Systemd> {
   const from = `type='signal',sender='${manager.destination}',interface='${manager.interface}'`;
   await bus.addMatch(`${from},member='${jobRemoved}'`, signal);
@@ -154,12 +157,12 @@ async function meet(bus: SystemdBus, signal: AbortSignal): Promise<Systemd> {
   const properties = { ...manager, interface: 'org.freedesktop.DBus.Properties' };
   const body = [manager.interface, 'Version'];
   const [answer] = await bus.call({ ...properties, member: 'Get', signature: 'ss', body }, signal);
-  // Such as v245.4-1.fc32, or 257.
+  // Such as v245.4-1.fc32 or 257.
   const version = Number(/\d+/.exec(String((answer as DbusVariant).value))?.[0] ?? 0);
   return { bus, version };
 }
 
-/** Answers how the job ended that the call has begun; it may have before the call is answered. */
+/** Returns the result of the job; it may finish before the reply. */
 async function runJob(
   bus: SystemdBus,
   call: Omit<DbusCall, 'destination' | 'path' | 'interface'>,
@@ -185,7 +188,9 @@ async function runJob(
   }
 }
 
-/** Whether a signal announces the end of a job; all other signals are ignored before their body is decoded. */
+/**
+ * Whether a signal reports a finished job; other signals are ignored without decoding their body.
+ */
 export function isJobRemoved({ type, member, interface: from, signature }: DbusMessage): boolean {
   return type === 'signal' && member === jobRemoved && from === manager.interface && signature === 'uoss';
 }
@@ -196,7 +201,7 @@ function endedJob(message: DbusMessage) {
   return { job, of, result };
 }
 
-/** Undefined when it was refused for this. */
+/** Undefined if the unit does not exist. */
 async function unless(refusal: string, work: Promise<string>): Promise<string | undefined> {
   try {
     return await work;

@@ -9,10 +9,10 @@ const infinity = 18_446_744_073_709_551_615n;
 const spelled = (properties: readonly UnitProperty[]) =>
   Object.fromEntries(properties.map(([name, { signature, value }]) => [`${name} ${signature}`, value]));
 
-describe('a new slice', () => {
+describe('properties of a new slice', () => {
   const slice = { unit: 'kubepods-burstable.slice', parent: 'kubepods.slice' };
 
-  it('wants the one it lies in and has everything counted', () => {
+  it('include its parent and all accounting', () => {
     assert.deepEqual(spelled(startProperties({ ...slice, version: 2 })), {
       'Description s': 'kubelet cgroup kubepods-burstable.slice',
       'Wants as': ['kubepods.slice'],
@@ -24,13 +24,13 @@ describe('a new slice', () => {
     });
   });
 
-  it('has its disks counted by the other name in the first version', () => {
+  it('use BlockIOAccounting with cgroups v1', () => {
     const names = startProperties({ ...slice, version: 1 }).map(([name]) => name);
     assert.ok(names.includes('BlockIOAccounting') && !names.includes('IOAccounting'));
   });
 });
 
-describe('the values of a slice', () => {
+describe('values of a slice', () => {
   const values = {
     cpuShares: 512,
     cpuQuotaUs: 34_000,
@@ -42,7 +42,7 @@ describe('the values of a slice', () => {
     hugePages: new Map([['2MB', 0]]),
   };
 
-  it('are those of the first version', () => {
+  it('with cgroups v1', () => {
     assert.deepEqual(spelled(valueProperties(values, 1, 257)), {
       'MemoryLimit t': 67_108_864n,
       'CPUShares t': 512n,
@@ -52,7 +52,7 @@ describe('the values of a slice', () => {
     });
   });
 
-  it('are those of the second version', () => {
+  it('with cgroups v2', () => {
     assert.deepEqual(spelled(valueProperties(values, 2, 257)), {
       'MemoryMax t': 67_108_864n,
       'MemorySwapMax t': 0n,
@@ -64,7 +64,7 @@ describe('the values of a slice', () => {
     });
   });
 
-  it('leave out what an old systemd does not know', () => {
+  it('omit properties unsupported by an old systemd', () => {
     const known = (version: number) =>
       valueProperties(values, 2, version)
         .map(([name]) => name)
@@ -74,7 +74,7 @@ describe('the values of a slice', () => {
     assert.deepEqual(known(244), ['AllowedCPUs', 'CPUQuotaPeriodUSec']);
   });
 
-  it('are lifted where there is no limit, and unsaid where nothing was said', () => {
+  it('are infinity without a limit, and omitted if unset', () => {
     const none = { cpuQuotaUs: -1, memoryBytes: -1, swapBytes: -1, pidsLimit: -1 };
     assert.deepEqual(spelled(valueProperties(none, 2, 257)), {
       'MemoryMax t': infinity,
@@ -87,8 +87,8 @@ describe('the values of a slice', () => {
   });
 });
 
-describe('a quota as systemd counts it', () => {
-  it('is of whole percents, no less than asked and less than one more, and stays so', () => {
+describe('the CPU quota property', () => {
+  it('is rounded up to whole percents', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1_000, max: 1_000_000 }), fc.nat(100_000_000), (periodUs, more) => {
         const quotaUs = 1_000 + more;
@@ -104,15 +104,15 @@ describe('a quota as systemd counts it', () => {
     );
   });
 
-  it('is the one asked for where that is whole, and none where there is none', () => {
+  it('is exact for whole percents, and unset without a quota', () => {
     assert.equal(wholePercentQuotaUs(33_300, 100_000), 34_000);
     assert.equal(wholePercentQuotaUs(50_000, 100_000), 50_000);
     assert.equal(wholePercentQuotaUs(-1, 100_000), -1);
   });
 });
 
-describe('processors as bits', () => {
-  it('tell each of them and no other', () => {
+describe('CPU bit masks', () => {
+  it('contain exactly the given CPUs', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.nat(300), { minLength: 1 }), (cpus) => {
         const bytes = cpuBits(formatCpuSet(new Set(cpus)));

@@ -4,11 +4,11 @@ import type { Slice } from '../cgroups/cgroup-manager.ts';
 import type { CgroupValues } from '../cgroups/cgroup-values.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 
-/** Of a unit, as calls have it: its name, and its value with the type that systemd insists on. */
+/** A unit property as D-Bus argument: its name and typed value. */
 export type UnitProperty = readonly [string, { readonly signature: string; readonly value: DbusValue }];
 
 const infinity = 2n ** 64n - 1n;
-/** Versions of systemd from which a property is known; to others it would be an error. */
+/** The systemd versions that introduced a property; others reject it. */
 const periodsFrom = 242;
 const cpusetsFrom = 244;
 
@@ -16,8 +16,9 @@ const flag = (name: string, value: boolean): UnitProperty => [name, { signature:
 const count = (name: string, value: bigint): UnitProperty => [name, { signature: 't', value }];
 
 /**
- * What a new slice has. Everything is counted from the start, as the kernel does not count for a cgroup what began before.
- * Without the usual dependencies, so that the slice outlives the beginning of a shutdown as pods do.
+ * The properties of a new slice. All accounting is enabled from the start, because the kernel does
+ * not account earlier usage. Default dependencies are off, so that the slice survives the start of
+ * a shutdown like its pods.
  */
 export function startProperties({ unit, parent, version }: Slice): readonly UnitProperty[] {
   return [
@@ -31,7 +32,7 @@ export function startProperties({ unit, parent, version }: Slice): readonly Unit
   ];
 }
 
-/** What of the values systemd knows; the rest is only in the files of the cgroup. */
+/** Converts the values that systemd supports; the others are only written to the cgroup files. */
 export function valueProperties(
   values: CgroupValues,
   version: 1 | 2,
@@ -41,7 +42,7 @@ export function valueProperties(
   return [
     ...(version === 2 ? propertiesV2(values, systemdVersion) : propertiesV1(values)),
     ...quotaProperties(values, systemdVersion),
-    // It takes no 0; and nothing runs in the slice itself.
+    // Zero is rejected, and no process runs in the slice itself.
     ...(pidsLimit === undefined ? [] : [count('TasksMax', orInfinity(pidsLimit === 0 ? 1 : pidsLimit))]),
   ];
 }
@@ -79,7 +80,7 @@ function quotaProperties(
   ];
 }
 
-/** Zero means that nothing was said. */
+/** Zero means unset. */
 function limit(name: string, value: number | undefined): readonly UnitProperty[] {
   return value === undefined || value === 0 ? [] : [count(name, orInfinity(value))];
 }
@@ -88,7 +89,7 @@ function orInfinity(value: number): bigint {
   return value < 0 ? infinity : BigInt(value);
 }
 
-/** One bit for each processor, the lowest first; as long as the last one needs. */
+/** One bit per CPU, lowest first, up to the last CPU. */
 export function cpuBits(list: string): readonly number[] {
   const cpus = parseCpuSet(list);
   const bytes = new Array<number>(Math.floor(Math.max(...cpus) / 8) + 1).fill(0);

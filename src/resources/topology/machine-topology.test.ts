@@ -26,14 +26,14 @@ async function read(tree: ReadonlyMap<string, string>) {
 }
 
 describe('readMachineTopology', () => {
-  it('finds what each processor shares with others', async () => {
+  it('reads the NUMA node, socket, core and cache of each CPU', async () => {
     const { cpus } = await read(sysTree(sketch));
     assert.deepEqual([...cpus.keys()], [0, 1, 2, 3, 4, 5, 6, 7]);
     assert.deepEqual(cpus.get(7), { numaNode: 1, socket: 1, core: 3, uncoreCache: 3 });
     assert.deepEqual(cpus.get(4), { numaNode: 0, socket: 0, core: 0, uncoreCache: 0 });
   });
 
-  it('finds the memory of each NUMA node, and how far it is', async () => {
+  it('reads the memory and the distances of each NUMA node', async () => {
     const { numaNodes } = await read(sysTree(sketch));
     assert.deepEqual(numaNodes[1], {
       id: 1,
@@ -46,7 +46,7 @@ describe('readMachineTopology', () => {
     });
   });
 
-  it('takes the socket for the cache where a NUMA node has only one', async () => {
+  it('uses the socket as cache if a NUMA node has only one cache', async () => {
     const whole = {
       ...sketch,
       nodes: sketch.nodes.map((node) => ({
@@ -58,12 +58,12 @@ describe('readMachineTopology', () => {
     assert.deepEqual(new Set([...cpus.values()].map(({ uncoreCache }) => uncoreCache)), new Set([0, 1]));
   });
 
-  it('leaves out processors that are offline', async () => {
+  it('omits offline CPUs', async () => {
     const tree = new Map(sysTree(sketch)).set('/sys/devices/system/cpu/online', '0-5\n');
     assert.deepEqual([...(await read(tree)).cpus.keys()], [0, 1, 2, 3, 4, 5]);
   });
 
-  it('takes sockets for NUMA nodes where the kernel knows none', async () => {
+  it('uses sockets as NUMA nodes without NUMA support in the kernel', async () => {
     const tree = new Map([...sysTree(sketch)].filter(([path]) => !path.includes('/node/')));
     const { numaNodes, cpus } = await read(tree);
     assert.deepEqual(
@@ -76,7 +76,7 @@ describe('readMachineTopology', () => {
     assert.equal(cpus.get(6)?.numaNode, 1);
   });
 
-  it('says so where nothing is told', async () => {
+  it('rejects a machine without topology', async () => {
     await assert.rejects(read(new Map()), { code: 'MACHINE_TOPOLOGY' });
   });
 });

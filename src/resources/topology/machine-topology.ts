@@ -2,42 +2,42 @@ import { KubelingError } from '../../lib/index.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 import type { MachineFiles } from '../machine/machine-facts.ts';
 
-/** Where a processor is. Ids of cores are unique on the machine: that of their first processor. */
+/** The location of a CPU. Core IDs are unique on the machine: the number of their first CPU. */
 export interface CpuLocation {
   readonly numaNode: number;
   readonly socket: number;
   readonly core: number;
-  /** The part of the last cache it shares; the socket where that is one for the whole NUMA node. */
+  /** The uncore cache; the socket if the NUMA node has only one. */
   readonly uncoreCache: number;
 }
 
 export interface NumaNode {
   readonly id: number;
-  /** 0 where the kernel does not tell. */
+  /** 0 if unknown. */
   readonly memoryBytes: number;
   readonly hugePages: readonly { readonly pageBytes: number; readonly count: number }[];
-  /** To the others and to itself; none where the kernel does not tell. */
+  /** The distances to all NUMA nodes; empty if unknown. */
   readonly distances: ReadonlyMap<number, number>;
 }
 
 export interface MachineTopology {
   /** Ascending. */
   readonly numaNodes: readonly NumaNode[];
-  /** The processors that are online, ascending. */
+  /** The online CPUs, ascending. */
   readonly cpus: ReadonlyMap<number, CpuLocation>;
 }
 
 const nodesDir = '/sys/devices/system/node';
 const cpusDir = '/sys/devices/system/cpu';
 
-/** As the kernel tells. Throws MACHINE_TOPOLOGY when it does not tell of any processor. */
+/** Reads the topology from sysfs. Throws MACHINE_TOPOLOGY if it contains no CPU. */
 export async function readMachineTopology(files: MachineFiles): Promise<MachineTopology> {
   const reader = new TopologyReader(files);
   const ids = numbered(await reader.list(nodesDir), 'node');
   const nodes = ids.length > 0 ? await reader.numaNodes(ids) : await reader.socketsAsNodes();
   const cpus = new Map(nodes.flatMap(({ cpus }) => cpus).toSorted(([one], [other]) => one - other));
   if (cpus.size === 0) {
-    const message = `Cannot find the processors of the machine as ${cpusDir} tells of none that is online`;
+    const message = `Cannot read the CPU topology as ${cpusDir} contains no online CPU`;
     throw new KubelingError('MACHINE_TOPOLOGY', message);
   }
   return { numaNodes: nodes.map(({ node }) => node), cpus };
@@ -71,7 +71,7 @@ class TopologyReader {
     return await Promise.all(ids.map((id) => this.#numaNode(id, ids)));
   }
 
-  /** A kernel without NUMA. */
+  /** A kernel without NUMA support. */
   async socketsAsNodes(): Promise<readonly ReadNode[]> {
     const threads = await this.#threads(numbered(await this.list(cpusDir), 'cpu'));
     const sockets = Map.groupBy(threads, ({ socket }) => socket);
@@ -100,7 +100,7 @@ class TopologyReader {
         id,
         memoryBytes: kib * 1024,
         hugePages,
-        // One number for each node that is online, in their order.
+        // One distance per online node, in order.
         distances: new Map(far.flatMap((part, place) => idAt(ids, place).map((to) => [to, Number(part)]))),
       },
       cpus: await this.#places(id, threads),
@@ -120,7 +120,7 @@ class TopologyReader {
     );
   }
 
-  /** Those that are online and tell where they are. */
+  /** The online CPUs with a topology. */
   async #threads(cpus: readonly number[]): Promise<readonly Thread[]> {
     this.#online ??= this.#text(`${cpusDir}/online`).then((text) =>
       text.trim() === '' ? undefined : parseCpuSet(text),
@@ -154,7 +154,7 @@ class TopologyReader {
     return placed.flat();
   }
 
-  /** The id of the last cache, unless all processors of the NUMA node share it. */
+  /** The ID of the last-level cache, unless all CPUs of the NUMA node share it. */
   async #splitCache(cpu: number, processors: number): Promise<number | undefined> {
     const directory = `${cpusDir}/cpu${cpu}/cache`;
     const names = (await this.list(directory)).filter((name) => name.startsWith('index')).toSorted();
@@ -179,7 +179,7 @@ function idAt(ids: readonly number[], place: number): readonly number[] {
   return id === undefined ? [] : [id];
 }
 
-/** The numbers behind such names, ascending. */
+/** The numbers of such names, ascending. */
 function numbered(names: readonly string[], prefix: 'node' | 'cpu'): readonly number[] {
   return names
     .flatMap((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : []))

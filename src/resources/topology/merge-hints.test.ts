@@ -17,46 +17,46 @@ const merged = (provided: readonly (TopologyHints | undefined)[], rules: Partial
 };
 
 describe('mergeHints', () => {
-  it('takes anything where nobody cares', () => {
+  it('allows any NUMA node without hints', () => {
     assert.deepEqual(merged([undefined]), [[0, 1], true, true]);
     assert.deepEqual(merged([undefined, hints({ gpu: undefined })]), [[0, 1], true, true]);
     assert.deepEqual(merged([undefined], { policy: 'single-numa-node' }), [undefined, true, true]);
   });
 
-  it('prefers what all prefer, and of that the lowest', () => {
+  it('prefers the lowest set that all providers prefer', () => {
     const each = [hint([0], true), hint([1], true), hint([0, 1], false)];
     assert.deepEqual(merged([hints({ cpu: each })]), [[0], true, true]);
     assert.deepEqual(merged([hints({ cpu: each }), hints({ gpu: [hint([1], true)] })]), [[1], true, true]);
   });
 
-  it('does not prefer what is preferred for different reasons', () => {
+  it('does not prefer a combination of different preferred sets', () => {
     const wide = hints({ cpu: [hint([0, 1], true)] });
     const narrow = hints({ gpu: [hint([0], true), hint([1], true)] });
     assert.deepEqual(merged([wide, narrow]), [[0], false, true]);
     assert.deepEqual(merged([wide, narrow], { policy: 'restricted' }), [[0], false, false]);
   });
 
-  it('has no way where one resource has none', () => {
+  it('fails if one resource cannot be satisfied', () => {
     const none = [hints({ cpu: [] }), hints({ gpu: [hint([0], true)] })];
     assert.deepEqual(merged(none), [[0], false, true]);
     assert.deepEqual(merged(none, { policy: 'restricted' })[2], false);
     assert.deepEqual(merged(none, { policy: 'single-numa-node' }), [undefined, false, false]);
   });
 
-  it('finds nothing in common', () => {
+  it('returns nothing without a common set', () => {
     const apart = [hints({ cpu: [hint([0], true)] }), hints({ gpu: [hint([1], true)] })];
     assert.deepEqual(merged(apart), [[0, 1], false, true]);
     assert.equal(merged(apart, { policy: 'restricted' })[2], false);
   });
 
-  it('admits only what comes from one NUMA node where that is asked for', () => {
+  it('admits only one NUMA node with single-numa-node', () => {
     const rules = { policy: 'single-numa-node' } as const;
     assert.deepEqual(merged([hints({ cpu: [hint([0, 1], true)] })], rules), [undefined, false, false]);
     assert.deepEqual(merged([hints({ cpu: [hint([1], true)] })], rules), [[1], true, true]);
     assert.deepEqual(merged([hints({ cpu: [hint([1], false)] })], rules), [undefined, false, false]);
   });
 
-  it('takes the closest of those of the same width where that is asked for', () => {
+  it('takes the closest set of equal size with prefer-closest-numa-nodes', () => {
     const numaNodes = [0, 1, 2, 3];
     const pairs = [hint([0, 1], true), hint([0, 2], true), hint([2, 3], true)];
     const distance = (from: number, to: number) => (from === to ? 10 : from + to === 5 ? 11 : 20);
@@ -65,7 +65,7 @@ describe('mergeHints', () => {
   });
 });
 
-/** Every combination of one way each, and the best of them by looking at all. */
+/** All combinations of hints, compared exhaustively. */
 function bruteForce(provided: readonly (TopologyHints | undefined)[], rules: MergeRules) {
   const lists = provided.flatMap((given) =>
     given === undefined || given.size === 0
@@ -126,7 +126,7 @@ function combinations(lists: readonly (readonly TopologyHint[])[]): readonly (re
   );
 }
 
-describe('of all combinations of hints', () => {
+describe('for all combinations of hints', () => {
   const numaNodes = [0, 1, 2, 5];
   const way = fc.record({
     numaNodes: fc.oneof(
@@ -145,7 +145,7 @@ describe('of all combinations of hints', () => {
   );
   const distances = fc.array(fc.integer({ min: 10, max: 14 }), { minLength: 36, maxLength: 36 });
 
-  it('the best is found, as by looking at each', () => {
+  it('finds the same result as an exhaustive search', () => {
     fc.assert(
       fc.property(
         fc.array(provider, { maxLength: 3 }),
@@ -161,7 +161,7 @@ describe('of all combinations of hints', () => {
     );
   });
 
-  it('hundreds for each of four resources take no noticeable time', () => {
+  it('merges hundreds of hints of four resources quickly', () => {
     const eight = [0, 1, 2, 3, 4, 5, 6, 7];
     const all = Array.from({ length: 255 }, (_, place) =>
       hint(

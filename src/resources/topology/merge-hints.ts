@@ -6,7 +6,7 @@ export interface MergeRules {
   readonly policy: TopologyPolicy;
   /** The NUMA nodes of the machine, ascending. */
   readonly numaNodes: readonly number[];
-  /** How far one NUMA node is from another; given where the closest ones are preferred to the lowest. */
+  /** The distance of two NUMA nodes; defined if the closest set is preferred to the lowest one. */
   readonly distance?: ((from: number, to: number) => number) | undefined;
 }
 
@@ -15,16 +15,19 @@ export interface MergedHint {
   readonly admit: boolean;
 }
 
-/** NUMA nodes as bits, by their place in the list of the machine's. */
+/** A set of NUMA nodes as bits, by their index in the machine's list. */
 type Mask = number;
 
-/** One way to give one resource; from anywhere when the mask is undefined. */
+/** One hint of a resource; any NUMA node if the mask is undefined. */
 interface Way {
   readonly mask: Mask | undefined;
   readonly preferred: boolean;
 }
 
-/** What some ways taken together come to. `agreed` is what all of them name, as long as they are preferred. */
+/**
+ * The combination of several hints. `agreed` is the set that all of them name, while they are
+ * preferred.
+ */
 interface Together {
   readonly mask: Mask;
   readonly agreed: Mask | undefined;
@@ -32,8 +35,9 @@ interface Together {
 }
 
 /**
- * Of all combinations of one way for each resource the best: one that everybody prefers, and then the narrowest or
- * closest. Among those not everybody prefers, one as wide as the widest of what the resources need at least, or nearly.
+ * Returns the best combination of one hint per resource: a preferred one if possible, then the
+ * smallest or closest. Among the others, one whose size is nearest to the largest minimum size of
+ * the resources.
  */
 export function mergeHints(provided: readonly (TopologyHints | undefined)[], rules: MergeRules): MergedHint {
   const masks = new Masks(rules.numaNodes);
@@ -71,7 +75,7 @@ class Masks {
   }
 }
 
-/** One list for each resource; a provider that has nothing to say counts as one that takes anything. */
+/** One list per resource; a provider without hints accepts any NUMA node. */
 function waysOf(hints: TopologyHints | undefined, masks: Masks): readonly (readonly Way[])[] {
   if (hints === undefined || hints.size === 0) return [[{ mask: undefined, preferred: true }]];
   return [...hints.values()].map((ways) => {
@@ -85,7 +89,10 @@ function onSingleNodes(ways: readonly Way[]): readonly Way[] {
   return ways.filter(({ mask, preferred }) => preferred && (mask === undefined || bitCount(mask) === 1));
 }
 
-/** Every outcome there is, each once: combinations are many more. What has no NUMA node left is none. */
+/**
+ * All distinct outcomes, which are far fewer than the combinations. Empty intersections are
+ * omitted.
+ */
 function combine(lists: readonly (readonly Way[])[], all: Mask): readonly Together[] {
   let outcomes: readonly Together[] = [{ mask: all, agreed: undefined, preferred: true }];
   for (const ways of lists) {
@@ -136,7 +143,7 @@ function bestOf(
   return best;
 }
 
-/** The fewest NUMA nodes the resource can come from; 0 where it does not matter. */
+/** Returns the minimum number of NUMA nodes of the resource; 0 for any. */
 function narrowest(ways: readonly Way[]): number {
   const widths = ways.flatMap(({ mask }) => (mask === undefined ? [] : [bitCount(mask)]));
   return widths.length === 0 ? 0 : Math.min(...widths);
@@ -144,12 +151,15 @@ function narrowest(ways: readonly Way[]): number {
 
 const widestMachine = 64;
 
-/** As wide as wanted is best, then as little below it as can be; above it is worse than anything below. */
+/**
+ * The requested size is best, then the nearest smaller one; larger ones are worse than any smaller
+ * one.
+ */
 function shortfall(width: number, wanted: number): number {
   return width <= wanted ? wanted - width : widestMachine + width;
 }
 
-/** How far apart the NUMA nodes are on average. One alone counts as well: it may be slow by itself. */
+/** Returns the average distance of the NUMA nodes, including the distance of a node to itself. */
 function spread(masks: Masks, { policy, distance }: MergeRules): (mask: Mask) => number {
   if (distance === undefined || policy === 'single-numa-node') return () => 0;
   return (mask) => {

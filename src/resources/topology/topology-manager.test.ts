@@ -13,7 +13,7 @@ const pod = aPod({
   spec: { initContainers: [{ name: 'init' }], containers: [{ name: 'one' }, { name: 'two' }] },
 });
 
-/** Gives from whichever NUMA nodes it is told, and remembers. */
+/** A provider that records its allocations. */
 class Provider implements HintProvider {
   readonly given: string[] = [];
   readonly #ways: readonly TopologyHint[] | undefined;
@@ -68,7 +68,7 @@ const affinityError = {
 };
 
 describe('the topology manager', () => {
-  it('without a policy has everybody give from anywhere, init containers first', async () => {
+  it('without a policy allocates from any NUMA node, init containers first', async () => {
     const [one, two] = [new Provider([[0]]), new Provider([[1]])];
     const { manager } = managerOf([one, two]);
     assert.equal(await manager.admit(pod, signal), undefined);
@@ -76,7 +76,7 @@ describe('the topology manager', () => {
     assert.deepEqual(two.given, one.given);
   });
 
-  it('has everybody give from where all can', async () => {
+  it('allocates from the NUMA nodes common to all providers', async () => {
     const [one, two] = [new Provider([[0], [1]]), new Provider([[1]])];
     const { manager, counted } = managerOf([one, two], 'single-numa-node');
     assert.equal(await manager.admit(pod, signal), undefined);
@@ -84,7 +84,7 @@ describe('the topology manager', () => {
     assert.deepEqual(counted, ['container done', 'container done', 'container done', 'admitted']);
   });
 
-  it('refuses what has no common place, and nobody gives anything', async () => {
+  it('rejects a pod without a common set before anything is allocated', async () => {
     for (const scope of ['container', 'pod'] as const) {
       const [one, two] = [new Provider([[0]]), new Provider([[1]])];
       const { manager, counted } = managerOf([one, two], 'single-numa-node', scope);
@@ -94,20 +94,20 @@ describe('the topology manager', () => {
     }
   });
 
-  it('tells a refusal as it is, and anything else as unexpected', async () => {
+  it("returns a provider's rejection unchanged and any other error as unexpected", async () => {
     const provider = new Provider();
     provider.outcome = (container) =>
       container === 'two' ? { reason: 'SMTAlignmentError', message: 'odd' } : undefined;
     const { manager } = managerOf([provider], 'restricted');
     assert.deepEqual(await manager.admit(pod, signal), { reason: 'SMTAlignmentError', message: 'odd' });
-    provider.outcome = () => Promise.reject(new Error('the plugin is away'));
+    provider.outcome = () => Promise.reject(new Error('the plugin is unavailable'));
     assert.deepEqual(await manager.admit(pod, signal), {
       reason: 'UnexpectedAdmissionError',
-      message: 'Allocate failed due to the plugin is away, which is unexpected',
+      message: 'Allocate failed due to the plugin is unavailable, which is unexpected',
     });
   });
 
-  it('has one pod after the other, in the order they came', async () => {
+  it('serializes pods in the order of their calls', async () => {
     const provider = new Provider();
     const { promise, resolve } = Promise.withResolvers<never>();
     provider.outcome = () => promise;
@@ -121,7 +121,7 @@ describe('the topology manager', () => {
     assert.deepEqual(provider.given, ['main any', 'init any', 'one any', 'two any']);
   });
 
-  it('who is no longer wanted while he waits takes no turn', async () => {
+  it('skips an aborted call that waits for the lock', async () => {
     const provider = new Provider();
     const { promise, resolve } = Promise.withResolvers<never>();
     provider.outcome = () => promise;

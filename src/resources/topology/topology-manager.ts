@@ -5,11 +5,11 @@ import type { Refusal } from '../admission/index.ts';
 import { type HintProvider, type TopologyHint, type TopologyHints, unaligned } from './hint-provider.ts';
 import type { MergedHint } from './merge-hints.ts';
 
-/** How a topology policy decides. */
+/** The decision of a topology policy. */
 export interface Alignment {
   readonly scope: 'container' | 'pod';
   readonly merge: (provided: readonly (TopologyHints | undefined)[]) => MergedHint;
-  /** Whether it is sure that whatever is admitted comes from one NUMA node. */
+  /** Whether admitted pods always get resources of one NUMA node. */
   readonly isGuaranteed: boolean;
 }
 
@@ -17,12 +17,12 @@ export interface TopologyManagerDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly providers: () => readonly HintProvider[];
-  /** Nobody is asked where things could come from unless given. */
+  /** No hints are requested if undefined. */
   readonly alignment?: Alignment | undefined;
   readonly observer?: TopologyObserver | undefined;
 }
 
-/** Told what was decided, to be counted. Never throws. */
+/** Observes the decisions for metrics. Never throws. */
 export interface TopologyObserver {
   admitted(durationMs: number): void;
   refused(durationMs: number): void;
@@ -34,7 +34,10 @@ const affinityError: Refusal = {
   message: 'Resources cannot be allocated with Topology locality',
 };
 
-/** Gives pods what has its place on the machine, all of it from the same NUMA nodes where the policy asks for that. */
+/**
+ * Allocates topology-aware resources of pods, aligned to the same NUMA nodes if the policy requires
+ * that.
+ */
 export class TopologyManager {
   readonly #deps: TopologyManagerDeps;
   readonly #lock = new KeyedMutex<'allocation'>();
@@ -44,8 +47,8 @@ export class TopologyManager {
   }
 
   /**
-   * One pod at a time, in the order they come. Answers why the pod cannot run here; what it has got until then stays its
-   * own until it is inactive. May be asked again for the same pod. Throws only when it is aborted.
+   * Serializes pods in the order of the calls. Returns why the pod is rejected; what was allocated
+   * until then is kept until the pod is inactive. Idempotent. Throws only when aborted.
    */
   async admit(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
     for (const provider of this.#deps.providers()) await provider.ready?.(pod, signal);
@@ -85,7 +88,7 @@ export class TopologyManager {
     return refusal;
   }
 
-  /** Undefined when the policy does not admit what the hints come to. */
+  /** Undefined if the policy rejects the merged hint. */
   #decide(
     alignment: Alignment,
     hintsOf: (provider: HintProvider) => TopologyHints | undefined,
@@ -128,7 +131,7 @@ export class TopologyManager {
     } catch (error) {
       signal.throwIfAborted();
       const fields = { pod: describePod(pod), container: container.name };
-      this.#deps.logger.error('Cannot give a container what it asks for', error, fields);
+      this.#deps.logger.error('Failed to allocate container resources', error, fields);
       const message = `Allocate failed due to ${describeError(error)}, which is unexpected`;
       return { reason: 'UnexpectedAdmissionError', message };
     }

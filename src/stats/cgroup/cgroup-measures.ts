@@ -2,22 +2,24 @@ import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
 import { weightToShares } from '../../lib/index.ts';
 import { field, numberIn } from './text-fields.ts';
 
-/** One number about a cgroup, under the name monitoring knows it by, without the prefix all of them have. */
+/** One cgroup metric, with its name without the common prefix. */
 export interface Measure {
   readonly name: string;
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** What the kernel does not tell is left out. */
+  /** Undefined if the kernel does not report it. */
   readonly value: number | undefined;
 }
 
-/** What a file of a controller says. */
+/** Parses a controller file. */
 type Files = (controller: string, name: string) => string | undefined;
 
-/** How often the kernel counts a second of CPU time where it counts in ticks. */
+/** The ticks per second of CPU times reported in ticks. */
 const ticks = 100;
 const noLimit = 2 ** 62;
 
-/** All that a cgroup's own files tell of it. Devices are named by `deviceName`, from such as `8:0`. */
+/**
+ * Returns all metrics from the files of a cgroup. `deviceName` maps device numbers such as `8:0`.
+ */
 export function cgroupMeasures(
   layout: CgroupLayout,
   path: string,
@@ -64,7 +66,7 @@ function splitCpu(file: Files): readonly Measure[] {
     { name: 'cpu_cfs_throttled_periods_total', value: cpuFields.throttled(throttled) },
     { name: 'cpu_cfs_throttled_seconds_total', value: scaled(cpuFields.throttledTime(throttled), 1e9) },
     { name: 'spec_cpu_period', value: numberIn(file('cpu', 'cpu.cfs_period_us')) },
-    // One that is below nothing is none.
+    // A negative limit means no limit.
     { name: 'spec_cpu_quota', value: numberIn(file('cpu', 'cpu.cfs_quota_us')) },
     { name: 'spec_cpu_shares', value: numberIn(file('cpu', 'cpu.shares')) },
   ];
@@ -138,7 +140,7 @@ function unifiedMemory(file: Files): readonly Measure[] {
   const events = file('memory', 'memory.events') ?? '';
   const [pgfault, pgmajfault] = [memoryFields.faults(counted), memoryFields.majorFaults(counted)];
   const [anon, files] = [memoryFields.anon(counted), memoryFields.file(counted)];
-  // The root has no file of its own for it.
+  // The root cgroup has no such file.
   const whole = anon === undefined || files === undefined ? undefined : anon + files;
   return [
     ...memory({
@@ -256,7 +258,7 @@ function moved(
   ];
 }
 
-/** Where nobody has read or written anything the kernel says nothing at all. */
+/** The kernel reports nothing before the first read or write. */
 export function nothingMoved(id: string, deviceName: (id: string) => string): readonly Measure[] {
   return (['bytes', 'times'] as const).flatMap((unit) =>
     ['Read', 'Write'].flatMap((way) => moved(id, way, unit, 0, deviceName)),
@@ -288,7 +290,7 @@ function scaled(value: number | undefined, by: number): number | undefined {
   return value === undefined ? undefined : value / by;
 }
 
-/** No limit is told as 0. */
+/** No limit is reported as 0. */
 function limitOf(value: number | undefined): number {
   return value === undefined || value > noLimit ? 0 : value;
 }

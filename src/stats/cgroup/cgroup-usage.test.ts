@@ -4,13 +4,13 @@ import { type CgroupFiles, readCgroupUsage } from './cgroup-usage.ts';
 import { defaultInterface, hostMemory, interfacesIn } from './host-usage.ts';
 import { field } from './text-fields.ts';
 
-/** Of a cgroup whose files are in these directories. */
+/** The files of a cgroup in these directories. */
 function cgroup(files: Readonly<Record<string, string>>, memory: string, cpu = memory): CgroupFiles {
   const lookIn = (directory: string) => ({ read: (name: string) => files[`${directory}/${name}`] });
   return { version: memory === cpu ? 2 : 1, memory: lookIn(memory), cpu: lookIn(cpu) };
 }
 
-test('use is read from a tree of the second version', () => {
+test('reads the usage with cgroups v2', () => {
   const files = {
     '/sys/fs/cgroup/kubepods/cpu.stat': 'usage_usec 1500\nuser_usec 1000\n',
     '/sys/fs/cgroup/kubepods/memory.current': '1000\n',
@@ -39,13 +39,13 @@ test('use is read from a tree of the second version', () => {
   assert.equal(memory?.availableBytes, undefined);
 });
 
-test('the root of the second version, which does not count its memory, has what its parts sum up to', () => {
+test('sums the memory of the root cgroup of v2, which has no memory.current', () => {
   const files = { '/c/memory.stat': 'anon 300\nfile 500\ninactive_file 100\n' };
   const { memory } = readCgroupUsage(cgroup(files, '/c'));
   assert.deepEqual([memory?.usageBytes, memory?.workingSetBytes, memory?.rssBytes], [800, 700, 300]);
 });
 
-test('pressure is read where it is wanted, and swap only on a machine that has some', () => {
+test('reads pressure if requested, and swap only on a machine with swap', () => {
   const text =
     'some avg10=1.25 avg60=0.50 avg300=0.10 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n';
   const files = { '/c/p/memory.current': '1\n', '/c/p/memory.swap.current': '9\n', '/c/p/io.pressure': text };
@@ -58,7 +58,7 @@ test('pressure is read where it is wanted, and swap only on a machine that has s
   });
 });
 
-test('a field is found at the beginning of a line only', () => {
+test('finds a field only at the start of a line', () => {
   const text = 'total_rss 5\nrss 7\nrss_huge 9\nlast 11';
   assert.deepEqual(
     ['rss', 'rss_huge', 'total_rss', 'last', 'none', 'huge'].map((name) => field(name)(text)),
@@ -66,7 +66,7 @@ test('a field is found at the beginning of a line only', () => {
   );
 });
 
-test('use is read from trees of the first version, and what is gone is left out', () => {
+test('reads the usage with cgroups v1 and omits missing files', () => {
   const files = {
     '/c/cpu/p/cpuacct.usage': '42\n',
     '/c/memory/p/memory.usage_in_bytes': '100\n',
@@ -75,8 +75,8 @@ test('use is read from trees of the first version, and what is gone is left out'
   };
   const usage = readCgroupUsage(cgroup(files, '/c/memory/p', '/c/cpu/p'));
   assert.equal(usage.cpuNanos, 42);
-  assert.equal(usage.memory?.workingSetBytes, 0, 'never below nothing');
-  assert.equal(usage.memory?.availableBytes, undefined, 'the largest number is no limit');
+  assert.equal(usage.memory?.workingSetBytes, 0, 'never negative');
+  assert.equal(usage.memory?.availableBytes, undefined, 'the maximum value means no limit');
   assert.deepEqual([usage.swapBytes, usage.swapAvailableBytes], [9, undefined]);
   const gone = readCgroupUsage(cgroup(files, '/c/memory/gone', '/c/cpu/gone'));
   assert.deepEqual(gone, {
@@ -87,7 +87,7 @@ test('use is read from trees of the first version, and what is gone is left out'
   });
 });
 
-test('interfaces are read as the kernel lists them, without the loopback', () => {
+test("reads interfaces in the kernel's order without the loopback", () => {
   const text = [
     'Inter-|   Receive                            |  Transmit',
     ' face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls',
@@ -117,7 +117,7 @@ test('interfaces are read as the kernel lists them, without the loopback', () =>
   assert.equal(defaultInterface(route), 'eth0');
 });
 
-test('the memory of the machine stands in where no cgroup tells it', () => {
+test('uses the memory of the machine if no cgroup reports it', () => {
   const text =
     'MemTotal: 1000 kB\nMemFree: 300 kB\nInactive(file): 200 kB\nAnonPages: 50 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n';
   const { totalBytes, swapUsageBytes, usage } = hostMemory(text);

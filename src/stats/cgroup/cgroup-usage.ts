@@ -2,12 +2,12 @@ import { field, numberIn } from './text-fields.ts';
 
 export interface MemoryUsage {
   readonly usageBytes: number;
-  /** What cannot be given back at once: all but the pages of files nobody has touched for a while. */
+  /** The working set: usage without inactive file pages. */
   readonly workingSetBytes: number;
   readonly rssBytes: number;
   readonly pageFaults: number;
   readonly majorPageFaults: number;
-  /** What is left of its limit; undefined without one. */
+  /** Limit minus working set; undefined without a limit. */
   readonly availableBytes: number | undefined;
 }
 
@@ -17,36 +17,36 @@ export interface CgroupPressure {
   readonly io: Pressure | undefined;
 }
 
-/** What the processes of a cgroup, and of all below it, have used; each part is left out where the kernel does not tell. */
+/** The usage of a cgroup including its children; parts the kernel does not report are undefined. */
 export interface CgroupUsage {
   readonly cpuNanos: number | undefined;
   readonly memory: MemoryUsage | undefined;
   readonly swapBytes: number | undefined;
-  /** What is left of its limit; undefined without one. */
+  /** Limit minus usage; undefined without a limit. */
   readonly swapAvailableBytes?: number | undefined;
-  /** Only where asked for, and only in the second version. */
+  /** Only if requested, and only with cgroups v2. */
   readonly pressure?: CgroupPressure | undefined;
 }
 
 export interface UsageScope {
-  /** Whether the machine has any: without, nobody uses some. */
+  /** Whether the machine has swap; without it, swap files are not read. */
   readonly swap: 'some' | 'none';
   readonly pressure: 'wanted' | 'unwanted';
 }
 
-/** The files of a directory of the kernel; each tells undefined where there is none. */
+/** The files of a kernel directory; undefined if missing. */
 export interface CgroupFileReader {
   read(name: string): string | undefined;
 }
 
-/** The files of one cgroup, which may go at any moment; in the second version both are the same. */
+/** The files of a cgroup, which may be removed at any time; with cgroups v2 both are the same. */
 export interface CgroupFiles {
   readonly version: 1 | 2;
   readonly memory: CgroupFileReader;
   readonly cpu: CgroupFileReader;
 }
 
-/** Limits from here on are none: the kernel rounds "no limit" to whole pages of 64 bits. */
+/** Limits at or above this mean no limit: the kernel rounds it to complete pages of 64 bits. */
 const noLimit = 2 ** 62;
 const everything: UsageScope = { swap: 'some', pressure: 'unwanted' };
 
@@ -85,7 +85,7 @@ function unifiedUsage(files: CgroupFileReader, wish: UsageScope): CgroupUsage {
   };
 }
 
-/** The root has no file of its own for it. */
+/** The root cgroup has no such file. */
 function wholeOf(anon: number | undefined, stat: string): number | undefined {
   const files = unified.file(stat);
   return anon === undefined || files === undefined ? undefined : anon + files;
@@ -116,7 +116,7 @@ function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, wish: UsageS
     faults: split.faults(stat),
     majorFaults: split.majorFaults(stat),
   });
-  // Of memory and swap together.
+  // Memory plus swap.
   const both = wish.swap === 'some' ? numberIn(files.read('memory.memsw.limit_in_bytes')) : undefined;
   const swapMax = both === undefined || limit === undefined || both > noLimit ? undefined : both - limit;
   return {
@@ -126,7 +126,7 @@ function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, wish: UsageS
   };
 }
 
-/** Where the kernel does not count it there is none to be used. */
+/** Without swap accounting there is no swap usage. */
 function swapOf(memory: MemoryUsage | undefined, used: number | undefined, most: number | undefined) {
   const swapBytes = memory === undefined ? undefined : (used ?? 0);
   const isLimited = most !== undefined && most <= noLimit && swapBytes !== undefined;
@@ -157,7 +157,7 @@ function memoryOf(
   };
 }
 
-/** How long tasks have waited for something, in microseconds, and in what share of the last while. */
+/** The time that tasks were stalled in microseconds, and the recent averages. */
 export interface PressureStats {
   readonly total: number;
   readonly avg10: number;
@@ -165,7 +165,7 @@ export interface PressureStats {
   readonly avg300: number;
 }
 
-/** Of some tasks, and of all of them at once. */
+/** For some tasks, and for all tasks at once. */
 export interface Pressure {
   readonly some: PressureStats;
   readonly full: PressureStats;
@@ -173,7 +173,7 @@ export interface Pressure {
 
 const none: PressureStats = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
 
-/** From the text of a `.pressure` file or one below /proc/pressure; undefined when it says nothing. */
+/** Parses a `.pressure` file or a file below /proc/pressure; undefined if it is empty. */
 export function pressureIn(text: string | undefined): Pressure | undefined {
   if (text === undefined) return undefined;
   const some = figuresIn(text, someLine);

@@ -13,17 +13,17 @@ export interface InterfaceUsage {
   readonly txDropped: number;
 }
 
-/** Those that lead to nobody, or only to containers of this machine: what goes over them is told of those. */
+/** Loopback and container interfaces, whose traffic is reported for the containers. */
 const inward = /^(?:lo$|veth|docker|nerdctl)/;
 
-/** What has gone over the main interface and each that leads elsewhere, from the text of a process's `net/dev`. */
+/** Returns the usage of the main and the other external interfaces from `net/dev` of a process. */
 export function interfacesIn(text: string, main?: string): readonly InterfaceUsage[] {
   const all: InterfaceUsage[] = [];
   for (let start = 0; start < text.length; ) {
     const found = text.indexOf('\n', start);
     const end = found < 0 ? text.length : found;
     const colon = text.indexOf(':', start);
-    // Lines without one are headings.
+    // Lines without a colon are headings.
     if (colon >= 0 && colon < end) {
       const name = text.slice(start, colon).trim();
       if (name === main || !inward.test(name)) all.push(interfaceOf(name, text, colon + 1));
@@ -49,7 +49,7 @@ function interfaceOf(name: string, text: string, start: number): InterfaceUsage 
   };
 }
 
-/** Numbers with blanks before each, up to one that is none. */
+/** Blank-separated numbers, up to the first other text. */
 function countsAt(text: string, start: number): readonly number[] {
   const counts: number[] = [];
   for (let at = start; ; at = digitsEnd(text, at)) {
@@ -62,7 +62,7 @@ function countsAt(text: string, start: number): readonly number[] {
 
 const blank = 32;
 
-/** The interface of the default route, from the text of `net/route`. */
+/** Returns the interface of the default route from `net/route`. */
 export function defaultInterface(text: string): string | undefined {
   const rows = text.split('\n').map((line) => line.split(/\s+/));
   return rows.find(([, destination, , flags]) => destination === '00000000' && flags !== undefined)?.[0];
@@ -70,15 +70,15 @@ export function defaultInterface(text: string): string | undefined {
 
 export interface HostMemory {
   readonly totalBytes: number;
-  /** What could be had without swapping, by the kernel's own reckoning; undefined where it does not say. */
+  /** MemAvailable of the kernel; undefined if missing. */
   readonly availableBytes: number | undefined;
   readonly swapTotalBytes: number;
   readonly swapUsageBytes: number;
-  /** For where no cgroup tells it of the whole machine. */
+  /** Used if no cgroup reports the memory of the machine. */
   readonly usage: MemoryUsage;
 }
 
-/** From the text of /proc/meminfo. */
+/** Parses /proc/meminfo. */
 export function hostMemory(text: string): HostMemory {
   const fields = fieldsOf(text);
   const bytes = (name: string) => (fields.get(name) ?? 0) * 1_024;

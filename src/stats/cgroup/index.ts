@@ -1,4 +1,4 @@
-/** What the kernel says has been used. */
+/** Reads usage from the kernel. */
 export { cgroupMeasures, type Measure, nothingMoved } from './cgroup-measures.ts';
 export {
   type CgroupFiles,

@@ -1,8 +1,8 @@
 const zero = 48;
-/** With more of them a number may have to be rounded, which is best left to those who can. */
+/** Longer numbers may need rounding, which Number does correctly. */
 const plainDigits = 15;
 
-/** Finds the number after a name at the beginning of a line: cheaper than to read all lines for a few. */
+/** Finds the number after a name at the start of a line, without splitting all lines. */
 export function field(name: string): (text: string) => number | undefined {
   const [first, later] = [`${name} `, `\n${name} `];
   return (text) => {
@@ -12,14 +12,14 @@ export function field(name: string): (text: string) => number | undefined {
   };
 }
 
-/** The number a text is; undefined for words, such as the one for no limit. */
+/** Parses a number; undefined for words such as max. */
 export function numberIn(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const end = text.endsWith('\n') ? text.length - 1 : text.length;
   return digitsEnd(text, 0) === end ? numberAt(text, 0) : undefined;
 }
 
-/** The number that begins there; undefined where none does. */
+/** Parses the number at the position; undefined if there is none. */
 export function numberAt(text: string, start: number): number | undefined {
   const end = digitsEnd(text, start);
   if (end === start) return undefined;
@@ -29,7 +29,7 @@ export function numberAt(text: string, start: number): number | undefined {
   return value;
 }
 
-/** Where the digits end that begin there. */
+/** Returns the end of the digits at the position. */
 export function digitsEnd(text: string, start: number): number {
   let at = start;
   for (let digit = text.charCodeAt(at) - zero; digit >= 0 && digit <= 9; digit = text.charCodeAt(at) - zero)
@@ -37,7 +37,7 @@ export function digitsEnd(text: string, start: number): number {
   return at;
 }
 
-/** Lines of a name and a number. */
+/** Parses lines of a name and a number. */
 export function fieldsOf(text = ''): ReadonlyMap<string, number> {
   const rows = [...text.matchAll(/^([\w().]+):?\s+(\d+)/gm)];
   return new Map(rows.map(([, name = '', value]) => [name, Number(value)]));
