@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { isApiCode } from '../api/index.ts';
 import { apiTime, describeError, jitter, KubelingError, type Random, withDeadline } from '../lib/index.ts';
 import {
+  createCertificateRequest,
   identityKey,
   isExpired,
   type KeyPair,
   keyPem,
-  makeCertificateRequest,
   newEcKey,
   publicKeyDer,
   readCertificateRequest,
@@ -194,7 +194,7 @@ async function ensureRequest(
     ...(key.asymmetricKeyType === 'rsa' ? ['key encipherment'] : []),
   ];
   const name = bootstrapCsrName(key, identity, usages);
-  const requestPem = makeCertificateRequest(identity, key);
+  const requestPem = createCertificateRequest(identity, key);
   try {
     return {
       ref: await createSigningRequest(api, { name, requestPem, signerName: signers.client, usages }, signal),

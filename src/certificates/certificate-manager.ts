@@ -12,7 +12,7 @@ import {
   type Random,
   TypedEvents,
 } from '../lib/index.ts';
-import { type Identity, identityKey, isExpired, type KeyPair, lackingOf } from '../protocols/x509/index.ts';
+import { type Identity, identityKey, isExpired, type KeyPair, missingFrom } from '../protocols/x509/index.ts';
 import type { CertificateStore } from './certificate-store.ts';
 import type { RotationObserver } from './metrics.ts';
 import type { CertificateRequester } from './requester.ts';
@@ -208,7 +208,7 @@ export class CertificateManager implements ServedCertificate {
       this.#hint.clear();
       const wanted = this.#look(ask());
       const settledMs = clock.monotonicMs() - (this.#seen?.sinceMs ?? 0);
-      const isOutgrown = wanted.kind === 'ready' && lackingOf(asked, wanted.identity).length > 0;
+      const isOutgrown = wanted.kind === 'ready' && missingFrom(asked, wanted.identity).length > 0;
       if (isOutgrown && settledMs >= debounceMs) return;
       await this.#pause(isOutgrown ? debounceMs - settledMs : Number.POSITIVE_INFINITY, signal);
     }
@@ -216,7 +216,7 @@ export class CertificateManager implements ServedCertificate {
 
   #take(pair: KeyPair, before: KeyPair | undefined, wanted: Identity): void {
     const { clock, log, name, observer } = this.#deps;
-    const lacking = lackingOf(pair.leaf, wanted);
+    const lacking = missingFrom(pair.leaf, wanted);
     this.#answered = lacking.length > 0 ? identityKey(wanted) : undefined;
     if (lacking.length > 0)
       log.warn('Issued certificate does not match request', { certificate: name, lacking });

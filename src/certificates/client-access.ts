@@ -1,5 +1,5 @@
 import { apiTime, type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
-import { isExpired, type KeyPair, lackingOf, readLeaves } from '../protocols/x509/index.ts';
+import { isExpired, type KeyPair, missingFrom, readLeaves } from '../protocols/x509/index.ts';
 import { CertificateStore } from './certificate-store.ts';
 import { clientPrefix } from './client-certificate.ts';
 import type { CertificateFiles } from './files.ts';
@@ -133,7 +133,7 @@ export async function standInCertificate(
   if (certificate === undefined) return undefined;
   const wrong = await timeProblem(deps.files, certificate.cert, deps.clock.now());
   const stored = wrong === undefined ? undefined : await validInStore(certDirectory, deps);
-  if (stored === undefined || lackingOf(stored.leaf, clientIdentity(nodeName)).length > 0) return undefined;
+  if (stored === undefined || missingFrom(stored.leaf, clientIdentity(nodeName)).length > 0) return undefined;
   deps.log.warn(`Using client certificate in ${stored.from} as ${wrong}`);
   return stored;
 }

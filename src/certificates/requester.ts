@@ -9,12 +9,12 @@ import {
   withDeadline,
 } from '../lib/index.ts';
 import {
+  createCertificateRequest,
   type Identity,
   isExpired,
   type KeyPair,
   keyPem,
-  lackingOf,
-  makeCertificateRequest,
+  missingFrom,
   newEcKey,
   readKeyPair,
 } from '../protocols/x509/index.ts';
@@ -108,7 +108,8 @@ export class CertificateRequester {
     const request = this.#unanswered ?? (await pending.read());
     if (request === undefined) return undefined;
     const ageMs = clock.now() - request.requestedMs;
-    const isUseful = ageMs >= 0 && ageMs < longestWaitMs && lackingOf(request.identity, wanted).length === 0;
+    const isUseful =
+      ageMs >= 0 && ageMs < longestWaitMs && missingFrom(request.identity, wanted).length === 0;
     if (!isUseful) return undefined;
     log.info('Waiting for pending certificate signing request', { csr: request.ref.name });
     return request;
@@ -117,7 +118,7 @@ export class CertificateRequester {
   async #ask({ wanted, current }: Asking, signal: AbortSignal): Promise<PendingRequest> {
     const { api, signerName, usages, pending, clock, log } = this.#deps;
     const key = newEcKey();
-    const wish = { requestPem: makeCertificateRequest(wanted, key), signerName, usages };
+    const wish = { requestPem: createCertificateRequest(wanted, key), signerName, usages };
     const ref = await createSigningRequest(api(current), wish, signal);
     log.info('Created certificate signing request', { csr: ref.name, signerName });
     const request = { ref, identity: wanted, keyPem: keyPem(key), requestedMs: clock.now() };

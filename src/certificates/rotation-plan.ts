@@ -5,7 +5,7 @@ import {
   isExpired,
   type KeyPair,
   type Leaf,
-  lackingOf,
+  missingFrom,
 } from '../protocols/x509/index.ts';
 
 /** The required content of a certificate, or why it is not known yet. */
@@ -53,7 +53,7 @@ export function planRotation(facts: RotationFacts): RotationPlan {
   const { held, wanted, nowMs, deadlineMs, settledMs, debounceMs } = facts;
   const why = reasonNow(facts);
   if (why === undefined) return { do: 'wait', ms: (deadlineMs ?? nowMs) - nowMs };
-  const isUsable = held !== undefined && lackingOf(held.leaf, wanted).length === 0;
+  const isUsable = held !== undefined && missingFrom(held.leaf, wanted).length === 0;
   const mustSettle = !isUsable && settledMs < debounceMs;
   return mustSettle ? { do: 'settle', ms: debounceMs - settledMs, why } : { do: 'request', why };
 }
@@ -63,7 +63,7 @@ function reasonNow(facts: RotationFacts): string | undefined {
   if (held === undefined) return 'there is no certificate yet';
   if (isExpired(held.leaf, nowMs)) return 'it has expired';
   if (hasClockGoneBack(facts, held)) return 'it is not valid yet: the clock was ahead when it was made';
-  const lacking = lackingOf(held.leaf, wanted);
+  const lacking = missingFrom(held.leaf, wanted);
   if (lacking.length > 0 && answered !== identityKey(wanted)) return `it lacks ${lacking.join(', ')}`;
   if (deadlineMs === undefined) return 'it must be replaced at once';
   return nowMs >= deadlineMs ? 'most of its lifetime is over' : undefined;

@@ -5,11 +5,11 @@ import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts
 import {
   type AltNames,
   canonicalIp,
+  createCertificate,
   type KeyKind,
   keyPem,
   type Leaf,
-  lackingOf,
-  makeCertificate,
+  missingFrom,
   newPrivateKey,
   readLeaves,
 } from '../protocols/x509/index.ts';
@@ -116,7 +116,7 @@ export class SelfSignedFiles {
   #settling(leaf: Leaf): number | 'nothing' {
     const wanted = this.#names();
     const { commonName, organizations } = leaf;
-    const lacking = lackingOf(leaf, { commonName, organizations, ...wanted }).join(', ');
+    const lacking = missingFrom(leaf, { commonName, organizations, ...wanted }).join(', ');
     const nowMs = this.#deps.clock.monotonicMs();
     if (lacking === '') {
       this.#seen = undefined;
@@ -155,7 +155,7 @@ export class SelfSignedFiles {
     const subject = { commonName: `${hostname}@${Math.floor(nowMs / 1_000)}`, organizations: [] };
     const notBeforeMs = nowMs - earlyMs;
     const isRsa = key.asymmetricKeyType === 'rsa';
-    return makeCertificate(
+    return createCertificate(
       {
         identity: { ...subject, ...this.#names() },
         key,

@@ -4,7 +4,7 @@ import { KubelingError } from '../lib/index.ts';
 import { flagTexts, kubeletFlagHelp, kubeletFlagTable, parseCommandLine } from './command-line.ts';
 import { memoryFiles } from './file-system.ts';
 import type { Finding } from './findings.ts';
-import { nodeFlags, oldFlags, runFlags } from './kubelet-flags.ts';
+import { nodeFlags, removedFlags, runFlags } from './kubelet-flags.ts';
 import { loadConfig } from './load.ts';
 import { toWire } from './render.ts';
 
@@ -328,7 +328,7 @@ test('flags are told by their names, as they could be written', () => {
   assert.equal(texts['node-ip'], '10.0.0.1,fd00::1');
   assert.equal(texts['node-labels'], 'a=b,c=d');
   assert.equal(texts['exit-on-lock-contention'], 'false');
-  const known = new Set(Object.keys({ ...runFlags, ...nodeFlags, ...oldFlags }));
+  const known = new Set(Object.keys({ ...runFlags, ...nodeFlags, ...removedFlags }));
   const unknown = Object.keys(texts).filter((name) => !known.has(name));
   assert.deepEqual(unknown, []);
 });

@@ -21,15 +21,15 @@ import {
 import { checkDeeply } from './decode.ts';
 import { type Field, type FieldFlag, type Fields, hasSecrets, type ValueType } from './fields.ts';
 import { type Finding, fieldPath, findingIn, type Origin } from './findings.ts';
-import { type KubeletFlags, nodeFlags, oldFlags, runFlags } from './kubelet-flags.ts';
-import { asWritten, type Written } from './raw-values.ts';
+import { type KubeletFlags, nodeFlags, removedFlags, runFlags } from './kubelet-flags.ts';
+import { type RawValue, toRawValue } from './raw-values.ts';
 import { wireValue } from './render.ts';
 import { sections } from './schema.ts';
 
 /** A value that the command line gives to a field of the configuration. */
 export interface FlagSetting {
   readonly path: readonly string[];
-  readonly written: Written;
+  readonly written: RawValue;
 }
 
 export interface CommandLine {
@@ -94,7 +94,7 @@ export function kubeletFlagTable(configFlags = collectConfigFlags()): FlagTable 
     ...nodeFlags,
     ...Object.fromEntries(asFlags.filter(isCurrent)),
     ...Object.fromEntries(asFlags.filter((entry) => !isCurrent(entry))),
-    ...oldFlags,
+    ...removedFlags,
   };
 }
 
@@ -117,7 +117,7 @@ function describeDefault(field: Field): string {
 }
 
 /** More choices than this are not worth listing in the help. */
-const mostChoices = 6;
+const maxChoices = 6;
 
 /** How the text of a flag is read when the field has an ordinary type. */
 function kindOf(type: ValueType): FlagKind<unknown> {
@@ -136,7 +136,7 @@ function kindOf(type: ValueType): FlagKind<unknown> {
       return mapFlag(kindOf(type.item));
     default: {
       const choices = type.kind === 'text' ? (type.choices ?? []) : [];
-      return choices.length > 0 && choices.length <= mostChoices ? choiceFlag(choices) : stringFlag;
+      return choices.length > 0 && choices.length <= maxChoices ? choiceFlag(choices) : stringFlag;
     }
   }
 }
@@ -168,7 +168,7 @@ function withoutSecrets(type: ValueType, kind: FlagKind<unknown>): FlagKind<unkn
 function settingOf({ flag, field, path }: ConfigFlag, value: unknown, cwd: string): FlagSetting {
   const isPath = field.type.kind === 'text' && field.type.path !== undefined;
   const origin: Origin = { kind: 'flag', flag: `--${flag.name}` };
-  return { path, written: asWritten(field.type, isPath ? absolute(String(value), cwd) : value, origin) };
+  return { path, written: toRawValue(field.type, isPath ? absolute(String(value), cwd) : value, origin) };
 }
 
 function checkSetting({ flag, field, path }: ConfigFlag, value: unknown): Finding[] {
@@ -199,7 +199,7 @@ function isNoIp(text: string): boolean {
   return isIP(text) === 0;
 }
 
-type OwnValues = FlagValues<typeof runFlags & typeof nodeFlags & typeof oldFlags>;
+type OwnValues = FlagValues<typeof runFlags & typeof nodeFlags & typeof removedFlags>;
 
 function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
   const path = (value: string | undefined, standard = '') => absolute(value ?? standard, cwd);

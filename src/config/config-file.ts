@@ -1,11 +1,11 @@
 import { createHash, type Hash } from 'node:crypto';
 import { posix } from 'node:path';
 import { describeError, readYaml, type YamlTree } from '../lib/index.ts';
-import { type Decoded, decodeDocument, type SourceFile } from './decode.ts';
+import { type DecodedDocument, decodeDocument, type SourceFile } from './decode.ts';
 import type { Fields } from './fields.ts';
 import type { ConfigFiles } from './file-system.ts';
 import { type Finding, findingAt, findingIn } from './findings.ts';
-import { emptyWritten } from './raw-values.ts';
+import { emptyRawMap } from './raw-values.ts';
 
 /** The kind of document a file must hold. */
 export interface DocumentKind {
@@ -20,7 +20,7 @@ export async function readConfigFile(
   file: SourceFile,
   files: ConfigFiles,
   signal: AbortSignal,
-): Promise<Decoded> {
+): Promise<DecodedDocument> {
   let text: string;
   try {
     text = await files.readFile(file.path, signal);
@@ -31,7 +31,7 @@ export async function readConfigFile(
   return decodeText(what, file, text);
 }
 
-async function decodeText(what: DocumentKind, file: SourceFile, text: string): Promise<Decoded> {
+async function decodeText(what: DocumentKind, file: SourceFile, text: string): Promise<DecodedDocument> {
   const { tree, second, problems } = await readYaml(text);
   const at = (place: { line: number; column: number }, field: string, message: string) =>
     findingAt({ kind: file.kind, file: file.path, line: place.line, column: place.column }, field, message);
@@ -49,8 +49,8 @@ async function decodeText(what: DocumentKind, file: SourceFile, text: string): P
   return { written: decoded.written, problems: [...header, ...decoded.problems, ...extra] };
 }
 
-function failed(file: SourceFile, problems: readonly Finding[]): Decoded {
-  const written = emptyWritten({ kind: file.kind, file: file.path, line: 1, column: 1 });
+function failed(file: SourceFile, problems: readonly Finding[]): DecodedDocument {
+  const written = emptyRawMap({ kind: file.kind, file: file.path, line: 1, column: 1 });
   return { written, problems };
 }
 
@@ -95,8 +95,8 @@ export interface DropIns {
 }
 
 /** A tree this deep or wide is no directory of drop-ins; perhaps it is the root of the host. */
-const deepest = 16;
-const mostEntries = 10_000;
+const maxDepth = 16;
+const maxEntries = 10_000;
 
 /** Finds the `*.conf` files below a directory: names in order, a directory's files where its name stands. */
 export async function findDropIns(
@@ -151,11 +151,11 @@ class DropInSearch implements DropIns {
 
   /** Said once; the search then ends on every level. */
   #isTooLarge(path: string, depth: number): boolean {
-    if (++this.#seen <= mostEntries && depth <= deepest) return false;
-    if (this.#seen <= mostEntries + 1) {
+    if (++this.#seen <= maxEntries && depth <= maxDepth) return false;
+    if (this.#seen <= maxEntries + 1) {
       this.problems.push(findingIn(path, 'cannot be searched as the directory is too deep or too large'));
     }
-    this.#seen = mostEntries + 1;
+    this.#seen = maxEntries + 1;
     return true;
   }
 }

@@ -17,7 +17,7 @@ import {
 } from './fields.ts';
 import type { ConfigFiles } from './file-system.ts';
 import { configInvalid, type Finding, findingAt, findingIn, keyPath, type Origins } from './findings.ts';
-import { settleFields } from './merge-settings.ts';
+import { resolveFields } from './resolve-fields.ts';
 
 /** The programs that know credentials for images, from the file or directory of `--image-credential-provider-config`. */
 
@@ -90,12 +90,12 @@ export async function readCredentialPlugins(
   for (const path of found.files) {
     const file: SourceFile = { kind: 'file', path };
     const { written, problems: mistakes } = await readConfigFile(document, file, source.files, signal);
-    const { value, origins } = settleFields(fields, written);
+    const { value, origins } = resolveFields(fields, written);
     problems.push(...mistakes);
     // The table and its type are one: a settled value has the shape of the type.
     const { providers } = value as unknown as Effective<typeof fields>;
     for (const [index, each] of providers.entries()) {
-      const judge = new ProviderJudge(each, keyPath('providers', index), origins, problems);
+      const judge = new ProviderCheck(each, keyPath('providers', index), origins, problems);
       await judge.check(source, names);
       plugins.push(judge.plugin());
     }
@@ -126,7 +126,7 @@ async function findFiles(
 }
 
 /** Looks at one plugin for everything that may be wrong with it. */
-class ProviderJudge {
+class ProviderCheck {
   readonly #provider: WrittenProvider;
   readonly #path: string;
   readonly #origins: Origins;

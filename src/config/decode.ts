@@ -10,7 +10,7 @@ import {
 } from '../lib/index.ts';
 import { type Fields, hasSecrets, type TextType, type ValueType } from './fields.ts';
 import { type Finding, fieldPath, findingAt, keyPath, type Origin } from './findings.ts';
-import type { Written, WrittenMap } from './raw-values.ts';
+import type { RawMap, RawValue } from './raw-values.ts';
 
 export interface SourceFile {
   readonly kind: 'file' | 'drop-in';
@@ -18,13 +18,13 @@ export interface SourceFile {
   readonly path: string;
 }
 
-export interface Decoded {
-  readonly written: WrittenMap;
+export interface DecodedDocument {
+  readonly written: RawMap;
   readonly problems: readonly Finding[];
 }
 
 /** A document by the table. What is wrong is reported and left out; everything else is kept. */
-export function decodeDocument(fields: Fields, tree: YamlTree, file: SourceFile): Decoded {
+export function decodeDocument(fields: Fields, tree: YamlTree, file: SourceFile): DecodedDocument {
   const decoder = new Decoder(file, fields);
   return { written: decoder.object(fields, tree, ''), problems: decoder.problems };
 }
@@ -39,8 +39,8 @@ class Decoder {
     this.#root = root;
   }
 
-  object(fields: Fields, tree: YamlTree, path: string): WrittenMap {
-    const entries = new Map<string, Written>();
+  object(fields: Fields, tree: YamlTree, path: string): RawMap {
+    const entries = new Map<string, RawValue>();
     for (const entry of this.#entriesOf(tree, path, 'fields')) {
       const at = fieldPath(path, entry.key);
       const field = Object.hasOwn(fields, entry.key) ? fields[entry.key] : undefined;
@@ -54,7 +54,7 @@ class Decoder {
     return { kind: 'map', entries, origin: this.#origin(tree) };
   }
 
-  #value(type: ValueType, entry: Pick<YamlEntry, 'value' | 'at'>, path: string): Written | undefined {
+  #value(type: ValueType, entry: Pick<YamlEntry, 'value' | 'at'>, path: string): RawValue | undefined {
     const { value: tree } = entry;
     if (tree.kind === 'scalar' && tree.value === null)
       return { kind: 'nothing', origin: this.#origin(entry) };
@@ -65,8 +65,8 @@ class Decoder {
     return this.#scalar(type, tree, path, entry);
   }
 
-  #map(item: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): Written {
-    const entries = new Map<string, Written>();
+  #map(item: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): RawValue {
+    const entries = new Map<string, RawValue>();
     for (const inner of this.#entriesOf(tree, path, 'keys and values')) {
       const at = keyPath(path, inner.key);
       if (this.#isNew(entries, inner, at)) this.#keep(entries, inner, this.#value(item, inner, at));
@@ -74,7 +74,7 @@ class Decoder {
     return { kind: 'map', entries, origin: this.#origin(entry) };
   }
 
-  #list(item: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): Written | undefined {
+  #list(item: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): RawValue | undefined {
     if (tree.kind !== 'list') {
       this.#report(tree, path, `must be a list: current value is ${show(item, tree)}`);
       return undefined;
@@ -83,14 +83,14 @@ class Decoder {
     return { kind: 'list', items: items.filter((node) => node !== undefined), origin: this.#origin(entry) };
   }
 
-  #item(type: ValueType, value: YamlTree, path: string): Written | undefined {
+  #item(type: ValueType, value: YamlTree, path: string): RawValue | undefined {
     const node = this.#value(type, { value, at: value.at }, path);
     if (node?.kind !== 'nothing') return node;
     this.#report(value, path, 'must not be null');
     return undefined;
   }
 
-  #scalar(type: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): Written | undefined {
+  #scalar(type: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): RawValue | undefined {
     const read = readScalar(type, tree);
     if ('must' in read) {
       this.#report(tree, path, `must be ${read.must}: current value is ${show(type, tree)}`);
@@ -104,7 +104,7 @@ class Decoder {
   }
 
   /** What a written zero stands for: nothing was said. Its place is kept, as it may undo an earlier layer. */
-  #zero(type: ValueType, entry: YamlEntry): Written {
+  #zero(type: ValueType, entry: YamlEntry): RawValue {
     const values: Partial<Record<ValueType['kind'], unknown>> = { bool: false, text: '' };
     return { kind: 'value', value: values[type.kind] ?? 0, origin: this.#origin(entry) };
   }
@@ -123,7 +123,7 @@ class Decoder {
     return [];
   }
 
-  #isNew(entries: ReadonlyMap<string, Written>, entry: YamlEntry, path: string): boolean {
+  #isNew(entries: ReadonlyMap<string, RawValue>, entry: YamlEntry, path: string): boolean {
     const first = entries.get(entry.key)?.origin;
     if (first === undefined) return true;
     const where = first.kind === 'file' || first.kind === 'drop-in' ? ` (first on line ${first.line})` : '';
@@ -132,7 +132,7 @@ class Decoder {
   }
 
   /** Also what could not be read is remembered as written, so that a second mention is still a duplicate. */
-  #keep(entries: Map<string, Written>, entry: YamlEntry, node: Written | undefined): void {
+  #keep(entries: Map<string, RawValue>, entry: YamlEntry, node: RawValue | undefined): void {
     entries.set(entry.key, node ?? { kind: 'nothing', origin: this.#origin(entry) });
   }
 

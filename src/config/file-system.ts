@@ -15,14 +15,15 @@ export interface DirectoryEntry {
 }
 
 /** A configuration is a page or two; whatever is larger is something else. */
-const largestFile = 4 * 1024 * 1024;
+const maxFileBytes = 4 * 1024 * 1024;
 
 /** The files of the host. */
 export function hostFiles(): ConfigFiles {
   return {
     async readFile(path, signal) {
       const { size } = await stat(path);
-      if (size > largestFile) throw new Error(`must not be larger than ${largestFile} bytes: it has ${size}`);
+      if (size > maxFileBytes)
+        throw new Error(`must not be larger than ${maxFileBytes} bytes: it has ${size}`);
       return readFile(path, { encoding: 'utf8', signal });
     },
     async readDirectory(path, signal) {

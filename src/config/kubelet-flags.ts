@@ -173,40 +173,40 @@ export const nodeFlags = {
   },
 } satisfies FlagTable;
 
-const old = 'Deprecated';
+const removed = 'Deprecated';
 
-export const oldFlags = {
+export const removedFlags = {
   'minimum-container-ttl-duration': {
     kind: durationFlag,
     help: 'How long an ended container is kept at least.',
     deprecated: useEviction,
-    group: old,
+    group: removed,
   },
   'maximum-dead-containers-per-container': {
     kind: intFlag(-(2 ** 31), 2 ** 31 - 1),
     help: 'How many ended instances of a container are kept.',
     default: '1',
     deprecated: useEviction,
-    group: old,
+    group: removed,
   },
   'maximum-dead-containers': {
     kind: intFlag(-(2 ** 31), 2 ** 31 - 1),
     help: 'How many ended containers are kept in all; -1 is no limit.',
     default: '-1',
     deprecated: useEviction,
-    group: old,
+    group: removed,
   },
   'experimental-mounter-path': {
     kind: stringFlag,
     help: 'Program to mount with.',
     deprecated: 'use CSI volumes',
-    group: old,
+    group: removed,
   },
   'experimental-allocatable-ignore-eviction': {
     kind: boolFlag,
     help: 'Leave eviction thresholds out of what is allocatable.',
     deprecated: 'it will be removed',
-    group: old,
+    group: removed,
   },
   'application-metrics-count-limit': ignored(intFlag()),
   'boot-id-file': ignored(stringFlag),
@@ -230,7 +230,7 @@ export const oldFlags = {
 
 /** Taken so that old command lines still start. */
 function ignored<T>(kind: FlagKind<T>): Flag<T> {
-  return { kind, help: 'Ignored.', deprecated: fromCadvisor, group: old };
+  return { kind, help: 'Ignored.', deprecated: fromCadvisor, group: removed };
 }
 
 /** The values of the flags above. Paths are absolute; an empty text is a flag that was not given. */

@@ -1,14 +1,14 @@
 import { type CommandLine, type FlagSetting, parseCommandLine } from './command-line.ts';
 import { type DocumentKind, findDropIns, readConfigFile } from './config-file.ts';
-import type { Decoded } from './decode.ts';
+import type { DecodedDocument } from './decode.ts';
 import { checkFeatureGates, FeatureGates } from './feature-gates.ts';
 import type { ConfigFiles } from './file-system.ts';
 import { byDefault, configInvalid, type Finding, type Origins, topField } from './findings.ts';
 import type { KubeletFlags } from './kubelet-flags.ts';
-import { deriveDefaults, settleFields } from './merge-settings.ts';
-import { emptyWritten, mergeWritten, replaceWritten, type WrittenMap } from './raw-values.ts';
+import { emptyRawMap, mergeRawValues, type RawMap, replaceRawValue } from './raw-values.ts';
+import { deriveDefaults, resolveFields } from './resolve-fields.ts';
 import { apiVersion, type KubeletConfiguration, kind, kubeletConfigurationFields } from './schema.ts';
-import { judgeGates, validate } from './validate.ts';
+import { reportGates, validate } from './validate.ts';
 
 export interface LoadDeps {
   readonly files: ConfigFiles;
@@ -45,14 +45,14 @@ export async function loadConfig(
 ): Promise<LoadedConfig> {
   const line = parseCommandLine(argv, deps.cwd);
   const layers = await readLayers(line.flags, deps.files, signal);
-  const settled = settle(line, layers);
+  const settled = resolveConfig(line, layers);
   if (settled.problems.length > 0) throw configInvalid(settled.problems);
   return { ...settled.loaded, flags: line.flags, configFiles: layers.files };
 }
 
 interface Layers {
   readonly files: readonly string[];
-  readonly documents: readonly Decoded[];
+  readonly documents: readonly DecodedDocument[];
   readonly warnings: readonly Finding[];
   readonly problems: readonly Finding[];
 }
@@ -66,7 +66,7 @@ async function readLayers(flags: KubeletFlags, files: ConfigFiles, signal: Abort
     ...(flags.config === '' ? [] : [{ kind: 'file', path: flags.config } as const]),
     ...dropIns.files.map((path) => ({ kind: 'drop-in', path }) as const),
   ];
-  const documents: Decoded[] = [];
+  const documents: DecodedDocument[] = [];
   for (const source of sources) documents.push(await readConfigFile(document, source, files, signal));
   return {
     files: sources.map((source) => source.path),
@@ -76,18 +76,18 @@ async function readLayers(flags: KubeletFlags, files: ConfigFiles, signal: Abort
   };
 }
 
-interface SettledConfig {
+interface ResolvedConfig {
   readonly loaded: Omit<LoadedConfig, 'flags' | 'configFiles'>;
   readonly problems: readonly Finding[];
 }
 
-function settle(line: CommandLine, layers: Layers): SettledConfig {
+function resolveConfig(line: CommandLine, layers: Layers): ResolvedConfig {
   const unreadable = [...line.problems, ...layers.problems];
   const written = applyFlags(mergeLayers(layers.documents), line.settings);
-  const { value, origins: plainOrigins } = settleFields(kubeletConfigurationFields, written);
+  const { value, origins: plainOrigins } = resolveFields(kubeletConfigurationFields, written);
   // The table and its type are one: a settled value has the shape of the type.
   const plain = value as unknown as KubeletConfiguration;
-  const gateFindings = judgeGates(checkFeatureGates(plain.featureGates), plainOrigins);
+  const gateFindings = reportGates(checkFeatureGates(plain.featureGates), plainOrigins);
   const gates = new FeatureGates(plain.featureGates);
   const { config, origins } = deriveDefaults(plain, plainOrigins, gates);
   const judged = validate({ config, gates, flags: line.flags }, origins, [
@@ -105,17 +105,17 @@ function settle(line: CommandLine, layers: Layers): SettledConfig {
   };
 }
 
-function mergeLayers(documents: readonly Decoded[]): WrittenMap {
-  return documents.reduce((merged, { written }) => mergeWritten(merged, written), emptyWritten(byDefault));
+function mergeLayers(documents: readonly DecodedDocument[]): RawMap {
+  return documents.reduce((merged, { written }) => mergeRawValues(merged, written), emptyRawMap(byDefault));
 }
 
 /** A flag replaces what the files say, a map as a whole; only feature gates are set one by one. */
-function applyFlags(written: WrittenMap, settings: readonly FlagSetting[]): WrittenMap {
+function applyFlags(written: RawMap, settings: readonly FlagSetting[]): RawMap {
   return settings.reduce((tree, setting) => {
     const field = topField(setting.path[0] ?? '');
-    if (field !== 'featureGates') return replaceWritten(tree, setting.path, setting.written);
-    return mergeWritten(tree, {
-      ...emptyWritten(setting.written.origin),
+    if (field !== 'featureGates') return replaceRawValue(tree, setting.path, setting.written);
+    return mergeRawValues(tree, {
+      ...emptyRawMap(setting.written.origin),
       entries: new Map([[field, setting.written]]),
     });
   }, written);

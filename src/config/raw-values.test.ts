@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { byDefault, describeOrigin, fieldPath, keyPath, type Origin, Origins, topField } from './findings.ts';
-import { mergeWritten, type Written, type WrittenMap } from './raw-values.ts';
+import { mergeRawValues, type RawMap, type RawValue } from './raw-values.ts';
 
-function asWritten(value: fc.JsonValue | undefined): Written {
+function asWritten(value: fc.JsonValue | undefined): RawValue {
   if (value === null || value === undefined) return { kind: 'nothing', origin: byDefault };
   if (Array.isArray(value)) return { kind: 'list', items: value.map(asWritten), origin: byDefault };
   if (typeof value !== 'object') return { kind: 'value', value, origin: byDefault };
@@ -15,7 +15,7 @@ function asWritten(value: fc.JsonValue | undefined): Written {
   };
 }
 
-function asJson(written: Written): unknown {
+function asJson(written: RawValue): unknown {
   if (written.kind === 'nothing') return null;
   if (written.kind === 'list') return written.items.map(asJson);
   if (written.kind === 'value') return written.value;
@@ -38,7 +38,7 @@ test('merging is what RFC 7396 says', () => {
   const document = fc.dictionary(fc.string({ maxLength: 2 }), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 });
   fc.assert(
     fc.property(document, document, (target, patch) => {
-      const merged = mergeWritten(asWritten(target) as WrittenMap, asWritten(patch) as WrittenMap);
+      const merged = mergeRawValues(asWritten(target) as RawMap, asWritten(patch) as RawMap);
       assert.deepEqual(asJson(merged), mergePatch(target, patch));
     }),
   );

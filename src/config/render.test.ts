@@ -10,8 +10,8 @@ import { memoryFiles } from './file-system.ts';
 import type { Origins } from './findings.ts';
 import { describeFinding } from './findings.ts';
 import { loadConfig } from './load.ts';
-import { deriveDefaults, settleFields } from './merge-settings.ts';
 import { maskSecrets, renderConfig, toWire } from './render.ts';
+import { deriveDefaults, resolveFields } from './resolve-fields.ts';
 import { type KubeletConfiguration, kubeletConfigurationFields } from './schema.ts';
 
 const header = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
@@ -253,7 +253,7 @@ async function read(text: string): Promise<Read> {
   const body = { ...tree, entries: tree.entries.filter(({ key }) => key !== 'apiVersion' && key !== 'kind') };
   const decoded = decodeDocument(kubeletConfigurationFields, body, { kind: 'file', path: '/k.yaml' });
   assert.deepEqual(decoded.problems.map(describeFinding), []);
-  const { value, origins } = settleFields(kubeletConfigurationFields, decoded.written);
+  const { value, origins } = resolveFields(kubeletConfigurationFields, decoded.written);
   const config = value as unknown as KubeletConfiguration;
   return deriveDefaults(config, origins, new FeatureGates(config.featureGates));
 }

@@ -1,7 +1,7 @@
 import { didYouMean, tryParseBool, tryParseQuantity } from '../lib/index.ts';
 import type { GateName } from './feature-gate-table.ts';
 import { fieldPath, keyPath } from './findings.ts';
-import type { Report, Rule, Subject } from './validate.ts';
+import type { Rule, RuleReport, ValidatedConfig } from './validate.ts';
 
 const reservableResources = ['cpu', 'memory', 'ephemeral-storage', 'pid'];
 
@@ -16,7 +16,7 @@ const reservations: Rule = {
   },
 };
 
-function checkReservation(field: string, resource: string, amount: string, report: Report): void {
+function checkReservation(field: string, resource: string, amount: string, report: RuleReport): void {
   if (!reservableResources.includes(resource)) {
     const hint = didYouMean(resource, reservableResources);
     report.problem(field, `must not be reserved: only ${reservableResources.join(', ')} can be${hint}`);
@@ -66,17 +66,22 @@ const enforcement: Rule = {
   },
 };
 
-function reportUnknown(field: string, name: string, report: Report): void {
+function reportUnknown(field: string, name: string, report: RuleReport): void {
   const names = [...enforcements.keys()];
   const current = `current value is ${JSON.stringify(name)}`;
   report.problem(field, `must be one of ${names.join(', ')}${didYouMean(name, names)}: ${current}`);
 }
 
-function reportNotAlone(field: string, chosen: readonly string[], report: Report): void {
+function reportNotAlone(field: string, chosen: readonly string[], report: RuleReport): void {
   if (chosen.length > 1) report.problem(field, 'none must stand alone');
 }
 
-function checkEnforcement(field: string, name: string, config: Subject['config'], report: Report): void {
+function checkEnforcement(
+  field: string,
+  name: string,
+  config: ValidatedConfig['config'],
+  report: RuleReport,
+): void {
   const cgroup = enforcements.get(name);
   if (cgroup !== undefined && config[cgroup] === '')
     report.problem(field, `${name} needs ${cgroup}, which is empty`);

@@ -1,7 +1,7 @@
 import { didYouMean, formatDurationMs, tryParseDurationMs } from '../lib/index.ts';
 import { evictionSignals, isEvictionSignal, parseThreshold } from './eviction.ts';
 import { keyPath } from './findings.ts';
-import type { Report, Rule } from './validate.ts';
+import type { Rule, RuleReport } from './validate.ts';
 
 const maps = ['evictionHard', 'evictionSoft', 'evictionSoftGracePeriod', 'evictionMinimumReclaim'] as const;
 
@@ -44,7 +44,12 @@ const reclaims: Rule = {
 };
 
 /** A threshold of nothing would never act and is a mistake, except as 0%, which says so on purpose. */
-function checkAmount(field: string, text: string, size: 'positive' | 'not negative', report: Report): void {
+function checkAmount(
+  field: string,
+  text: string,
+  size: 'positive' | 'not negative',
+  report: RuleReport,
+): void {
   const value = parseThreshold(text);
   const current = `current value is ${JSON.stringify(text)}`;
   if (value === undefined)

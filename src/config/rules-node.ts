@@ -2,13 +2,13 @@ import { isIP } from 'node:net';
 import { formatDurationMs } from '../lib/index.ts';
 import { fieldPath, keyPath } from './findings.ts';
 import {
+  checkCleanPath,
   checkLabelValue,
   checkNodeLabel,
   checkQualifiedName,
-  cleanPath,
   isDnsSubdomain,
 } from './text-checks.ts';
-import type { Report, Rule, Subject } from './validate.ts';
+import type { Rule, RuleReport, ValidatedConfig } from './validate.ts';
 
 /** Rules about the node itself and about the flags that belong to it; a flag is its own field here. */
 
@@ -35,9 +35,9 @@ const taints: Rule = {
   },
 };
 
-type Taint = Subject['config']['registerWithTaints'][number];
+type Taint = ValidatedConfig['config']['registerWithTaints'][number];
 
-function checkTaint(taint: Taint, path: string, report: Report): void {
+function checkTaint(taint: Taint, path: string, report: RuleReport): void {
   const key = checkQualifiedName(taint.key);
   if (key !== undefined)
     report.problem(fieldPath(path, 'key'), `${key}: current value is ${JSON.stringify(taint.key)}`);
@@ -105,14 +105,14 @@ const directories: Rule = {
   reads: [],
   check({ flags }, report) {
     const root = flags.rootDir.length > 1 ? flags.rootDir.replace(/\/$/, '') : flags.rootDir;
-    const must = cleanPath(root);
+    const must = checkCleanPath(root);
     if (must !== undefined) {
       report.problem('--root-dir', `must be ${must}: current value is ${JSON.stringify(flags.rootDir)}`);
     }
   },
 };
 
-const together: Rule = {
+const consistency: Rule = {
   reads: [],
   check({ flags }, report) {
     if (flags.exitOnLockContention && flags.lockFile === '') {
@@ -136,7 +136,7 @@ export const nodeRules: readonly Rule[] = [
   nodeName,
   nodeAddresses,
   directories,
-  together,
+  consistency,
 ];
 
 const names = ['shutdownGracePeriod', 'shutdownGracePeriodCriticalPods'] as const;

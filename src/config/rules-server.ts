@@ -3,7 +3,7 @@ import { fieldPath, keyPath } from './findings.ts';
 import type { Rule } from './validate.ts';
 
 /** Values that let strangers in. They work, as somebody wrote them, but never silently. */
-const openDoors: Rule = {
+const insecureServers: Rule = {
   reads: ['authentication', 'authorization', 'readOnlyPort'],
   check({ config }, report) {
     if (config.authentication.anonymous.enabled) {
@@ -97,7 +97,7 @@ const logQuery: Rule = {
 };
 
 export const serverRules: readonly Rule[] = [
-  openDoors,
+  insecureServers,
   certificatePair,
   serverBootstrap,
   curves,

@@ -30,14 +30,14 @@ import {
   verbosities,
 } from './structured-flags.ts';
 import {
-  cleanPath,
-  cpuList,
-  ipAddress,
-  networks,
-  previousVersion,
-  traceEndpoint,
-  unixEndpoint,
-  webUrl,
+  checkCleanPath,
+  checkCpuList,
+  checkIpAddress,
+  checkNetworks,
+  checkPreviousVersion,
+  checkTraceEndpoint,
+  checkUnixEndpoint,
+  checkUrl,
 } from './text-checks.ts';
 
 /**
@@ -67,7 +67,7 @@ const podSources = {
     flag('pod-manifest-path'),
   ),
   staticPodURL: plain(
-    text({ check: webUrl }),
+    text({ check: checkUrl }),
     '',
     'URL to take more pod manifests from.',
     flag('manifest-url'),
@@ -102,7 +102,7 @@ const podSources = {
 const server = {
   enableServer: exact(bool, true, 'Serve the HTTPS API.', flag('enable-server')),
   address: plain(
-    text({ check: ipAddress }),
+    text({ check: checkIpAddress }),
     '0.0.0.0',
     'Address to serve on; 0.0.0.0 or :: is every address.',
     flag('address'),
@@ -116,7 +116,7 @@ const server = {
   ),
   healthzPort: exact(portOrOff, 10248, 'Port of the local health check; 0 is off.', flag('healthz-port')),
   healthzBindAddress: plain(
-    text({ check: ipAddress }),
+    text({ check: checkIpAddress }),
     '127.0.0.1',
     'Address of the health check.',
     flag('healthz-bind-address'),
@@ -309,13 +309,13 @@ const clusterNode = {
 
 const runtime = {
   containerRuntimeEndpoint: plain(
-    text({ check: unixEndpoint }),
+    text({ check: checkUnixEndpoint }),
     'unix:///run/containerd/containerd.sock',
     'Socket of the container runtime.',
     flag('container-runtime-endpoint'),
   ),
   imageServiceEndpoint: plain(
-    text({ check: unixEndpoint }),
+    text({ check: checkUnixEndpoint }),
     '',
     'Socket of its image service, where that is another.',
     flag('image-service-endpoint'),
@@ -399,7 +399,7 @@ const images = {
 
 const containerLogs = {
   podLogsDir: plain(
-    text({ path: 'resolved', check: cleanPath }),
+    text({ path: 'resolved', check: checkCleanPath }),
     '/var/log/pods',
     'Where the logs of pods are written.',
   ),
@@ -527,7 +527,7 @@ const allocation = {
   ),
   kubeReserved: plain(map(text()), {}, 'Resources kept for kubeling and the runtime.', flag('kube-reserved')),
   reservedSystemCPUs: plain(
-    text({ check: cpuList }),
+    text({ check: checkCpuList }),
     '',
     'CPUs kept for the host, instead of an amount.',
     flag('reserved-cpus'),
@@ -612,7 +612,7 @@ const eviction = {
 const network = {
   clusterDomain: plain(text(), '', 'DNS domain of the cluster.', flag('cluster-domain')),
   clusterDNS: plain(
-    list(text({ check: ipAddress })),
+    list(text({ check: checkIpAddress })),
     [],
     'Addresses of the DNS servers of the cluster.',
     flag('cluster-dns'),
@@ -624,7 +624,7 @@ const network = {
     flag('resolv-conf'),
   ),
   podCIDR: plain(
-    text({ check: networks }),
+    text({ check: checkNetworks }),
     '',
     'Network of the pods, when there is no cluster to say.',
     flag('pod-cidr'),
@@ -759,7 +759,7 @@ const observability = {
   tracing: optional(
     object({
       endpoint: optional(
-        text({ check: traceEndpoint }),
+        text({ check: checkTraceEndpoint }),
         'Collector to send traces to; localhost:4317 when not given.',
       ),
       samplingRatePerMillion: optional(int32(0, 1_000_000), 'How many of a million spans are kept.'),
@@ -767,7 +767,7 @@ const observability = {
     'Traces.',
   ),
   showHiddenMetricsForVersion: plain(
-    text({ check: previousVersion }),
+    text({ check: checkPreviousVersion }),
     '',
     'Version whose hidden metrics are still shown.',
   ),

@@ -9,14 +9,14 @@ import { loggingRules, serverRules } from './rules-server.ts';
 import type { FieldName, KubeletConfiguration } from './schema.ts';
 
 /** What a rule can look at. */
-export interface Subject {
+export interface ValidatedConfig {
   readonly config: KubeletConfiguration;
   readonly flags: KubeletFlags;
   readonly gates: FeatureGates;
 }
 
 /** A field is a path in the configuration, or a flag with its dashes. */
-export interface Report {
+export interface RuleReport {
   problem(field: string, message: string): void;
   warning(field: string, message: string): void;
 }
@@ -28,7 +28,7 @@ export interface Rule {
    * could not be read are simply not there and need no mention.
    */
   readonly reads: readonly FieldName[];
-  check(subject: Subject, report: Report): void;
+  check(subject: ValidatedConfig, report: RuleReport): void;
 }
 
 const rules: readonly Rule[] = [
@@ -42,19 +42,23 @@ const rules: readonly Rule[] = [
   ...loggingRules,
 ];
 
-export interface Judgement {
+export interface ValidationResult {
   readonly problems: readonly Finding[];
   readonly warnings: readonly Finding[];
 }
 
 /** Applies every rule; `unreadable` are the mistakes found while reading. */
-export function validate(subject: Subject, origins: Origins, unreadable: readonly Finding[]): Judgement {
+export function validate(
+  subject: ValidatedConfig,
+  origins: Origins,
+  unreadable: readonly Finding[],
+): ValidationResult {
   const broken = new Set(unreadable.map((problem) => topField(problem.field)));
   const problems: Finding[] = [];
   const warnings: Finding[] = [];
   const at = (field: string, message: string) =>
     field.startsWith('--') ? findingIn(field, message) : findingAt(origins.of(field), field, message);
-  const report: Report = {
+  const report: RuleReport = {
     problem: (field, message) => problems.push(at(field, message)),
     warning: (field, message) => warnings.push(at(field, message)),
   };
@@ -64,7 +68,7 @@ export function validate(subject: Subject, origins: Origins, unreadable: readonl
   return { problems, warnings };
 }
 
-export function judgeGates(findings: readonly GateFinding[], origins: Origins): Judgement {
+export function reportGates(findings: readonly GateFinding[], origins: Origins): ValidationResult {
   const placed = findings.map((finding) => {
     const field = keyPath('featureGates', finding.gate);
     return { weight: finding.weight, finding: findingAt(origins.of(field), field, finding.message) };

@@ -167,7 +167,7 @@ test('a path that is missing is positioned at its parent', async () => {
     `${container.child('resources', 'limits').key('cpu')}`,
     'spec.containers[0].resources.limits[cpu]',
   );
-  assert.deepEqual(container.child('image').placeIn(tree), { line: 3, column: 5 });
-  assert.deepEqual(container.child('name').placeIn(tree), { line: 3, column: 5 });
-  assert.deepEqual(FieldPath.root.child('spec', 'volumes').index(3).placeIn(tree), { line: 1, column: 1 });
+  assert.deepEqual(container.child('image').positionIn(tree), { line: 3, column: 5 });
+  assert.deepEqual(container.child('name').positionIn(tree), { line: 3, column: 5 });
+  assert.deepEqual(FieldPath.root.child('spec', 'volumes').index(3).positionIn(tree), { line: 1, column: 1 });
 });

@@ -44,7 +44,7 @@ export function decodeJson<T>(table: KindTable, kind: string, json: unknown): De
 
 const nowhere: TextPosition = { line: 1, column: 1 };
 /** A suggestion costs more than its finding; so many mistakes are not typing errors. */
-const mostAdvice = 100;
+const maxSuggestions = 100;
 
 function treeOfJson(json: unknown): YamlTree {
   if (Array.isArray(json)) return { kind: 'list', items: json.map(treeOfJson), at: nowhere };
@@ -149,7 +149,7 @@ class Decoder {
   }
 
   #unknown(entry: YamlEntry, path: FieldPath, fields: KindFields): void {
-    const advice = this.findings.length < mostAdvice ? didYouMean(entry.key, fields.keys()) : '';
+    const advice = this.findings.length < maxSuggestions ? didYouMean(entry.key, fields.keys()) : '';
     this.#warn(entry, path, `is not a known field and has no effect${advice}`, 'unknown');
   }
 
@@ -192,10 +192,10 @@ function kindOf(tree: YamlTree): string {
   return typeof tree.value === 'boolean' ? String(tree.value) : 'a number';
 }
 
-const longestShown = 80;
+const maxShownLength = 80;
 
 function show(tree: YamlTree): string {
   if (tree.kind !== 'scalar') return `a ${tree.kind}`;
   const text = typeof tree.value === 'string' ? JSON.stringify(tree.value) : String(tree.value);
-  return text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
+  return text.length > maxShownLength ? `${text.slice(0, maxShownLength)}…` : text;
 }

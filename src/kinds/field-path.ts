@@ -33,10 +33,10 @@ export class FieldPath {
   }
 
   /** The same path with the prefix replaced if it starts with it; else the path itself. */
-  moved(from: FieldPath, to: FieldPath): FieldPath {
+  rebased(from: FieldPath, to: FieldPath): FieldPath {
     if (this === from) return to;
     if (this.#parent === undefined) return this;
-    const parent = this.#parent.moved(from, to);
+    const parent = this.#parent.rebased(from, to);
     return parent === this.#parent ? this : new FieldPath(parent, this.#segment);
   }
 
@@ -50,7 +50,7 @@ export class FieldPath {
   }
 
   /** The position of the value in its text, or of its nearest parent that is in the text. */
-  placeIn(tree: YamlTree): TextPosition {
+  positionIn(tree: YamlTree): TextPosition {
     return this.#find(tree).at;
   }
 

@@ -111,7 +111,7 @@ export class ManifestReader {
     );
     if (findings.some(({ severity }) => severity === 'error')) return { problems: decoding, at: part.at };
     if (!value.metadata?.name) {
-      const at = FieldPath.root.child('metadata').placeIn(part.tree);
+      const at = FieldPath.root.child('metadata').positionIn(part.tree);
       const nameless = problemAt(place, {
         at,
         field: 'metadata.name',
@@ -124,7 +124,7 @@ export class ManifestReader {
     const uid = given ? podUid(given) : uids.uidOf(defaulted, part.tree, place);
     const pod = toStaticPod(defaulted, uid, place);
     const refused = this.#validate(pod).map(({ field, message }) =>
-      problemAt(place, { at: field.placeIn(part.tree), field: field.toString(), message: cut(message) }),
+      problemAt(place, { at: field.positionIn(part.tree), field: field.toString(), message: cut(message) }),
     );
     const problems = [...decoding, ...refused];
     return refused.length > 0 ? { problems, at: part.at } : { problems, at: part.at, pod };
@@ -225,7 +225,7 @@ function podPart(tree: YamlTree, place: ManifestOrigin, says: 'must' | 'may'): P
   const silent = says === 'may' && kind === undefined;
   if (kind !== 'Pod' && !silent) {
     const written = kind === undefined ? 'it is not set' : `current value is ${JSON.stringify(kind)}`;
-    return wrongPart(place, FieldPath.root.child('kind').placeIn(tree), 'kind', `must be Pod: ${written}`);
+    return wrongPart(place, FieldPath.root.child('kind').positionIn(tree), 'kind', `must be Pod: ${written}`);
   }
   const version = silent && textAt(tree, 'apiVersion') === undefined ? undefined : wrongVersion(tree, place);
   return version ?? { kind: 'pod', tree, at: tree.at };
@@ -235,7 +235,7 @@ function wrongVersion(tree: YamlTree, place: ManifestOrigin): Part | undefined {
   const version = textAt(tree, 'apiVersion');
   if (version === 'v1') return undefined;
   const written = version === undefined ? 'it is not set' : `current value is ${JSON.stringify(version)}`;
-  const at = FieldPath.root.child('apiVersion').placeIn(tree);
+  const at = FieldPath.root.child('apiVersion').positionIn(tree);
   return wrongPart(place, at, 'apiVersion', `must be v1: ${written}`);
 }
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import {
   ClientConnection,
-  type ConnectionLimits,
   defaultLimits,
+  type Http2Limits,
 } from '../../src/protocols/http2/client-connection.ts';
 import type { StreamEnd, StreamReader } from '../../src/protocols/http2/client-stream.ts';
-import { FrameReader } from '../../src/protocols/http2/frame-reader.ts';
+import { Http2FrameReader } from '../../src/protocols/http2/frame-reader.ts';
 import {
   frameFlag,
   frameOf,
@@ -33,7 +33,7 @@ export class Http2Wire extends Duplex {
   #greeting: Buffer | undefined = Buffer.alloc(0);
   #stalled: (() => void) | undefined;
   #isStalled = false;
-  readonly #reader = new FrameReader((type, flags, streamId, bytes, start, end) => {
+  readonly #reader = new Http2FrameReader((type, flags, streamId, bytes, start, end) => {
     this.frames.push({ type, flags, streamId, payload: Buffer.from(bytes.subarray(start, end)) });
   });
 
@@ -96,10 +96,10 @@ export class Http2Desk {
   readonly errors: (Error | undefined)[] = [];
   readonly connection: ClientConnection;
 
-  constructor(limits: Partial<ConnectionLimits> = {}) {
+  constructor(limits: Partial<Http2Limits> = {}) {
     const listener = {
       ready: () => this.heard.push('ready'),
-      leaving: () => this.heard.push('leaving'),
+      draining: () => this.heard.push('leaving'),
       ended: (error: Error | undefined) => {
         this.heard.push('ended');
         this.errors.push(error);

@@ -15,7 +15,7 @@ import {
   type TokenClaims,
 } from '../../src/local-api/kinds/index.ts';
 import { createCertificateSigner } from '../../src/local-api/security/index.ts';
-import { type Identity, makeCertificateRequest, newEcKey } from '../../src/protocols/x509/index.ts';
+import { createCertificateRequest, type Identity, newEcKey } from '../../src/protocols/x509/index.ts';
 import { type CallOptions, LocalApiRig, refusedWith } from './local-api-rig.ts';
 import { noDurability } from './no-durability.ts';
 import { settle } from './virtual-clock.ts';
@@ -23,7 +23,7 @@ import { settle } from './virtual-clock.ts';
 /** A request for a certificate, as the field of the object holds it. */
 export function requestFor(identity: Partial<Identity>): string {
   const whole: Identity = { commonName: '', organizations: [], dnsNames: [], ips: [], ...identity };
-  return Buffer.from(makeCertificateRequest(whole, newEcKey())).toString('base64');
+  return Buffer.from(createCertificateRequest(whole, newEcKey())).toString('base64');
 }
 
 /** An object of this name, and what else it has. */

@@ -12,8 +12,8 @@ import {
 import type { CsrApi, CsrObject } from '../../src/certificates/signing-request.ts';
 import { type Clock, onAbort } from '../../src/lib/index.ts';
 import {
+  createCertificate,
   type Identity,
-  makeCertificate,
   newEcKey,
   readCertificateRequest,
 } from '../../src/protocols/x509/index.ts';
@@ -25,7 +25,7 @@ export class TestAuthority {
   readonly pem: string;
 
   constructor(nowMs: number) {
-    this.pem = makeCertificate(
+    this.pem = createCertificate(
       {
         identity: { ...this.subject, dnsNames: [], ips: [] },
         key: this.key,
@@ -44,7 +44,7 @@ export class TestAuthority {
     key: KeyObject,
     time: { readonly fromMs: number; readonly toMs: number },
   ): string {
-    return makeCertificate(
+    return createCertificate(
       {
         identity,
         key,

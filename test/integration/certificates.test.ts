@@ -27,8 +27,8 @@ import {
 import { clientIdentity } from '../../src/certificates/node-identity.ts';
 import { collectLogs, realClock, seededRandom } from '../../src/lib/index.ts';
 import {
+  createCertificateRequest,
   keyPem,
-  makeCertificateRequest,
   newEcKey,
   newPrivateKey,
   readCertificateRequest,
@@ -83,7 +83,7 @@ function issued(authority: TestAuthority, commonName: string) {
 describe('what we write, as openssl reads it', () => {
   for (const kind of ['ec-p256', 'rsa-2048'] as const) {
     test(`a request with a key of ${kind} is whole, signed and says what was asked`, async () => {
-      const pem = makeCertificateRequest(identity, await newPrivateKey(kind));
+      const pem = createCertificateRequest(identity, await newPrivateKey(kind));
       const text = openssl(['req', '-text', '-noout', '-verify', '-nameopt', 'utf8'], pem);
       assert.match(text, /Subject: ?O ?= ?system:nodes, ?CN ?= ?system:node:n1/);
       assert.match(text, /DNS:localhost, IP Address:127\.0\.0\.1, IP Address:FD00:0:0:0:0:0:0:1/);

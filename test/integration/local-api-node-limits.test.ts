@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
-import { makeCertificateRequest, newEcKey } from '../../src/protocols/x509/index.ts';
+import { createCertificateRequest, newEcKey } from '../../src/protocols/x509/index.ts';
 import type { Caller } from '../fakes/every-way.ts';
 import { clientPair } from '../fakes/security-rig.ts';
 import { ServedApi, type Way } from '../fakes/served-api.ts';
@@ -264,7 +264,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
   test('certificates for itself, and for no other', async () => {
     const wish = (commonName: string, name: string): Way => {
       const identity = { commonName, organizations: ['system:nodes'], dnsNames: [], ips: [] };
-      const request = Buffer.from(makeCertificateRequest(identity, newEcKey())).toString('base64');
+      const request = Buffer.from(createCertificateRequest(identity, newEcKey())).toString('base64');
       const signerName = 'kubernetes.io/kube-apiserver-client-kubelet';
       const usages = ['digital signature', 'client auth'];
       return post(signing, { metadata: { name }, spec: { request, signerName, usages } });

@@ -21,7 +21,11 @@ import {
   type ServerCredentials,
   tlsOptions,
 } from '../../src/local-api/security/index.ts';
-import { makeCertificateRequest, newEcKey, readCertificateRequest } from '../../src/protocols/x509/index.ts';
+import {
+  createCertificateRequest,
+  newEcKey,
+  readCertificateRequest,
+} from '../../src/protocols/x509/index.ts';
 import { type ClientPair, clientPair, SecurityRig, someAuthorities } from '../fakes/security-rig.ts';
 
 const admin = { commonName: 'kubeling-admin', organizations: ['system:masters'] };
@@ -154,7 +158,7 @@ describe('over TLS', () => {
     const key = newEcKey();
     const identity = { commonName: 'joe', organizations: ['staff'], dnsNames: [], ips: [] };
     const cert = await createCertificateSigner(rig.authorities.authority).sign({
-      request: makeCertificateRequest(identity, key),
+      request: createCertificateRequest(identity, key),
       usages: ['digital signature', 'client auth'],
       notBefore: clock.now(),
       notAfter: (clock.now() + hourMs) as ReturnType<typeof clock.now>,

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import {
+  createCertificate,
   type Identity,
   keyPem,
-  makeCertificate,
   newEcKey,
   readKeyPair,
   readPrivateKey,
@@ -202,7 +202,7 @@ async function reissue(
   const key = newEcKey();
   const issuerKey = readPrivateKey(authority.keyPem);
   assert.ok(issuerKey !== undefined);
-  const certificate = makeCertificate(
+  const certificate = createCertificate(
     {
       identity: leaf satisfies Identity,
       key,

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type DbusMessage, encodeMessage, MessageReader } from '../../src/protocols/dbus/index.ts';
+import { type DbusMessage, DbusMessageReader, encodeMessage } from '../../src/protocols/dbus/index.ts';
 
 /*
  * Stands in for systemd's logind and systemd itself on a real message bus: grants delay locks as descriptors, announces
@@ -45,7 +45,7 @@ export class StandInLogind implements AsyncDisposable {
   readonly #options: StandInOptions;
   readonly #pipe: PipeHandle;
   readonly #socket: Socket;
-  readonly #reader = new MessageReader();
+  readonly #reader = new DbusMessageReader();
   /** The reading ends of the locks that were given. */
   readonly #locks: number[] = [];
   #serial = 0;

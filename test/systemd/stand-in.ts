@@ -4,10 +4,10 @@ import { dirname } from 'node:path';
 import { type CgroupHost, type CgroupLayout, cgroupRoots, errnoOf } from '../../src/lib/index.ts';
 import {
   type DbusMessage,
+  DbusMessageReader,
   type DbusValue,
   type DbusVariant,
   encodeMessage,
-  MessageReader,
 } from '../../src/protocols/dbus/index.ts';
 
 /*
@@ -61,7 +61,7 @@ export class StandInSystemd implements AsyncDisposable {
   readonly asked: string[] = [];
   readonly #options: StandInSystemdOptions;
   readonly #socket: Socket;
-  readonly #reader = new MessageReader();
+  readonly #reader = new DbusMessageReader();
   readonly #subscribers = new Set<string>();
   #serial = 0;
   #jobs = 0;

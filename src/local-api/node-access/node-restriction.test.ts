@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { nodeUser } from '../../../test/fakes/api-users.ts';
 import { FewObjects } from '../../../test/fakes/security-rig.ts';
 import { type ApiResource, apiResources } from '../../api/index.ts';
-import { makeCertificateRequest, newEcKey } from '../../protocols/x509/index.ts';
+import { createCertificateRequest, newEcKey } from '../../protocols/x509/index.ts';
 import type { ApiVerb } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import { enforceNodeRestriction } from './node-restriction.ts';
@@ -58,7 +58,7 @@ describe('a node', () => {
   test('may request node certificates only for its own name', () => {
     const ask = (commonName: string, signerName: string) => {
       const identity = { commonName, organizations: ['system:nodes'], dnsNames: [], ips: [] };
-      const request = Buffer.from(makeCertificateRequest(identity, newEcKey())).toString('base64');
+      const request = Buffer.from(createCertificateRequest(identity, newEcKey())).toString('base64');
       const csr = object(certificateSigningRequests, 'c', { spec: { request, signerName } });
       return write({ resource: certificateSigningRequests, verb: 'create' }, undefined, csr);
     };

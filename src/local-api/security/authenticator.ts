@@ -1,7 +1,7 @@
 import { createHash, type X509Certificate } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../lib/index.ts';
-import { checkChain, holds, readLeaves, type ValidTime } from '../../protocols/x509/index.ts';
+import { checkChain, isValidAt, readLeaves, type ValidityPeriod } from '../../protocols/x509/index.ts';
 import type { ApiUser } from '../api/index.ts';
 import type { TokenIssuer } from '../kinds/index.ts';
 
@@ -59,7 +59,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
 
 interface VerifiedCertificate {
   readonly authority: X509Certificate;
-  readonly time: ValidTime;
+  readonly time: ValidityPeriod;
   readonly user: ApiUser;
 }
 
@@ -79,7 +79,7 @@ function certificateAuthenticator({
     if (untrusted !== undefined) return { wrong: `the certificate is not trusted: ${untrusted}` };
     const [root, nowMs] = [authority(), clock.now()];
     const before = known.get(certificate);
-    if (before?.authority === root && holds(before.time, nowMs)) return before.user;
+    if (before?.authority === root && isValidAt(before.time, nowMs)) return before.user;
     const verdict = checkChain([certificate], [root], nowMs);
     if (verdict.kind === 'stranger') return { wrong: `the certificate is not trusted: ${verdict.why}` };
     const user = userOfCertificate(certificate);

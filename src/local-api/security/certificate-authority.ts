@@ -2,14 +2,14 @@ import { type KeyObject, X509Certificate } from 'node:crypto';
 import { apiTime, type Clock, describeError, KubelingError, type Logger } from '../../lib/index.ts';
 import {
   type CertificateContents,
+  createCertificate,
   type ExtendedUse,
   type Identity,
   isExpired,
   type KeyPair,
   keyPem,
   type Leaf,
-  lackingOf,
-  makeCertificate,
+  missingFrom,
   newEcKey,
   readKeyPair,
   readPrivateKey,
@@ -81,7 +81,7 @@ export class CertificateAuthority {
   issue(contents: Omit<CertificateContents, 'who'>): string {
     const notAfterMs = Math.min(contents.notAfterMs, this.#pair.leaf.notAfterMs);
     const issuer = { subject: this.#pair.leaf, key: this.#key };
-    return makeCertificate({ ...contents, notAfterMs, who: 'leaf' }, issuer);
+    return createCertificate({ ...contents, notAfterMs, who: 'leaf' }, issuer);
   }
 
   hasSigned(certificatePem: string): boolean {
@@ -121,7 +121,7 @@ async function write(
 ): Promise<KeyPair> {
   const { commonName, organizations } = named;
   const identity: Identity = { commonName, organizations, dnsNames: [], ips: [] };
-  const certificate = makeCertificate(
+  const certificate = createCertificate(
     {
       identity,
       key,
@@ -169,7 +169,7 @@ export function renewalMs({ notBeforeMs, notAfterMs }: Validity): number {
 
 /** Why a certificate must be renewed; undefined if it need not be. */
 export function renewalReason(leaf: Leaf, wanted: Identity, nowMs: number): string | undefined {
-  const lacking = lackingOf(leaf, wanted);
+  const lacking = missingFrom(leaf, wanted);
   if (isExpired(leaf, nowMs)) return `it expired ${apiTime(leaf.notAfterMs)}`;
   if (nowMs < leaf.notBeforeMs)
     return `it is not valid before ${apiTime(leaf.notBeforeMs)}: the clock was ahead when it was made`;

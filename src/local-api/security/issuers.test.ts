@@ -5,7 +5,7 @@ import { MemoryCredentialFiles } from '../../../test/fakes/memory-authority-file
 import { SecurityRig, someAuthorities } from '../../../test/fakes/security-rig.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs, instant } from '../../lib/index.ts';
-import { keyPem, makeCertificateRequest, newEcKey, readLeaves } from '../../protocols/x509/index.ts';
+import { createCertificateRequest, keyPem, newEcKey, readLeaves } from '../../protocols/x509/index.ts';
 import { logAuditEvent } from './audit.ts';
 import { createCertificateSigner } from './certificate-signer.ts';
 import { readWebToken, signWebToken } from './token-issuer.ts';
@@ -29,7 +29,7 @@ describe('certificate signer', () => {
 
   test('parses a certificate request and rejects malformed ones', async () => {
     const desk = createCertificateSigner((await someAuthorities(new VirtualClock())).authority);
-    const request = makeCertificateRequest(identity, newEcKey());
+    const request = createCertificateRequest(identity, newEcKey());
     assert.deepEqual(desk.read(request), {
       commonName: 'system:node:n1',
       organizations: ['system:nodes'],
@@ -48,7 +48,7 @@ describe('certificate signer', () => {
     const authorities = await someAuthorities(clock);
     const key = newEcKey();
     const pem = await createCertificateSigner(authorities.authority).sign(
-      order(clock, makeCertificateRequest(identity, key)),
+      order(clock, createCertificateRequest(identity, key)),
     );
     const certificate = new X509Certificate(pem);
     assert.ok(certificate.verify(authorities.authorityCertificate.publicKey) && !certificate.ca);
@@ -65,7 +65,7 @@ describe('certificate signer', () => {
     const clock = new VirtualClock();
     const authorities = await someAuthorities(clock);
     const late = { notAfter: instant(clock.now() + 20 * 365 * 86_400_000) };
-    const request = makeCertificateRequest(identity, newEcKey());
+    const request = createCertificateRequest(identity, newEcKey());
     const [leaf] = readLeaves(
       await createCertificateSigner(authorities.authority).sign(order(clock, request, late)),
       'it',
@@ -76,7 +76,7 @@ describe('certificate signer', () => {
   test('rejects unsupported requests with all reasons', async () => {
     const clock = new VirtualClock();
     const desk = createCertificateSigner((await someAuthorities(clock)).authority);
-    const request = makeCertificateRequest(identity, newEcKey());
+    const request = createCertificateRequest(identity, newEcKey());
     const sign = async (more: object) => await desk.sign(order(clock, request, more));
     await assert.rejects(sign({ usages: ['cert sign', 'fishing'] }), /"cert sign".*"fishing"/);
     await assert.rejects(sign({ notAfter: clock.now() - 400_000 }), /expire before it becomes valid/);

@@ -67,7 +67,7 @@ export function checkDownwardItems(
 
 /** Tells what is below one path as if it were below another. */
 function renamed(report: Report, from: FieldPath, to: FieldPath): Report {
-  return (problem) => report({ ...problem, named: problem.named.moved(from, to) });
+  return (problem) => report({ ...problem, named: problem.named.rebased(from, to) });
 }
 
 export function checkProjected(report: Report, path: FieldPath, projected: ProjectedVolumeSource): void {

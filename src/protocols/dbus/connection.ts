@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '../../lib/index.ts';
 import { KubelingError, onAbort, withDeadline } from '../../lib/index.ts';
-import { type DbusMessage, encodeMessage, MessageReader } from './message.ts';
+import { type DbusMessage, DbusMessageReader, encodeMessage } from './message.ts';
 import type { DbusValue } from './values.ts';
 
 export interface DbusCall {
@@ -30,7 +30,7 @@ const bus = {
   path: '/org/freedesktop/DBus',
   interface: 'org.freedesktop.DBus',
 };
-const answerMs = 10_000;
+const replyTimeoutMs = 10_000;
 
 interface Waiting {
   readonly resolve: (message: DbusMessage) => void;
@@ -44,7 +44,7 @@ interface Waiting {
 export class DbusConnection implements Disposable {
   readonly #options: DbusOptions;
   readonly #socket: Socket;
-  readonly #reader: MessageReader;
+  readonly #reader: DbusMessageReader;
   readonly #waiting = new Map<number, Waiting>();
   readonly #listeners = new Set<(message: DbusMessage) => void>();
   #serial = 0;
@@ -54,8 +54,8 @@ export class DbusConnection implements Disposable {
 
   /** Rejects with DBUS_UNAVAILABLE. */
   static async open(options: DbusOptions, signal: AbortSignal): Promise<DbusConnection> {
-    const deadline = { clock: options.clock, ms: answerMs, what: 'connect to the message bus' };
-    const socket = await withDeadline(deadline, (inner) => admitted(options, inner), signal);
+    const deadline = { clock: options.clock, ms: replyTimeoutMs, what: 'connect to the message bus' };
+    const socket = await withDeadline(deadline, (inner) => authenticate(options, inner), signal);
     const connection = new DbusConnection(options, socket);
     try {
       await connection.call({ ...bus, member: 'Hello' }, signal);
@@ -69,7 +69,7 @@ export class DbusConnection implements Disposable {
   private constructor(options: DbusOptions, socket: Socket) {
     this.#options = options;
     this.#socket = socket;
-    this.#reader = new MessageReader((header) => this.#accepts(header));
+    this.#reader = new DbusMessageReader((header) => this.#accepts(header));
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.on('data', (bytes: Buffer) => this.#received(bytes));
     socket.on('error', (error) => this.#fail(error));
@@ -86,7 +86,7 @@ export class DbusConnection implements Disposable {
     const what = `have an answer of ${call.destination} to ${call.member}`;
     try {
       const { body = [] } = await withDeadline(
-        { clock: this.#options.clock, ms: answerMs, what },
+        { clock: this.#options.clock, ms: replyTimeoutMs, what },
         () =>
           new Promise<DbusMessage>((resolve, reject) => {
             this.#waiting.set(serial, { resolve, reject });
@@ -117,7 +117,7 @@ export class DbusConnection implements Disposable {
 
   #received(bytes: Buffer): void {
     try {
-      for (const message of this.#reader.take(bytes)) this.#took(message);
+      for (const message of this.#reader.take(bytes)) this.#handle(message);
     } catch (error) {
       this.#fail(error);
       this.#socket.destroy();
@@ -131,10 +131,10 @@ export class DbusConnection implements Disposable {
     return header.type === 'signal' && this.#options.acceptsSignal?.(header) === true;
   }
 
-  #took(message: DbusMessage): void {
+  #handle(message: DbusMessage): void {
     const waiting = this.#waiting.get(message.replySerial ?? 0);
     if (message.type === 'return') waiting?.resolve(message);
-    else if (message.type === 'error') waiting?.reject(refusal(message));
+    else if (message.type === 'error') waiting?.reject(errorReply(message));
     else for (const listener of this.#listeners) listener(message);
   }
 
@@ -145,7 +145,7 @@ export class DbusConnection implements Disposable {
   }
 }
 
-function refusal({ errorName = 'an error', body: [text] = [] }: DbusMessage): KubelingError {
+function errorReply({ errorName = 'an error', body: [text] = [] }: DbusMessage): KubelingError {
   const message = `The message bus answers ${errorName}: ${String(text ?? '')}`;
   return new KubelingError('DBUS_REFUSED', message, { details: { name: errorName } });
 }
@@ -156,7 +156,7 @@ function unavailable(path: string, cause: unknown): KubelingError {
 }
 
 /** The bus identifies us by the credentials of the socket; the rest is formality. */
-function admitted({ path, uid }: DbusOptions, signal: AbortSignal): Promise<Socket> {
+function authenticate({ path, uid }: DbusOptions, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
     const fail = (cause: unknown) => {

@@ -1,3 +1,3 @@
 export { type DbusCall, DbusConnection, type DbusOptions } from './connection.ts';
-export { type DbusMessage, encodeMessage, MessageReader } from './message.ts';
+export { type DbusMessage, DbusMessageReader, encodeMessage } from './message.ts';
 export type { DbusValue, DbusVariant } from './values.ts';

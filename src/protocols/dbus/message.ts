@@ -55,7 +55,7 @@ export function encodeMessage(message: DbusMessage): Buffer {
  * for accepted headers, and messages of more than 1 MiB are skipped without being buffered. Throws for malformed input: the
  * stream cannot be read after it.
  */
-export class MessageReader {
+export class DbusMessageReader {
   readonly #accepts: (header: DbusMessage) => boolean;
   #pending: Buffer = Buffer.alloc(0);
   /** Bytes of an oversized message that have not arrived yet. */

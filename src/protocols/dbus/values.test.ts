@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { encodeMessage, MessageReader } from './message.ts';
+import { DbusMessageReader, encodeMessage } from './message.ts';
 import { type DbusValue, splitSignature, ValueReader, ValueWriter } from './values.ts';
 
 /** A type with values of it. */
@@ -86,7 +86,7 @@ describe('messages of D-Bus', () => {
     ]);
     fc.assert(
       fc.property(fc.nat(bytes.length), (cut) => {
-        const reader = new MessageReader();
+        const reader = new DbusMessageReader();
         const messages = [...reader.take(bytes.subarray(0, cut)), ...reader.take(bytes.subarray(cut))];
         assert.deepEqual(messages, [call, { type: 'return', serial: 8, replySerial: 7, body: [] }]);
       }),
@@ -95,7 +95,7 @@ describe('messages of D-Bus', () => {
 
   it('skips a message of more than 1 MiB without buffering it, and reads the next', () => {
     const huge = encodeMessage({ ...call, signature: 'ay', body: [new Array<number>(2_000_000).fill(1)] });
-    const reader = new MessageReader();
+    const reader = new DbusMessageReader();
     for (let at = 0; at < huge.length; at += 60_000)
       assert.deepEqual(reader.take(huge.subarray(at, at + 60_000)), []);
     assert.deepEqual(reader.take(encodeMessage(call)), [call]);
@@ -104,11 +104,14 @@ describe('messages of D-Bus', () => {
   it('does not decode the body of a message whose header is not accepted', () => {
     const broken = encodeMessage({ ...call, member: 'Other', signature: 'as', body: [['one', 'two']] });
     broken.writeUInt32LE(0xffffff, broken.length - 12);
-    const reader = new MessageReader(({ member }) => member === 'Do');
+    const reader = new DbusMessageReader(({ member }) => member === 'Do');
     assert.deepEqual(reader.take(Buffer.concat([broken, encodeMessage(call)])), [call]);
   });
 
   it('rejects bytes that are not a message', () => {
-    assert.throws(() => new MessageReader().take(Buffer.from('GET / HTTP/1.1\r\nHost: x')), /begins with/);
+    assert.throws(
+      () => new DbusMessageReader().take(Buffer.from('GET / HTTP/1.1\r\nHost: x')),
+      /begins with/,
+    );
   });
 });

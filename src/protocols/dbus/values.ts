@@ -134,7 +134,7 @@ export class ValueWriter {
 }
 
 /** No message we receive is nested deeper. */
-const deepest = 16;
+const maxDepth = 16;
 
 export class ValueReader {
   readonly #bytes: Buffer;
@@ -184,7 +184,7 @@ export class ValueReader {
   }
 
   #nested<T>(read: () => T): T {
-    if (this.#depth >= deepest) throw malformed('it is nested too deeply');
+    if (this.#depth >= maxDepth) throw malformed('it is nested too deeply');
     this.#depth++;
     try {
       return read();

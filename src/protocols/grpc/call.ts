@@ -7,18 +7,18 @@ import {
   type StreamEnd,
   type StreamReader,
 } from '../http2/index.ts';
-import { FrameReader } from './frames.ts';
-import type { Source } from './inbox.ts';
-import type { RequestHead } from './request-head.ts';
+import { GrpcMessageReader } from './frames.ts';
+import type { PausableSource } from './message-queue.ts';
+import type { RequestHeaders } from './request-headers.ts';
 import type { CallOptions } from './service.ts';
 import { decodeStatusMessage, GrpcError, grpcCodeOf, grpcCodeOfHttp } from './status.ts';
 
 export interface CallRequest {
-  readonly head: RequestHead;
+  readonly head: RequestHeaders;
   /** The request message, framed. */
   readonly body: Buffer;
   readonly maxReceiveBytes: number;
-  readonly onMessage: (message: Buffer, source: Source) => void;
+  readonly onMessage: (message: Buffer, source: PausableSource) => void;
 }
 
 /**
@@ -29,7 +29,7 @@ export class Call implements StreamReader {
   readonly finished: Promise<void>;
   readonly #request: CallRequest;
   readonly #stream: ClientStream;
-  readonly #reader: FrameReader;
+  readonly #reader: GrpcMessageReader;
   #link: Disposable | undefined;
   #settle: (error: GrpcError | undefined) => void = () => {};
   #status: GrpcError | 'ok' | undefined;
@@ -37,16 +37,16 @@ export class Call implements StreamReader {
 
   constructor(connection: ClientConnection, request: CallRequest, options: CallOptions) {
     this.#request = request;
-    this.#reader = new FrameReader(request.maxReceiveBytes);
-    this.#stream = openStream(connection, request, options, this);
+    this.#reader = new GrpcMessageReader(request.maxReceiveBytes);
+    this.#stream = openHttp2Stream(connection, request, options, this);
     this.finished = new Promise((resolve, reject) => {
       this.#settle = (error) => (error === undefined ? resolve() : reject(error));
     });
-    this.#link = onAbort(options.signal, () => this.#stop(abandoned(options.signal)));
+    this.#link = onAbort(options.signal, () => this.#stop(abortedCall(options.signal)));
   }
 
   /** Resets the stream because the rest is not needed. Does nothing once the call is over. */
-  leave(): void {
+  cancel(): void {
     if (!this.#over) this.#stop(new GrpcError('CANCELLED', 'The reader has closed the stream'));
   }
 
@@ -86,7 +86,9 @@ export class Call implements StreamReader {
     if (this.#status instanceof GrpcError) return this.#status;
     if (end.is === 'complete') {
       if (this.#status === undefined) return new GrpcError('INTERNAL', `${path} ended without a status`);
-      return this.#reader.partial ? new GrpcError('INTERNAL', `${path} ended inside an answer`) : undefined;
+      return this.#reader.hasPartialMessage
+        ? new GrpcError('INTERNAL', `${path} ended inside an answer`)
+        : undefined;
     }
     const error = end.is === 'reset' ? resetError(end) : end.error;
     if (error !== undefined) return brokenCall(path, error);
@@ -94,7 +96,7 @@ export class Call implements StreamReader {
   }
 }
 
-function openStream(
+function openHttp2Stream(
   connection: ClientConnection,
   { head, body }: CallRequest,
   options: CallOptions,
@@ -117,9 +119,9 @@ function statusOf(headers: Headers): GrpcError | 'ok' | undefined {
   if (code === undefined) {
     const http = Number(headers.get(':status') ?? 200);
     if (http === 200) return undefined;
-    return GrpcError.said(grpcCodeOfHttp(http), `The peer answered with HTTP status ${http}`);
+    return GrpcError.fromPeer(grpcCodeOfHttp(http), `The peer answered with HTTP status ${http}`);
   }
-  return GrpcError.said(grpcCodeOf(Number(code)), decodeStatusMessage(headers.get('grpc-message') ?? ''));
+  return GrpcError.fromPeer(grpcCodeOf(Number(code)), decodeStatusMessage(headers.get('grpc-message') ?? ''));
 }
 
 /** Some resets only say that the stream is over. */
@@ -143,7 +145,7 @@ function asGrpcError(error: unknown, what: string, code: 'INTERNAL' | 'UNAVAILAB
  * The result of a call whose signal was aborted: DEADLINE_EXCEEDED if that is the reason, else
  * CANCELLED.
  */
-export function abandoned(signal: AbortSignal): GrpcError {
+export function abortedCall(signal: AbortSignal): GrpcError {
   const reason: unknown = signal.reason;
   const late =
     (reason instanceof KubelingError && reason.kind === 'DeadlineExceeded') ||

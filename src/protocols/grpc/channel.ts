@@ -1,10 +1,10 @@
 import type { Clock, Random } from '../../lib/index.ts';
 import type { ClientConnection } from '../http2/index.ts';
-import { abandoned, Call, type CallRequest } from './call.ts';
-import { Connection } from './connection.ts';
-import { frame } from './frames.ts';
-import { Inbox } from './inbox.ts';
-import { RequestHead } from './request-head.ts';
+import { abortedCall, Call, type CallRequest } from './call.ts';
+import { grpcFrame } from './frames.ts';
+import { GrpcSession } from './grpc-session.ts';
+import { MessageQueue } from './message-queue.ts';
+import { RequestHeaders } from './request-headers.ts';
 import type { CallOptions, MethodType, ServiceClient, ServiceType } from './service.ts';
 import { GrpcError } from './status.ts';
 
@@ -22,12 +22,12 @@ export interface GrpcChannelOptions {
 
 /** A gRPC client over one HTTP/2 connection: unary calls and server streams, no compression. */
 export class GrpcChannel implements Disposable {
-  readonly #connection: Connection;
+  readonly #connection: GrpcSession;
   readonly #maxReceiveBytes: number;
 
   constructor(options: GrpcChannelOptions) {
     this.#maxReceiveBytes = options.maxReceiveBytes ?? 16 << 20;
-    this.#connection = new Connection({
+    this.#connection = new GrpcSession({
       target: options.target,
       clock: options.clock,
       random: options.random,
@@ -41,7 +41,7 @@ export class GrpcChannel implements Disposable {
   client<Methods>(service: ServiceType<Methods>): ServiceClient<Methods> {
     const calls: Record<string, unknown> = {};
     for (const [name, method] of Object.entries<MethodType>(service.methods)) {
-      const head = new RequestHead(`/${service.fullName}/${method.name}`);
+      const head = new RequestHeaders(`/${service.fullName}/${method.name}`);
       calls[name] =
         method.kind === 'unary'
           ? (request: never, options: CallOptions) => this.#unary(head, method, request, options)
@@ -65,7 +65,7 @@ export class GrpcChannel implements Disposable {
   }
 
   async #unary(
-    head: RequestHead,
+    head: RequestHeaders,
     method: MethodType,
     request: never,
     options: CallOptions,
@@ -84,12 +84,12 @@ export class GrpcChannel implements Disposable {
   }
 
   async *#stream(
-    head: RequestHead,
+    head: RequestHeaders,
     method: MethodType,
     request: never,
     options: CallOptions,
   ): AsyncGenerator<unknown> {
-    const inbox = new Inbox();
+    const inbox = new MessageQueue();
     const call = await this.#call(head, method, request, options, (message, source) =>
       inbox.put(message, source),
     );
@@ -99,23 +99,23 @@ export class GrpcChannel implements Disposable {
     );
     try {
       for (let message = await inbox.take(); message !== undefined; message = await inbox.take()) {
-        if (options.signal.aborted) throw abandoned(options.signal);
+        if (options.signal.aborted) throw abortedCall(options.signal);
         yield decode(method, message);
       }
     } finally {
-      call.leave();
+      call.cancel();
     }
   }
 
   /** Immediately if there is a connection, as nearly always. */
   #call(
-    head: RequestHead,
+    head: RequestHeaders,
     method: MethodType,
     request: never,
     options: CallOptions,
     onMessage: CallRequest['onMessage'],
   ): Call | Promise<Call> {
-    const body = frame(method.request.encode(request));
+    const body = grpcFrame(method.request.encode(request));
     const maxReceiveBytes = this.#maxReceiveBytes;
     const begin = (session: ClientConnection) =>
       new Call(session, { head, body, maxReceiveBytes, onMessage }, options);
@@ -124,11 +124,11 @@ export class GrpcChannel implements Disposable {
   }
 
   #session(signal: AbortSignal): ClientConnection | Promise<ClientConnection> {
-    if (signal.aborted) throw abandoned(signal);
+    if (signal.aborted) throw abortedCall(signal);
     const session = this.#connection.session(signal);
     if (!(session instanceof Promise)) return session;
     return session.catch((error: unknown) => {
-      throw signal.aborted ? abandoned(signal) : error;
+      throw signal.aborted ? abortedCall(signal) : error;
     });
   }
 }

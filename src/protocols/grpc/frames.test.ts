@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FrameReader, frame } from './frames.ts';
+import { GrpcMessageReader, grpcFrame } from './frames.ts';
 import { GrpcError } from './status.ts';
 
 test('a frame is a zero byte, the length and the message', () => {
-  assert.equal(frame(Buffer.from('abc')).toString('hex'), '0000000003616263');
-  assert.equal(frame(Buffer.alloc(0)).toString('hex'), '0000000000');
+  assert.equal(grpcFrame(Buffer.from('abc')).toString('hex'), '0000000003616263');
+  assert.equal(grpcFrame(Buffer.alloc(0)).toString('hex'), '0000000000');
 });
 
 test('decodes messages however the bytes are cut', () => {
@@ -14,8 +14,8 @@ test('decodes messages however the bytes are cut', () => {
   const sizes = fc.infiniteStream(fc.integer({ min: 1, max: 12 }));
   fc.assert(
     fc.property(content, sizes, (messages, cuts) => {
-      const wire = Buffer.concat(messages.map(frame));
-      const reader = new FrameReader(100);
+      const wire = Buffer.concat(messages.map(grpcFrame));
+      const reader = new GrpcMessageReader(100);
       const read: Buffer[] = [];
       let at = 0;
       for (const size of cuts) {
@@ -27,27 +27,27 @@ test('decodes messages however the bytes are cut', () => {
         read.map((message) => message.toString('hex')),
         messages.map((message) => Buffer.from(message).toString('hex')),
       );
-      assert.equal(reader.partial, false);
+      assert.equal(reader.hasPartialMessage, false);
     }),
   );
 });
 
 test('a partial message is distinguished from none', () => {
-  const reader = new FrameReader(100);
-  assert.equal(reader.partial, false);
+  const reader = new GrpcMessageReader(100);
+  assert.equal(reader.hasPartialMessage, false);
   reader.push(Buffer.from([0, 0]));
-  assert.equal(reader.partial, true);
+  assert.equal(reader.hasPartialMessage, true);
   reader.push(Buffer.from([0, 0, 1]));
-  assert.equal(reader.partial, true);
+  assert.equal(reader.hasPartialMessage, true);
   assert.equal(reader.push(Buffer.from([7])).length, 1);
-  assert.equal(reader.partial, false);
+  assert.equal(reader.hasPartialMessage, false);
 });
 
 test('a message at the limit is accepted, a larger one is rejected by its length alone', () => {
-  assert.equal(new FrameReader(3).push(frame(Buffer.alloc(3))).length, 1);
-  const announced = frame(Buffer.alloc(4)).subarray(0, 5);
+  assert.equal(new GrpcMessageReader(3).push(grpcFrame(Buffer.alloc(3))).length, 1);
+  const announced = grpcFrame(Buffer.alloc(4)).subarray(0, 5);
   assert.throws(
-    () => new FrameReader(3).push(announced),
+    () => new GrpcMessageReader(3).push(announced),
     (error) =>
       error instanceof GrpcError &&
       error.grpcCode === 'RESOURCE_EXHAUSTED' &&
@@ -57,15 +57,15 @@ test('a message at the limit is accepted, a larger one is rejected by its length
 
 test('rejects a compressed message, because no encoding was offered', () => {
   assert.throws(
-    () => new FrameReader(10).push(Buffer.from([1, 0, 0, 0, 0])),
+    () => new GrpcMessageReader(10).push(Buffer.from([1, 0, 0, 0, 0])),
     (error) => error instanceof GrpcError && error.grpcCode === 'INTERNAL',
   );
 });
 
 test('a large message in many pieces is joined once, not per piece', () => {
   const size = 16 << 20;
-  const wire = frame(Buffer.alloc(size, 1));
-  const reader = new FrameReader(size);
+  const wire = grpcFrame(Buffer.alloc(size, 1));
+  const reader = new GrpcMessageReader(size);
   let messages: readonly Buffer[] = [];
   const start = process.threadCpuUsage();
   for (let at = 0; at < wire.length; at += 1_024) messages = reader.push(wire.subarray(at, at + 1_024));

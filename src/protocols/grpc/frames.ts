@@ -3,7 +3,7 @@ import { GrpcError } from './status.ts';
 const headerBytes = 5;
 
 /** A message with its five-byte prefix; never compressed. */
-export function frame(message: Uint8Array): Buffer {
+export function grpcFrame(message: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(headerBytes + message.length);
   framed[0] = 0;
   framed.writeUInt32BE(message.length, 1);
@@ -12,7 +12,7 @@ export function frame(message: Uint8Array): Buffer {
 }
 
 /** Decodes a byte stream into messages, rejecting those over the limit before they are buffered. */
-export class FrameReader {
+export class GrpcMessageReader {
   readonly #limit: number;
   #chunks: Buffer[] = [];
   #buffered = 0;
@@ -34,7 +34,7 @@ export class FrameReader {
   }
 
   /** Whether a message is incomplete. */
-  get partial(): boolean {
+  get hasPartialMessage(): boolean {
     return this.#buffered > 0;
   }
 

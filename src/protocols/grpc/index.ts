@@ -10,4 +10,4 @@ export {
   serviceType,
   type Unary,
 } from './service.ts';
-export { describeCallError, describeStatus, type GrpcCode, GrpcError, shownCode } from './status.ts';
+export { codeText, describeCallError, describeStatus, type GrpcCode, GrpcError } from './status.ts';

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import { describeError } from '../../lib/index.ts';
-import { FrameReader, frame } from './frames.ts';
-import { parseTimeout } from './request-head.ts';
+import { GrpcMessageReader, grpcFrame } from './frames.ts';
+import { parseTimeout } from './request-headers.ts';
 import type { CallOptions, MethodType } from './service.ts';
 import { encodeStatusMessage, GrpcError, numberOfGrpcCode } from './status.ts';
 
-export interface Route {
+export interface MethodRoute {
   readonly path: string;
   readonly method: MethodType;
   readonly call: (request: unknown, options: CallOptions) => unknown;
@@ -18,7 +18,7 @@ export interface Route {
 export async function serveCall(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  route: Route,
+  route: MethodRoute,
   maxReceiveBytes: number,
 ): Promise<void> {
   const controller = new AbortController();
@@ -39,7 +39,7 @@ export async function serveCall(
 }
 
 /** Responds with a status only; the rest of the request is discarded. */
-export function refuse(stream: ServerHttp2Stream, error: GrpcError): void {
+export function rejectCall(stream: ServerHttp2Stream, error: GrpcError): void {
   if (stream.closed || stream.destroyed) return;
   stream.respond({ ...responseHeaders, ...trailersOf(error) }, { endStream: true });
   stream.resume();
@@ -48,7 +48,7 @@ export function refuse(stream: ServerHttp2Stream, error: GrpcError): void {
 /** The one message of the request. Never settles if the client cancels before it is complete. */
 function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const reader = new FrameReader(limit);
+    const reader = new GrpcMessageReader(limit);
     const messages: Buffer[] = [];
     const fail = (error: unknown) => {
       stream.off('data', take);
@@ -65,7 +65,7 @@ function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
     stream.on('data', take);
     stream.on('end', () => {
       const [body] = messages;
-      if (body !== undefined && !reader.partial) resolve(body);
+      if (body !== undefined && !reader.hasPartialMessage) resolve(body);
       else reject(new GrpcError('INTERNAL', 'The request ended before its message'));
     });
     stream.on('close', () => reject(new GrpcError('CANCELLED', 'The client has cancelled the call')));
@@ -79,7 +79,7 @@ async function answer(stream: ServerHttp2Stream, method: MethodType, result: unk
 
 /** Sends one message, and waits while the client does not read. */
 async function send(stream: ServerHttp2Stream, method: MethodType, message: unknown): Promise<void> {
-  const body = frame((method.response.encode as (message: unknown) => Buffer)(message));
+  const body = grpcFrame((method.response.encode as (message: unknown) => Buffer)(message));
   if (stream.closed || stream.destroyed)
     throw new GrpcError('CANCELLED', 'The client has cancelled the call');
   if (!stream.headersSent) stream.respond(responseHeaders, { waitForTrailers: true });
@@ -100,7 +100,7 @@ const responseHeaders = { ':status': 200, 'content-type': 'application/grpc' };
 function finish(stream: ServerHttp2Stream, error: GrpcError | undefined): void {
   if (stream.closed || stream.destroyed) return;
   if (error !== undefined && !stream.headersSent) {
-    refuse(stream, error);
+    rejectCall(stream, error);
     return;
   }
   if (!stream.headersSent) stream.respond(responseHeaders, { waitForTrailers: true });

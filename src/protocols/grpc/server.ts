@@ -3,7 +3,7 @@ import type { Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2S
 import type { Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { chmodSocket } from '../../lib/index.ts';
-import { type Route, refuse, serveCall } from './server-call.ts';
+import { type MethodRoute, rejectCall, serveCall } from './server-call.ts';
 import type { MethodType, ServiceImplementation, ServiceType } from './service.ts';
 import { GrpcError } from './status.ts';
 
@@ -17,7 +17,7 @@ export type ServiceAdder = Pick<GrpcServer, 'add'>;
 
 /** A gRPC server for unary calls and server streams on a Unix socket. */
 export class GrpcServer implements AsyncDisposable {
-  readonly #routes = new Map<string, Route>();
+  readonly #routes = new Map<string, MethodRoute>();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #server: Http2Server;
   readonly #maxReceiveBytes: number;
@@ -35,7 +35,7 @@ export class GrpcServer implements AsyncDisposable {
       streamResetBurst: 100_000,
       streamResetRate: 10_000,
     });
-    this.#server.on('session', (session) => this.#greet(session));
+    this.#server.on('session', (session) => this.#serveSession(session));
     this.#server.on('stream', (stream, headers) => this.#serve(stream as ServerHttp2Stream, headers));
     // A connection that cannot be accepted, for example without file descriptors, fails for its
     // client only.
@@ -44,7 +44,7 @@ export class GrpcServer implements AsyncDisposable {
 
   add<Methods>(service: ServiceType<Methods>, implementation: ServiceImplementation<Methods>): void {
     for (const [name, method] of Object.entries<MethodType>(service.methods)) {
-      const call = (implementation as Record<string, Route['call']>)[name];
+      const call = (implementation as Record<string, MethodRoute['call']>)[name];
       if (call === undefined) continue;
       const path = `/${service.fullName}/${method.name}`;
       this.#routes.set(path, { path, method, call: call.bind(implementation) });
@@ -79,7 +79,7 @@ export class GrpcServer implements AsyncDisposable {
     await this.close();
   }
 
-  #greet(session: ServerHttp2Session): void {
+  #serveSession(session: ServerHttp2Session): void {
     this.#sessions.add(session);
     session.on('close', () => this.#sessions.delete(session));
     session.on('error', () => session.destroy());
@@ -89,7 +89,7 @@ export class GrpcServer implements AsyncDisposable {
     stream.on('error', () => {});
     const route = this.#routes.get(String(headers[':path']));
     if (route === undefined) {
-      refuse(stream, new GrpcError('UNIMPLEMENTED', `unknown method ${headers[':path']}`));
+      rejectCall(stream, new GrpcError('UNIMPLEMENTED', `unknown method ${headers[':path']}`));
       return;
     }
     serveCall(stream, headers, route, this.#maxReceiveBytes).catch((error) => this.#onBug(route.path, error));

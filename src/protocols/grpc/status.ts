@@ -26,7 +26,7 @@ export type GrpcCode = (typeof grpcCodes)[number];
 export class GrpcError extends Error {
   readonly grpcCode: GrpcCode;
   /** Whether the peer returned this status; otherwise the result of the call is unknown. */
-  readonly isSaid: boolean = false;
+  readonly isFromPeer: boolean = false;
 
   constructor(grpcCode: GrpcCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
@@ -35,14 +35,14 @@ export class GrpcError extends Error {
   }
 
   /** As the peer returned it. */
-  static said(grpcCode: GrpcCode, message: string): GrpcError {
+  static fromPeer(grpcCode: GrpcCode, message: string): GrpcError {
     return Object.assign(new GrpcError(grpcCode, message), { isSaid: true });
   }
 }
 
 /** In the form that users know from events about plugins and drivers. */
 export function describeStatus(code: GrpcCode, message: string): string {
-  return `rpc error: code = ${shownCode(code)} desc = ${message}`;
+  return `rpc error: code = ${codeText(code)} desc = ${message}`;
 }
 
 /** Why a call failed, in that form if it is a status. */
@@ -51,7 +51,7 @@ export function describeCallError(error: unknown): string {
 }
 
 /** As the API and metrics spell it. */
-export function shownCode(code: GrpcCode): string {
+export function codeText(code: GrpcCode): string {
   if (code === 'OK') return code;
   if (code === 'CANCELLED') return 'Canceled';
   return code
@@ -76,10 +76,10 @@ export function decodeStatusMessage(text: string): string {
 }
 
 /** A longer message exceeds the header limits of other implementations. */
-const longestMessage = 4_096;
+const maxMessageLength = 4_096;
 
 export function encodeStatusMessage(text: string): string {
-  const shown = text.length > longestMessage ? `${text.slice(0, longestMessage)}…` : text;
+  const shown = text.length > maxMessageLength ? `${text.slice(0, maxMessageLength)}…` : text;
   let encoded = '';
   for (const byte of Buffer.from(shown)) {
     encoded += byte >= 0x20 && byte <= 0x7e && byte !== 0x25 ? String.fromCharCode(byte) : percent(byte);

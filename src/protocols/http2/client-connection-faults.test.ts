@@ -10,7 +10,7 @@ import {
   Http2Error,
   type Http2Reason,
   pingAckFrame,
-  resetFrame,
+  rstStreamFrame,
   settingId,
   settingsFrame,
   windowUpdateFrame,
@@ -39,7 +39,7 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
     'PROTOCOL_ERROR',
     /HEADERS for stream 2/,
   ],
-  ['a reset of no stream', [resetFrame(0, 'CANCEL')], 'PROTOCOL_ERROR', /RST_STREAM for stream 0/],
+  ['a reset of no stream', [rstStreamFrame(0, 'CANCEL')], 'PROTOCOL_ERROR', /RST_STREAM for stream 0/],
   [
     'a reset of a wrong length',
     [frameOf(frameType.reset, 0, 1, Buffer.alloc(5))],
@@ -275,7 +275,7 @@ describe('any input', () => {
     windowUpdateFrame(0, 1_000),
     settingsFrame([[settingId.initialWindowSize, 10]]),
     settingsFrame([[settingId.maxConcurrentStreams, 0]]),
-    resetFrame(5, 'CANCEL'),
+    rstStreamFrame(5, 'CANCEL'),
   );
   const change = fc.tuple(fc.nat(10_000), fc.nat(255));
 

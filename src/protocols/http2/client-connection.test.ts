@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { dataFrame, Http2Desk, headersFrame, ok, trailers } from '../../../test/fakes/http2-wire.ts';
-import { frameFlag, frameOf, frameType, goAwayFrame, Http2Error, resetFrame, settingId } from './frames.ts';
+import {
+  frameFlag,
+  frameOf,
+  frameType,
+  goAwayFrame,
+  Http2Error,
+  rstStreamFrame,
+  settingId,
+} from './frames.ts';
 import { encodeHeaders } from './hpack-encoder.ts';
 
 const goAway = (lastId: number, code = 0, words = '') => {
@@ -224,7 +232,7 @@ describe('a response', () => {
     const desk = await readyDesk();
     const [one, two] = [desk.ask(), desk.ask()];
     desk.says(
-      resetFrame(1, 'REFUSED_STREAM'),
+      rstStreamFrame(1, 'REFUSED_STREAM'),
       frameOf(frameType.reset, 0, 3, Buffer.from('0000ffff', 'hex')),
     );
     assert.deepEqual(one.answer.ends, [{ is: 'reset', reason: 'REFUSED_STREAM' }]);
@@ -240,7 +248,7 @@ describe('a response', () => {
     assert.equal(await desk.lastReason('reset'), 'CANCEL');
     // Added to the table by a block of the cancelled stream, and referred to by another.
     desk.says(frameOf(frameType.headers, frameFlag.endHeaders, 1, Buffer.from('884001610131', 'hex')));
-    desk.says(dataFrame(1, 'late', 'end'), resetFrame(1, 'NO_ERROR'));
+    desk.says(dataFrame(1, 'late', 'end'), rstStreamFrame(1, 'NO_ERROR'));
     desk.says(frameOf(frameType.windowUpdate, 0, 1, Buffer.from('00000001', 'hex')));
     desk.says(
       frameOf(frameType.headers, frameFlag.endHeaders | frameFlag.endStream, 3, Buffer.from('88be', 'hex')),

@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { asError } from '../../lib/index.ts';
-import { ClientStream, type StreamCarrier, type StreamReader } from './client-stream.ts';
+import { ClientStream, type Http2StreamCarrier, type StreamReader } from './client-stream.ts';
 import { ReceiveWindow } from './flow-control.ts';
-import { FrameReader } from './frame-reader.ts';
+import { Http2FrameReader } from './frame-reader.ts';
 import {
   defaultPeerSettings,
   defaultWindowBytes,
@@ -16,7 +16,7 @@ import {
   preface,
   readSettings,
   reasonOf,
-  resetFrame,
+  rstStreamFrame,
   settingId,
   settingsAckFrame,
   settingsFrame,
@@ -25,7 +25,7 @@ import {
 import { type AssembledBlock, HeaderAssembly, unpadded } from './header-assembly.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
 import type { HeaderBlock } from './hpack-encoder.ts';
-import { Outbox, RequestSender } from './request-sender.ts';
+import { RequestSender, WriteBuffer } from './request-sender.ts';
 import { StreamTable } from './stream-table.ts';
 
 /** Receives the state of a connection. Must not throw. */
@@ -33,7 +33,7 @@ export interface ConnectionListener {
   /** The peer's SETTINGS have arrived. Called once. */
   ready(): void;
   /** No more requests are accepted; the connection closes when its streams have ended. */
-  leaving(): void;
+  draining(): void;
   /**
    * Called once, as the last call; without an error if the peer just closed it, or no stream was
    * left.
@@ -41,7 +41,7 @@ export interface ConnectionListener {
   ended(error: Error | undefined): void;
 }
 
-export interface ConnectionLimits {
+export interface Http2Limits {
   /** Receive window of a stream: unread data of a slow reader. */
   readonly streamWindowBytes: number;
   /** Receive window of the connection. */
@@ -52,7 +52,7 @@ export interface ConnectionLimits {
   readonly lastStreamId: number;
 }
 
-export const defaultLimits: ConnectionLimits = {
+export const defaultLimits: Http2Limits = {
   streamWindowBytes: 512 << 10,
   connectionWindowBytes: 4 << 20,
   maxHeaderBytes: 1 << 20,
@@ -63,7 +63,7 @@ export const defaultLimits: ConnectionLimits = {
  * With so many unread reply bytes and further requests for replies, the peer tries to exhaust our
  * memory.
  */
-const floodedBytes = 2 << 20;
+const maxUnreadReplyBytes = 2 << 20;
 
 /**
  * The client side of an HTTP/2 connection over a socket that it owns, for gRPC: requests are
@@ -73,10 +73,10 @@ const floodedBytes = 2 << 20;
 export class ClientConnection {
   readonly #socket: Duplex;
   readonly #listener: ConnectionListener;
-  readonly #limits: ConnectionLimits;
-  readonly #outbox: Outbox;
+  readonly #limits: Http2Limits;
+  readonly #outbox: WriteBuffer;
   readonly #sender: RequestSender;
-  readonly #reader = new FrameReader((type, flags, streamId, bytes, start, end) =>
+  readonly #reader = new Http2FrameReader((type, flags, streamId, bytes, start, end) =>
     this.#handle(type, flags, streamId, bytes, start, end),
   );
   readonly #assembly: HeaderAssembly;
@@ -85,18 +85,18 @@ export class ClientConnection {
   readonly #streams = new StreamTable<ClientStream>();
   /** Requests that wait for the peer's settings or for its reading. */
   readonly #waiting = new Set<ClientStream>();
-  readonly #carrier: StreamCarrier;
+  readonly #carrier: Http2StreamCarrier;
   #peer = defaultPeerSettings;
   #nextId = 1;
   #state: 'new' | 'ready' | 'leaving' | 'over' = 'new';
   /** The reason of the peer's GOAWAY, unless NO_ERROR. */
-  #farewell: Http2Error | undefined;
+  #goAwayReason: Http2Error | undefined;
 
-  constructor(socket: Duplex, listener: ConnectionListener, limits: ConnectionLimits = defaultLimits) {
+  constructor(socket: Duplex, listener: ConnectionListener, limits: Http2Limits = defaultLimits) {
     this.#socket = socket;
     this.#listener = listener;
     this.#limits = limits;
-    this.#outbox = new Outbox(socket);
+    this.#outbox = new WriteBuffer(socket);
     this.#sender = new RequestSender(this.#outbox);
     this.#assembly = new HeaderAssembly(limits.maxHeaderBytes);
     this.#decoder = new HpackDecoder(limits.maxHeaderBytes);
@@ -107,9 +107,9 @@ export class ClientConnection {
     };
     socket.on('drain', () => this.#proceed());
     socket.on('error', (error) => this.#finish(error));
-    socket.on('end', () => this.#finish(this.#farewell));
-    socket.on('close', () => this.#finish(this.#farewell));
-    this.#greet();
+    socket.on('end', () => this.#finish(this.#goAwayReason));
+    socket.on('close', () => this.#finish(this.#goAwayReason));
+    this.#sendPreface();
   }
 
   /** Whether requests are accepted. */
@@ -154,7 +154,7 @@ export class ClientConnection {
     this.#finish(error);
   }
 
-  #greet(): void {
+  #sendPreface(): void {
     const { streamWindowBytes, connectionWindowBytes, maxHeaderBytes } = this.#limits;
     this.#outbox.write(preface);
     this.#outbox.write(
@@ -169,7 +169,7 @@ export class ClientConnection {
   }
 
   #hasRoom(): boolean {
-    return this.#streams.size < this.#peer.maxConcurrentStreams && !this.#sender.isChoked;
+    return this.#streams.size < this.#peer.maxConcurrentStreams && !this.#sender.isSocketFull;
   }
 
   #begin(stream: ClientStream): void {
@@ -177,7 +177,7 @@ export class ClientConnection {
     this.#nextId += 2;
     this.#streams.add(stream);
     this.#sender.begin(stream);
-    if (this.#nextId > this.#limits.lastStreamId) this.#leave();
+    if (this.#nextId > this.#limits.lastStreamId) this.#drain();
   }
 
   /** Sends what has become possible. */
@@ -195,30 +195,30 @@ export class ClientConnection {
     if (this.#waiting.delete(stream) || !this.#streams.delete(stream.id)) return;
     this.#sender.forget(stream);
     if (this.#state === 'over') return;
-    if (reason !== undefined) this.#outbox.write(resetFrame(stream.id, reason));
+    if (reason !== undefined) this.#outbox.write(rstStreamFrame(stream.id, reason));
     if (this.#waiting.size > 0) this.#proceed();
-    if (this.#state === 'leaving' && this.#streams.size === 0) this.#hangUp();
+    if (this.#state === 'leaving' && this.#streams.size === 0) this.#closeSocket();
   }
 
   /** Waiting requests were never sent, so callers may retry them elsewhere. */
-  #leave(): void {
+  #drain(): void {
     if (this.#state === 'over') return;
     const isNews = this.#state !== 'leaving';
     this.#state = 'leaving';
-    if (isNews) this.#listener.leaving();
-    for (const stream of [...this.#waiting]) stream.breakOff(notTaken());
-    if (this.#streams.size === 0) this.#hangUp();
+    if (isNews) this.#listener.draining();
+    for (const stream of [...this.#waiting]) stream.fail(unprocessedRequest());
+    if (this.#streams.size === 0) this.#closeSocket();
   }
 
-  #hangUp(): void {
+  #closeSocket(): void {
     this.#outbox.flush();
-    this.#finish(this.#farewell);
+    this.#finish(this.#goAwayReason);
   }
 
   #finish(error: Error | undefined): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
-    for (const stream of [...this.#streams.all(), ...this.#waiting]) stream.breakOff(error);
+    for (const stream of [...this.#streams.all(), ...this.#waiting]) stream.fail(error);
     this.#socket.destroy();
     this.#listener.ended(error);
   }
@@ -308,11 +308,11 @@ export class ClientConnection {
     const reason = reasonOf(bytes.readUInt32BE(start + 4));
     if (reason !== 'NO_ERROR') {
       const words = [reason, bytes.toString('utf8', start + 8, Math.min(end, start + 8 + 256))];
-      this.#farewell = new Http2Error(reason, `The peer went away: ${words.join(' ').trim()}`);
+      this.#goAwayReason = new Http2Error(reason, `The peer went away: ${words.join(' ').trim()}`);
     }
     // First of all, so that no waiting request is sent in place of a rejected one.
-    this.#leave();
-    for (const stream of this.#streams.all()) if (stream.id > lastId) stream.breakOff(notTaken());
+    this.#drain();
+    for (const stream of this.#streams.all()) if (stream.id > lastId) stream.fail(unprocessedRequest());
   }
 
   #receiveGrant(streamId: number, bytes: Buffer, start: number, end: number): void {
@@ -330,7 +330,7 @@ export class ClientConnection {
 
   /** A reply that the peer requested; a peer that reads no replies gets no more. */
   #answer(frame: Buffer): void {
-    if (this.#outbox.waitingBytes > floodedBytes) {
+    if (this.#outbox.waitingBytes > maxUnreadReplyBytes) {
       throw new Http2Error('ENHANCE_YOUR_CALM', 'The peer requests replies and reads none');
     }
     this.#outbox.write(frame);
@@ -347,7 +347,7 @@ function endOf(flags: number): 'end' | 'more' {
   return (flags & frameFlag.endStream) === 0 ? 'more' : 'end';
 }
 
-function notTaken(): Http2Error {
+function unprocessedRequest(): Http2Error {
   return new Http2Error('REFUSED_STREAM', 'The peer went away and has not begun with it');
 }
 

@@ -22,7 +22,7 @@ export interface StreamReader {
 }
 
 /** What a stream needs of its connection. */
-export interface StreamCarrier {
+export interface Http2StreamCarrier {
   /** Sends a window update. */
   grant(stream: ClientStream, bytes: number): void;
   /** The stream is over: with a reason, a RST_STREAM is sent. */
@@ -45,7 +45,7 @@ export class ClientStream {
   /** The send window; 0 before the stream begins. */
   sendWindow = noWindow;
   readonly #reader: StreamReader;
-  readonly #carrier: StreamCarrier;
+  readonly #carrier: Http2StreamCarrier;
   readonly #receiveWindow: ReceiveWindow;
   #id = 0;
   #state: 'waiting' | 'asked' | 'answering' | 'over' = 'waiting';
@@ -54,7 +54,7 @@ export class ClientStream {
   constructor(
     request: { readonly head: HeaderBlock; readonly body: Buffer },
     reader: StreamReader,
-    carrier: StreamCarrier,
+    carrier: Http2StreamCarrier,
     receiveWindowBytes: number,
   ) {
     this.head = request.head;
@@ -95,11 +95,11 @@ export class ClientStream {
   receiveHeaders(headers: Headers | 'too-large', end: 'end' | 'more'): void {
     if (this.#state === 'over') return;
     if (headers === 'too-large') {
-      this.#refuse('ENHANCE_YOUR_CALM', 'its headers are too large');
+      this.#protocolError('ENHANCE_YOUR_CALM', 'its headers are too large');
       return;
     }
     const fault = this.#faultOf(headers, end);
-    if (fault !== undefined) this.#refuse('PROTOCOL_ERROR', fault);
+    if (fault !== undefined) this.#protocolError('PROTOCOL_ERROR', fault);
     else if (this.#state === 'answering' || !isInterim(headers)) {
       this.#state = 'answering';
       this.#reader.headers(headers);
@@ -114,7 +114,7 @@ export class ClientStream {
   receiveData(bytes: Buffer, frameBytes: number, end: 'end' | 'more'): void {
     if (this.#state === 'over') return;
     if (this.#state !== 'answering') {
-      this.#refuse('PROTOCOL_ERROR', 'data came before its head');
+      this.#protocolError('PROTOCOL_ERROR', 'data came before its head');
       return;
     }
     this.#receiveWindow.receive(frameBytes);
@@ -133,12 +133,12 @@ export class ClientStream {
       this.sendWindow.grow(bytes);
     } catch (error) {
       if (!(error instanceof Http2Error)) throw error;
-      this.#refuse(error.reason, error.message);
+      this.#protocolError(error.reason, error.message);
     }
   }
 
   /** The connection is closed, or cannot carry this stream. */
-  breakOff(error: Error | undefined): void {
+  fail(error: Error | undefined): void {
     this.#finish({ is: 'broken', error }, undefined);
   }
 
@@ -158,7 +158,7 @@ export class ClientStream {
     this.#finish({ is: 'complete' }, isSent ? undefined : 'CANCEL');
   }
 
-  #refuse(reason: Http2Reason, why: string): void {
+  #protocolError(reason: Http2Reason, why: string): void {
     const error = new Http2Error(reason, `Cannot take the answer: ${why}`);
     this.#finish({ is: 'broken', error }, reason);
   }

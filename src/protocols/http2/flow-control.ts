@@ -1,4 +1,4 @@
-import { Http2Error, largestWindowBytes } from './frames.ts';
+import { Http2Error, maxWindowBytes } from './frames.ts';
 
 /** How much may still be sent. May be negative: the peer can reduce windows that are in use. */
 export class SendWindow {
@@ -19,7 +19,7 @@ export class SendWindow {
   /** Throws an Http2Error above the largest window. */
   grow(bytes: number): void {
     this.#left += bytes;
-    if (this.#left > largestWindowBytes) {
+    if (this.#left > maxWindowBytes) {
       throw new Http2Error('FLOW_CONTROL_ERROR', 'The peer granted more than a window can hold');
     }
   }

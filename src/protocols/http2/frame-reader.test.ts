@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FrameReader } from './frame-reader.ts';
+import { Http2FrameReader } from './frame-reader.ts';
 import { defaultFrameBytes, frameOf, frameType, Http2Error, settingsFrame } from './frames.ts';
 
 type Read = readonly [type: number, flags: number, streamId: number, payload: string];
 
 function reader(): { readonly frames: Read[]; readonly push: (bytes: Uint8Array) => void } {
   const frames: Read[] = [];
-  const one = new FrameReader((type, flags, streamId, bytes, start, end) =>
+  const one = new Http2FrameReader((type, flags, streamId, bytes, start, end) =>
     frames.push([type, flags, streamId, bytes.toString('hex', start, end)]),
   );
   // Like the socket: the same memory for each chunk.

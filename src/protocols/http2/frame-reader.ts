@@ -11,11 +11,11 @@ export type FrameHandler = (
 ) => void;
 
 /** Divides received bytes into frames, and buffers at most one of them. */
-export class FrameReader {
+export class Http2FrameReader {
   readonly #handle: FrameHandler;
   /** The buffer of an incomplete frame; allocated when first needed. */
-  #held: Buffer | undefined;
-  #heldBytes = 0;
+  #partial: Buffer | undefined;
+  #partialBytes = 0;
   #isFirst = true;
 
   constructor(handle: FrameHandler) {
@@ -27,39 +27,39 @@ export class FrameReader {
    * after that.
    */
   push(chunk: Buffer): void {
-    let at = this.#completeHeld(chunk);
+    let at = this.#completePartial(chunk);
     while (chunk.length - at >= frameHeadBytes) {
       const end = at + this.#frameBytes(chunk, at);
       if (end > chunk.length) break;
       this.#deliver(chunk, at, end);
       at = end;
     }
-    if (at < chunk.length) this.#hold(chunk, at, chunk.length);
+    if (at < chunk.length) this.#bufferPartial(chunk, at, chunk.length);
   }
 
   /** Completes the buffered frame; returns how many bytes of the chunk that took. */
-  #completeHeld(chunk: Buffer): number {
-    if (this.#heldBytes === 0) return 0;
+  #completePartial(chunk: Buffer): number {
+    if (this.#partialBytes === 0) return 0;
     let at = 0;
-    if (this.#heldBytes < frameHeadBytes) {
-      at = Math.min(frameHeadBytes - this.#heldBytes, chunk.length);
-      this.#hold(chunk, 0, at);
+    if (this.#partialBytes < frameHeadBytes) {
+      at = Math.min(frameHeadBytes - this.#partialBytes, chunk.length);
+      this.#bufferPartial(chunk, 0, at);
     }
-    const held = this.#held;
-    if (held === undefined || this.#heldBytes < frameHeadBytes) return at;
+    const held = this.#partial;
+    if (held === undefined || this.#partialBytes < frameHeadBytes) return at;
     const wanted = this.#frameBytes(held, 0);
-    const end = Math.min(at + wanted - this.#heldBytes, chunk.length);
-    this.#hold(chunk, at, end);
-    if (this.#heldBytes === wanted) {
-      this.#heldBytes = 0;
+    const end = Math.min(at + wanted - this.#partialBytes, chunk.length);
+    this.#bufferPartial(chunk, at, end);
+    if (this.#partialBytes === wanted) {
+      this.#partialBytes = 0;
       this.#deliver(held, 0, wanted);
     }
     return end;
   }
 
-  #hold(chunk: Buffer, start: number, end: number): void {
-    this.#held ??= Buffer.allocUnsafeSlow(frameHeadBytes + defaultFrameBytes);
-    this.#heldBytes += chunk.copy(this.#held, this.#heldBytes, start, end);
+  #bufferPartial(chunk: Buffer, start: number, end: number): void {
+    this.#partial ??= Buffer.allocUnsafeSlow(frameHeadBytes + defaultFrameBytes);
+    this.#partialBytes += chunk.copy(this.#partial, this.#partialBytes, start, end);
   }
 
   /** The length of the frame, checked before anything is buffered. */

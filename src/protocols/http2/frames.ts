@@ -1,9 +1,9 @@
 export const frameHeadBytes = 9;
 export const defaultWindowBytes = 65_535;
-export const largestWindowBytes = 0x7fff_ffff;
+export const maxWindowBytes = 0x7fff_ffff;
 /** The largest payload without a changed setting; we allow no more. */
 export const defaultFrameBytes = 16_384;
-export const largestFrameBytes = 0xff_ffff;
+export const maxFrameBytes = 0xff_ffff;
 
 export const frameType = {
   data: 0,
@@ -71,7 +71,7 @@ export function windowUpdateFrame(streamId: number, increment: number): Buffer {
   return numbersFrame(frameType.windowUpdate, streamId, increment);
 }
 
-export function resetFrame(streamId: number, reason: Http2Reason): Buffer {
+export function rstStreamFrame(streamId: number, reason: Http2Reason): Buffer {
   return numbersFrame(frameType.reset, streamId, numberOfReason(reason));
 }
 
@@ -160,18 +160,18 @@ export function readSettings(before: PeerSettings, bytes: Buffer, start: number,
     const value = bytes.readUInt32BE(at + 2);
     switch (bytes.readUInt16BE(at)) {
       case settingId.enablePush:
-        if (value !== 0) throw refused('PROTOCOL_ERROR', 'ENABLE_PUSH', value);
+        if (value !== 0) throw invalidSetting('PROTOCOL_ERROR', 'ENABLE_PUSH', value);
         break;
       case settingId.maxConcurrentStreams:
         settings.maxConcurrentStreams = value;
         break;
       case settingId.initialWindowSize:
-        if (value > largestWindowBytes) throw refused('FLOW_CONTROL_ERROR', 'INITIAL_WINDOW_SIZE', value);
+        if (value > maxWindowBytes) throw invalidSetting('FLOW_CONTROL_ERROR', 'INITIAL_WINDOW_SIZE', value);
         settings.initialWindowSize = value;
         break;
       case settingId.maxFrameSize:
-        if (value < defaultFrameBytes || value > largestFrameBytes) {
-          throw refused('PROTOCOL_ERROR', 'MAX_FRAME_SIZE', value);
+        if (value < defaultFrameBytes || value > maxFrameBytes) {
+          throw invalidSetting('PROTOCOL_ERROR', 'MAX_FRAME_SIZE', value);
         }
         break;
       case settingId.maxHeaderListSize:
@@ -182,6 +182,10 @@ export function readSettings(before: PeerSettings, bytes: Buffer, start: number,
   return settings;
 }
 
-function refused(reason: 'PROTOCOL_ERROR' | 'FLOW_CONTROL_ERROR', name: string, value: number): Http2Error {
+function invalidSetting(
+  reason: 'PROTOCOL_ERROR' | 'FLOW_CONTROL_ERROR',
+  name: string,
+  value: number,
+): Http2Error {
   return new Http2Error(reason, `The peer set ${name} to ${value}, which it must not`);
 }

@@ -12,7 +12,7 @@ export interface HeaderBlock {
 }
 
 /** A table size update to zero, sent before the first block and when the peer resizes its table. */
-export const noTable = Buffer.from([0x20]);
+export const zeroTableSizeUpdate = Buffer.from([0x20]);
 
 /** Throws an Http2Error for a name or a value that cannot be sent. */
 export function encodeHeaders(fields: Iterable<HeaderField>): HeaderBlock {

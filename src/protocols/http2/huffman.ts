@@ -32,9 +32,9 @@ const endSymbol = 256;
  * The code as a tree in one array: two numbers per node, for 0 and 1. A positive number is the next
  * node, a negative one a symbol, as -1 - symbol.
  */
-const tree = makeTree();
+const tree = buildTree();
 
-function makeTree(): Int16Array {
+function buildTree(): Int16Array {
   const nodes = new Int16Array(2 * endSymbol);
   let used = 1;
   let code = 0;

@@ -9,31 +9,31 @@ import {
   frameType,
   writeFrameHead,
 } from './frames.ts';
-import { noTable } from './hpack-encoder.ts';
+import { zeroTableSizeUpdate } from './hpack-encoder.ts';
 
 /** With so many bytes waiting in the socket nothing more is written. */
-const chokedBytes = 1 << 20;
+const maxSocketBacklogBytes = 1 << 20;
 
 /** Sends requests as fast as the windows of streams and connection, and the socket, allow. */
 export class RequestSender {
-  readonly #outbox: Outbox;
+  readonly #outbox: WriteBuffer;
   readonly #window = new SendWindow(defaultWindowBytes);
   /** Streams with unsent bodies, the oldest first. */
   readonly #unsent = new Set<ClientStream>();
-  #saysNoTable = true;
+  #sizeUpdateDue = true;
 
-  constructor(outbox: Outbox) {
+  constructor(outbox: WriteBuffer) {
     this.#outbox = outbox;
   }
 
   /** Whether the peer does not read: further requests would only be buffered. */
-  get isChoked(): boolean {
-    return this.#outbox.waitingBytes > chokedBytes;
+  get isSocketFull(): boolean {
+    return this.#outbox.waitingBytes > maxSocketBacklogBytes;
   }
 
   /** The stream has its number and its window. */
   begin(stream: ClientStream): void {
-    if (!this.#sendAtOnce(stream)) {
+    if (!this.#sendSmall(stream)) {
       this.#sendHead(stream);
       this.#unsent.add(stream);
       this.pump();
@@ -47,7 +47,7 @@ export class RequestSender {
 
   /** A change of the peer's table size has to be acknowledged by a size update. */
   tableChanged(): void {
-    this.#saysNoTable = true;
+    this.#sizeUpdateDue = true;
   }
 
   /** Throws an Http2Error above the largest window. */
@@ -59,18 +59,18 @@ export class RequestSender {
   /** Sends what is possible now. */
   pump(): void {
     for (const stream of this.#unsent) {
-      if (this.#window.left <= 0 || this.isChoked) return;
+      if (this.#window.left <= 0 || this.isSocketFull) return;
       this.#sendBody(stream);
       if (stream.sentBytes === stream.body.length) this.#unsent.delete(stream);
     }
   }
 
   /** Nearly every request is this small: its two frames are one write. */
-  #sendAtOnce(stream: ClientStream): boolean {
+  #sendSmall(stream: ClientStream): boolean {
     const { body, id } = stream;
     const head = stream.head.bytes;
     const fits =
-      !this.#saysNoTable &&
+      !this.#sizeUpdateDue &&
       head.length <= defaultFrameBytes &&
       body.length <= Math.min(defaultFrameBytes, this.#window.left, stream.sendWindow.left);
     if (!fits) return false;
@@ -85,8 +85,10 @@ export class RequestSender {
   }
 
   #sendHead(stream: ClientStream): void {
-    const block = this.#saysNoTable ? Buffer.concat([noTable, stream.head.bytes]) : stream.head.bytes;
-    this.#saysNoTable = false;
+    const block = this.#sizeUpdateDue
+      ? Buffer.concat([zeroTableSizeUpdate, stream.head.bytes])
+      : stream.head.bytes;
+    this.#sizeUpdateDue = false;
     for (let at = 0; at < block.length; at += defaultFrameBytes) {
       const part = block.subarray(at, at + defaultFrameBytes);
       const isLast = at + part.length === block.length;
@@ -97,7 +99,7 @@ export class RequestSender {
 
   #sendBody(stream: ClientStream): void {
     const { body, sendWindow } = stream;
-    while (stream.sentBytes < body.length && !this.isChoked) {
+    while (stream.sentBytes < body.length && !this.isSocketFull) {
       const room = Math.min(defaultFrameBytes, this.#window.left, sendWindow.left);
       if (room <= 0) return;
       const part = body.subarray(stream.sentBytes, stream.sentBytes + room);
@@ -125,7 +127,7 @@ export class RequestSender {
 const joinedBytes = 64 << 10;
 
 /** Collects the writes of one turn of the event loop and passes them to the socket together. */
-export class Outbox {
+export class WriteBuffer {
   readonly #socket: Writable;
   #pieces: Buffer[] = [];
   #bytes = 0;
@@ -168,6 +170,6 @@ export class Outbox {
   }
 }
 
-function flush(outbox: Outbox): void {
+function flush(outbox: WriteBuffer): void {
   outbox.flush();
 }

@@ -6,7 +6,7 @@
  */
 export class StreamTable<Stream extends { readonly id: number }> {
   /** Its length is a power of two, and at least half of it is empty. */
-  #places: (Stream | undefined)[] = new Array(16).fill(undefined);
+  #slots: (Stream | undefined)[] = new Array(16).fill(undefined);
   #size = 0;
 
   get size(): number {
@@ -14,49 +14,49 @@ export class StreamTable<Stream extends { readonly id: number }> {
   }
 
   get(id: number): Stream | undefined {
-    return this.#places[this.#find(id)];
+    return this.#slots[this.#find(id)];
   }
 
   /** The stream's number is not in the table. */
   add(stream: Stream): void {
-    if (this.#size * 2 >= this.#places.length) this.#resize(this.#places.length * 2);
-    this.#places[this.#find(stream.id)] = stream;
+    if (this.#size * 2 >= this.#slots.length) this.#resize(this.#slots.length * 2);
+    this.#slots[this.#find(stream.id)] = stream;
     this.#size++;
   }
 
   /** Whether it was in the table. */
   delete(id: number): boolean {
     let hole = this.#find(id);
-    if (this.#places[hole] === undefined) return false;
-    const mask = this.#places.length - 1;
+    if (this.#slots[hole] === undefined) return false;
+    const mask = this.#slots.length - 1;
     this.#size--;
     // Moves up entries that were displaced by this one, so that no search ends too early.
     for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
-      const stream = this.#places[at];
+      const stream = this.#slots[at];
       if (stream === undefined) break;
-      const isPastHole = ((at - this.#home(stream.id)) & mask) >= ((at - hole) & mask);
+      const isPastHole = ((at - this.#slotOf(stream.id)) & mask) >= ((at - hole) & mask);
       if (!isPastHole) continue;
-      this.#places[hole] = stream;
+      this.#slots[hole] = stream;
       hole = at;
     }
-    this.#places[hole] = undefined;
+    this.#slots[hole] = undefined;
     return true;
   }
 
   /** The current streams, in no order. */
   all(): Stream[] {
-    return this.#places.filter((stream) => stream !== undefined);
+    return this.#slots.filter((stream) => stream !== undefined);
   }
 
-  #home(id: number): number {
-    return (id >>> 1) & (this.#places.length - 1);
+  #slotOf(id: number): number {
+    return (id >>> 1) & (this.#slots.length - 1);
   }
 
   /** The index of the stream, or of its free slot. */
   #find(id: number): number {
-    const mask = this.#places.length - 1;
-    let at = this.#home(id);
-    for (let found = this.#places[at]; found !== undefined && found.id !== id; found = this.#places[at]) {
+    const mask = this.#slots.length - 1;
+    let at = this.#slotOf(id);
+    for (let found = this.#slots[at]; found !== undefined && found.id !== id; found = this.#slots[at]) {
       at = (at + 1) & mask;
     }
     return at;
@@ -64,7 +64,7 @@ export class StreamTable<Stream extends { readonly id: number }> {
 
   #resize(length: number): void {
     const streams = this.all();
-    this.#places = new Array(length).fill(undefined);
-    for (const stream of streams) this.#places[this.#find(stream.id)] = stream;
+    this.#slots = new Array(length).fill(undefined);
+    for (const stream of streams) this.#slots[this.#find(stream.id)] = stream;
   }
 }

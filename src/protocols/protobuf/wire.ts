@@ -127,8 +127,8 @@ function lengthOfVarint(value: number): number {
 }
 
 /** A list of 10,000 containers has half of that. */
-const mostValues = 1_000_000;
-const mostParts = 250_000;
+const maxValues = 1_000_000;
+const maxMessages = 250_000;
 
 /**
  * Reads protobuf wire data; every read is checked against the end, so malformed input throws and
@@ -165,7 +165,7 @@ export class WireReader {
    * nor memory.
    */
   count(): void {
-    if (++this.#values > mostValues) throw malformed(`it has more than ${mostValues} values`);
+    if (++this.#values > maxValues) throw malformed(`it has more than ${maxValues} values`);
   }
 
   /** The low 32 bits of a number. */
@@ -236,7 +236,7 @@ export class WireReader {
     const length = this.uint32();
     if (length > this.#end - this.#at) throw malformed('a message is longer than its surroundings');
     if (++this.#depth > maxNesting) throw malformed(`messages are nested more than ${maxNesting} deep`);
-    if (++this.#parts > mostParts) throw malformed(`it has more than ${mostParts} messages in it`);
+    if (++this.#parts > maxMessages) throw malformed(`it has more than ${maxMessages} messages in it`);
     const outer = this.#end;
     this.#end = this.#at + length;
     return outer;

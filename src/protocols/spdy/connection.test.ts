@@ -4,12 +4,12 @@ import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { SpdyConnection } from './connection.ts';
-import { dataHead, FrameReader, pingFrame, resetFrame, type SpdyPiece } from './frames.ts';
+import { dataHead, pingFrame, type SpdyFrame, SpdyFrameReader, spdyResetFrame } from './frames.ts';
 
 /** The server side of a socket: writes are recorded, and its output is pushed. */
 class Wire extends Duplex {
-  readonly sent: SpdyPiece[] = [];
-  readonly #reader = new FrameReader();
+  readonly sent: SpdyFrame[] = [];
+  readonly #reader = new SpdyFrameReader();
   stalled: (() => void) | undefined;
   reads = 0;
 
@@ -55,7 +55,7 @@ test('streams carry data in both directions and end each direction separately', 
 test('a reset of an accepted stream ends it, and data before it is read', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
-  wire.says(reply(1), data(1, 'last words'), resetFrame(1, 5));
+  wire.says(reply(1), data(1, 'last words'), spdyResetFrame(1, 5));
   assert.equal(await text(stream), 'last words');
   assert(!stream.destroyed || stream.errored === null);
 });
@@ -63,7 +63,7 @@ test('a reset of an accepted stream ends it, and data before it is read', async 
 test('a reset before the reply rejects the stream', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdin' });
-  wire.says(resetFrame(1, 3));
+  wire.says(spdyResetFrame(1, 3));
   await assert.rejects(text(stream), { code: 'SPDY_REFUSED' });
 });
 

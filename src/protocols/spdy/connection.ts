@@ -4,17 +4,17 @@ import { TLSSocket } from 'node:tls';
 import { asError, KubelingError } from '../../lib/index.ts';
 import {
   dataHead,
-  FrameReader,
-  goAwayFrame,
   HeaderEncoder,
   pingFrame,
-  resetFrame,
   resetStatus,
-  type SpdyPiece,
+  type SpdyFrame,
+  SpdyFrameReader,
   type StreamHeaders,
+  spdyGoAwayFrame,
+  spdyResetFrame,
   synStreamFrame,
 } from './frames.ts';
-import { type Done, SpdyStream, type StreamCarrier } from './stream.ts';
+import { type Done, SpdyStream, type SpdyStreamCarrier } from './stream.ts';
 
 /**
  * The client side of a SPDY/3.1 connection to a container runtime. Runtimes have no flow control
@@ -23,12 +23,12 @@ import { type Done, SpdyStream, type StreamCarrier } from './stream.ts';
  */
 export class SpdyConnection implements Disposable {
   readonly #socket: Duplex;
-  readonly #reader = new FrameReader();
+  readonly #reader = new SpdyFrameReader();
   readonly #headers = new HeaderEncoder();
   readonly #streams = new Map<number, SpdyStream>();
   /** Streams with full buffers; while there is one the socket is not read. */
   readonly #full = new Set<number>();
-  readonly #carrier: StreamCarrier;
+  readonly #carrier: SpdyStreamCarrier;
   #nextId = 1;
   #end: Error | undefined;
 
@@ -37,14 +37,14 @@ export class SpdyConnection implements Disposable {
     this.#socket = socket;
     this.#carrier = {
       send: (id, bytes, end, done) => this.#send(id, bytes, end, done),
-      reset: (id) => this.#write(resetFrame(id, resetStatus.cancel)),
-      wanted: (id) => this.#wanted(id),
-      forget: (id) => this.#forget(id),
+      reset: (id) => this.#write(spdyResetFrame(id, resetStatus.cancel)),
+      resume: (id) => this.#resume(id),
+      remove: (id) => this.#remove(id),
     };
     socket.on('data', (chunk: Buffer) => this.#received(chunk));
     socket.on('error', (error) => this.#ended(error));
-    socket.on('end', () => this.#ended(broken()));
-    socket.on('close', () => this.#ended(broken()));
+    socket.on('end', () => this.#ended(brokenConnection()));
+    socket.on('close', () => this.#ended(brokenConnection()));
     if (head.length > 0) this.#received(head);
   }
 
@@ -68,7 +68,7 @@ export class SpdyConnection implements Disposable {
   /** Sends GOAWAY and ends every stream. Closing twice does nothing. */
   close(): void {
     if (this.#end !== undefined) return;
-    this.#write(goAwayFrame(0));
+    this.#write(spdyGoAwayFrame(0));
     this.#ended(new KubelingError('CANCELLED', 'The connection to the container runtime was closed'));
   }
 
@@ -84,7 +84,7 @@ export class SpdyConnection implements Disposable {
     }
   }
 
-  #handle(piece: SpdyPiece): void {
+  #handle(piece: SpdyFrame): void {
     switch (piece.kind) {
       case 'data':
         this.#receivedData(piece.streamId, piece.bytes, piece.fin ? 'fin' : 'more');
@@ -95,7 +95,7 @@ export class SpdyConnection implements Disposable {
         break;
       case 'opened':
         // Servers of runtimes open no streams.
-        this.#write(resetFrame(piece.streamId, resetStatus.refused));
+        this.#write(spdyResetFrame(piece.streamId, resetStatus.refused));
         break;
       case 'reset':
         this.#receivedReset(piece.streamId, piece.status);
@@ -133,13 +133,13 @@ export class SpdyConnection implements Disposable {
     }
   }
 
-  #wanted(id: number): void {
+  #resume(id: number): void {
     if (!this.#full.delete(id) || this.#full.size > 0 || this.#end !== undefined) return;
     this.#socket.resume();
   }
 
-  #forget(id: number): void {
-    this.#wanted(id);
+  #remove(id: number): void {
+    this.#resume(id);
     this.#streams.delete(id);
   }
 
@@ -161,13 +161,13 @@ export class SpdyConnection implements Disposable {
   #ended(why: Error): void {
     if (this.#end !== undefined) return;
     this.#end = why;
-    hangUp(this.#socket);
-    for (const stream of [...this.#streams.values()]) this.#breakOff(stream, why);
+    closeSocket(this.#socket);
+    for (const stream of [...this.#streams.values()]) this.#fail(stream, why);
   }
 
   /** A completely received stream can still be read; an incomplete one fails. */
-  #breakOff(stream: SpdyStream, why: Error): void {
-    if (stream.heardAll) stream.receivedReset();
+  #fail(stream: SpdyStream, why: Error): void {
+    if (stream.receivedAll) stream.receivedReset();
     else stream.destroy(why);
   }
 }
@@ -176,13 +176,13 @@ export class SpdyConnection implements Disposable {
  * A peer that does not read would find GOAWAY only behind all unread data; a reset reaches it
  * immediately.
  */
-function hangUp(socket: Duplex): void {
+function closeSocket(socket: Duplex): void {
   const canReset =
     socket instanceof Socket && !(socket instanceof TLSSocket) && socket.remotePort !== undefined;
   if (canReset && socket.writableLength > 0) socket.resetAndDestroy();
   else socket.destroy();
 }
 
-function broken(): KubelingError {
+function brokenConnection(): KubelingError {
   return new KubelingError('STREAM_BROKEN', 'The connection to the container runtime broke');
 }

@@ -4,19 +4,19 @@ import { constants, inflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import {
   dataHead,
-  FrameReader,
-  goAwayFrame,
   HeaderEncoder,
   pingFrame,
-  resetFrame,
-  type SpdyPiece,
+  type SpdyFrame,
+  SpdyFrameReader,
+  spdyGoAwayFrame,
+  spdyResetFrame,
   synStreamFrame,
 } from './frames.ts';
 
 /** The pieces of one data frame, joined. */
-function read(bytes: Buffer, cuts: readonly number[]): SpdyPiece[] {
-  const reader = new FrameReader();
-  const pieces: SpdyPiece[] = [];
+function read(bytes: Buffer, cuts: readonly number[]): SpdyFrame[] {
+  const reader = new SpdyFrameReader();
+  const pieces: SpdyFrame[] = [];
   let at = 0;
   for (const cut of [
     ...cuts.map((each) => each % (bytes.length + 1)).toSorted((a, b) => a - b),
@@ -28,7 +28,7 @@ function read(bytes: Buffer, cuts: readonly number[]): SpdyPiece[] {
   return pieces;
 }
 
-function join(pieces: SpdyPiece[], piece: SpdyPiece): void {
+function join(pieces: SpdyFrame[], piece: SpdyFrame): void {
   const last = pieces.at(-1);
   if (piece.kind === 'data' && last?.kind === 'data' && last.streamId === piece.streamId && !last.fin) {
     pieces[pieces.length - 1] = { ...piece, bytes: Buffer.concat([last.bytes, piece.bytes]) };
@@ -46,20 +46,20 @@ const sent = fc.oneof(
     })
     .map(({ streamId: id, bytes }) => ({
       wire: Buffer.concat([dataHead(id, bytes.length, 'fin'), bytes]),
-      piece: { kind: 'data', streamId: id, bytes, fin: true } as SpdyPiece,
+      piece: { kind: 'data', streamId: id, bytes, fin: true } as SpdyFrame,
     })),
   fc.record({ streamId, status: fc.integer({ min: 0, max: 11 }) }).map(({ streamId: id, status }) => ({
-    wire: resetFrame(id, status),
-    piece: { kind: 'reset', streamId: id, status } as SpdyPiece,
+    wire: spdyResetFrame(id, status),
+    piece: { kind: 'reset', streamId: id, status } as SpdyFrame,
   })),
   fc
     .integer({ min: 0, max: 0xffff_ffff })
-    .map((id) => ({ wire: pingFrame(id), piece: { kind: 'ping', id } as SpdyPiece })),
+    .map((id) => ({ wire: pingFrame(id), piece: { kind: 'ping', id } as SpdyFrame })),
   streamId.map((id) => ({
     wire: synStreamFrame(id, Buffer.from('headers')),
-    piece: { kind: 'opened', streamId: id } as SpdyPiece,
+    piece: { kind: 'opened', streamId: id } as SpdyFrame,
   })),
-  fc.constant({ wire: goAwayFrame(0), piece: { kind: 'go-away' } as SpdyPiece }),
+  fc.constant({ wire: spdyGoAwayFrame(0), piece: { kind: 'go-away' } as SpdyFrame }),
 );
 
 test('encoded frames are decoded however the bytes are cut', () => {
@@ -77,7 +77,7 @@ test('encoded frames are decoded however the bytes are cut', () => {
 test('any bytes are decoded or rejected, and at most a control frame is buffered', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 })), (chunks) => {
-      const reader = new FrameReader();
+      const reader = new SpdyFrameReader();
       try {
         for (const chunk of chunks) for (const piece of reader.push(chunk)) assert.ok(piece.kind);
       } catch (error) {
@@ -88,7 +88,7 @@ test('any bytes are decoded or rejected, and at most a control frame is buffered
 });
 
 test('a data frame of maximum length is delivered as it arrives', () => {
-  const reader = new FrameReader();
+  const reader = new SpdyFrameReader();
   assert.deepEqual([...reader.push(dataHead(1, 0xff_ffff, 'fin'))], []);
   const [piece] = reader.push(Buffer.from('abc'));
   assert.deepEqual(piece, { kind: 'data', streamId: 1, bytes: Buffer.from('abc'), fin: false });
@@ -100,7 +100,7 @@ for (const [what, wire] of [
   ['a control frame without what it must hold', Buffer.from([0x80, 3, 0, 6, 0, 0, 0, 0])],
 ] as const) {
   test(`rejects ${what}`, () => {
-    assert.throws(() => [...new FrameReader().push(wire)], { code: 'SPDY_MALFORMED' });
+    assert.throws(() => [...new SpdyFrameReader().push(wire)], { code: 'SPDY_MALFORMED' });
   });
 }
 

@@ -22,7 +22,7 @@ export const resetStatus = { refused: 3, cancel: 5 } as const;
  * A decoded frame. A long data frame is delivered in several pieces as it arrives; only the last
  * one may end the stream.
  */
-export type SpdyPiece =
+export type SpdyFrame =
   | { readonly kind: 'data'; readonly streamId: number; readonly bytes: Buffer; readonly fin: boolean }
   | { readonly kind: 'reply'; readonly streamId: number; readonly fin: boolean }
   | { readonly kind: 'opened'; readonly streamId: number }
@@ -36,7 +36,7 @@ export function synStreamFrame(streamId: number, headerBlock: Buffer): Buffer {
   return controlFrame(types.synStream, Buffer.concat([body, headerBlock]));
 }
 
-export function resetFrame(streamId: number, status: number): Buffer {
+export function spdyResetFrame(streamId: number, status: number): Buffer {
   return controlFrame(types.reset, words(streamId, status));
 }
 
@@ -44,7 +44,7 @@ export function pingFrame(id: number): Buffer {
   return controlFrame(types.ping, words(id));
 }
 
-export function goAwayFrame(lastStreamId: number): Buffer {
+export function spdyGoAwayFrame(lastStreamId: number): Buffer {
   return controlFrame(types.goAway, words(lastStreamId, 0));
 }
 
@@ -74,12 +74,12 @@ type Expecting =
   | { readonly what: 'data'; readonly streamId: number; readonly fin: boolean; left: number };
 
 /** Decodes bytes in any portions and buffers at most one control frame. */
-export class FrameReader {
+export class SpdyFrameReader {
   #held: Buffer = Buffer.alloc(0);
   #expecting: Expecting = { what: 'head' };
 
   /** Throws SPDY_MALFORMED; nothing can be read after that. */
-  *push(chunk: Uint8Array): Generator<SpdyPiece> {
+  *push(chunk: Uint8Array): Generator<SpdyFrame> {
     const more = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);
     for (let step = this.#step(); step !== 'hungry'; step = this.#step()) {
@@ -87,7 +87,7 @@ export class FrameReader {
     }
   }
 
-  #step(): SpdyPiece | 'silent' | 'hungry' {
+  #step(): SpdyFrame | 'silent' | 'hungry' {
     const expecting = this.#expecting;
     switch (expecting.what) {
       case 'head':
@@ -105,7 +105,7 @@ export class FrameReader {
     return taken;
   }
 
-  #readHead(): SpdyPiece | 'silent' | 'hungry' {
+  #readHead(): SpdyFrame | 'silent' | 'hungry' {
     if (this.#held.length < headBytes) return 'hungry';
     const head = this.#take(headBytes);
     const first = head.readUInt32BE(0);
@@ -126,7 +126,7 @@ export class FrameReader {
     return 'silent';
   }
 
-  #readData(frame: Extract<Expecting, { what: 'data' }>): SpdyPiece | 'hungry' {
+  #readData(frame: Extract<Expecting, { what: 'data' }>): SpdyFrame | 'hungry' {
     if (this.#held.length === 0) return 'hungry';
     const bytes = this.#take(frame.left);
     frame.left -= bytes.length;
@@ -139,7 +139,7 @@ export class FrameReader {
     type,
     flags,
     length,
-  }: Extract<Expecting, { what: 'control' }>): SpdyPiece | 'silent' | 'hungry' {
+  }: Extract<Expecting, { what: 'control' }>): SpdyFrame | 'silent' | 'hungry' {
     if (this.#held.length < length) return 'hungry';
     const body = this.#take(length);
     this.#expecting = { what: 'head' };
@@ -181,7 +181,7 @@ const zlibHeader = [0x78, 0xf9];
 /** The Adler-32 checksum of SPDY/3's dictionary. */
 const dictionaryId = 0xe3c6a7c2;
 
-const longestStored = 0xffff;
+const maxStoredBytes = 0xffff;
 
 export type StreamHeaders = Readonly<Record<string, string>>;
 
@@ -201,8 +201,8 @@ export class HeaderEncoder {
       this.#begun = true;
     }
     const plain = plainBlock(headers);
-    for (let at = 0; at < plain.length; at += longestStored) {
-      parts.push(...stored(plain.subarray(at, at + longestStored)));
+    for (let at = 0; at < plain.length; at += maxStoredBytes) {
+      parts.push(...stored(plain.subarray(at, at + maxStoredBytes)));
     }
     // An empty block makes readers deliver their data; some would wait for the next block
     // otherwise.

@@ -1,3 +1,3 @@
 export { SpdyConnection } from './connection.ts';
-export { dataHead, FrameReader, HeaderEncoder, type SpdyPiece, type StreamHeaders } from './frames.ts';
+export { dataHead, HeaderEncoder, type SpdyFrame, SpdyFrameReader, type StreamHeaders } from './frames.ts';
 export type { SpdyStream } from './stream.ts';

@@ -3,13 +3,13 @@ import { Duplex } from 'node:stream';
 export type Done = (error?: Error | null) => void;
 
 /** What a stream needs of its connection. */
-export interface StreamCarrier {
+export interface SpdyStreamCarrier {
   /** Calls back when the socket has accepted the bytes. */
   send(streamId: number, bytes: Buffer, end: 'fin' | 'more', done: Done): void;
   reset(streamId: number): void;
   /** The reader of the stream requests more. */
-  wanted(streamId: number): void;
-  forget(streamId: number): void;
+  resume(streamId: number): void;
+  remove(streamId: number): void;
 }
 
 /** Longer writes are divided, so that streams of one connection alternate. */
@@ -20,12 +20,12 @@ export type StreamState = 'asked' | 'open' | 'closed';
 /** One stream of a connection. Ending the writing side leaves the reading side open. */
 export class SpdyStream extends Duplex {
   readonly id: number;
-  readonly #carrier: StreamCarrier;
+  readonly #carrier: SpdyStreamCarrier;
   #state: StreamState = 'asked';
   /** The server has ended its side or the connection: nothing more may be pushed. */
-  #heardAll = false;
+  #receivedAll = false;
 
-  constructor(id: number, carrier: StreamCarrier) {
+  constructor(id: number, carrier: SpdyStreamCarrier) {
     super({ allowHalfOpen: true, emitClose: true, autoDestroy: true });
     this.id = id;
     this.#carrier = carrier;
@@ -35,8 +35,8 @@ export class SpdyStream extends Duplex {
     return this.#state;
   }
 
-  get heardAll(): boolean {
-    return this.#heardAll;
+  get receivedAll(): boolean {
+    return this.#receivedAll;
   }
 
   /** The server has accepted the stream. */
@@ -46,12 +46,12 @@ export class SpdyStream extends Duplex {
 
   /** Returns whether the reader accepts more now. */
   received(bytes: Buffer): boolean {
-    return this.#heardAll || bytes.length === 0 || this.push(bytes);
+    return this.#receivedAll || bytes.length === 0 || this.push(bytes);
   }
 
   receivedEnd(): void {
-    if (this.#heardAll) return;
-    this.#heardAll = true;
+    if (this.#receivedAll) return;
+    this.#receivedAll = true;
     this.push(null);
   }
 
@@ -63,7 +63,7 @@ export class SpdyStream extends Duplex {
   }
 
   override _read(): void {
-    this.#carrier.wanted(this.id);
+    this.#carrier.resume(this.id);
   }
 
   override _write(chunk: Buffer, encoding: BufferEncoding, done: Done): void {
@@ -82,9 +82,9 @@ export class SpdyStream extends Duplex {
   override _destroy(error: Error | null, done: Done): void {
     // A stream that has ended in both directions needs no reset; its connection may be closed by
     // now.
-    if (this.#state !== 'closed' && !this.#heardAll) this.#carrier.reset(this.id);
+    if (this.#state !== 'closed' && !this.#receivedAll) this.#carrier.reset(this.id);
     this.#state = 'closed';
-    this.#carrier.forget(this.id);
+    this.#carrier.remove(this.id);
     done(error);
   }
 

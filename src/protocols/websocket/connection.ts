@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { writeAll } from '../../lib/index.ts';
-import { closeCodes, closeFrame, frame, type WebSocketPiece, WebSocketReader } from './frames.ts';
+import { closeCodes, closeFrame, type WebSocketPiece, WebSocketReader, webSocketFrame } from './frames.ts';
 
 export type MessagePiece = Extract<WebSocketPiece, { kind: 'message' }>;
 
@@ -19,12 +19,12 @@ export class WebSocketConnection {
 
   /** Resolves when the client accepts more; rejects when it has disconnected. */
   async send(signal: AbortSignal, ...parts: readonly Uint8Array[]): Promise<void> {
-    await writeAll(this.#socket, frame('binary', ...parts), signal);
+    await writeAll(this.#socket, webSocketFrame('binary', ...parts), signal);
   }
 
   /** The same as a text message. */
   async sendText(signal: AbortSignal, text: Uint8Array): Promise<void> {
-    await writeAll(this.#socket, frame('text', text), signal);
+    await writeAll(this.#socket, webSocketFrame('text', text), signal);
   }
 
   /**
@@ -33,7 +33,7 @@ export class WebSocketConnection {
    */
   ping(): void {
     if (this.#closing || !this.#socket.writable || this.#socket.writableNeedDrain) return;
-    this.#socket.write(frame('ping'));
+    this.#socket.write(webSocketFrame('ping'));
   }
 
   /** Sends the close frame; nothing is sent after it. */
@@ -69,6 +69,7 @@ export class WebSocketConnection {
 
   /** A client that does not read gets no pongs: they would pile up. */
   #answerPing(bytes: Buffer): void {
-    if (this.#socket.writable && !this.#socket.writableNeedDrain) this.#socket.write(frame('pong', bytes));
+    if (this.#socket.writable && !this.#socket.writableNeedDrain)
+      this.#socket.write(webSocketFrame('pong', bytes));
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { frame, type WebSocketPiece, WebSocketReader } from './frames.ts';
+import { type WebSocketPiece, WebSocketReader, webSocketFrame } from './frames.ts';
 
 /** Masked, as clients send frames. */
 function clientFrame(opcode: number, fin: boolean, payload: Uint8Array, mask: Uint8Array): Buffer {
@@ -113,11 +113,11 @@ for (const [what, wire] of [
 }
 
 test('our own frames are complete and not masked', () => {
-  assert.deepEqual([...frame('binary', Buffer.of(1), Buffer.from('a'))], [0x82, 2, 1, 0x61]);
-  assert.deepEqual([...frame('ping')], [0x89, 0]);
-  assert.deepEqual([...frame('binary', Buffer.alloc(300)).subarray(0, 4)], [0x82, 126, 1, 44]);
+  assert.deepEqual([...webSocketFrame('binary', Buffer.of(1), Buffer.from('a'))], [0x82, 2, 1, 0x61]);
+  assert.deepEqual([...webSocketFrame('ping')], [0x89, 0]);
+  assert.deepEqual([...webSocketFrame('binary', Buffer.alloc(300)).subarray(0, 4)], [0x82, 126, 1, 44]);
   assert.deepEqual(
-    [...frame('binary', Buffer.alloc(70_000)).subarray(0, 10)],
+    [...webSocketFrame('binary', Buffer.alloc(70_000)).subarray(0, 10)],
     [0x82, 127, 0, 0, 0, 0, 0, 1, 0x11, 0x70],
   );
 });

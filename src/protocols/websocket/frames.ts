@@ -28,7 +28,7 @@ export type WebSocketPiece =
     }
   | { readonly kind: 'ping' | 'pong' | 'close'; readonly bytes: Buffer };
 
-export function frame(
+export function webSocketFrame(
   type: 'binary' | 'text' | 'ping' | 'pong' | 'close',
   ...parts: readonly Uint8Array[]
 ): Buffer {
@@ -39,7 +39,7 @@ export function frame(
 export function closeFrame(code: number): Buffer {
   const body = Buffer.alloc(2);
   body.writeUInt16BE(code);
-  return frame('close', body);
+  return webSocketFrame('close', body);
 }
 
 /** A complete message, never masked: only clients mask. */

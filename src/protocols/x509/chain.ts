@@ -1,21 +1,21 @@
 import type { X509Certificate } from 'node:crypto';
 
 /** When a certificate and all its issuers are valid, in milliseconds since 1970. */
-export interface ValidTime {
+export interface ValidityPeriod {
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
 /** The chain is trusted, and how long it is valid. */
-export type ChainVerdict =
-  | { readonly kind: 'vouched'; readonly time: ValidTime }
+export type ChainResult =
+  | { readonly kind: 'vouched'; readonly time: ValidityPeriod }
   | { readonly kind: 'stranger'; readonly why: string };
 
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyUse = '2.5.29.37.0';
 /** Longer than any reasonable chain; the client chooses what it sends. */
 const maxLinks = 8;
-const maxChecks = 64;
+const maxSignatureChecks = 64;
 
 /**
  * Whether a client certificate chains to one of the roots at this time, using the intermediates
@@ -26,11 +26,11 @@ export function checkChain(
   presented: readonly X509Certificate[],
   roots: readonly X509Certificate[],
   nowMs: number,
-): ChainVerdict {
+): ChainResult {
   const [own, ...between] = presented;
   if (own === undefined) return { kind: 'stranger', why: 'it shows no certificate' };
   const search = new ChainSearch(between.slice(0, maxLinks), roots, nowMs);
-  const time = search.timeOf(own, 0);
+  const time = search.validityOf(own, 0);
   return time === undefined
     ? { kind: 'stranger', why: 'no authority we trust vouches for it now, for a client' }
     : { kind: 'vouched', time };
@@ -41,7 +41,7 @@ class ChainSearch {
   readonly #roots: readonly X509Certificate[];
   readonly #nowMs: number;
   /** Certificates can sign each other in many ways; the number of checked paths is limited. */
-  #checksLeft = maxChecks;
+  #checksLeft = maxSignatureChecks;
 
   constructor(between: readonly X509Certificate[], roots: readonly X509Certificate[], nowMs: number) {
     this.#between = between;
@@ -50,14 +50,14 @@ class ChainSearch {
   }
 
   /** How long the certificate and its issuers are valid; undefined when they are not. */
-  timeOf(certificate: X509Certificate, depth: number): ValidTime | undefined {
+  validityOf(certificate: X509Certificate, depth: number): ValidityPeriod | undefined {
     const own = validTime(certificate);
-    if (!holds(own, this.#nowMs) || !mayServeClients(certificate)) return undefined;
+    if (!isValidAt(own, this.#nowMs) || !allowsClientAuth(certificate)) return undefined;
     if (this.#roots.some((root) => root.raw.equals(certificate.raw))) return own;
     if (depth >= maxLinks) return undefined;
     for (const issuer of [...this.#roots, ...this.#between]) {
       if (!this.#issued(issuer, certificate)) continue;
-      const above = this.timeOf(issuer, depth + 1);
+      const above = this.validityOf(issuer, depth + 1);
       if (above !== undefined) return overlap(own, above);
     }
     return undefined;
@@ -71,20 +71,20 @@ class ChainSearch {
 }
 
 /** An authority may be limited to some uses; without such an extension it is valid for all. */
-function mayServeClients({ keyUsage }: X509Certificate): boolean {
+function allowsClientAuth({ keyUsage }: X509Certificate): boolean {
   // Node's keyUsage contains the extended uses; undefined without the extension.
   const uses = keyUsage as readonly string[] | undefined;
   return uses === undefined || uses.includes(clientAuth) || uses.includes(anyUse);
 }
 
-function validTime({ validFromDate, validToDate }: X509Certificate): ValidTime {
+function validTime({ validFromDate, validToDate }: X509Certificate): ValidityPeriod {
   return { fromMs: validFromDate.getTime(), untilMs: validToDate.getTime() };
 }
 
-export function holds({ fromMs, untilMs }: ValidTime, nowMs: number): boolean {
+export function isValidAt({ fromMs, untilMs }: ValidityPeriod, nowMs: number): boolean {
   return fromMs <= nowMs && nowMs <= untilMs;
 }
 
-function overlap(one: ValidTime, other: ValidTime): ValidTime {
+function overlap(one: ValidityPeriod, other: ValidityPeriod): ValidityPeriod {
   return { fromMs: Math.max(one.fromMs, other.fromMs), untilMs: Math.min(one.untilMs, other.untilMs) };
 }

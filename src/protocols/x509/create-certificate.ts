@@ -1,6 +1,7 @@
 import { createHash, createPublicKey, type KeyObject, randomBytes, sign, verify } from 'node:crypto';
 import { KubelingError } from '../../lib/index.ts';
 import {
+  childrenOf,
   contentOf,
   type DerElement,
   der,
@@ -10,7 +11,6 @@ import {
   derSequence,
   derTagged,
   derTime,
-  inside,
   readOid,
   readOneDer,
   tags,
@@ -53,7 +53,7 @@ export interface Issuer {
 }
 
 /** An X.509 v3 certificate in PEM. A self-signed one has its own subject and key as the issuer. */
-export function makeCertificate(contents: CertificateContents, issuer: Issuer): string {
+export function createCertificate(contents: CertificateContents, issuer: Issuer): string {
   const { identity, key, notBeforeMs, notAfterMs } = contents;
   const toBeSigned = derSequence(
     derTagged(0, derInteger(Buffer.from([2]))),
@@ -138,8 +138,8 @@ export function signedDer(what: Buffer, key: KeyObject): Buffer {
 
 /** Whether such an outer form was signed with this key. */
 export function isSignedBy(signed: DerElement, publicKey: KeyObject): boolean {
-  const [what, how, signature] = inside(signed, tags.sequence);
-  const [oid] = inside(how, tags.sequence);
+  const [what, how, signature] = childrenOf(signed, tags.sequence);
+  const [oid] = childrenOf(how, tags.sequence);
   const hash = known[publicKey.asymmetricKeyType ?? '']?.[readOid(oid)];
   if (what === undefined || hash === undefined) return false;
   return verify(hash, what.whole, publicKey, contentOf(signature, tags.bitString).subarray(1));
@@ -160,7 +160,7 @@ const label = 'CERTIFICATE REQUEST';
 const extensionRequest = '1.2.840.113549.1.9.14';
 
 /** A PKCS #10 request in PEM, signed with its own key. */
-export function makeCertificateRequest(identity: Identity, key: KeyObject): string {
+export function createCertificateRequest(identity: Identity, key: KeyObject): string {
   const info = derSequence(
     derInteger(Buffer.from([0])),
     subjectDer(identity),
@@ -182,7 +182,7 @@ export function readCertificateRequest(pem: string): CertificateRequest {
   const block = readPem(pem).find((one) => one.label === label);
   if (block === undefined) throw invalid(`it must have a PEM block ${label}`);
   const whole = readOneDer(block.der);
-  const [, subject, publicKey, attributeSet] = inside(inside(whole, tags.sequence)[0], tags.sequence);
+  const [, subject, publicKey, attributeSet] = childrenOf(childrenOf(whole, tags.sequence)[0], tags.sequence);
   const key = createPublicKey({ key: publicKey?.whole ?? Buffer.alloc(0), format: 'der', type: 'spki' });
   if (!isSignedBy(whole, key)) throw invalid('its signature is wrong');
   const { dnsNames, ips, emailAddresses, uris } = requestedNames(attributeSet);
@@ -195,11 +195,11 @@ function attributes(identity: AltNames): Buffer[] {
   return [derSequence(derOid(extensionRequest), der(tags.set, extensions))];
 }
 
-function requestedNames(attributeSet: Parameters<typeof inside>[0]): ReadAltNames {
-  for (const attribute of inside(attributeSet, 0xa0)) {
-    const [oid, values] = inside(attribute, tags.sequence);
+function requestedNames(attributeSet: Parameters<typeof childrenOf>[0]): ReadAltNames {
+  for (const attribute of childrenOf(attributeSet, 0xa0)) {
+    const [oid, values] = childrenOf(attribute, tags.sequence);
     if (readOid(oid) !== extensionRequest) continue;
-    return altNamesIn(inside(values, tags.set).flatMap((value) => inside(value, tags.sequence)));
+    return altNamesIn(childrenOf(values, tags.set).flatMap((value) => childrenOf(value, tags.sequence)));
   }
   return altNamesIn([]);
 }

@@ -110,7 +110,7 @@ export function readOneDer(bytes: Buffer): DerElement {
 }
 
 /** The elements inside an element with this tag. */
-export function inside(element: DerElement | undefined, tag: number): DerElement[] {
+export function childrenOf(element: DerElement | undefined, tag: number): DerElement[] {
   return readDer(contentOf(element, tag));
 }
 

@@ -1,4 +1,5 @@
 import {
+  childrenOf,
   contentOf,
   type DerElement,
   der,
@@ -6,7 +7,6 @@ import {
   derOid,
   derSequence,
   derTrue,
-  inside,
   readOid,
   readOneDer,
   tags,
@@ -85,7 +85,7 @@ export function authorityKeyIdExtension(id: Uint8Array): Buffer {
 /** The alternative names in a list of extensions; none without that extension. */
 export function altNamesIn(extensions: readonly DerElement[]): ReadAltNames {
   for (const one of extensions) {
-    const [oid, ...rest] = inside(one, tags.sequence);
+    const [oid, ...rest] = childrenOf(one, tags.sequence);
     if (readOid(oid) !== oids.altNames) continue;
     return readAltNames(readOneDer(contentOf(rest.at(-1), tags.octetString)));
   }

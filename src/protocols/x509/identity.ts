@@ -1,12 +1,12 @@
 import { isIP, isIPv4 } from 'node:net';
 import {
+  childrenOf,
   contentOf,
   type DerElement,
   der,
   derOid,
   derSequence,
   derText,
-  inside,
   readOid,
   tags,
 } from './der.ts';
@@ -42,9 +42,9 @@ export function subjectDer({ commonName, organizations }: Subject): Buffer {
 
 /** Other parts of a name are ignored. */
 export function readSubject(element: DerElement | undefined): Subject {
-  const parts = inside(element, tags.sequence)
-    .flatMap((set) => inside(set, tags.set))
-    .map((part) => inside(part, tags.sequence));
+  const parts = childrenOf(element, tags.sequence)
+    .flatMap((set) => childrenOf(set, tags.set))
+    .map((part) => childrenOf(part, tags.sequence));
   const all = (wanted: string) =>
     parts.filter(([oid]) => readOid(oid) === wanted).map(([, value]) => textOf(value));
   return { commonName: all(oids.commonName).at(-1) ?? '', organizations: all(oids.organization) };
@@ -59,7 +59,7 @@ export function altNamesDer({ dnsNames, ips }: AltNames): Buffer {
 }
 
 export function readAltNames(element: DerElement | undefined): ReadAltNames {
-  const names = inside(element, tags.sequence);
+  const names = childrenOf(element, tags.sequence);
   const texts = (wanted: number) =>
     names.filter(({ tag }) => tag === wanted).map(({ content }) => content.toString('latin1'));
   return {
@@ -74,7 +74,7 @@ export function readAltNames(element: DerElement | undefined): ReadAltNames {
 }
 
 /** What the desired identity has and the other lacks, as text; undefined if nothing is missing. */
-export function lackingOf(had: Identity, wanted: Identity): string[] {
+export function missingFrom(had: Identity, wanted: Identity): string[] {
   const missing = (what: string, have: readonly string[], want: readonly string[]) =>
     want.filter((value) => !have.includes(value)).map((value) => `${what} ${value}`);
   return [

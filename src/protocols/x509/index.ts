@@ -1,12 +1,12 @@
 /** X.509 certificates and certificate requests: creation, parsing and verification. */
 
-export { type ChainVerdict, checkChain, holds, type ValidTime } from './chain.ts';
+export { type ChainResult, checkChain, isValidAt, type ValidityPeriod } from './chain.ts';
 export {
   type CertificateContents,
   type CertificateRequest,
+  createCertificate,
+  createCertificateRequest,
   type Issuer,
-  makeCertificate,
-  makeCertificateRequest,
   readCertificateRequest,
 } from './create-certificate.ts';
 export type { ExtendedUse, KeyUse } from './extensions.ts';
@@ -17,7 +17,7 @@ export {
   identityKey,
   ipBytes,
   ipText,
-  lackingOf,
+  missingFrom,
   type Subject,
 } from './identity.ts';
 export { isExpired, type KeyPair, type Leaf, type PairTexts, readKeyPair, readLeaves } from './key-pair.ts';

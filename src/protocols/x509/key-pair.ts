@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { KubelingError } from '../../lib/index.ts';
-import { inside, readOneDer, tags } from './der.ts';
+import { childrenOf, readOneDer, tags } from './der.ts';
 import { altNamesIn } from './extensions.ts';
 import { type Identity, readSubject } from './identity.ts';
 import { keyPem, readPem, readPrivateKey, writePem } from './private-key.ts';
@@ -69,11 +69,11 @@ function certificatesIn(pem: string, from: string): X509Certificate[] {
 }
 
 function leafOf(certificate: X509Certificate): Leaf {
-  const fields = inside(inside(readOneDer(certificate.raw), tags.sequence)[0], tags.sequence);
+  const fields = childrenOf(childrenOf(readOneDer(certificate.raw), tags.sequence)[0], tags.sequence);
   // The version is first if it is present.
   const at = fields[0]?.tag === 0xa0 ? 1 : 0;
   const extensions = fields.find(({ tag }) => tag === 0xa3);
-  const list = extensions === undefined ? [] : inside(readOneDer(extensions.content), tags.sequence);
+  const list = extensions === undefined ? [] : childrenOf(readOneDer(extensions.content), tags.sequence);
   const { dnsNames, ips } = altNamesIn(list);
   return {
     ...readSubject(fields[at + 4]),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { makeCertificate, makeCertificateRequest, readCertificateRequest } from './create-certificate.ts';
+import { createCertificate, createCertificateRequest, readCertificateRequest } from './create-certificate.ts';
 import { der, derInteger, derOid, derTime, readDer, readOid, readOneDer, tags } from './der.ts';
 import type { Identity } from './identity.ts';
-import { canonicalIp, ipBytes, ipText, lackingOf } from './identity.ts';
+import { canonicalIp, ipBytes, ipText, missingFrom } from './identity.ts';
 import { readKeyPair, readLeaves } from './key-pair.ts';
 import { keyPem, newEcKey, readPem, readPrivateKey, writePem } from './private-key.ts';
 
@@ -101,18 +101,18 @@ describe('certificate requests', () => {
     ['Ed25519', generateKeyPairSync('ed25519').privateKey],
   ] as const) {
     test(`with a ${kind} key contains its identity`, () => {
-      const read = readCertificateRequest(makeCertificateRequest(identity, key));
+      const read = readCertificateRequest(createCertificateRequest(identity, key));
       assert.deepEqual(read.identity, identity);
     });
   }
 
   test('without names is read without names', () => {
     const plain = { ...identity, dnsNames: [], ips: [] };
-    assert.deepEqual(readCertificateRequest(makeCertificateRequest(plain, newEcKey())).identity, plain);
+    assert.deepEqual(readCertificateRequest(createCertificateRequest(plain, newEcKey())).identity, plain);
   });
 
   test('with a changed byte is rejected', () => {
-    const [block] = readPem(makeCertificateRequest(identity, newEcKey()));
+    const [block] = readPem(createCertificateRequest(identity, newEcKey()));
     assert.ok(block);
     const at = block.der.indexOf('node-1.example');
     block.der[at] = 'x'.charCodeAt(0);
@@ -121,14 +121,14 @@ describe('certificate requests', () => {
 
   test('rejects a key of an unsupported type', () => {
     const key = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey;
-    assert.throws(() => makeCertificateRequest(identity, key), { code: 'CERTIFICATE_INVALID' });
+    assert.throws(() => createCertificateRequest(identity, key), { code: 'CERTIFICATE_INVALID' });
   });
 });
 
 describe('certificates', () => {
   const key = newEcKey();
   const subject = { commonName: 'ca', organizations: [] };
-  const pem = makeCertificate(
+  const pem = createCertificate(
     {
       identity,
       key,
@@ -190,7 +190,7 @@ describe('certificates', () => {
   test('lists what a certificate lacks', () => {
     const [leaf] = readLeaves(pem, 'test');
     assert.ok(leaf);
-    assert.deepEqual(lackingOf(leaf, identity), []);
+    assert.deepEqual(missingFrom(leaf, identity), []);
     const more = {
       ...identity,
       ips: ['10.0.0.1', '10.0.0.2'],
@@ -198,7 +198,7 @@ describe('certificates', () => {
       organizations: [],
       dnsNames: ['n'],
     };
-    assert.deepEqual(lackingOf(leaf, more), [
+    assert.deepEqual(missingFrom(leaf, more), [
       'the common name other',
       'the DNS name n',
       'the address 10.0.0.2',

@@ -79,7 +79,7 @@ describe('devices', () => {
         { availableDeviceIDs: ['a', 'b', 'c'], mustIncludeDeviceIDs: [], allocationSize: 1 },
       ],
     });
-    plugin.troubles.set('getPreferredAllocation', GrpcError.said('INTERNAL', 'no idea'));
+    plugin.troubles.set('getPreferredAllocation', GrpcError.fromPeer('INTERNAL', 'no idea'));
     const why =
       'device plugin GetPreferredAllocation rpc failed with err: rpc error: code = Internal desc = no idea';
     assert.equal(await rig.admit(podOf('two', 1)), failed(why));
@@ -104,7 +104,7 @@ describe('devices', () => {
   it('stay free if the plugin rejects the allocation', async () => {
     await using rig = new DeviceRig();
     const plugin = await rig.startWith(gadget, [{ id: 'a' }]);
-    plugin.troubles.set('allocate', GrpcError.said('UNKNOWN', 'not today'));
+    plugin.troubles.set('allocate', GrpcError.fromPeer('UNKNOWN', 'not today'));
     assert.equal(await rig.admit(podOf('one', 1)), failed('rpc error: code = Unknown desc = not today'));
     plugin.troubles.clear();
     assert.equal(await rig.admit(podOf('two', 1)), undefined);
@@ -155,7 +155,7 @@ describe('devices', () => {
       plugin.calls.filter((call) => call.startsWith('preStart')),
       Array(2).fill('preStartContainer {"devicesIds":["a"]}'),
     );
-    plugin.troubles.set('preStartContainer', GrpcError.said('UNKNOWN', 'it burns'));
+    plugin.troubles.set('preStartContainer', GrpcError.fromPeer('UNKNOWN', 'it burns'));
     await assert.rejects(grants(), {
       message:
         'device plugin PreStartContainer rpc failed with err: rpc error: code = Unknown desc = it burns',

@@ -86,7 +86,7 @@ export class PluginConnection implements Disposable {
       }
       return 'ended';
     } catch (error) {
-      return error instanceof GrpcError && !error.isSaid && error.grpcCode === 'UNAVAILABLE'
+      return error instanceof GrpcError && !error.isFromPeer && error.grpcCode === 'UNAVAILABLE'
         ? 'lost'
         : 'ended';
     }
@@ -169,7 +169,7 @@ async function askOptions(
       try {
         return await channel.client(DevicePlugin).getDevicePluginOptions({}, { signal: inner });
       } catch (error) {
-        const isAway = error instanceof GrpcError && !error.isSaid && error.grpcCode === 'UNAVAILABLE';
+        const isAway = error instanceof GrpcError && !error.isFromPeer && error.grpcCode === 'UNAVAILABLE';
         if (!isAway) throw error;
         await deadline.clock.sleep(dialPauseMs, inner);
       }

@@ -48,7 +48,7 @@ describe('device plugins', () => {
     await using rig = new DeviceRig();
     await rig.start();
     const plugin = rig.host.add(gadget, two);
-    plugin.troubles.set('getDevicePluginOptions', GrpcError.said('UNKNOWN', 'no'));
+    plugin.troubles.set('getDevicePluginOptions', GrpcError.fromPeer('UNKNOWN', 'no'));
     await assert.rejects(rig.pass(rig.host.register(plugin)), {
       message: 'failed to get device plugin options: rpc error: code = Unknown desc = no',
     });
@@ -78,7 +78,7 @@ describe('device plugins', () => {
     await using rig = new DeviceRig();
     await rig.start();
     const plugin = rig.host.add(gadget, two);
-    plugin.troubles.set('listAndWatch', GrpcError.said('UNKNOWN', 'no'));
+    plugin.troubles.set('listAndWatch', GrpcError.fromPeer('UNKNOWN', 'no'));
     await rig.pass(rig.host.register(plugin));
     await rig.clock.advance(200_000);
     assert.equal(amountsIn(rig), '0 of 0');
@@ -86,7 +86,7 @@ describe('device plugins', () => {
   });
 
   it('that end their list stream are not called again', async () => {
-    for (const error of [undefined, GrpcError.said('UNAVAILABLE', 'I leave')]) {
+    for (const error of [undefined, GrpcError.fromPeer('UNAVAILABLE', 'I leave')]) {
       await using rig = new DeviceRig();
       const plugin = await rig.startWith(gadget, two);
       plugin.endLists(error);

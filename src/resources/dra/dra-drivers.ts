@@ -1,10 +1,10 @@
 import { type Clock, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import {
+  codeText,
   describeCallError,
   type GrpcCode,
   GrpcError,
   type ServiceType,
-  shownCode,
 } from '../../protocols/grpc/index.ts';
 import {
   type Claim,
@@ -136,7 +136,7 @@ export class DraDrivers {
     const startMs = clock.monotonicMs();
     const tell = (code: GrpcCode) => {
       const ms = clock.monotonicMs() - startMs;
-      observer?.called(driver, `/${one.service}/${method}`, shownCode(code), ms);
+      observer?.called(driver, `/${one.service}/${method}`, codeText(code), ms);
     };
     const deadline = { clock, ms: callMs, what: `have an answer to ${method}` };
     try {

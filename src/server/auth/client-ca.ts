@@ -3,7 +3,7 @@ import { watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { type Clock, describeError, KubelingError, type Logger } from '../../lib/index.ts';
-import { checkChain, holds, type ValidTime } from '../../protocols/x509/index.ts';
+import { checkChain, isValidAt, type ValidityPeriod } from '../../protocols/x509/index.ts';
 import type { Authentication, Authenticator, PeerCertificate, User } from './identity.ts';
 
 /** Who may vouch for clients. Never changed: a new file makes a new one. */
@@ -176,7 +176,7 @@ const uidName = '1.3.6.1.4.1.57683.2';
 /** What was found for a certificate, good for the bundle and the time it was found with. */
 interface VerifiedCertificate {
   readonly bundle: CaBundle;
-  readonly time: ValidTime;
+  readonly time: ValidityPeriod;
 }
 
 /**
@@ -190,7 +190,7 @@ export function x509Authenticator({ ca, clock }: X509Deps): Authenticator {
     if (verdict.kind === 'untrusted') return verdict.why;
     const [bundle, now] = [ca.current(), clock.now()];
     const before = known.get(own);
-    if (before?.bundle === bundle && holds(before.time, now)) return undefined;
+    if (before?.bundle === bundle && isValidAt(before.time, now)) return undefined;
     const found = checkChain(chain, bundle.certificates, now);
     if (found.kind === 'stranger') return found.why;
     known.set(own, { bundle, time: found.time });

@@ -1,6 +1,6 @@
 import { type Clock, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import type { PluginChannel } from '../../plugins/index.ts';
-import { describeStatus, type GrpcCode, GrpcError, shownCode } from '../../protocols/grpc/index.ts';
+import { codeText, describeStatus, type GrpcCode, GrpcError } from '../../protocols/grpc/index.ts';
 import {
   Node,
   type NodeCapability,
@@ -61,7 +61,7 @@ export function csiClient(
     const method = node[name] as (...args: readonly unknown[]) => Promise<Awaited<ReturnType<Methods[Name]>>>;
     const begin = clock.monotonicMs();
     const tell = (code: GrpcCode) =>
-      observe(`/csi.v1.Node/${wireName(name)}`, shownCode(code), clock.monotonicMs() - begin);
+      observe(`/csi.v1.Node/${wireName(name)}`, codeText(code), clock.monotonicMs() - begin);
     try {
       const answer = await withDeadline(
         deadline,

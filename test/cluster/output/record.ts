@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
-import { makeCertificateRequest, newEcKey } from '../../../src/protocols/x509/index.ts';
+import { createCertificateRequest, newEcKey } from '../../../src/protocols/x509/index.ts';
 import type { KeyPair } from '../../fakes/certificate-authority.ts';
 import { ControlPlane } from '../control-plane.ts';
 import { clusterAssets } from '../programs.ts';
@@ -98,7 +98,7 @@ export async function recordOutput(): Promise<void> {
 
 async function tablesOf(recorder: Recorder): Promise<Readonly<Record<string, object>>> {
   const identity = { commonName: 'shown', organizations: [], dnsNames: [], ips: [] };
-  const signingRequest = Buffer.from(makeCertificateRequest(identity, newEcKey())).toString('base64');
+  const signingRequest = Buffer.from(createCertificateRequest(identity, newEcKey())).toString('base64');
   const tables: Record<string, object> = {};
   for (const [path, all] of Object.entries(sampleObjects(Date.now(), signingRequest))) {
     for (const sample of all) await recorder.make(path, sample);

@@ -9,8 +9,8 @@ import { describe, test } from 'node:test';
 import { VersionResponse } from '../../../src/cri/index.ts';
 import { withDeadline } from '../../../src/lib/index.ts';
 import { Call } from '../../../src/protocols/grpc/call.ts';
-import { frame } from '../../../src/protocols/grpc/frames.ts';
-import { RequestHead } from '../../../src/protocols/grpc/request-head.ts';
+import { grpcFrame } from '../../../src/protocols/grpc/frames.ts';
+import { RequestHeaders } from '../../../src/protocols/grpc/request-headers.ts';
 import { ClientConnection, defaultLimits } from '../../../src/protocols/http2/client-connection.ts';
 import { Relay } from '../../fakes/relay.ts';
 import { until } from '../../fakes/until.ts';
@@ -176,7 +176,7 @@ describe('a peer that is slow or strange', () => {
   test('that takes one call at a time gets one at a time, and those in the queue may leave', async () => {
     await using the = rig();
     const answers: (() => void)[] = [];
-    const version = frame(VersionResponse.encode({ runtimeName: 'slow' }));
+    const version = grpcFrame(VersionResponse.encode({ runtimeName: 'slow' }));
     await using _peer = await http2Peer(
       the.path,
       (stream) => {
@@ -375,13 +375,17 @@ test('a connection that has run out of streams is left for a new one', async () 
   const socket = connectSocket(the.path);
   const heard: string[] = [];
   const { promise: ready, resolve } = Promise.withResolvers<void>();
-  const listener = { ready: resolve, leaving: () => heard.push('leaving'), ended: () => heard.push('ended') };
+  const listener = {
+    ready: resolve,
+    draining: () => heard.push('leaving'),
+    ended: () => heard.push('ended'),
+  };
   const session = new ClientConnection(socket, listener, { ...defaultLimits, lastStreamId: 1 });
   socket.on('data', (bytes: Buffer) => session.receive(bytes));
   await ready;
   const call = () => {
-    const body = frame(Buffer.alloc(0));
-    const head = new RequestHead('/runtime.v1.RuntimeService/Version');
+    const body = grpcFrame(Buffer.alloc(0));
+    const head = new RequestHeaders('/runtime.v1.RuntimeService/Version');
     return new Call(session, { head, body, maxReceiveBytes: 1_000, onMessage() {} }, forever).finished;
   };
   const last = call();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
 import { test } from 'node:test';
 import { ContainerEventResponse, VersionResponse } from '../../../src/cri/index.ts';
-import { frame } from '../../../src/protocols/grpc/frames.ts';
+import { grpcFrame } from '../../../src/protocols/grpc/frames.ts';
 import type { GrpcCode } from '../../../src/protocols/grpc/index.ts';
 import { Relay } from '../../fakes/relay.ts';
 import { until } from '../../fakes/until.ts';
@@ -11,7 +11,7 @@ import { http2Peer } from './odd-peers.ts';
 import { answering, failsWith, forever, rig } from './rig.ts';
 
 const grpc = { ':status': 200, 'content-type': 'application/grpc' };
-const good = frame(VersionResponse.encode({ runtimeName: 'odd' }));
+const good = grpcFrame(VersionResponse.encode({ runtimeName: 'odd' }));
 
 /** Answers with these bytes and a status. */
 function answer(stream: ServerHttp2Stream, bytes: Buffer, trailers: Record<string, string>): void {
@@ -67,7 +67,7 @@ const wrong: readonly (readonly [string, (stream: ServerHttp2Stream) => void, Gr
   ['half a frame', (stream) => answer(stream, good.subarray(0, 3), ok), 'INTERNAL', /ended inside an answer/],
   [
     'bytes that are no message',
-    (stream) => answer(stream, frame(Buffer.from([0x0a, 0x7f])), ok),
+    (stream) => answer(stream, grpcFrame(Buffer.from([0x0a, 0x7f])), ok),
     'INTERNAL',
     /protobuf/,
   ],
@@ -108,7 +108,7 @@ test('a failure that comes with an answer is a failure', async () => {
 
 test('a stream cut short on the way never looks complete, though its end was already under way', async () => {
   await using the = rig();
-  const event = frame(ContainerEventResponse.encode({ containerId: 'x'.repeat(64 << 10) }));
+  const event = grpcFrame(ContainerEventResponse.encode({ containerId: 'x'.repeat(64 << 10) }));
   await using _peer = await http2Peer(the.other('server.sock'), (stream) =>
     answer(stream, Buffer.concat(Array.from({ length: 15 }, () => event)), ok),
   );

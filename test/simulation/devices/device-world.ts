@@ -56,7 +56,7 @@ export class DeviceWorld {
         );
         break;
       case 'fail':
-        plugin.troubles.set(step.method, GrpcError.said('INTERNAL', 'the device is on fire'));
+        plugin.troubles.set(step.method, GrpcError.fromPeer('INTERNAL', 'the device is on fire'));
         break;
       case 'no-failures':
         plugin.troubles.clear();

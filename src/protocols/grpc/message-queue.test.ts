@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Inbox } from './inbox.ts';
+import { MessageQueue } from './message-queue.ts';
 
 class Tap {
   paused = 0;
@@ -14,7 +14,7 @@ class Tap {
 }
 
 test('delivers messages in order, then the end, repeatedly', async () => {
-  const inbox = new Inbox();
+  const inbox = new MessageQueue();
   inbox.put(Buffer.from('a'), new Tap());
   inbox.put(Buffer.from('b'), new Tap());
   inbox.end(undefined);
@@ -25,7 +25,7 @@ test('delivers messages in order, then the end, repeatedly', async () => {
 });
 
 test('delivers a failure after the messages before it', async () => {
-  const inbox = new Inbox();
+  const inbox = new MessageQueue();
   inbox.put(Buffer.from('a'), new Tap());
   inbox.end(new Error('broke'));
   assert.equal(String(await inbox.take()), 'a');
@@ -34,11 +34,11 @@ test('delivers a failure after the messages before it', async () => {
 
 test('a message, the end and a failure wake a waiting reader', async () => {
   for (const [act, result] of [
-    [(inbox: Inbox) => inbox.put(Buffer.from('a'), new Tap()), 'a'],
-    [(inbox: Inbox) => inbox.end(undefined), 'undefined'],
-    [(inbox: Inbox) => inbox.end('broke'), 'broke'],
+    [(inbox: MessageQueue) => inbox.put(Buffer.from('a'), new Tap()), 'a'],
+    [(inbox: MessageQueue) => inbox.end(undefined), 'undefined'],
+    [(inbox: MessageQueue) => inbox.end('broke'), 'broke'],
   ] as const) {
-    const inbox = new Inbox();
+    const inbox = new MessageQueue();
     const taken = inbox.take().then(String, String);
     act(inbox);
     assert.equal(await taken, result);
@@ -46,7 +46,7 @@ test('a message, the end and a failure wake a waiting reader', async () => {
 });
 
 test('the source is paused once at the high-water mark, and resumed below it', async () => {
-  const [inbox, tap] = [new Inbox(), new Tap()];
+  const [inbox, tap] = [new MessageQueue(), new Tap()];
   for (let index = 0; index < 70; index++) inbox.put(Buffer.from('x'), tap);
   assert.deepEqual([tap.paused, tap.resumed], [1, 0]);
   for (let index = 0; index < 70; index++) await inbox.take();
@@ -54,7 +54,7 @@ test('the source is paused once at the high-water mark, and resumed below it', a
 });
 
 test('one large message pauses the source until it is read', async () => {
-  const [inbox, tap] = [new Inbox(), new Tap()];
+  const [inbox, tap] = [new MessageQueue(), new Tap()];
   inbox.put(Buffer.alloc(16 << 20), tap);
   assert.deepEqual([tap.paused, tap.resumed], [1, 0]);
   await inbox.take();

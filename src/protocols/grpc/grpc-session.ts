@@ -32,7 +32,7 @@ type State =
   | { readonly is: 'closed' };
 
 /** One HTTP/2 session that is opened on demand and reopened after it broke. */
-export class Connection {
+export class GrpcSession {
   readonly #options: ConnectionOptions;
   /**
    * Every session that is not closed: the one in use or being opened, and those that received
@@ -79,7 +79,7 @@ export class Connection {
       this.#state = { is: 'ready', session };
       return session;
     } catch (error) {
-      throw this.#rest(error);
+      throw this.#backOff(error);
     }
   }
 
@@ -94,11 +94,11 @@ export class Connection {
           timer.cancel();
           resolve(session);
         },
-        leaving: () => this.#forget(session),
+        draining: () => this.#remove(session),
         ended: (error) => {
           timer.cancel();
           this.#sessions.delete(session);
-          this.#forget(session);
+          this.#remove(session);
           reject(error ?? closedEarly());
         },
       });
@@ -109,11 +109,11 @@ export class Connection {
     });
   }
 
-  #forget(session: ClientConnection): void {
+  #remove(session: ClientConnection): void {
     if (this.#state.is === 'ready' && this.#state.session === session) this.#state = { is: 'idle' };
   }
 
-  #rest(error: unknown): GrpcError {
+  #backOff(error: unknown): GrpcError {
     if (this.#state.is === 'closed') return closed();
     const { baseBackoffMs, maxBackoffMs, clock, random, target } = this.#options;
     const delay = Math.min(maxBackoffMs, baseBackoffMs * 2 ** this.#failures);

@@ -4,7 +4,7 @@ import type { CallOptions } from './service.ts';
 /**
  * The request headers of one method. Most are the same for every call, so they are encoded once.
  */
-export class RequestHead {
+export class RequestHeaders {
   readonly path: string;
   readonly #plain: HeaderBlock;
   /** A method is nearly always called with the same time-out. */

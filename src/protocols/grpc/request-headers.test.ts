@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HpackDecoder } from '../http2/hpack-decoder.ts';
-import { formatTimeout, parseTimeout, RequestHead } from './request-head.ts';
+import { formatTimeout, parseTimeout, RequestHeaders } from './request-headers.ts';
 import type { CallOptions } from './service.ts';
 
-const head = new RequestHead('/service/Method');
+const head = new RequestHeaders('/service/Method');
 const written = (options: Omit<CallOptions, 'signal'>) => {
   const headers = new HpackDecoder(10_000).decode(head.block(options).bytes);
   assert.notEqual(headers, 'too-large');

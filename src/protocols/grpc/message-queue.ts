@@ -3,7 +3,7 @@ const highWaterBytes = 256 << 10;
 const highWaterMessages = 64;
 
 /** The source of the messages. */
-export interface Source {
+export interface PausableSource {
   pause(): void;
   resume(): void;
 }
@@ -12,14 +12,14 @@ export interface Source {
  * Messages buffered for the reader of a stream. Above the high-water mark the source is paused, so
  * memory is bounded.
  */
-export class Inbox {
+export class MessageQueue {
   readonly #messages: Buffer[] = [];
   #bytes = 0;
-  #paused: Source | undefined;
+  #paused: PausableSource | undefined;
   #over: { readonly error: unknown } | undefined;
   #wake: (() => void) | undefined;
 
-  put(message: Buffer, source: Source): void {
+  put(message: Buffer, source: PausableSource): void {
     this.#messages.push(message);
     this.#bytes += message.length;
     if (this.#paused === undefined && this.#isFull()) {
