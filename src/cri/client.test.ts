@@ -26,7 +26,7 @@ interface Rig {
   closed: number;
 }
 
-/** A client of a runtime that knows only the calls given. */
+/** A client of a runtime that implements only the given calls. */
 function rig(methods: Readonly<Record<string, Unary | Stream>>, requestTimeoutMs?: number): Rig {
   const clock = new VirtualClock();
   const observed: string[] = [];
@@ -63,7 +63,7 @@ function unimplemented(): Record<string, Unary | Stream> {
   );
 }
 
-/** A call that lasts until it is given up, and then fails as the wire does. */
+/** A call that runs until it is cancelled, and then fails like the transport. */
 const endless: Unary = (_request, { signal }) =>
   new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'given up')), { once: true });
@@ -72,7 +72,7 @@ const endless: Unary = (_request, { signal }) =>
 const open = () => new AbortController().signal;
 const withCode = (code: string) => (error: unknown) => error instanceof KubelingError && error.code === code;
 
-describe('commands that are given up', () => {
+describe('cancelled ExecSync calls', () => {
   async function giveUpAfter(
     ms: number,
   ): Promise<{ readonly clock: VirtualClock; readonly wire: AbortSignal }> {
@@ -86,12 +86,12 @@ describe('commands that are given up', () => {
     const caller = new AbortController();
     const call = client.execSync({ containerId: 'c', cmd: ['sleep', '1000'] }, caller.signal);
     await clock.advance(ms);
-    caller.abort(cancelledError('the pod is to end'));
+    caller.abort(cancelledError('the pod is terminating'));
     await assert.rejects(call, withCode('CANCELLED'));
     return { clock, wire };
   }
 
-  test('a young one frees its caller at once, and the runtime hears of it when it has surely started', async () => {
+  test('a recent one returns to its caller immediately and is cancelled in the runtime later', async () => {
     const { clock, wire } = await giveUpAfter(1_000);
     assert.equal(wire.aborted, false);
     await clock.advance(8_999);
@@ -101,14 +101,14 @@ describe('commands that are given up', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('an old one is called back at once', async () => {
+  test('an older one is cancelled in the runtime immediately', async () => {
     const { wire } = await giveUpAfter(10_000);
     assert.equal(wire.aborted, true);
   });
 });
 
 describe('calls', () => {
-  test('pass the request and the answer', async () => {
+  test('pass on request and response', async () => {
     const requests: object[] = [];
     const { client } = rig({
       createContainer: async (request) => {
@@ -120,13 +120,13 @@ describe('calls', () => {
     assert.deepEqual(requests, [{ podSandboxId: 's' }]);
   });
 
-  test('refuse an answer that lacks what it must have', async () => {
+  test('reject a response without required fields', async () => {
     const { client, observed } = rig({ createContainer: async () => ({ containerId: '' }) });
     await assert.rejects(client.createContainer({}, open()), withCode('CRI_BAD_ANSWER'));
     assert.deepEqual(observed, ['create_container 0 CRI_BAD_ANSWER']);
   });
 
-  test('fail with an error whose kind says what to do', async () => {
+  test('fail with an error whose kind determines the reaction', async () => {
     const { client } = rig({
       containerStatus: async () => Promise.reject(new GrpcError('NOT_FOUND', 'no such container')),
     });
@@ -136,13 +136,13 @@ describe('calls', () => {
     );
   });
 
-  test('treat a non-zero exit of a command as an answer', async () => {
+  test('return a non-zero exit code as a response', async () => {
     const answer = { stdout: Buffer.alloc(0), stderr: Buffer.from('x'), exitCode: 1 };
     const { client } = rig({ execSync: async () => answer });
     assert.equal(await client.execSync({ timeout: 1n }, open()), answer);
   });
 
-  test('of every kind are observed once, under their own name', async () => {
+  test('of every kind are observed once under their metric name', async () => {
     const { client, observed } = rig({});
     const calls = client as unknown as Record<string, (request: object, signal: AbortSignal) => unknown>;
     for (const [name, { kind }] of Object.entries({ ...RuntimeService.methods, ...ImageService.methods })) {
@@ -165,7 +165,7 @@ describe('deadlines', () => {
   ];
 
   for (const [operation, request, limitMs] of cases) {
-    test(`${operation} ${'timeout' in request ? `with ${request.timeout} s ` : ''}ends after ${limitMs ?? 'no time at all'}`, async () => {
+    test(`${operation} ${'timeout' in request ? `with ${request.timeout} s ` : ''}ends after ${limitMs ?? 'no limit'}`, async () => {
       const told: (number | undefined)[] = [];
       const spy: Unary = (message, options) => {
         told.push(options.timeoutMs);
@@ -191,7 +191,7 @@ describe('deadlines', () => {
     });
   }
 
-  test('follow the configured time-out', async () => {
+  test('follow the configured timeout', async () => {
     const { client, clock } = rig({ status: endless }, 5_000);
     const outcome = assert.rejects(
       client.status({}, open()),
@@ -201,7 +201,7 @@ describe('deadlines', () => {
     await outcome;
   });
 
-  test('end a call even if the transport does not listen', async () => {
+  test('end a call even if the transport ignores the signal', async () => {
     const { client, clock } = rig({ status: () => new Promise(() => {}) });
     const outcome = assert.rejects(client.status({}, open()), withCode('CRI_DEADLINE'));
     await clock.advance(120_000);
@@ -209,13 +209,13 @@ describe('deadlines', () => {
   });
 });
 
-describe('giving up', () => {
+describe('cancellation', () => {
   for (const [what, reason] of [
-    ['an error of ours', cancelledError('the pod is gone')],
+    ['a KubelingError', cancelledError('the pod is gone')],
     ['any error', new Error('shutting down')],
     ['no reason', undefined],
   ] as const) {
-    test(`with ${what} ends a call as cancelled`, async () => {
+    test(`with ${what} fails the call as cancelled`, async () => {
       const { client, clock, observed } = rig({ status: endless, pullImage: endless });
       for (const call of [client.status, client.pullImage]) {
         const controller = new AbortController();
@@ -230,7 +230,7 @@ describe('giving up', () => {
     });
   }
 
-  test('before a call makes none', async () => {
+  test('before a call sends no request', async () => {
     let calls = 0;
     const { client } = rig({
       status: async () => {
@@ -244,7 +244,7 @@ describe('giving up', () => {
     assert.equal(calls, 0);
   });
 
-  test("for want of time is a deadline, though the caller's", async () => {
+  test("by the caller's timeout is a deadline error", async () => {
     const { client } = rig({ status: endless });
     const controller = new AbortController();
     const outcome = assert.rejects(client.status({}, controller.signal), withCode('CRI_DEADLINE'));
@@ -258,14 +258,14 @@ describe('streams', () => {
     yield* [{ containerId: 'a' }, { containerId: 'b' }, { containerId: 'c' }];
   };
 
-  test('pass every answer, and are observed at their end', async () => {
+  test('pass on every response and are observed at their end', async () => {
     const { client, observed } = rig({ getContainerEvents: three });
     const read = await Array.fromAsync(client.getContainerEvents({}, open()));
     assert.equal(read.length, 3);
     assert.deepEqual(observed, ['get_container_events 0 ok']);
   });
 
-  test('close their source when left, and are observed once as fine', async () => {
+  test('close their source when the loop is left, and are observed as successful', async () => {
     let closed = 0;
     const { client, observed } = rig({
       async *getContainerEvents() {
@@ -281,7 +281,7 @@ describe('streams', () => {
     assert.deepEqual(observed, ['get_container_events 0 ok']);
   });
 
-  test('have no deadline, and fail with what the runtime says', async () => {
+  test("have no deadline and fail with the runtime's error", async () => {
     const broke = Promise.withResolvers<never>();
     const { client, clock, observed } = rig({
       async *getContainerEvents() {
@@ -303,12 +303,12 @@ describe('streams', () => {
 });
 
 describe('checkVersion', () => {
-  test('answers who the runtime is', async () => {
+  test("returns the runtime's version", async () => {
     const { client } = rig({ version: async () => goodVersion });
     assert.equal(await client.checkVersion(open()), goodVersion);
   });
 
-  test('refuses another version of the interface, and names it', async () => {
+  test('rejects another CRI version and names it', async () => {
     const { client } = rig({ version: async () => ({ ...goodVersion, version: '0.2.0' }) });
     await assert.rejects(
       client.checkVersion(open()),
@@ -317,7 +317,7 @@ describe('checkVersion', () => {
     );
   });
 
-  test('refuses a runtime that does not say who it is', async () => {
+  test('rejects a runtime without name or version', async () => {
     const { client } = rig({ version: async () => ({ ...goodVersion, runtimeName: '' }) });
     await assert.rejects(client.checkVersion(open()), /version lacks runtimeName/);
   });

@@ -9,7 +9,7 @@ import { type CriMethods, type CriOperation, deadlineMs, operationNames } from '
 import { checkResponse } from './responses.ts';
 import type { CriTransport } from './transport.ts';
 
-/** Told of each call when it ends, once: of a stream when it was read to its end, left or failed. */
+/** Called once per call when it ends; for a stream when it was read completely, left or failed. */
 export interface CriObserver {
   /** `operation` is the name used in metrics; `error` is undefined for success. Must not throw. */
   called(operation: string, durationMs: number, error: KubelingError | undefined): void;
@@ -32,34 +32,41 @@ type CriCalls = {
 };
 
 /**
- * The container runtime as kubeling uses it. Each call has a deadline, is checked for what its answer must hold, is
- * observed, and fails with a KubelingError whose kind says what to do. A call that ran out of time has an unknown
- * outcome: look before repeating it. Streams have no deadline; leaving their loop closes them.
+ * Client of the container runtime. Each call has a deadline, a checked response and an observer,
+ * and fails with a KubelingError whose kind determines the reaction. A call that exceeded its
+ * deadline has an unknown outcome: inspect the state before repeating it. Streams have no deadline;
+ * leaving their loop closes them.
  */
 export interface CriClient extends CriCalls {
   /** containerd's own events, for runtimes without CRI events. */
   containerdEvents(signal: AbortSignal): AsyncIterable<ContainerdEvent>;
   /**
-   * Has containerd send an event about a container that does not exist, to see that events arrive. It comes back through
-   * `containerdEvents` under that id.
+   * Publishes a containerd event about a container that does not exist, to verify that events
+   * arrive. It is returned by `containerdEvents` with that id.
    */
   publishContainerdEvent(containerId: string, signal: AbortSignal): Promise<void>;
-  /** What containerd is writing into its store: the layers that pulls bring. CRI_UNSUPPORTED at other runtimes. */
+  /**
+   * Active ingests of containerd's content store: the layers of running pulls. CRI_UNSUPPORTED on
+   * other runtimes.
+   */
   containerdIngests(signal: AbortSignal): Promise<readonly Ingest[]>;
-  /** The digests of what containerd has, or is about to get, of a repository such as `r.io/team/app`. */
+  /**
+   * Digests of the content that containerd has or is about to fetch for a repository such as
+   * `r.io/team/app`.
+   */
   containerdContentOf(repository: string, signal: AbortSignal): Promise<ReadonlySet<string>>;
-  /** Refuses a runtime whose interface we do not speak; answers who it is. */
+  /** Returns the runtime's version; rejects a runtime with another CRI version. */
   checkVersion(signal: AbortSignal): Promise<VersionResponse>;
   close(): void;
 }
 
-/** The version of the interface itself, not of the runtime. */
+/** Version of the CRI, not of the runtime. */
 const interfaceVersion = '0.1.0';
 const defaultRequestTimeoutMs = 120_000;
 /**
- * A command is not called back before it is so old. A shim of containerd that is still starting one whose caller has
- * left waits half a minute for that caller, and until then answers nobody else who wants something of the pod, be it
- * to stop it.
+ * Minimum age of an ExecSync call before its cancellation is sent. A containerd shim that is still
+ * starting a command of a cancelled call blocks for half a minute, including calls that stop the
+ * pod.
  */
 const minExecMs = 10_000;
 
@@ -138,7 +145,10 @@ function callWithin(
   );
 }
 
-/** Whoever gives the call up is free at once; the runtime hears of it when the call is old enough for that. */
+/**
+ * Cancelling returns to the caller immediately; the runtime gets the cancellation when the call has
+ * its minimum age.
+ */
 function withDelayedCancel(clock: Clock, raw: RawUnary): RawUnary {
   return (request, { signal, ...options }) => {
     const startMs = clock.monotonicMs();

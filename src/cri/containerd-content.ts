@@ -3,25 +3,25 @@ import type { ServiceClient } from '../protocols/grpc/index.ts';
 import { translateError } from './errors.ts';
 import type { ContentMethods } from './gen/containerd.ts';
 
-/** Something that is being written into containerd's store of contents. */
+/** An active ingest of containerd's content store. */
 export interface Ingest {
-  /** What it is, such as layer-sha256: followed by a digest. */
+  /** The kind of content, a dash and the digest, for example layer-sha256:…. */
   readonly ref: string;
   readonly bytes: number;
-  /** 0 when nobody knows how much there will be. */
+  /** 0 when unknown. */
   readonly totalBytes: number;
 }
 
 const criNamespace = 'k8s.io';
-/** It is asked for again and again, so an answer that is late is of no use. */
+/** Short, because the request is repeated anyway. */
 const limitMs = 5_000;
 
 const sourceLabel = 'containerd.io/distribution.source.';
 const childLabel = 'containerd.io/gc.ref.content';
 
 /**
- * The digests of all that containerd knows to belong to a repository, such as `r.io/team/app`: what is there already, and
- * what its manifests name. Of an image that is being pulled its manifest comes first.
+ * Digests of the content that belongs to a repository such as `r.io/team/app`: stored content and
+ * the content named by its manifests. During a pull the manifest is stored first.
  */
 export async function readContentOf(
   content: ServiceClient<ContentMethods>,
@@ -34,7 +34,7 @@ export async function readContentOf(
   const path = repository.slice(slash + 1);
   try {
     return await withDeadline(
-      { clock, ms: limitMs, what: 'ask containerd what it has of a repository' },
+      { clock, ms: limitMs, what: 'list the content of a repository in containerd' },
       (inner) => collectDigests(content, label, path, inner),
       signal,
     );
@@ -54,7 +54,7 @@ async function collectDigests(
   const metadata = { 'containerd-namespace': criNamespace };
   for await (const { info } of content.list(request, { signal, metadata })) {
     for (const { digest, labels } of info) {
-      // The same content may come from several repositories of a registry.
+      // Content may belong to several repositories of a registry.
       if (!(labels[label] ?? '').split(',').includes(path)) continue;
       digests.add(digest);
       for (const [name, value] of Object.entries(labels)) if (name.startsWith(childLabel)) digests.add(value);
@@ -63,7 +63,7 @@ async function collectDigests(
   return digests;
 }
 
-/** Rejects with CRI_UNSUPPORTED at runtimes that are not containerd. */
+/** Rejects with CRI_UNSUPPORTED on runtimes other than containerd. */
 export async function readIngests(
   content: ServiceClient<ContentMethods>,
   clock: Clock,
@@ -72,7 +72,7 @@ export async function readIngests(
   const metadata = { 'containerd-namespace': criNamespace };
   try {
     const { statuses } = await withDeadline(
-      { clock, ms: limitMs, what: 'ask containerd what it is writing' },
+      { clock, ms: limitMs, what: 'list the ingests of containerd' },
       (inner) => content.listStatuses({}, { signal: inner, timeoutMs: limitMs, metadata }),
       signal,
     );

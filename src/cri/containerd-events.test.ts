@@ -25,12 +25,12 @@ async function read(...envelopes: readonly MessageInit<Envelope>[]) {
   return { found, filters };
 }
 
-test('tasks and containers of CRI are asked for', async () => {
+test('subscribes to events of CRI tasks and containers', async () => {
   const { filters } = await read();
   assert.deepEqual(filters, ['namespace==k8s.io,topic~=^/tasks/', 'namespace==k8s.io,topic~=^/containers/']);
 });
 
-test('each event tells the container, the topic and the time', async () => {
+test('each event has container id, topic and time', async () => {
   const { found } = await read(
     envelope('/tasks/start', TaskEvent.encode({ containerId: 'a' })),
     envelope('/tasks/exit', TaskExit.encode({ containerId: 'b', id: 'b', exitStatus: 137 })),
@@ -44,7 +44,7 @@ test('each event tells the container, the topic and the time', async () => {
   ]);
 });
 
-test('commands inside containers, other namespaces, other topics and empty events are left out', async () => {
+test('ignores exec events, other namespaces, other topics and empty events', async () => {
   const { found } = await read(
     envelope('/tasks/exit', TaskExit.encode({ containerId: 'a', id: 'exec-1' })),
     envelope('/tasks/exec-added', TaskEvent.encode({ containerId: 'a' })),
@@ -57,7 +57,7 @@ test('commands inside containers, other namespaces, other topics and empty event
   assert.deepEqual(found, []);
 });
 
-test('an event that cannot be read is passed over: it was only a hint', async () => {
+test('skips an event that cannot be decoded', async () => {
   const { found } = await read(
     envelope('/tasks/start', Buffer.from('0a7f', 'hex')),
     envelope('/tasks/oom', TaskEvent.encode({ containerId: 'a' })),

@@ -10,22 +10,22 @@ import {
   TaskExit,
 } from './gen/containerd.ts';
 
-/** Something happened to a container or sandbox. A hint to look; never what to believe. */
+/** An event of a container or sandbox. A hint to relist the pod, not a state. */
 export interface ContainerdEvent {
-  /** The sandbox's or container's id: containerd does not tell them apart. */
+  /** Id of the sandbox or container; containerd does not distinguish them. */
   readonly containerId: string;
-  /** containerd's topic, such as /tasks/exit. */
+  /** containerd's topic, for example /tasks/exit. */
   readonly topic: string;
-  /** Milliseconds since 1970, by the runtime's clock. */
+  /** Milliseconds since the Unix epoch, by the runtime's clock. */
   readonly atMs: number;
 }
 
-/** The namespace in which containerd keeps everything that came over CRI. */
+/** The containerd namespace of CRI containers. */
 const criNamespace = 'k8s.io';
 
 const filters = ['/tasks/', '/containers/'].map((topic) => `namespace==${criNamespace},topic~=^${topic}`);
 
-/** Exits of commands run inside a container, and anything about no container at all, are left out. */
+/** Ignores exits of commands inside containers and events without a container. */
 export async function* readContainerdEvents(
   events: Pick<ServiceClient<EventsMethods>, 'subscribe'>,
   signal: AbortSignal,
@@ -48,7 +48,7 @@ function readEnvelope({ namespace, topic, event, timestamp }: Envelope): Contain
   return { containerId, topic, atMs };
 }
 
-/** A payload we cannot read costs this hint only; ending the stream for it would cost all that follow. */
+/** An event that cannot be decoded is skipped; failing would end the stream. */
 function readableContainerOf(topic: string, event: Any): string | undefined {
   try {
     return containerOf(topic, event);
@@ -68,7 +68,7 @@ function containerOf(topic: string, event: Any): string | undefined {
   return topic.startsWith('/containers/') ? ContainerEvent.decode(event.value).id : undefined;
 }
 
-/** A topic of our own below that of tasks: nobody but us acts on it. */
+/** An own topic below /tasks/, to which no other program reacts. */
 const ownTopic = '/tasks/kubeling';
 
 export async function publishContainerdEvent(
@@ -76,7 +76,7 @@ export async function publishContainerdEvent(
   containerId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  // The payload is one that every reader of task events can open.
+  // A payload that every reader of task events can decode.
   const event = { typeUrl: 'containerd.events.TaskPaused', value: TaskEvent.encode({ containerId }) };
   const metadata = { 'containerd-namespace': criNamespace };
   try {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { isKind, KubelingError } from '../lib/index.ts';
 import { parseEndpoint } from './endpoint.ts';
 
-test('a path and a unix URL mean the same', () => {
+test('a path and a unix URL are equivalent', () => {
   const target = 'unix:///run/containerd/containerd.sock';
   assert.equal(parseEndpoint('/run/containerd/containerd.sock'), target);
   assert.equal(parseEndpoint('unix:///run/containerd/containerd.sock'), target);
@@ -18,7 +18,7 @@ for (const endpoint of [
   '',
   'unix://',
 ]) {
-  test(`${JSON.stringify(endpoint)} is refused, with its value`, () => {
+  test(`rejects ${JSON.stringify(endpoint)} and names it`, () => {
     assert.throws(
       () => parseEndpoint(endpoint),
       (error) =>
@@ -31,7 +31,7 @@ for (const endpoint of [
   });
 }
 
-test('a path longer than a socket can have is refused, counted in bytes', () => {
+test('rejects a path longer than a socket address, counted in bytes', () => {
   assert.equal(parseEndpoint(`/${'a'.repeat(106)}`), `unix:///${'a'.repeat(106)}`);
   assert.throws(() => parseEndpoint(`/${'a'.repeat(107)}`), /at most 107 bytes: .* has 108/);
   assert.throws(() => parseEndpoint(`unix:///${'ü'.repeat(60)}`), /has 121/);

@@ -1,10 +1,11 @@
 import { KubelingError } from '../lib/index.ts';
 
-/** The longest path a unix socket address can hold, without its closing zero byte. */
+/** Maximum path length of a unix socket address, without the terminating zero byte. */
 const longestSocketPath = 107;
 
 /**
- * Where a runtime listens, as a gRPC target. Users write `unix:///run/containerd/containerd.sock` or the bare path.
+ * Converts a runtime endpoint to a gRPC target. Accepts `unix:///run/containerd/containerd.sock` or
+ * the path alone.
  */
 export function parseEndpoint(endpoint: string): string {
   const path = socketPath(endpoint);

@@ -27,7 +27,7 @@ const table: { readonly [Code in GrpcCode]: readonly [ErrorCode, ErrorKind] } = 
 };
 
 for (const [grpcCode, [code, kind]] of Object.entries(table)) {
-  test(`${grpcCode} is ${code}, with the runtime's own message`, () => {
+  test(`${grpcCode} becomes ${code} with the runtime's message`, () => {
     const cause = new GrpcError(grpcCode as GrpcCode, 'the reason');
     const error = translateError('startContainer', cause, open);
     assert.equal(error.code, code);
@@ -38,7 +38,7 @@ for (const [grpcCode, [code, kind]] of Object.entries(table)) {
   });
 }
 
-test('a message over the limit is told from other limits, whoever found it', () => {
+test('distinguishes the message size limit from other limits', () => {
   for (const message of [
     'The message is larger than the limit: 17000000 bytes, limit 16777216',
     'grpc: received message larger than max (17000000 vs. 16777216)',
@@ -49,12 +49,12 @@ test('a message over the limit is told from other limits, whoever found it', () 
   }
 });
 
-test('a deadline of ours is CRI_DEADLINE', () => {
+test('an own deadline becomes CRI_DEADLINE', () => {
   const cause = new KubelingError('DEADLINE_EXCEEDED', 'Cannot finish within 5 ms');
   assert.equal(translateError('version', cause, open).code, 'CRI_DEADLINE');
 });
 
-test('a command that ran out of time is CRI_EXEC_TIMEOUT, however that was said', () => {
+test('a command timeout becomes CRI_EXEC_TIMEOUT in every form', () => {
   for (const cause of [
     new GrpcError('DEADLINE_EXCEEDED', 'x'),
     new KubelingError('DEADLINE_EXCEEDED', 'x'),
@@ -69,7 +69,7 @@ test('a command that ran out of time is CRI_EXEC_TIMEOUT, however that was said'
   }
 });
 
-test('a command that failed otherwise is no time-out, nor is another call that says so', () => {
+test('other command failures, and timeouts of other calls, are no exec timeout', () => {
   assert.equal(
     translateError('execSync', new GrpcError('NOT_FOUND', 'no such container'), open).code,
     'CRI_NOT_FOUND',
@@ -78,7 +78,7 @@ test('a command that failed otherwise is no time-out, nor is another call that s
   assert.equal(translateError('startContainer', other, open).code, 'CRI_FAILED');
 });
 
-test('errors of our own pass as they are', () => {
+test('KubelingErrors are passed on', () => {
   for (const error of [
     new KubelingError('CRI_BAD_ANSWER', 'x'),
     new KubelingError('BUG', 'y'),
@@ -88,7 +88,7 @@ test('errors of our own pass as they are', () => {
   }
 });
 
-test("the caller's own reason to give up is a cancellation, whatever it is", () => {
+test("the caller's abort reason becomes a cancellation", () => {
   for (const reason of [new Error('shutting down'), 'text', undefined]) {
     const controller = new AbortController();
     controller.abort(reason);
@@ -97,18 +97,18 @@ test("the caller's own reason to give up is a cancellation, whatever it is", () 
   }
 });
 
-test("a caller's time-out is a deadline", () => {
+test("the caller's timeout becomes a deadline error", () => {
   const late = new DOMException('late', 'TimeoutError');
   assert.equal(translateError('version', late, AbortSignal.abort(late)).code, 'CRI_DEADLINE');
 });
 
-test('anything else is a failure that keeps its message', () => {
+test('any other error becomes a failure with its message', () => {
   const error = translateError('version', new TypeError('oops'), open);
   assert.deepEqual([error.code, error.message], ['CRI_FAILED', 'oops']);
   assert.equal(translateError('version', 'text', open).message, 'text');
 });
 
-test('a runtime that is still starting is unavailable, though it answers', () => {
+test('a starting runtime is unavailable although it responds', () => {
   const cause = new GrpcError('UNKNOWN', 'server is not initialized yet');
   assert.equal(translateError('containerStatus', cause, open).code, 'CRI_UNAVAILABLE');
 });

@@ -23,8 +23,8 @@ const codes: { readonly [Code in GrpcCode]: ErrorCode } = {
 };
 
 /**
- * What a failed call means to the rest of kubeling. The message is the runtime's own: it ends up in events and in
- * the pod's status, where users look for it. `signal` is the caller's: with it he gave up, whatever his reason.
+ * Converts a failed call to a KubelingError. Keeps the runtime's message, which appears in events
+ * and in the pod's status. `signal` is the caller's signal: its abort is a cancellation.
  */
 export function translateError(operation: CriOperation, error: unknown, signal: AbortSignal): KubelingError {
   if (error instanceof KubelingError && error.code !== 'DEADLINE_EXCEEDED') return error;
@@ -42,7 +42,7 @@ function codeOf(grpcCode: GrpcCode, message: string): ErrorCode {
   return isStarting(grpcCode, message) ? 'CRI_UNAVAILABLE' : codes[grpcCode];
 }
 
-/** containerd answers while it still reads its state; the same call will do a moment later. */
+/** containerd rejects calls while it loads its state; the call succeeds when retried. */
 function isStarting(grpcCode: GrpcCode, message: string): boolean {
   return grpcCode === 'UNKNOWN' && message.includes('server is not initialized yet');
 }
@@ -58,7 +58,7 @@ function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
-/** Some runtimes report a command's time-out without the code for it. */
+/** Some runtimes report a command timeout without its gRPC code. */
 function isExecTimeout(message: string): boolean {
   return /timeout [\d.][\w.]* exceeded/.test(message) || message.includes('context deadline exceeded');
 }

@@ -10,7 +10,7 @@ async function lines(registry: MetricRegistry, pattern: RegExp): Promise<readonl
   return text.split('\n').filter((line) => !line.startsWith('#') && pattern.test(line));
 }
 
-test('calls are counted and timed by operation, failures apart', async () => {
+test('counts and times calls by operation, with separate errors', async () => {
   const registry = new MetricRegistry({ onError: fail });
   const metrics = criMetrics(registry);
   metrics.called('run_podsandbox', 500, undefined);
@@ -27,7 +27,7 @@ test('calls are counted and timed by operation, failures apart', async () => {
   ]);
 });
 
-test('the buckets grow from 5 ms by 2.5, fourteen of them and the endless one', async () => {
+test('has fourteen buckets from 5 ms, each 2.5 times larger, and infinity', async () => {
   const registry = new MetricRegistry({ onError: fail });
   criMetrics(registry).called('version', 1, undefined);
   const buckets = await lines(registry, /duration_seconds_bucket/);
@@ -39,7 +39,7 @@ test('the buckets grow from 5 ms by 2.5, fourteen of them and the endless one', 
   assert.equal(bounds[14], Number.POSITIVE_INFINITY);
 });
 
-test('a call given up on purpose is no error', async () => {
+test('a cancelled call is not an error', async () => {
   const registry = new MetricRegistry({ onError: fail });
   criMetrics(registry).called('version', 1, cancelledError('the pod is gone'));
   assert.deepEqual(await lines(registry, /operations_errors_total/), []);

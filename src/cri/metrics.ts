@@ -4,23 +4,23 @@ import type { CriObserver } from './client.ts';
 const labels = ['operation_type'] as const;
 
 /**
- * Counts and times the runtime's calls under the names dashboards know. Make one for a registry. A call that was given
- * up on purpose is counted, but not as an error: nothing went wrong.
+ * Counts and times runtime calls under the Go kubelet's metric names. Cancelled calls are counted,
+ * but not as errors.
  */
 export function criMetrics(registry: MetricRegistry): CriObserver {
   const total = registry.counter({
     name: 'kubelet_runtime_operations_total',
-    help: 'Calls to the container runtime by kind.',
+    help: 'Calls to the container runtime by operation.',
     labels,
   });
   const errors = registry.counter({
     name: 'kubelet_runtime_operations_errors_total',
-    help: 'Calls to the container runtime that failed, by kind.',
+    help: 'Failed calls to the container runtime by operation.',
     labels,
   });
   const duration = registry.histogram({
     name: 'kubelet_runtime_operations_duration_seconds',
-    help: 'How long calls to the container runtime took, by kind.',
+    help: 'Duration of calls to the container runtime by operation.',
     labels,
     buckets: exponentialBuckets(0.005, 2.5, 14),
   });

@@ -25,17 +25,17 @@ const deadlines: readonly (readonly [CriOperation, object, number | undefined])[
 
 for (const [operation, request, expected] of deadlines) {
   const asked = 'timeout' in request ? ` with ${request.timeout} s` : '';
-  test(`${operation}${asked} may take ${expected ?? 'as long as it wants'}`, () => {
+  test(`${operation}${asked} may take ${expected ?? 'no limit'}`, () => {
     assert.equal(deadlineMs(operation, request, 2 * minute), expected);
   });
 }
 
-test('deadlines follow the configured time-out', () => {
+test('deadlines follow the configured timeout', () => {
   assert.equal(deadlineMs('runPodSandbox', {}, 1_000), 2_000);
   assert.equal(deadlineMs('stopContainer', { timeout: 7n }, 1_000), 8_000);
 });
 
-test('every call of both services has a name in metrics, in lower case, and no two share one', () => {
+test('every call of both services has a unique lower case metric name', () => {
   const names = Object.values(operationNames);
   const methods = [...Object.keys(RuntimeService.methods), ...Object.keys(ImageService.methods)];
   assert.deepEqual(Object.keys(operationNames).sort(), methods.sort());

@@ -3,7 +3,7 @@ import type { ImageServiceMethods, RuntimeServiceMethods } from './gen/runtime.t
 export type CriMethods = RuntimeServiceMethods & ImageServiceMethods;
 export type CriOperation = keyof CriMethods;
 
-/** The name of each call in metrics; dashboards know these. */
+/** Operation names in metrics, as in the Go kubelet. */
 export const operationNames: { readonly [Name in CriOperation]: string } = {
   version: 'version',
   runPodSandbox: 'run_podsandbox',
@@ -49,8 +49,8 @@ export const operationNames: { readonly [Name in CriOperation]: string } = {
 };
 
 /**
- * How long a call may take, or undefined for as long as its signal lets it: pulls take what the network takes,
- * and a command without a time-out of its own may run for ever.
+ * Deadline of a call, or undefined for none: pulls depend on the network, and a command without a
+ * timeout may run forever.
  */
 export function deadlineMs(
   operation: CriOperation,

@@ -20,7 +20,7 @@ const container = {
 };
 const conditions = [{ type: 'RuntimeReady' }, { type: 'NetworkReady' }];
 
-/** A good answer of each call that is checked, and each field it must have. */
+/** A valid response of each checked call and its required fields. */
 const answers: readonly (readonly [CriOperation, object, readonly string[]])[] = [
   [
     'version',
@@ -39,7 +39,7 @@ const answers: readonly (readonly [CriOperation, object, readonly string[]])[] =
 
 const methods = { ...RuntimeService.methods, ...ImageService.methods };
 
-/** An answer as it comes from the wire: nothing left out. */
+/** A decoded response with all fields. */
 function whole(operation: CriOperation, answer: object): object {
   return (methods[operation].response as MessageType<object>).create(answer);
 }
@@ -60,14 +60,14 @@ function missing(operation: CriOperation, answer: object): readonly string[] {
 }
 
 for (const [operation, answer, fields] of answers) {
-  test(`an answer to ${operation} passes when whole, and each missing field is named`, () => {
+  test(`a complete response to ${operation} is accepted, and each missing field is named`, () => {
     assert.deepEqual(missing(operation, answer), []);
     for (const field of fields)
       assert.deepEqual(missing(operation, { ...answer, [field]: undefined }), [field]);
   });
 }
 
-test('all that is missing is named at once', () => {
+test('names all missing fields', () => {
   assert.deepEqual(missing('version', {}), ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion']);
 });
 
@@ -76,14 +76,14 @@ for (const [field, named] of [
   ['metadata', 'metadata'],
   ['createdAt', 'createdAt'],
 ] as const) {
-  test(`a sandbox without ${field} is refused`, () => {
+  test(`rejects a sandbox without ${field}`, () => {
     assert.deepEqual(missing('podSandboxStatus', { status: { ...sandbox.status, [field]: undefined } }), [
       named,
     ]);
   });
 }
 
-test('a sandbox whose metadata is empty is refused field by field', () => {
+test('rejects empty sandbox metadata field by field', () => {
   assert.deepEqual(missing('podSandboxStatus', { status: { ...sandbox.status, metadata: {} } }), [
     'metadata.name',
     'metadata.namespace',
@@ -92,31 +92,31 @@ test('a sandbox whose metadata is empty is refused field by field', () => {
 });
 
 for (const field of ['id', 'metadata', 'createdAt', 'imageRef', 'image'] as const) {
-  test(`a container without ${field} is refused`, () => {
+  test(`rejects a container without ${field}`, () => {
     assert.deepEqual(missing('containerStatus', { status: { ...container.status, [field]: undefined } }), [
       field,
     ]);
   });
 }
 
-test('a container whose metadata or image is empty is refused', () => {
+test('rejects a container with empty metadata or image', () => {
   const status = { ...container.status, metadata: {}, image: {} };
   assert.deepEqual(missing('containerStatus', { status }), ['metadata.name', 'image']);
 });
 
-test('a status needs both conditions, true or not', () => {
+test('a status requires both conditions, with any value', () => {
   assert.deepEqual(missing('status', { status: { conditions } }), []);
   assert.deepEqual(missing('status', { status: { conditions: conditions.slice(1) } }), ['RuntimeReady']);
   assert.deepEqual(missing('status', {}), ['RuntimeReady', 'NetworkReady']);
 });
 
-test('no image is an answer; one without id or size is not', () => {
+test('a missing image is a valid response; an image without id or size is not', () => {
   assert.deepEqual(missing('imageStatus', {}), []);
   assert.deepEqual(missing('imageStatus', { image: { id: 'a', size: 1n } }), []);
   assert.deepEqual(missing('imageStatus', { image: {} }), ['id', 'size']);
 });
 
-test('calls whose answer may be empty are not checked', () => {
+test('calls with possibly empty responses are not checked', () => {
   for (const operation of [
     'listContainers',
     'listPodSandbox',

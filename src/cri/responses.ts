@@ -11,7 +11,7 @@ type ResponseOf<Name extends CriOperation> = CriMethods[Name] extends { readonly
   ? Response
   : never;
 
-/** What is missing from an answer that later code could not do without. */
+/** Required fields that are missing in a response. */
 const checks: { readonly [Name in CriOperation]?: (answer: ResponseOf<Name>) => readonly string[] } = {
   version: (answer) =>
     missingFields(answer, ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion']),
@@ -27,7 +27,7 @@ const checks: { readonly [Name in CriOperation]?: (answer: ResponseOf<Name>) => 
   imageStatus: missingFromImage,
 };
 
-/** Refuses an answer that lacks what it must have; a runtime that sends one is broken, and we say so. */
+/** Rejects a response without required fields. */
 export function checkResponse(operation: CriOperation, answer: unknown): void {
   const check = checks[operation] as ((answer: unknown) => readonly string[]) | undefined;
   const missing = check?.(answer) ?? [];
@@ -76,7 +76,7 @@ function missingFromMetadata<T extends object>(
   return metadata === undefined ? [] : missingFields(metadata, names).map((name) => `metadata.${name}`);
 }
 
-/** No image at all is an answer: it is not there. */
+/** No image is a valid response: the image is not present. */
 function missingFromImage({ image }: ImageStatusResponse): readonly string[] {
   return image === undefined ? [] : missingFields(image, ['id', 'size']);
 }

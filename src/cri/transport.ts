@@ -10,23 +10,23 @@ import {
 } from './gen/runtime.ts';
 
 /**
- * The services of one runtime, raw: no deadlines, no checks, GrpcErrors. Behind it is the wire, or a simulated runtime
- * in this process; the CRI client on top is the same for both.
+ * Services of one runtime without deadlines and checks; failures are GrpcErrors. Implemented over
+ * gRPC and by the simulated runtime.
  */
 export interface CriTransport {
   readonly runtime: ServiceClient<RuntimeServiceMethods>;
   readonly image: ServiceClient<ImageServiceMethods>;
-  /** containerd's own events; other runtimes answer UNIMPLEMENTED. */
+  /** containerd's own events; other runtimes return UNIMPLEMENTED. */
   readonly containerdEvents: ServiceClient<EventsMethods>;
-  /** What containerd is writing; other runtimes answer UNIMPLEMENTED. */
+  /** containerd's content store; other runtimes return UNIMPLEMENTED. */
   readonly containerdContent: ServiceClient<ContentMethods>;
-  /** Ends all calls; the transport cannot be used again. */
+  /** Ends all calls; the transport cannot be used afterwards. */
   close(): void;
 }
 
 export interface WireOptions {
   readonly endpoint: string;
-  /** Images may live behind a socket of their own; the runtime's unless given. */
+  /** Endpoint of a separate image service; the runtime's unless given. */
   readonly imageEndpoint?: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -34,7 +34,7 @@ export interface WireOptions {
 
 const maxReceiveBytes = 16 << 20;
 
-/** The wire to a real runtime. Connects on the first call, and again whenever that is needed. */
+/** Transport over gRPC. Connects on the first call and reconnects when needed. */
 export function wireTransport(options: WireOptions): CriTransport {
   const { clock, random } = options;
   const target = parseEndpoint(options.endpoint);

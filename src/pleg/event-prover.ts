@@ -15,30 +15,32 @@ export interface EventProverDeps {
   readonly log: Logger;
   readonly trust: EventTrust;
   readonly provoke: EventSource['provoke'];
-  /** When the newest complete listing was asked for, in monotonic milliseconds. */
+  /** Start of the newest complete listing, in monotonic milliseconds. */
   readonly lastListedMs: () => number | undefined;
-  /** Between looks at all pods while events are trusted. */
+  /** Relist interval while events are trusted. */
   readonly trustedRelistMs: number;
 }
 
-/** How a try to provoke an event ended. */
+/** Result of an attempt to provoke an event. */
 type Attempt = 'provoked' | 'failed' | 'impossible';
 
 const periodMs = 30_000;
 const retryMs = 1_000;
 const provokeMs = 5_000;
-/** A stream that was opened is silent until it stands, and nobody says when that is. */
+/** Time until an opened stream is surely subscribed, which no response confirms. */
 const openedMs = 100;
 
 /**
- * Shows from time to time that events arrive when nothing else has shown it, and ends the trust in them when that
- * cannot be shown for two periods:
+ * Proves periodically that events arrive when no other event has proven it, and expires the trust
+ * when two periods pass without a proof:
  *
- * - An event that was provoked and does not come is judged by the trust itself, within seconds.
- * - A try that fails, or to which the runtime does not answer, is no proof: trust lasts as long as the last one does.
- * - Where nothing can be provoked, what happens anyway is the proof. Nothing may happen on a quiet node for days, so
- *   trust lasts there while the stream is open and pods can be listed: each listing would show a change that no event
- *   told of, which ends trust. Without listings nothing would show it.
+ * - A provoked event that does not arrive is detected by EventTrust itself, within seconds.
+ * - A failed or unanswered attempt is no proof: the trust lasts as long as the last proof.
+ * - When events cannot be provoked, regular events are the proof. A quiet node may have none for
+ * days, so the trust
+ *   lasts while the stream is open and pods can be listed: a listing with an unannounced change
+ *   ends the trust.
+ *   Without listings nothing would detect it.
  */
 export class EventProver {
   readonly #deps: EventProverDeps;
@@ -50,7 +52,7 @@ export class EventProver {
     this.#opened = new HintLatch(deps.clock);
   }
 
-  /** A stream is being opened, which must prove itself. */
+  /** Called when a stream is opened, which must be proven. */
   opened(): void {
     this.#opened.raise();
   }
@@ -64,13 +66,13 @@ export class EventProver {
         if (why === 'hint') await this.#deps.clock.sleep(openedMs, signal);
         waitMs = await this.#prove(signal);
       } catch (error) {
-        if (!signal.aborted) this.#deps.log.error('Cannot see whether events of the runtime arrive', error);
+        if (!signal.aborted) this.#deps.log.error('Failed to prove runtime events', error);
         waitMs = periodMs;
       }
     }
   }
 
-  /** Answers when the next one is due. */
+  /** Returns the time until the next attempt. */
   async #prove(signal: AbortSignal): Promise<number> {
     const { trust } = this.#deps;
     if (trust.state === 'trusted' && this.#leftMs('failed') > periodMs) return this.#proven();
@@ -79,7 +81,7 @@ export class EventProver {
     if (attempt === 'provoked') return this.#proven();
     const leftMs = this.#leftMs(attempt);
     if (leftMs > 0) return Math.min(leftMs, attempt === 'failed' ? this.#retryDelay() : this.#proven());
-    trust.expire(`nothing has shown for ${formatDurationMs(this.#limitMs(attempt))} that events arrive`);
+    trust.expire(`no proof for ${formatDurationMs(this.#limitMs(attempt))} that events arrive`);
     return this.#retryDelay();
   }
 
@@ -88,14 +90,14 @@ export class EventProver {
     return periodMs;
   }
 
-  /** Ever later while events do not come. */
+  /** Doubles the delay while events do not arrive. */
   #retryDelay(): number {
     const waitMs = this.#retryMs;
     this.#retryMs = Math.min(periodMs, 2 * waitMs);
     return waitMs;
   }
 
-  /** How long what was last shown still counts. */
+  /** Time for which the last proof still counts. */
   #leftMs(attempt: Exclude<Attempt, 'provoked'>): number {
     const { clock, trust, lastListedMs } = this.#deps;
     const never = Number.NEGATIVE_INFINITY;
@@ -118,7 +120,7 @@ export class EventProver {
     } catch (error) {
       trust.unexpectProof();
       signal.throwIfAborted();
-      log.v(2)?.info('Cannot provoke an event', { reason: describeError(error) });
+      log.v(2)?.info('Failed to provoke runtime event', { reason: describeError(error) });
       return isKind(error, 'Unsupported') ? 'impossible' : 'failed';
     }
   }

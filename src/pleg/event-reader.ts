@@ -18,16 +18,19 @@ export interface EventReaderDeps {
   readonly source: EventSource;
   readonly metrics?: PlegObserver | undefined;
   readonly received: (hint: RuntimeHint) => void;
-  /** A stream is about to be opened. */
+  /** Called before a stream is opened. */
   readonly opening: () => void;
-  /** No stream is read any more, until the next one is opened. */
+  /** Called when the stream has ended. */
   readonly broken: (error: unknown) => void;
 }
 
-/** A runtime without events may be replaced by one that has them. */
+/** A runtime without events may be replaced by one that supports them. */
 const unsupportedMs = 5 * 60_000;
 
-/** Reads events for ever: opens a new stream when one breaks, waiting longer each time until one delivers again. */
+/**
+ * Reads runtime events and reopens the stream when it breaks, with a back-off until a stream
+ * delivers an event.
+ */
 export class EventReader {
   readonly #deps: EventReaderDeps;
   readonly #backoff: Backoff;
@@ -39,12 +42,12 @@ export class EventReader {
     this.#backoff = new Backoff({ baseMs: 500, maxMs: 30_000, jitter: 0.5 }, deps.random);
   }
 
-  /** Opens a new stream in place of the one that is read. */
+  /** Replaces the current stream by a new one. */
   reopen(why: string): void {
     this.#stream?.abort(cancelledError(why));
   }
 
-  /** Ends when the signal says so. */
+  /** Ends when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const error = await this.#readOne(signal);
@@ -54,7 +57,7 @@ export class EventReader {
     }
   }
 
-  /** Answers why the stream is not read any more. */
+  /** Returns why the stream ended. */
   async #readOne(signal: AbortSignal): Promise<unknown> {
     using stream = new LinkedController(signal);
     this.#stream = stream;
@@ -66,7 +69,7 @@ export class EventReader {
         delivered = true;
         this.#receive(hint);
       }
-      return new KubelingError('PLEG_EVENTS_ENDED', 'The stream of events of the runtime has ended');
+      return new KubelingError('PLEG_EVENTS_ENDED', 'The runtime event stream has ended');
     } catch (error) {
       return error;
     } finally {
@@ -77,7 +80,7 @@ export class EventReader {
   #delivers(): void {
     this.#backoff.reset();
     this.#deps.metrics?.streamOpened();
-    if (this.#logged === 'yes') this.#deps.log.info('Events of the runtime arrive again');
+    if (this.#logged === 'yes') this.#deps.log.info('Runtime events arrive again');
     this.#logged = 'no';
   }
 
@@ -90,8 +93,8 @@ export class EventReader {
   #delayAfter(error: unknown): number {
     if (isKind(error, 'Cancelled')) return 0;
     this.#deps.metrics?.streamFailed();
-    // A runtime that is away breaks every try; once is enough to be told of it.
-    if (this.#logged === 'no') this.#deps.log.error('Cannot read events of the runtime', error);
+    // Logs only the first failure, because an unavailable runtime fails every attempt.
+    if (this.#logged === 'no') this.#deps.log.error('Failed to read runtime events', error);
     this.#logged = 'yes';
     if (isKind(error, 'Unsupported')) return unsupportedMs;
     return this.#backoff.fail(this.#deps.clock.monotonicMs());

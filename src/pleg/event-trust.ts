@@ -5,9 +5,9 @@ import type { RuntimeHint } from './runtime-events.ts';
 export interface EventTrustDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Told of every change of mind, with the reason. */
+  /** Called on every state change, with the reason. */
   readonly changed: (state: TrustState, why: string) => void;
-  /** An event that should have come did not, or none that would show so, on a stream that was trusted until now. */
+  /** Called when an expected event or proof did not arrive on a trusted stream. */
   readonly missed: (why: string) => void;
 }
 
@@ -15,38 +15,38 @@ export type TrustState = 'trusted' | 'untrusted';
 
 type What = RuntimeHint['what'];
 
-/** An event may come a little after what it tells of was seen. */
+/** An event may arrive this long after its change was observed. */
 const lateMs = 2_000;
-/** From when it is asked for: the runtime has half of this to take it in. */
+/** Time for a provoked event to arrive, including the runtime's time to accept it. */
 const proofLateMs = 10_000;
 const proofId = '';
-/** Containers whose events are remembered; more than any node has at a time. */
+/** Limit of containers with recorded events; more than a node has. */
 const maxContainers = 10_000;
 
 /**
- * Judges whether events of the runtime really arrive, by comparing them with what looks at the runtime find:
+ * Determines whether runtime events are reliable, by comparing them with changes found by relists:
  *
- *                    a change that was announced, or a provoked event
- *     untrusted ─────────────────────────────────────────────────────> trusted
- *         ^                                                               │
- *         └───────────────────────────────────────────────────────────────┘
- *            a change nobody announced, a provoked event that does not come, a broken stream,
- *            nothing that has shown for long that events arrive
+ *                    an announced change, or a provoked event
+ *     untrusted ──────────────────────────────────────────> trusted
+ *         ^ │
+ *         └────────────────────────────────────────────────────┘
+ *            an unannounced change, a missing provoked event,
+ *            a broken stream, no proof for a long time
  *
- * After an event was missed, trust comes back only after a while, which grows with each time: a stream that loses some
- * events must not be relied on because it delivers others.
+ * After a missed event the trust returns only after a back-off, because a stream that loses some
+ * events is unreliable even if it delivers others.
  */
 export class EventTrust implements Disposable {
   readonly #deps: EventTrustDeps;
   readonly #backoff: Backoff;
-  /** What was announced of each container on this stream. */
+  /** Events received for each container on this stream. */
   readonly #announced = new LruMap<string, Set<What>>({ capacity: maxContainers });
-  /** What must be announced soon, or was missed. */
+  /** Events that must arrive soon. */
   readonly #expected = new Map<string, { readonly needs: readonly What[]; readonly dueMs: number }>();
   #state: TrustState = 'untrusted';
   #notBeforeMs = 0;
   #lastProofMs: number | undefined;
-  /** Since this stamp events are known to arrive; what happened before may have been missed rightly. */
+  /** Stamp from which events are known to arrive; earlier changes may be unannounced. */
   #reliableSince: number | undefined;
   #timer: Timer | undefined;
 
@@ -60,12 +60,12 @@ export class EventTrust implements Disposable {
     return this.#state;
   }
 
-  /** When it was last shown that events arrive, in monotonic milliseconds. */
+  /** Time of the last proof, in monotonic milliseconds. */
   get lastProofMs(): number | undefined {
     return this.#lastProofMs;
   }
 
-  /** A stream is read from its beginning, or no longer read at all; what was known of the one before is void. */
+  /** Called when a stream is opened or has ended; proofs of the previous one do not count. */
   reset(why: string): void {
     this.#reliableSince = undefined;
     this.#lastProofMs = undefined;
@@ -87,26 +87,31 @@ export class EventTrust implements Disposable {
     this.#prove();
   }
 
-  /** A look found these changes; the look before, begun at the stamp, had not. */
+  /**
+   * Called with the changes found by a relist since the previous one, which started at the stamp.
+   */
   changed(changes: readonly ItemChange[], unchangedAt: number): void {
     const judged = this.#reliableSince !== undefined && unchangedAt > this.#reliableSince;
     for (const change of changes) this.#checkChange(change, judged);
     this.#arm();
   }
 
-  /** An event was provoked and must come. */
+  /** Called when an event is provoked and must arrive. */
   expectProof(): void {
     if (!this.#expected.has(proofId)) this.#expect(proofId, ['proof'], proofLateMs);
     this.#arm();
   }
 
-  /** It could not be provoked after all. */
+  /** Called when the event could not be provoked. */
   unexpectProof(): void {
     this.#expected.delete(proofId);
     this.#arm();
   }
 
-  /** Nothing has shown for too long that events arrive. None is known to be lost, so one proof brings trust back. */
+  /**
+   * Called when no proof arrived for too long. No event is known to be lost, so one proof restores
+   * the trust.
+   */
   expire(why: string): void {
     if (this.#state === 'untrusted') return;
     this.#setState('untrusted', why);
@@ -141,7 +146,7 @@ export class EventTrust implements Disposable {
     const wasTrusted = this.#state === 'trusted';
     const waitMs = wasTrusted ? this.#backoff.fail(nowMs) : lateMs;
     this.#notBeforeMs = Math.max(this.#notBeforeMs, nowMs + waitMs);
-    const why = id === proofId ? 'a provoked event did not come' : `a change of ${id} was not announced`;
+    const why = id === proofId ? 'a provoked event did not arrive' : `a change of ${id} was not announced`;
     this.#setState('untrusted', why);
     if (wasTrusted) this.#deps.missed(why);
   }
@@ -152,7 +157,7 @@ export class EventTrust implements Disposable {
     this.#deps.changed(state, why);
   }
 
-  /** One timer for whatever is due first. */
+  /** Sets one timer for the earliest deadline. */
   #arm(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -174,8 +179,8 @@ export class EventTrust implements Disposable {
 }
 
 /**
- * One of these must have been announced; none for changes a runtime may make in silence, such as a container that
- * fails before it runs.
+ * Events of which one must have been received for the change; none for changes that runtimes do not
+ * announce, such as a container that fails to start.
  */
 function announcementsOf({ from, to }: ItemChange): readonly What[] {
   if (to === 'running') return ['started'];

@@ -6,11 +6,13 @@ import type { RuntimeHint } from './runtime-events.ts';
 
 export interface HintFollowerDeps {
   readonly records: PodRecords;
-  /** Asks for a look at one pod within so long. */
+  /** Requests a relist of one pod within the delay. */
   readonly relistPod: (uid: PodUid, delayMs: number) => void;
-  /** Asks for a look at all pods within so long, unless all containers hinted at are known by then. */
+  /**
+   * Requests a relist of all pods within the delay, unless all hinted containers are known by then.
+   */
   readonly relist: (delayMs: number) => void;
-  /** Whether somebody ends this pod, and looks at it when that is done. */
+  /** Whether the pod is terminating; it is then relisted when its termination ends. */
   readonly isTerminating: (uid: PodUid) => boolean;
 }
 
@@ -20,18 +22,20 @@ interface FollowedHint {
   readonly delaysMs: readonly number[];
 }
 
-/** A runtime may tell of an exit before it shows it; so long apart are the looks for it. */
+/** Delays of repeated relists until the runtime lists an exit that it announced. */
 const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000];
-/** Each look is about half as late as the wait was long: a machine that is busy is not made busier by looking often. */
+/**
+ * Each delay is about half of the previous total, so that a busy node is not relisted too often.
+ */
 const shortDelaysMs: readonly number[] = [1, 2, 3, 5, 8, 13, 21, 34, 55, ...longDelaysMs.slice(3)];
-/** Whoever starts a container looks at it when its pod has started: time for that, so that one look does for both. */
+/** Long enough for the relist after a pod's start, which then covers the hint too. */
 const startedDelayMs = 50;
 const unknownStartedDelayMs = 15_000;
-/** Whoever ends a pod looks at it when all has stopped. Should that take long, one look now and then is enough. */
+/** A terminating pod is relisted when all containers have stopped; until then, relists are rare. */
 const endedDelayMs = 1_000;
-/** The other hint comes within tens of milliseconds; should it be lost, there is this look. */
+/** The following hint arrives within tens of milliseconds; this is the fallback when it is lost. */
 const otherHintDelayMs = 200;
-/** Nobody waits to see that something is gone, and a sandbox goes right after its containers. */
+/** A removal is not urgent, and the sandbox is removed right after its containers. */
 const removedDelayMs = 250;
 const relistTries = 3;
 const maxHints = 1_000;
@@ -39,23 +43,29 @@ const firstDelaysMs: Partial<Record<RuntimeHint['what'], number>> = {
   started: startedDelayMs,
   removed: removedDelayMs,
 };
-/** Hints at what a look would show, in the order of a container's life. Nobody acts on one that is merely created. */
+/**
+ * Hints about a listed state, in the order of a container's life. A created container needs no
+ * relist.
+ */
 const showing: ReadonlySet<RuntimeHint['what']> = new Set(['started', 'stopped', 'removed'] as const);
 const order = [...showing];
 
-/** Turns hints into looks, and looks again until what was hinted at is seen, or has been looked for often enough. */
+/**
+ * Converts hints to relists, and repeats them until the hinted change is listed or the attempts are
+ * used up.
+ */
 export class HintFollower {
   readonly #deps: HintFollowerDeps;
   readonly #byPod = new Map<PodUid, Map<string, FollowedHint>>();
   readonly #unknown = new Map<string, FollowedHint>();
-  /** Containers that belong to no pod, as other tools of the same runtime make them. */
+  /** Containers of other programs, which belong to no pod. */
   readonly #foreign = new LruMap<string, true>({ capacity: maxHints });
 
   constructor(deps: HintFollowerDeps) {
     this.#deps = deps;
   }
 
-  /** How many hints are not settled yet. */
+  /** Number of unresolved hints. */
   get size(): number {
     return this.#byPod.size + this.#unknown.size;
   }
@@ -75,12 +85,12 @@ export class HintFollower {
     }
   }
 
-  /** How many containers were hinted at that belong to no pod known so far. */
+  /** Number of hinted containers without a known pod. */
   get unknown(): number {
     return this.#unknown.size;
   }
 
-  /** The pod was looked at. */
+  /** Called after a pod was relisted. */
   observed(uid: PodUid): void {
     const states = new Map(itemsOf(this.#deps.records.get(uid)?.listed).map(({ id, state }) => [id, state]));
     this.#claim(uid, states.keys());
@@ -102,7 +112,7 @@ export class HintFollower {
     return this.#byPod.has(uid);
   }
 
-  /** All pods were looked at. */
+  /** Called after all pods were relisted. */
   relisted(): void {
     for (const id of [...this.#unknown.keys()]) {
       const uid = this.#deps.records.ownerOf(id);
@@ -117,7 +127,7 @@ export class HintFollower {
     this.#unknown.clear();
   }
 
-  /** A container's life goes one way only: what a look has shown needs no other. */
+  /** States advance in one direction only, so a listed state needs no further relist. */
   #isShown(uid: PodUid, containerId: string, what: RuntimeHint['what']): boolean {
     const listed = itemsOf(this.#deps.records.get(uid)?.listed);
     const state = listed.find(({ id }) => id === containerId)?.state;
@@ -134,7 +144,7 @@ export class HintFollower {
     this.#byPod.set(uid, hints);
   }
 
-  /** What was hinted at before anybody knew whose it is. */
+  /** Assigns hints of containers whose pod became known. */
   #claim(uid: PodUid, ids: Iterable<string>): void {
     for (const id of ids) {
       const hint = this.#unknown.get(id);
@@ -157,7 +167,7 @@ export class HintFollower {
   }
 }
 
-/** Events may come out of order; the one furthest in a container's life is the one to look for. */
+/** Events may arrive out of order; the latest state in a container's life counts. */
 function later(before: FollowedHint | undefined, hint: FollowedHint): FollowedHint {
   return before !== undefined && order.indexOf(before.what) > order.indexOf(hint.what) ? before : hint;
 }

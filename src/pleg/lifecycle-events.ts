@@ -3,25 +3,25 @@ import type { ObservedContainerState, PodUid, RuntimeItem, RuntimePod } from '..
 export interface ContainerLifecycleEvent {
   readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved';
   readonly uid: PodUid;
-  /** Of a container or a sandbox. */
+  /** Id of a container or a sandbox. */
   readonly containerId: string;
-  /** Given when an event told before it, of the same look, makes for a sync of the pod that sees this too. */
+  /** Set when a previous event of the same relist already triggers a sync of the pod. */
   readonly sync?: 'asked-for';
 }
 
 export type PodLifecycleEvent =
   | ContainerLifecycleEvent
-  /** The pod was looked at anew, and nothing of the above happened. */
+  /** The pod was inspected without any of the above. */
   | { readonly type: 'PodSync'; readonly uid: PodUid };
 
-/** One container or sandbox that is not what it was; undefined for not there. */
+/** A state change of a container or sandbox; undefined means not listed. */
 export interface ItemChange {
   readonly id: string;
   readonly from: ObservedContainerState | undefined;
   readonly to: ObservedContainerState | undefined;
 }
 
-/** All that differs between two looks at a pod, in the order of the listings. */
+/** Differences between two listings of a pod, in the order of the listings. */
 export function changesBetween(
   before: RuntimePod | undefined,
   after: RuntimePod | undefined,
@@ -41,7 +41,7 @@ function statesOf(pod: RuntimePod | undefined): ReadonlyMap<string, ObservedCont
   return new Map(itemsOf(pod).map(({ id, state }) => [id, state]));
 }
 
-/** What to tell of changes; created and unknown ones are for the cache only. */
+/** Events for the changes; created and unknown states only update the cache. */
 export function eventsOf(uid: PodUid, changes: readonly ItemChange[]): readonly ContainerLifecycleEvent[] {
   return changes.flatMap(({ id: containerId, from, to }): ContainerLifecycleEvent[] => {
     if (to === 'running') return [{ type: 'ContainerStarted', uid, containerId }];

@@ -16,7 +16,7 @@ interface Options {
   readonly isBeingEnded?: PlegOptions['isTerminating'];
 }
 
-/** A generator on a runtime in memory, under virtual time. */
+/** A PLEG on a runtime in memory, under virtual time. */
 class Watched implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly runtime = new MemoryLister();
@@ -43,7 +43,7 @@ class Watched implements AsyncDisposable {
     this.#running = this.pleg.run(this.#controller.signal);
   }
 
-  /** All events that wait. */
+  /** All queued events. */
   async events(): Promise<string[]> {
     const events: string[] = [];
     const controller = new AbortController();
@@ -80,14 +80,14 @@ class Watched implements AsyncDisposable {
   }
 }
 
-test('it looks at once and then a second after each look has ended', async () => {
+test('relists immediately, then a second after each relist', async () => {
   await using node = new Watched();
   node.runtime.beforeList = (signal) => node.clock.sleep(500, signal);
   await node.clock.advance(4_400);
   assert.deepEqual(node.take(), ['list', 'list', 'list']);
 });
 
-test('it tells what became of containers and sandboxes, once', async () => {
+test('reports each event of containers and sandboxes once', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'sandbox-a', 'running');
   node.runtime.set('a', 'web', 'created');
@@ -116,7 +116,7 @@ test('it tells what became of containers and sandboxes, once', async () => {
   assert.deepEqual(node.pleg.remembered, { pods: 0, looks: 0, hints: 0, waiting: 0 });
 });
 
-test('a created container is no event, but the cache knows of it', async () => {
+test('a created container gives no event but updates the cache', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.set('a', 'web', 'created');
@@ -125,7 +125,7 @@ test('a created container is no event, but the cache knows of it', async () => {
   assert.equal(node.pleg.cache.get(uid).containers[0]?.state, 'created');
 });
 
-test('a reinspection without change is told as PodSync', async () => {
+test('a reinspection without changes gives PodSync', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   await settle();
@@ -135,7 +135,7 @@ test('a reinspection without change is told as PodSync', async () => {
   assert.deepEqual(await node.events(), ['PodSync a']);
 });
 
-test('relist that started before sync end: must not release the worker', async () => {
+test('a relist that started before the end of a sync does not release the worker', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(300, signal);
@@ -147,19 +147,19 @@ test('relist that started before sync end: must not release the worker', async (
   });
   await node.clock.advance(299);
   await node.clock.advance(1);
-  assert.equal(released, false, 'the list that was under way began too early');
+  assert.equal(released, false, 'the listing in progress started too early');
   await node.clock.advance(2_000);
   await waiting;
 });
 
-test('a list that fails advances nothing, and is told once', async () => {
+test('a failed listing advances nothing and is logged once', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   await settle();
   await node.events();
   const { globalStamp } = node.pleg.cache;
   node.runtime.beforeList = async () => {
-    throw new Error('the runtime is away');
+    throw new Error('the runtime is unavailable');
   };
   node.runtime.set('a', 'web', undefined);
   await node.clock.advance(5_000);
@@ -170,7 +170,7 @@ test('a list that fails advances nothing, and is told once', async () => {
   assert.equal(errors.length, 1);
 });
 
-test('it is unhealthy before the first look and when the last good one is three minutes ago', async () => {
+test('is unhealthy before the first relist, and three minutes after the last successful one', async () => {
   await using node = new Watched();
   assert.equal(node.pleg.problem(), 'pleg has yet to be successful');
   await settle();
@@ -184,7 +184,7 @@ test('it is unhealthy before the first look and when the last good one is three 
   assert.equal(node.pleg.problem(), 'pleg was last seen active 3m1s ago; threshold is 3m0s');
 });
 
-test('it is not healthy before the pods of the first list are in the cache', async () => {
+test('is not healthy before the pods of the first listing are cached', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   node.runtime.beforeObserve = (_uid, signal) => node.clock.sleep(100, signal);
@@ -194,7 +194,7 @@ test('it is not healthy before the pods of the first list are in the cache', asy
   assert.equal(node.pleg.problem(), undefined);
 });
 
-test('inspect fails for one pod repeatedly: others advance; who waits for it is told, and it is tried again', async () => {
+test('a failing inspection does not block other pods, is returned to waiters, and is retried', async () => {
   await using node = new Watched();
   node.runtime.beforeObserve = async (id) => {
     if (id === 'a') throw new Error('cannot inspect');
@@ -212,7 +212,7 @@ test('inspect fails for one pod repeatedly: others advance; who waits for it is 
   assert.equal(node.pleg.cache.get(uid).containers.length, 1);
 });
 
-test('a pod that could not be inspected is looked at every second, also when a look between could not list it', async () => {
+test('a pod with a failed inspection is relisted every second, even after a failed listing', async () => {
   await using node = new Watched({ times: { relistMs: 30_000 } });
   node.runtime.set('a', 'web', 'running');
   node.runtime.beforeObserve = async () => {
@@ -229,7 +229,7 @@ test('a pod that could not be inspected is looked at every second, also when a l
   assert.equal(node.pleg.cache.get(uid).containers.length, 1);
 });
 
-test('a pod whose inspection hangs holds up no other, and fails after its deadline', async () => {
+test('a hanging inspection blocks no other pod and fails after its deadline', async () => {
   await using node = new Watched();
   node.runtime.beforeObserve = (id, signal) =>
     id === 'a' ? abortable(new Promise<void>(() => {}), signal) : Promise.resolve();
@@ -246,7 +246,7 @@ test('a pod whose inspection hangs holds up no other, and fails after its deadli
   );
 });
 
-test('addresses are kept when the sandbox is gone, and not when a new one is ready', async () => {
+test('addresses are kept when the sandbox is removed, until a new one is ready', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'sandbox-a', 'running');
   await settle();
@@ -260,7 +260,7 @@ test('addresses are kept when the sandbox is gone, and not when a new one is rea
   assert.deepEqual(node.pleg.cache.get(uid).ips, []);
 });
 
-test('PLEG queue full: what is too much is counted, and the state converges', async () => {
+test("events beyond the queue's capacity are counted as discarded, and the state converges", async () => {
   await using node = new Watched();
   for (let pod = 0; pod < 1_200; pod++) node.runtime.set(`p${pod}`, `c${pod}`, 'running');
   await node.clock.advance(1_000);
@@ -272,7 +272,7 @@ test('PLEG queue full: what is too much is counted, and the state converges', as
   assert.deepEqual(await node.events(), ['ContainerDied c7']);
 });
 
-test('container lives and is GC’d within one relist: nobody saw it, and a resync finds the truth', async () => {
+test('a container that exists only between two relists is not reported, and a resync gives the truth', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.set('a', 'web', 'running');
@@ -285,7 +285,7 @@ test('container lives and is GC’d within one relist: nobody saw it, and a resy
   assert.deepEqual((await news).containers, []);
 });
 
-test('a look at one pod is made at once when somebody waits for it or asks', async () => {
+test('a pod is relisted immediately when it is awaited or requested', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -302,7 +302,7 @@ test('a look at one pod is made at once when somebody waits for it or asks', asy
   assert.deepEqual(node.take(), ['list a', 'observe a']);
 });
 
-test('a look that is under way serves whoever waits for news since before it began', async () => {
+test('a relist in progress serves waiters with an older stamp', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -317,7 +317,7 @@ test('a look that is under way serves whoever waits for news since before it beg
   assert.deepEqual(node.take(), ['list a']);
 });
 
-test('what happens to a pod while it is ended waits for the look of whoever ends it, a second at most', async () => {
+test('changes of a terminating pod are relisted at its end, or after a second', async () => {
   let isEnded = false;
   await using node = new Watched({ events: 'provoked', isBeingEnded: () => isEnded });
   node.runtime.set('a', 'sandbox-a', 'running');
@@ -341,17 +341,17 @@ test('what happens to a pod while it is ended waits for the look of whoever ends
   assert.deepEqual(node.take(), ['list a', 'list']);
 });
 
-test('a request made before a look at all pods began is served by it', async () => {
+test('a request made before a relist of all pods started is served by it', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(100, signal);
-  // Eight looks are under way at a time; the ninth waits for a place.
+  // Eight relists run concurrently; the ninth is queued.
   for (let pod = 0; pod < 9; pod++) node.pleg.requestRelist(podUid(`p${pod}`));
   await node.clock.advance(50);
   assert.equal(node.take().filter((call) => call !== 'list').length, 8);
 });
 
-test('on-demand relist of a vanished pod: logged; global relist deletes it', async () => {
+test('a relist of a removed pod is logged, and a relist of all pods removes it', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -366,7 +366,7 @@ test('on-demand relist of a vanished pod: logged; global relist deletes it', asy
   assert.equal(node.pleg.cache.size, 0);
 });
 
-test('more requests than it takes become one look at all pods', async () => {
+test('too many requests become one relist of all pods', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(10_000, signal);
@@ -374,7 +374,7 @@ test('more requests than it takes become one look at all pods', async () => {
   assert.ok(node.pleg.remembered.looks <= 210);
 });
 
-test('an exit is seen at once by its event though all pods are looked at every half minute only', async () => {
+test('an exit is observed immediately by its event while all pods are relisted every 30 seconds', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -387,7 +387,7 @@ test('an exit is seen at once by its event though all pods are looked at every h
   assert.deepEqual(node.take(), ['list a', 'observe a']);
 });
 
-test('while events are shown to arrive all pods are looked at every half minute, otherwise every second', async () => {
+test('all pods are relisted every 30 seconds while events are trusted, otherwise every second', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(10_000);
   node.take();
@@ -405,7 +405,7 @@ test('while events are shown to arrive all pods are looked at every half minute,
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('a change that no event announced ends the trust in events, and announced ones bring it back', async () => {
+test('an unannounced change ends the trust in events, and announced ones restore it', async () => {
   await using node = new Watched({ events: 'yes' });
   await node.clock.advance(5_000);
   assert.equal(node.pleg.eventTrust, 'untrusted');
@@ -421,14 +421,14 @@ test('a change that no event announced ends the trust in events, and announced o
   node.runtime.events = 'delivered';
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(1_000);
-  assert.equal(node.pleg.eventTrust, 'untrusted', 'one event does not make up for one that was lost');
+  assert.equal(node.pleg.eventTrust, 'untrusted', 'one event does not compensate a lost one');
   await node.clock.advance(60_000);
   node.runtime.set('a', 'web', 'exited');
   await node.clock.advance(1_000);
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('a runtime that hangs is no longer relied on after two periods, and is again when it goes on', async () => {
+test('a hanging runtime loses the trust after two periods and regains it afterwards', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(10_000);
   assert.equal(node.pleg.eventTrust, 'trusted');
@@ -445,7 +445,7 @@ test('a runtime that hangs is no longer relied on after two periods, and is agai
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('a provoke that fails is no proof, but changes that are announced are', async () => {
+test('a failed provocation is no proof, but announced changes are', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(10_000);
   node.runtime.beforeProvoke = async () => {
@@ -460,9 +460,9 @@ test('a provoke that fails is no proof, but changes that are announced are', asy
   assert.equal(node.pleg.eventTrust, 'untrusted');
 });
 
-test('where nothing can be provoked a quiet runtime is relied on while it can be listed', async () => {
+test('without provoked events a quiet runtime is trusted while it can be listed', async () => {
   const beforeProvoke = async () => {
-    throw new KubelingError('CRI_UNSUPPORTED', 'no call for it');
+    throw new KubelingError('CRI_UNSUPPORTED', 'not supported');
   };
   for (const events of ['yes', 'provoked'] as const) {
     await using node = new Watched({ events });
@@ -482,7 +482,7 @@ test('where nothing can be provoked a quiet runtime is relied on while it can be
   }
 });
 
-test('an event that comes a little late is not missed', async () => {
+test('a slightly delayed event does not count as missed', async () => {
   await using node = new Watched({ events: 'yes' });
   await settle();
   node.runtime.set('a', 'web', 'running');
@@ -497,7 +497,7 @@ test('an event that comes a little late is not missed', async () => {
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('an event that comes before the runtime shows what it tells is followed until it does', async () => {
+test('an announced change is relisted until the runtime lists it', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -515,7 +515,7 @@ test('an event that comes before the runtime shows what it tells is followed unt
   assert.equal(node.pleg.remembered.hints, 0);
 });
 
-test('a hint about a container nobody knows makes it look at all pods, and is dropped if there is none', async () => {
+test('a hint about an unknown container relists all pods, and is dropped when no pod has it', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(2_000);
   node.take();
@@ -532,7 +532,7 @@ test('a hint about a container nobody knows makes it look at all pods, and is dr
   assert.equal(node.pleg.remembered.hints, 0);
 });
 
-test('of all that one look shows, only the first makes for a sync', async () => {
+test('only the first event of a relist triggers a sync', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(2_000);
   node.runtime.set('b', 'sandbox', 'running');
@@ -547,7 +547,7 @@ test('of all that one look shows, only the first makes for a sync', async () => 
   );
 });
 
-test('whoever starts a container looks at it, so that the hint costs no look at all pods', async () => {
+test("the relist after a container's start covers the hint, without a relist of all pods", async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(2_000);
   node.take();
@@ -559,7 +559,7 @@ test('whoever starts a container looks at it, so that the hint costs no look at 
   assert.equal(node.pleg.remembered.hints, 0);
 });
 
-test('a broken stream is opened again, and meanwhile it looks every second', async () => {
+test('a broken stream is reopened, and meanwhile all pods are relisted every second', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(5_000);
   assert.equal(node.pleg.eventTrust, 'trusted');
@@ -573,14 +573,14 @@ test('a broken stream is opened again, and meanwhile it looks every second', asy
   assert.equal(await node.metric('kubelet_evented_pleg_connection_success_count'), 2);
 });
 
-test('a runtime without events is looked at every second, quietly', async () => {
+test('without runtime events all pods are relisted every second, without log messages', async () => {
   await using node = new Watched();
   await node.clock.advance(60_000);
   assert.equal(node.take().length, 61);
   assert.equal(node.logs.records.toArray().length, 0);
 });
 
-test('wall clock jumps +-1h: no stuck or skipped look', async () => {
+test('clock jumps of an hour neither block nor skip a relist', async () => {
   await using node = new Watched();
   await settle();
   node.take();
@@ -593,7 +593,7 @@ test('wall clock jumps +-1h: no stuck or skipped look', async () => {
   await node.pleg.cache.getNewerThan(uid, node.clock.stamp() - 1_000, never);
 });
 
-test('what runs is counted by state', async () => {
+test('counts running pods and containers by state', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'sandbox-a', 'running');
   node.runtime.set('a', 'web', 'exited');
@@ -606,7 +606,7 @@ test('what runs is counted by state', async () => {
   assert.equal(await node.metric('kubelet_running_containers{container_state="exited"}'), 0);
 });
 
-test('what runs is counted by looks at single pods too', async () => {
+test('counts them after relists of single pods too', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(5_000);
   assert.equal(node.pleg.eventTrust, 'trusted');
@@ -625,7 +625,7 @@ test('what runs is counted by looks at single pods too', async () => {
   node.runtime.set('a', 'web', 'exited');
   await settle();
   assert.deepEqual(await counted(), [1, 0, 1]);
-  assert.ok(!node.take().includes('list'), 'no look at all pods was needed');
+  assert.ok(!node.take().includes('list'), 'no relist of all pods was needed');
   node.runtime.set('a', 'sandbox-a', undefined);
   node.runtime.set('a', 'web', undefined);
   await node.clock.advance(1_000);

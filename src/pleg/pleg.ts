@@ -18,15 +18,15 @@ import { Relister, type RelistLimits } from './relister.ts';
 import type { EventSource, RuntimeHint, RuntimeLister } from './runtime-events.ts';
 
 export interface PlegTimes {
-  /** Between looks at all pods while events cannot be relied on; 1 s unless given. */
+  /** Relist interval while events are not trusted; default 1 s. */
   readonly relistMs?: number;
-  /** The same while they can; 30 s unless given. */
+  /** Relist interval while events are trusted; default 30 s. */
   readonly trustedRelistMs?: number;
-  /** How long ago the last listing may be for this to count as healthy; 3 min unless given. */
+  /** Maximum age of the last listing for a healthy PLEG; default 3 min. */
   readonly thresholdMs?: number;
-  /** How long a look at all pods may take at most; 2 min unless given. */
+  /** Maximum duration of a listing; default 2 min. */
   readonly listMs?: number;
-  /** How long inspecting one pod may take; 10 s unless given. */
+  /** Maximum duration of inspecting one pod; default 10 s. */
   readonly inspectMs?: number;
 }
 
@@ -35,15 +35,18 @@ export interface PlegOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly runtime: RuntimeLister;
-  /** The cache to fill; an own one unless given. */
+  /** The cache to fill; a new one unless given. */
   readonly cache?: PodCache | undefined;
-  /** Without it, pods are looked at every second. */
+  /** Without it, pods are relisted every second. */
   readonly events?: EventSource | undefined;
   readonly metrics?: PlegObserver | undefined;
   readonly times?: PlegTimes | undefined;
-  /** Told of a container that is said to have ended, before the runtime shows it. A hint, and no more. */
+  /**
+   * Called when the runtime announced the exit of a container that it does not list yet. Only a
+   * hint.
+   */
   readonly exitAnnounced?: ((uid: PodUid, containerId: string) => void) | undefined;
-  /** Whether somebody ends this pod and looks at it afterwards: what happens to it meanwhile can wait for that look. */
+  /** Whether the pod is terminating and relisted at the end: until then its changes can wait. */
   readonly isTerminating?: ((uid: PodUid) => boolean) | undefined;
 }
 
@@ -51,18 +54,18 @@ const queueCapacity = 1_000;
 const maxPodRelists = 200;
 const maxConcurrentRelists = 8;
 const maxConcurrentInspections = 8;
-/** Hints about containers nobody knows yet come in bursts. */
+/** Hints about unknown containers arrive in bursts. */
 const relistSpacingMs = 250;
 const retryMs = 1_000;
 
 /**
- * Notices what happens to pods in the runtime: fills the pod cache, and tells of containers that started, died or were
- * removed. Events of the runtime make it look at once; a look at all pods every second, or every half minute while
- * events are shown to arrive, finds what they miss.
+ * Pod lifecycle event generator: fills the pod cache and reports containers that started, died or
+ * were removed. Runtime events trigger an immediate relist of their pod; a relist of all pods every
+ * second, or every 30 seconds while events are trusted, finds what they miss.
  *
- *     events ──> hints ──> looks at one pod ──┐
- *     after acting, somebody waits ─────^     ├──> pod cache, lifecycle events
- *     every second or half minute ──> relist ─┘
+ *     events ──> hints ──> relist of one pod ──┐
+ *     after a sync, for a waiter ────────^ ├──> pod cache, lifecycle events
+ *     every second or 30 seconds ──> relist ───┘
  */
 export class Pleg {
   readonly cache: PodCache;
@@ -75,7 +78,7 @@ export class Pleg {
   readonly #queue = new Subscription<PodLifecycleEvent>({ keep: 'each', capacity: queueCapacity });
   readonly #podRelists: WorkQueue<PodUid>;
   readonly #relists: WorkQueue<'all' | 'unknown'>;
-  /** When each look that waits was asked for. */
+  /** Stamp of each requested relist. */
   readonly #requests = new Map<PodUid, number>();
   #lastRelistMs = Number.NEGATIVE_INFINITY;
 
@@ -111,7 +114,7 @@ export class Pleg {
     metrics?.trusted(this.#trust.state);
   }
 
-  /** How many pods are known, looks wait, and hints are followed. */
+  /** Number of known pods, requested relists, hints and waiters. */
   get remembered(): Readonly<Record<'pods' | 'looks' | 'hints' | 'waiting', number>> {
     const pods = this.#relister.records.size;
     return { pods, looks: this.#requests.size, hints: this.#hints.size, waiting: this.cache.waiting };
@@ -121,7 +124,10 @@ export class Pleg {
     return this.#trust.state;
   }
 
-  /** What is wrong, or undefined. Only listings count: a pod that cannot be inspected is that pod's trouble alone. */
+  /**
+   * Health problem, or undefined. Only listings count, because a failed inspection affects one pod
+   * only.
+   */
   problem(): string | undefined {
     const last = this.#relister.lastListed;
     if (last === undefined || this.cache.globalStamp === undefined) return 'pleg has yet to be successful';
@@ -131,28 +137,28 @@ export class Pleg {
     return `pleg was last seen active ${formatDurationMs(agoMs)} ago; threshold is ${formatDurationMs(thresholdMs)}`;
   }
 
-  /** All pods of that name of which something runs, as far as was seen: an earlier kubelet may have left some. */
+  /** UIDs of pods with that name of which a container runs, possibly left by a previous kubelet. */
   runningUnder(name: string, namespace: string): readonly PodUid[] {
     return this.#relister.records.runningUnder(name, namespace);
   }
 
-  /** What happened next, as soon as something has. */
+  /** The next event. */
   nextEvent(signal: AbortSignal): Promise<PodLifecycleEvent | undefined> {
     return this.#queue.next(signal);
   }
 
-  /** Asks for a look at a pod that begins after this call, as soon as possible. */
+  /** Requests a relist of the pod that starts after this call, as soon as possible. */
   requestRelist(uid: PodUid): void {
     this.#requestPod(uid, this.#options.clock.stamp(), 0);
   }
 
-  /** Asks for a full inspection at the next look, and for a PodSync after it even if nothing changed. */
+  /** Requests an inspection by the next relist, and a PodSync event even without changes. */
   requestReinspect(uid: PodUid): void {
     this.#relister.records.reinspect(uid);
     this.requestRelist(uid);
   }
 
-  /** Looks at the runtime until the signal ends it. To be called once. */
+  /** Relists until the signal is aborted. Called once. */
   async run(signal: AbortSignal): Promise<void> {
     this.#relists.enqueue('all', 0);
     const lookers = Array.from({ length: maxConcurrentRelists }, () => this.#podRelistLoop(signal));
@@ -200,10 +206,10 @@ export class Pleg {
       source: events,
       received: (hint) => this.#received(hint),
       opening: () => {
-        this.#trust.reset('a new stream must prove itself');
+        this.#trust.reset('a new stream must be proven');
         this.#prover.opened();
       },
-      broken: () => this.#trust.reset('the stream of events broke'),
+      broken: () => this.#trust.reset('the event stream broke'),
     });
   }
 
@@ -226,17 +232,17 @@ export class Pleg {
   }
 
   #trustChanged(state: TrustState, why: string): void {
-    this.#options.log.info('Whether events of the runtime can be relied on has changed', { state, why });
+    this.#options.log.info('Evented PLEG health changed', { state, why });
     this.#options.metrics?.trusted(state);
     if (state === 'untrusted') this.#relists.add('all', 0);
   }
 
-  /** Asks for a look that nothing but a look can serve. */
+  /** Requests a relist that earlier ones cannot serve. */
   #relistPod(uid: PodUid, delayMs: number): void {
     this.#requestPod(uid, Number.POSITIVE_INFINITY, delayMs);
   }
 
-  /** More than a few hundred looks at single pods cost more than one at all. */
+  /** Beyond this number of pods, one relist of all pods is cheaper. */
   #requestPod(uid: PodUid, stamp: number, delayMs: number): void {
     if (!this.#podRelists.has(uid) && this.#podRelists.waiting >= maxPodRelists) {
       this.#relistSoon();
@@ -279,7 +285,7 @@ export class Pleg {
     await this.#serve(this.#podRelists, signal, async (uid) => {
       const requested = this.#requests.get(uid);
       this.#requests.delete(uid);
-      // A look that began after the request has served it.
+      // A relist that started after the request has served it.
       if (requested === undefined || this.cache.isNewer(uid, requested)) return;
       const seen = await this.#relister.relistPod(uid, signal);
       if (seen === 'seen') this.#hints.observed(uid);
@@ -288,13 +294,16 @@ export class Pleg {
     });
   }
 
-  /** Whether the next look at a pod cannot wait for that at all pods. */
+  /** Whether the pod must be relisted before the next relist of all pods. */
   #isUrgent(uid: PodUid): boolean {
     const isUnclear = this.#relister.records.get(uid)?.reinspect === true;
     return isUnclear || this.cache.isAwaited(uid) || this.#hints.isFollowing(uid);
   }
 
-  /** Does the work for each key that falls due, until the signal ends it. A bug costs one piece of work, no more. */
+  /**
+   * Runs the work for each due key until the signal is aborted. An internal error skips one key
+   * only.
+   */
   async #serve<K extends string>(
     queue: WorkQueue<K>,
     signal: AbortSignal,
@@ -306,7 +315,7 @@ export class Pleg {
       try {
         await work(key);
       } catch (error) {
-        if (!signal.aborted) this.#options.log.error('A look at the runtime went wrong', error, { key });
+        if (!signal.aborted) this.#options.log.error('Relist failed unexpectedly', error, { key });
       } finally {
         queue.done(key);
       }

@@ -11,7 +11,7 @@ const never = new AbortController().signal;
 const seen = (state: 'running' | 'exited' = 'running') =>
   ({ kind: 'seen', pod: observedOf(uid, state) }) as const;
 
-/** Whether the promise is settled, and how. */
+/** State of the promise. */
 function watch(promise: Promise<unknown>): { state: 'waiting' | 'released' | 'failed' } {
   const watched: { state: 'waiting' | 'released' | 'failed' } = { state: 'waiting' };
   promise.then(
@@ -25,12 +25,12 @@ function watch(promise: Promise<unknown>): { state: 'waiting' | 'released' | 'fa
   return watched;
 }
 
-test('a pod that was never seen has nothing, and is no error', () => {
+test('an unknown pod is empty and no error', () => {
   const pod = new PodCache().get(uid);
   assert.deepEqual([pod.uid, pod.sandboxes, pod.containers], [uid, [], []]);
 });
 
-test('before the first look at all pods, news of an unseen pod is waited for', async () => {
+test('before the first relist of all pods, getNewerThan waits for an unknown pod', async () => {
   const wanted: string[] = [];
   const cache = new PodCache();
   cache.onAwaited((id) => wanted.push(id));
@@ -43,7 +43,7 @@ test('before the first look at all pods, news of an unseen pod is waited for', a
   assert.equal(cache.waiting, 0);
 });
 
-test('a look as old as the stamp does not release, one newer does', async () => {
+test('an observation with the same stamp does not release waiters, a newer one does', async () => {
   for (const tell of [
     (cache: PodCache, stamp: number) => void cache.set(uid, seen(), stamp),
     (cache: PodCache, stamp: number) => cache.setObserved(uid, stamp),
@@ -61,7 +61,7 @@ test('a look as old as the stamp does not release, one newer does', async () => 
   }
 });
 
-test('a look at one pod does not release those who wait for another', async () => {
+test('an observation of one pod does not release waiters of another', async () => {
   const cache = new PodCache();
   const news = watch(cache.getNewerThan(podUid('other'), 5, never));
   cache.set(uid, seen(), 6);
@@ -69,7 +69,7 @@ test('a look at one pod does not release those who wait for another', async () =
   assert.equal(news.state, 'waiting');
 });
 
-test('a failed look is told to who waits and who asks, and what was seen before is still there', async () => {
+test('a failed observation rejects waiters and get, and lastSeen is kept', async () => {
   const cache = new PodCache();
   cache.set(uid, seen(), 1);
   const error = new Error('cannot inspect');
@@ -80,14 +80,14 @@ test('a failed look is told to who waits and who asks, and what was seen before 
   assert.deepEqual(cache.lastSeen(uid)?.ips, ['10.0.0.1']);
 });
 
-test('an older look does not replace a newer one', () => {
+test('an older observation does not replace a newer one', () => {
   const cache = new PodCache();
   assert.equal(cache.set(uid, seen('exited'), 7), true);
   assert.equal(cache.set(uid, seen('running'), 6), false);
   assert.equal(cache.get(uid).sandboxes[0]?.state, 'not-ready');
 });
 
-test('who gives up leaves nothing behind', async () => {
+test('a cancelled waiter leaves nothing behind', async () => {
   const cache = new PodCache();
   const controller = new AbortController();
   const news = cache.getNewerThan(uid, 0, controller.signal);
@@ -97,7 +97,7 @@ test('who gives up leaves nothing behind', async () => {
   await assert.rejects(cache.getNewerThan(uid, 0, controller.signal), /enough/);
 });
 
-test('whatever is told in whatever order, nobody is released by what is not newer', async () => {
+test('in any order of updates, waiters are released only by newer observations', async () => {
   const tell = fc.record({
     how: fc.constantFrom('set', 'fail', 'observed', 'global', 'delete'),
     stamp: fc.integer({ min: 0, max: 20 }),
@@ -116,7 +116,7 @@ test('whatever is told in whatever order, nobody is released by what is not newe
         if (told.how === 'global') cache.setGlobal(told.stamp);
         if (told.how === 'delete') cache.delete(uid);
         present = told.how === 'set' || told.how === 'fail' || (present && told.how !== 'delete');
-        // Of a pod that is not there, only a look at all pods is news.
+        // For a missing pod only a relist of all pods counts.
         if (told.how === 'global' || present) newest = Math.max(newest, told.stamp);
       }
       await settle();

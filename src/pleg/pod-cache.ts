@@ -1,17 +1,17 @@
 import { onAbort } from '../lib/index.ts';
 import type { ObservedPod, PodUid } from '../pods/index.ts';
 
-/** How a look at a pod ended. */
+/** Result of observing a pod. */
 export type Observation =
   | { readonly kind: 'seen'; readonly pod: ObservedPod }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 interface Entry {
   readonly observation: Observation;
-  /** What the last look that did not fail saw. */
+  /** The last successful observation. */
   readonly lastSeen: ObservedPod | undefined;
   readonly modified: number;
-  /** When the pod was last looked at by itself, changed or not. */
+  /** Stamp of the last relist of the pod, with or without changes. */
   readonly observed: number;
 }
 
@@ -23,8 +23,9 @@ interface Waiter {
 const never = Number.NEGATIVE_INFINITY;
 
 /**
- * What the runtime last said of each pod. Every stamp is taken before the runtime is asked, so that what is newer than
- * a stamp was true after it. A pod that is not here is one the runtime has nothing of.
+ * Pod cache: the last observation of each pod. Stamps are taken before the runtime is called, so an
+ * observation newer than a stamp reflects a state after it. A missing entry means that the runtime
+ * has nothing of the pod.
  */
 export class PodCache {
   readonly #entries = new Map<PodUid, Entry>();
@@ -32,12 +33,12 @@ export class PodCache {
   #awaited: (uid: PodUid, stamp: number) => void = () => {};
   #global = never;
 
-  /** `listener` is called whenever a caller begins to wait for an observation of a pod newer than the stamp. */
+  /** `listener` is called when a caller starts to wait for an observation newer than the stamp. */
   onAwaited(listener: (uid: PodUid, stamp: number) => void): void {
     this.#awaited = listener;
   }
 
-  /** Everything in here is newer than this; undefined before all pods were looked at for the first time. */
+  /** All entries are newer than this stamp; undefined before the first relist of all pods. */
   get globalStamp(): number | undefined {
     return this.#global === never ? undefined : this.#global;
   }
@@ -50,17 +51,17 @@ export class PodCache {
     return this.#waiters.size;
   }
 
-  /** Throws if the last look at the pod failed. */
+  /** Throws when the last observation of the pod failed. */
   get(uid: PodUid): ObservedPod {
     return outcomeOf(this.#observationOf(uid));
   }
 
-  /** What was last seen of the pod, even if later looks failed. */
+  /** The last successful observation, even after failed ones. */
   lastSeen(uid: PodUid): ObservedPod | undefined {
     return this.#entries.get(uid)?.lastSeen;
   }
 
-  /** All pods the runtime has something of, as last seen. */
+  /** The last successful observations of all pods. */
   all(): readonly ObservedPod[] {
     return [...this.#entries.values()].flatMap(({ lastSeen }) => lastSeen ?? []);
   }
@@ -69,7 +70,7 @@ export class PodCache {
     return this.#waiters.has(uid);
   }
 
-  /** Whether what is here is from a look that began after the stamp. */
+  /** Whether the cached observation started after the stamp. */
   isNewer(uid: PodUid, stamp: number): boolean {
     const entry = this.#entries.get(uid);
     return (
@@ -77,14 +78,14 @@ export class PodCache {
     );
   }
 
-  /** Waits for a look at the pod that began after the stamp; rejects as `get` throws. */
+  /** Waits for an observation that started after the stamp; rejects when it failed. */
   async getNewerThan(uid: PodUid, stamp: number, signal: AbortSignal): Promise<ObservedPod> {
     signal.throwIfAborted();
     if (this.isNewer(uid, stamp)) return this.get(uid);
     return outcomeOf(await this.#wait(uid, stamp, signal));
   }
 
-  /** Answers whether it was taken: what is newer stays. */
+  /** Returns whether the entry was stored; a newer entry is kept. */
   set(uid: PodUid, look: Observation, stamp: number): boolean {
     const before = this.#entries.get(uid);
     if (before !== undefined && before.modified > stamp) return false;
@@ -95,7 +96,7 @@ export class PodCache {
     return true;
   }
 
-  /** The pod was looked at and is still what is known of it. */
+  /** The pod was relisted without changes. */
   setObserved(uid: PodUid, stamp: number): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined || entry.observed >= stamp) return;
@@ -103,12 +104,12 @@ export class PodCache {
     this.#release(uid);
   }
 
-  /** The runtime has nothing of the pod any more. Who waits for news of it is released by the global stamp. */
+  /** The runtime has nothing of the pod. Its waiters are released by the global stamp. */
   delete(uid: PodUid): void {
     this.#entries.delete(uid);
   }
 
-  /** All pods were looked at, by looks that began after the stamp. To be told after all of them are in. */
+  /** Called after all entries of a relist that started after the stamp are stored. */
   setGlobal(stamp: number): void {
     this.#global = Math.max(this.#global, stamp);
     for (const uid of [...this.#waiters.keys()]) this.#release(uid);

@@ -2,24 +2,24 @@ import { mayRun, type ObservedContainerState, type PodUid, type RuntimePod } fro
 import { itemsOf } from './lifecycle-events.ts';
 
 export interface PodRecord {
-  /** The listing that events were last made from. */
+  /** The listing for which events were reported. */
   readonly reported: RuntimePod | undefined;
   /** The newest listing. */
   readonly listed: RuntimePod | undefined;
-  /** When that listing was asked for. */
+  /** Stamp of that listing. */
   readonly stamp: number;
-  /** Whether the pod must be inspected though nothing changed, as the last time failed or somebody asked for it. */
+  /** Whether the pod must be inspected without changes, after a failure or a request. */
   readonly reinspect: boolean;
 }
 
-/** How much there is in the runtime, as far as the newest listings show. */
+/** Totals of the newest listings. */
 export interface Tally {
-  /** With a ready sandbox. */
+  /** Pods with a ready sandbox. */
   readonly runningPods: number;
   readonly containers: Readonly<Record<ObservedContainerState, number>>;
 }
 
-/** What the listings showed of each pod, and which container belongs to which pod. */
+/** Listings of each pod, and the owner of each container. */
 export class PodRecords {
   readonly #records = new Map<PodUid, PodRecord>();
   readonly #owners = new Map<string, PodUid>();
@@ -42,7 +42,7 @@ export class PodRecords {
     return this.#records.get(uid);
   }
 
-  /** All pods of that name of which something runs, as far as listings show. */
+  /** UIDs of listed pods with that name of which a container may run. */
   runningUnder(name: string, namespace: string): readonly PodUid[] {
     return [...this.#records].flatMap(([uid, { listed }]) => {
       if (listed?.name !== name || listed.namespace !== namespace) return [];
@@ -50,12 +50,14 @@ export class PodRecords {
     });
   }
 
-  /** The pod a container or sandbox belongs to. */
+  /** The pod that owns a container or sandbox. */
   ownerOf(containerId: string): PodUid | undefined {
     return this.#owners.get(containerId);
   }
 
-  /** Takes a listing of one pod in; answers the record as it is now, or undefined if a newer one is known. */
+  /**
+   * Stores a listing of one pod; returns the new record, or undefined when a newer one is stored.
+   */
   list(uid: PodUid, listed: RuntimePod | undefined, stamp: number): PodRecord | undefined {
     const before = this.#records.get(uid);
     if (before !== undefined && before.stamp >= stamp) return undefined;
@@ -68,14 +70,17 @@ export class PodRecords {
     return record;
   }
 
-  /** The cache holds what this record's listing led to. An inspection asked for since then is still to be done. */
+  /**
+   * Called when the cache has the state of the record's listing. An inspection requested meanwhile
+   * stays requested.
+   */
   setReported(uid: PodUid, record: PodRecord): void {
     const reinspect = this.#records.get(uid) !== record;
     if (record.listed === undefined) this.#records.delete(uid);
     else this.#records.set(uid, { ...record, reported: record.listed, reinspect });
   }
 
-  /** Does nothing for a pod the runtime has nothing of: there is nothing to inspect. */
+  /** Does nothing for a pod without a record. */
   reinspect(uid: PodUid): void {
     const record = this.#records.get(uid);
     if (record !== undefined) this.#records.set(uid, { ...record, reinspect: true });

@@ -9,7 +9,7 @@ import { Relister } from './relister.ts';
 
 const signal = new AbortController().signal;
 
-/** A runtime that swallows every listing until told otherwise. */
+/** A runtime whose listings hang until released. */
 function swallowed() {
   const clock = new VirtualClock();
   const runtime = new MemoryLister();
@@ -25,7 +25,7 @@ function swallowed() {
     failed: () => {},
     limits: { listMs: 120_000, inspectMs: 10_000, inspections: 8 },
   });
-  /** How long it took, and what came of it. */
+  /** Duration and result of a relist. */
   const timed = async (work: Promise<string>) => {
     const startMs = clock.monotonicMs();
     let outcome: string | undefined;
@@ -38,7 +38,7 @@ function swallowed() {
   return { runtime, relister, timed };
 }
 
-test('an answer that gets lost costs a look at all pods little, and a slow runtime more and more time', async () => {
+test('a lost response delays the relist a little, and a slow runtime gets more time', async () => {
   const { runtime, relister, timed } = swallowed();
   const outcomes: string[] = [];
   for (let round = 0; round < 5; round++) outcomes.push(await timed(relister.relist(signal)));
@@ -56,7 +56,7 @@ test('an answer that gets lost costs a look at all pods little, and a slow runti
   assert.equal(await timed(relister.relist(signal)), 'failed after 15 s');
 });
 
-test('a runtime that refuses is not slow', async () => {
+test('a failing runtime does not count as slow', async () => {
   const { runtime, relister, timed } = swallowed();
   const swallow = runtime.beforeList;
   runtime.beforeList = () => Promise.reject(new Error('away'));
@@ -66,7 +66,7 @@ test('a runtime that refuses is not slow', async () => {
   assert.equal(await timed(relister.relist(signal)), 'failed after 15 s');
 });
 
-test('a look at one pod is given up like its inspection', async () => {
+test("a relist of one pod has the inspection's deadline", async () => {
   const { relister, timed } = swallowed();
   assert.equal(await timed(relister.relistPod(podUid('a'), signal)), 'failed after 10 s');
 });

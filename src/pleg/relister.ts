@@ -12,39 +12,43 @@ export interface RelisterDeps {
   readonly runtime: RuntimeLister;
   readonly cache: PodCache;
   readonly metrics?: PlegObserver | undefined;
-  /** Answers whether somebody will hear of it. */
+  /** Returns whether the event was queued. */
   readonly deliver: (event: PodLifecycleEvent) => boolean;
-  /** Told of all changes, with when the pod was last seen without them. */
+  /** Called with all changes and the stamp of the last listing without them. */
   readonly changed: (changes: readonly ItemChange[], unchangedAt: number) => void;
-  /** Told of each pod that could not be inspected. */
+  /** Called for each pod whose inspection failed. */
   readonly failed: (uid: PodUid) => void;
   readonly limits: RelistLimits;
 }
 
 export interface RelistLimits {
-  /** The most a look at all pods may take, once it has turned out to need it. */
+  /** Maximum duration of a listing of all pods. */
   readonly listMs: number;
-  /** What a look at one pod may take. */
+  /** Maximum duration of a relist of one pod. */
   readonly inspectMs: number;
-  /** How many pods are inspected at a time. */
+  /** Maximum concurrent inspections. */
   readonly inspections: number;
 }
 
 const firstListTimeoutMs = 15_000;
 
 /**
- * Asks the runtime what there is, compares it with what it said before, and brings the cache up to date. Looks at one
- * pod wait for each other; looks at different pods, or at all, do not. Of two listings the one asked for later counts.
+ * Lists pods, compares them with the previous listing and updates the cache. Relists of one pod are
+ * serialized; relists of different pods, or of all, are not. Of two listings the one that started
+ * later counts.
  */
 export class Relister {
   readonly records = new PodRecords();
   readonly #deps: RelisterDeps;
   readonly #inspecting = new KeyedMutex<PodUid>();
   #lastStartMs: number | undefined;
-  /** When the newest complete listing was asked for, by stamp and by monotonic milliseconds. */
+  /** Start of the newest complete listing, as stamp and in monotonic milliseconds. */
   #lastListed: { readonly stamp: number; readonly ms: number } | undefined;
   #logged: 'no' | 'yes' = 'no';
-  /** One answer that got lost must not keep us from looking for long; a runtime that is slow gets more time. */
+  /**
+   * Timeout of the next listing: short, so that one lost response costs little, and doubled while
+   * the runtime is slow.
+   */
   #listTimeoutMs = firstListTimeoutMs;
 
   constructor(deps: RelisterDeps) {
@@ -55,7 +59,9 @@ export class Relister {
     return this.#lastListed;
   }
 
-  /** Looks at all pods. A listing that fails changes nothing at all. Rejects only with the signal's reason. */
+  /**
+   * Relists all pods. A failed listing changes nothing. Rejects only when the signal is aborted.
+   */
   async relist(signal: AbortSignal): Promise<'listed' | 'failed'> {
     const { clock, metrics } = this.#deps;
     const stamp = clock.stamp();
@@ -73,8 +79,8 @@ export class Relister {
   }
 
   /**
-   * Looks at one pod. `absent` is not believed: only a complete listing removes a pod, for a listing by label that
-   * misses one must not cost a running pod its state.
+   * Relists one pod. `absent` does not remove it: only a complete listing does, because an
+   * incomplete listing by label must not drop a running pod's state.
    */
   async relistPod(uid: PodUid, signal: AbortSignal): Promise<'seen' | 'absent' | 'failed'> {
     const { clock, runtime, cache, limits, metrics } = this.#deps;
@@ -89,7 +95,7 @@ export class Relister {
       return 'seen';
     } catch (error) {
       signal.throwIfAborted();
-      this.#deps.log.error('Cannot list a pod', error, { podUid: uid });
+      this.#deps.log.error('Failed to list pod', error, { podUid: uid });
       return 'failed';
     } finally {
       metrics?.podRelisted(clock.monotonicMs() - startMs);
@@ -98,7 +104,7 @@ export class Relister {
 
   #absent(uid: PodUid): 'absent' {
     if (this.records.get(uid) !== undefined)
-      this.#deps.log.v(2)?.info('A pod is not in the runtime any more; a look at all pods decides', {
+      this.#deps.log.v(2)?.info('Pod is missing in the runtime, waiting for a relist of all pods', {
         podUid: uid,
       });
     return 'absent';
@@ -110,15 +116,15 @@ export class Relister {
       const options = { clock, ms: Math.min(this.#listTimeoutMs, limits.listMs), what: 'list all pods' };
       const pods = await withDeadline(options, (inner) => runtime.listPods(inner), signal);
       this.#listTimeoutMs = firstListTimeoutMs;
-      if (this.#logged === 'yes') log.info('Pods can be listed again');
+      if (this.#logged === 'yes') log.info('Listing pods succeeded again');
       this.#logged = 'no';
       return pods;
     } catch (error) {
       signal.throwIfAborted();
       if (isKind(error, 'DeadlineExceeded'))
         this.#listTimeoutMs = Math.min(this.#listTimeoutMs * 2, limits.listMs);
-      // A runtime that is away fails every second; once is enough to be told of it.
-      if (this.#logged === 'no') log.error('Cannot list pods', error);
+      // Logs only the first failure, because an unavailable runtime fails every second.
+      if (this.#logged === 'no') log.error('Failed to list pods', error);
       this.#logged = 'yes';
       return undefined;
     }
@@ -140,7 +146,7 @@ export class Relister {
       this.#reconcile(uid, listed.get(uid), stamp, signal, unchangedAt),
     );
     metrics?.counted(this.records.tally);
-    // Only now is everything in the cache at least this new.
+    // The global stamp may advance only after all entries are stored.
     cache.setGlobal(stamp);
   }
 
@@ -174,7 +180,7 @@ export class Relister {
     }
   }
 
-  /** Answers whether the cache now holds what the listing showed. */
+  /** Returns whether the cache has the listed state. */
   async #update(uid: PodUid, { listed, stamp }: PodRecord, signal: AbortSignal): Promise<boolean> {
     const { cache, clock, runtime, limits } = this.#deps;
     if (listed === undefined) {
@@ -182,7 +188,7 @@ export class Relister {
       return true;
     }
     try {
-      const options = { clock, ms: limits.inspectMs, what: `inspect the pod ${listed.name}` };
+      const options = { clock, ms: limits.inspectMs, what: `inspect pod ${listed.name}` };
       const pod = await withDeadline(options, (inner) => runtime.observe(listed, inner), signal);
       cache.set(uid, { kind: 'seen', pod: withKeptIps(pod, cache.lastSeen(uid)) }, stamp);
       return true;
@@ -193,16 +199,16 @@ export class Relister {
     }
   }
 
-  /** The record stays as it was, so that the next look finds the same change again. */
+  /** The record is unchanged, so that the next relist finds the same change again. */
   #fail(uid: PodUid, { name, namespace }: RuntimePod, error: unknown, stamp: number): void {
-    this.#deps.log.error('Cannot inspect a pod', error, { pod: `${name}_${namespace}`, podUid: uid });
+    this.#deps.log.error('Failed to inspect pod', error, { pod: `${name}_${namespace}`, podUid: uid });
     this.#deps.cache.set(uid, { kind: 'failed', error }, stamp);
     this.records.reinspect(uid);
     this.#deps.failed(uid);
   }
 }
 
-/** A pod whose sandbox is gone had these addresses to its end, and its status should still tell them. */
+/** Keeps the last addresses of a pod whose sandbox was removed, for its status. */
 function withKeptIps(pod: ObservedPod, before: ObservedPod | undefined): ObservedPod {
   const keeps =
     pod.ips.length === 0 && before !== undefined && !pod.sandboxes.some(({ state }) => state === 'ready');
@@ -210,8 +216,8 @@ function withKeptIps(pod: ObservedPod, before: ObservedPod | undefined): Observe
 }
 
 /**
- * Runs the work for each item, at most so many at a time, the first ones first. Waits for all even if one fails, then
- * throws what the first failure was.
+ * Runs the work for each item with limited concurrency, in order. Waits for all items, then throws
+ * the first failure.
  */
 export async function forEachBounded<T>(
   items: readonly T[],

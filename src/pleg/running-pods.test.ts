@@ -7,7 +7,7 @@ import { RunningPods } from './running-pods.ts';
 
 const never = new AbortController().signal;
 
-test('only pods that run are told, from a list at most three seconds old unless a new one is asked for', async () => {
+test('returns running pods from a listing of at most three seconds, refresh from a new one', async () => {
   const clock = new VirtualClock();
   const runtime = new MemoryLister();
   const running = new RunningPods(clock, runtime);
@@ -28,7 +28,7 @@ test('only pods that run are told, from a list at most three seconds old unless 
   assert.equal(runtime.calls.length, 3);
 });
 
-test('those who ask at the same time share one list, and a failure is told to them all', async () => {
+test('concurrent callers share one listing and its failure', async () => {
   const runtime = new MemoryLister();
   const running = new RunningPods(new VirtualClock(), runtime);
   await Promise.all([running.get(never), running.get(never)]);
@@ -39,7 +39,7 @@ test('those who ask at the same time share one list, and a failure is told to th
   await assert.rejects(running.refresh(never), /away/);
 });
 
-test('of pods that run only what runs is told, while housekeeping sees all there may be', async () => {
+test('get returns only running containers, refresh all of pods that may run', async () => {
   const clock = new VirtualClock();
   const runtime = new MemoryLister();
   const running = new RunningPods(clock, runtime);

@@ -5,7 +5,9 @@ import type { RuntimeLister } from './runtime-events.ts';
 
 const freshMs = 3_000;
 
-/** The pods that run right now, asked of the runtime at most every few seconds; for /runningpods and housekeeping. */
+/**
+ * Running pods from a listing that is at most a few seconds old; for /runningpods and housekeeping.
+ */
 export class RunningPods {
   readonly #clock: Clock;
   readonly #runtime: Pick<RuntimeLister, 'listPods'>;
@@ -18,7 +20,7 @@ export class RunningPods {
     this.#runtime = runtime;
   }
 
-  /** What surely runs, and nothing else: containers that have exited are left out. At most three seconds old. */
+  /** Running containers and sandboxes only, from a listing of at most three seconds. */
   async get(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     const last = this.#last;
     const isFresh = last !== undefined && this.#clock.monotonicMs() - last.atMs < freshMs;
@@ -28,7 +30,7 @@ export class RunningPods {
     return pods.map(runningPart).filter((pod) => itemsOf(pod).length > 0);
   }
 
-  /** Pods of which something may run, with all there is of them. Asked for after this call. */
+  /** All containers of pods of which something may run, listed after this call. */
   async refresh(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     this.#generation++;
     return await this.#flights.run(this.#generation, (inner) => this.#list(inner), signal);

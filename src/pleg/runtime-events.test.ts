@@ -19,7 +19,7 @@ const containerd = async function* () {
   yield { containerId: proofContainerId('7'), topic: '/tasks/kubeling', atMs: 7 };
 };
 
-test('events of CRI name the pod and what happened', async () => {
+test('CRI events name the pod and the state', async () => {
   const getContainerEvents = async function* () {
     yield ContainerEventResponse.create({
       containerId: 'c1',
@@ -41,7 +41,7 @@ test('events of CRI name the pod and what happened', async () => {
   assert.deepEqual(published, []);
 });
 
-test('where CRI has no events containerd’s own are read, and can be provoked', async () => {
+test("without CRI events, containerd's own events are read and can be provoked", async () => {
   // biome-ignore lint/correctness/useYield: it fails before there is anything to give.
   const getContainerEvents = async function* () {
     throw new KubelingError('CRI_UNSUPPORTED', 'unknown method');
@@ -59,7 +59,7 @@ test('where CRI has no events containerd’s own are read, and can be provoked',
   assert.deepEqual(published, ['published']);
 });
 
-test('a stream of CRI that breaks is not taken for one that does not exist', async () => {
+test('a broken CRI stream does not count as unsupported', async () => {
   // biome-ignore lint/correctness/useYield: it fails before there is anything to give.
   const getContainerEvents = async function* () {
     throw new KubelingError('CRI_UNAVAILABLE', 'away');

@@ -20,23 +20,26 @@ const containerdKinds: ReadonlyMap<string, RuntimeHint['what']> = new Map([
   ['/containers/delete', 'removed'],
 ]);
 
-/** The deletion is sent right before containerd's CRI shows the exit, which may be long after the exit itself. */
+/**
+ * containerd sends the deletion right before its CRI lists the exit, possibly long after the exit
+ * itself.
+ */
 const showing: ReadonlyMap<string, RuntimeHint['shows']> = new Map([
   ['/tasks/exit', 'after-another-hint'],
   ['/tasks/delete', 'any-moment'],
 ] as const);
 
-/** What an event published to prove that events arrive is about; see `proofContainerId`. */
+/** Container id of events published as proof; see `proofContainerId`. */
 const proofPrefix = 'kubeling-proof-';
 
-/** A name for an event to be published as a proof: it belongs to no container, and whoever reads it knows. */
+/** Container id of published proof events, which belongs to no container. */
 export function proofContainerId(unique: string): string {
   return `${proofPrefix}${unique}`;
 }
 
 /**
- * Events come from CRI where the runtime has them there, and from containerd's own service where it has not. An event
- * can be provoked on the latter only: `publish` has containerd send one about `proofContainerId`.
+ * Reads events from the CRI, or from containerd's own service when the runtime has no CRI events.
+ * Only the latter can be provoked: `publish` sends an event about `proofContainerId`.
  */
 export function runtimeEvents(
   cri: Pick<CriClient, 'getContainerEvents' | 'containerdEvents'>,
@@ -57,7 +60,7 @@ export function runtimeEvents(
   if (publish === undefined) return { events };
   const provoke = async (signal: AbortSignal) => {
     if (reading === 'containerd') return await publish(signal);
-    throw new KubelingError('CRI_UNSUPPORTED', 'Cannot provoke an event as CRI has no call for it');
+    throw new KubelingError('CRI_UNSUPPORTED', 'Cannot provoke an event as the CRI has no call for it');
   };
   return { events, provoke };
 }
@@ -79,42 +82,46 @@ export function containerdHint({ containerId, topic, atMs }: ContainerdEvent): R
   return { containerId, what, ...(shows === undefined ? {} : { shows }), atMs };
 }
 
-/** What the generator needs of the runtime. Each call may fail; what it answers is never changed afterwards. */
+/** The runtime as the PLEG needs it. Each call may fail; results are immutable. */
 export interface RuntimeLister {
-  /** All pods the runtime has anything of, running or not. */
+  /** All pods with a sandbox or container, running or not. */
   listPods(signal: AbortSignal): Promise<readonly RuntimePod[]>;
-  /** The same of one pod; undefined if the runtime has nothing of it. */
+  /** One pod; undefined when the runtime has nothing of it. */
   listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined>;
-  /** All about one pod, asked for now: at least as new as the listing it is based on. */
+  /** Details of a pod, at least as new as the listing. */
   observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod>;
 }
 
 /**
- * Something happened to a container or sandbox, so that its pod is worth a look. What happened is never believed: it
- * only tells whether a look has already seen it.
+ * An event of a container or sandbox. Only a hint to relist its pod; it also tells whether a relist
+ * is needed at all.
  */
 export interface RuntimeHint {
-  /** Of a container or a sandbox. */
+  /** Id of a container or a sandbox. */
   readonly containerId: string;
-  /** If the runtime says so; otherwise it is found by the container. */
+  /** Set when the runtime reports it; otherwise the pod is found by the container. */
   readonly podUid?: PodUid | undefined;
-  /** `proof` is the answer to `provoke` and about no container at all. */
+  /** `proof` is the response to `provoke` and concerns no container. */
   readonly what: 'created' | 'started' | 'stopped' | 'removed' | 'other' | 'proof';
   /**
-   * Given when a look will show it any moment now, so that looking again and again is worth its cost, or when another
-   * hint comes right before it shows, so that there is no need to look until then.
+   * `any-moment` when the change will be listed soon, so that frequent relists pay off;
+   * `after-another-hint` when another hint precedes the change, so that no relist is needed until
+   * then.
    */
   readonly shows?: 'any-moment' | 'after-another-hint' | undefined;
-  /** When it happened, in milliseconds since 1970 by the runtime's clock. */
+  /** Time of the event in milliseconds since the Unix epoch, by the runtime's clock. */
   readonly atMs?: number | undefined;
 }
 
 export interface EventSource {
-  /** Ends or throws when the stream breaks; may be called again then. Throws Unsupported if there is no such stream. */
+  /**
+   * Ends or throws when the stream breaks, and can be called again. Throws Unsupported without an
+   * event stream.
+   */
   events(signal: AbortSignal): AsyncIterable<RuntimeHint>;
   /**
-   * Makes the runtime send an event that harms nothing and comes back through `events` as a `proof`. Without it only
-   * what happens anyway shows whether events arrive.
+   * Makes the runtime send a harmless event that arrives through `events` as a `proof`. Without it
+   * only regular events prove that events arrive.
    */
   readonly provoke?: ((signal: AbortSignal) => Promise<void>) | undefined;
 }

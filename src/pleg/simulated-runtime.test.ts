@@ -8,11 +8,11 @@ import { collectLogs, seededRandom } from '../lib/index.ts';
 import { Pleg } from './pleg.ts';
 import { runtimeEvents } from './runtime-events.ts';
 
-/** A generator on the simulated runtime, which tells of an exit before it shows it. */
+/** A PLEG on the simulated runtime, which announces an exit before it lists it. */
 class Watched implements AsyncDisposable {
   readonly node: SimulatedNode;
   readonly pleg: Pleg;
-  /** Each event with the virtual time at which it was told. */
+  /** Each event with the virtual time of its report. */
   readonly told: { readonly event: string; readonly atMs: number }[] = [];
   readonly #controller = new AbortController();
   readonly #running: Promise<unknown>;
@@ -54,7 +54,7 @@ class Watched implements AsyncDisposable {
 }
 
 for (const flavour of ['containerd-1.6', 'containerd-2'] satisfies Flavour[]) {
-  test(`an exit is seen within milliseconds while all pods are looked at every half minute, on ${flavour}`, async () => {
+  test(`on ${flavour}, an exit is observed within milliseconds while all pods are relisted every 30 seconds`, async () => {
     await using watched = new Watched({ flavour });
     const { node, pleg } = watched;
     await node.clock.advance(100);
@@ -68,7 +68,7 @@ for (const flavour of ['containerd-1.6', 'containerd-2'] satisfies Flavour[]) {
   });
 }
 
-test('an exit that is shown half a second after its event is seen within another half', async () => {
+test('an exit listed half a second after its event is observed within another half second', async () => {
   await using watched = new Watched({ latency: (step) => (step === 'exit-seen' ? 500 : 0) });
   const { node } = watched;
   await node.clock.advance(100);
@@ -80,7 +80,7 @@ test('an exit that is shown half a second after its event is seen within another
   assert.ok((await watched.until(`ContainerDied ${containerId}`)) - diedMs < 1_000);
 });
 
-test('with events cut off the fallback notices and looks every second', async () => {
+test('without events, the fallback relists every second', async () => {
   await using watched = new Watched();
   const { node, pleg } = watched;
   await node.clock.advance(100);
@@ -106,7 +106,7 @@ test('with events cut off the fallback notices and looks every second', async ()
   assert.equal(pleg.eventTrust, 'trusted');
 });
 
-test('a runtime that dies and comes back is followed without a false word', async () => {
+test('a restart of the runtime gives no wrong events', async () => {
   await using watched = new Watched();
   const { node, pleg } = watched;
   await node.clock.advance(100);
@@ -124,7 +124,7 @@ test('a runtime that dies and comes back is followed without a false word', asyn
   assert.ok((await watched.until(`ContainerDied ${containerId}`)) - diedMs < 1_500);
 });
 
-test('whatever goes wrong with calls and events, every end of a container is told in the end', async () => {
+test('with any failures of calls and events, every exit is reported eventually', async () => {
   for (let seed = 1; seed <= 30; seed++) {
     await using watched = new Watched({ seed });
     const { node } = watched;

@@ -25,8 +25,8 @@ function aRunner(execSync: CommandRunner['execSync']) {
   return { clock, records, probes };
 }
 
-describe('a command in a container', () => {
-  it('succeeds with exit code 0 and fails with any other, and what it says is cut', async () => {
+describe('exec probe', () => {
+  it('succeeds with exit code 0, fails with any other, and truncates the output', async () => {
     for (const exitCode of [0, 1, 127]) {
       const requests: unknown[] = [];
       const { probes } = aRunner(async (request) => {
@@ -39,7 +39,7 @@ describe('a command in a container', () => {
     }
   });
 
-  it('that took too long has failed', async () => {
+  it('fails after the timeout', async () => {
     const { probes } = aRunner(async () => {
       throw new KubelingError('CRI_EXEC_TIMEOUT', 'command timed out: deadline');
     });
@@ -47,7 +47,7 @@ describe('a command in a container', () => {
     assert.deepEqual(await probes.probe(question, signal), { is: 'failure', output });
   });
 
-  it('that cannot be run says nothing about the container', async () => {
+  it('rejects when the command cannot be run', async () => {
     const { probes } = aRunner(async () => {
       throw new KubelingError('CRI_NOT_FOUND', 'no such container');
     });
@@ -55,7 +55,7 @@ describe('a command in a container', () => {
     assert.equal(probes.size, 0);
   });
 
-  it('that the runtime does not end has failed five seconds late, and no other is begun beside it', async () => {
+  it('fails five seconds after the timeout when the runtime does not respond, and starts no second command', async () => {
     const ends: (() => void)[] = [];
     const { probes, clock, records } = aRunner(
       () =>
@@ -78,7 +78,7 @@ describe('a command in a container', () => {
       ],
     );
     assert.deepEqual([ends.length, probes.size, clock.pendingTimers], [1, 1, 0]);
-    assert.equal(records.toArray().filter(({ message }) => /not end/.test(message)).length, 2);
+    assert.equal(records.toArray().filter(({ message }) => /did not end|still runs/.test(message)).length, 2);
     ends[0]?.();
     await clock.advance(0);
     assert.equal(probes.size, 0);
@@ -90,7 +90,7 @@ describe('a command in a container', () => {
     assert.equal(answers[2]?.[1].is, 'success');
   });
 
-  it('is given up with its probe', async () => {
+  it('is cancelled with its probe', async () => {
     const controller = new AbortController();
     const { probes } = aRunner(
       (_request, inner) =>

@@ -7,7 +7,9 @@ import {
   type ProbeResponse,
 } from './probe-request.ts';
 
-/** Runs a command in a container. Rejects with CRI_EXEC_TIMEOUT when the runtime says that it took too long. */
+/**
+ * Runs a command in a container. Rejects with CRI_EXEC_TIMEOUT when the runtime reports a timeout.
+ */
 export interface CommandRunner {
   execSync(
     request: {
@@ -25,12 +27,13 @@ export interface ExecProbesDeps {
   readonly runner: CommandRunner;
 }
 
-/** What a runtime may take beyond the time-out it was told, before it is not waited for any longer. */
+/** Time the runtime gets beyond the command's timeout. */
 const graceMs = 5_000;
 
 /**
- * Commands in containers. A runtime may answer long after the time-out, as when a child of the command holds its output
- * open: then the probe has failed all the same, and no other is begun before that call has ended.
+ * Exec probes. A runtime may respond long after the timeout, for example when a child process holds
+ * the output open: the probe fails at the timeout, and no other command is started before that call
+ * has ended.
  */
 export class ExecProbes {
   readonly #deps: ExecProbesDeps;
@@ -40,7 +43,7 @@ export class ExecProbes {
     this.#deps = deps;
   }
 
-  /** Calls to the runtime that have not ended. */
+  /** Number of ExecSync calls in flight. */
   get size(): number {
     return this.#inFlight.size;
   }
@@ -48,7 +51,7 @@ export class ExecProbes {
   async probe(request: ProbeRequest<ExecAction>, signal: AbortSignal): Promise<ProbeResponse> {
     const words = request.action.command.join(' ');
     if (this.#inFlight.has(keyOf(request))) {
-      this.#warn('The command of an earlier probe has not ended: no other is begun', request);
+      this.#warn('Skipped exec probe, previous command still runs', request);
       return failure(`command timed out: ${JSON.stringify(words)} of an earlier probe still runs`);
     }
     const call = this.#start(request, signal);
@@ -60,7 +63,7 @@ export class ExecProbes {
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof KubelingError) || error.kind !== 'DeadlineExceeded') throw error;
-      if (error.code === 'DEADLINE_EXCEEDED') this.#warn('The runtime does not end the command', request);
+      if (error.code === 'DEADLINE_EXCEEDED') this.#warn('Runtime did not end the probe command', request);
       const limit = formatDurationMs(request.timeoutMs);
       return failure(`command timed out: ${JSON.stringify(words)} timed out after ${limit}`);
     }

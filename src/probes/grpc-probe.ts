@@ -23,7 +23,10 @@ export interface GrpcProbeDeps {
 
 const retryMs = 100;
 
-/** The health service of the container, without encryption. A server that is just coming up has until the time-out. */
+/**
+ * Calls the gRPC health service of the container without TLS. Retries the connection until the
+ * timeout.
+ */
 export async function probeGrpc(
   request: ProbeRequest<GrpcAction>,
   deps: GrpcProbeDeps,
@@ -34,7 +37,7 @@ export async function probeGrpc(
   using channel = new GrpcChannel({ ...deps, target, baseBackoffMs: retryMs, maxBackoffMs: retryMs });
   const progress: Progress = { is: 'connecting', why: undefined };
   try {
-    const limits = { clock: deps.clock, ms: timeoutMs, what: 'ask for its health' };
+    const limits = { clock: deps.clock, ms: timeoutMs, what: 'check its health' };
     return await withDeadline(
       limits,
       (inner) => checkHealth(channel, request, deps, progress, inner),
@@ -49,7 +52,7 @@ export async function probeGrpc(
   }
 }
 
-/** How far it got, for when time runs out. */
+/** Progress of the probe, for the message at the timeout. */
 interface Progress {
   is: 'connecting' | 'connected';
   why: unknown;

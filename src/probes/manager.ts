@@ -15,11 +15,14 @@ interface RunningWorker {
 
 interface ProbedPod {
   readonly pod: Pod;
-  /** By container and type. One that has come to its end stays: there is nothing left to ask. */
+  /** Keyed by container and type. Ended workers are kept, so that they are not started again. */
   readonly workers: Map<string, RunningWorker>;
 }
 
-/** The probes of all pods: one worker a probe, from the first sync of a pod until its containers are gone. */
+/**
+ * Probe workers of all pods: one per probe, from the first sync of a pod until its containers are
+ * removed.
+ */
 export class ProbeManager implements AsyncDisposable {
   readonly results = new ProbeResults();
   readonly #deps: ProbeManagerDeps;
@@ -31,24 +34,24 @@ export class ProbeManager implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** All zero when no pod is there. */
+  /** All zero without pods. */
   held(): Readonly<Record<'pods' | 'workers' | 'results', number>> {
     return { pods: this.#pods.size, workers: this.#running.size, results: this.results.size };
   }
 
-  /** Begins the probes that are not there yet; to be called with every sync. What a probe asks stays as it was. */
+  /** Starts missing workers; called with every sync. A running worker keeps its probe. */
   addPod(pod: Pod): void {
     const subjects = this.#isClosed ? [] : subjectsOf(pod);
     for (const subject of subjects) this.#startWorker(subject);
   }
 
-  /** The pod is told to end: nobody kills its containers for how they take it. */
+  /** Called when the pod terminates, so that failed probes do not kill its containers. */
   stopLivenessAndStartup(uid: PodUid): void {
     for (const one of this.#pods.get(uid)?.workers.values() ?? [])
       if (one.type !== 'readiness') stopWorker(one);
   }
 
-  /** Its containers are gone. */
+  /** Called when the pod's containers are removed. */
   removePod(uid: PodUid): void {
     const probed = this.#pods.get(uid);
     if (probed === undefined) return;
@@ -61,18 +64,21 @@ export class ProbeManager implements AsyncDisposable {
     );
   }
 
-  /** Ends the probes of all other pods. */
+  /** Stops the probes of all other pods. */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of [...this.#pods.keys()]) if (!isKept(uid)) this.removePod(uid);
   }
 
-  /** The published status has changed: what can be asked now and never was is asked at once. */
+  /**
+   * Called when the published status changed: a started container without a probe result is probed
+   * immediately.
+   */
   trigger(uid: PodUid, status: PodStatus): void {
     for (const { type, worker } of this.#pods.get(uid)?.workers.values() ?? [])
       if (type === 'readiness') worker.trigger(status);
   }
 
-  /** Ends all probes and waits for them. */
+  /** Stops all workers and waits for them. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.retain(() => false);
@@ -101,7 +107,7 @@ export class ProbeManager implements AsyncDisposable {
 
 function stopWorker({ worker, end }: RunningWorker): void {
   worker.end();
-  end.abort(cancelledError('The probe is not wanted any more'));
+  end.abort(cancelledError('The probe is stopped'));
 }
 
 function subjectsOf(pod: Pod): readonly ProbeWorkerSubject[] {

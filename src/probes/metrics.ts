@@ -1,7 +1,7 @@
 import type { MetricRegistry } from '../lib/index.ts';
 import { type ProbeType, typeName } from './probe-request.ts';
 
-/** Whose probe it is. */
+/** The probe of a container. */
 export interface ProbeSubject {
   readonly type: ProbeType;
   readonly container: string;
@@ -10,25 +10,25 @@ export interface ProbeSubject {
   readonly podUid: string;
 }
 
-/** Told of each answer, to be counted. Never throws. */
+/** Counts probe results. Never throws. */
 export interface ProbeObserver {
   probed(subject: ProbeSubject, result: 'successful' | 'failed' | 'unknown', seconds: number): void;
-  /** The pod is gone. `name` tells whether another pod has its name now. */
+  /** The pod was removed. `name` is `taken` when another pod now has its name. */
   podRemoved(pod: Pick<ProbeSubject, 'pod' | 'namespace' | 'podUid'>, name: 'free' | 'taken'): void;
 }
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Make one for a registry of its own; the names are those dashboards know. */
+/** Registers the Go kubelet's probe metrics. */
 export function probeMetrics(registry: MetricRegistry): ProbeObserver {
   const total = registry.counter({
     name: 'prober_probe_total',
-    help: 'Answers of probes, by container, type of probe and result.',
+    help: 'Probe results by container, probe type and result.',
     labels: ['probe_type', 'result', 'container', 'pod', 'namespace', 'pod_uid'],
   });
   const durations = registry.histogram({
     name: 'prober_probe_duration_seconds',
-    help: 'How long probes took that did not fail.',
+    help: 'Duration of probes that did not fail.',
     labels: ['probe_type', 'container', 'pod', 'namespace'],
     buckets,
   });

@@ -20,7 +20,7 @@ export interface NetworkProberDeps extends GrpcProbeDeps {
   readonly dialHttp: SendHttp;
 }
 
-/** Asks over the machine's network. Commands in containers are the runtime's, not this one's. */
+/** Runs HTTP, TCP and gRPC probes over the node's network. */
 export function networkProber(deps: NetworkProberDeps): Prober {
   return {
     async probe(request, signal) {
@@ -34,13 +34,13 @@ export function networkProber(deps: NetworkProberDeps): Prober {
         case 'grpc':
           return await probeGrpc({ ...request, action }, deps, signal);
         case 'exec':
-          throw new KubelingError('PROBE_UNASKABLE', 'a command cannot be asked over the network');
+          throw new KubelingError('PROBE_UNASKABLE', 'an exec probe cannot run over the network');
       }
     },
   };
 }
 
-/** The same prober with a way to run commands. */
+/** Adds exec probes to a network prober. */
 export function withCommands(
   network: Prober,
   commands: { probe(request: ProbeRequest<ExecAction>, signal: AbortSignal): Promise<ProbeResponse> },
@@ -56,15 +56,16 @@ export function withCommands(
 }
 
 /**
- * One GET, and those it leads to on the same host. Whoever answers badly, too late or not at all has failed. Rejects for
- * an answer that ends in its middle: it says nothing of how the container is.
+ * Sends a GET and follows redirects on the same host. A bad status, a timeout and a connection
+ * failure fail the probe. Rejects for a truncated response, which does not show the container's
+ * health.
  */
 export async function probeHttp(
   { action: { request }, timeoutMs }: ProbeRequest<HttpAction>,
   { clock, dialHttp }: { readonly clock: Clock; readonly dialHttp: SendHttp },
   signal: AbortSignal,
 ): Promise<ProbeResponse> {
-  const limits = { clock, ms: timeoutMs, what: 'get an answer' };
+  const limits = { clock, ms: timeoutMs, what: 'get a response' };
   const ask = (inner: AbortSignal) => followRedirects(dialHttp, request, maxOutputBytes, inner);
   try {
     const { reply } = await withDeadline(limits, ask, signal);
@@ -77,7 +78,7 @@ export async function probeHttp(
 }
 
 function responseOf({ status, body }: HttpResponse): ProbeResponse {
-  // What the container says with a failure stays out of events: it may be meant for nobody.
+  // The body of a failed response is kept out of events, because it may be confidential.
   if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`);
   const text = body.toString('utf8');
   if (status < 300) return { is: 'success', output: text };
@@ -94,7 +95,7 @@ function why(error: unknown, { host, port }: HttpRequest): string {
     : dialFailure(host, port, error);
 }
 
-/** Whether the port takes a connection. */
+/** Succeeds when the port accepts a connection. */
 export function probeTcp(
   { action: { host, port }, timeoutMs }: ProbeRequest<TcpAction>,
   clock: Clock,
@@ -115,7 +116,8 @@ export function probeTcp(
       answer(failure(`dial tcp ${joinHostPort(host, port)}: i/o timeout`)),
     );
     socket.once('connect', () => answer({ is: 'success', output: '' }));
-    // For the life of the socket: an error nobody hears ends the process.
+    // Stays registered for the socket's lifetime, because an unhandled error event ends the
+    // process.
     socket.on('error', (error) => answer(failure(dialFailure(host, port, error))));
     const link = onAbort(signal, (reason) => {
       end();
@@ -124,7 +126,7 @@ export function probeTcp(
   });
 }
 
-/** Why a connection could not be made, in the words people search for. */
+/** Connection errors with the Go kubelet's messages. */
 const dialErrors: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connect: connection refused',
   EHOSTUNREACH: 'connect: no route to host',

@@ -15,26 +15,26 @@ export interface PodProbesDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly journal: PodJournal;
-  /** Over the network. */
+  /** Prober for HTTP, TCP and gRPC. */
   readonly prober: Prober;
   readonly runner: CommandRunner;
   readonly statuses: Pick<StatusManager, 'getPodStatus' | 'setContainerReadiness' | 'setContainerStartup'>;
   readonly isTerminating: (uid: PodUid) => boolean;
-  /** Expands the variables in the command of an exec probe. */
+  /** Expands variables in the command of an exec probe. */
   readonly expand: ProbeManagerDeps['expand'];
 }
 
-/** More pods than a node can have: nothing that was found out is lost. */
+/** Larger than the number of pods per node, so that no change is dropped. */
 const waitingPods = 10_000;
 
 /**
- * The probes, as the rest of the kubelet uses them: what they find goes into the status at once, and the pod it
- * concerns to the sync loop.
+ * Connects the probe manager to the kubelet: results go to the status immediately and the pod to
+ * the sync loop.
  */
 export class PodProbes implements AsyncDisposable {
-  /** A page of its own: there are as many series as containers. */
+  /** A separate registry, because each container has its own series. */
   readonly metrics: MetricRegistry;
-  /** For the status of pods. */
+  /** For the pod's status. */
   readonly results: ProbeResults;
   readonly #deps: PodProbesDeps;
   readonly #manager: ProbeManager;
@@ -49,7 +49,7 @@ export class PodProbes implements AsyncDisposable {
     const { clock, logger, prober, statuses } = deps;
     this.#deps = deps;
     this.metrics = new MetricRegistry({
-      onError: (error) => logger.error('Cannot tell of probes', error),
+      onError: (error) => logger.error('Failed to report probe results', error),
     });
     this.#commands = new ExecProbes(deps);
     this.#manager = new ProbeManager({
@@ -71,22 +71,22 @@ export class PodProbes implements AsyncDisposable {
     return { ...this.#manager.held(), commands: this.#commands.size };
   }
 
-  /** The next pod whose probes have found out something. */
+  /** The next pod with a changed probe result. */
   next(signal: AbortSignal): Promise<PodUid | undefined> {
     return this.#found.next(signal);
   }
 
-  /** With every sync of a pod that may run. */
+  /** Called with every sync of a pod that may run. */
   begin(pod: Pod): void {
     this.#manager.addPod(pod);
   }
 
-  /** The pod is told to end. */
+  /** Called when the pod terminates. */
   ending(uid: PodUid): void {
     this.#manager.stopLivenessAndStartup(uid);
   }
 
-  /** Nothing of the pod runs any more. */
+  /** Called when the pod's containers are removed. */
   gone(uid: PodUid): void {
     this.#manager.removePod(uid);
   }
@@ -99,7 +99,10 @@ export class PodProbes implements AsyncDisposable {
     this.#manager.trigger(uid, status);
   }
 
-  /** What a plan goes by. What an earlier kubelet saw start has started, before anybody has asked again. */
+  /**
+   * Probe results for computePodActions. A container that a previous kubelet reported as started
+   * counts as started before its first probe.
+   */
   planning(status: PodStatus): Pick<PlanContext, 'liveness' | 'startup'> {
     const { results } = this.#manager;
     const started = new Set(
@@ -121,7 +124,8 @@ export class PodProbes implements AsyncDisposable {
     const { statuses } = this.#deps;
     const isGood = result === 'success';
     if (type === 'liveness' && isGood) return;
-    // Nobody looks at the others of a pod that ends: one that gets ready now makes the pod no readier.
+    // Of a terminating pod only failed readiness is reported: a container that becomes ready does
+    // not make the pod ready.
     if (type === 'readiness' && !(isGood && this.#deps.isTerminating(podUid)))
       statuses.setContainerReadiness(podUid, containerId, isGood);
     if (type === 'startup') {

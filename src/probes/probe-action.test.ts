@@ -13,7 +13,7 @@ function actionOf(probe: Probe, podIp = '10.0.0.7') {
   });
 }
 
-it('asks the pod, or the host that is named', () => {
+it('targets the pod, or the given host', () => {
   assert.deepEqual(actionOf({ tcpSocket: { port: 'web' } }), { kind: 'tcp', host: '10.0.0.7', port: 8080 });
   assert.deepEqual(actionOf({ tcpSocket: { port: '81', host: 'db' } }, ''), {
     kind: 'tcp',
@@ -28,7 +28,7 @@ it('asks the pod, or the host that is named', () => {
   });
 });
 
-it('says who it is with a request, and asks for anything', () => {
+it("sends the probe's user agent and accepts any content", () => {
   const httpHeaders = [{ name: 'host', value: 'example.org' }];
   assert.deepEqual(actionOf({ httpGet: { port: 'web', path: '/up?x=1', scheme: 'HTTPS', httpHeaders } }), {
     kind: 'http',
@@ -46,11 +46,11 @@ it('says who it is with a request, and asks for anything', () => {
   });
 });
 
-it('puts variables into commands', () => {
+it('expands variables in commands', () => {
   assert.deepEqual(actionOf({ exec: { command: ['a', 'b'] } }), { kind: 'exec', command: ['A', 'B'] });
 });
 
-it('cannot ask nobody, or nothing', () => {
+it('rejects a probe without an address or a handler', () => {
   for (const probe of [
     { tcpSocket: { port: 80 } },
     { httpGet: { port: 80 } },

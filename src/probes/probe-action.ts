@@ -3,16 +3,16 @@ import { KubelingError } from '../lib/index.ts';
 import { actionPort, actionRequest } from '../pods/index.ts';
 import { type ProbeAction, userAgent } from './probe-request.ts';
 
-/** What an action depends on besides the probe itself. */
+/** Inputs of an action besides the probe. */
 export interface ActionTarget {
   readonly container: Container;
-  /** Empty while the pod has none. */
+  /** Empty while the pod has no address. */
   readonly podIp: string;
-  /** Expands references to variables in a command. */
+  /** Expands variable references in a command. */
   readonly expand: (command: readonly string[], container: Container) => readonly string[];
 }
 
-/** Throws where the probe cannot be asked at all, which says nothing about the container. */
+/** Throws when the probe cannot be sent, which does not show the container's health. */
 export function probeAction(probe: Probe, target: ActionTarget): ProbeAction {
   const { exec, httpGet, tcpSocket, grpc } = probe;
   const { container, podIp, expand } = target;
@@ -32,7 +32,7 @@ export function probeAction(probe: Probe, target: ActionTarget): ProbeAction {
   throw unaskable(`missing probe handler for ${container.name}`);
 }
 
-/** A host of no name would be this machine. */
+/** An empty host would select this node. */
 function hostOf(given: string | undefined, podIp: string): string {
   const host = given === undefined || given === '' ? podIp : given;
   if (host === '') throw unaskable('the pod has no address yet');

@@ -2,14 +2,14 @@ import { containerFieldPath, type Pod, type PodJournal } from '../pods/index.ts'
 import { type ProbeType, typeName } from './probe-request.ts';
 import type { ProbeResult } from './results.ts';
 
-/** Whom a probe is about. */
+/** The probe that is recorded. */
 export interface RecordedProbe {
   readonly pod: Pod;
   readonly container: string;
   readonly type: ProbeType;
 }
 
-/** Writes down what probes find, as events for users and as steps of the pod's story. */
+/** Records probe results as events and as journal steps. */
 export class ProbeRecorder {
   readonly #journal: PodJournal;
   readonly #subject: RecordedProbe;
@@ -19,9 +19,9 @@ export class ProbeRecorder {
     this.#subject = subject;
   }
 
-  /** `count` failures in a row of the `threshold` it takes. */
+  /** `count` is the number of consecutive failures, `threshold` the failure threshold. */
   failed(output: string, count: number, threshold: number): void {
-    // Counted no further than that: what repeats itself is then one line in the pod's story.
+    // Limited to the threshold, so that repeated failures give equal events.
     const reached = Math.min(count, threshold);
     this.#event('Unhealthy', `probe failed: ${output.trimEnd()} (${reached}/${threshold})`);
   }
@@ -34,7 +34,7 @@ export class ProbeRecorder {
     this.#event('Unhealthy', `probe errored and resulted in unknown state: ${why}`);
   }
 
-  /** It counts from now on. */
+  /** Called when a result has passed its threshold. */
   changed(result: ProbeResult): void {
     const { pod, container, type } = this.#subject;
     if (type === 'liveness' && result === 'success') return;

@@ -5,7 +5,7 @@ export type ProbeType = 'liveness' | 'readiness' | 'startup';
 
 export const probeTypes: readonly ProbeType[] = ['startup', 'readiness', 'liveness'];
 
-/** As events and metrics call it. */
+/** The name in events and metrics. */
 export function typeName(type: ProbeType): 'Liveness' | 'Readiness' | 'Startup' {
   return type === 'liveness' ? 'Liveness' : type === 'readiness' ? 'Readiness' : 'Startup';
 }
@@ -35,28 +35,28 @@ export interface ExecAction {
 
 export type ProbeAction = HttpAction | TcpAction | GrpcAction | ExecAction;
 
-/** What is asked, of which container, and how long it has for the answer. */
+/** A probe of one container with its timeout. */
 export interface ProbeRequest<Action extends ProbeAction = ProbeAction> {
   readonly type: ProbeType;
   readonly podUid: PodUid;
   readonly podName: string;
   readonly podNamespace: string;
   readonly container: string;
-  /** The runtime's own id, without the scheme. */
+  /** The runtime's container id, without the scheme. */
   readonly containerId: string;
   readonly action: Action;
   readonly timeoutMs: number;
 }
 
-/** A warning counts as success, but is told. */
+/** A warning counts as success and is recorded as an event. */
 export interface ProbeResponse {
   readonly is: 'success' | 'failure' | 'warning';
   readonly output: string;
 }
 
 /**
- * Asks a container how it is. Answers within the time-out of the question; rejects only when the question could not be
- * asked, which says nothing about the container. A failure to connect is a failure of the container.
+ * Probes a container. Responds within the request's timeout; rejects only when the probe could not
+ * be sent, which does not show the container's health. A connection failure is a probe failure.
  */
 export interface Prober {
   probe(question: ProbeRequest, signal: AbortSignal): Promise<ProbeResponse>;

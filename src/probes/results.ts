@@ -2,7 +2,7 @@ import type { ProbeType } from './probe-request.ts';
 
 export type ProbeResult = 'success' | 'failure' | 'unknown';
 
-/** What holds of each container that is probed, by type of probe and the runtime's container id. */
+/** Current probe results by probe type and container id. */
 export class ProbeResults {
   readonly #results: Readonly<Record<ProbeType, Map<string, ProbeResult>>> = {
     liveness: new Map(),
@@ -14,12 +14,12 @@ export class ProbeResults {
     return Object.values(this.#results).reduce((sum, results) => sum + results.size, 0);
   }
 
-  /** undefined while nothing is known. */
+  /** undefined without a result. */
   get(type: ProbeType, containerId: string): ProbeResult | undefined {
     return this.#results[type].get(containerId);
   }
 
-  /** Answers whether that is news. */
+  /** Returns whether the result changed. */
   set(type: ProbeType, containerId: string, result: ProbeResult): boolean {
     const isNews = this.#results[type].get(containerId) !== result;
     this.#results[type].set(containerId, result);

@@ -20,13 +20,13 @@ async function rigOf(
   return rig;
 }
 
-describe('what holds before a container was asked', () => {
+describe('before the first probe', () => {
   for (const [type, container, initial] of [
     ['readiness', readiness(), 'failure'],
     ['liveness', liveness(), 'success'],
     ['startup', startup(), 'unknown'],
   ] as const) {
-    it(`of ${type} is ${initial}`, async () => {
+    it(`the ${type} result is ${initial}`, async () => {
       await using rig = await rigOf({
         ...container,
         [`${type}Probe`]: { ...http, initialDelaySeconds: 30 },
@@ -39,7 +39,7 @@ describe('what holds before a container was asked', () => {
     });
   }
 
-  it('is nothing of one that ran long before the kubelet: what is published stands', async () => {
+  it('there is no result for a container that started long before the kubelet: its published status counts', async () => {
     const rig = new ProbeRig({ container: { ...readiness(), ...liveness(), ...startup() }, uptimeMs: 0 });
     await using _end = rig;
     rig.runs('a', { startedMsAgo: 11_000, started: false, ready: false });
@@ -50,7 +50,7 @@ describe('what holds before a container was asked', () => {
       assert.equal(rig.result(type, 'a'), undefined);
   });
 
-  it('is what was published of the same instance, however young', async () => {
+  it('the result is the published one of the same instance, even a recently started one', async () => {
     const rig = new ProbeRig({
       container: { ...readiness({ initialDelaySeconds: 99 }), ...startup() },
       uptimeMs: 0,
@@ -64,28 +64,28 @@ describe('what holds before a container was asked', () => {
   });
 });
 
-describe('when a container is asked', () => {
-  it('is once a period, ten seconds unless told otherwise', async () => {
+describe('a container', () => {
+  it('is probed once per period, by default every ten seconds', async () => {
     await using rig = await rigOf({ livenessProbe: { httpGet: { port: 80 } } }, 'a');
     await rig.pass(25_000);
     assert.deepEqual(rig.askedAt, [0, 10_000, 20_000]);
     assert.equal(rig.asked[0]?.timeoutMs, 1_000);
   });
 
-  it('is not before its initial delay has passed, in whole seconds since its start', async () => {
+  it('is not probed before its initial delay, in whole seconds since its start', async () => {
     await using rig = await rigOf(liveness({ periodSeconds: 1, initialDelaySeconds: 5 }), 'a');
     await rig.pass(6_500);
     assert.deepEqual(rig.askedAt, [5_000, 6_000]);
   });
 
-  it('is not put off by a wall clock that was set back', async () => {
+  it('is probed in time when the wall clock is set back', async () => {
     await using rig = await rigOf(liveness({ periodSeconds: 1, initialDelaySeconds: 2 }), 'a');
     rig.clock.jumpWall(-3_600_000);
     await rig.pass(2_500);
     assert.deepEqual(rig.askedAt, [2_000]);
   });
 
-  it('is spread over the first period of a kubelet that has just begun', async () => {
+  it("is first probed at a random time in the first period after the kubelet's start", async () => {
     const rig = new ProbeRig({ container: liveness(), uptimeMs: 0, random: { next: () => 0.37 } });
     await using _end = rig;
     rig.runs('a');
@@ -94,14 +94,14 @@ describe('when a container is asked', () => {
     assert.deepEqual(rig.askedAt, [3_700, 13_700]);
   });
 
-  it('is never while the last answer is still awaited', async () => {
+  it('is not probed while the previous probe runs', async () => {
     const slow = () => ({ is: 'success', afterMs: 2_500 }) as const;
     await using rig = await rigOf(liveness({ periodSeconds: 1, timeoutSeconds: 5 }), 'a', slow);
     await rig.pass(6_000);
     assert.deepEqual(rig.askedAt, [0, 2_500, 5_000]);
   });
 
-  it('is not before there is a status, or an instance', async () => {
+  it('is not probed without a status or an instance', async () => {
     await using rig = await rigOf(liveness());
     await rig.pass(10_000);
     rig.status = { phase: 'Pending', containerStatuses: [] };
@@ -112,7 +112,7 @@ describe('when a container is asked', () => {
     assert.deepEqual(rig.askedAt, [30_000]);
   });
 
-  it('is over for good with the pod', async () => {
+  it('is not probed after its pod ended', async () => {
     await using rig = await rigOf(liveness(), 'a');
     for (const phase of ['Succeeded', 'Failed']) rig.is('a', {}, phase);
     await rig.pass(30_000);
@@ -120,7 +120,7 @@ describe('when a container is asked', () => {
     assert.deepEqual(rig.manager.held(), { pods: 1, workers: 0, results: 0 });
   });
 
-  it('is at once when it has started and was never asked whether it is ready', async () => {
+  it('is probed for readiness immediately after its start', async () => {
     await using rig = await rigOf(readiness());
     await rig.pass(2_000);
     rig.runs('a');
@@ -132,7 +132,7 @@ describe('when a container is asked', () => {
     assert.deepEqual(rig.askedAt, [2_000, 12_000]);
   });
 
-  it('is not brought forward for one that has not started, or was here before the kubelet', async () => {
+  it('is not probed early before its start, or when it is older than the kubelet', async () => {
     const rig = new ProbeRig({ container: readiness(), uptimeMs: 0, random: { next: () => 0.9 } });
     await using _end = rig;
     rig.runs('a', { started: false });
@@ -151,8 +151,8 @@ describe('when a container is asked', () => {
   });
 });
 
-describe('an answer', () => {
-  it('counts after so many equal ones in a row', async () => {
+describe('a probe result', () => {
+  it('counts after the threshold of consecutive equal results', async () => {
     const script = 'SfSSffSfffS';
     let turn = 0;
     const answer = () => ({ is: script[turn++] === 'S' ? 'success' : 'failure' }) as const;
@@ -165,7 +165,7 @@ describe('an answer', () => {
     assert.equal(seen.join(''), 'fffSSSSSSff');
   });
 
-  it('of readiness is told with each change, by the full id of the container', async () => {
+  it('of readiness is reported on each change, with the full container id', async () => {
     await using rig = await rigOf(readiness({ failureThreshold: 1 }), 'a');
     await rig.pass(10_000);
     rig.answer = fails;
@@ -177,7 +177,7 @@ describe('an answer', () => {
     ]);
   });
 
-  it('of liveness that it fails holds until another instance is there', async () => {
+  it('of failed liveness is kept until the container is replaced', async () => {
     const rig = new ProbeRig({ container: liveness({ failureThreshold: 2 }) });
     await using _end = rig;
     rig.answer = fails;
@@ -201,7 +201,7 @@ describe('an answer', () => {
     );
   });
 
-  it('of an earlier instance counts for no later one', async () => {
+  it('of a previous instance does not count for the next one', async () => {
     const rig = new ProbeRig({ container: liveness({ failureThreshold: 3 }) });
     await using _end = rig;
     rig.answer = fails;
@@ -217,7 +217,7 @@ describe('an answer', () => {
     assert.equal(rig.result('liveness', 'b'), 'success');
   });
 
-  it('that comes when the instance has been replaced, or has ended, is dropped', async () => {
+  it('that arrives after the instance was replaced or exited is dropped', async () => {
     for (const replaced of [true, false]) {
       const rig = new ProbeRig({ container: readiness({ failureThreshold: 1, timeoutSeconds: 5 }) });
       await using _end = rig;
@@ -234,7 +234,7 @@ describe('an answer', () => {
     }
   });
 
-  it('of startup decides once for an instance, either way', async () => {
+  it('of startup is final for an instance', async () => {
     for (const [is, result] of [
       ['success', 'success'],
       ['failure', 'failure'],
@@ -253,7 +253,7 @@ describe('an answer', () => {
     }
   });
 
-  it('that could not be had after three tries is told and changes nothing', async () => {
+  it('that fails three times with an error is recorded and changes nothing', async () => {
     await using rig = await rigOf(liveness({ failureThreshold: 1 }));
     rig.answer = () => ({ is: 'error', output: 'no such thing' });
     rig.runs('a');
@@ -269,7 +269,7 @@ describe('an answer', () => {
     );
   });
 
-  it('on the second try is as good as on the first', async () => {
+  it('counts when the second attempt succeeds', async () => {
     await using rig = await rigOf(readiness());
     let turn = 0;
     rig.answer = () => (turn++ === 0 ? { is: 'error' } : { is: 'success' });
@@ -279,7 +279,7 @@ describe('an answer', () => {
     assert.deepEqual(rig.events, []);
   });
 
-  it('that fails is told with how many it takes, and no further', async () => {
+  it('that fails is recorded with its count, limited to the threshold', async () => {
     const rig = new ProbeRig({ container: readiness({ failureThreshold: 2 }) });
     await using _end = rig;
     rig.answer = () => ({ is: 'failure', output: 'HTTP probe failed with statuscode: 500' });
@@ -305,7 +305,7 @@ describe('an answer', () => {
 });
 
 describe('a container with a startup probe', () => {
-  it('is asked nothing else before it has started, and no more whether it has after', async () => {
+  it('gets no other probes before it has started, and no startup probe afterwards', async () => {
     const rig = new ProbeRig({ container: { ...startup(), ...liveness(), ...readiness() } });
     await using _end = rig;
     rig.answer = ({ type }) => ({ is: type === 'startup' ? 'failure' : 'success' });
@@ -324,8 +324,8 @@ describe('a container with a startup probe', () => {
   });
 });
 
-describe('a container that does not run', () => {
-  it('has not failed if it never ran, and its delay counts from its start', async () => {
+describe('a container that is not running', () => {
+  it('has not failed before its first start, and its delay counts from its start', async () => {
     await using rig = await rigOf(
       liveness({ periodSeconds: 1, initialDelaySeconds: 5, failureThreshold: 1 }),
     );
@@ -337,7 +337,7 @@ describe('a container that does not run', () => {
     assert.deepEqual([rig.result('liveness', 'a'), rig.asked], ['success', []]);
   });
 
-  it('has failed, and is asked again when it is back', async () => {
+  it('has failed, and is probed again after its restart', async () => {
     await using rig = await rigOf(readiness(), 'a');
     await rig.pass(1_000);
     rig.is('a', { state: { terminated: { exitCode: 1 } } });
@@ -356,7 +356,7 @@ describe('a container that does not run', () => {
     ['OnFailure after failure', 'OnFailure', 1, true],
     ['Always', 'Always', 0, true],
   ] as const) {
-    it(`under ${what} is ${goesOn ? 'waited for' : 'not waited for any more'}`, async () => {
+    it(`under ${what} is ${goesOn ? 'waited for' : 'no longer watched'}`, async () => {
       const rig = new ProbeRig({ container: liveness(), pod: { spec: { restartPolicy: policy } } });
       await using _end = rig;
       rig.is('a', { state: { terminated: { exitCode } } });
@@ -368,7 +368,7 @@ describe('a container that does not run', () => {
     });
   }
 
-  it('is waited for where an exit may restart all containers', async () => {
+  it('is still watched when an exit may restart all containers', async () => {
     const restartPolicyRules = [{ action: 'RestartAllContainers' }];
     const rig = new ProbeRig({
       container: { ...liveness(), restartPolicy: 'Never', restartPolicyRules },
@@ -381,8 +381,8 @@ describe('a container that does not run', () => {
   });
 });
 
-describe('a pod that is told to end', () => {
-  it('is asked whether it is ready until its containers are gone, and nothing else', async () => {
+describe('a terminating pod', () => {
+  it('gets only readiness probes until its containers are removed', async () => {
     await using rig = await rigOf({ ...liveness(), ...readiness() }, 'a');
     rig.manager.stopLivenessAndStartup(rig.uid);
     rig.answer = fails;
@@ -399,7 +399,7 @@ describe('a pod that is told to end', () => {
     assert.equal(rig.clock.pendingTimers, 0);
   });
 
-  it('is not killed for an answer that was on its way', async () => {
+  it('is not killed for a result in flight', async () => {
     const rig = new ProbeRig({ container: liveness({ failureThreshold: 1, timeoutSeconds: 5 }) });
     await using _end = rig;
     rig.answer = () => ({ is: 'failure', afterMs: 2_000 });
@@ -411,7 +411,7 @@ describe('a pod that is told to end', () => {
     assert.deepEqual([rig.changes, rig.events], [[], []]);
   });
 
-  it('rests its liveness and startup probes by itself as well', async () => {
+  it('ends its liveness and startup probes itself', async () => {
     const deleted = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } };
     for (const terminating of [true, false]) {
       const rig = new ProbeRig({
@@ -430,7 +430,7 @@ describe('a pod that is told to end', () => {
 });
 
 describe('the probes of a pod', () => {
-  it('are those of regular containers and sidecars', async () => {
+  it('belong to its regular containers and sidecars', async () => {
     const all = { ...liveness(), ...readiness(), ...startup() };
     const plain = { name: 'plain', image: 'x', livenessProbe: http };
     const rig = new ProbeRig({
@@ -450,7 +450,7 @@ describe('the probes of a pod', () => {
     assert.equal(rig.manager.held().workers, 6);
   });
 
-  it('of a sidecar follow the status of its init container', async () => {
+  it('of a sidecar use the status of its init container', async () => {
     const rig = new ProbeRig({ sidecar: readiness(), container: {} });
     await using _end = rig;
     rig.runs('s');
@@ -459,7 +459,7 @@ describe('the probes of a pod', () => {
     assert.equal(rig.asked[0]?.container, 'side');
   });
 
-  it('ask what they asked first, however the pod is edited', async () => {
+  it('are not changed by edits of the pod', async () => {
     await using rig = await rigOf(liveness(), 'a');
     const edited = { ...rig.pod.spec.containers[0], name: 'main', livenessProbe: { tcpSocket: { port: 1 } } };
     rig.manager.addPod({ ...rig.pod, spec: { ...rig.pod.spec, containers: [edited] } });
@@ -467,7 +467,7 @@ describe('the probes of a pod', () => {
     assert.deepEqual(new Set(rig.asked.map(({ action }) => action.kind)), new Set(['http']));
   });
 
-  it('end when nothing of the pod may run, and are forgotten in metrics', async () => {
+  it('end with the pod, which is removed from the metrics', async () => {
     await using rig = await rigOf(readiness(), 'a');
     const { signal } = new AbortController();
     const labels = 'container="main",pod="web",namespace="default"';
@@ -490,7 +490,7 @@ describe('the probes of a pod', () => {
     assert.doesNotMatch(await rig.registry.expose(signal), /prober_probe_\w+\{/);
   });
 
-  it('outlive a mistake of their own', async () => {
+  it('survive an internal error', async () => {
     await using rig = await rigOf(liveness(), 'a');
     rig.answer = () => {
       throw new TypeError('a bug');

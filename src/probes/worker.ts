@@ -14,11 +14,11 @@ import { ProbeRecorder } from './probe-recorder.ts';
 import type { ProbeRequest, ProbeResponse, Prober, ProbeType } from './probe-request.ts';
 import type { ProbeResult, ProbeResults } from './results.ts';
 
-/** What a container turned out to be. */
+/** A changed probe result of a container. */
 export interface ProbeChange {
   readonly type: ProbeType;
   readonly podUid: PodUid;
-  /** As statuses have it, with the scheme. */
+  /** Container id as in statuses, with the scheme. */
   readonly containerId: string;
   readonly result: ProbeResult;
 }
@@ -31,18 +31,18 @@ export interface ProbeWorkerDeps {
   readonly prober: Prober;
   readonly results: ProbeResults;
   readonly observer: ProbeObserver;
-  /** As it is published now. */
+  /** The published status. */
   readonly statusOf: (uid: PodUid) => PodStatus | undefined;
   readonly isTerminating: (uid: PodUid) => boolean;
   readonly expand: ActionTarget['expand'];
-  /** When this kubelet began, by both clocks. */
+  /** Start time of this kubelet, on both clocks. */
   readonly startedAt: Instant;
   readonly startedMs: number;
-  /** Called at once; must be quick. */
+  /** Called synchronously; must not block. */
   readonly changed: (change: ProbeChange) => void;
 }
 
-/** Which probe of which container. Stays as it is for the life of the worker. */
+/** A probe of one container. Constant for the lifetime of the worker. */
 export interface ProbeWorkerSubject {
   readonly pod: Pod;
   readonly container: Container;
@@ -56,17 +56,17 @@ const initialResults: Readonly<Record<ProbeType, ProbeResult>> = {
   startup: 'unknown',
 };
 const maxProbeRetries = 3;
-/** A container that began so long before the kubelet was there before it. */
+/** A container that started this long before the kubelet was started by a previous one. */
 const restartMarginMs = 10_000;
 
 type Running = ContainerStatus & { readonly containerID: string };
 
 /**
- * Asks one container one thing, again and again, through all its instances.
+ * Probes one container periodically, through all its instances.
  *
- *   met a new instance ──> asking ──threshold──> result ──liveness failed, startup decided──> held
- *          ^                                                                                   │
- *          └───────────────────────────── another instance ────────────────────────────────────┘
+ *   new instance ──> probing ──threshold──> result ──liveness failed, startup decided──> on hold
+ *        ^ │
+ *        └──────────────────────────── another instance ───────────────────────────────────┘
  */
 export class ProbeWorker {
   readonly #deps: ProbeWorkerDeps;
@@ -74,15 +74,15 @@ export class ProbeWorker {
   readonly #recorder: ProbeRecorder;
   readonly #wake: HintLatch;
   readonly #periodMs: number;
-  /** The instance that is looked at, as the runtime calls it. */
+  /** Runtime id of the observed instance. */
   #id: string | undefined;
   #observedMs = 0;
-  /** The last instance that was really asked. */
+  /** The last instance that was probed. */
   #probedId: string | undefined;
   #onHold = false;
   #isJittering = false;
   #isStopped = false;
-  /** How often in a row it was the same. */
+  /** Consecutive equal results. */
   #streak: { readonly of: 'success' | 'failure'; readonly count: number } | undefined;
 
   constructor(deps: ProbeWorkerDeps, subject: ProbeWorkerSubject) {
@@ -93,30 +93,33 @@ export class ProbeWorker {
     this.#periodMs = secondsOr(subject.probe.periodSeconds, 10) * 1_000;
   }
 
-  /** Until there is nothing left to ask, or the signal ends it. Never rejects. */
+  /** Probes until the pod ends or the signal is aborted. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     try {
       await this.#jitter(signal);
       await this.#loop(signal);
     } catch (error) {
-      if (!signal.aborted) this.#deps.logger.error('A probe has ended unexpectedly', error, this.#fields());
+      if (!signal.aborted) this.#deps.logger.error('Probe worker ended unexpectedly', error, this.#fields());
     } finally {
       this.end();
     }
   }
 
-  /** At once: whatever is still under way has no effect any more. */
+  /** Takes effect immediately: results in flight are dropped. */
   end(): void {
     this.#isStopped = true;
     if (this.#id !== undefined) this.#deps.results.remove(this.#subject.type, this.#id);
   }
 
-  /** The container may have just become askable: one that was not asked yet is asked now, not at the next turn. */
+  /**
+   * Probes a container that has started but was not probed yet immediately instead of at the next
+   * period.
+   */
   trigger(status: PodStatus): void {
     const seen = containerIn(status, this.#subject.container.name);
     if (seen?.state?.running === undefined || seen.started !== true) return;
     if (rawId(seen.containerID) === this.#probedId) return;
-    // After a restart of the kubelet the probes of all pods would otherwise be asked in one moment.
+    // Spreads the first probes of all pods after a restart of the kubelet.
     if (this.#isJittering && this.#isOlder(seen)) return;
     this.#wake.raise();
   }
@@ -141,13 +144,13 @@ export class ProbeWorker {
     }
   }
 
-  /** A mistake of ours costs one turn, not the probe. */
+  /** An internal error skips one probe and does not end the worker. */
   async #tryProbe(signal: AbortSignal): Promise<'on' | 'over'> {
     try {
       return await this.#doProbe(signal);
     } catch (error) {
       signal.throwIfAborted();
-      this.#deps.logger.error('A probe could not be made', error, this.#fields());
+      this.#deps.logger.error('Failed to run probe', error, this.#fields());
       return 'on';
     }
   }
@@ -158,7 +161,7 @@ export class ProbeWorker {
     if (status === undefined) return 'on';
     if (isTerminalPhase(status.phase)) return 'over';
     const seen = containerIn(status, this.#subject.container.name);
-    // One that is made and has not run yet has done nothing that could be found out.
+    // A created container that has not run cannot be probed.
     if (seen === undefined || seen.state?.waiting !== undefined) return 'on';
     this.#meet(seen);
     if (this.#onHold) return 'on';
@@ -168,7 +171,7 @@ export class ProbeWorker {
     return 'on';
   }
 
-  /** What was found out about an earlier instance says nothing about this one. */
+  /** Results of an earlier instance do not count. */
   #meet(seen: Running): void {
     const { results, clock } = this.#deps;
     const { type } = this.#subject;
@@ -184,8 +187,8 @@ export class ProbeWorker {
   }
 
   /**
-   * Nobody but an earlier kubelet can have published that a container is started or ready which this one has not asked:
-   * that stands until it is asked.
+   * A published started or ready state without a probe by this kubelet comes from a previous one;
+   * it counts until the first probe.
    */
   #firstResult(seen: Running): ProbeResult | undefined {
     const { type } = this.#subject;
@@ -207,7 +210,7 @@ export class ProbeWorker {
     return mayRestartAll(pod) ? 'on' : 'over';
   }
 
-  /** Nobody is to be killed for how it behaves while it is told to end; whether it serves is still of interest. */
+  /** A terminating pod gets only readiness probes, because a liveness failure must not kill it. */
   #mustRest(): boolean {
     const { pod, type } = this.#subject;
     const { uid, deletionTimestamp } = pod.metadata;
@@ -221,7 +224,7 @@ export class ProbeWorker {
     const { type, probe } = this.#subject;
     const { clock } = this.#deps;
     const startedAt = Date.parse(seen.state?.running?.startedAt ?? '');
-    // By the wall clock, as its start is known by it alone; one that was set back must not silence the probe.
+    // The start time is wall time; a clock that was set back must not stop the probes.
     const ageMs = Math.max(clock.now() - startedAt, clock.monotonicMs() - this.#observedMs);
     if (Math.floor(ageMs / 1_000) < (probe.initialDelaySeconds ?? 0)) return false;
     return (seen.started === true) === (type !== 'startup');
@@ -245,7 +248,10 @@ export class ProbeWorker {
     this.#count(seen.containerID, { is: answer.is, output: answer.output });
   }
 
-  /** While it was asked the container may have ended, or made way for another: the answer is about neither. */
+  /**
+   * The container may have exited or been replaced during the probe; the result then belongs to
+   * neither instance.
+   */
   #isStill(id: string): boolean {
     const status = this.#deps.statusOf(this.#subject.pod.metadata.uid);
     if (status === undefined || isTerminalPhase(status.phase) || this.#isStopped) return false;
@@ -321,7 +327,7 @@ export class ProbeWorker {
   }
 }
 
-/** Nothing and zero both stand for the default. */
+/** Unset and zero mean the default. */
 function secondsOr(given: number | undefined, fallback: number): number {
   return given === undefined || given <= 0 ? fallback : given;
 }

@@ -227,7 +227,7 @@ it('a command that the runtime does not end is one failure after the other, and 
   await node.pass(100_000);
   assert.equal(most, 1);
   assert.equal(containerOf(node, uid)?.ready, false);
-  assert.ok(node.logged('The runtime does not end the command') >= 1);
+  assert.ok(node.logged('Runtime did not end the probe command') >= 1);
 });
 
 it('a restart of the kubelet takes readiness of API pods from what they were published with', async () => {
