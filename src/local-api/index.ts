@@ -15,7 +15,7 @@ export { referencesOf } from './node-access/pod-references.ts';
 export { type LocalApiOptions, type OpenLocalApi, openLocalApi } from './open-local-api.ts';
 export { podStatusCauses, withPreservedStatus } from './pods/pod-status.ts';
 export { type Grant, parseGrant } from './security/index.ts';
-export { VersionedStore } from './storage/object-store.ts';
+export { VersionedStore } from './storage/versioned-store.ts';
 export type {
   KubeletAddress,
   KubeletCredentials,

@@ -6,7 +6,7 @@ import { type ApiResource, apiResources } from '../../src/api/index.ts';
 import { type Clock, collectLogs, realClock } from '../../src/lib/index.ts';
 import type { StoredObject } from '../../src/local-api/api/stored-object.ts';
 import { type OpenedStore, openStore, type StoreOptions } from '../../src/local-api/persistence/index.ts';
-import { VersionedStore } from '../../src/local-api/storage/object-store.ts';
+import { VersionedStore } from '../../src/local-api/storage/versioned-store.ts';
 
 const { pods } = apiResources;
 

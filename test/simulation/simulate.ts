@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { pick, type Random, randomInt, readYaml, seededRandom } from '../../src/lib/index.ts';
-import type { StoreChange } from '../../src/local-api/storage/object-store.ts';
+import type { StoreChange } from '../../src/local-api/storage/versioned-store.ts';
 import { randomFaults, scriptedFaults, type TraceEntry } from '../simulator/index.ts';
 import { clusterOf, withCluster } from './cluster/cluster-script.ts';
 import { Scenario } from './cluster/scenario.ts';

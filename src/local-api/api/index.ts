@@ -20,13 +20,13 @@ export { serverResources } from '../registry/resource-table.ts';
 export { type Deleted, Writes, type WritesDeps, type Written } from '../registry/writes.ts';
 export { type ObjectTest, requiredFieldValue, type Selection, selection } from '../selectors/selection.ts';
 export type { Durability } from '../storage/durability.ts';
+export { heapStorageLimits, type StorageLimits } from '../storage/storage-budget.ts';
 export {
   type RestoredState,
   type StoreChange,
   VersionedStore,
   type VersionedStoreOptions,
-} from '../storage/object-store.ts';
-export { heapStorageLimits, type StorageLimits } from '../storage/storage-budget.ts';
+} from '../storage/versioned-store.ts';
 export { ChangeEvent } from '../watch/watcher.ts';
 export * from './api-types.ts';
 export {

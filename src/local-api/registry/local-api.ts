@@ -6,8 +6,8 @@ import { type ApiResponse, type ObjectList, successStatus, type WatchEvent } fro
 import { badRequest, detailsOf, methodNotAllowed, pathNotFound, unavailable } from '../api/status-errors.ts';
 import { type StoredObject, toWireObject } from '../api/stored-object.ts';
 import { type Durability, whenAcceptingWrites } from '../storage/durability.ts';
-import type { VersionedStore } from '../storage/object-store.ts';
 import { StorageBudget, type StorageLimits } from '../storage/storage-budget.ts';
+import type { VersionedStore } from '../storage/versioned-store.ts';
 import { Watchers } from '../watch/watchers.ts';
 import type { Catalogue } from './catalogue.ts';
 import { deleteOptionsOf, type ParsedDeleteOptions } from './deletion.ts';

@@ -3,7 +3,7 @@ import type { ApiRequest, ResourceEntry } from '../api/api-types.ts';
 import { badRequest, expired, notFound, resourceVersionTooLarge } from '../api/status-errors.ts';
 import { objectKey, type StoredObject } from '../api/stored-object.ts';
 import { selection } from '../selectors/selection.ts';
-import type { VersionedStore } from '../storage/object-store.ts';
+import type { VersionedStore } from '../storage/versioned-store.ts';
 import type { Catalogue } from './catalogue.ts';
 import { type ListOptions, versionOf } from './list-options.ts';
 

@@ -17,8 +17,8 @@ import {
 } from '../api/status-errors.ts';
 import { type StoredMeta, type StoredObject, toWireObject } from '../api/stored-object.ts';
 import { enforceNodeRestriction } from '../node-access/node-restriction.ts';
-import type { VersionedStore } from '../storage/object-store.ts';
 import type { StorageBudget } from '../storage/storage-budget.ts';
+import type { VersionedStore } from '../storage/versioned-store.ts';
 import type { Catalogue } from './catalogue.ts';
 import { isRemovable, planDeletion } from './deletion.ts';
 import {

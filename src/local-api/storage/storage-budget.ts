@@ -3,7 +3,7 @@ import { type ApiResource, apiResources } from '../../api/index.ts';
 import { type ApiUser, nodeNameOfUser, type StatusError } from '../api/api-types.ts';
 import { storageFull } from '../api/status-errors.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import type { VersionedStore } from './object-store.ts';
+import type { VersionedStore } from './versioned-store.ts';
 
 /** Limits of the memory that stored objects take, in bytes. */
 export interface StorageLimits {

@@ -7,7 +7,7 @@ import { type ListOptions, versionOf } from '../registry/list-options.ts';
 import { asResource, storedResource } from '../registry/reads.ts';
 import { type Selection, selection } from '../selectors/selection.ts';
 import type { Durability } from '../storage/durability.ts';
-import type { VersionedStore } from '../storage/object-store.ts';
+import type { VersionedStore } from '../storage/versioned-store.ts';
 import { bookmark, ChangeEvent, Watcher } from './watcher.ts';
 
 export interface WatchersOptions {

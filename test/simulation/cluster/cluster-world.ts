@@ -2,7 +2,7 @@ import { apiResources, type JsonObject } from '../../../src/api/index.ts';
 import { sleepOn } from '../../../src/lib/clock.ts';
 import { type Clock, instant, type Random } from '../../../src/lib/index.ts';
 import type { StoredObject } from '../../../src/local-api/api/stored-object.ts';
-import type { StoreChange } from '../../../src/local-api/storage/object-store.ts';
+import type { StoreChange } from '../../../src/local-api/storage/versioned-store.ts';
 import { annotations, type Pod } from '../../../src/pods/index.ts';
 import { nodeUser } from '../../fakes/api-users.ts';
 import type { VirtualClock } from '../../fakes/virtual-clock.ts';

@@ -1,6 +1,6 @@
 import type { Kubelet } from '../../../src/kubelet/index.ts';
 import { type Random, randomInt } from '../../../src/lib/index.ts';
-import type { StoreChange } from '../../../src/local-api/storage/object-store.ts';
+import type { StoreChange } from '../../../src/local-api/storage/versioned-store.ts';
 import type { VirtualClock } from '../../fakes/virtual-clock.ts';
 import type { Desk } from '../desk.ts';
 import { uidOf } from '../manifests.ts';

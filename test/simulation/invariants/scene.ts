@@ -1,6 +1,6 @@
 import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.ts';
 import type { Kubelet, NodeMachine } from '../../../src/kubelet/index.ts';
-import type { StoreChange } from '../../../src/local-api/storage/object-store.ts';
+import type { StoreChange } from '../../../src/local-api/storage/versioned-store.ts';
 import type { ProbeRequest } from '../../../src/probes/index.ts';
 import type { SimulatedCgroupHost } from '../../fakes/simulated-cgroup-host.ts';
 import type { MemoryFiles, SimulatedRuntime, TraceEntry } from '../../simulator/index.ts';

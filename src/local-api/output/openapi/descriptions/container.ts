@@ -9,24 +9,24 @@ Container: One program that runs in a pod, in an image of its own.
  ports: Ports the container listens on. Leaving one out closes nothing: the list is for people, names and hostPort.
  envFrom: ConfigMaps, Secrets and the like whose entries become variables.
  env: Variables the command is given.
- resources: What the container is given and may take.
+ resources: The resource requests and limits of the container.
  resizePolicy: Whether a change of resources needs a new start, for each resource.
  restartPolicy: When the container is started again, if that differs from the pod; Always makes an init container a sidecar.
  restartPolicyRules: When the container is started again, by how it ended.
  volumeMounts: Volumes of the pod, and where they are found in the container.
  volumeDevices: Volumes of the pod that are bare devices, and where they are found in the container.
- livenessProbe: Tells whether the container still works; it is started anew when it does not.
- readinessProbe: Tells whether the container takes traffic.
- startupProbe: Tells whether the container has started; the other probes wait for that.
- lifecycle: What is done right after the start and right before the end.
- terminationMessagePath: The file in which the container may leave a last word.
- terminationMessagePolicy: Whether the end of the log is taken where there is no last word.
+ livenessProbe: Checks whether the container is alive; it is restarted when the probe fails.
+ readinessProbe: Checks whether the container is ready for traffic.
+ startupProbe: Checks whether the container has started; other probes wait for it.
+ lifecycle: Handlers that run after the start and before the termination.
+ terminationMessagePath: The file to which the container may write a termination message.
+ terminationMessagePolicy: Whether the end of the log is used when there is no termination message.
  imagePullPolicy: Whether the image is fetched each time, only if it is missing, or never.
- securityContext: As whom and with which rights the container runs; what the pod says counts where this says nothing.
+ securityContext: The user, group and privileges with which the container runs; what the pod says counts where this says nothing.
  stdin: Whether the container has an input that one may attach to.
  stdinOnce: Whether that input ends when the first one who attached leaves.
  tty: Whether the container has a terminal.
-EphemeralContainer like Container: A container put into a running pod to look into it. It is never started again, and never taken out.
+EphemeralContainer like Container: A container added to a running pod for debugging. It is never restarted or removed.
  targetContainerName: The container whose processes it sees.
 ContainerPort: A port of a container.
  name: What services and probes may call the port.
@@ -40,7 +40,7 @@ EnvVar: A variable of a container.
  valueFrom: Where its value comes from, if it is not given here.
 EnvVarSource: Where the value of a variable comes from; only one of these is given.
  fieldRef: A field of the pod.
- resourceFieldRef: What a container is given or may take.
+ resourceFieldRef: A resource request or limit of a container.
  configMapKeyRef: An entry of a ConfigMap.
  secretKeyRef: An entry of a Secret.
  fileKeyRef: A line of a file in a volume.
@@ -70,17 +70,17 @@ FileKeySelector: A line of a file in a volume.
 ObjectFieldSelector: A field of the pod.
  apiVersion: The version the field is named in.
  fieldPath: The field, such as metadata.name.
-ResourceFieldSelector: What a container is given or may take.
+ResourceFieldSelector: A resource request or limit of a container.
  containerName: The container, if it is not the one that asks.
  resource: What is asked for, such as limits.cpu.
  divisor: The unit it is told in.
-ResourceRequirements: What a container is given and may take.
- limits: What it may take at most.
- requests: What it is sure to get; limits if left out.
+ResourceRequirements: The resource requests and limits of a container.
+ limits: The maximum amounts of resources.
+ requests: The guaranteed amounts of resources; the limits by default.
  claims: Claims of devices of the pod that it uses.
 ResourceClaim: A claim of devices that a container uses.
  name: The name it has in the pod.
- request: The part of the claim that is meant; all of it if left out.
+ request: The part of the claim that is meant; all of it by default.
 ContainerResizePolicy: Whether a change of a resource needs a new start.
  resourceName: The resource.
  restartPolicy: NotRequired or RestartContainer.
@@ -101,23 +101,23 @@ VolumeMount: Where a volume is found in a container.
 VolumeDevice: Where a bare device is found in a container.
  name: The name of the volume in the pod.
  devicePath: The path in the container.
-Probe: A look at whether a container is well.
- exec: Runs a command in the container: it is well when the command ends with 0.
- httpGet: Asks over HTTP: it is well with an answer from 200 to 399.
- tcpSocket: Connects to a port: it is well when that works.
- grpc: Asks over gRPC, by the protocol for health checks.
- initialDelaySeconds: How long after the start the first look is.
- timeoutSeconds: How long a look may take; 1 if left out.
- periodSeconds: How long it is from look to look; 10 if left out.
- successThreshold: How many good looks in a row make it well again; 1 if left out.
- failureThreshold: How many bad looks in a row are believed; 3 if left out.
+Probe: A periodic check of a container.
+ exec: Runs a command in the container; exit code 0 is a success.
+ httpGet: Sends an HTTP request; a status from 200 to 399 is a success.
+ tcpSocket: Opens a TCP connection; a connection is a success.
+ grpc: Calls the gRPC health checking service.
+ initialDelaySeconds: The delay of the first probe after the start.
+ timeoutSeconds: The timeout of a probe; 1 by default.
+ periodSeconds: The interval of probes; 10 by default.
+ successThreshold: The number of consecutive successes after a failure; 1 by default.
+ failureThreshold: The number of consecutive failures until the probe has failed; 3 by default.
  terminationGracePeriodSeconds: How long the container has to end when the probe ended it, instead of what the pod says.
 ExecAction: A command to be run in a container.
  command: The command and what it is given. No shell is around it.
 HTTPGetAction: A question over HTTP.
  path: The path asked for.
  port: The port, by number or name.
- host: The host connected to; the pod if left out.
+ host: The host connected to; the pod by default.
  scheme: HTTP or HTTPS.
  httpHeaders: Headers of the request.
 HTTPHeader: A header of a request.
@@ -125,7 +125,7 @@ HTTPHeader: A header of a request.
  value: Its value.
 TCPSocketAction: A connection to a port.
  port: The port, by number or name.
- host: The host connected to; the pod if left out.
+ host: The host connected to; the pod by default.
 GRPCAction: A question over gRPC.
  port: The port.
  service: The service whose health is asked for.
@@ -137,10 +137,10 @@ Lifecycle: What is done around the life of a container.
  stopSignal: The signal that asks the container to end, instead of that of the image.
 LifecycleHandler: Something to be done; only one of these is given.
  exec: Runs a command in the container.
- httpGet: Asks over HTTP.
+ httpGet: Sends an HTTP request.
  tcpSocket: No longer used.
  sleep: Waits.
-SecurityContext: As whom and with which rights a container runs.
+SecurityContext: The user, group and privileges with which a container runs.
  capabilities: Rights that are added to those of the container runtime, or taken from them.
  privileged: Whether the container may do what root on the node may.
  seLinuxOptions: The SELinux label of the container.
@@ -167,7 +167,7 @@ SeccompProfile: Which system calls may be used.
 AppArmorProfile: A profile of AppArmor.
  type: Which sort of profile is used.
  localhostProfile: The profile loaded on the node, for Localhost.
-ContainerStatus: What has become of a container.
+ContainerStatus: The observed state of a container.
  name: The name of the container.
  state: What it is doing.
  lastState: How it ended the last time.
@@ -175,12 +175,12 @@ ContainerStatus: What has become of a container.
  restartCount: How often it was started again.
  image: The image it runs, by name.
  imageID: The image it runs, by its content.
- containerID: What the container runtime calls it.
+ containerID: Its ID in the container runtime.
  started: Whether its startup probe has passed.
- allocatedResources: What the node has set aside for it.
+ allocatedResources: The resources allocated to the container.
  resources: What it is given now.
  volumeMounts: How its volumes are mounted.
- user: Whom its first process runs as.
+ user: The user of its first process.
  allocatedResourcesStatus: How its devices are.
  stopSignal: The signal that asks it to end.
 ContainerState: What a container is doing; only one of these is given.
@@ -188,16 +188,16 @@ ContainerState: What a container is doing; only one of these is given.
  running: It runs.
  terminated: It has ended.
 ContainerStateWaiting: A container that has not started.
- reason: Why, in one word for programs.
- message: Why, for people.
+ reason: The reason in one machine-readable word.
+ message: A human-readable explanation.
 ContainerStateRunning: A container that runs.
  startedAt: Since when.
 ContainerStateTerminated: A container that has ended.
  exitCode: The number it ended with.
  signal: The signal it ended by.
- reason: Why, in one word for programs.
- message: Its last word, or why it ended.
+ reason: The reason in one machine-readable word.
+ message: The termination message, or a human-readable explanation.
  startedAt: When it started.
  finishedAt: When it ended.
- containerID: What the container runtime called it.
+ containerID: Its ID in the container runtime.
 `;

@@ -10,35 +10,35 @@ Secret: Named entries that not everybody should read, such as passwords.
  stringData: Entries as plain text, for writing: the server puts them into data.
  type: What the Secret is for; it decides which entries there must be.
 Namespace: A place for objects, in which their names are their own.
- spec: What is wanted of the namespace.
- status: What has become of it.
-NamespaceSpec: What is wanted of a namespace.
- finalizers: Who has to clear it out before it may be gone.
-NamespaceStatus: What has become of a namespace.
- phase: Active, or Terminating while it is cleared out.
- conditions: What holds up its end.
-NamespaceCondition: One thing that is known of a namespace.
- type: What it is about.
+ spec: The desired state of the namespace.
+ status: The observed state.
+NamespaceSpec: The desired state of a namespace.
+ finalizers: Finalizers that must be removed before the namespace is deleted.
+NamespaceStatus: The observed state of a namespace.
+ phase: Active, or Terminating while its contents are deleted.
+ conditions: The current conditions of the deletion.
+NamespaceCondition: A condition of a namespace.
+ type: The type of the condition.
  status: True, False or Unknown.
- lastTransitionTime: When it last became something else.
- reason: Why, in one word for programs.
- message: Why, for people.
-ServiceAccount: Who a pod is, towards the API.
+ lastTransitionTime: When the status last changed.
+ reason: The reason in one machine-readable word.
+ message: A human-readable explanation.
+ServiceAccount: The identity of a pod towards the API.
  secrets: Secrets that pods of this account may use, where that is enforced.
  imagePullSecrets: Secrets with credentials of registries, for pods that name none.
  automountServiceAccountToken: Whether its pods get a token as a file.
 Node: A machine that runs pods.
- spec: What is wanted of the node.
+ spec: The desired state of the node.
  status: What the node is and how it is; written by its kubelet.
-NodeSpec: What is wanted of a node.
+NodeSpec: The desired state of a node.
  podCIDR: The addresses its pods get.
  podCIDRs: The addresses its pods get, at most one range of each family.
  providerID: What the cloud calls the machine.
  unschedulable: Whether no new pods may come.
- taints: What keeps pods away that do not tolerate it.
+ taints: Taints that repel pods without a matching toleration.
  configSource: No longer used.
  externalID: No longer used.
-Taint: Something about a node that keeps pods away.
+Taint: A property of a node that repels pods.
  key: Its name.
  value: Its value.
  effect: Whether new pods stay away, would rather stay away, or running ones leave too.
@@ -47,7 +47,7 @@ NodeStatus: What a node is and how it is.
  capacity: All that the machine has.
  allocatable: What of it pods may have.
  phase: No longer used.
- conditions: What holds of the node at the moment.
+ conditions: The current conditions of the node.
  addresses: Where the node is reached.
  daemonEndpoints: The ports of what runs on it.
  nodeInfo: What the machine and its programs are.
@@ -58,13 +58,13 @@ NodeStatus: What a node is and how it is.
  runtimeHandlers: The ways to run containers there are on it.
  features: What its container runtime can do.
  declaredFeatures: What its kubelet can do that others may build on.
-NodeCondition: One thing that is known of a node.
- type: What it is about, such as Ready.
+NodeCondition: A condition of a node.
+ type: The type of the condition, such as Ready.
  status: True, False or Unknown.
  lastHeartbeatTime: When it was last said.
- lastTransitionTime: When it last became something else.
- reason: Why, in one word for programs.
- message: Why, for people.
+ lastTransitionTime: When the status last changed.
+ reason: The reason in one machine-readable word.
+ message: A human-readable explanation.
 NodeAddress: Where a node is reached.
  type: What sort of address it is.
  address: The address.
@@ -91,9 +91,9 @@ AttachedVolume: A volume that is attached to a node.
  name: What it is called.
  devicePath: The device it is found at.
 Service: A name and an address for whatever pods do some work.
- spec: What is wanted of the service.
- status: What has become of it.
-ServiceSpec: What is wanted of a service.
+ spec: The desired state of the service.
+ status: The observed state.
+ServiceSpec: The desired state of a service.
  ports: The ports it listens on.
  selector: The labels of the pods that stand behind it.
  clusterIP: Its address within the cluster; None for a name without an address.
@@ -119,15 +119,15 @@ ServicePort: A port of a service.
  protocol: TCP, UDP or SCTP.
  appProtocol: What is spoken there, such as http.
  port: Its number.
- targetPort: The port of the pods it leads to, by number or name; the same number if left out.
+ targetPort: The port of the pods it leads to, by number or name; the same number by default.
  nodePort: The port it has on all nodes.
 SessionAffinityConfig: For how long a client comes to the same pod.
  clientIP: When clients are known by their address.
 ClientIPConfig: Clients that are known by their address.
  timeoutSeconds: For how long they are remembered.
-ServiceStatus: What has become of a service.
+ServiceStatus: The observed state of a service.
  loadBalancer: Where its load balancer is reached.
- conditions: What holds of the service at the moment.
+ conditions: The current conditions of the service.
 LoadBalancerStatus: Where a load balancer is reached.
  ingress: Its addresses.
 LoadBalancerIngress: An address of a load balancer.
@@ -153,35 +153,35 @@ EndpointPort: A port behind a service.
  appProtocol: What is spoken there.
 Event: Something that happened to an object.
  involvedObject: The object.
- reason: Why it is told, in one word for programs.
- message: What happened, for people.
- source: Who told it.
- firstTimestamp: When it happened first.
- lastTimestamp: When it happened last.
- count: How often it happened.
+ reason: The reason of the event in one machine-readable word.
+ message: A human-readable description of the event.
+ source: The reporting component.
+ firstTimestamp: The time of the first occurrence.
+ lastTimestamp: The time of the last occurrence.
+ count: The number of occurrences.
  type: Normal or Warning.
- eventTime: When it happened first, more exactly.
- series: How it went on, if it did.
+ eventTime: The time of the first occurrence.
+ series: Repeated occurrences.
  action: What was done or failed.
  related: Another object that has to do with it.
- reportingComponent: Who told it.
- reportingInstance: Which one of them told it.
-EventSource: Who told an event.
+ reportingComponent: The reporting component.
+ reportingInstance: The reporting instance.
+EventSource: The component that reported an event.
  component: The program.
  host: The node it runs on.
 EventSeries: How an event went on.
- count: How often it happened so far.
- lastObservedTime: When it happened last.
+ count: The number of occurrences.
+ lastObservedTime: The time of the last occurrence.
 EventsEvent: Something that happened to an object.
- eventTime: When it happened first.
- series: How it went on, if it did.
- reportingController: Who told it.
- reportingInstance: Which one of them told it.
+ eventTime: The time of the first occurrence.
+ series: Repeated occurrences.
+ reportingController: The reporting component.
+ reportingInstance: The reporting instance.
  action: What was done or failed.
- reason: Why it is told, in one word for programs.
+ reason: The reason of the event in one machine-readable word.
  regarding: The object.
  related: Another object that has to do with it.
- note: What happened, for people.
+ note: A human-readable description of the event.
  type: Normal or Warning.
 Lease: Something that one at a time may hold, and how long it is held.
  spec: Who holds it.
@@ -194,26 +194,26 @@ LeaseSpec: Who holds a lease.
  strategy: How the holder is chosen.
  preferredHolder: Who should have it next.
 RuntimeClass: A way to run containers.
- handler: What the container runtime calls it.
+ handler: Its ID in the container runtime.
  overhead: What pods take besides their containers.
  scheduling: Which nodes have it.
 PriorityClass: How important pods are.
  value: The priority of its pods; more is more important.
  globalDefault: Whether pods that name no class belong to it.
  description: When to use it, for people.
- preemptionPolicy: Whether its pods may push out others.
-CertificateSigningRequest: A wish for a certificate.
- spec: What is wished for.
+ preemptionPolicy: Whether its pods may preempt others.
+CertificateSigningRequest: A request for a certificate.
+ spec: The requested properties.
  status: What became of it.
-CertificateSigningRequestSpec: What certificate is wished for.
+CertificateSigningRequestSpec: The requested certificate.
  request: The request in PEM, in base64.
  signerName: Who is asked to sign.
  expirationSeconds: For how long the certificate should hold.
  usages: What the certificate is for.
- username: Who asks; written by the server.
- uid: The uid of who asks; written by the server.
- groups: The groups of who asks; written by the server.
- extra: What else is known of who asks; written by the server.
+ username: The requesting user; set by the server.
+ uid: The uid of the requesting user; set by the server.
+ groups: The groups of the requesting user; set by the server.
+ extra: Further attributes of the requesting user; set by the server.
 CertificateSigningRequestStatus: What became of a request.
  conditions: Whether it was approved, denied, or failed.
  certificate: The certificate in PEM, in base64.
@@ -228,7 +228,7 @@ CSINodeDriver: A CSI driver on a node.
  allocatable: How many volumes it takes there.
 CSIDriver: A driver for storage, and how it is used.
  spec: How it is used.
-VolumeAttachment: A wish to attach a volume to a node.
+VolumeAttachment: A request to attach a volume to a node.
  spec: What is to be attached, and where.
  status: Whether it is.
 `;
@@ -238,26 +238,26 @@ export const metaDescriptions = `
 *
  apiVersion: The group and version in which the object is written, such as v1.
  kind: What sort of object it is, such as Pod.
- metadata: What every object has: its name, its labels and what the server notes of it.
+ metadata: The standard metadata of the object.
  items: The objects of the list.
  fsType: The file system on the device, such as ext4.
  readOnly: Whether nothing may be written there.
-ObjectMeta: What every object has, whatever its kind.
+ObjectMeta: The metadata of every object.
  name: What the object is called; no other of its kind in its namespace is called so, and it never changes.
  generateName: The beginning of a name to which the server adds something that makes it unique.
  namespace: The namespace the object is in; empty for objects of the whole cluster.
  selfLink: No longer used.
  uid: What tells this object from any other, also from an earlier or later one of the same name; given by the server.
- resourceVersion: Changes with every write; a write that names an older one is refused.
- generation: Counts the changes of what is wanted.
+ resourceVersion: Changes with every write; a write with an older one is rejected.
+ generation: Incremented with every change of the desired state.
  creationTimestamp: When the server made the object.
- deletionTimestamp: When the object is to be gone at the latest; once it is set the object will go.
- deletionGracePeriodSeconds: How many seconds the object was given to go.
+ deletionTimestamp: When the object is deleted at the latest; set when the deletion begins.
+ deletionGracePeriodSeconds: The grace period of the deletion in seconds.
  labels: Names and values by which objects are found and grouped.
  annotations: Names and values for programs and people; objects are not found by them.
  ownerReferences: The objects to which this one belongs, and with which it goes.
- finalizers: Who has to do something before the object may be gone; each takes its own name out when it is done.
- managedFields: Who set which fields; written by the server.
+ finalizers: Controllers that must finish before the object is removed; each removes its own finalizer.
+ managedFields: The managers of fields; written by the server.
 OwnerReference: An object to which another one belongs.
  apiVersion: The group and version of the owner.
  kind: The kind of the owner.
@@ -266,7 +266,7 @@ OwnerReference: An object to which another one belongs.
  controller: Whether the owner is the one that looks after the object.
  blockOwnerDeletion: Whether the owner must wait for the object to be gone when it is asked to go last.
 ManagedFieldsEntry: Fields that one writer has set.
- manager: Who set them.
+ manager: The field manager.
  operation: How: Apply or Update.
  apiVersion: The version the fields are named in.
  time: When that was done last.
@@ -285,15 +285,15 @@ LabelSelectorRequirement: One condition on a label.
  key: The name of the label.
  operator: How it is compared: In, NotIn, Exists or DoesNotExist.
  values: What it is compared with, for In and NotIn.
-Condition: One thing that is known of an object, and since when.
- type: What it is about.
+Condition: A condition of an object, and since when.
+ type: The type of the condition.
  status: True, False or Unknown.
  observedGeneration: Of which generation of the object this was said.
- lastTransitionTime: When it last became something else.
- reason: Why, in one word for programs.
- message: Why, for people.
+ lastTransitionTime: When the status last changed.
+ reason: The reason in one machine-readable word.
+ message: A human-readable explanation.
 DeleteOptions: How an object is to be deleted.
- gracePeriodSeconds: How long it may take to go; 0 means at once.
+ gracePeriodSeconds: The grace period; 0 deletes immediately.
  preconditions: What must be true of the object, or it is not deleted.
  orphanDependents: The older way to say what becomes of the objects it owns.
  propagationPolicy: What becomes of the objects it owns.
@@ -303,8 +303,8 @@ Preconditions: What must be true of an object before something is done to it.
  resourceVersion: It must be at this version.
 Status: How a request went that has no object for an answer.
  status: Success or Failure.
- message: What went wrong, for people.
- reason: What went wrong, in one word for programs.
+ message: A human-readable description of the error.
+ reason: The error reason in one machine-readable word.
  details: More about it.
  code: The HTTP status code.
 LocalObjectReference: Another object in the same namespace.

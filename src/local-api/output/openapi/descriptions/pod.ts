@@ -1,13 +1,13 @@
 /** Pods, but for their containers and volumes. */
 export const podDescriptions = `
 Pod: Containers that run together on one node and share an address and volumes.
- spec: What is wanted of the pod.
- status: What has become of the pod; written by the kubelet of its node.
-PodSpec: What is wanted of a pod.
+ spec: The desired state of the pod.
+ status: The observed state of the pod; written by the kubelet of its node.
+PodSpec: The desired state of a pod.
  volumes: What containers of the pod may mount.
  initContainers: Containers that run one after the other before the others start. One with restartPolicy Always is a sidecar: it goes on beside the others.
  containers: The containers that do the work. There is at least one, and after creation none comes or goes.
- ephemeralContainers: Containers put into the running pod to look into it; written by way of the subresource ephemeralcontainers.
+ ephemeralContainers: Debugging containers, added through the ephemeralcontainers subresource.
  restartPolicy: When containers that ended are started again.
  terminationGracePeriodSeconds: How many seconds containers have to end by themselves before they are killed.
  activeDeadlineSeconds: After how many seconds the pod is failed and its containers are ended, whatever they do.
@@ -21,9 +21,9 @@ PodSpec: What is wanted of a pod.
  hostPID: Whether containers see the processes of the node.
  hostIPC: Whether containers share the memory segments and queues of the node.
  shareProcessNamespace: Whether the containers of the pod see the processes of each other.
- securityContext: As whom and with which rights all containers of the pod run, unless they say otherwise.
+ securityContext: The user, group and privileges with which all containers of the pod run, unless they say otherwise.
  imagePullSecrets: Secrets with credentials of registries that images of this pod come from.
- hostname: The name that containers know their machine by; the name of the pod if left out.
+ hostname: The name that containers know their machine by; the name of the pod by default.
  subdomain: The domain that stands behind the hostname.
  affinity: Near what the pod should run, and near what it should not.
  schedulerName: Who finds a node for the pod.
@@ -35,7 +35,7 @@ PodSpec: What is wanted of a pod.
  readinessGates: Conditions that must hold besides ready containers for the pod to be ready.
  runtimeClassName: The RuntimeClass that says by what the containers are run.
  enableServiceLinks: Whether containers get variables with the addresses of services.
- preemptionPolicy: Whether the pod may push out less important ones to get room.
+ preemptionPolicy: Whether the pod may preempt pods of lower priority.
  overhead: What the pod takes besides its containers; found from its RuntimeClass.
  topologySpreadConstraints: How pods like this one are spread over nodes, zones and the like.
  setHostnameAsFQDN: Whether the hostname has its whole domain behind it.
@@ -46,39 +46,39 @@ PodSpec: What is wanted of a pod.
  resources: What all containers of the pod together are given and may take.
  hostnameOverride: A hostname that is taken as it is, and that nothing is added to.
  schedulingGroup: The group of pods that find their nodes together.
-PodStatus: What has become of a pod.
+PodStatus: The observed state of a pod.
  observedGeneration: Up to which generation of the pod this was made.
- phase: Where the pod is in its life.
- conditions: What holds of the pod at the moment.
- message: Why the pod is as it is, for people.
- reason: Why the pod is as it is, in one word for programs.
+ phase: The phase of the pod.
+ conditions: The current conditions of the pod.
+ message: A human-readable explanation of the state of the pod.
+ reason: The reason of the state of the pod in one machine-readable word.
  nominatedNodeName: A node on which less important pods make room for this one.
  hostIP: The address of the node.
  hostIPs: The addresses of the node.
  podIP: The address of the pod.
  podIPs: The addresses of the pod, at most one of each family.
- startTime: When the kubelet took the pod up.
- initContainerStatuses: What has become of the init containers.
- containerStatuses: What has become of the containers.
+ startTime: When the kubelet admitted the pod.
+ initContainerStatuses: The observed state of the init containers.
+ containerStatuses: The observed state of the containers.
  qosClass: How sure the pod may be of what it asks for; found from the resources of its containers.
- ephemeralContainerStatuses: What has become of the ephemeral containers.
+ ephemeralContainerStatuses: The observed state of the ephemeral containers.
  resize: How far a change of resources has come; conditions tell it now.
  resourceClaimStatuses: The claims that were made for the pod.
- allocatedResources: What the node has set aside for the pod.
+ allocatedResources: The resources allocated to the pod.
  resources: What the pod as a whole is given now.
-PodCondition: One thing that is known of a pod.
- type: What it is about, such as Ready.
+PodCondition: A condition of a pod.
+ type: The type of the condition, such as Ready.
  status: True, False or Unknown.
  observedGeneration: Of which generation of the pod this was said.
  lastProbeTime: When it was last looked at.
- lastTransitionTime: When it last became something else.
- reason: Why, in one word for programs.
- message: Why, for people.
+ lastTransitionTime: When the status last changed.
+ reason: The reason in one machine-readable word.
+ message: A human-readable explanation.
 PodIP: An address of a pod.
  ip: The address.
 HostIP: An address of the node of a pod.
  ip: The address.
-PodSecurityContext: As whom and with which rights the containers of a pod run.
+PodSecurityContext: The user, group and privileges with which the containers of a pod run.
  seLinuxOptions: The SELinux label of the containers.
  windowsOptions: What only matters on Windows.
  runAsUser: The number of the user that containers run as.

@@ -40,13 +40,13 @@ EmptyDirVolumeSource: A folder that is made with the pod and goes with it.
  sizeLimit: How much it may hold.
 SecretVolumeSource: The entries of a Secret as files.
  secretName: The name of the Secret.
- items: Which entries become files, and where; all of them if left out.
- defaultMode: The permissions of the files; 0644 if left out.
+ items: Which entries become files, and where; all of them by default.
+ defaultMode: The permissions of the files; 0644 by default.
  optional: Whether the Secret or entries of it may be missing.
 ConfigMapVolumeSource: The entries of a ConfigMap as files.
  name: The name of the ConfigMap.
- items: Which entries become files, and where; all of them if left out.
- defaultMode: The permissions of the files; 0644 if left out.
+ items: Which entries become files, and where; all of them by default.
+ defaultMode: The permissions of the files; 0644 by default.
  optional: Whether the ConfigMap or entries of it may be missing.
 KeyToPath: An entry that becomes a file.
  key: The name of the entry.
@@ -56,15 +56,15 @@ PersistentVolumeClaimVolumeSource: The volume of a claim.
  claimName: The name of the claim, in the namespace of the pod.
 DownwardAPIVolumeSource: Fields of the pod as files.
  items: The files.
- defaultMode: The permissions of the files; 0644 if left out.
+ defaultMode: The permissions of the files; 0644 by default.
 DownwardAPIVolumeFile: A field of the pod as a file.
  path: Where the file is in the volume.
  fieldRef: The field.
- resourceFieldRef: What a container is given or may take.
+ resourceFieldRef: A resource request or limit of a container.
  mode: The permissions of the file.
 ProjectedVolumeSource: Several sources together in one folder.
  sources: The sources.
- defaultMode: The permissions of the files; 0644 if left out.
+ defaultMode: The permissions of the files; 0644 by default.
 VolumeProjection: One source of a folder made of several; only one of these is given.
  secret: Entries of a Secret.
  downwardAPI: Fields of the pod.
@@ -74,16 +74,16 @@ VolumeProjection: One source of a folder made of several; only one of these is g
  podCertificate: A certificate of the pod's own, renewed in time.
 SecretProjection: Entries of a Secret.
  name: The name of the Secret.
- items: Which entries become files, and where; all of them if left out.
+ items: Which entries become files, and where; all of them by default.
  optional: Whether the Secret or entries of it may be missing.
 ConfigMapProjection: Entries of a ConfigMap.
  name: The name of the ConfigMap.
- items: Which entries become files, and where; all of them if left out.
+ items: Which entries become files, and where; all of them by default.
  optional: Whether the ConfigMap or entries of it may be missing.
 DownwardAPIProjection: Fields of the pod.
  items: The files.
 ServiceAccountTokenProjection: A token of the pod's ServiceAccount.
- audience: Whom the token is for; the API server if left out.
+ audience: Whom the token is for; the API server by default.
  expirationSeconds: How long the token holds.
  path: Where the file is in the volume.
 ClusterTrustBundleProjection: Certificates of authorities.
@@ -100,7 +100,7 @@ EphemeralVolumeSource: A volume with a claim of its own.
  volumeClaimTemplate: What the claim is made from.
 PersistentVolumeClaimTemplate: What a claim is made from.
  metadata: Labels and annotations of the claim.
- spec: What is wanted of the claim.
+ spec: The desired state of the claim.
 ImageVolumeSource: The files of an image.
  reference: The image.
  pullPolicy: Whether it is fetched each time, only if it is missing, or never.
@@ -155,15 +155,15 @@ PersistentVolumeSpec like Volume: What a volume is.
  volumeAttributesClassName: The class its adjustable attributes come from.
 VolumeNodeAffinity: The nodes a volume can be reached from.
  required: What such a node must be like.
-PersistentVolumeStatus: What has become of a volume.
+PersistentVolumeStatus: The observed state of a volume.
  phase: Whether it is free, bound, let go or broken.
- message: Why, for people.
- reason: Why, in one word for programs.
+ message: A human-readable explanation.
+ reason: The reason in one machine-readable word.
  lastPhaseTransitionTime: When the phase last changed.
-PersistentVolumeClaim: A wish for storage, and the volume that fulfils it.
- spec: What is wished for.
+PersistentVolumeClaim: A claim for storage, and the volume bound to it.
+ spec: The requested properties.
  status: What was found.
-PersistentVolumeClaimSpec: What storage is wished for.
+PersistentVolumeClaimSpec: The requested storage.
  accessModes: How it will be used.
  selector: The labels the volume must have.
  resources: How much it must hold.
@@ -173,14 +173,14 @@ PersistentVolumeClaimSpec: What storage is wished for.
  dataSource: What the volume is filled from, in the same namespace.
  dataSourceRef: What the volume is filled from.
  volumeAttributesClassName: The class whose attributes the volume should have.
-VolumeResourceRequirements: How much storage is wished for.
+VolumeResourceRequirements: The requested amount of storage.
  limits: At most so much.
  requests: At least so much.
 PersistentVolumeClaimStatus: What was found for a claim.
  phase: Whether a volume was found.
  accessModes: How the volume may be used.
  capacity: How much it holds.
- conditions: What holds of the claim at the moment.
+ conditions: The current conditions of the claim.
  allocatedResources: How large the volume is becoming.
  allocatedResourceStatuses: How far the enlarging has come.
  currentVolumeAttributesClassName: The class whose attributes the volume has.

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { apiResources } from '../../api/index.ts';
 import type { ObjectChange } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
-import { VersionedStore } from './object-store.ts';
+import { VersionedStore } from './versioned-store.ts';
 
 const { pods, configMaps } = apiResources;
 
