@@ -20,7 +20,7 @@ async function problemsOf(...argv: string[]): Promise<readonly Finding[]> {
   }
 }
 
-test('the flags of this node and this run are read', () => {
+test('parses the flags of this node and this run', () => {
   const { flags, problems } = parseCommandLine(
     [
       '--kubeconfig=k.conf',
@@ -94,7 +94,7 @@ test('the flags of this node and this run are read', () => {
   });
 });
 
-/** A value for every flag that sets a field, and what the configuration then says. */
+/** A value for every flag that sets a field, and the resulting configuration. */
 const settings: readonly (readonly [argument: string, field: string, value: unknown])[] = [
   ['--pod-manifest-path=/m', 'staticPodPath', '/m'],
   ['--pod-manifest-path=m', 'staticPodPath', '/work/m'],
@@ -195,7 +195,7 @@ for (const [argument, field, value] of settings) {
   });
 }
 
-test('one pair at a time for CPU policy options', async () => {
+test('CPU policy options are given one pair at a time', async () => {
   const argv = [
     '--cpu-manager-policy=static',
     '--cpu-manager-policy-options=full-pcpus-only=true',
@@ -208,7 +208,7 @@ test('one pair at a time for CPU policy options', async () => {
   });
 });
 
-test('deprecated flags are warned about once each, current ones never', async () => {
+test('each deprecated flag is warned about once, current ones never', async () => {
   const argv = [
     '--max-pods=1',
     '--max-pods=2',
@@ -269,7 +269,7 @@ const refused: readonly (readonly [argv: readonly string[], source: string, mess
 ];
 
 for (const [argv, source, message] of refused) {
-  test(`${argv.join(' ')} is refused`, async () => {
+  test(`rejects ${argv.join(' ')}`, async () => {
     const problems = await problemsOf(...argv);
     assert.ok(
       problems.some((problem) => problem.source === source && message.test(problem.message)),
@@ -278,11 +278,11 @@ for (const [argv, source, message] of refused) {
   });
 }
 
-test('a trailing slash of the root directory is no mistake', async () => {
+test('accepts a trailing slash of the root directory', async () => {
   assert.deepEqual(await problemsOf('--root-dir=/var/lib/kubelet/'), []);
 });
 
-test('the help names every flag once and stays within its width', () => {
+test('the help lists every flag once and stays within its width', () => {
   const help = kubeletFlagHelp(100);
   for (const name of Object.keys(kubeletFlagTable())) {
     assert.equal(
@@ -300,14 +300,14 @@ test('the help names every flag once and stays within its width', () => {
   assert.match(help, /--cgroup-driver cgroupfs\|systemd/);
 });
 
-test('a limit for hooks must leave them some time', () => {
+test('a hook time-out must leave hooks some time', () => {
   for (const text of ['0s', '-1s']) {
     const { problems } = parseCommandLine([`--hook-timeout=${text}`], '/work');
     assert.match(JSON.stringify(problems), /must be a duration above 0s/);
   }
 });
 
-test('what is no address of the node is left out, with a warning', () => {
+test('drops node IPs that are not addresses, with a warning', () => {
   const { flags, problems, warnings } = parseCommandLine(['--node-ip=here,10.0.0.1'], '/');
   assert.deepEqual([flags.nodeIps, problems], [['10.0.0.1'], []]);
   assert.deepEqual(
@@ -316,7 +316,7 @@ test('what is no address of the node is left out, with a warning', () => {
   );
 });
 
-test('flags are told by their names, as they could be written', () => {
+test('lists the given flags by name, as they could be written', () => {
   const args = [
     '--cert-dir=/pki',
     '--node-ip=10.0.0.1,fd00::1',

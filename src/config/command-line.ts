@@ -26,7 +26,7 @@ import { type RawValue, toRawValue } from './raw-values.ts';
 import { wireValue } from './render.ts';
 import { sections } from './schema.ts';
 
-/** A value that the command line gives to a field of the configuration. */
+/** A value that a flag gives to a field of the configuration. */
 export interface FlagSetting {
   readonly path: readonly string[];
   readonly written: RawValue;
@@ -39,7 +39,7 @@ export interface CommandLine {
   readonly problems: readonly Finding[];
 }
 
-/** Reads the whole command line and collects every mistake in it. Relative paths belong to `cwd`. */
+/** Parses the command line and collects every problem. Relative paths belong to `cwd`. */
 export function parseCommandLine(argv: readonly string[], cwd: string): CommandLine {
   const configFlags = collectConfigFlags();
   const table = kubeletFlagTable(configFlags);
@@ -85,7 +85,7 @@ function flagsIn(fields: Fields, parents: readonly string[], group: string): Con
   });
 }
 
-/** All flags of `kubeling run`: what is current first, then what is better put into a file. */
+/** All flags of `kubeling run`: current ones first, then those that are better set in a file. */
 export function kubeletFlagTable(configFlags = collectConfigFlags()): FlagTable {
   const asFlags = configFlags.map((entry) => [entry.flag.name, configFlag(entry)] as const);
   const isCurrent = ([, flag]: readonly [string, Flag<unknown>]) => flag.deprecated === undefined;
@@ -110,16 +110,16 @@ function configFlag({ flag, field, path, group }: ConfigFlag): Flag<unknown> {
   return { ...about, group: `${group} (better in a file)`, deprecated: `set ${path.join('.')} in a file` };
 }
 
-/** Empty for what is off or empty by default, and for lists and maps. */
+/** Empty for defaults that are off or empty, and for lists and maps. */
 function describeDefault(field: Field): string {
   const value = wireValue(field.type, field.default);
   return typeof value === 'object' || !value || value === '0s' ? '' : String(value);
 }
 
-/** More choices than this are not worth listing in the help. */
+/** More choices than this are not listed in the help. */
 const maxChoices = 6;
 
-/** How the text of a flag is read when the field has an ordinary type. */
+/** How the text of a flag is parsed for a field of an ordinary type. */
 function kindOf(type: ValueType): FlagKind<unknown> {
   switch (type.kind) {
     case 'bool':
@@ -150,7 +150,7 @@ const quantityFlag: FlagKind<unknown> = {
   },
 };
 
-/** A message about a secret must not repeat it. */
+/** A message about a secret must not quote it. */
 function withoutSecrets(type: ValueType, kind: FlagKind<unknown>): FlagKind<unknown> {
   if (!hasSecrets(type)) return kind;
   return {
@@ -186,7 +186,10 @@ function absolute(path: string, cwd: string): string {
   return path === '' || posix.isAbsolute(path) ? path : posix.join(cwd, path);
 }
 
-/** What is no address is left out, as by the Go kubelet: a node that starts without it can be looked at. */
+/**
+ * An invalid address is dropped, as by the Go kubelet: a node that starts without it can be
+ * inspected.
+ */
 function leftOut(text: string): Finding {
   return findingIn('--node-ip', `must be IP addresses: ${JSON.stringify(text)} is left out`);
 }
@@ -222,7 +225,7 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     keepApiPods: values['keep-api-pods'] ?? false,
     streamAuthorization: values['stream-authorization'] ?? 'create',
     afterNodeDeletion: values['after-node-deletion'] ?? 're-register',
-    // Left as it was given: a root that is not plain is refused, not repaired.
+    // Kept as given: a root that is not normalized is rejected, not repaired.
     rootDir: values['root-dir'] ?? nodeFlags['root-dir'].default,
     certDir: path(values['cert-dir'], nodeFlags['cert-dir'].default),
     runtimeCgroups: values['runtime-cgroups'] ?? '',
@@ -243,7 +246,7 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
   };
 }
 
-/** Everything `kubeling run` takes, for `--help`. */
+/** All flags of `kubeling run`, for `--help`. */
 export function kubeletFlagHelp(width = 100): string {
   return `Usage: kubeling run [flags]
 
@@ -253,13 +256,16 @@ the names, then the flags; the last one counts. Flags may be written with - or _
 ${formatFlagHelp(kubeletFlagTable(), width)}`;
 }
 
-/** The flags of the node and of this run as they could be written, by their names. None of them holds a secret. */
+/**
+ * The flags of the node and of this run by name, as they could be written. None of them holds a
+ * secret.
+ */
 export function flagTexts(flags: KubeletFlags): Readonly<Record<string, string>> {
   const names = Object.entries(flags).filter(([, value]) => value !== undefined);
   return Object.fromEntries(names.map(([name, value]) => [flagNameOf(name), textOf(value)]));
 }
 
-/** Those of our names that are not the flag's. */
+/** Fields whose names differ from the flag. */
 const renamed: Readonly<Record<string, string>> = {
   nodeIps: 'node-ip',
   minimumContainerTtlMs: 'minimum-container-ttl-duration',
@@ -269,7 +275,7 @@ const renamed: Readonly<Record<string, string>> = {
 };
 
 function flagNameOf(field: string): string {
-  // Durations have their unit in our own names only.
+  // Only our field names end in the unit of a duration.
   const plain = field.replace(/Ms$/, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return renamed[field] ?? plain;
 }

@@ -13,7 +13,7 @@ async function fingerprintOf(...texts: readonly string[]): Promise<string> {
   return print.text;
 }
 
-test('a configuration has the fingerprint the Go kubelet gives it', async () => {
+test('the fingerprint equals the one of the Go kubelet', async () => {
   const written = `---
 kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1alpha1
@@ -32,6 +32,6 @@ providers:
   assert.equal(await fingerprintOf(written), known);
 });
 
-test('where one file ends and the next begins matters', async () => {
+test('the boundary between two files changes the fingerprint', async () => {
   assert.notEqual(await fingerprintOf('ab', 'c'), await fingerprintOf('a', 'bc'));
 });

@@ -7,14 +7,14 @@ import type { ConfigFiles } from './file-system.ts';
 import { type Finding, findingAt, findingIn } from './findings.ts';
 import { emptyRawMap } from './raw-values.ts';
 
-/** The kind of document a file must hold. */
+/** The kind of document that a file must hold. */
 export interface DocumentKind {
   readonly apiVersions: readonly string[];
   readonly kind: string;
   readonly fields: Fields;
 }
 
-/** Reads one file and checks it by the table. Rejects only when aborted. */
+/** Reads one file and checks it against the table. Rejects only when aborted. */
 export async function readConfigFile(
   what: DocumentKind,
   file: SourceFile,
@@ -94,11 +94,14 @@ export interface DropIns {
   readonly problems: readonly Finding[];
 }
 
-/** A tree this deep or wide is no directory of drop-ins; perhaps it is the root of the host. */
+/** A deeper or wider tree is not a drop-in directory; it may be the root of the host. */
 const maxDepth = 16;
 const maxEntries = 10_000;
 
-/** Finds the `*.conf` files below a directory: names in order, a directory's files where its name stands. */
+/**
+ * Finds the `*.conf` files below a directory in the order of their names; the files of a
+ * subdirectory are at the position of its name.
+ */
 export async function findDropIns(
   directory: string,
   files: ConfigFiles,
@@ -149,7 +152,7 @@ class DropInSearch implements DropIns {
     }
   }
 
-  /** Said once; the search then ends on every level. */
+  /** Reported once; the search then ends on every level. */
   #isTooLarge(path: string, depth: number): boolean {
     if (++this.#seen <= maxEntries && depth <= maxDepth) return false;
     if (this.#seen <= maxEntries + 1) {
@@ -160,9 +163,9 @@ class DropInSearch implements DropIns {
   }
 }
 
-/** What a configuration was read from, in a few characters: whoever looks after many nodes sees whether all have the same. */
+/** A short hash of the configuration files, to compare the nodes of a cluster. */
 export class Fingerprint {
-  /** Reads the same files; each text that is read counts, in its turn. */
+  /** Reads through the given files; each text that is read is hashed, in order. */
   readonly files: ConfigFiles;
   readonly #hash: Hash = createHash('sha256');
 
@@ -181,7 +184,7 @@ export class Fingerprint {
     return `sha256:${this.#hash.copy().digest('hex')}`;
   }
 
-  /** With its length before it: otherwise nobody could tell where one file ends and the next begins. */
+  /** Prefixed with its length: otherwise the boundary between two files would not count. */
   #add(text: string): void {
     const bytes = Buffer.from(text);
     const length = Buffer.alloc(8);

@@ -33,7 +33,7 @@ async function refusal(text: string, tokens?: 'allowed' | 'gated-off'): Promise<
   );
 }
 
-describe('the configuration of credential plugins', () => {
+describe('the credential provider configuration', () => {
   it('is one file', async () => {
     const more = '  args: [get]\n  env: [{name: A, value: b}]\n';
     const [plugin, ...rest] = await read({ '/etc/plugins': head + sound + more });
@@ -79,7 +79,7 @@ describe('the configuration of credential plugins', () => {
     );
   });
 
-  it('with token attributes asks for tokens', async () => {
+  it('with token attributes requests tokens', async () => {
     const attributes =
       '  tokenAttributes: {serviceAccountTokenAudience: r, cacheType: Token, requireServiceAccount: false}\n';
     const [plugin] = await read({ '/etc/plugins': head + sound + attributes });
@@ -98,7 +98,7 @@ describe('the configuration of credential plugins', () => {
     );
   });
 
-  it('that is wrong ends the start, with every mistake and its place', async () => {
+  it('fails the start if it is invalid, with every problem and its position', async () => {
     const cases: readonly (readonly [string, RegExp])[] = [
       ['kind: Other', /kind: must be CredentialProviderConfig/],
       [head.replace('providers:', 'providers: []'), /must name at least one plugin/],

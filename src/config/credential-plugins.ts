@@ -19,7 +19,10 @@ import type { ConfigFiles } from './file-system.ts';
 import { configInvalid, type Finding, findingAt, findingIn, keyPath, type Origins } from './findings.ts';
 import { resolveFields } from './resolve-fields.ts';
 
-/** The programs that know credentials for images, from the file or directory of `--image-credential-provider-config`. */
+/**
+ * The credential provider plugins, from the file or directory of
+ * `--image-credential-provider-config`.
+ */
 
 const group = 'credentialprovider.kubelet.k8s.io';
 export const pluginApiVersions = [`${group}/v1`, `${group}/v1beta1`, `${group}/v1alpha1`] as const;
@@ -74,11 +77,14 @@ export interface CredentialPluginSource {
   readonly binDir: string;
   readonly files: ConfigFiles;
   readonly serviceAccountTokens: 'allowed' | 'gated-off';
-  /** Whether there is such a program. */
+  /** Whether the program exists. */
   readonly isExecutable: (path: string) => Promise<boolean>;
 }
 
-/** Rejects with CONFIG_INVALID and all mistakes: with wrong credentials the node would fail its pods one by one. */
+/**
+ * Rejects with CONFIG_INVALID and all problems: with wrong credentials the node would fail its pods
+ * one by one.
+ */
 export async function readCredentialPlugins(
   source: CredentialPluginSource,
   signal: AbortSignal,
@@ -92,7 +98,7 @@ export async function readCredentialPlugins(
     const { written, problems: mistakes } = await readConfigFile(document, file, source.files, signal);
     const { value, origins } = resolveFields(fields, written);
     problems.push(...mistakes);
-    // The table and its type are one: a settled value has the shape of the type.
+    // The type is derived from the table: a resolved value has its shape.
     const { providers } = value as unknown as Effective<typeof fields>;
     for (const [index, each] of providers.entries()) {
       const judge = new ProviderCheck(each, keyPath('providers', index), origins, problems);
@@ -115,7 +121,7 @@ async function findFiles(
     .readDirectory(configPath, signal)
     .catch((error: NodeJS.ErrnoException) => error);
   signal.throwIfAborted();
-  // Whatever is no directory is read as a file, which tells when it cannot be.
+  // A path that is not a directory is read as a file, which reports read errors.
   if (entries instanceof Error) return { files: [configPath], problems: [] };
   const names = entries
     .filter(({ name, kind }) => kind !== 'directory' && /\.(json|ya?ml)$/.test(name))
@@ -125,7 +131,7 @@ async function findFiles(
   return { files: names, problems: names.length === 0 ? [none] : [] };
 }
 
-/** Looks at one plugin for everything that may be wrong with it. */
+/** Checks one plugin and collects every problem. */
 class ProviderCheck {
   readonly #provider: WrittenProvider;
   readonly #path: string;
@@ -139,7 +145,7 @@ class ProviderCheck {
     this.#problems = problems;
   }
 
-  /** What is missing was reported; its place is filled with something harmless. */
+  /** Missing required values were reported; harmless values replace them. */
   plugin(): CredentialPlugin {
     const { tokenAttributes: attributes, defaultCacheDurationMs = 0, ...rest } = this.#provider;
     const tokens = attributes && {
@@ -218,7 +224,7 @@ class ProviderCheck {
   #report(field: string, message: string): void {
     const path = `${this.#path}.${field}`;
     const own = this.#origins.of(path);
-    // What is missing has no place of its own: the plugin has.
+    // A missing field has no position; the plugin has.
     const origin = own.kind === 'default' ? this.#origins.of(this.#path) : own;
     this.#problems.push(findingAt(origin, path, message));
   }
@@ -241,7 +247,7 @@ function isRegistryPattern(image: string): boolean {
 
 const domainShape = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** A name, maybe with a domain before it. */
+/** A name with an optional domain before it. */
 function isAnnotationKey(key: string): boolean {
   const [name = '', domain, ...rest] = key.toLowerCase().split('/').reverse();
   if (rest.length > 0 || !/^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$/.test(name)) return false;

@@ -23,7 +23,10 @@ export interface DecodedDocument {
   readonly problems: readonly Finding[];
 }
 
-/** A document by the table. What is wrong is reported and left out; everything else is kept. */
+/**
+ * Decodes a document with the table. Invalid parts are reported and omitted; everything else is
+ * kept.
+ */
 export function decodeDocument(fields: Fields, tree: YamlTree, file: SourceFile): DecodedDocument {
   const decoder = new Decoder(file, fields);
   return { written: decoder.object(fields, tree, ''), problems: decoder.problems };
@@ -103,13 +106,16 @@ class Decoder {
     return undefined;
   }
 
-  /** What a written zero stands for: nothing was said. Its place is kept, as it may undo an earlier layer. */
+  /**
+   * An explicit zero means the default. Its position is kept, because it may reset an earlier
+   * layer.
+   */
   #zero(type: ValueType, entry: YamlEntry): RawValue {
     const values: Partial<Record<ValueType['kind'], unknown>> = { bool: false, text: '' };
     return { kind: 'value', value: values[type.kind] ?? 0, origin: this.#origin(entry) };
   }
 
-  /** A relative path belongs to the directory of its file; no path stays no path. */
+  /** A relative path belongs to the directory of its file; an empty path stays empty. */
   #resolved(type: ValueType, value: unknown): unknown {
     if (type.kind !== 'text' || type.path === undefined || value === '') return value;
     const text = String(value);
@@ -118,7 +124,7 @@ class Decoder {
 
   #entriesOf(tree: YamlTree, path: string, of: string): readonly YamlEntry[] {
     if (tree.kind === 'map') return tree.entries;
-    // A document or object that is empty says nothing, which is fine.
+    // An empty document or object is valid.
     if (!(tree.kind === 'scalar' && tree.value === null)) this.#report(tree, path, `must be a map of ${of}`);
     return [];
   }
@@ -131,7 +137,7 @@ class Decoder {
     return false;
   }
 
-  /** Also what could not be read is remembered as written, so that a second mention is still a duplicate. */
+  /** Unreadable values are recorded too, so that a second mention is still a duplicate. */
   #keep(entries: Map<string, RawValue>, entry: YamlEntry, node: RawValue | undefined): void {
     entries.set(entry.key, node ?? { kind: 'nothing', origin: this.#origin(entry) });
   }
@@ -147,7 +153,7 @@ class Decoder {
 
 type Read = { readonly value: unknown } | { readonly must: string };
 
-/** The shape of a scalar; whether the value is also allowed is checked afterwards. */
+/** Checks the kind of a scalar; its range is checked afterwards. */
 function readScalar(type: ValueType, tree: YamlTree): Read {
   const value = tree.kind === 'scalar' ? tree.value : undefined;
   switch (type.kind) {
@@ -188,7 +194,7 @@ function readDuration(value: unknown, numbers: 'taken' | 'refused'): Read {
   return parsed === undefined ? { must: 'a duration such as 300ms, 10s or 1h30m' } : { value: parsed };
 }
 
-/** Whether a part says the zero value of its type. */
+/** Whether a node is the zero value of its type. */
 function isZero(type: ValueType, tree: YamlTree): boolean {
   if (tree.kind !== 'scalar') return false;
   if (type.kind === 'duration') {
@@ -205,7 +211,7 @@ function show(type: ValueType, tree: YamlTree): string {
   return typeof tree.value === 'string' ? JSON.stringify(tree.value) : String(tree.value);
 }
 
-/** A near name in the same place, or the same name in another. */
+/** A similar name at the same path, or the same name at another. */
 function suggestField(written: string, fields: Fields, root: Fields): string {
   const near = didYouMean(written, Object.keys(fields));
   if (near !== '') return near;
@@ -220,7 +226,7 @@ function findPaths(fields: Fields, parent: string): string[] {
   });
 }
 
-/** What is wrong with a value of the right shape: "must be X: current value is Y", or undefined. */
+/** Why a value of the right kind is invalid: "must be X: current value is Y", or undefined. */
 export function checkScalar(type: ValueType, value: unknown): string | undefined {
   const must = whatItMustBe(type, value);
   return must === undefined ? undefined : `must be ${must}: current value is ${showValue(type, value)}`;
@@ -267,7 +273,7 @@ export function showValue(type: ValueType, value: unknown): string {
   return type.kind === 'duration' ? formatDurationMs(value as number) : JSON.stringify(value);
 }
 
-/** The same for everything inside a value, each with the path it stands at. */
+/** The same for every nested value, each with its path. */
 export function checkDeeply(
   type: ValueType,
   value: unknown,

@@ -8,7 +8,7 @@ async function load(...argv: string[]) {
   return loadConfig(argv, { files: memoryFiles({}), cwd: '/' });
 }
 
-test('thresholds are amounts or shares', () => {
+test('thresholds are quantities or percentages', () => {
   assert.deepEqual(parseThreshold('10%'), { percent: 10 });
   assert.deepEqual(parseThreshold('0.5%'), { percent: 0.5 });
   assert.deepEqual(parseThreshold('1Ki'), { quantity: { nanos: 1024_000_000_000n, format: 'BinarySI' } });
@@ -17,7 +17,7 @@ test('thresholds are amounts or shares', () => {
   assert.equal(formatThreshold({ percent: 5 }), '5%');
 });
 
-test('the defaults hold without a file, for the memory of pods too', async () => {
+test('defaults apply without a file, for the memory of pods too', async () => {
   const { config } = await load();
   assert.deepEqual(
     evictionThresholds(config).map(({ signal, kind, value }) => [signal, kind, formatThreshold(value)]),
@@ -32,7 +32,7 @@ test('the defaults hold without a file, for the memory of pods too', async () =>
   );
 });
 
-test('soft thresholds carry their grace, and each its minimum reclaim', async () => {
+test('soft thresholds have a grace period, and each threshold its minimum reclaim', async () => {
   const { config } = await load(
     '--eviction-hard=memory.available<100Mi,nodefs.available<0%,imagefs.available<100%',
     '--eviction-soft=memory.available<500Mi',
@@ -54,7 +54,7 @@ test('soft thresholds carry their grace, and each its minimum reclaim', async ()
   );
 });
 
-test('the table shows every signal, also those that are off', async () => {
+test('the table lists every signal, also those that are off', async () => {
   const { config, origins } = await load(
     '--eviction-hard=memory.available<1Gi,nodefs.available<0%',
     '--eviction-soft=pid.available<1k',

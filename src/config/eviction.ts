@@ -8,7 +8,7 @@ import {
 import { describeOrigin, keyPath, type Origins } from './findings.ts';
 import type { KubeletConfiguration } from './schema.ts';
 
-/** What pods are evicted for. */
+/** The signals of pod evictions. */
 export const evictionSignals = [
   'memory.available',
   'allocatableMemory.available',
@@ -23,15 +23,15 @@ export const evictionSignals = [
 
 export type EvictionSignal = (typeof evictionSignals)[number];
 
-/** An amount, or a share of the capacity as a number from 0 to 100. */
+/** A quantity, or a percentage of the capacity from 0 to 100. */
 export type ThresholdValue = { readonly quantity: Quantity } | { readonly percent: number };
 
 export interface EvictionThreshold {
   readonly signal: EvictionSignal;
   readonly kind: 'hard' | 'soft';
-  /** Pods are evicted when less than this is left. */
+  /** Pods are evicted when less than this is available. */
   readonly value: ThresholdValue;
-  /** How long it must be so; 0 for a hard threshold. */
+  /** How long the threshold must be met; 0 for a hard threshold. */
   readonly gracePeriodMs: number;
   readonly minimumReclaim: ThresholdValue | undefined;
 }
@@ -50,8 +50,8 @@ export function parseThreshold(text: string): ThresholdValue | undefined {
 }
 
 /**
- * The thresholds of a configuration that passed validation; 0% and 100% switch a signal off. What holds for
- * the memory of the node also holds for the memory of its pods, where that is enforced.
+ * The thresholds of a validated configuration; 0% and 100% disable a signal. A memory threshold of
+ * the node also applies to the memory of its pods, if that is enforced.
  */
 export function evictionThresholds(config: KubeletConfiguration): readonly EvictionThreshold[] {
   const hard = thresholdsOf(config, 'hard', config.evictionHard);
@@ -84,7 +84,7 @@ function isOff(value: ThresholdValue): boolean {
 
 export interface EvictionRow {
   readonly signal: EvictionSignal;
-  /** As `100Mi` or `10%`; undefined when nothing is evicted for this signal. */
+  /** As `100Mi` or `10%`; undefined when the signal is off. */
   readonly hard: string | undefined;
   readonly hardOrigin: string;
   readonly soft: string | undefined;
@@ -92,7 +92,7 @@ export interface EvictionRow {
   readonly minimumReclaim: string | undefined;
 }
 
-/** What holds for every signal, those that nothing is said about included: what is logged at start. */
+/** All signals, including unset ones, as they are logged at start. */
 export function evictionTable(config: KubeletConfiguration, origins: Origins): readonly EvictionRow[] {
   const active = evictionThresholds(config);
   return evictionSignals.map((signal) => {

@@ -1,6 +1,6 @@
 /**
- * Every feature gate a kubelet of Kubernetes 1.36 knows, those of the other components included: the names
- * are shared by all of them, so one list of gates can be given to a whole cluster.
+ * Every feature gate of Kubernetes 1.36, including those of other components: the names are shared,
+ * so one list of gates can be given to a complete cluster.
  */
 
 export type GateStage = 'alpha' | 'beta' | 'stable' | 'deprecated';
@@ -267,7 +267,7 @@ export const gateSpecs = {
 
 export type GateName = keyof typeof gateSpecs;
 
-/** A gate that is on while one it stands on is off is a mistake. */
+/** Enabling a gate while a gate it depends on is disabled is an error. */
 export const gateDependencies: Readonly<Partial<Record<GateName, readonly GateName[]>>> = {
   AuthorizeNodeWithSelectors: ['AuthorizeWithSelectors'],
   ClusterTrustBundleProjection: ['ClusterTrustBundle'],

@@ -7,20 +7,20 @@ function errors(written: Readonly<Record<string, boolean>>): readonly string[] {
   return checkFeatureGates(written).flatMap(({ weight, message }) => (weight === 'error' ? [message] : []));
 }
 
-test('a gate nobody set has its default', () => {
+test('a gate that is not set has its default', () => {
   const gates = new FeatureGates();
   assert.equal(gates.enabled('KubeletCrashLoopBackOffMax'), true);
   assert.equal(gates.enabled('MemoryQoS'), false);
   assert.equal(gates.enabled('AllowOverwriteTerminationGracePeriodSeconds'), false);
 });
 
-test('a gate that was set has what it was set to', () => {
+test('a gate that is set has its value', () => {
   const gates = new FeatureGates({ MemoryQoS: true, ContainerCheckpoint: false });
   assert.equal(gates.enabled('MemoryQoS'), true);
   assert.equal(gates.enabled('ContainerCheckpoint'), false);
 });
 
-test('AllAlpha and AllBeta set their stage, except what has its own setting', () => {
+test('AllAlpha and AllBeta set their stage, except gates that are set by name', () => {
   const all = new FeatureGates({
     AllAlpha: true,
     AllBeta: false,
@@ -35,7 +35,7 @@ test('AllAlpha and AllBeta set their stage, except what has its own setting', ()
   assert.equal(all.enabled('ContainerRestartRules'), false);
 });
 
-test('unknown and locked gates are refused in the words users know', () => {
+test('rejects unknown and locked gates in the words of the Go kubelet', () => {
   assert.deepEqual(errors({ Foo: true }), ['unrecognized feature gate: Foo']);
   assert.deepEqual(errors({ MemoryQos: true }), [
     'unrecognized feature gate: MemoryQos (did you mean MemoryQoS?)',
@@ -47,7 +47,7 @@ test('unknown and locked gates are refused in the words users know', () => {
   assert.deepEqual(errors({ constructor: true }), ['unrecognized feature gate: constructor']);
 });
 
-test('a gate that stands on one that is off is refused, and the one that was set is blamed', () => {
+test('rejects a gate that depends on a disabled one, and names the one that was set', () => {
   const found = checkFeatureGates({
     GracefulNodeShutdown: false,
     GracefulNodeShutdownBasedOnPodPriority: true,
@@ -62,13 +62,13 @@ test('a gate that stands on one that is off is refused, and the one that was set
   );
 });
 
-test('setting what is stable or deprecated is only mentioned', () => {
+test('setting a stable or deprecated gate is only mentioned', () => {
   const [stable] = checkFeatureGates({ NodeSwap: true });
   assert.equal(stable?.weight, 'warning');
   assert.deepEqual(checkFeatureGates({ ContainerCheckpoint: true }), []);
 });
 
-test('the table agrees with itself', () => {
+test('the table is consistent', () => {
   assert.deepEqual(checkFeatureGates({}), []);
   assert.deepEqual(errors({ AllAlpha: true }), []);
   assert.deepEqual(errors({ AllBeta: true }), []);

@@ -1,17 +1,17 @@
 import type { FlagKind, Quantity } from '../lib/index.ts';
 
 /**
- * The words the configuration's table is written in. A field knows its type, its default, the flag that sets
- * it and what to say about it; decoding, defaulting, flags, checking and printing all follow the table.
+ * The vocabulary of the configuration table. A field has a type, a default, a flag that sets it and
+ * a description; decoding, defaulting, flags, checking and printing all use the table.
  */
 
-/** What is wrong with a text, worded to follow "must be"; undefined when nothing is. */
+/** Why a text is invalid, worded to follow "must be"; undefined when it is valid. */
 export type TextCheck = (text: string) => string | undefined;
 
 export type ValueType =
   | { readonly kind: 'bool' }
   | { readonly kind: 'int'; readonly min: number; readonly max: number }
-  /** From more than `above` up to `max`. */
+  /** Above `above` and up to `max`. */
   | { readonly kind: 'float'; readonly above: number; readonly max: number }
   | TextType
   | DurationType
@@ -22,10 +22,10 @@ export type ValueType =
 
 export interface TextType {
   readonly kind: 'text';
-  /** The only values there are. */
+  /** The allowed values. */
   readonly choices?: readonly string[];
   readonly check?: TextCheck;
-  /** A path: one that is not absolute belongs to the directory of the file it stands in. */
+  /** A path: a relative one belongs to the directory of its file. */
   readonly path?: 'resolved';
   /** Never shown: not in messages, not in a printed configuration. */
   readonly secret?: 'hidden';
@@ -36,30 +36,30 @@ export interface DurationType {
   readonly kind: 'duration';
   readonly min?: number;
   readonly max?: number;
-  /** Whether a bare number is taken, as nanoseconds. */
+  /** Whether a bare number is accepted, as nanoseconds. */
   readonly numbers?: 'nanoseconds';
 }
 
-/** A type together with the TypeScript type of its values; the second part exists only for the compiler. */
+/** A type together with the TypeScript type of its values, which exists only for the compiler. */
 export type Typed<T, Y extends ValueType = ValueType> = Y & { readonly values?: () => T };
 type ValuesOf<Y> = Y extends { readonly values?: () => infer T } ? T : never;
 
 export interface FieldFlag {
   readonly name: string;
-  /** How its text is read when the type alone does not say. */
+  /** The syntax of the flag, if it does not follow from the type. */
   readonly syntax?: FlagKind<unknown>;
-  /** Whether it is a flag in its own right or only kept for those who do not use a file yet. */
+  /** Whether the flag is current, or kept for users who do not use a file yet. */
   readonly standing: 'current' | 'deprecated';
 }
 
 export interface Field {
   readonly type: ValueType;
-  /** Undefined also for objects that are always there: their fields have the defaults. */
+  /** Also undefined for objects that are always present: their fields have the defaults. */
   readonly default: unknown;
   readonly presence: 'always' | 'optional';
   /**
-   * What a zero value (0, "", 0s, false) in a file means. Tools that write configurations write out zeros for
-   * everything they do not set, so for most fields it means the default.
+   * The meaning of a zero value (0, "", 0s, false) in a file. Tools that write configurations write
+   * zeros for everything they do not set, so for most fields it means the default.
    */
   readonly zero: 'default' | 'counts';
   readonly doc: string;
@@ -72,7 +72,10 @@ type TypedField<T, K extends ValueType['kind']> = Field & {
   readonly values?: () => T;
 };
 
-/** What a table of fields yields: each under its name, durations in milliseconds under the name with `Ms`. */
+/**
+ * The values of a table of fields: each under its name, durations in milliseconds under the name
+ * with `Ms`.
+ */
 export type Effective<F extends Fields> = {
   readonly [N in keyof F & string as EffectiveName<N, F[N]>]: ValuesOf<F[N]>;
 };
@@ -91,7 +94,7 @@ export function int32(min = -(2 ** 31), max = 2 ** 31 - 1): Typed<number, IntTyp
   return { kind: 'int', min, max };
 }
 
-/** As far as a double holds whole numbers exactly, which is beyond any count of anything on a node. */
+/** The largest integer a double holds exactly, which exceeds any count on a node. */
 export function int64(min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER): Typed<number, IntType> {
   return { kind: 'int', min, max };
 }
@@ -128,7 +131,7 @@ export function object<F extends Fields>(
   return { kind: 'object', fields };
 }
 
-/** A field in which a written zero is the same as nothing written. */
+/** A field in which an explicit zero means the default. */
 export function plain<Y extends Typed<unknown>>(
   type: Y,
   standard: ValuesOf<Y>,
@@ -138,7 +141,7 @@ export function plain<Y extends Typed<unknown>>(
   return { type, default: standard, presence: 'always', zero: 'default', doc, ...(flag && { flag }) };
 }
 
-/** A field in which a written zero counts. */
+/** A field in which an explicit zero is a value. */
 export function exact<Y extends Typed<unknown>>(
   type: Y,
   standard: ValuesOf<Y>,
@@ -148,7 +151,7 @@ export function exact<Y extends Typed<unknown>>(
   return { type, default: standard, presence: 'always', zero: 'counts', doc, ...(flag && { flag }) };
 }
 
-/** A field that may have no value at all. */
+/** A field that may have no value. */
 export function optional<Y extends Typed<unknown>>(
   type: Y,
   doc: string,
@@ -156,12 +159,12 @@ export function optional<Y extends Typed<unknown>>(
   return { type, default: undefined, presence: 'optional', zero: 'counts', doc };
 }
 
-/** An object that is always there, with the defaults of its fields. */
+/** An object that is always present, with the defaults of its fields. */
 export function nested<F extends Fields>(fields: F, doc: string): TypedField<Effective<F>, 'object'> {
   return { type: object(fields), default: undefined, presence: 'always', zero: 'counts', doc };
 }
 
-/** A flag kept for those who do not use a file yet. */
+/** A flag kept for users who do not use a file yet. */
 export function flag(name: string, syntax?: FlagKind<unknown>): FieldFlag {
   return { name, standing: 'deprecated', ...(syntax && { syntax }) };
 }

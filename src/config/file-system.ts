@@ -1,11 +1,11 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { posix } from 'node:path';
 
-/** What the configuration is read through. */
+/** The file access of the configuration. */
 export interface ConfigFiles {
-  /** The whole text; rejects with the error of the system. */
+  /** The complete text; rejects with the system error. */
   readFile(path: string, signal: AbortSignal): Promise<string>;
-  /** What is directly in a directory, in any order; links are not followed. */
+  /** The entries of a directory, in any order; symbolic links are not followed. */
   readDirectory(path: string, signal: AbortSignal): Promise<readonly DirectoryEntry[]>;
 }
 
@@ -14,7 +14,7 @@ export interface DirectoryEntry {
   readonly kind: 'directory' | 'other';
 }
 
-/** A configuration is a page or two; whatever is larger is something else. */
+/** A configuration has a page or two; a larger file is something else. */
 const maxFileBytes = 4 * 1024 * 1024;
 
 /** The files of the host. */
@@ -37,7 +37,7 @@ export function hostFiles(): ConfigFiles {
   };
 }
 
-/** Texts by absolute path, for nodes that run inside a test or a simulation. */
+/** Texts by absolute path, for nodes in tests and simulations. */
 export function memoryFiles(texts: Readonly<Record<string, string>>): ConfigFiles {
   const missing = (path: string) => new Error(`no such file or directory: ${path}`);
   return {

@@ -1,12 +1,12 @@
 import { KubelingError } from '../lib/index.ts';
 
-/** Something to tell about the configuration: a mistake, or a warning. */
+/** A finding about the configuration: an error or a warning. */
 export interface Finding {
   /** A file, a flag with its dashes, `default`, or `command line`. */
   readonly source: string;
   readonly line: number | undefined;
   readonly column: number | undefined;
-  /** The path of the field; empty when it is about no field. */
+  /** The path of the field; empty when it concerns no field. */
   readonly field: string;
   readonly message: string;
 }
@@ -19,7 +19,7 @@ export function findingAt(origin: Origin, field: string, message: string): Findi
   return { source: origin.file, line: origin.line, column: origin.column, field, message };
 }
 
-/** A finding about a whole file, or about something that is no value of a field. */
+/** A finding about a complete file, or about something that is not a field. */
 export function findingIn(source: string, message: string, field = ''): Finding {
   return { source, line: undefined, column: undefined, field, message };
 }
@@ -30,7 +30,7 @@ export function describeFinding(finding: Finding): string {
   return [place, finding.field, finding.message].filter((part) => part !== '').join(': ');
 }
 
-/** One error for all mistakes, sorted as they stand in the files. */
+/** One error for all problems, sorted by file and position. */
 export function configInvalid(problems: readonly Finding[]): KubelingError {
   const sorted = [...problems].sort(byPlace);
   const count = sorted.length === 1 ? 'of 1 problem' : `of ${sorted.length} problems`;
@@ -49,7 +49,7 @@ function byPlace(a: Finding, b: Finding): number {
   return a.line - b.line || (a.column ?? 0) - (b.column ?? 0);
 }
 
-/** Where a value came from. */
+/** The origin of a value. */
 export type Origin =
   | { readonly kind: 'default'; readonly because?: string }
   | {
@@ -70,7 +70,10 @@ export function describeOrigin(origin: Origin): string {
   return origin.because === undefined ? 'default' : `default, ${origin.because}`;
 }
 
-/** Paths are written as Kubernetes writes them: `authentication.x509`, `evictionHard[memory.available]`, `clusterDNS[0]`. */
+/**
+ * Paths as Kubernetes writes them: `authentication.x509`, `evictionHard[memory.available]`,
+ * `clusterDNS[0]`.
+ */
 export function fieldPath(parent: string, name: string): string {
   return parent === '' ? name : `${parent}.${name}`;
 }
@@ -79,7 +82,7 @@ export function keyPath(parent: string, key: string | number): string {
   return `${parent}[${key}]`;
 }
 
-/** The name of the top-level field a path lies in. */
+/** The top-level field of a path. */
 export function topField(path: string): string {
   return /^[^.[]*/.exec(path)?.[0] ?? path;
 }
@@ -92,7 +95,7 @@ export class Origins {
     this.#byPath = byPath;
   }
 
-  /** Of the value at the path, or of the nearest thing around it that is known. */
+  /** Of the value at the path, or of its nearest parent with an origin. */
   of(path: string): Origin {
     for (let at = path; at !== ''; at = parentPath(at)) {
       const origin = this.#byPath.get(at);

@@ -12,14 +12,14 @@ import {
   stringFlag,
 } from '../lib/index.ts';
 
-/** The flags that set nothing in the configuration: what belongs to this node and this run alone. */
+/** The flags that set no field of the configuration: those of this node and this run. */
 
 const thisRun = 'This run';
 const node = 'This node';
 const useEviction = 'set eviction thresholds instead';
 const fromCadvisor = 'it has no effect';
 
-/** `--version` alone, or with how to print it. */
+/** `--version` alone, or with the output format. */
 const versionFlag: FlagKind<string> = { label: 'true|raw', bare: 'true', read: (text) => text };
 
 const positiveDurationFlag: FlagKind<number> = {
@@ -228,24 +228,27 @@ export const removedFlags = {
   'storage-driver-buffer-duration': ignored(durationFlag),
 } satisfies FlagTable;
 
-/** Taken so that old command lines still start. */
+/** Accepted so that old command lines still start. */
 function ignored<T>(kind: FlagKind<T>): Flag<T> {
   return { kind, help: 'Ignored.', deprecated: fromCadvisor, group: removed };
 }
 
-/** The values of the flags above. Paths are absolute; an empty text is a flag that was not given. */
+/**
+ * The values of the flags above. Paths are absolute; an empty text means that the flag was not
+ * given.
+ */
 export interface KubeletFlags {
   readonly config: string;
   readonly configDir: string;
   readonly validateConfig: boolean;
   readonly printConfig: boolean;
   readonly help: boolean;
-  /** Empty when not asked for, otherwise `true` or `raw`. */
+  /** Empty when not requested, otherwise `true` or `raw`. */
   readonly version: string;
   readonly lockFile: string;
   readonly exitOnLockContention: boolean;
   readonly notifyReady: 'started' | 'ready';
-  /** Empty: the node stands alone. */
+  /** Empty: the node is standalone. */
   readonly kubeconfig: string;
   readonly bootstrapKubeconfig: string;
   /** Trimmed and in lower case; empty for the name of the host. */

@@ -20,7 +20,7 @@ function origin(loaded: LoadedConfig, path: string): string {
   return describeOrigin(loaded.origins.of(path));
 }
 
-test('without anything the server is closed and the defaults hold', async () => {
+test('without flags and files the server is closed and defaults apply', async () => {
   const { config, flags, warnings, configFiles } = await load({});
   assert.equal(config.authentication.anonymous.enabled, false);
   assert.equal(config.authentication.webhook.enabled, true);
@@ -34,7 +34,7 @@ test('without anything the server is closed and the defaults hold', async () => 
   assert.deepEqual(configFiles, []);
 });
 
-test('open doors are only open when somebody wrote so, and with a warning', async () => {
+test('insecure servers are open only if configured, and with a warning', async () => {
   const text = `${header}readOnlyPort: 10255\nauthentication: {anonymous: {enabled: true}}\nauthorization: {mode: AlwaysAllow}\n`;
   const { config, warnings } = await load({ '/etc/k.yaml': text });
   assert.equal(config.authentication.anonymous.enabled, true);
@@ -48,7 +48,7 @@ test('open doors are only open when somebody wrote so, and with a warning', asyn
   );
 });
 
-test('the file wins over defaults, drop-ins over the file, flags over all', async () => {
+test('files override defaults, drop-ins override the file, flags override all', async () => {
   const loaded = await load(
     {
       '/etc/k.yaml': `${header}maxPods: 1\nport: 1\nhealthzPort: 1\n`,
@@ -68,7 +68,7 @@ test('the file wins over defaults, drop-ins over the file, flags over all', asyn
   assert.deepEqual(loaded.configFiles, ['/etc/k.yaml', '/etc/d/10.conf', '/etc/d/20.conf']);
 });
 
-test('drop-ins merge maps, replace lists, and null goes back to the default', async () => {
+test('drop-ins merge maps, replace lists, and null restores the default', async () => {
   const loaded = await load(
     {
       '/etc/k.yaml':
@@ -90,7 +90,7 @@ test('drop-ins merge maps, replace lists, and null goes back to the default', as
   assert.equal(origin(loaded, 'clusterDNS[0]'), '/etc/d/a.conf:3');
 });
 
-test('drop-ins are found below directories, in the order of names, and only when called *.conf', async () => {
+test('drop-ins are found below directories, in the order of names, and only if called *.conf', async () => {
   const { config, configFiles, warnings } = await load(
     {
       '/etc/d/10-a.conf': `${header}maxPods: 1\n`,
@@ -117,7 +117,7 @@ test('drop-ins are found below directories, in the order of names, and only when
   );
 });
 
-test('feature gates of flags win one by one', async () => {
+test('feature gates of flags override gates individually', async () => {
   const text = `${header}featureGates: {MemoryQoS: true, ContainerCheckpoint: false}\n`;
   const loaded = await load(
     { '/etc/k.yaml': text },
@@ -158,7 +158,7 @@ test('relative paths belong to the directory of their file', async () => {
   assert.equal(flags.kubeconfig, '/work/k.conf');
 });
 
-test('a zero in a file means the default where tools write zeros, a zero on the command line counts', async () => {
+test('a zero in a file means the default where tools write zeros, a zero on the command line is a value', async () => {
   const zeros = `${header}syncFrequency: 0s\nport: 0\nmaxPods: 0\naddress: ""\nstreamingConnectionIdleTimeout: 0s\n`;
   const fromFile = await load({ '/etc/k.yaml': zeros });
   assert.equal(fromFile.config.syncFrequencyMs, 60_000);
@@ -176,7 +176,7 @@ test('a zero in a file means the default where tools write zeros, a zero on the 
   );
 });
 
-test('a zero counts where it says something', async () => {
+test('a zero is a value where it has a meaning', async () => {
   const text = `${header}healthzPort: 0\nregistryPullQPS: 0\nenableServer: false\nnodeStatusMaxImages: 0\nenforceNodeAllocatable: []\nevictionHard: {}\n`;
   const { config } = await load({ '/etc/k.yaml': text });
   assert.deepEqual(
@@ -199,7 +199,7 @@ test('the report frequency follows the update frequency of a file, not of a flag
   );
 });
 
-test('pulling in parallel needs to be said only once', async () => {
+test('parallel pulls need one setting only', async () => {
   const loadPulls = (text: string) => load({ '/etc/k.yaml': `${header}${text}` });
   assert.equal((await loadPulls('maxParallelImagePulls: 2\n')).config.serializeImagePulls, false);
   assert.equal((await loadPulls('maxParallelImagePulls: 1\n')).config.serializeImagePulls, true);
@@ -209,7 +209,7 @@ test('pulling in parallel needs to be said only once', async () => {
   );
 });
 
-test('eviction defaults are dropped by a partial map unless they are to be merged', async () => {
+test('a partial map drops the eviction defaults unless they are merged', async () => {
   const partial = 'evictionHard: {memory.available: 1Gi}\n';
   const dropped = await load({ '/etc/k.yaml': `${header}${partial}` });
   assert.deepEqual(dropped.config.evictionHard, { 'memory.available': '1Gi' });
@@ -219,7 +219,7 @@ test('eviction defaults are dropped by a partial map unless they are to be merge
   assert.match(origin(merged, 'evictionHard[imagefs.inodesFree]'), /mergeDefaultEvictionSettings/);
 });
 
-test('defaults that belong to a gate go with it', async () => {
+test('defaults that depend on a gate follow it', async () => {
   const text = `${header}featureGates: {KubeletCrashLoopBackOffMax: false, KubeletEnsureSecretPulledImages: false}\n`;
   const { config } = await load({ '/etc/k.yaml': text });
   assert.equal(config.crashLoopBackOff.maxContainerRestartPeriodMs, undefined);
@@ -229,11 +229,11 @@ test('defaults that belong to a gate go with it', async () => {
   assert.equal(usual.config.imagePullCredentialsVerificationPolicy, 'NeverVerifyPreloadedImages');
 });
 
-test('any negative pids limit is no limit', async () => {
+test('any negative pids limit means no limit', async () => {
   assert.equal((await load({ '/etc/k.yaml': `${header}podPidsLimit: -7\n` })).config.podPidsLimit, -1);
 });
 
-/** As cluster installers write it: everything they do not set is there as a zero. */
+/** As cluster installers write it: every field they do not set is present with a zero. */
 const installerFile = `apiVersion: kubelet.config.k8s.io/v1beta1
 authentication:
   anonymous:
@@ -343,7 +343,7 @@ ${auth}`;
   });
 }
 
-test('JSON is a file as well', async () => {
+test('a JSON file is accepted', async () => {
   const text = JSON.stringify(
     { apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration', maxPods: 9 },
     null,
@@ -352,7 +352,7 @@ test('JSON is a file as well', async () => {
   assert.equal((await load({ '/etc/k.yaml': text })).config.maxPods, 9);
 });
 
-test('files that cannot be read are each named', async () => {
+test('every unreadable file is named', async () => {
   await assert.rejects(load({}, '--config=/nope.yaml', '--config-dir=/nowhere'), (error) => {
     assert.ok(error instanceof KubelingError);
     assert.match(error.message, /\/nope\.yaml: cannot be read: no such file/);
@@ -370,7 +370,7 @@ test('an abort ends the reading', async () => {
   );
 });
 
-test('the files of the host are read, and large ones refused', async () => {
+test('the files of the host are read, and large ones rejected', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-config-'));
   try {
     await writeFile(join(directory, 'k.yaml'), `${header}maxPods: 5\nstaticPodPath: pods\n`);

@@ -12,7 +12,7 @@ import { reportGates, validate } from './validate.ts';
 
 export interface LoadDeps {
   readonly files: ConfigFiles;
-  /** What relative paths on the command line belong to. */
+  /** The base of relative paths on the command line. */
   readonly cwd: string;
 }
 
@@ -26,7 +26,7 @@ export interface LoadedConfig {
   readonly flags: KubeletFlags;
   readonly gates: FeatureGates;
   readonly origins: Origins;
-  /** To be shown or logged; nothing here keeps the kubelet from starting. */
+  /** To be shown or logged; none of these prevents the start of the kubelet. */
   readonly warnings: readonly Finding[];
   /** The files that were read, in order, with absolute paths. */
   readonly configFiles: readonly string[];
@@ -35,8 +35,8 @@ export interface LoadedConfig {
 const document: DocumentKind = { apiVersions: [apiVersion], kind, fields: kubeletConfigurationFields };
 
 /**
- * Defaults, then the file, then drop-ins, then flags. Rejects with CONFIG_INVALID, whose `details.problems`
- * are all mistakes at once; prints nothing and changes nothing.
+ * Defaults, then the file, then drop-ins, then flags. Rejects with CONFIG_INVALID, whose
+ * `details.problems` are all problems; prints nothing and changes nothing.
  */
 export async function loadConfig(
   argv: readonly string[],
@@ -85,7 +85,7 @@ function resolveConfig(line: CommandLine, layers: Layers): ResolvedConfig {
   const unreadable = [...line.problems, ...layers.problems];
   const written = applyFlags(mergeLayers(layers.documents), line.settings);
   const { value, origins: plainOrigins } = resolveFields(kubeletConfigurationFields, written);
-  // The table and its type are one: a settled value has the shape of the type.
+  // The type is derived from the table: a resolved value has its shape.
   const plain = value as unknown as KubeletConfiguration;
   const gateFindings = reportGates(checkFeatureGates(plain.featureGates), plainOrigins);
   const gates = new FeatureGates(plain.featureGates);
@@ -109,7 +109,10 @@ function mergeLayers(documents: readonly DecodedDocument[]): RawMap {
   return documents.reduce((merged, { written }) => mergeRawValues(merged, written), emptyRawMap(byDefault));
 }
 
-/** A flag replaces what the files say, a map as a whole; only feature gates are set one by one. */
+/**
+ * A flag replaces the value of the files, a map completely; only feature gates are set
+ * individually.
+ */
 function applyFlags(written: RawMap, settings: readonly FlagSetting[]): RawMap {
   return settings.reduce((tree, setting) => {
     const field = topField(setting.path[0] ?? '');

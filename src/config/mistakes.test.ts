@@ -175,7 +175,7 @@ const mistakes: readonly (readonly [
 ];
 
 for (const [text, line, column, field, message] of mistakes) {
-  test(`the mistake is found in ${JSON.stringify(text)}`, async () => {
+  test(`reports the problem in ${JSON.stringify(text)}`, async () => {
     const problems = await inFile(`${text}\n`);
     const found = problems.find((problem) => problem.field === field);
     assert.ok(found !== undefined, JSON.stringify(problems));
@@ -184,7 +184,7 @@ for (const [text, line, column, field, message] of mistakes) {
   });
 }
 
-test('three mistakes in three places are named at once, with their lines', async () => {
+test('reports three problems in three places together, with their lines', async () => {
   const texts = {
     '/k.yaml': `${header}maxPod: 5\nport: 70000\n`,
     '/d/a.conf': `${header}\nsyncFrequency: 1\n`,
@@ -213,7 +213,7 @@ test('three mistakes in three places are named at once, with their lines', async
   );
 });
 
-test('a file must say what it is', async () => {
+test('a file must have its apiVersion and kind', async () => {
   for (const [text, field, message] of [
     ['', '', /must not be empty/],
     ['# nothing\n', '', /must not be empty/],
@@ -242,7 +242,7 @@ test('a file must say what it is', async () => {
   }
 });
 
-test('a mistake in one field does not make others look wrong', async () => {
+test('a problem in one field does not affect others', async () => {
   const problems = await inFile('shutdownGracePeriod: long\nshutdownGracePeriodCriticalPods: 10s\n');
   assert.deepEqual(
     problems.map(({ field }) => field),
@@ -250,7 +250,7 @@ test('a mistake in one field does not make others look wrong', async () => {
   );
 });
 
-test('a mistake hidden behind another of the same map is still found', async () => {
+test('a second problem of the same map is found', async () => {
   const problems = await inFile(
     'evictionHard: {memory.availabel: 1Gi, nodefs.available: 5, pid.available: "0"}\n',
   );
@@ -262,7 +262,7 @@ test('a mistake hidden behind another of the same map is still found', async () 
   );
 });
 
-test('secrets are not repeated in messages', async () => {
+test('secrets are not quoted in messages', async () => {
   const texts = { '/k.yaml': `${header}staticPodURLHeader: {Authorization: hunter2, X: [[hunter2]]}\n` };
   await assert.rejects(
     loadConfig(['--config=/k.yaml', '--manifest-url-header=hunter2'], {

@@ -34,7 +34,7 @@ function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(result);
 }
 
-test('merging is what RFC 7396 says', () => {
+test('merging follows RFC 7396', () => {
   const document = fc.dictionary(fc.string({ maxLength: 2 }), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 });
   fc.assert(
     fc.property(document, document, (target, patch) => {
@@ -44,7 +44,7 @@ test('merging is what RFC 7396 says', () => {
   );
 });
 
-test('origins are found by path, or by what is around it', () => {
+test('origins are found by path, or by the nearest parent', () => {
   const file: Origin = { kind: 'file', file: '/a', line: 3, column: 1 };
   const origins = new Origins(
     new Map<string, Origin>([

@@ -2,13 +2,13 @@ import type { ValueType } from './fields.ts';
 import { effectiveName } from './fields.ts';
 import type { Origin } from './findings.ts';
 
-/** What somebody wrote: values that have passed their type, each with its origin. */
+/** Values of one layer that have passed their type check, each with its origin. */
 export type RawValue =
   | { readonly kind: 'value'; readonly value: unknown; readonly origin: Origin }
   | { readonly kind: 'list'; readonly items: readonly RawValue[]; readonly origin: Origin }
   /** An object or a map. */
   | RawMap
-  /** A written null: back to the default. */
+  /** An explicit null: restores the default. */
   | { readonly kind: 'nothing'; readonly origin: Origin };
 
 export interface RawMap {
@@ -40,7 +40,7 @@ export function mergeRawValues(earlier: RawMap, later: RawMap): RawMap {
   return { kind: 'map', entries, origin: later.origin };
 }
 
-/** Puts one value at a path of names, over whatever stood there. */
+/** Sets the value at a path of names, replacing what was there. */
 export function replaceRawValue(tree: RawMap, path: readonly string[], node: RawValue): RawMap {
   const [name, ...rest] = path;
   if (name === undefined) return tree;
@@ -53,7 +53,7 @@ export function replaceRawValue(tree: RawMap, path: readonly string[], node: Raw
   return { ...tree, entries };
 }
 
-/** A finished value of a type as if it had been written, all of it with the same origin. */
+/** A finished value of a type as a layer, with the same origin everywhere. */
 export function toRawValue(type: ValueType, value: unknown, origin: Origin): RawValue {
   if (type.kind === 'list') {
     return {

@@ -33,7 +33,7 @@ async function render(...argv: string[]): Promise<readonly string[]> {
   return renderConfig(loaded).split('\n');
 }
 
-test('every value is followed by where it came from', async () => {
+test('every value is followed by its origin', async () => {
   const lines = await render('--config-dir=/etc/d', '--port=1234', '--feature-gates=MemoryQoS=true');
   for (const line of [
     'maxPods: 250  # /etc/k.yaml:3',
@@ -60,7 +60,7 @@ test('secrets are masked', async () => {
   assert.doesNotMatch(lines.join('\n'), /hunter2/);
 });
 
-test('what is printed can be used as a file again', async () => {
+test('printed output can be used as a file again', async () => {
   const printed = (await render('--max-pods=7')).join('\n').replace('"<masked>"', 'x');
   const { config } = await loadConfig(['--config=/p.yaml'], {
     files: memoryFiles({ '/p.yaml': printed }),
@@ -73,7 +73,7 @@ test('what is printed can be used as a file again', async () => {
 
 const deps = { files: memoryFiles({}), cwd: '/' };
 
-test('the defaults on the wire are those of the reference, but for the two that differ on purpose', async () => {
+test('the defaults in wire format are those of the Go kubelet, except the two that differ on purpose', async () => {
   const { config } = await loadConfig([], deps);
   assert.deepEqual(toWire(config), {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -170,7 +170,7 @@ test('the defaults on the wire are those of the reference, but for the two that 
   });
 });
 
-/** Texts that pass each check; what has no check can be anything. */
+/** Texts that pass each check; a field without a check accepts anything. */
 const samples = [
   '',
   '10.0.0.1',
@@ -195,7 +195,7 @@ function anyText(type: Extract<ValueType, { kind: 'text' }>): fc.Arbitrary<strin
   );
 }
 
-/** Any value of a type as it can stand in a file. */
+/** Any value of a type as it can be in a file. */
 function anyWire(type: ValueType): fc.Arbitrary<unknown> {
   switch (type.kind) {
     case 'bool':
@@ -245,7 +245,10 @@ interface Read {
   readonly origins: Origins;
 }
 
-/** What a file comes to, without the rules between values, which a random file would never pass. */
+/**
+ * The configuration of a file without the rules between values, which a random file would never
+ * pass.
+ */
 async function read(text: string): Promise<Read> {
   const { tree, problems } = await readYaml(text);
   assert.deepEqual(problems, []);
@@ -258,7 +261,7 @@ async function read(text: string): Promise<Read> {
   return deriveDefaults(config, origins, new FeatureGates(config.featureGates));
 }
 
-test('any configuration survives the wire', async () => {
+test('any configuration survives the wire format', async () => {
   await fc.assert(
     fc.asyncProperty(anyDocument, async (document) => {
       const { config } = await read(JSON.stringify(document));
@@ -270,7 +273,7 @@ test('any configuration survives the wire', async () => {
   );
 });
 
-test('any configuration survives being printed', async () => {
+test('any configuration survives printing', async () => {
   await fc.assert(
     fc.asyncProperty(anyDocument, async (document) => {
       const loaded = await read(JSON.stringify(document));
@@ -281,7 +284,7 @@ test('any configuration survives being printed', async () => {
   );
 });
 
-test('durations are milliseconds inside and Go durations outside', async () => {
+test('durations are milliseconds internally and Go durations in files', async () => {
   const { config } = await read(
     'syncFrequency: 1500us\ncpuManagerReconcilePeriod: 1h1s\nlogging: {flushFrequency: 2000000000}\n'.replace(
       '1500us',
@@ -296,7 +299,7 @@ test('durations are milliseconds inside and Go durations outside', async () => {
   assert.equal(durationMs(1_500_000_000n), config.syncFrequencyMs);
 });
 
-test('what is empty by choice is written, as leaving it out would say something else', async () => {
+test('an explicit empty value is written, because omitting it would mean the default', async () => {
   const { config } = await read('enforceNodeAllocatable: []\nevictionHard: {}\nresolvConf: ""\n');
   const wire = toWire(config);
   assert.deepEqual([wire['enforceNodeAllocatable'], wire['evictionHard'], wire['resolvConf']], [[], {}, '']);

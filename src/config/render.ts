@@ -10,8 +10,8 @@ import {
 } from './schema.ts';
 
 /**
- * The configuration in effect as YAML, every value followed by where it came from:
- * `maxPods: 250  # /etc/kubelet.yaml:12`. Secrets are masked.
+ * The effective configuration as YAML, every value followed by its origin: `maxPods: 250 #
+ * /etc/kubelet.yaml:12`. Secrets are masked.
  */
 export function renderConfig(loaded: {
   readonly config: KubeletConfiguration;
@@ -45,14 +45,14 @@ function renderFields(fields: Fields, object: Readonly<Record<string, unknown>>,
   });
 }
 
-/** One value behind its label, on the same line or on lines of its own below. */
+/** One value behind its label, on the same line or on the lines below. */
 function renderValue(label: string, type: ValueType, value: unknown, here: Here): string[] {
   const below = renderBelow(type, value, here);
   if (below.length > 0) return [label, ...below];
   return [`${label} ${scalarText(wireValue(type, value))}${originComment(here)}`];
 }
 
-/** The lines below the label; none for what fits behind it, as scalars and everything empty do. */
+/** The lines below the label; none for scalars and empty values. */
 function renderBelow(type: ValueType, value: unknown, here: Here): string[] {
   const inner = { ...here, indent: `${here.indent}  ` };
   switch (type.kind) {
@@ -89,18 +89,18 @@ function originComment(here: Here): string {
   return `  # ${describeOrigin(here.origins.of(here.path))}`;
 }
 
-/** Quoted whenever a reader of YAML could take it for anything but this text. */
+/** Quoted if a YAML parser could read anything but this text. */
 function scalarText(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   const simple = /^[A-Za-z0-9/][A-Za-z0-9/._:-]*$/.test(value) && !/:$/.test(value);
-  // Digits and separators alone may be a number, a date or a time to some reader.
+  // Digits and separators alone may be a number, a date or a time to some parser.
   const numeric = /^[\d_.:eExXoObB+-]+$/.test(value);
   return simple && !numeric && isPlainYamlText(value) ? value : JSON.stringify(value);
 }
 
 /**
- * The configuration as a v1beta1 document with all defaults filled in, durations and quantities in their
- * canonical spelling. Read again as a file it gives the same configuration.
+ * The configuration as a v1beta1 document with all defaults, durations and quantities in canonical
+ * form. Read again as a file it gives the same configuration.
  */
 export function toWire(config: KubeletConfiguration): Readonly<Record<string, unknown>> {
   return { apiVersion, kind, ...wireObject(kubeletConfigurationFields, config) };
@@ -138,7 +138,7 @@ export function wireValue(type: ValueType, value: unknown): unknown {
   }
 }
 
-/** A zero is left out where leaving it out says the same; durations are always written. */
+/** A zero is omitted where that means the same; durations are always written. */
 function isOmitted(field: Field, value: unknown): boolean {
   return field.zero === 'default' && field.type.kind !== 'duration' && isZero(value) && isZero(field.default);
 }
@@ -150,7 +150,7 @@ function isZero(value: unknown): boolean {
 
 const mask = '<masked>';
 
-/** A copy that may be shown to anybody: header values and passwords inside URLs are gone. */
+/** A copy that may be shown: header values and passwords inside URLs are removed. */
 export function maskSecrets(config: KubeletConfiguration): KubeletConfiguration {
   const headers = Object.keys(config.staticPodURLHeader).map((name) => [name, [mask]] as const);
   return {

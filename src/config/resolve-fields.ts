@@ -9,7 +9,7 @@ export interface ResolvedFields {
   readonly origins: Origins;
 }
 
-/** What is in effect when this much was written: every field gets its value and every value its origin. */
+/** The effective values of a layer: every field gets its value and every value its origin. */
 export function resolveFields(fields: Fields, written: RawMap): ResolvedFields {
   const byPath = new Map<string, Origin>();
   const value = resolveObject(fields, written, '', byPath);
@@ -44,7 +44,7 @@ function resolveField(
   return isObject ? resolveValue(field.type, undefined, path, origins) : field.default;
 }
 
-/** A zero on the command line was put there by hand and counts; a zero in a file mostly does not. */
+/** A zero on the command line is explicit; a zero in a file mostly means the default. */
 function meansDefault(field: Field, node: RawValue): boolean {
   if (field.zero !== 'default' || node.kind !== 'value' || node.origin.kind === 'flag') return false;
   return node.value === 0 || node.value === '' || node.value === false;
@@ -83,7 +83,7 @@ interface Change {
   readonly config: Partial<KubeletConfiguration>;
 }
 
-/** The defaults that depend on what else was written. */
+/** The defaults that depend on other settings. */
 export function deriveDefaults(config: KubeletConfiguration, origins: Origins, gates: FeatureGates): Derived {
   const changes = [
     ...reportFrequency(config, origins),
@@ -103,7 +103,10 @@ function because(reason: string): Origin {
   return { kind: 'default', because: reason };
 }
 
-/** Only when a file says so: the flag has never had this side effect and would multiply the traffic of a cluster. */
+/**
+ * Only if a file sets it: the flag has never had this side effect, which would multiply the traffic
+ * of a cluster.
+ */
 function reportFrequency(config: KubeletConfiguration, origins: Origins): Change[] {
   const update = origins.of('nodeStatusUpdateFrequency').kind;
   if (origins.isWritten('nodeStatusReportFrequency') || update === 'default' || update === 'flag') return [];
@@ -122,13 +125,13 @@ function parallelPulls(config: KubeletConfiguration, origins: Origins): Change[]
   return [{ path: 'serializeImagePulls', origin, config: { serializeImagePulls: false } }];
 }
 
-/** Any negative number says that there is no limit. */
+/** Any negative number means no limit. */
 function noPidsLimit(config: KubeletConfiguration, origins: Origins): Change[] {
   if (config.podPidsLimit >= -1) return [];
   return [{ path: 'podPidsLimit', origin: origins.of('podPidsLimit'), config: { podPidsLimit: -1 } }];
 }
 
-/** With `mergeDefaultEvictionSettings` the signals that were not named keep their default. */
+/** With `mergeDefaultEvictionSettings` unset signals keep their default. */
 function evictionDefaults(config: KubeletConfiguration, origins: Origins): Change[] {
   if (!config.mergeDefaultEvictionSettings || !origins.isWritten('evictionHard')) return [];
   const standard = defaultEvictionHard();

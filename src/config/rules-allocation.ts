@@ -129,7 +129,7 @@ const cpuOptions: Options = {
   isValue: switchOption,
 };
 
-/** Fewer NUMA nodes than this were always handled; the option exists to allow more. */
+/** Up to this number NUMA nodes are always supported; the option allows more. */
 const leastNumaNodes = 8;
 const topologyOptions: Options = {
   names: new Map([
@@ -167,7 +167,7 @@ function checkOptions(
   };
 }
 
-/** Options that ask for opposite things. */
+/** Options that contradict each other. */
 const cpuConflicts = [
   ['full-pcpus-only', 'distribute-cpus-across-cores'],
   ['distribute-cpus-across-numa', 'distribute-cpus-across-cores'],

@@ -43,7 +43,10 @@ const reclaims: Rule = {
   },
 };
 
-/** A threshold of nothing would never act and is a mistake, except as 0%, which says so on purpose. */
+/**
+ * A threshold of zero would never be met and is an error, except as 0%, which disables it
+ * explicitly.
+ */
 function checkAmount(
   field: string,
   text: string,

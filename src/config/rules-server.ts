@@ -2,7 +2,7 @@ import { tryParseQuantity } from '../lib/index.ts';
 import { fieldPath, keyPath } from './findings.ts';
 import type { Rule } from './validate.ts';
 
-/** Values that let strangers in. They work, as somebody wrote them, but never silently. */
+/** Settings that allow unauthenticated access. They are accepted with a warning. */
 const insecureServers: Rule = {
   reads: ['authentication', 'authorization', 'readOnlyPort'],
   check({ config }, report) {
@@ -152,11 +152,13 @@ const logSize: Rule = {
 
 export const loggingRules: readonly Rule[] = [vmodule, alphaOptions, logSize];
 
-/** The names of TLS versions, suites and key exchanges a configuration may use, and which of them are weak. */
+/**
+ * The allowed names of TLS versions, cipher suites and key exchanges, and which of them are weak.
+ */
 
 export const tlsVersions = ['VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13'] as const;
 
-/** Versions below 1.2 are broken; they are taken, but warned about. */
+/** Versions below 1.2 are broken; they are accepted with a warning. */
 export const weakTlsVersions: ReadonlySet<string> = new Set(['VersionTLS10', 'VersionTLS11']);
 
 export const strongCiphers = [
@@ -192,7 +194,7 @@ export const weakCiphers = [
   'TLS_RSA_WITH_RC4_128_SHA',
 ] as const;
 
-/** The numbers TLS gives its key exchanges. */
+/** The TLS numbers of key exchanges. */
 export const tlsCurves: ReadonlyMap<number, string> = new Map([
   [23, 'P-256'],
   [24, 'P-384'],

@@ -50,7 +50,7 @@ const ms = 1;
 const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
-/** At least this long: a period that is not negative and not nothing. */
+/** A positive duration of at least this. */
 const some = { min: ms };
 const notNegative = { min: 0 };
 const port = int32(1, 65535);
@@ -777,7 +777,7 @@ const features = {
   featureGates: plain(map(bool), {}, 'Features to switch on or off.', flag('feature-gates', gates)),
 } satisfies Fields;
 
-/** The table in the order and under the headings in which people read it. */
+/** The table in the order and under the headings of the documentation. */
 export const sections: readonly (readonly [title: string, fields: Fields])[] = [
   ['Pod sources', podSources],
   ['Server', server],
@@ -816,7 +816,7 @@ export const kubeletConfigurationFields = {
   ...features,
 } satisfies Fields;
 
-/** The configuration in effect: every field has a value, durations are milliseconds. */
+/** The effective configuration: every field has a value, durations are milliseconds. */
 export type KubeletConfiguration = Effective<typeof kubeletConfigurationFields>;
 export type FieldName = keyof typeof kubeletConfigurationFields;
 

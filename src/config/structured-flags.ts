@@ -8,7 +8,7 @@ import {
   tryParseQuantity,
 } from '../lib/index.ts';
 
-/** The flags whose text has a grammar of its own. Their values have the shape of the field they set. */
+/** Flags with their own grammar. Their values have the shape of the field they set. */
 
 /** `memory.available<100Mi,nodefs.available<10%`. */
 export const thresholds = mapFlag(stringFlag, { between: '<' });
@@ -18,7 +18,7 @@ export const headers = multimapFlag({ between: ':' });
 
 export const gates = mapFlag(boolFlag);
 
-/** One `name=value` each time, as a value may hold a comma. */
+/** One `name=value` per use, because a value may contain a comma. */
 export const onePair = mapFlag(stringFlag, { pairs: 'one' });
 
 interface WrittenTaint {

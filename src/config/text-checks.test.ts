@@ -48,13 +48,13 @@ const cases: readonly (readonly [string, TextCheck, readonly string[], readonly 
 ];
 
 for (const [what, check, good, bad] of cases) {
-  test(`${what} is told from what only looks like it`, () => {
+  test(`distinguishes ${what} from text that only looks like it`, () => {
     for (const text of good) assert.equal(check(text), undefined, text);
     for (const text of bad) assert.notEqual(check(text), undefined, text);
   });
 }
 
-test('names are taken as the API takes them', () => {
+test('accepts the names that the API accepts', () => {
   for (const good of [
     'a',
     'a.b-c_D',
@@ -74,7 +74,7 @@ test('names are taken as the API takes them', () => {
   for (const bad of ['', 'Node', 'a..b', 'a_b', '-a', 'a'.repeat(254)]) assert.ok(!isDnsSubdomain(bad), bad);
 });
 
-test('a node may not give itself the labels of Kubernetes, except some', () => {
+test('a node may not give itself Kubernetes labels, except some', () => {
   const allowed = [
     'mine',
     'example.com/role',

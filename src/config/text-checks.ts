@@ -2,11 +2,11 @@ import { isIP } from 'node:net';
 import { posix } from 'node:path';
 import type { TextCheck } from './fields.ts';
 
-/** Checks of single texts. Each answers with what the text must be, or undefined when it is. */
+/** Checks of single texts. Each returns what the text must be, or undefined when it is valid. */
 
 export const checkIpAddress: TextCheck = (value) => (isIP(value) === 0 ? 'an IP address' : undefined);
 
-/** One or more networks, separated by commas; empty is none. */
+/** One or more networks, separated by commas; may be empty. */
 export const checkNetworks: TextCheck = (value) =>
   value === '' || value.split(',').every(isNetwork) ? undefined : 'networks such as 10.244.0.0/24';
 
@@ -26,26 +26,26 @@ export const checkUrl: TextCheck = (value) => {
     : 'an http or https URL';
 };
 
-/** A socket of the runtime; a bare path is taken for one. Empty is none. */
+/** A runtime socket; a bare path is treated as one. May be empty. */
 export const checkUnixEndpoint: TextCheck = (value) =>
   value === '' || /^(unix:\/\/)?\/[^/]/.test(value)
     ? undefined
     : 'a socket such as unix:///run/containerd/containerd.sock';
 
-/** Absolute, without `.`, `..` or doubled slashes, in ASCII as it becomes a metric's label. */
+/** Absolute, without `.`, `..` or doubled slashes, in ASCII because it becomes a metric label. */
 export const checkCleanPath: TextCheck = (value) => {
   if (!posix.isAbsolute(value)) return 'an absolute path';
   if (posix.normalize(value) !== value || (value !== '/' && value.endsWith('/'))) return 'a normalized path';
   return /^[\x20-\x7e]*$/.test(value) ? undefined : 'a path of ASCII characters only';
 };
 
-/** Only the version before this one can still show the metrics it had hidden. */
+/** Only the previous version can still show its hidden metrics. */
 export const checkPreviousVersion: TextCheck = (value) =>
   value === '' || value === '1.35' ? undefined : '1.35 or empty';
 
 const cpuRange = /^(\d{1,6})(?:-(\d{1,6}))?$/;
 
-/** As `0-3,7`; empty is none. */
+/** As `0-3,7`; may be empty. */
 export const checkCpuList: TextCheck = (value) =>
   value === '' || value.split(',').every(isCpuRange) ? undefined : 'a list of CPUs such as 0-3,7';
 
@@ -54,7 +54,7 @@ function isCpuRange(value: string): boolean {
   return range !== null && Number(range[1]) <= Number(range[2] ?? range[1]);
 }
 
-/** Where traces go: a name and port, or a gRPC address of one of three schemes. */
+/** The trace endpoint: a name and port, or a gRPC address of one of three schemes. */
 export const checkTraceEndpoint: TextCheck = (value) => {
   const scheme = /^([^/]*)\/\//.exec(value)?.[1];
   const known = scheme === undefined || ['dns:', 'unix:', 'unix-abstract:'].includes(scheme);
@@ -63,7 +63,7 @@ export const checkTraceEndpoint: TextCheck = (value) => {
     : 'host:port or an address with the scheme dns, unix or unix-abstract';
 };
 
-/** Names as the API accepts them. Each answers with what is wrong, or undefined. */
+/** Names as the API accepts them. Each returns the problem, or undefined. */
 
 const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const namePart = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
@@ -72,7 +72,7 @@ export function isDnsSubdomain(name: string): boolean {
   return name.length <= 253 && name.split('.').every((part) => dnsLabel.test(part));
 }
 
-/** Keys of labels and taints: a name, perhaps behind a domain and a slash. */
+/** Keys of labels and taints: a name with an optional domain and slash. */
 export function checkQualifiedName(name: string): string | undefined {
   const parts = name.split('/');
   const [domain, last] = parts.length === 1 ? [undefined, parts[0] ?? ''] : [parts[0] ?? '', parts[1] ?? ''];
@@ -103,7 +103,7 @@ const allowedLabels: ReadonlySet<string> = new Set([
   'topology.kubernetes.io/zone',
 ]);
 
-/** Nodes may not claim labels of Kubernetes itself, by which others trust them. */
+/** Nodes may not claim Kubernetes labels that others trust. */
 export function checkNodeLabel(key: string): string | undefined {
   const domain = key.includes('/') ? key.slice(0, key.indexOf('/')) : '';
   const isUnder = (parent: string) => domain === parent || domain.endsWith(`.${parent}`);

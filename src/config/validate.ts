@@ -8,7 +8,7 @@ import { nodeRules, shutdownRules } from './rules-node.ts';
 import { loggingRules, serverRules } from './rules-server.ts';
 import type { FieldName, KubeletConfiguration } from './schema.ts';
 
-/** What a rule can look at. */
+/** The input of a rule. */
 export interface ValidatedConfig {
   readonly config: KubeletConfiguration;
   readonly flags: KubeletFlags;
@@ -21,11 +21,11 @@ export interface RuleReport {
   warning(field: string, message: string): void;
 }
 
-/** Something that must hold between values; what holds for one value alone stands in the table. */
+/** A condition between values; conditions for one value alone are in the table. */
 export interface Rule {
   /**
-   * Skipped when one of these could not even be read: the mistake is known already. Entries of maps that
-   * could not be read are simply not there and need no mention.
+   * Skipped when one of these is unreadable: that problem is already reported. Unreadable entries
+   * of maps are missing and need no mention.
    */
   readonly reads: readonly FieldName[];
   check(subject: ValidatedConfig, report: RuleReport): void;
@@ -47,7 +47,7 @@ export interface ValidationResult {
   readonly warnings: readonly Finding[];
 }
 
-/** Applies every rule; `unreadable` are the mistakes found while reading. */
+/** Applies every rule; `unreadable` are the problems found while reading. */
 export function validate(
   subject: ValidatedConfig,
   origins: Origins,
