@@ -1,4 +1,4 @@
-/** Plugins of the node that run in processes of their own: how they are found, asked who they are, and let go. */
+/** Plugins of the node in separate processes: their discovery, registration and removal. */
 export { hostPluginHost, type PluginChannel, type PluginHost, type PluginSocket } from './plugin-host.ts';
 export {
   type Plugin,

@@ -4,28 +4,31 @@ import { join } from 'node:path';
 import { type Clock, errnoOf, type Random } from '../lib/index.ts';
 import { GrpcChannel } from '../protocols/grpc/index.ts';
 
-/** A socket somebody listens at, or once did. */
+/** A socket in the plugin directory, with or without a listener. */
 export interface PluginSocket {
   readonly path: string;
-  /** Another one as soon as another socket is at that path. */
+  /** Changes when another socket takes the path. */
   readonly identity: string;
 }
 
 export type PluginChannel = Pick<GrpcChannel, 'client' | 'close'>;
 
-/** The machine as far as plugins are found on it and spoken to. */
+/** Access to plugin sockets of the machine. */
 export interface PluginHost {
-  /** Makes it unless it is there: others put their sockets into it. */
+  /** Creates the directory if it is missing; plugins create their sockets in it. */
   prepare(directory: string): Promise<void>;
-  /** All sockets below the directory but those whose name, or that of a directory on the way, begins with a dot. */
+  /**
+   * All sockets below the directory, except those with a dot at the start of their name or of a
+   * directory on the path.
+   */
   sockets(directory: string): Promise<readonly PluginSocket[]>;
-  /** Calls back whenever something may have changed below the directory: a hint and no more. */
+  /** Calls back when something may have changed below the directory. This is only a hint. */
   watch(directory: string, hint: () => void): Disposable;
-  /** Connects with the first call; whoever opens it closes it. */
+  /** Connects with the first call; the caller closes it. */
   open(socket: string): PluginChannel;
 }
 
-/** No plugin lies deeper; whoever makes a circle of directories does not keep the node busy. */
+/** Plugins are not nested deeper; the limit protects against cyclic directories. */
 const deepest = 8;
 const directoryMode = 0o750;
 
@@ -41,7 +44,7 @@ export function hostPluginHost(clock: Clock, random: Random): PluginHost {
         watcher.on('error', () => watcher.close());
         return { [Symbol.dispose]: () => watcher.close() };
       } catch {
-        // It is looked at now and then all the same.
+        // The directory is polled as well.
         return { [Symbol.dispose]: () => {} };
       }
     },

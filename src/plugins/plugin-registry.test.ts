@@ -76,21 +76,21 @@ class World {
 }
 
 describe('the registry of plugins', () => {
-  it('asks a plugin who it is, registers it and tells it so, once', async () => {
+  it('gets the info of a plugin, registers it and notifies it once', async () => {
     await using world = new World();
     await world.clock.advance(60_000);
     assert.deepEqual(world.history, [`+d.example ${at}`, 'told yes']);
     assert.deepEqual(world.registry.names, ['d.example']);
   });
 
-  it('uses the endpoint a plugin names', async () => {
+  it('uses the endpoint a plugin returns', async () => {
     await using world = new World();
     world.info.endpoint = '/csi/csi.sock';
     await world.clock.advance(0);
     assert.deepEqual(world.history[0], '+d.example /csi/csi.sock');
   });
 
-  it('lets a plugin go whose socket is gone, and registers anew one whose socket is another', async () => {
+  it('deregisters a plugin whose socket is deleted, and registers it again with a new socket', async () => {
     await using world = new World();
     await world.clock.advance(0);
     world.sockets = [{ path: at, identity: '2' }];
@@ -102,7 +102,7 @@ describe('the registry of plugins', () => {
     assert.deepEqual(world.registry.names, []);
   });
 
-  it('lets a plugin go that is refused though it was registered, tells it why, and tries again', async () => {
+  it('deregisters a plugin that is rejected after its registration, notifies it, and retries', async () => {
     await using world = new World();
     await world.clock.advance(0);
     const plugin = { name: 'd.example', endpoint: at, versions: [] };
@@ -120,7 +120,7 @@ describe('the registry of plugins', () => {
     assert.deepEqual(world.history.slice(5), [`+d.example ${at}`, 'told yes']);
   });
 
-  it('tells a plugin why it is refused, and tries again ever more rarely', async () => {
+  it('notifies a rejected plugin of the reason, and retries with back-off', async () => {
     await using world = new World();
     world.registering = new Error('not today');
     await world.clock.advance(3_000);
@@ -130,7 +130,7 @@ describe('the registry of plugins', () => {
     assert.deepEqual(world.history.slice(3), [`+d.example ${at}`, 'told yes']);
   });
 
-  it('refuses a plugin of a type that nobody has a use for, by its name', async () => {
+  it('rejects a plugin of an unhandled type by its name', async () => {
     await using world = new World();
     world.info.type = 'Toaster';
     await world.clock.advance(0);
@@ -139,7 +139,7 @@ describe('the registry of plugins', () => {
     ]);
   });
 
-  it('does not keep a plugin that could not be told that it is registered', async () => {
+  it('deregisters a plugin that cannot be notified', async () => {
     await using world = new World();
     world.telling = new GrpcError('UNAVAILABLE', 'gone');
     await world.clock.advance(0);
@@ -149,7 +149,7 @@ describe('the registry of plugins', () => {
     assert.deepEqual(world.history.slice(2), [`+d.example ${at}`, 'told yes']);
   });
 
-  it('asks at a socket that nobody listens at every second, and logs that once', async () => {
+  it('retries a socket without a listener every second, and logs that once', async () => {
     await using world = new World();
     world.asking = new GrpcError('UNAVAILABLE', 'connection refused');
     await world.clock.advance(30_000);
@@ -159,7 +159,7 @@ describe('the registry of plugins', () => {
     assert.deepEqual(world.history, [`+d.example ${at}`, 'told yes']);
   });
 
-  it('lets all go when it ends', async () => {
+  it('deregisters all plugins when it stops', async () => {
     const world = new World();
     await world.clock.advance(0);
     await world[Symbol.asyncDispose]();

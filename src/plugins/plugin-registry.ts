@@ -12,27 +12,27 @@ import { GrpcError } from '../protocols/grpc/index.ts';
 import { type PluginInfo, Registration } from './gen/registration.ts';
 import type { PluginChannel, PluginHost, PluginSocket } from './plugin-host.ts';
 
-/** A plugin as it says of itself. */
+/** The info that a plugin returns. */
 export interface Plugin {
   readonly name: string;
-  /** The socket it serves at. */
+  /** The socket of the plugin's service. */
   readonly endpoint: string;
   readonly versions: readonly string[];
 }
 
-/** Who knows what to do with the plugins of one type. */
+/** Handles the plugins of one type. */
 export interface PluginHandler {
-  /** May be repeated. What it rejects with is told to the plugin, and it is tried again. */
+  /** May be called again. A rejection is sent to the plugin, and the registration is retried. */
   register(plugin: Plugin, signal: AbortSignal): Promise<void>;
-  /** The plugin is gone, or another is in its place. Fine for one that is not known. */
+  /** The plugin was removed or replaced. Does nothing for an unknown plugin. */
   deregister(plugin: Plugin): void;
 }
 
 export interface PluginRegistryDeps {
-  /** Where plugins put the sockets they register at. */
+  /** The directory of registration sockets. */
   readonly directory: string;
   readonly host: PluginHost;
-  /** By the type a plugin says it is of. */
+  /** Handlers by plugin type. */
   readonly handlers: ReadonlyMap<string, PluginHandler>;
   readonly clock: Clock;
   readonly random: Random;
@@ -40,19 +40,19 @@ export interface PluginRegistryDeps {
 }
 
 /*
- *   seen ──> asked who it is ──> registered ──> told so ──> known
- *    ^              │ failed          │ failed       │ failed
- *    └── waits <────┴── told why <────┴──────────────┘
- *                          ^ refused later, though known
+ * found ──> info requested ──> registered ──> notified ──> active
+ *    ^ │ failed │ failed │ failed
+ *    └── waiting <──┴── notified of the error <────────┘
+ *                          ^ rejected later, while active
  *
- * A socket that is gone, or has become another one, is let go first.
+ * A plugin whose socket is deleted or replaced is deregistered first.
  */
 interface Seen {
   readonly identity: string;
-  /** What it was registered as. */
+  /** The info it was registered with. */
   known: { readonly handler: PluginHandler; readonly plugin: Plugin } | undefined;
   work: Promise<void> | undefined;
-  /** How often nobody listened. */
+  /** Number of failed connections. */
   deaf: number;
   readonly gone: AbortController;
 }
@@ -63,11 +63,11 @@ const notifyMs = 5_000;
 const registerMs = 130_000;
 const lookEveryMs = 10_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
-/** A plugin that starts leaves its socket of before for a while: whoever waits long for that is late. */
+/** A restarting plugin leaves its old socket for a moment, so a long back-off would be late. */
 const deafRetryMs = 1_000;
 const mostDeaf = 60;
 
-/** Finds plugins by their sockets, asks who they are, and tells them what came of it. */
+/** Discovers plugins by their sockets, registers them, and notifies them of the result. */
 export class PluginRegistry {
   readonly #deps: PluginRegistryDeps;
   readonly #seen = new Map<string, Seen>();
@@ -80,12 +80,15 @@ export class PluginRegistry {
     this.#backoff = new KeyedBackoff({ policy: retry, random: deps.random });
   }
 
-  /** The names of all plugins that are registered. */
+  /** The names of all registered plugins. */
   get names(): readonly string[] {
     return [...this.#seen.values()].flatMap(({ known }) => (known === undefined ? [] : [known.plugin.name]));
   }
 
-  /** What a plugin was registered for has turned out not to be so: it is let go and told why, and tried again later. */
+  /**
+   * Called when a registered plugin turns out to be unusable: it is deregistered and notified, and
+   * retried later.
+   */
   refuse({ name, endpoint }: Plugin, why: string): void {
     for (const [path, seen] of this.#seen) {
       const { known } = seen;
@@ -115,7 +118,7 @@ export class PluginRegistry {
     } finally {
       for (const { gone } of this.#seen.values()) gone.abort(signal.reason);
       await Promise.allSettled([...this.#seen.values()].map(({ work }) => work));
-      // Begun again, it asks all of them anew.
+      // After a restart all plugins are registered again.
       for (const path of [...this.#seen.keys()]) this.#letGo(path);
     }
   }
@@ -123,7 +126,7 @@ export class PluginRegistry {
   async #look(): Promise<void> {
     const { host, directory, logger } = this.#deps;
     const sockets = await host.sockets(directory).catch((error: unknown) => {
-      logger.error('The sockets of plugins cannot be listed', error, { directory });
+      logger.error('Failed to list plugin sockets', error, { directory });
       return undefined;
     });
     if (sockets === undefined) return;
@@ -138,11 +141,11 @@ export class PluginRegistry {
     const seen = this.#seen.get(path);
     this.#seen.delete(path);
     this.#backoff.delete(path);
-    seen?.gone.abort(new KubelingError('CANCELLED', 'The socket of the plugin is gone'));
+    seen?.gone.abort(new KubelingError('CANCELLED', "The plugin's socket was deleted"));
     if (seen?.known === undefined) return;
     const { handler, plugin } = seen.known;
     handler.deregister(plugin);
-    this.#deps.logger.info('A plugin is gone', { plugin: plugin.name, socket: path });
+    this.#deps.logger.info('Deregistered plugin', { plugin: plugin.name, socket: path });
   }
 
   #begin({ path, identity }: PluginSocket): void {
@@ -194,12 +197,12 @@ export class PluginRegistry {
   #registered(path: string, seen: Seen, found: NonNullable<Seen['known']>): void {
     seen.known = found;
     this.#backoff.delete(path);
-    this.#deps.logger.info('A plugin is registered', { plugin: found.plugin.name, socket: path });
+    this.#deps.logger.info('Registered plugin', { plugin: found.plugin.name, socket: path });
   }
 
   async #ask(channel: PluginChannel, path: string, signal: AbortSignal): Promise<NonNullable<Seen['known']>> {
     const { clock, handlers } = this.#deps;
-    const deadline = { clock, ms: dialMs + infoMs, what: `ask the plugin at ${path} who it is` };
+    const deadline = { clock, ms: dialMs + infoMs, what: `get the info of the plugin at ${path}` };
     const info = await withDeadline(
       deadline,
       (inner) => channel.client(Registration).getInfo({}, { signal: inner, timeoutMs: infoMs }),
@@ -214,7 +217,7 @@ export class PluginRegistry {
     return { handler, plugin: pluginOf(info, path) };
   }
 
-  /** Who cannot be told that it is registered does not know, and is not. */
+  /** A plugin that cannot be notified does not know its state, so it is deregistered. */
   async #admit(
     channel: PluginChannel,
     { handler, plugin }: NonNullable<Seen['known']>,
@@ -236,7 +239,7 @@ export class PluginRegistry {
     }
   }
 
-  /** What it is told in vain is in the log all the same. */
+  /** A failed notification is logged only. */
   async #notify(channel: PluginChannel, error: string, signal: AbortSignal): Promise<void> {
     await this.#tell(channel, { pluginRegistered: false, error }, signal).catch(() => {});
   }
@@ -246,7 +249,11 @@ export class PluginRegistry {
     status: { readonly pluginRegistered: boolean; readonly error?: string },
     signal: AbortSignal,
   ): Promise<void> {
-    const deadline = { clock: this.#deps.clock, ms: notifyMs, what: 'tell a plugin what came of it' };
+    const deadline = {
+      clock: this.#deps.clock,
+      ms: notifyMs,
+      what: 'notify a plugin of its registration status',
+    };
     const call = (inner: AbortSignal) =>
       channel.client(Registration).notifyRegistrationStatus(status, { signal: inner, timeoutMs: notifyMs });
     await withDeadline(deadline, call, signal);
@@ -259,9 +266,9 @@ export class PluginRegistry {
     if (isDeaf && seen.deaf <= mostDeaf)
       this.#backoff.restore([[path, { failures: 1, delayMs: deafRetryMs, lastMs: nowMs }]]);
     else this.#backoff.fail(path, { nowMs });
-    // A socket that nobody listens at any more is told once: it may lie there for years.
+    // A socket without a listener is logged once, because it may stay for years.
     if (!isDeaf || seen.deaf === 1)
-      this.#deps.logger.error('A plugin cannot be registered, it is tried again', error, { socket: path });
+      this.#deps.logger.error('Failed to register plugin, retrying', error, { socket: path });
   }
 }
 

@@ -4,10 +4,10 @@ import { apiTime, type Clock, describeError, errnoOf, KeyedMutex, type Logger } 
 import { containerFieldPath, type Pod } from '../pods/index.ts';
 import { json, type Request, type Response, type Route, text } from './router.ts';
 
-/** Who can freeze a container into a file. */
+/** Creates container checkpoints. */
 export interface CheckpointHost {
   getPodByName(namespace: string, name: string): Pod | undefined;
-  /** Answers where the file lies. Without a time limit the runtime's own counts. */
+  /** Returns the path of the checkpoint. Without a timeout the runtime's own applies. */
   checkpoint(
     pod: Pod,
     container: string,
@@ -43,14 +43,14 @@ async function checkpoint(host: CheckpointHost, request: Request, signal: AbortS
   }
 }
 
-/** Where a checkpoint is written: pods, namespaces and containers have names without slashes. */
+/** The path of a checkpoint: names of pods, namespaces and containers contain no slashes. */
 export function checkpointLocation(directory: string, pod: Pod, container: string, nowMs: number): string {
   const { name, namespace } = pod.metadata;
   const time = apiTime(nowMs);
   return `${directory}/checkpoint-${name}_${namespace}-${container}-${time}.tar`;
 }
 
-/** Who asks the runtime to freeze a container into a file that is not there yet. */
+/** Requests a container checkpoint from the runtime into a new file. */
 export interface ContainerCheckpointer {
   checkpoint(
     pod: Pod,
@@ -67,9 +67,9 @@ export interface CheckpointDirectoryDeps {
   readonly freezer: ContainerCheckpointer;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How many checkpoints may lie there; the oldest make room. */
+  /** Maximum number of checkpoints; the oldest are removed. */
   readonly keep?: number | undefined;
-  /** How many bytes they may have together before another one is made. */
+  /** Maximum total size in bytes before another one is created. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -77,17 +77,20 @@ const defaultKeep = 20;
 const defaultMaxBytes = 20 * 1024 ** 3;
 const directoryMode = 0o700;
 
-/** The memory of processes is as secret as they are, and large: only our own user reads it, and only so much is kept. */
+/**
+ * The directory of container checkpoints. The memory of processes is secret and large: only its
+ * owner can read it, and number and size are limited.
+ */
 export class CheckpointDirectory {
   readonly #deps: CheckpointDirectoryDeps;
-  /** One at a time: each first counts what there is. */
+  /** Serialized, because each call counts the existing checkpoints first. */
   readonly #mutex = new KeyedMutex<'folder'>();
 
   constructor(deps: CheckpointDirectoryDeps) {
     this.#deps = deps;
   }
 
-  /** Answers where the new one lies. What is left of one that failed is removed. */
+  /** Returns the path of the new checkpoint. A partial file of a failed one is removed. */
   checkpoint(
     pod: Pod,
     container: string,
@@ -121,14 +124,14 @@ export class CheckpointDirectory {
       if (oldestFirst.length - index < keep && bytes <= maxBytes) return;
       await rm(path, { force: true });
       bytes -= size;
-      logger.info('An old checkpoint made room for a new one', { path });
+      logger.info('Removed old checkpoint', { path });
     }
   }
 }
 
 async function createDirectory(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: directoryMode });
-  // It may be there from somebody who was less careful.
+  // The directory may exist with wider permissions.
   await chmod(directory, directoryMode);
 }
 
@@ -138,7 +141,7 @@ interface Checkpoint {
   readonly createdMs: number;
 }
 
-/** Only files with the names we give; others are not ours to remove. */
+/** Only files with our names; others are not removed. */
 async function listCheckpoints(directory: string): Promise<readonly Checkpoint[]> {
   const names = (await readdir(directory)).filter((name) => /^checkpoint-.*\.tar$/.test(name));
   const found = await Promise.all(names.map((name) => statCheckpoint(join(directory, name))));

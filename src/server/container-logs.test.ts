@@ -18,12 +18,12 @@ function refusal(query: string, splitStreams: 'on' | 'off' = 'off') {
   return answer.kind === 'refused' ? [answer.status, answer.message] : 'not refused';
 }
 
-test('nothing asked is everything, once', () => {
+test('returns the complete log once without options', () => {
   const view = { since: undefined, limitBytes: undefined, stream: 'all', timestamps: 'hidden' };
   assert.deepEqual(options(''), { follow: 'no', instance: { which: 'newest' }, tailLines: undefined, view });
 });
 
-test('each option is read', () => {
+test('reads each option', () => {
   assert.equal(options('follow=true').follow, 'until-ended');
   assert.equal(options('follow').follow, 'until-ended');
   assert.equal(options('follow=False').follow, 'no');
@@ -46,7 +46,7 @@ test('each option is read', () => {
   });
 });
 
-test('what cannot be is refused, all of it at once', () => {
+test('rejects invalid options, all in one response', () => {
   const [status, message] = refusal(
     'tailLines=-1&limitBytes=0&sinceSeconds=0&sinceTime=2026-01-01T00:00:00Z',
   );
@@ -62,12 +62,12 @@ test('what cannot be is refused, all of it at once', () => {
   assert.equal(refusal('stream=Stdout&tailLines=1', 'on')[0], 422);
 });
 
-test('what cannot be read is refused before that', () => {
+test('rejects unreadable options before invalid ones', () => {
   for (const query of ['tailLines=x&limitBytes=0', 'limitBytes=1.5', 'sinceTime=yesterday'])
     assert.equal(refusal(query)[0], 400, query);
 });
 
-test('one stream alone is refused where that is not switched on', () => {
+test('rejects a single stream where the feature gate is off', () => {
   assert.deepEqual(refusal('stream=Stdout'), [
     400,
     'unable to return the given log stream: "Stdout". Please enable PodLogsQuerySplitStreams feature gate in kubelet',

@@ -3,14 +3,14 @@ import { containerFieldPath, type Pod } from '../pods/index.ts';
 import type { ContainerLogRequest, LogStream, LogTime, OpenedLog } from '../runtime/index.ts';
 import { type Request, type Response, type Route, text } from './router.ts';
 
-/** Where the server has logs from. */
+/** Access to the logs of containers. */
 export interface LogsView {
   readonly clock: Pick<Clock, 'now'>;
   /** The pods of this node with their status. */
   pods(): readonly Pod[];
   open(request: ContainerLogRequest, signal: AbortSignal): Promise<OpenedLog>;
   readonly parseTime: (text: string) => LogTime | undefined;
-  /** Whether one of the two streams may be asked for alone. */
+  /** Whether a single stream may be requested. */
   readonly splitStreams: 'on' | 'off';
 }
 
@@ -44,7 +44,7 @@ export interface LogQueryContext {
   /** Milliseconds since 1970. */
   readonly now: number;
   readonly parseTime: (text: string) => LogTime | undefined;
-  /** Whether one of the two streams may be asked for alone. */
+  /** Whether a single stream may be requested. */
   readonly splitStreams: 'on' | 'off';
 }
 
@@ -54,7 +54,7 @@ export type LogQuery =
   | { readonly kind: 'options'; readonly options: LogOptions }
   | { readonly kind: 'refused'; readonly status: 400 | 422; readonly message: string };
 
-/** Reads what a client asks of a log. All that is wrong is told at once. */
+/** Parses the log options of a request. All problems are reported in one response. */
 export function readLogQuery(query: URLSearchParams, context: LogQueryContext): LogQuery {
   const reader = new QueryReader(query);
   const options = reader.options(context);
@@ -100,14 +100,14 @@ class QueryReader {
     };
   }
 
-  /** `instance` is kubeling's own: for who reads one instance after the other and must not miss the next. */
+  /** `instance` is an extension of kubeling, for clients that read every instance in turn. */
   #instance(): LogOptions['instance'] {
     const id = this.#query.get('instance');
     if (id !== null) return { which: 'id', id };
     return { which: this.#flag('previous') ? 'previous' : 'newest' };
   }
 
-  /** `tail` is its name of old; there `all` stands for all. */
+  /** `tail` is the legacy name; `all` means all lines. */
   #tailLines(): number | undefined {
     const old = this.#query.get('tail') ?? '';
     if (old === 'all') return undefined;
@@ -151,7 +151,9 @@ class QueryReader {
     return value;
   }
 
-  /** As the API server reads them: there but empty is yes, as is all that does not say no. */
+  /**
+   * As in the API server: an empty value means true, as does anything that is not a false value.
+   */
   #flag(name: string): boolean {
     const text = this.#query.get(name);
     return text !== null && text !== '0' && text.toLowerCase() !== 'false';

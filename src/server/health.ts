@@ -1,7 +1,7 @@
 import { MetricRegistry, metricsContentType } from '../lib/index.ts';
 import { type Request, type Response, type Route, text } from './router.ts';
 
-/** One thing that must hold for the process to be well. Answers why it does not, or nothing. */
+/** A health check. Returns the problem, or undefined when it passes. */
 export interface HealthCheck {
   readonly name: string;
   problem(): string | undefined;
@@ -13,18 +13,18 @@ export interface HealthResponse {
 }
 
 export interface HealthView {
-  /** As the last line calls it. */
+  /** The name in the last line of the response. */
   readonly name: 'healthz' | 'livez' | 'readyz';
   /**
-   * Callers of /healthz see that something is wrong, not what: the reasons are in the log, and on the path of the
-   * single check.
+   * /healthz shows that a check fails without the reason: reasons are in the log, and on the path
+   * of the single check.
    */
   readonly reasons: 'shown' | 'withheld';
 }
 
 const healthz: HealthView = { name: 'healthz', reasons: 'withheld' };
 
-/** All checks together. */
+/** Runs all checks. */
 export function healthResponse(
   checks: readonly HealthCheck[],
   query: URLSearchParams,
@@ -51,7 +51,7 @@ export function healthResponse(
   return { status: 200, body: query.has('verbose') ? `${lines.join('\n')}\n${name} check passed\n` : 'ok' };
 }
 
-/** One check by its name; undefined when there is none. */
+/** Runs one check by its name; undefined when it does not exist. */
 export function checkResponse(checks: readonly HealthCheck[], name: string): HealthResponse | undefined {
   const check = checks.find((candidate) => candidate.name === name);
   if (check === undefined) return undefined;
@@ -61,7 +61,9 @@ export function checkResponse(checks: readonly HealthCheck[], name: string): Hea
     : { status: 500, body: `internal server error: ${problem}\n` };
 }
 
-/** How the health checks went, for whoever measures how often a node is well: a page of metrics of its own. */
+/**
+ * Counts the results of health checks, as a separate page of metrics for service level indicators.
+ */
 export class HealthSlis {
   readonly #onError: (error: unknown) => void;
   #page: SliPage;
@@ -71,7 +73,7 @@ export class HealthSlis {
     this.#page = sliPage(onError);
   }
 
-  /** The same checks, each look at one of them counted. */
+  /** The same checks, which count each of their results. */
   observed(checks: readonly HealthCheck[], type: 'healthz' | 'livez' | 'readyz'): readonly HealthCheck[] {
     return checks.map((check) => ({
       name: check.name,
@@ -83,7 +85,7 @@ export class HealthSlis {
     }));
   }
 
-  /** Who may change things may also set all of it back. */
+  /** Callers with write access may reset the counters. */
   get route(): Route {
     return {
       path: '/metrics/slis',
@@ -107,12 +109,12 @@ function sliPage(onError: (error: unknown) => void) {
   const registry = new MetricRegistry({ onError });
   const now = registry.gauge({
     name: 'kubernetes_healthcheck',
-    help: 'Whether a health check is well: 1 when it is, 0 when it is not.',
+    help: 'Whether a health check passes: 1 or 0.',
     labels: ['name', 'type'],
   });
   const total = registry.counter({
     name: 'kubernetes_healthchecks_total',
-    help: 'How often a health check was asked, by what it said.',
+    help: 'Number of runs of a health check, by result.',
     labels: ['name', 'type', 'status'],
   });
   return {

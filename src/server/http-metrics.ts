@@ -1,13 +1,13 @@
 import { type Clock, exponentialBuckets, type MetricRegistry } from '../lib/index.ts';
 
-/** Which of the two servers of the kubelet is counted. */
+/** Which of the two kubelet servers is counted. */
 export type ServerType = 'readwrite' | 'readonly';
 
 const labels = ['method', 'path', 'server_type', 'long_running'] as const;
 type Labels = Readonly<Record<(typeof labels)[number], string>>;
 
 const methods = new Set(['OPTIONS', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'CONNECT']);
-/** Nobody may make up series by making up paths: all others are one. */
+/** Unknown paths share one series, so that clients cannot create series. */
 const roots = new Set([
   ...[
     'healthz',
@@ -26,7 +26,7 @@ const roots = new Set([
 ]);
 const longRunning = new Set(['exec', 'attach', 'portForward', 'debug']);
 
-/** What both servers count of their requests. One for all of them, as each metric is registered once. */
+/** Request metrics of both servers, shared because each metric is registered once. */
 export class HttpMetricFamilies {
   readonly #clock: Clock;
   readonly #requests;
@@ -37,17 +37,17 @@ export class HttpMetricFamilies {
     this.#clock = clock;
     this.#requests = registry.counter({
       name: 'kubelet_http_requests_total',
-      help: 'Requests that reached a server of the kubelet.',
+      help: 'Requests to the servers of the kubelet.',
       labels,
     });
     this.#inflight = registry.gauge({
       name: 'kubelet_http_inflight_requests',
-      help: 'Requests that are being answered now, streams included.',
+      help: 'Requests in flight, including streams.',
       labels,
     });
     this.#durations = registry.histogram({
       name: 'kubelet_http_requests_duration_seconds',
-      help: 'How many seconds requests took to their end.',
+      help: 'Duration of requests in seconds.',
       labels,
       buckets: exponentialBuckets(0.005, 2.5, 10),
     });
@@ -69,9 +69,9 @@ export class HttpMetricFamilies {
   }
 }
 
-/** What one server tells of its requests. */
+/** Counts the requests of one server. */
 export interface HttpMetrics {
-  /** What it answers is to be called once, at the end of the request. */
+  /** Returns a function to be called once at the end of the request. */
   begin(method: string, path: string): () => void;
 }
 

@@ -3,23 +3,29 @@ import type http2 from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { Logger } from '../lib/index.ts';
 
-/** Requests and answers of both versions of HTTP are used alike; the connection tells who asks. */
+/**
+ * Requests and responses of both HTTP versions are used alike; the connection identifies the
+ * client.
+ */
 export type Http2Listener = (request: IncomingMessage, response: ServerResponse, socket: TLSSocket) => void;
 
 export interface Http2Limits {
-  /** How long a connection may be without any request. */
+  /** Idle timeout of a connection without requests. */
   readonly idleMs: number;
   readonly maxHeaderBytes: number;
 }
 
-/** As many requests at once as one connection may have; whoever wants more opens another. */
+/** Maximum number of concurrent requests per connection; a client can open more connections. */
 const maxStreams = 250;
-/** Requests begun and broken off again at once cost us and not the client: past these the connection ends. */
+/**
+ * Requests that are reset immediately cost the server more than the client, so the connection ends
+ * after this many.
+ */
 const resets = { streamResetBurst: 500, streamResetRate: 50 };
 
 /**
- * Takes over connections that have agreed on HTTP/2. Streams that are upgraded never come this way. The module is loaded
- * with the first such connection: many a node never sees one.
+ * Serves connections that have negotiated HTTP/2. Upgraded streams always use HTTP/1.1. The module
+ * is loaded with the first such connection, because many nodes have none.
  */
 export class Http2Server {
   readonly #limits: Http2Limits;
@@ -51,7 +57,7 @@ export class Http2Server {
     });
     server.on('session', (session) => closeWhenIdle(session, idleMs));
     server.on('sessionError', (error) =>
-      this.#logger.v(4)?.info('A connection of HTTP/2 failed', { because: String(error) }),
+      this.#logger.v(4)?.info('HTTP/2 connection failed', { because: String(error) }),
     );
     server.on('request', (request, response) => this.#tell(request, response));
     return server;
@@ -60,19 +66,21 @@ export class Http2Server {
   #tell(request: http2.Http2ServerRequest, response: http2.Http2ServerResponse): void {
     const { session } = request.stream;
     const socket = session === undefined ? undefined : this.#sockets.get(session);
-    // The request or its whole connection was lost in between: nothing would tell of its end any more.
+    // The request or its connection was lost meanwhile, and no event would report its end.
     if (socket === undefined || request.stream.destroyed || request.stream.closed) {
       request.stream.destroy();
       return;
     }
     for (const listener of this.#listeners) {
-      // Made to be used as the ones of before; what is not offered is not used.
+      // The HTTP/2 API is compatible with HTTP/1.1; unsupported parts are not used.
       listener(request as unknown as IncomingMessage, response as unknown as ServerResponse, socket);
     }
   }
 }
 
-/** A connection with a request on it stays, however long nothing is said: a log may be silent for hours. */
+/**
+ * A connection with a request stays open however idle it is: a followed log may be idle for hours.
+ */
 function closeWhenIdle(session: http2.ServerHttp2Session, idleMs: number): void {
   let open = 0;
   session.on('stream', (stream) => {
@@ -87,7 +95,7 @@ function closeWhenIdle(session: http2.ServerHttp2Session, idleMs: number): void 
   session.on('error', () => {});
 }
 
-/** The stream of an answer over HTTP/2; undefined for one of before. */
+/** The stream of an HTTP/2 response; undefined for HTTP/1.1. */
 export function http2StreamOf(response: ServerResponse): http2.ServerHttp2Stream | undefined {
   return (response as { readonly stream?: http2.ServerHttp2Stream }).stream;
 }

@@ -4,16 +4,19 @@ import type { Pod, RuntimePod } from '../pods/index.ts';
 import { checkResponse, type HealthCheck, type HealthView, healthResponse } from './health.ts';
 import { json, type Request, type Route, text } from './router.ts';
 
-/** What the server shows of the kubelet; each is a read that changes nothing. */
+/** The kubelet's status for the server; all methods are read-only. */
 export interface KubeletView {
-  /** The pods this node should run, static ones with their live status. */
+  /** The desired pods of this node, static ones with their current status. */
   pods(): Promise<readonly Pod[]>;
   runningPods(signal: AbortSignal): Promise<readonly RuntimePod[]>;
-  /** The stories of the pods that fit the key, or of all. */
+  /** The histories of the pods that match the key, or of all pods. */
   flights(key: string | undefined): unknown;
 }
 
-/** /healthz and /livez say whether the process should live on, /readyz whether the node can work on pods now. */
+/**
+ * /healthz and /livez report whether the process should keep running, /readyz whether the node can
+ * run pods now.
+ */
 export function healthRoutes(
   live: readonly HealthCheck[],
   ready: readonly HealthCheck[] = live,
@@ -50,7 +53,7 @@ function checkRoutes(checks: readonly HealthCheck[], view: HealthView): readonly
 export function kubeletRoutes(
   view: KubeletView,
   metrics: MetricRegistry,
-  /** Metrics on pages of their own, below /metrics. */
+  /** Separate pages of metrics below /metrics. */
   pages: Readonly<Record<string, MetricRegistry>> = {},
 ): readonly Route[] {
   return [
@@ -86,7 +89,7 @@ function podList(items: readonly unknown[]) {
   return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items };
 }
 
-/** A pod as far as the runtime alone knows it. */
+/** A pod with the facts the runtime has. */
 function asPod({ uid, name, namespace, containers }: RuntimePod) {
   return {
     metadata: { name, namespace, uid },
@@ -95,10 +98,10 @@ function asPod({ uid, name, namespace, containers }: RuntimePod) {
   };
 }
 
-/** What the node and its pods have used; each is a look that changes nothing. */
+/** Usage of the node and its pods; all methods are read-only. */
 export interface StatsView {
   summary(wish: 'all' | 'cpu-and-memory', signal: AbortSignal): Promise<object>;
-  /** The text of a page of metrics. One whose look failed says so. */
+  /** The text of a page of metrics, with an error metric after a failed scrape. */
   resourceMetrics(signal: AbortSignal): Promise<string>;
   cadvisorMetrics(signal: AbortSignal): Promise<string>;
 }

@@ -27,28 +27,28 @@ import { refuse, send } from './send.ts';
 
 export interface ListenerOptions {
   readonly host: string;
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly routes: readonly Route[];
-  /** Who takes connections over; a request to upgrade to anything that is not here is answered like any other. */
+  /** Routes of upgrades; any other upgrade is handled as a plain request. */
   readonly upgrades?: readonly UpgradeRoute[] | undefined;
   readonly logger: Logger;
-  /** Plain HTTP without it. */
+  /** Plain HTTP when undefined. */
   readonly tls?: ServingTls | undefined;
-  /** Asked first, of requests and upgrades alike; without it everybody may ask for every route. */
+  /** Runs before requests and upgrades; without it every caller may use every route. */
   readonly gate?: Gate | undefined;
   readonly metrics?: HttpMetrics | undefined;
 }
 
-/** Scrapers keep their connections for longer than the default of five seconds. */
+/** Scrapers keep their connections open for longer than the default of five seconds. */
 const keepAliveMs = 90_000;
 const maxHeaderBytes = 1 << 20;
 const headersWithinMs = 60_000;
 const requestWithinMs = 300_000;
-/** Clients that are gone without a word are noticed even where nothing is sent for long. */
+/** Detects clients that disconnected without closing, even on idle connections. */
 const probeEveryMs = 30_000;
 
-/** Only a server with TLS pays for loading it. */
+/** Loaded only for a server with TLS. */
 async function createPlainServer({
   tls,
   upgrades = [],
@@ -61,7 +61,7 @@ async function createPlainServer({
     requestTimeout: requestWithinMs,
     keepAlive: true,
     keepAliveInitialDelay: probeEveryMs,
-    // Only decides by which of the two ways it is answered; the gate stands before both.
+    // Only decides between route and upgrade; the gate runs before both.
     shouldUpgradeCallback: (incoming) => {
       const { path } = readTarget(incoming);
       return path !== undefined && choose(upgrades, methodOf(incoming), path).kind === 'found';
@@ -72,12 +72,12 @@ async function createPlainServer({
   return createSecureServer(tls, http, logger);
 }
 
-/** One address that is served, in plain HTTP or with TLS. */
+/** Serves one address in plain HTTP or with TLS. */
 export class Listener implements AsyncDisposable {
   readonly #server: Server;
   readonly #options: ListenerOptions;
   readonly #calls = new AbortController();
-  /** The HTTP server forgets a connection once it is upgraded. */
+  /** The HTTP server no longer tracks a connection after its upgrade. */
   readonly #upgraded = new Set<Duplex>();
   readonly #secure: SecureServer | undefined;
 
@@ -102,14 +102,14 @@ export class Listener implements AsyncDisposable {
       server.once('error', refused);
       server.listen(options.port, options.host, () => {
         server.off('error', refused);
-        server.on('error', (error) => options.logger.error('The listener failed', error));
+        server.on('error', (error) => options.logger.error('Listener failed', error));
         resolve();
       });
     });
     return listener;
   }
 
-  /** Tries again while the address is taken, until the signal is aborted: for what may come late, but should come. */
+  /** Retries while the address is in use, until the signal is aborted. */
   static async openWhenFree(
     options: ListenerOptions,
     { clock, everyMs }: { readonly clock: Clock; readonly everyMs: number },
@@ -119,7 +119,7 @@ export class Listener implements AsyncDisposable {
       try {
         return await Listener.open(options);
       } catch (error) {
-        options.logger.error('Cannot listen yet', error);
+        options.logger.error('Failed to listen, retrying', error);
         await clock.sleep(everyMs, signal);
       }
     }
@@ -129,7 +129,7 @@ export class Listener implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Ends every request and stops listening. */
+  /** Aborts every request and stops listening. */
   async close(): Promise<void> {
     this.#calls.abort(new KubelingError('CANCELLED', 'The server is closing'));
     this.#secure?.[Symbol.dispose]();
@@ -149,14 +149,15 @@ export class Listener implements AsyncDisposable {
     outgoing.on('error', () => {});
     outgoing.on('close', () => {
       done(outgoing.statusCode);
-      call.abort(new KubelingError('CANCELLED', 'The client is gone'));
+      call.abort(new KubelingError('CANCELLED', 'The client disconnected'));
       call[Symbol.dispose]();
     });
     this.#answer(incoming, target, socket, call.signal)
       .then((response) => send(outgoing, response, call.signal))
       .catch(async (error) => {
         this.#logFailure(incoming, target, error, call.signal);
-        // What has begun cannot become an error any more: a connection that breaks off says it.
+        // A started response cannot become an error any more; closing the connection signals the
+        // failure.
         if (outgoing.headersSent) outgoing.destroy();
         else await send(outgoing, internalError(error), call.signal);
       })
@@ -171,7 +172,7 @@ export class Listener implements AsyncDisposable {
   ): Promise<Response> {
     const refused = await this.#refused(incoming, target, socket, signal);
     const choice = refused ?? chooseFor(this.#options.routes, incoming, target);
-    // A body nobody wants is read and dropped; unread, it would hide that the client leaves.
+    // An unused body is read and dropped; otherwise a disconnect would go unnoticed.
     if (choice.kind === 'refused' || choice.route.body !== 'read') incoming.resume();
     if (choice.kind === 'refused') return choice.response;
     return await choice.route.answer(requestOf(incoming, target, choice.params), signal);
@@ -209,7 +210,7 @@ export class Listener implements AsyncDisposable {
     return await choice.route.upgrade({ request, target: url, rawHeaders, socket, head }, signal);
   }
 
-  /** What the gate says; it is asked before anything else is looked at. */
+  /** The gate runs before anything else. */
   async #refused(
     incoming: IncomingMessage,
     { path = '', length }: Target,
@@ -228,7 +229,7 @@ export class Listener implements AsyncDisposable {
     return response === undefined ? undefined : { kind: 'refused', response };
   }
 
-  /** Counts the request; what it answers is to be called at its end. */
+  /** Counts the request; call the returned function at its end. */
   #begin(incoming: IncomingMessage, { path = '' }: Target): (status: number | undefined) => void {
     const { metrics, logger } = this.#options;
     const method = methodOf(incoming);
@@ -241,7 +242,7 @@ export class Listener implements AsyncDisposable {
 
   #logFailure(incoming: IncomingMessage, { path }: Target, error: unknown, signal: AbortSignal): void {
     if (signal.aborted) return;
-    this.#options.logger.error('Cannot answer a request', error, { method: methodOf(incoming), path });
+    this.#options.logger.error('Failed to handle request', error, { method: methodOf(incoming), path });
   }
 }
 
@@ -255,9 +256,12 @@ function methodOf(incoming: IncomingMessage): string {
   return incoming.method ?? 'GET';
 }
 
-/** The target of a request, read once for each request. */
+/** The target of a request, parsed once. */
 interface Target extends RequestTarget {
-  /** Normalized as URLs are; undefined if it is no path or too long. The gate and the router use the same text. */
+  /**
+   * Normalized as in URLs; undefined if it is no path or too long. The gate and the router use the
+   * same text.
+   */
   readonly path: string | undefined;
 }
 
@@ -279,7 +283,7 @@ function readTarget({ url = '/' }: IncomingMessage): Target {
   };
 }
 
-/** Whether a request contains a credential, valid or not. */
+/** Whether a request has credentials, valid or not. */
 function showsToken(headers: IncomingHttpHeaders): boolean {
   return headers.authorization !== undefined || headers['sec-websocket-protocol'] !== undefined;
 }
@@ -312,7 +316,7 @@ function requestOf(
   };
 }
 
-/** What a client sends along, as text. Rejects when it is longer, breaks off, or the signal is aborted first. */
+/** Reads the body as text. Rejects when it is too long, incomplete, or the signal is aborted. */
 export async function readBody(
   incoming: IncomingMessage,
   maxBytes: number,
@@ -327,7 +331,7 @@ export async function readBody(
       incoming.resume();
       throw new KubelingError(
         'REQUEST_BODY',
-        `Cannot read a request's body as it must be at most ${maxBytes} bytes`,
+        `Cannot read a request body: it must be at most ${maxBytes} bytes`,
       );
     }
     chunks.push(chunk);

@@ -17,14 +17,14 @@ test('admits the token in a header and in a WebSocket protocol', async () => {
   assert.equal(await statusOf({ 'sec-websocket-protocol': offered }), undefined);
 });
 
-test('refuses every other credential', async () => {
+test('rejects every other credential', async () => {
   for (const authorization of ['', 'Bearer ', 'Bearer guess', 'Bearer secret2', 'Basic secret', 'secret']) {
     assert.equal(await statusOf({ authorization }), 401, authorization);
   }
   assert.equal(await statusOf({}), 401);
 });
 
-test('serves health, and nothing that only looks like it, without the token', async () => {
+test('serves health, and nothing that only resembles it, without the token', async () => {
   for (const path of ['/healthz', '/healthz/ping', '/livez', '/livez/log', '/readyz', '/readyz/x'])
     assert.equal(await statusOf({}, path), undefined, path);
   for (const path of [
@@ -39,7 +39,7 @@ test('serves health, and nothing that only looks like it, without the token', as
     assert.equal(await statusOf({}, path), 401, path);
 });
 
-test('refuses a Host that does not name the node, health and the token notwithstanding', async () => {
+test('rejects a Host that does not name the node, despite health and the token', async () => {
   for (const host of [
     '127.0.0.1',
     '127.0.0.1:10250',
@@ -71,7 +71,7 @@ test('refuses a Host that does not name the node, health and the token notwithst
   }
 });
 
-test('refuses an Origin other than the address that is asked', async () => {
+test('rejects an Origin other than the requested address', async () => {
   const host = '127.0.0.1:10250';
   assert.equal(await statusOf({ ...token, host, origin: `http://${host}` }), undefined);
   for (const origin of [

@@ -8,9 +8,9 @@ import { choose, type Response, type RoutePattern, text } from './router.ts';
 
 export interface LoopbackGateOptions {
   readonly token: string;
-  /** Routes that answer without the token: health. */
+  /** Routes without the token: health. */
   readonly open: readonly RoutePattern[];
-  /** Names of the node that a client may use besides `localhost` and loopback addresses. */
+  /** Names of the node that clients may use besides `localhost` and loopback addresses. */
   readonly names: readonly string[];
 }
 
@@ -19,8 +19,9 @@ loopbackAddresses.addSubnet('127.0.0.0', 8);
 loopbackAddresses.addAddress('::1', 'ipv6');
 
 /**
- * Admits callers that know the token, and every local caller to the open routes. Every user of the machine, every pod on
- * the network of the node and every web page in a browser can connect to loopback; only root can read the token's file.
+ * Admits callers with the token, and every local caller to the open routes. Every user of the
+ * machine, every pod on the host network and every web page in a browser can connect to loopback;
+ * only root can read the token's file.
  */
 export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate {
   return {
@@ -33,7 +34,10 @@ export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate 
   };
 }
 
-/** Admits every caller whose Host and Origin are of this machine: all that a listener of health needs on loopback. */
+/**
+ * Admits every caller whose Host and Origin name this machine, which is enough for a health
+ * listener on loopback.
+ */
 export function localGate(names: readonly string[]): Gate {
   return { admit: async ({ headers }) => rejectForeign(headers, names) };
 }
@@ -44,8 +48,8 @@ export function isLoopbackAddress(host: string): boolean {
 }
 
 /**
- * A web page whose name was rebound to 127.0.0.1 sends its own name as Host; one that asks across origins sends its
- * Origin. Clients other than browsers send no Origin.
+ * A web page whose name was rebound to 127.0.0.1 sends its own name as Host; a cross-origin page
+ * sends its Origin. Other clients send no Origin.
  */
 function rejectForeign(
   { host, origin }: IncomingHttpHeaders,

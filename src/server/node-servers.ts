@@ -8,11 +8,11 @@ import type { ServingTls } from './secure-server.ts';
 
 export interface NodeServersOptions {
   readonly address: string;
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly port: number;
   /** Undefined for none. */
   readonly readOnlyPort: number | undefined;
-  /** Everything the node serves; what each of the servers leaves out is decided here. */
+  /** All routes of the node; each server selects from them here. */
   readonly routes: readonly Route[];
   readonly upgrades: readonly UpgradeRoute[];
   /** `enableDebuggingHandlers`. */
@@ -23,12 +23,15 @@ export interface NodeServersOptions {
   readonly logger: Logger;
 }
 
-/** The servers others reach the node by: with TLS and a gate, and where wanted one for reading that asks nobody. */
+/**
+ * The servers for remote clients: one with TLS and a gate, and optionally the read-only one without
+ * authentication.
+ */
 export class NodeServers implements AsyncDisposable {
   readonly #main: Listener;
   readonly #readOnly: Listener | undefined;
 
-  /** Rejects with SERVER_LISTEN when one of them cannot be had; then none is left open. */
+  /** Rejects with SERVER_LISTEN when one of them cannot listen; then none is left open. */
   static async open(options: NodeServersOptions): Promise<NodeServers> {
     const { address: host, port, readOnlyPort, routes, logger, metrics, debugging } = options;
     const main = await Listener.open({
@@ -74,7 +77,7 @@ export class NodeServers implements AsyncDisposable {
   }
 }
 
-/** What answers without a pod being entered or the node being changed. */
+/** Routes that neither enter a pod nor change the node. */
 const openPaths = [
   '/healthz',
   '/healthz/',
@@ -92,12 +95,12 @@ const debuggingDisabled: readonly Route[] = [...debugPaths, '/debug/pprof/', '/l
   disabledRoute(path, 'Debug endpoints are disabled.\n'),
 );
 
-/** What is left of the routes when `enableDebuggingHandlers` is off. */
+/** The routes that remain with `enableDebuggingHandlers` off. */
 export function withoutDebugging(routes: readonly Route[]): readonly Route[] {
   return [...routes.filter(isOpen), ...debuggingDisabled];
 }
 
-/** What the port serves that asks nobody who he is: the same, and only for reading. */
+/** The routes of the read-only port without authentication: the same, for reading only. */
 export function readOnlyRoutes(routes: readonly Route[]): readonly Route[] {
   const open = routes.filter(isOpen).filter(({ path }) => !/^\/(?:livez|readyz)/.test(path));
   return [...open.map(onlyReading), ...debuggingDisabled];

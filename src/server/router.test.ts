@@ -14,27 +14,27 @@ function params(path: string, method = 'GET') {
   return choice.kind === 'found' ? choice.params : choice.response.status;
 }
 
-test('names in braces stand for one whole segment each, decoded', () => {
+test('matches one decoded segment per name in braces', () => {
   assert.deepEqual(params('/exec/default/web/main'), { namespace: 'default', pod: 'web', container: 'main' });
   assert.deepEqual(params('/exec/a/b/c/d'), { namespace: 'a', pod: 'b', uid: 'c', container: 'd' });
   assert.deepEqual(params('/exec/a/b%2Fx/c'), { namespace: 'a', pod: 'b/x', container: 'c' });
 });
 
-test('an empty segment, one that cannot be decoded, and one too many fit nobody', () => {
+test('matches no empty, undecodable or additional segment', () => {
   assert.equal(params('/exec/default//main'), 404);
   assert.equal(params('/exec/default/%E0%A4%A/main'), 404);
   assert.equal(params('/exec/a/b'), 404);
   assert.equal(params('/exec/a/b/c/d/e'), 404);
 });
 
-test('a path that ends in a slash takes what is below it, others only themselves', () => {
+test('matches everything below a path with a trailing slash', () => {
   assert.deepEqual(params('/healthz'), {});
   assert.deepEqual(params('/healthz/ping'), {});
   assert.equal(params('/podsx'), 404);
   assert.equal(params('/Pods'), 404);
 });
 
-test('a known path with another method is told so', () => {
+test('answers a wrong method of a known path with 405', () => {
   assert.equal(params('/pods', 'DELETE'), 405);
   assert.equal(params('/exec/a/b/c', 'PUT'), 405);
 });

@@ -1,15 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** A request as handlers see it. */
+/** A request as handlers receive it. */
 export interface Request {
   readonly method: string;
   readonly path: string;
-  /** What stands in place of the names in braces in the route's path, decoded. */
+  /** The decoded values of the names in braces in the route's path. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
-  /** All of it; rejects when it is longer. Only for routes that say they read one. */
+  /** Reads the complete body; rejects when it is longer. Only for routes with `body: 'read'`. */
   body(maxBytes: number, signal: AbortSignal): Promise<string>;
 }
 
@@ -18,44 +18,49 @@ export interface Response {
   readonly contentType: string;
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Chunks are sent as they come, no faster than the client reads them, and the headers before the first of them. An
-   * iterable must end when the signal its handler was given is aborted: that is how it hears that the client is gone.
+   * Chunks are sent as they are yielded, no faster than the client reads them, and the headers
+   * before the first chunk. An iterable must end when its handler's signal is aborted, which is how
+   * it learns that the client disconnected.
    */
   readonly body: string | AsyncIterable<Uint8Array>;
 }
 
-/** What is known of who answers before anything is asked of it. */
+/** What the router matches. */
 export interface RoutePattern {
   /**
-   * Whole segments, compared to the letter; `{name}` stands for any one that is not empty. A path that ends in a slash
-   * takes everything below it too.
+   * Segments are compared case-sensitively; `{name}` matches any non-empty one. A path with a
+   * trailing slash includes everything below it.
    */
   readonly path: string;
   readonly methods: readonly string[] | 'any';
 }
 
 export interface Route extends RoutePattern {
-  /** Whether it wants what the client sends along; it is dropped unless it does. */
+  /** Whether the handler reads the body; otherwise it is dropped. */
   readonly body?: 'read' | undefined;
-  /** The signal is aborted when the client goes away or the server closes, also while the body is being sent. */
+  /**
+   * The signal is aborted when the client disconnects or the server closes, also while the body is
+   * being sent.
+   */
   answer(request: Request, signal: AbortSignal): Promise<Response> | Response;
 }
 
-/** A client's connection that asks to speak something else from here on. */
+/** A client's connection that requests another protocol. */
 export interface UpgradeCall {
   readonly request: Request;
-  /** As it was written, for whoever passes it on. */
+  /** The request target as written, for forwarding. */
   readonly target: string;
   readonly rawHeaders: readonly string[];
   readonly socket: Duplex;
-  /** What the client sent right behind its request; the first bytes of the other protocol. */
+  /** Bytes that the client sent right behind its request; the first ones of the other protocol. */
   readonly head: Uint8Array;
 }
 
 export interface UpgradeRoute extends RoutePattern {
   /**
-   * Answers a response to refuse, and the connection is closed after it; otherwise the handler takes the connection
-   * over until its promise settles, and it is closed then. The signal is aborted when the server closes.
+   * Returns a response to reject the upgrade, after which the connection is closed; otherwise the
+   * handler owns the connection until its promise settles, and it is closed then. The signal is
+   * aborted when the server closes.
    */
   upgrade(call: UpgradeCall, signal: AbortSignal): Promise<Response | undefined>;
 }
@@ -64,7 +69,7 @@ export function text(status: number, body: string): Response {
   return { status, contentType: 'text/plain; charset=utf-8', body };
 }
 
-/** Says that what would be here is switched off. */
+/** A route that reports a disabled endpoint. */
 export function disabledRoute(path: string, message: string): Route {
   return { path, methods: 'any', answer: () => text(405, message) };
 }
@@ -77,7 +82,7 @@ export type Choice<R> =
   | { readonly kind: 'found'; readonly route: R; readonly params: Readonly<Record<string, string>> }
   | { readonly kind: 'refused'; readonly response: Response };
 
-/** Finds who answers; nobody and the wrong method are answers too. The first that fits wins. */
+/** Finds the first matching route, or a response with 404 or 405. */
 export function choose<R extends RoutePattern>(
   routes: readonly R[],
   method: string,
@@ -94,7 +99,7 @@ export function choose<R extends RoutePattern>(
   return { kind: 'refused', response };
 }
 
-/** The parameters if the path fits. */
+/** The parameters if the path matches. */
 function match(pattern: string, path: string): Readonly<Record<string, string>> | undefined {
   if (pattern.endsWith('/')) {
     return path.startsWith(pattern) || path === pattern.slice(0, -1) ? {} : undefined;

@@ -10,13 +10,13 @@ import type { PeerCertificate } from './auth/identity.ts';
 import { type Http2Listener, Http2Server } from './http2-server.ts';
 import type { TlsProfile } from './tls-profile.ts';
 
-/** Chain and key, both in PEM. */
+/** Certificate chain and key, both in PEM. */
 export interface ServingCertificate {
   readonly cert: string;
   readonly key: string;
 }
 
-/** Where the certificate to serve with comes from; it may change, and need not be there yet. */
+/** The source of the serving certificate; it may change, and may be missing at first. */
 export interface CertificateSource {
   /** Undefined while there is none: handshakes fail then. */
   current(): ServingCertificate | undefined;
@@ -24,7 +24,7 @@ export interface CertificateSource {
   onChange(listener: () => void): Disposable;
 }
 
-/** A certificate that is kept in order elsewhere, as one to serve with. */
+/** Adapts a certificate that is rotated elsewhere. */
 export function servedWith(kept: Pick<ServedCertificate, 'current' | 'onRotated'>): CertificateSource {
   return {
     current() {
@@ -37,27 +37,30 @@ export function servedWith(kept: Pick<ServedCertificate, 'current' | 'onRotated'
 
 export interface ServingTls {
   readonly certificates: CertificateSource;
-  /** Clients are asked for a certificate only when there is somebody to vouch for it. */
+  /** Client certificates are requested only with a CA bundle. */
   readonly clientCa: ClientCa | undefined;
   readonly profile: TlsProfile;
 }
 
-/** Disposing of it breaks off all its connections, those without a finished handshake included. */
+/** Disposing closes all connections, including those without a finished handshake. */
 export interface SecureServer extends Disposable {
   readonly server: Server;
-  /** Called for each request over HTTP/2; the server itself tells of the others. */
+  /** Called for each request over HTTP/2; the server itself emits the others. */
   onHttp2(listener: Http2Listener): void;
-  /** What the client of a connection showed at the handshake; the same object for the same connection. */
+  /**
+   * The certificate chain a client presented at the handshake; the same object for the same
+   * connection.
+   */
   certificateOf(socket: Duplex): PeerCertificate | undefined;
 }
 
 const handshakeWithinMs = 10_000;
 const idleMs = 90_000;
 const maxHeaderBytes = 1 << 20;
-/** A client that resumed an earlier session would be trusted for what was true then. Renegotiation is of no use. */
+/** A resumed session would keep an outdated verification result. Renegotiation has no use. */
 const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
-/** Takes new certificates and authorities over while it serves; connections there are already stay as they are. */
+/** Applies new certificates and CA bundles at run time; existing connections are not changed. */
 export function createSecureServer(tls: ServingTls, options: ServerOptions, logger: Logger): SecureServer {
   const contexts = new Contexts(tls, logger);
   const server = createServer({
@@ -65,7 +68,8 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
     ...contexts.next(),
     handshakeTimeout: handshakeWithinMs,
     requestCert: tls.clientCa !== undefined,
-    // Who shows none may show a token; what the one shown is worth is settled request by request.
+    // A client without a certificate may use a token; a presented certificate is verified per
+    // request.
     rejectUnauthorized: false,
     ALPNProtocols: ['h2', 'http/1.1'],
   });
@@ -76,22 +80,22 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
   dispatchByProtocol(server, http2);
   const renew = () => {
     server.setSecureContext(contexts.next());
-    logger.info('Serves with what certificates there are now');
+    logger.info('Serving with the current certificates');
   };
   const links = [tls.certificates.onChange(renew), tls.clientCa?.onChange(renew)];
-  // The server itself knows only those whose handshake is over.
+  // The server itself tracks connections only after their handshake.
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
   });
-  // As plain HTTP has it: each way of an upgraded connection ends by itself. Not before the handshake is over, as who
-  // leaves during it would be waited for.
+  // As in plain HTTP: each direction of an upgraded connection ends separately. Not before the
+  // handshake is finished, because a client that disconnects during it would be waited for.
   server.on('secureConnection', (socket) => {
     if (socket.alpnProtocol !== 'h2') socket.allowHalfOpen = true;
   });
   server.on('tlsClientError', (error) =>
-    logger.v(4)?.info('A handshake failed', { because: describeError(error) }),
+    logger.v(4)?.info('TLS handshake failed', { because: describeError(error) }),
   );
   const certificates = new PeerCertificates();
   return {
@@ -105,7 +109,7 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
   };
 }
 
-/** What the server would do with every connection it now does with those of its own version only. */
+/** Node's own connection handler, which now receives HTTP/1.1 connections only. */
 function dispatchByProtocol(server: Server, http2: Http2Server): void {
   const own = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');
@@ -115,7 +119,7 @@ function dispatchByProtocol(server: Server, http2: Http2Server): void {
   });
 }
 
-/** Remembers the last pair that could be used: a broken one must not keep new authorities from being taken over. */
+/** Remembers the last valid pair: an invalid one must not block a new CA bundle. */
 class Contexts {
   readonly #tls: ServingTls;
   readonly #logger: Logger;
@@ -133,7 +137,7 @@ class Contexts {
       createSecureContext(options);
       this.#good = pair ?? this.#good;
     } catch (error) {
-      this.#logger.error('Cannot serve with the certificate there is; the last good one stays', error);
+      this.#logger.error('Failed to load serving certificate, keeping the last good one', error);
     }
     return contextOf(this.#tls, this.#good);
   }
@@ -149,7 +153,7 @@ function contextOf(
     ciphers,
     ecdhCurve,
     secureOptions,
-    // Without any, Node would trust all authorities of the web.
+    // Without any, Node.js would trust all public CAs.
     ...(clientCa === undefined ? {} : { ca: clientCa.current().pem }),
     ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
   };

@@ -5,7 +5,10 @@ import { nodeHttp } from '../lib/index.ts';
 import { http2StreamOf } from './http2-server.ts';
 import type { Response } from './router.ts';
 
-/** Sends the whole response, or as much of it as the client stays for. Rejects when the body fails. */
+/**
+ * Sends the response, or as much as the client reads before it disconnects. Rejects when the body
+ * fails.
+ */
 export async function send(outgoing: ServerResponse, response: Response, signal: AbortSignal): Promise<void> {
   if (outgoing.destroyed) return;
   const { status, contentType, headers, body } = response;
@@ -21,12 +24,14 @@ export async function send(outgoing: ServerResponse, response: Response, signal:
   await sendChunks(outgoing, body, signal);
 }
 
-/** HTTP/2 has no header about the connection: one that is to be closed is closed once what is under way is done. */
+/**
+ * HTTP/2 has no Connection header: a connection to be closed is closed after the streams in flight.
+ */
 function overHttp2(outgoing: ServerResponse, headers: Response['headers'] = {}): Response['headers'] {
   const stream = http2StreamOf(outgoing);
   const { connection, ...rest } = headers;
   if (stream === undefined || connection === undefined) return headers;
-  // By its end the stream has forgotten whose it was.
+  // The stream has lost its session by its end.
   const { session } = stream;
   if (connection === 'close') outgoing.once('close', () => session?.close());
   return rest;
@@ -44,12 +49,13 @@ async function sendChunks(
     }
     outgoing.end();
   } catch (error) {
-    // The client left: there is nobody to tell, and an iterable that ends by throwing the signal's reason did well.
+    // The client disconnected: there is nothing to report, and an iterable that throws the signal's
+    // reason is correct.
     if (!signal.aborted) throw error;
   }
 }
 
-/** A whole answer on a connection that was to be upgraded; the connection ends with it. */
+/** A complete response on a connection that was to be upgraded; the connection ends with it. */
 export function refuse(socket: Duplex, { status, contentType, headers = {}, body }: Response): void {
   const text = typeof body === 'string' ? body : '';
   const lines = [

@@ -7,7 +7,7 @@ export interface StatuszFacts {
   readonly startMs: number;
   /** Such as `1.36.4`. */
   readonly version: string;
-  /** What the program runs on. */
+  /** The platform of the process. */
   readonly platform: string;
   readonly paths: () => readonly string[];
 }
@@ -16,7 +16,7 @@ const group = 'config.k8s.io';
 const versions: readonly (string | undefined)[] = ['v1beta1', 'v1alpha1'];
 const warning = 'This page is for people who look for a fault; its form may change at any time.';
 
-/** How the process is, at a glance. */
+/** The status of the process. */
 export function statuszRoute({ clock, startMs, version, platform, paths }: StatuszFacts): Route {
   const look = () => ({
     startTime: apiTime(startMs),
@@ -37,7 +37,7 @@ export function statuszRoute({ clock, startMs, version, platform, paths }: Statu
   return page({ path: '/statusz', kind: 'Statusz', look, lines });
 }
 
-/** The flags in effect, by their names. What is secret in them must be masked already. */
+/** The flags in effect. Secret values must be masked already. */
 export function flagzRoute(flags: () => Readonly<Record<string, string>>): Route {
   const look = () => ({ flags: flags() });
   const lines = ({ flags: all }: ReturnType<typeof look>) =>
@@ -64,7 +64,7 @@ function page<T extends object>({ path, kind, look, lines }: Page<T>): Route {
     if (form.kind === 'text')
       return text(200, ['', `kubelet ${path.slice(1)}`, warning, '', ...lines(facts), ''].join('\n'));
     const object = { kind, apiVersion: `${group}/${form.version}`, metadata: { name: 'kubelet' }, ...facts };
-    // JSON is YAML too.
+    // JSON is valid YAML.
     return { status: 200, contentType: form.contentType, body: `${JSON.stringify(object, undefined, 1)}\n` };
   };
   return { path, methods: ['GET'], answer };
@@ -75,7 +75,9 @@ type Form =
   | { readonly kind: 'none' }
   | { readonly kind: 'object'; readonly contentType: string; readonly version: string };
 
-/** The first of what the client takes that can be had. Objects are for who names exactly which. */
+/**
+ * The first supported form that the client accepts. Objects need the exact group, version and kind.
+ */
 function requestedForm(accept: string, kind: string): Form {
   if (accept.trim() === '') return { kind: 'text' };
   for (const part of accept.split(',')) {
@@ -90,7 +92,7 @@ function requestedForm(accept: string, kind: string): Form {
   return { kind: 'none' };
 }
 
-/** The configuration in effect, as it could be written to a file. What is secret in it must be masked already. */
+/** The configuration in effect, in the format of the file. Secret values must be masked already. */
 export function configzRoute(config: () => Readonly<Record<string, unknown>>): Route {
   return { path: '/configz', methods: 'any', answer: () => json({ kubeletconfig: config() }) };
 }
@@ -98,7 +100,7 @@ export function configzRoute(config: () => Readonly<Record<string, unknown>>): R
 const path = '/debug/flags/v';
 const maxBytes = 1_024;
 
-/** Sets how much is logged while the process runs. */
+/** Sets the log level at run time. */
 export function debugFlagsRoute(verbosity: Pick<Verbosity, 'setLevel'> | 'disabled'): Route {
   if (verbosity === 'disabled') return disabledRoute(path, 'flags endpoint is disabled.\n');
   return {
@@ -131,7 +133,7 @@ async function setLevel(
   }
 }
 
-/** Every image of the node, the largest first: a Node object has room for some of them only. */
+/** All images of the node, the largest first: a Node object has room for some of them only. */
 export function imagesRoute(images: () => readonly ContainerImage[]): Route {
   return { path: '/debug/images', methods: ['GET'], answer: () => json({ images: images() }) };
 }

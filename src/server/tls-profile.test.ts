@@ -5,7 +5,7 @@ import { tlsProfile } from './tls-profile.ts';
 
 const usual = { minVersion: '', cipherSuites: [], curves: [] };
 
-test('unless told otherwise it is TLS 1.2 with strong suites', () => {
+test('defaults to TLS 1.2 with strong cipher suites', () => {
   const profile = tlsProfile(usual);
   assert.equal(profile.minVersion, 'TLSv1.2');
   assert.equal(profile.ecdhCurve, 'auto');
@@ -14,14 +14,14 @@ test('unless told otherwise it is TLS 1.2 with strong suites', () => {
   createSecureContext(profile);
 });
 
-test('every version is known by its name', () => {
+test('recognizes every version', () => {
   const names = ['VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13'];
   const versions = names.map((minVersion) => tlsProfile({ ...usual, minVersion }).minVersion);
   assert.deepEqual(versions, ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']);
   assert.match(tlsProfile({ ...usual, minVersion: 'VersionTLS10' }).ciphers, /@SECLEVEL=0$/);
 });
 
-test('suites are taken in their order, old names and new for the same once, those of 1.3 always', () => {
+test('keeps the order of cipher suites, merges aliases, and always includes those of TLS 1.3', () => {
   const { ciphers, unavailable } = tlsProfile({
     ...usual,
     cipherSuites: [
@@ -35,13 +35,13 @@ test('suites are taken in their order, old names and new for the same once, thos
   assert.deepEqual(unavailable, []);
 });
 
-test('suites of 1.3 alone leave none for older versions', () => {
+test('has no suites for older versions when only TLS 1.3 suites are set', () => {
   const profile = tlsProfile({ ...usual, cipherSuites: ['TLS_AES_128_GCM_SHA256'] });
   assert.doesNotMatch(profile.ciphers, /ECDHE/);
   createSecureContext(profile);
 });
 
-test('what this machine cannot do is told, and only that is an error', () => {
+test('reports unsupported suites, and fails only when none is left', () => {
   const weak = 'TLS_RSA_WITH_RC4_128_SHA';
   const mixed = tlsProfile({ ...usual, cipherSuites: [weak, 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256'] });
   assert.deepEqual(mixed.unavailable, [weak]);
@@ -49,13 +49,13 @@ test('what this machine cannot do is told, and only that is an error', () => {
   assert.throws(() => tlsProfile({ ...usual, cipherSuites: [weak] }), { code: 'TLS_SETTINGS' });
 });
 
-test('curves keep their order', () => {
+test('keeps the order of curves', () => {
   const profile = tlsProfile({ ...usual, curves: [29, 23, 4588] });
   assert.equal(profile.ecdhCurve, 'X25519:P-256:X25519MLKEM768');
   createSecureContext(profile);
 });
 
-test('everything that does not exist is named at once', () => {
+test('lists all unknown values in one error', () => {
   assert.throws(() => tlsProfile({ minVersion: 'SSLv3', cipherSuites: ['NULL', 'toString'], curves: [1] }), {
     code: 'TLS_SETTINGS',
     message: /"SSLv3".*"NULL".*"toString".*curve 1/,

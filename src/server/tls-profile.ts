@@ -1,22 +1,22 @@
 import { getCiphers, type SecureVersion } from 'node:tls';
 import { KubelingError } from '../lib/index.ts';
 
-/** What a configuration says of TLS, as it spells it. */
+/** The TLS settings of the configuration. */
 export interface TlsSettings {
-  /** Empty for 1.2. */
+  /** Empty for TLS 1.2. */
   readonly minVersion: string;
-  /** Names of IANA; none for the strong ones. */
+  /** IANA names; the strong suites when empty. */
   readonly cipherSuites: readonly string[];
-  /** The numbers TLS gives its groups, best first; none for the usual ones. */
+  /** IANA numbers of groups, best first; the defaults when empty. */
   readonly curves: readonly number[];
 }
 
-/** The same as OpenSSL spells it. */
+/** The same in OpenSSL's spelling. */
 export interface TlsProfile {
   readonly minVersion: SecureVersion;
   readonly ciphers: string;
   readonly ecdhCurve: string;
-  /** Suites that were asked for and that this machine cannot do. */
+  /** Requested suites that this machine does not support. */
   readonly unavailable: readonly string[];
 }
 
@@ -28,7 +28,7 @@ const versions: Readonly<Record<string, SecureVersion>> = {
   VersionTLS13: 'TLSv1.3',
 };
 
-/** TLS 1.3 does not let them be chosen: these three are always there. */
+/** The three suites of TLS 1.3 cannot be configured and are always enabled. */
 const suitesOf13 = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'];
 
 const strongSuites: Readonly<Record<string, string>> = {
@@ -47,7 +47,7 @@ const strongSuites: Readonly<Record<string, string>> = {
 const suites: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ...strongSuites,
-    // Names of old for the same two.
+    // Legacy names of the same two suites.
     TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305: 'ECDHE-ECDSA-CHACHA20-POLY1305',
     TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305: 'ECDHE-RSA-CHACHA20-POLY1305',
     TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256: 'ECDHE-ECDSA-AES128-SHA256',
@@ -75,22 +75,22 @@ const groups: ReadonlyMap<number, string> = new Map([
   [4589, 'SecP384r1MLKEM1024'],
 ]);
 
-/** Throws TLS_SETTINGS that names everything that is wrong. */
+/** Throws TLS_SETTINGS with all problems. */
 export function tlsProfile({ minVersion, cipherSuites, curves }: TlsSettings): TlsProfile {
   const version = Object.hasOwn(versions, minVersion) ? versions[minVersion] : undefined;
   const wrong = [
-    ...(version === undefined ? [`there is no TLS version ${JSON.stringify(minVersion)}`] : []),
+    ...(version === undefined ? [`unknown TLS version ${JSON.stringify(minVersion)}`] : []),
     ...cipherSuites
       .filter((name) => !isSuite(name))
-      .map((name) => `there is no cipher suite ${JSON.stringify(name)}`),
-    ...curves.filter((id) => !groups.has(id)).map((id) => `there is no curve ${id}`),
+      .map((name) => `unknown cipher suite ${JSON.stringify(name)}`),
+    ...curves.filter((id) => !groups.has(id)).map((id) => `unknown curve ${id}`),
   ];
   const chosen = chooseSuites(cipherSuites);
   if (wrong.length === 0 && chosen.usable.length === 0 && version !== 'TLSv1.3') {
-    wrong.push(`none of the cipher suites ${cipherSuites.join(', ')} can be had here`);
+    wrong.push(`none of the cipher suites ${cipherSuites.join(', ')} is supported here`);
   }
   if (version === undefined || wrong.length > 0) {
-    throw new KubelingError('TLS_SETTINGS', `Cannot serve TLS as it is set: ${wrong.join('; ')}`);
+    throw new KubelingError('TLS_SETTINGS', `Cannot use the TLS settings: ${wrong.join('; ')}`);
   }
   return {
     minVersion: version,
@@ -119,7 +119,9 @@ function chooseSuites(names: readonly string[]): ChosenSuites {
   return { usable: [...with13, ...usable], unavailable: older.filter((name) => !isAble(name)) };
 }
 
-/** Versions below 1.2 sign with what OpenSSL holds to be too weak unless it is told otherwise. */
+/**
+ * Below TLS 1.2 OpenSSL rejects the signatures as too weak unless the security level is lowered.
+ */
 function cipherText(usable: readonly string[], version: SecureVersion): string {
   const all = usable.length > 0 ? usable : suitesOf13;
   return [...all, ...(version === 'TLSv1' || version === 'TLSv1.1' ? ['@SECLEVEL=0'] : [])].join(':');

@@ -193,7 +193,7 @@ test('other authorities count from the moment their file is there, for connectio
     writeFileSync(beside, 'this is no certificate');
     renameSync(beside, own.caPath);
     await until(
-      () => JSON.stringify([...own.logs.records]).includes('stay as they were'),
+      () => JSON.stringify([...own.logs.records]).includes('keeping the current one'),
       'the broken file is seen',
     );
     assert.equal((await call(own, '/pods', { ...old, agent })).status, 200, 'the last good ones stay');

@@ -16,7 +16,7 @@ function answering(status: unknown) {
   return { asked, reviews: apiReviews(api) };
 }
 
-test('a token is asked for as a TokenReview', async () => {
+test('posts a TokenReview for a token', async () => {
   const user = { username: 'alice', uid: 'u', groups: ['g'], extra: { k: ['v'] } };
   const { asked, reviews } = answering({ authenticated: true, user });
   assert.deepEqual(await reviews.tokenReview('secret', signal), {
@@ -33,7 +33,7 @@ test('a token is asked for as a TokenReview', async () => {
   });
 });
 
-test('a right is asked for as a SubjectAccessReview on the node', async () => {
+test('posts a SubjectAccessReview on the node for a permission', async () => {
   const { asked, reviews } = answering({ allowed: true });
   const user = { name: 'alice', groups: ['g'] };
   const spec = { user, verb: 'get', subresource: 'pods', name: 'n1' };
@@ -57,7 +57,7 @@ test('a right is asked for as a SubjectAccessReview on the node', async () => {
   });
 });
 
-test('what says nothing says no, and what has no status is no answer', async () => {
+test('treats missing fields as no, and a response without status as an error', async () => {
   const { reviews } = answering({});
   assert.equal((await reviews.tokenReview('x', signal)).authenticated, false);
   const user = { name: 'a', groups: [] };

@@ -18,7 +18,7 @@ interface SubjectAccessReview extends ApiObject {
   readonly status?: { readonly allowed?: boolean; readonly denied?: boolean; readonly reason?: string };
 }
 
-/** Both questions, asked of an API server. */
+/** Token and access reviews of an API server. */
 export function apiReviews(api: Pick<ApiClient, 'create'>): TokenReviewer & AccessReviewer {
   return {
     async tokenReview(token, signal): Promise<TokenReviewResult> {
@@ -35,7 +35,7 @@ export function apiReviews(api: Pick<ApiClient, 'create'>): TokenReviewer & Acce
         extra: user.extra,
       };
       const review = await ask<SubjectAccessReview>(api, apiResources.subjectAccessReviews, spec, signal);
-      const { allowed = false, denied = false, reason } = statusOf(review, 'the rights of a user');
+      const { allowed = false, denied = false, reason } = statusOf(review, 'the permissions of a user');
       return { allowed, denied, reason };
     },
   };
@@ -57,7 +57,7 @@ function statusOf<S>({ status }: { readonly status?: S }, of: string): S {
   if (status !== undefined) return status;
   throw new KubelingError(
     'API_BAD_ANSWER',
-    `Cannot use what the API server says of ${of} as it has no status`,
+    `Cannot use the API server's response on ${of}: it has no status`,
   );
 }
 

@@ -6,7 +6,7 @@ function parts(path: string): string {
   return nodeAccess('GET', path).subresources.join(' ');
 }
 
-test('each path needs a part of the node, with the general one beside it where that is allowed', () => {
+test('maps each path to a subresource of the node, plus the generic one where that is allowed', () => {
   const table: Readonly<Record<string, string>> = {
     '/healthz': 'healthz proxy',
     '/healthz/syncloop': 'healthz proxy',
@@ -35,7 +35,7 @@ test('each path needs a part of the node, with the general one beside it where t
   for (const [path, expected] of Object.entries(table)) assert.equal(parts(path), expected, path);
 });
 
-test('prefixes are whole segments, to the letter', () => {
+test('compares prefixes by whole segments, case-sensitively', () => {
   for (const path of [
     '/podsx',
     '/Pods',
@@ -50,7 +50,7 @@ test('prefixes are whole segments, to the letter', () => {
   }
 });
 
-test('methods are verbs, and unknown ones are none', () => {
+test('maps methods to verbs, and unknown ones to none', () => {
   const verb = (method: string) => nodeAccess(method, '/pods').verb;
   assert.deepEqual(['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map(verb), [
     'create',
@@ -69,7 +69,7 @@ test('methods are verbs, and unknown ones are none', () => {
   ]);
 });
 
-test('what runs something in a pod needs create, by whatever method', () => {
+test('requires create for whatever runs a process in a pod, with any method', () => {
   for (const path of ['/exec/a/b/c', '/attach/a/b/c', '/portForward/a/b', '/run/a/b/c']) {
     for (const method of ['GET', 'POST', 'PUT']) assert.equal(nodeAccess(method, path).verb, 'create', path);
     assert.equal(nodeAccess('GET', path, 'by-method').verb, 'get');

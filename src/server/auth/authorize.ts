@@ -9,7 +9,7 @@ import {
   type ReviewDeps,
 } from './reviews.ts';
 
-/** Whether somebody may; rejects when nobody can say. */
+/** Whether the user is authorized; rejects when that cannot be determined. */
 export interface Authorizer {
   authorize(
     spec: AccessReviewSpec,
@@ -18,7 +18,7 @@ export interface Authorizer {
   ): Promise<'allowed' | 'not-allowed'>;
 }
 
-/** What callers choose freely of a question. */
+/** The parts of a request that callers choose freely. */
 export interface AuthorizedRequest {
   readonly path: string;
 }
@@ -27,14 +27,14 @@ export const alwaysAllow: Authorizer = { authorize: async () => 'allowed' };
 
 export interface AccessWebhookDeps extends ReviewDeps {
   readonly reviewer: AccessReviewer;
-  /** How long a yes is good, and a no; 0 for not at all. */
+  /** How long an allowed and a denied review are cached; 0 disables the cache. */
   readonly allowedMs: number;
   readonly deniedMs: number;
 }
 
 const maxKeptChars = 10_000;
 
-/** Asks the API server, and remembers what it said for a while. */
+/** Authorizes through the API server and caches the reviews. */
 export class AccessWebhook implements Authorizer {
   readonly #deps: AccessWebhookDeps;
   readonly #cache: ReviewCache<AccessReviewResult>;
@@ -49,7 +49,7 @@ export class AccessWebhook implements Authorizer {
     const key = createHash('sha256').update(JSON.stringify(spec)).digest('base64');
     const ask = (inner: AbortSignal) => this.#review(key, spec, path, inner);
     const { allowed, denied = false } = this.#cache.get(key) ?? (await this.#inFlight.run(key, ask, signal));
-    // Both at once is no answer; the safe half of it counts.
+    // Allowed and denied at once is invalid; denied wins.
     return allowed && !denied ? 'allowed' : 'not-allowed';
   }
 
@@ -61,17 +61,17 @@ export class AccessWebhook implements Authorizer {
   ): Promise<AccessReviewResult> {
     const { reviewer, allowedMs, deniedMs } = this.#deps;
     const ask = (inner: AbortSignal) => reviewer.subjectAccessReview(spec, inner);
-    const answer = await postReview('hear what a user may do', this.#deps, ask, signal);
+    const answer = await postReview('review what a user may do', this.#deps, ask, signal);
     const isShort = spec.verb.length + spec.name.length + path.length <= maxKeptChars;
     if (isShort) this.#cache.set(key, answer, answer.allowed ? allowedMs : deniedMs);
     return answer;
   }
 }
 
-/** What a request asks for, in the words of the API: a verb on parts of the node. */
+/** The access that a request needs, in terms of the API: a verb on subresources of the node. */
 export interface NodeAccess {
   readonly verb: string;
-  /** To be allowed one of them is enough. */
+  /** One allowed subresource is enough. */
   readonly subresources: readonly string[];
 }
 
@@ -83,7 +83,7 @@ const verbs: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 };
 
-/** The first that fits decides; a path takes what is below it too. */
+/** The first match wins; a path includes everything below it. */
 const places: readonly (readonly [string, readonly string[]])[] = [
   ['/pods', ['pods', 'proxy']],
   ['/runningpods', ['pods', 'proxy']],
@@ -97,7 +97,7 @@ const places: readonly (readonly [string, readonly string[]])[] = [
   ['/flagz', ['configz']],
 ];
 
-/** What runs something in a pod is no mere reading, whatever method the protocol needs it to be asked for with. */
+/** Running a process in a pod is no read access, whatever method the protocol uses. */
 const running = ['/exec', '/attach', '/run', '/portForward'];
 
 export type StreamVerb = 'always-create' | 'by-method';

@@ -5,7 +5,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
 import { type CaFile, ClientCaFile } from './client-ca.ts';
 
-/** Any certificates will do; every Node brings some. */
+/** Any certificates will do; every Node.js has some. */
 const [one = '', two = ''] = rootCertificates;
 
 function rig(content: string | Error) {
@@ -26,14 +26,14 @@ function rig(content: string | Error) {
   return { clock, state, records, open: () => ClientCaFile.open({ file, clock, logger }) };
 }
 
-test('without the file, or without a certificate in it, there is no start', async () => {
+test('fails at the start without the file, or without a certificate in it', async () => {
   await assert.rejects(rig(new Error('ENOENT')).open(), { code: 'CLIENT_CA' });
   await assert.rejects(rig('').open(), { code: 'CLIENT_CA' });
   const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
   await assert.rejects(rig(broken).open(), { code: 'CLIENT_CA' });
 });
 
-test('a change is seen at once where it is told, and within a minute where it is not', async () => {
+test('reloads immediately after a hint, and within a minute without one', async () => {
   const { clock, state, open } = rig(one);
   using ca = await open();
   let changes = 0;
@@ -49,10 +49,10 @@ test('a change is seen at once where it is told, and within a minute where it is
   await clock.advance(60_000);
   assert.deepEqual([ca.current().pem, changes], [two, 2]);
   await clock.advance(60_000);
-  assert.equal(changes, 2, 'the same again is no change');
+  assert.equal(changes, 2, 'an unchanged file is no change');
 });
 
-test('what is no bundle leaves the last good one, and is said once', async () => {
+test('keeps the last good bundle when the file is invalid, and logs that once', async () => {
   const { clock, state, records, open } = rig(one);
   using ca = await open();
   for (const bad of [new Error('EIO'), 'nonsense'] as const) {
@@ -64,7 +64,7 @@ test('what is no bundle leaves the last good one, and is said once', async () =>
   }
 });
 
-test('one that is closed looks no more', async () => {
+test('stops polling after it is closed', async () => {
   const { clock, state, open } = rig(one);
   const ca = await open();
   ca[Symbol.dispose]();

@@ -6,24 +6,24 @@ import { type Clock, describeError, KubelingError, type Logger } from '../../lib
 import { checkChain, isValidAt, type ValidityPeriod } from '../../protocols/x509/index.ts';
 import type { Authentication, Authenticator, PeerCertificate, User } from './identity.ts';
 
-/** Who may vouch for clients. Never changed: a new file makes a new one. */
+/** The CA bundle for client certificates. Immutable: a new file creates a new bundle. */
 export interface CaBundle {
   readonly pem: string;
   readonly certificates: readonly X509Certificate[];
 }
 
-/** The bundle of now. */
+/** The current bundle. */
 export interface ClientCa {
   current(): CaBundle;
   /** Called after each change, until disposed. */
   onChange(listener: () => void): Disposable;
 }
 
-/** The file the bundle is in. */
+/** The file of the bundle. */
 export interface CaFile {
   readonly path: string;
   read(): Promise<string>;
-  /** Calls back when the file may have changed; what it misses is found within a minute. */
+  /** Calls back when the file may have changed; missed changes are found within a minute. */
   watch(hint: () => void): Disposable;
 }
 
@@ -34,10 +34,10 @@ export interface ClientCaDeps {
 }
 
 const recheckMs = 60_000;
-/** A file that is being written is not read at each of its bytes. */
+/** Debounces a file that is being written. */
 const settleMs = 100;
 
-/** A bundle that follows its file. Content that is no bundle leaves the last good one in force. */
+/** A bundle that follows its file. Invalid content leaves the last good bundle in effect. */
 export class ClientCaFile implements ClientCa, Disposable {
   readonly #deps: ClientCaDeps;
   readonly #listeners = new Set<() => void>();
@@ -46,10 +46,13 @@ export class ClientCaFile implements ClientCa, Disposable {
   #timer: Disposable | undefined;
   #hint: Disposable | undefined;
   #isClosed = false;
-  /** Of the content that was last refused: said once, not each minute. */
+  /** Digest of the last rejected content, which is logged once. */
   #rejected: string | undefined;
 
-  /** Rejects when the file cannot be read or holds no certificate: nobody could ever be let in. */
+  /**
+   * Rejects when the file is unreadable or contains no certificate, because no client could be
+   * authenticated.
+   */
   static async open(deps: ClientCaDeps): Promise<ClientCaFile> {
     const ca = new ClientCaFile(deps, parseBundle(deps.file.path, await readBundle(deps.file)));
     ca.#watch = deps.file.watch(() => ca.#onHint());
@@ -99,13 +102,13 @@ export class ClientCaFile implements ClientCa, Disposable {
       if (this.#isClosed || pem === this.#bundle.pem) return;
       this.#bundle = parseBundle(file.path, pem);
       this.#rejected = undefined;
-      logger.info('Other authorities vouch for clients now', { file: file.path });
+      logger.info('Reloaded client CA bundle', { file: file.path });
       for (const listener of this.#listeners) listener();
     } catch (error) {
       const why = describeError(error);
       if (why === this.#rejected) return;
       this.#rejected = why;
-      logger.error('The authorities that vouch for clients stay as they were', error, { file: file.path });
+      logger.error('Failed to reload client CA bundle, keeping the current one', error, { file: file.path });
     }
   }
 }
@@ -114,7 +117,7 @@ async function readBundle(file: CaFile): Promise<string> {
   try {
     return await file.read();
   } catch (cause) {
-    throw new KubelingError('CLIENT_CA', `Cannot read the authorities for clients from ${file.path}`, {
+    throw new KubelingError('CLIENT_CA', `Cannot read the client CA bundle from ${file.path}`, {
       cause,
     });
   }
@@ -128,16 +131,16 @@ function parseBundle(path: string, pem: string): CaBundle {
   if (begun === 0) {
     throw new KubelingError(
       'CLIENT_CA',
-      `Cannot take authorities for clients from ${path} as it holds no certificate`,
+      `Cannot use the client CA bundle ${path}: it contains no certificate`,
     );
   }
   try {
-    if (blocks.length !== begun) throw new Error('a block has no end, or holds more than base64');
+    if (blocks.length !== begun) throw new Error('a block has no end, or contains more than base64');
     return { pem, certificates: blocks.map((each) => new X509Certificate(each)) };
   } catch (cause) {
     throw new KubelingError(
       'CLIENT_CA',
-      `Cannot take authorities for clients from ${path}: a certificate is broken`,
+      `Cannot use the client CA bundle ${path}: a certificate is invalid`,
       {
         cause,
       },
@@ -145,14 +148,18 @@ function parseBundle(path: string, pem: string): CaBundle {
   }
 }
 
-/** A file of this machine. The directory is watched, as a file is most often replaced, not written. */
+/**
+ * A file of this machine. Its directory is watched, because files are usually replaced instead of
+ * written.
+ */
 export function caFile(path: string): CaFile {
   return {
     path,
     read: () => readFile(path, 'utf8'),
     watch(hint) {
       try {
-        // A mounted secret is changed by way of a link beside it whose name is another, so that any name counts.
+        // A mounted secret is changed through a symbolic link of another name beside it, so any
+        // name counts.
         const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
           if (name === null || name === basename(path) || name.startsWith('..')) hint();
         });
@@ -173,18 +180,19 @@ export interface X509Deps {
 const credentialId = 'authentication.kubernetes.io/credential-id';
 const uidName = '1.3.6.1.4.1.57683.2';
 
-/** What was found for a certificate, good for the bundle and the time it was found with. */
+/** The result for a certificate, valid for this bundle and time only. */
 interface VerifiedCertificate {
   readonly bundle: CaBundle;
   readonly time: ValidityPeriod;
 }
 
 /**
- * Clients that show a certificate. Connections live long, so each request asks again: TLS must have trusted the client
- * when it connected, and the authorities of now must vouch for it now.
+ * Authenticates clients by their certificate. Connections are long-lived, so each request is
+ * checked: TLS must have verified the client at the handshake, and the current bundle must verify
+ * it now.
  */
 export function x509Authenticator({ ca, clock }: X509Deps): Authenticator {
-  // By the certificate object, which lives as long as its connection.
+  // Keyed by the certificate object, which lives as long as its connection.
   const known = new WeakMap<X509Certificate, VerifiedCertificate>();
   const problem = ({ chain, verdict }: PeerCertificate, own: X509Certificate): string | undefined => {
     if (verdict.kind === 'untrusted') return verdict.why;
@@ -214,7 +222,9 @@ function failed(certificate: X509Certificate, why: string): Authentication {
   };
 }
 
-/** The common name is the user, the organizations are the groups; without a name it says nothing. */
+/**
+ * The common name is the user, the organizations are the groups; without a name there is no user.
+ */
 function userOf(certificate: X509Certificate): Authentication {
   const subject = certificate.toLegacyObject().subject as unknown as Readonly<Record<string, unknown>>;
   const [names, uids] = [texts(subject['CN']), texts(subject[uidName])];

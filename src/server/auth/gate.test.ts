@@ -21,7 +21,7 @@ const open: GateSettings = {
   nodeName: 'n1',
 };
 
-test('settings under which nobody could be known or judged are refused', () => {
+test('rejects settings under which no client could be authenticated or authorized', () => {
   const wrong = (change: Partial<GateSettings>, message: RegExp) =>
     assert.throws(() => createGate({ ...open, ...change }, deps), { code: 'AUTH_CONFIG', message });
   wrong({ anonymous: 'refused' }, /no authentication method configured/);
@@ -32,7 +32,7 @@ test('settings under which nobody could be known or judged are refused', () => {
   );
 });
 
-test('a gate that asks nobody lets everybody pass', async () => {
+test('admits every client when authentication and authorization are disabled', async () => {
   const caller: Caller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };
   assert.equal(await createGate(open, deps).admit(caller, new AbortController().signal), undefined);
 });
@@ -50,13 +50,13 @@ const none: Authentication = { kind: 'none' };
 const failed: Authentication = { kind: 'failed', error: new Error('bad') };
 const user = (name: string): Authentication => ({ kind: 'user', user: { name, groups: [] } });
 
-test('the first that knows the caller decides, whatever others say', async () => {
+test('uses the first authenticator that recognizes the caller', async () => {
   assert.equal(await who('refused', user('a'), user('b')), 'a');
   assert.equal(await who('refused', none, user('b')), 'b');
   assert.equal(await who('refused', failed, user('b')), 'b');
 });
 
-test('who shows nothing is anonymous where that is allowed, who shows something bad is refused', async () => {
+test('treats a caller without credentials as anonymous where allowed, and rejects bad credentials', async () => {
   assert.equal(await who('allowed', none, none), 'system:anonymous');
   assert.equal(await who('allowed'), 'system:anonymous');
   assert.equal(await who('refused', none), undefined);
@@ -64,7 +64,7 @@ test('who shows nothing is anonymous where that is allowed, who shows something 
   assert.equal(await who('allowed', failed, none), undefined);
 });
 
-test('known users are in the group of known users, once', () => {
+test('adds system:authenticated once to authenticated users', () => {
   const groups = (name: string, ...before: string[]) =>
     withAuthenticatedGroup({ name, groups: before }).groups;
   assert.deepEqual(groups('a', 'g'), ['g', 'system:authenticated']);

@@ -10,9 +10,12 @@ import { type Authenticator, anonymousUser, withAuthenticatedGroup } from './ide
 import type { AccessReviewer, ReviewDeps, TokenReviewer } from './reviews.ts';
 import { TokenWebhook } from './token-webhook.ts';
 
-/** Stands before every route: nothing is chosen, read or begun for a caller it does not admit. */
+/** Runs before every route: nothing is routed, read or started for a caller it rejects. */
 export interface Gate {
-  /** Answers how to refuse, or nothing for who may pass. What it throws refuses as well. */
+  /**
+   * Returns the response of a rejection, or undefined for an admitted caller. An exception rejects
+   * as well.
+   */
   admit(caller: Caller, signal: AbortSignal): Promise<Response | undefined>;
 }
 
@@ -20,7 +23,7 @@ export interface NodeGateDeps {
   readonly authentication: AuthenticationPolicy;
   readonly authorizer: Authorizer;
   readonly nodeName: string;
-  /** Whether what runs something in pods needs `create` however it is asked for. */
+  /** Whether running a process in a pod needs `create` with every method. */
   readonly streams: StreamVerb;
   readonly logger: Logger;
 }
@@ -34,7 +37,10 @@ export function nodeGate(deps: NodeGateDeps): Gate {
   };
 }
 
-/** A certificate belongs to its connection: only on a new one can another, or another verdict on this one, be had. */
+/**
+ * A certificate belongs to its connection, so the connection is closed: only a new one can have
+ * another certificate or result.
+ */
 function unauthorized({ certificate }: Caller): Response {
   const refusal = text(401, 'Unauthorized');
   return certificate === undefined ? refusal : { ...refusal, headers: { connection: 'close' } };
@@ -54,7 +60,7 @@ async function authorizeUser(
       if ((await authorizer.authorize(spec, { path }, signal)) === 'allowed') return undefined;
     } catch (error) {
       signal.throwIfAborted();
-      logger.error('Cannot tell whether a request is allowed', error, { user: user.name, verb, subresource });
+      logger.error('Failed to authorize request', error, { user: user.name, verb, subresource });
       return text(500, `Authorization error (${who}, subresource=${subresource})`);
     }
   }
@@ -63,14 +69,14 @@ async function authorizeUser(
 }
 
 export interface AuthenticationPolicy {
-  /** In order; the first that knows the caller decides. */
+  /** In order; the first authenticator that recognizes the caller wins. */
   readonly methods: readonly Authenticator[];
-  /** What becomes of who shows nothing at all. Who shows something bad is refused in any case. */
+  /** How to treat callers without credentials. Bad credentials are always rejected. */
   readonly anonymous: 'allowed' | 'refused';
   readonly logger: Logger;
 }
 
-/** Who calls; undefined for who is to be refused. */
+/** The caller's identity; undefined when the caller is rejected. */
 export async function authenticate(
   { methods, anonymous, logger }: AuthenticationPolicy,
   caller: Caller,
@@ -82,11 +88,11 @@ export async function authenticate(
     if (outcome.kind === 'user') return withAuthenticatedGroup(outcome.user);
     if (outcome.kind === 'failed') errors.push(outcome.error);
   }
-  for (const error of errors) logger.error('Cannot tell who sent a request', error);
+  for (const error of errors) logger.error('Failed to authenticate request', error);
   return errors.length === 0 && anonymous === 'allowed' ? anonymousUser : undefined;
 }
 
-/** As the configuration has it: `authentication` and `authorization`. */
+/** The `authentication` and `authorization` sections of the configuration. */
 export interface GateSettings {
   readonly anonymous: 'allowed' | 'refused';
   readonly tokenWebhook: { readonly kind: 'on'; readonly cacheMs: number } | { readonly kind: 'off' };
@@ -108,7 +114,10 @@ export interface GateDeps {
   readonly retry?: ReviewDeps['retry'];
 }
 
-/** The gate of the HTTPS server. Throws AUTH_CONFIG for settings under which nobody could be known or judged. */
+/**
+ * Creates the gate of the HTTPS server. Throws AUTH_CONFIG for settings under which no client could
+ * be authenticated or authorized.
+ */
 export function createGate(settings: GateSettings, deps: GateDeps): Gate {
   const { anonymous, nodeName, streams = 'always-create' } = settings;
   const { logger } = deps;
@@ -123,7 +132,7 @@ function authenticators({ tokenWebhook }: GateSettings, deps: GateDeps): readonl
   const byCertificate = clientCa === undefined ? [] : [x509Authenticator({ ca: clientCa, clock })];
   if (tokenWebhook.kind === 'off') return byCertificate;
   if (reviews === undefined) {
-    throw wrong('webhook authentication needs an API server to ask, and there is none');
+    throw wrong('webhook authentication needs an API server, and none is configured');
   }
   const tokens = new TokenWebhook({ ...deps, reviewer: reviews, cacheMs: tokenWebhook.cacheMs });
   return [...byCertificate, tokens.byHeader, tokens.byWebSocket];
@@ -133,12 +142,12 @@ function createAuthorizer({ authorization }: GateSettings, deps: GateDeps): Auth
   if (authorization.mode === 'AlwaysAllow') return alwaysAllow;
   const { reviews } = deps;
   if (reviews === undefined) {
-    throw wrong('webhook authorization needs an API server to ask, and there is none');
+    throw wrong('webhook authorization needs an API server, and none is configured');
   }
   const { allowedMs, deniedMs } = authorization;
   return new AccessWebhook({ ...deps, reviewer: reviews, allowedMs, deniedMs });
 }
 
 function wrong(why: string): KubelingError {
-  return new KubelingError('AUTH_CONFIG', `Cannot serve the API of the node: ${why}`);
+  return new KubelingError('AUTH_CONFIG', `Cannot serve the kubelet API: ${why}`);
 }

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Somebody who calls, as the API server knows users. */
+/** A user, as in the API server. */
 export interface User {
   readonly name: string;
   readonly uid?: string | undefined;
@@ -9,21 +9,21 @@ export interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
-/** The certificate a client showed when it connected. */
+/** The certificate a client presented when it connected. */
 export interface PeerCertificate {
-  /** The client's own first, then what it sent along or what was found to have signed it. */
+  /** The client's certificate first, followed by the intermediate certificates. */
   readonly chain: readonly X509Certificate[];
-  /** The word of TLS at the handshake; it may be old by now. */
+  /** The verification result of the TLS handshake, which may be outdated. */
   readonly verdict: { readonly kind: 'trusted' } | { readonly kind: 'untrusted'; readonly why: string };
 }
 
-/** A request before anything is known of who sent it; the same for plain requests and for upgrades. */
+/** A request before authentication; the same for plain requests and for upgrades. */
 export interface Caller {
   readonly method: string;
-  /** As routes are chosen by. */
+  /** The path as the router uses it. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** Undefined when none was shown. */
+  /** Undefined when the client presented none. */
   readonly certificate: PeerCertificate | undefined;
 }
 
@@ -37,12 +37,12 @@ export function withAuthenticatedGroup(user: User): User {
   return isKnown || isNobody ? user : { ...user, groups: [...user.groups, authenticatedGroup] };
 }
 
-/** What one way of showing who one is makes of a request. */
+/** The result of one authentication method. */
 export type Authentication =
   | { readonly kind: 'user'; readonly user: User }
-  /** Nothing of this kind was shown. */
+  /** No credentials of this kind were presented. */
   | { readonly kind: 'none' }
-  /** Something was shown that is not worth anything, or nobody could say whether it is. */
+  /** The credentials are invalid, or could not be verified. */
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export interface Authenticator {

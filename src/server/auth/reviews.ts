@@ -10,25 +10,25 @@ import {
 } from '../../lib/index.ts';
 import type { User } from './identity.ts';
 
-/** What the API server says of a token. */
+/** The API server's review of a token. */
 export interface TokenReviewResult {
   readonly authenticated: boolean;
   readonly user?: User | undefined;
-  /** Why it could not say. */
+  /** Why the review failed. */
   readonly error?: string | undefined;
 }
 
 export interface TokenReviewer {
-  /** One question; it is not asked again here. */
+  /** Sends one review without retries. */
   tokenReview(token: string, signal: AbortSignal): Promise<TokenReviewResult>;
 }
 
-/** A question whether somebody may do something to the node. */
+/** The access of a user to the node under review. */
 export interface AccessReviewSpec {
   readonly user: User;
   readonly verb: string;
   readonly subresource: string;
-  /** Of the node. */
+  /** Subresource of the node. */
   readonly name: string;
 }
 
@@ -39,14 +39,14 @@ export interface AccessReviewResult {
 }
 
 export interface AccessReviewer {
-  /** One question; it is not asked again here. */
+  /** Sends one review without retries. */
   subjectAccessReview(spec: AccessReviewSpec, signal: AbortSignal): Promise<AccessReviewResult>;
 }
 
 export interface ReviewDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** How the waits between tries grow; half a second and half as much again each time unless given. */
+  /** Back-off between retries; by default half a second, growing by half. */
   readonly retry?: BackoffPolicy | undefined;
 }
 
@@ -54,7 +54,7 @@ const defaultRetry: BackoffPolicy = { baseMs: 500, factor: 1.5, maxMs: 10_000, j
 const maxTries = 5;
 const reviewWithinMs = 30_000;
 
-/** Asks, and asks again where that may help. The callers share nothing but the answer. */
+/** Sends a review and retries retryable failures. Concurrent callers share the result only. */
 export function postReview<T>(
   what: string,
   { clock, random, retry = defaultRetry }: ReviewDeps,
@@ -94,7 +94,7 @@ interface CacheEntry<T> {
 
 const maxEntries = 8_192;
 
-/** What others said, each for a time of its own. */
+/** Caches reviews, each for its own time. */
 export class ReviewCache<T> {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #entries = new LruMap<string, CacheEntry<T>>({ capacity: maxEntries });
@@ -111,7 +111,7 @@ export class ReviewCache<T> {
     return undefined;
   }
 
-  /** For no time is not at all. */
+  /** A time of zero disables caching. */
   set(key: string, answer: T, ms: number): void {
     if (ms > 0) this.#entries.set(key, { answer, untilMs: this.#clock.monotonicMs() + ms });
   }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { bearerProtocolPrefix } from '../../protocols/upgrade/index.ts';
 import { headerToken, webSocketToken } from './token-webhook.ts';
 
-test('a token is the word behind Bearer', () => {
+test('reads the word after Bearer as the token', () => {
   const of = (authorization: string) => headerToken({ authorization });
   for (const text of ['Bearer abc', 'bearer abc', '  Bearer abc  ', 'Bearer abc def']) {
     assert.deepEqual(of(text), { kind: 'token', token: 'abc' }, text);
@@ -18,19 +18,19 @@ const token = (text: string) => `${bearerProtocolPrefix}${Buffer.from(text).toSt
 const offering = (...protocols: string[]) =>
   webSocketToken({ upgrade: 'websocket', 'sec-websocket-protocol': protocols.join(', ') });
 
-test('a WebSocket may offer a token as one of its protocols', () => {
+test('reads a token offered as a WebSocket protocol', () => {
   assert.deepEqual(offering('v4.channel.k8s.io', token('abc')), { kind: 'token', token: 'abc' });
   assert.deepEqual(offering(token('ä'), 'v4.channel.k8s.io'), { kind: 'token', token: 'ä' });
   assert.deepEqual(offering('v4.channel.k8s.io'), { kind: 'none' });
   assert.deepEqual(webSocketToken({}), { kind: 'none' });
 });
 
-test('only a WebSocket has protocols', () => {
+test('reads protocols of WebSockets only', () => {
   const headers = { upgrade: 'SPDY/3.1', 'sec-websocket-protocol': `v4, ${token('abc')}` };
   assert.deepEqual(webSocketToken(headers), { kind: 'none' });
 });
 
-test('a token that is alone, empty, one of two or no text is refused', () => {
+test('rejects a token that is alone, empty, one of two, or no text', () => {
   const wrong = [
     offering(token('abc')),
     offering('v4', token('')),

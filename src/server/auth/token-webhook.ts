@@ -14,17 +14,20 @@ import {
 
 export interface TokenWebhookDeps extends ReviewDeps {
   readonly reviewer: TokenReviewer;
-  /** How long an answer is good; 0 for not at all. */
+  /** How long a review is cached; 0 disables the cache. */
   readonly cacheMs: number;
 }
 
-/** Every stranger can make us ask; so many questions at once are enough. */
+/** Any client can trigger reviews, so their concurrency is limited. */
 const maxAsking = 256;
 
-/** Clients that show a token, as a header or as a protocol of a WebSocket. The API server knows whose it is. */
+/**
+ * Authenticates clients by a bearer token in a header or a WebSocket protocol. The API server
+ * reviews the token.
+ */
 export class TokenWebhook {
   readonly #deps: TokenWebhookDeps;
-  /** Of this process alone: what is kept gives no token away, and nobody can choose where in the table he lands. */
+  /** A key of this process: the cache reveals no token, and clients cannot choose cache keys. */
   readonly #key = randomBytes(32);
   readonly #cache: ReviewCache<TokenReviewResult>;
   readonly #inFlight = new SingleFlight<string, TokenReviewResult>();
@@ -55,8 +58,10 @@ export class TokenWebhook {
   async #authenticate(token: string, signal: AbortSignal): Promise<Authentication> {
     try {
       const { authenticated, user, error } = await this.#review(token, signal);
-      if (!authenticated) return failed(error ?? 'the API server does not know it');
-      return user === undefined || user.name === '' ? failed('it belongs to nobody') : { kind: 'user', user };
+      if (!authenticated) return failed(error ?? 'the API server does not recognize it');
+      return user === undefined || user.name === ''
+        ? failed('the API server returned no user for it')
+        : { kind: 'user', user };
     } catch (error) {
       signal.throwIfAborted();
       return { kind: 'failed', error };
@@ -68,10 +73,7 @@ export class TokenWebhook {
     const kept = this.#cache.get(key);
     if (kept !== undefined) return kept;
     if (this.#inFlight.size >= maxAsking) {
-      throw new KubelingError(
-        'AUTH_FAILED',
-        `Cannot ask whose a token is as ${maxAsking} others are being asked for`,
-      );
+      throw new KubelingError('AUTH_FAILED', `Cannot review a token: ${maxAsking} reviews are in flight`);
     }
     return await this.#inFlight.run(key, (inner) => this.#fetch(key, token, inner), signal);
   }
@@ -79,15 +81,15 @@ export class TokenWebhook {
   async #fetch(key: string, token: string, signal: AbortSignal): Promise<TokenReviewResult> {
     const { reviewer, cacheMs } = this.#deps;
     const ask = (inner: AbortSignal) => reviewer.tokenReview(token, inner);
-    const answer = await postReview('hear whose a token is', this.#deps, ask, signal);
-    // Only a plain yes or no is worth keeping.
+    const answer = await postReview('review a token', this.#deps, ask, signal);
+    // Only a definite result is cached.
     if (answer.authenticated || (answer.error ?? '') === '') this.#cache.set(key, answer, cacheMs);
     return answer;
   }
 }
 
 function failed(why: string): Authentication {
-  return { kind: 'failed', error: new KubelingError('AUTH_FAILED', `Cannot take a bearer token: ${why}`) };
+  return { kind: 'failed', error: new KubelingError('AUTH_FAILED', `Cannot accept a bearer token: ${why}`) };
 }
 
 export type PresentedToken =
@@ -97,15 +99,15 @@ export type PresentedToken =
 
 const none: PresentedToken = { kind: 'none' };
 
-/** The second word of an Authorization header whose first is Bearer, in any case. */
+/** The second word of an Authorization header whose first word is Bearer, in any case. */
 export function headerToken({ authorization = '' }: IncomingHttpHeaders): PresentedToken {
   const [scheme = '', token = ''] = authorization.trim().split(' ', 2);
   return scheme.toLowerCase() === 'bearer' && token !== '' ? { kind: 'token', token } : none;
 }
 
 /**
- * The token among the protocols a WebSocket is offered. There must be another one besides: a server has to choose one
- * of the protocols, and this one it must not repeat.
+ * The token among the offered WebSocket protocols. Another protocol must be offered beside it,
+ * because the server has to select one and must not repeat the token.
  */
 export function webSocketToken(headers: IncomingHttpHeaders): PresentedToken {
   if (!isWebSocket(headers)) return none;

@@ -15,7 +15,7 @@ function callerWith(token: string): Caller {
   return { method: 'GET', path: '/pods', headers, certificate: undefined };
 }
 
-/** A server that gives the answers in turn, and the last one for ever; errors are thrown. */
+/** A server that returns the responses in order and repeats the last one; errors are thrown. */
 class Script<T> {
   asked = 0;
   readonly #answers: readonly (T | Error)[];
@@ -54,7 +54,7 @@ function tokens(script: Script<TokenReviewResult>, cacheMs = 2 * minute) {
 
 const away = new KubelingError('API_UNAVAILABLE', 'Cannot reach the API server');
 
-test('an answer is kept for its time, yes and no alike, each token by itself', async () => {
+test('caches allowed and denied reviews per token for their time', async () => {
   const script = new Script(yes);
   const { clock, ask } = tokens(script);
   assert.equal((await ask('a')).kind, 'user');
@@ -72,14 +72,14 @@ test('an answer is kept for its time, yes and no alike, each token by itself', a
   assert.equal(denied.asked, 1);
 });
 
-test('what could not be judged is asked again the next time', async () => {
+test('does not cache a failed review', async () => {
   const script = new Script<TokenReviewResult>({ authenticated: false, error: 'broken' }, yes);
   const { ask } = tokens(script);
   assert.equal((await ask('a')).kind, 'failed');
   assert.equal((await ask('a')).kind, 'user');
 });
 
-test('with no time to keep it nothing is kept', async () => {
+test('caches nothing when the time is zero', async () => {
   const script = new Script(yes);
   const { ask } = tokens(script, 0);
   await ask('a');
@@ -87,7 +87,7 @@ test('with no time to keep it nothing is kept', async () => {
   assert.equal(script.asked, 2);
 });
 
-test('those who come with one token at once share one question', async () => {
+test('shares one review among concurrent callers with the same token', async () => {
   const script = new Script(yes);
   const { webhook } = tokens(script);
   const all = Array.from({ length: 10 }, () => webhook.byHeader.authenticate(callerWith('a'), signal));
@@ -95,7 +95,7 @@ test('those who come with one token at once share one question', async () => {
   assert.equal(script.asked, 1);
 });
 
-test('a server that is away, slow, busy or broken is asked again, five times in all', async () => {
+test('retries five times in all while the server is unavailable, slow, busy or broken', async () => {
   const failures = [
     away,
     new KubelingError('API_DEADLINE', 'x'),
@@ -112,7 +112,7 @@ test('a server that is away, slow, busy or broken is asked again, five times in 
   assert.equal(never.asked, 5);
 });
 
-test('a refusal is not argued with', async () => {
+test('does not retry a rejected review', async () => {
   for (const failure of [
     new KubelingError('API_FORBIDDEN', 'x', { details: { status: 403 } }),
     new KubelingError('API_FAILED', 'x', { details: { status: 503 } }),
@@ -124,7 +124,7 @@ test('a refusal is not argued with', async () => {
   }
 });
 
-test('a server that never answers is given up after half a minute', async () => {
+test('aborts a review after half a minute', async () => {
   const clock = new VirtualClock();
   const reviewer = { tokenReview: () => new Promise<never>(() => {}) };
   const webhook = new TokenWebhook({ clock, random: seededRandom(1), reviewer, cacheMs: 0 });
@@ -135,7 +135,7 @@ test('a server that never answers is given up after half a minute', async () => 
   assert.equal(outcome.error.code, 'DEADLINE_EXCEEDED');
 });
 
-test('strangers cannot make it ask without bound, and who comes after them is served', async () => {
+test('limits concurrent reviews of unknown tokens, and serves later callers', async () => {
   const clock = new VirtualClock();
   let asked = 0;
   let answer = () => {};
@@ -160,7 +160,7 @@ test('strangers cannot make it ask without bound, and who comes after them is se
   assert.equal((await ask('a')).kind, 'user');
 });
 
-test('a token that belongs to nobody is refused', async () => {
+test('rejects a token without a user', async () => {
   const nobody = new Script<TokenReviewResult>({ authenticated: true, user: { name: '', groups: [] } });
   assert.equal((await tokens(nobody).ask('a')).kind, 'failed');
   assert.equal(
@@ -178,7 +178,7 @@ function access(script: Script<AccessReviewResult>) {
   return { clock, webhook, spec };
 }
 
-test('a yes is kept for five minutes, a no for half a one', async () => {
+test('caches an allowed review for five minutes and a denied one for half a minute', async () => {
   const allowed = new Script({ allowed: true });
   const { clock, webhook, spec } = access(allowed);
   const ask = () => webhook.authorize(spec, { path: '/pods' }, signal);
@@ -202,7 +202,7 @@ test('a yes is kept for five minutes, a no for half a one', async () => {
   }
 });
 
-test('another verb, part, user or group is another question', async () => {
+test('reviews another verb, subresource, user or group separately', async () => {
   const script = new Script({ allowed: true });
   const { webhook, spec } = access(script);
   const { user } = spec;
@@ -219,19 +219,19 @@ test('another verb, part, user or group is another question', async () => {
   assert.equal(script.asked, questions.length);
 });
 
-test('what a caller made very long is not kept', async () => {
+test('does not cache reviews with very long attributes', async () => {
   const script = new Script({ allowed: true });
   const { webhook, spec } = access(script);
   for (const length of [10_001, 10_001]) await webhook.authorize(spec, { path: '/'.repeat(length) }, signal);
   assert.equal(script.asked, 2);
 });
 
-test('allowed and denied at once is not allowed', async () => {
+test('denies a review that is allowed and denied', async () => {
   const { webhook, spec } = access(new Script<AccessReviewResult>({ allowed: true, denied: true }));
   assert.equal(await webhook.authorize(spec, { path: '/' }, signal), 'not-allowed');
 });
 
-test('when nobody can say it is an error, and is not kept', async () => {
+test('fails and caches nothing when the review fails', async () => {
   const script = new Script<AccessReviewResult>(new KubelingError('API_FORBIDDEN', 'x'), { allowed: true });
   const { webhook, spec } = access(script);
   await assert.rejects(webhook.authorize(spec, { path: '/' }, signal), { code: 'API_FORBIDDEN' });

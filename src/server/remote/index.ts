@@ -1,4 +1,7 @@
-/** What only a node that others reach over the network needs. */
+/**
+ * Exports for nodes whose kubelet API is served over the network, so that other nodes do not load
+ * TLS and authorization.
+ */
 export * from '../auth/index.ts';
 export {
   CheckpointDirectory,

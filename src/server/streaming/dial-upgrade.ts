@@ -4,11 +4,11 @@ import { isIP } from 'node:net';
 import { type Clock, nodeHttp, withDeadline } from '../../lib/index.ts';
 import { type GrantedUpgrade, sendRequest } from '../../protocols/upgrade/index.ts';
 
-/** A request to speak something else than HTTP, ready to be sent. */
+/** A request for an upgrade. */
 export interface UpgradeTarget {
   readonly url: URL;
   readonly method: string;
-  /** Names and values in turn, as they go over the wire; `Host` is added. */
+  /** Alternating names and values; `Host` is added. */
   readonly headers: readonly string[];
 }
 
@@ -63,7 +63,7 @@ function createRequest({ url, method, headers }: UpgradeTarget) {
     path: `${url.pathname}${url.search}`,
     headers: ['Host', url.host, ...headers, ...(method === 'POST' ? ['Content-Length', '0'] : [])],
     agent: false,
-    // Either side may end its direction while the other still has things to say.
+    // Each side may end its direction while the other still sends.
     allowHalfOpen: true,
     maxHeaderSize: maxHeaderBytes,
   } as const;
@@ -71,7 +71,7 @@ function createRequest({ url, method, headers }: UpgradeTarget) {
   return tlsRequest({ ...options, rejectUnauthorized: false, servername: isIP(host) === 0 ? host : '' });
 }
 
-/** What has come of it when time or the limit is reached is good enough. */
+/** A partial body at the timeout or the limit is good enough for an error. */
 async function readBody(response: IncomingMessage, clock: Clock, signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -82,6 +82,6 @@ async function readBody(response: IncomingMessage, clock: Clock, signal: AbortSi
       if (size >= maxBodyBytes) break;
     }
   };
-  await withDeadline({ clock, ms: bodyWithinMs, what: 'read the answer' }, read, signal).catch(() => {});
+  await withDeadline({ clock, ms: bodyWithinMs, what: 'read the response' }, read, signal).catch(() => {});
   return Buffer.concat(chunks).subarray(0, maxBodyBytes).toString();
 }

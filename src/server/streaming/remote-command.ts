@@ -1,20 +1,20 @@
 import type { SpdyConnection, SpdyStream } from '../../protocols/spdy/index.ts';
-/** The protocol of processes' streams in which a process's end is told as a Status. */
+/** The remote command protocol in which the exit is reported as a Status. */
 export const remoteCommandProtocol = 'v4.channel.k8s.io';
 export const portForwardProtocol = 'portforward.k8s.io';
 
 /** The streams of one process in a container. */
 export interface RemoteStreams {
-  /** How it ended: a Status in JSON, once. */
+  /** Receives the exit as a Status in JSON, once. */
   readonly error: SpdyStream;
   readonly stdin: SpdyStream | undefined;
   readonly stdout: SpdyStream | undefined;
   readonly stderr: SpdyStream | undefined;
-  /** Takes the size of the terminal as JSON, each time it changes. */
+  /** Takes the size of the terminal as JSON after each change. */
   readonly resize: SpdyStream | undefined;
 }
 
-/** The server waits for exactly these before it starts. */
+/** Opens exactly the streams that the server waits for. */
 export function openRemoteStreams(connection: SpdyConnection, wanted: RequestedStreams): RemoteStreams {
   const open = (streamType: string) => connection.open({ streamType });
   return {
@@ -26,7 +26,7 @@ export function openRemoteStreams(connection: SpdyConnection, wanted: RequestedS
   };
 }
 
-/** Names and values in turn. */
+/** Alternating names and values. */
 export function spdyUpgradeHeaders(protocol: string): readonly string[] {
   return ['Connection', 'Upgrade', 'Upgrade', 'SPDY/3.1', 'X-Stream-Protocol-Version', protocol];
 }
@@ -42,10 +42,10 @@ interface ExitStatus {
   readonly details?: { readonly causes?: readonly { readonly reason?: string; readonly message?: string }[] };
 }
 
-/** What the error stream says of how the process ended. */
+/** Parses the Status of the error stream. */
 export function readRemoteExit(text: string): RemoteExit {
   const status = parse(text);
-  if (status === undefined) return { kind: 'failed', message: `it ended without a word of how: ${text}` };
+  if (status === undefined) return { kind: 'failed', message: `the exit status is not valid: ${text}` };
   if (status.status === 'Success') return { kind: 'exited', code: 0 };
   if (status.reason === 'NonZeroExitCode') {
     const cause = status.details?.causes?.find(({ reason }) => reason === 'ExitCode');
@@ -64,7 +64,7 @@ function parse(text: string): ExitStatus | undefined {
   }
 }
 
-/** Which of a process's streams a client wants. */
+/** The streams of a process that a client requests. */
 export interface RequestedStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -79,13 +79,13 @@ export type ReadQuery<T> =
 export function readRequestedStreams(query: URLSearchParams): ReadQuery<RequestedStreams> {
   const asks = (name: string) => query.get(name) === '1';
   const tty = asks('tty');
-  // A terminal has one output, into which the process's errors go too.
+  // A terminal has one output that includes stderr.
   const wanted = { stdin: asks('input'), stdout: asks('output'), stderr: asks('error') && !tty, tty };
   if (wanted.stdin || wanted.stdout || wanted.stderr) return { kind: 'read', value: wanted };
   return { kind: 'wrong', message: 'you must specify at least 1 of stdin, stdout, stderr' };
 }
 
-/** Ports a client of a WebSocket names beforehand: repeated, or with commas between them. */
+/** Ports in the query of a WebSocket: repeated, or separated by commas. */
 export function readPorts(query: URLSearchParams): ReadQuery<readonly number[]> {
   const written = query.getAll('port').flatMap((each) => each.split(','));
   if (written.length === 0) return { kind: 'wrong', message: 'query parameter "port" is required' };

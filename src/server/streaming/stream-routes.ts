@@ -13,12 +13,12 @@ import { type ReadQuery, type RequestedStreams, readPorts, readRequestedStreams 
 import { type AfterInput, closingProtocol, onlyStderr, translateCommand } from './translate-command.ts';
 import { type TunnelDeps, tunnel, tunnelPortForward, tunnelProtocol } from './tunnel.ts';
 
-/** What streams are made of: the pods of the node, and the runtime's word where each can be reached. */
+/** Access to pods and to the runtime's streaming URLs. */
 export interface StreamingHost {
   getPodByName(namespace: string, name: string): Pod | undefined;
-  /** The UID things run under, of any UID users know. */
+  /** Translates the UID of a mirror pod to that of its static pod. */
   translatePodUid(uid: PodUid): PodUid;
-  /** Each answers an address at which the runtime serves the stream once, and soon. */
+  /** Each method returns a URL at which the runtime serves the stream once, for a short time. */
   exec(
     pod: Pod,
     container: string,
@@ -28,7 +28,7 @@ export interface StreamingHost {
   ): Promise<string>;
   attach(pod: Pod, container: string, streams: RequestedStreams, signal: AbortSignal): Promise<string>;
   portForward(pod: Pod, ports: readonly number[], signal: AbortSignal): Promise<string>;
-  /** Runs the command to its end; answers what it wrote. Rejects when it fails. */
+  /** Runs the command until it exits; returns its output. Rejects when it fails. */
   run(pod: Pod, container: string, command: readonly string[], signal: AbortSignal): Promise<Uint8Array>;
 }
 
@@ -39,7 +39,7 @@ export interface StreamRoutes {
 
 type Verb = 'exec' | 'attach' | 'portForward';
 
-/** A stream the runtime is ready to serve, or why there is none. */
+/** A stream the runtime is ready to serve, or the error response. */
 type Plan =
   | {
       readonly kind: 'ready';
@@ -111,7 +111,7 @@ async function upgradeStream(
   return await tunnel(call, url, deps, signal);
 }
 
-/** Whoever does not ask for an upgrade hears first what else is wrong. */
+/** A request without an upgrade gets other errors first. */
 async function answerWithoutUpgrade(
   host: StreamingHost,
   verb: Verb,
@@ -150,13 +150,14 @@ function readAddress(address: string): URL {
   const url = URL.parse(
     /^[a-z][a-z\d+.-]*:\/\//i.test(address) ? address : `http://${address.replace(/^\/\//, '')}`,
   );
-  if (url === null) throw new KubelingError('CRI_BAD_ANSWER', 'the container runtime answered no address');
+  if (url === null) throw new KubelingError('CRI_BAD_ANSWER', 'the container runtime returned no URL');
   return url;
 }
 
 /**
- * containerd, when stderr of an ended process closes before its stdout, stops the input of whoever has all three
- * attached, and with that drops the rest of stdout: the process's last words. Attached by itself, stderr ends nothing else.
+ * When stderr of an exited process closes before its stdout, containerd closes the stdin of a
+ * client with all three streams attached, and drops the rest of stdout. So stderr is attached
+ * separately.
  */
 function splitAttach(asked: StreamRequest): readonly [StreamRequest, StreamRequest?] {
   if (asked.kind !== 'attach') return [asked];
@@ -174,7 +175,7 @@ type StreamRequest =
 
 function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<StreamRequest> {
   if (verb === 'portForward') {
-    // The other protocols name their ports stream by stream.
+    // The other protocols name their ports per stream.
     const namesPorts = isWebSocket(headers) && !offeredProtocols(headers).includes(tunnelProtocol);
     const ports: ReadQuery<readonly number[]> = namesPorts ? readPorts(query) : { kind: 'read', value: [] };
     return ports.kind === 'wrong'
@@ -186,7 +187,7 @@ function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<StreamReq
   return { kind: 'read', value: { kind: verb, streams: streams.value, afterInput: 'listen' } };
 }
 
-/** Whether a process that runs has a terminal, and whether it reads one input only, was settled when it was started. */
+/** tty and stdinOnce are those of the container, fixed at its creation. */
 function withContainerOf(pod: Pod, container: string | undefined, asked: StreamRequest): StreamRequest {
   if (asked.kind !== 'attach') return asked;
   const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
@@ -218,7 +219,7 @@ type FoundPod =
   | { readonly kind: 'found'; readonly pod: Pod }
   | { readonly kind: 'refused'; readonly response: Response };
 
-/** By name; one of that name under another UID is not the one that is meant. */
+/** Finds the pod by name; a pod of that name with another UID does not match. */
 function findPod(host: StreamingHost, { params }: Request): FoundPod {
   const pod = host.getPodByName(params['namespace'] ?? '', params['pod'] ?? '');
   if (pod === undefined) return refused(404, 'pod does not exist');

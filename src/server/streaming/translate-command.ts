@@ -14,28 +14,28 @@ import {
 } from './remote-command.ts';
 import { handshakeRefusal, refusal, type TunnelDeps } from './tunnel.ts';
 
-/** What clients speak that can close one stream and keep the others. Runtimes do not know it. */
+/** The WebSocket protocol that can close a single stream. Runtimes do not support it. */
 export const closingProtocol = 'v5.channel.k8s.io';
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 
-/** An attached process whose streams have closed by then, with nothing said, had ended when it was attached to. */
+/** An attached process whose streams close within this time without any data had exited before. */
 const tooLateMs = 1_000;
 
 export interface CommandToTranslate {
   readonly url: URL;
   readonly streams: RequestedStreams;
-  /** Where the process's stderr is served, when it is not with its other streams. */
+  /** The URL of stderr when it is attached separately. */
   readonly stderrUrl: URL | undefined;
-  /** Whether the process is started by this, or ran before and may have ended meanwhile. */
+  /** Whether the request starts the process, or attaches to one that may have exited. */
   readonly process: 'new' | 'attached';
-  /** What becomes of a process's output when the client's input ends. */
+  /** What to do with the output when the client's input ends. */
   readonly afterInput: AfterInput;
 }
 
 export type AfterInput = 'listen' | 'leave';
 
-/** Serves a client's WebSocket by means of the streams of SPDY, which every runtime speaks. */
+/** Serves a WebSocket client through SPDY streams, which every runtime supports. */
 export async function translateCommand(
   call: UpgradeCall,
   { url, streams: wanted, stderrUrl, process, afterInput }: CommandToTranslate,
@@ -55,7 +55,7 @@ export async function translateCommand(
     if (stderrConnection === undefined) {
       return translate(session, openRemoteStreams(connection, wanted), { clock, afterInput: 'listen' });
     }
-    // First what only listens: it must miss nothing of what the input calls forth.
+    // Attaches stderr first, so that no output is missed.
     const { stderr } = openRemoteStreams(stderrConnection, onlyStderr);
     const streams = { ...openRemoteStreams(connection, { ...wanted, stderr: false }), stderr };
     return translate(session, streams, { clock, afterInput });
@@ -78,7 +78,7 @@ async function connect(url: URL, { dial }: TunnelDeps, signal: AbortSignal): Pro
 }
 
 interface TranslateOptions {
-  /** Of a process that may have ended before its streams were there. */
+  /** Defined for a process that may have exited before the attach. */
   readonly clock: Clock | undefined;
   readonly afterInput: AfterInput;
 }
@@ -89,7 +89,7 @@ async function translate(
   { clock, afterInput }: TranslateOptions,
 ): Promise<void> {
   const { connection, signal } = session;
-  // Clients take the first message for the sign that the process is reached.
+  // Clients treat the first message as the sign that the process is reached.
   const lowest = streams.stdout ? channels.stdout : streams.stderr ? channels.stderr : channels.error;
   await connection.send(signal, Buffer.of(lowest));
   const passed = { bytes: 0 };
@@ -106,12 +106,12 @@ async function translate(
     if (!isInputOver || afterInput === 'listen') await stderr;
   });
   for (const each of [left, output, said]) each.catch(() => {});
-  // The process decides when it is over; a client that leaves before gives it up.
+  // The process decides when the session ends; a client that disconnects earlier aborts it.
   await Promise.race([said, left]);
 }
 
 interface ByteCount {
-  /** Of input and output. */
+  /** Input and output. */
   bytes: number;
 }
 
@@ -129,7 +129,7 @@ async function copy(
   }
 }
 
-/** However it ends, the client is told. */
+/** The client gets the exit in any case. */
 async function copyExit(session: WebSocketSession, error: Readable): Promise<void> {
   try {
     await copy(session, channels.error, error);
@@ -145,8 +145,8 @@ interface Attached {
 }
 
 /**
- * A runtime still attaches to a process that has just ended, and then calls that a success: its output would be lost
- * without a word. Told that it came too late, a client such as `kubectl run -i` turns to the log.
+ * A runtime attaches to a process that has just exited and reports success, so its output would be
+ * lost silently. With this error a client such as `kubectl run -i` falls back to the log.
  */
 async function copyAttachedExit(
   session: WebSocketSession,
@@ -161,7 +161,7 @@ async function copyAttachedExit(
     const isShort = clock.monotonicMs() - sinceMs < tooLateMs;
     const { kind } = readRemoteExit(status.toString());
     if (kind === 'exited' && isShort && passed.bytes === 0) {
-      // What was said may still be on its way.
+      // Output may still be in flight.
       await Promise.race([output, clock.sleep(tooLateMs, session.signal)]);
       if (passed.bytes === 0) {
         await sendFailure(session, 'the container ended before it could be attached to');
@@ -196,7 +196,7 @@ async function readClient(
   }
 }
 
-/** An empty piece at the beginning names none; the rules of the protocol ask for one byte at least. */
+/** An empty piece has no channel byte; the protocol requires at least one byte. */
 function channelOf({ bytes }: MessagePiece, before: number | undefined): number | undefined {
   return bytes[0] ?? before;
 }
@@ -213,7 +213,10 @@ function closeNamed(streams: RemoteStreams, channel: number | undefined): void {
   inputOf(streams, channel)?.end();
 }
 
-/** What a process does not take any more is dropped: it may have closed its input, or have ended. */
+/**
+ * Input that the process does not read any more is dropped: it may have closed its stdin, or
+ * exited.
+ */
 async function pass(to: Writable | undefined, bytes: Buffer, signal: AbortSignal): Promise<void> {
   if (to === undefined || bytes.length === 0 || !to.writable) return;
   await writeAll(to, bytes, signal).catch((error) => {

@@ -57,10 +57,10 @@ export function handshakeRefusal({ request }: Pick<UpgradeCall, 'request'>): Res
   return { ...text(status, message), ...(headers === undefined ? {} : { headers }) };
 }
 
-/** SPDY for port forwarding, carried in the messages of a WebSocket: for ways on which only those pass. */
+/** SPDY port forwarding carried in WebSocket messages, for proxies that pass WebSockets only. */
 export const tunnelProtocol = `SPDY/3.1+${portForwardProtocol}`;
 
-/** Takes the messages' bytes for what goes to the runtime, and the other way round. */
+/** Copies bytes of messages to the runtime and back. */
 export async function tunnelPortForward(
   call: UpgradeCall,
   url: URL,

@@ -5,9 +5,9 @@ import type { JournalOptions } from './node-log-query.ts';
 
 /** The journal of the host's services. */
 export interface Journal {
-  /** The names of all units it has anything of; none where there is no journal. */
+  /** The names of all units with entries; empty without a journal. */
   units(signal: AbortSignal): Promise<ReadonlySet<string>>;
-  /** What the units said. Ends with the program that reads it, or when the signal is aborted. */
+  /** The entries of the units. Ends with journalctl, or when the signal is aborted. */
   read(units: readonly string[], options: JournalOptions, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
@@ -32,7 +32,7 @@ export function systemJournal(clock: Clock, program = 'journalctl'): Journal {
   };
 }
 
-/** Each is one argument, whatever is in it: no shell reads them, and none begins with what a user wrote. */
+/** Each value is one argument: no shell parses them, and none starts with user input. */
 export function journalArguments(units: readonly string[], options: JournalOptions): readonly string[] {
   const { sinceMs, untilMs, tailLines, boot, pattern } = options;
   return [
@@ -46,7 +46,7 @@ export function journalArguments(units: readonly string[], options: JournalOptio
   ];
 }
 
-/** In UTC, as the journal is told to read it. */
+/** In UTC, as journalctl is told. */
 function journalTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
@@ -57,7 +57,7 @@ async function* stream(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  // What it complains of is for the reader too.
+  // Its error output is for the reader too.
   const said = new PassThrough();
   for (const output of [child.stdout, child.stderr]) output.pipe(said, { end: false });
   child.once('error', (cause) =>

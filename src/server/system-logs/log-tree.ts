@@ -4,19 +4,22 @@ import { posix } from 'node:path';
 import { errnoOf, KubelingError } from '../../lib/index.ts';
 
 export type LogNode =
-  /** Opened when the first chunk is asked for, so that what nobody reads stays closed. */
+  /** Opened with the first chunk, so that unread files stay closed. */
   | { readonly kind: 'file'; readonly chunks: AsyncIterable<Uint8Array> }
-  /** Names, sorted; those of directories end in a slash. */
+  /** Sorted names; directories have a trailing slash. */
   | { readonly kind: 'directory'; readonly names: readonly string[] }
   | { readonly kind: 'absent' };
 
 /** The log files of the host: everything below one directory, and nothing else. */
 export interface LogTree {
-  /** The path is relative to the root. Rejects with LOG_REFUSED for what lies elsewhere or is neither file nor directory. */
+  /**
+   * The path is relative to the root. Rejects with LOG_REFUSED for paths outside and for anything
+   * but files and directories.
+   */
   look(path: string): Promise<LogNode>;
 }
 
-/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
+/** O_PATH of Linux, which Node.js does not export: a handle that can be traversed but not read. */
 const oPath = 0o10000000;
 const stepFlags = oPath | constants.O_NOFOLLOW;
 const maxLinks = 40;
@@ -24,9 +27,9 @@ const maxNames = 10_000;
 const chunkBytes = 64 * 1024;
 
 /**
- * Pods may have the directory mounted and put links there, at any moment. So the way is gone handle by handle and no link
- * is left to the kernel: one that stays below the root is read and gone the same way, from the root; one that leads out is
- * refused.
+ * Pods may mount the directory and create symbolic links at any time. So the path is opened
+ * component by component and the kernel follows no link: a link below the root is read and resolved
+ * from the root; one that leads outside is rejected.
  */
 export function createLogTree(root: string): LogTree {
   return { look: (path) => look(root, path) };
@@ -46,7 +49,7 @@ async function look(root: string, path: string): Promise<LogNode> {
   }
 }
 
-/** A handle on the place itself, however names change from now on. Whoever gets it closes it. */
+/** Opens a handle on the file itself, independent of later renames. The caller closes it. */
 async function walk(root: string, path: string): Promise<FileHandle> {
   const realRoot = await realpath(root);
   let left = segmentsOf(path);
@@ -54,14 +57,14 @@ async function walk(root: string, path: string): Promise<FileHandle> {
   for (;;) {
     const step = await goDown(realRoot, left);
     if (step.kind === 'there') return step.handle;
-    if (++links > maxLinks) throw refused('there are too many links on the way');
+    if (++links > maxLinks) throw refused('there are too many symbolic links on the path');
     left = followed([root, realRoot], step);
   }
 }
 
 type Step =
   | { readonly kind: 'there'; readonly handle: FileHandle }
-  /** Where the link stands, where it leads, and what was to come behind it. */
+  /** The position of the link, its target, and the rest of the path. */
   | {
       readonly kind: 'link';
       readonly above: readonly string[];
@@ -77,7 +80,7 @@ async function goDown(realRoot: string, segments: readonly string[]): Promise<St
       const next = await open(name, stepFlags);
       if ((await next.stat()).isSymbolicLink()) {
         await next.close();
-        // If it is another by now, that one is gone after as safely.
+        // If the link has been replaced, the new target is resolved just as safely.
         const target = await readlink(name);
         await handle.close();
         return { kind: 'link', above: segments.slice(0, index), target, behind: segments.slice(index + 1) };
@@ -98,12 +101,12 @@ function followed(
 ): string[] {
   if (!posix.isAbsolute(target)) return settle([...above, ...target.split('/'), ...behind]);
   const root = roots.find((each) => target === each || target.startsWith(`${each}/`));
-  if (root === undefined) throw refused('a link leads out of the directory of logs');
+  if (root === undefined) throw refused('a symbolic link leads out of the log directory');
   return settle([...target.slice(root.length).split('/'), ...behind]);
 }
 
 function segmentsOf(path: string): string[] {
-  if (path.includes('\0')) throw refused('its name is no name');
+  if (path.includes('\0')) throw refused('its name is not valid');
   return settle(path.split('/'));
 }
 
@@ -112,7 +115,7 @@ function settle(segments: readonly string[]): string[] {
   for (const segment of segments) {
     if (segment === '' || segment === '.') continue;
     if (segment !== '..') settled.push(segment);
-    else if (settled.pop() === undefined) throw refused('it lies above the directory of logs');
+    else if (settled.pop() === undefined) throw refused('it is above the log directory');
   }
   return settled;
 }
@@ -125,7 +128,7 @@ async function namesIn(place: FileHandle): Promise<readonly string[]> {
     .slice(0, maxNames);
 }
 
-/** What there is when it is opened: a log that is written all the while would never end. */
+/** Reads up to the size at opening: a log that is being written would never end. */
 async function* readNow(root: string, path: string): AsyncGenerator<Uint8Array> {
   await using file = await openFile(root, path);
   const { size } = await file.stat();
@@ -140,10 +143,10 @@ async function* readNow(root: string, path: string): AsyncGenerator<Uint8Array> 
 
 async function openFile(root: string, path: string): Promise<FileHandle> {
   await using place = await walk(root, path);
-  if (!(await place.stat()).isFile()) throw refused('it is no file any more');
+  if (!(await place.stat()).isFile()) throw refused('it is no longer a file');
   return await open(`/proc/self/fd/${place.fd}`, constants.O_RDONLY | constants.O_NONBLOCK);
 }
 
 function refused(why: string): KubelingError {
-  return new KubelingError('LOG_REFUSED', `Cannot read a log of the host as ${why}`);
+  return new KubelingError('LOG_REFUSED', `Cannot read a log of the host: ${why}`);
 }

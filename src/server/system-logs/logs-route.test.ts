@@ -22,8 +22,7 @@ const tree: LogTree = {
   async look(path): Promise<LogNode> {
     const name = path.replace(/^\//, '');
     if (name === 'bar' || name === '') return { kind: 'directory', names: ['a&<b>.log', 'sub/'] };
-    if (name === 'out')
-      throw new KubelingError('LOG_REFUSED', 'Cannot read a log of the host as it is a link');
+    if (name === 'out') throw new KubelingError('LOG_REFUSED', 'Cannot read a log of the host: it is a link');
     const content = files[name];
     return content === undefined ? { kind: 'absent' } : { kind: 'file', chunks: chunksOf(content) };
   },
@@ -49,7 +48,7 @@ async function get(
   return `${status} ${typeof body === 'string' ? body : await collect(body)}`;
 }
 
-test('a path is a file or a directory, and names are shown as they are', async () => {
+test('serves files and directories, and lists names unchanged', async () => {
   assert.equal(await get('/logs/syslog'), '200 from syslog');
   assert.equal(await get('/logs/none'), '404 404 page not found\n');
   assert.match(await get('/logs/out'), /^403 /);
@@ -59,11 +58,11 @@ test('a path is a file or a directory, and names are shown as they are', async (
   assert.match(listing, /<a href="\.\/bar\/sub\/">sub\/<\/a>/);
 });
 
-test('a query is not looked at unless that is switched on', async () => {
+test('ignores queries unless they are enabled', async () => {
   assert.match(await get('/logs/?query=kubelet', {}), /^200 <!doctype html>/);
 });
 
-test('a service is read from the journal, or from the file that is named after it', async () => {
+test('reads a service from the journal, or from the file of its name', async () => {
   assert.equal(await get('/logs/?query=kubelet'), '200 journal of kubelet.service {}');
   assert.equal(await get('/logs/?query=x.socket&tailLines=5'), '200 journal of x.socket {"tailLines":5}');
   assert.equal(await get('/logs/?query=syslog&query=foo&query=bar'), '200 from syslogfrom foo.logfrom bar');
@@ -71,27 +70,27 @@ test('a service is read from the journal, or from the file that is named after i
   assert.match(await get('/logs/?query=out'), /error: the log of out cannot be read/);
 });
 
-test('options are for the journal', async () => {
+test('rejects options without a journal', async () => {
   assert.match(
     await get('/logs/?query=foo&tailLines=5'),
-    /options need a journal, and these write to files: foo/,
+    /options need a journal, but these services write to files: foo/,
   );
 });
 
-test('one file may be named, and must be there', async () => {
+test('requires one existing file', async () => {
   assert.equal(await get('/logs/?query=/syslog'), '200 from syslog');
   assert.equal(await get('/logs/?query=bar\\bar.log'), '200 from bar');
   assert.match(await get('/logs/?query=/none'), /^406 /);
   assert.match(await get('/logs/?query=/out'), /^406 /);
 });
 
-test('a query goes to the root, and what is wrong with it is told', async () => {
+test('accepts queries at the root only, and reports their problems', async () => {
   assert.match(await get('/logs/syslog?query=kubelet'), /^406 a query must be sent to \/logs\/ itself/);
   assert.match(await get('/logs/?query=a;id'), /^406 /);
   assert.match(await get('/logs/?query=a&boot=x'), /^400 /);
 });
 
-test('a journal that breaks or never ends is told in the text', async () => {
+test('reports a broken or endless journal in the text', async () => {
   const broken: Journal = {
     ...journal,
     read: () => {

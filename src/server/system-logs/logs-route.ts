@@ -8,7 +8,7 @@ import { hasOptions, type NodeLogQuery, readNodeLogQuery } from './node-log-quer
 export interface SystemLogs {
   readonly clock: Clock;
   readonly tree: LogTree;
-  /** Undefined unless `enableSystemLogQuery` is on. */
+  /** Undefined unless `enableSystemLogQuery` is set. */
   readonly journal: Journal | undefined;
 }
 
@@ -16,7 +16,7 @@ const prefix = '/logs/';
 const queryWithinMs = 30_000;
 const notFound = text(404, '404 page not found\n');
 
-/** The log files of the host, and what its services told the journal. */
+/** Serves the log files of the host and the journal of its services. */
 export function systemLogsRoute(logs: SystemLogs | 'disabled'): Route {
   if (logs === 'disabled') return disabledRoute(prefix, 'logs endpoint is disabled.\n');
   return { path: prefix, methods: ['GET'], answer: (request, signal) => answer(logs, request, signal) };
@@ -37,7 +37,7 @@ async function answer(logs: SystemLogs, request: Request, signal: AbortSignal): 
   return { status: 200, contentType: 'text/plain;charset=UTF-8', body };
 }
 
-/** Below the root; undefined for what is no path. */
+/** The path below the root; undefined for an invalid path. */
 function pathOf(requested: string): string | undefined {
   try {
     return decodeURIComponent(requested.slice(prefix.length));
@@ -57,10 +57,10 @@ async function show(tree: LogTree, path: string, requested: string): Promise<Res
   }
 }
 
-/** A file that is asked for by a query must be one that is there. */
+/** A file named in a query must exist. */
 async function showQueried(tree: LogTree, file: string): Promise<Response> {
   const shown = await show(tree, file, `${prefix}${file}`);
-  return shown.status === 200 ? shown : text(406, `query must name a file that is there: ${file}\n`);
+  return shown.status === 200 ? shown : text(406, `query must name an existing file: ${file}\n`);
 }
 
 function fileResponse(node: Exclude<LogNode, { kind: 'directory' }>, path: string): Response {
@@ -70,7 +70,10 @@ function fileResponse(node: Exclude<LogNode, { kind: 'directory' }>, path: strin
   return { status: 200, contentType, body: node.chunks };
 }
 
-/** Links are relative, as readers come by way of other servers too; seen from a path without its slash they begin with its last name. */
+/**
+ * Links are relative, because clients may use a proxy; without a trailing slash they start with the
+ * last component of the path.
+ */
 function listing({ names }: Extract<LogNode, { kind: 'directory' }>, requested: string): Response {
   const base = requested.endsWith('/') ? './' : `./${posix.basename(requested)}/`;
   const links = names.map((name) => {
@@ -85,7 +88,7 @@ function escapeHtml(value: string): string {
   return value.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`);
 }
 
-/** What goes wrong from here on is said in the text: its beginning may be with the client already. */
+/** Later errors are reported in the text, because the client may have read its beginning. */
 async function* queried(
   { clock, tree }: SystemLogs,
   journal: Journal,
@@ -111,13 +114,13 @@ async function* queried(
   }
   if (others.length > 0 && hasOptions(options)) {
     const names = others.join(', ');
-    yield Buffer.from(`\nerror: options need a journal, and these write to files: ${names}\n`);
+    yield Buffer.from(`\nerror: options need a journal, but these services write to files: ${names}\n`);
     return;
   }
   for (const service of others) yield* serviceFile(tree, service);
 }
 
-/** Services without a journal write to a file named after them, at one of three places. */
+/** Services without a journal write to a file of their name in one of three places. */
 async function* serviceFile(tree: LogTree, service: string): AsyncGenerator<Uint8Array> {
   for (const path of [service, `${service}.log`, `${service}/${service}.log`]) {
     try {

@@ -8,12 +8,12 @@ function status(query: string): number | string {
   return read.kind === 'refused' ? read.status : read.kind;
 }
 
-test('without any of its words there is no query', () => {
+test('is no query without any option', () => {
   assert.equal(status(''), 'none');
   assert.equal(status('other=1'), 'none');
 });
 
-test('what cannot be read is 400', () => {
+test('answers unreadable options with 400', () => {
   for (const query of [
     'query=',
     'query=%20',
@@ -26,7 +26,7 @@ test('what cannot be read is 400', () => {
   }
 });
 
-test('what may not be asked for is 406', () => {
+test('answers disallowed options with 406', () => {
   for (const query of [
     'tailLines=1',
     'query=a;id',
@@ -48,7 +48,7 @@ test('what may not be asked for is 406', () => {
   }
 });
 
-test('a query becomes arguments of which each is one, whatever is in it', () => {
+test('turns each value into one argument, whatever it contains', () => {
   const read = readNodeLogQuery(
     new URLSearchParams(
       'query=kubelet&query=foo&sinceTime=2024-01-02T03:04:05%2B01:00&untilTime=2024-01-02T04:00:00Z&tailLines=10&boot=-1&pattern=a%3B%20rm%20-rf%20.',

@@ -1,4 +1,4 @@
-/** What is asked of the logs of the host's services, or of one file. */
+/** A query of the logs of the host's services, or of one file. */
 export interface NodeLogQuery {
   readonly services: readonly string[];
   readonly files: readonly string[];
@@ -14,7 +14,7 @@ export interface JournalOptions {
 }
 
 export type ReadNodeLogQuery =
-  /** Nothing of it is there: the path says what is wanted. */
+  /** Without a query the path selects the log. */
   | { readonly kind: 'none' }
   | { readonly kind: 'query'; readonly query: NodeLogQuery }
   | { readonly kind: 'refused'; readonly status: 400 | 406; readonly message: string };
@@ -24,7 +24,7 @@ const maxServices = 4;
 const maxServiceChars = 256;
 const maxPatternChars = 4_096;
 
-/** All that cannot be read is told at once, and then all that may not be asked for. */
+/** Unreadable options are reported together, then disallowed ones together. */
 export function readNodeLogQuery(params: URLSearchParams): ReadNodeLogQuery {
   const unreadable: string[] = [];
   const asked = params.getAll('query');
@@ -60,10 +60,12 @@ function problemsOfNames({ services, files, options }: NodeLogQuery): readonly s
   return problems;
 }
 
-/** Names become arguments of a program: only what no program can take for anything but a name. */
+/** Names become arguments of a program, so only safe characters are allowed. */
 function problemsOfService(service: string): string[] {
   if (service.length > maxServiceChars) return [`query must be at most ${maxServiceChars} characters long`];
-  return /^[a-zA-Z\-_.:0-9@]+$/.test(service) ? [] : [`query has characters that no service has: ${service}`];
+  return /^[a-zA-Z\-_.:0-9@]+$/.test(service)
+    ? []
+    : [`query has characters that service names cannot have: ${service}`];
 }
 
 function problemsOfOptions({
