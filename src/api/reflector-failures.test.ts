@@ -17,7 +17,7 @@ import {
 import { settle } from '../../test/fakes/virtual-clock.ts';
 import type { ApiList } from './client/client.ts';
 
-test('a bookmark moves the version and nothing else', async () => {
+test('advances only the version for a bookmark', async () => {
   const { reflector, server, changes, sets, clock } = await syncedRig();
   server.last.send(bookmark('50'));
   await clock.advance(1_500);
@@ -31,14 +31,14 @@ test('a bookmark moves the version and nothing else', async () => {
   await reflector.stop();
 });
 
-test('a version the server forgot makes it take in everything, not older than known, then the newest', async () => {
+test('reads everything again after an expired version, first not older than known, then the newest', async () => {
   const { reflector, server, changes, clock } = await syncedRig();
   await clock.advance(5_000);
   server.refuse = ({ begin, resourceVersion }) =>
     begin === 'initial' && resourceVersion !== undefined ? refusal(410) : undefined;
   server.last.fail(refusal(410));
   await settle();
-  assert.equal(names(reflector), 'a@3 b@5', 'what is known is served meanwhile');
+  assert.equal(names(reflector), 'a@3 b@5', 'cached objects remain available');
   assert.equal(reflector.hasSynced, true);
   await clock.advance(1_600);
   assert.deepEqual(
@@ -56,7 +56,7 @@ test('a version the server forgot makes it take in everything, not older than kn
   await reflector.stop();
 });
 
-test('a version the server has yet to hear of is given up at once, in a list too', async () => {
+test('gives up a version unknown to the server at once, also in a list', async () => {
   const { reflector, server, clock } = await syncedRig();
   const tooLarge = refusal(504, 'Too large resource version: 10, current: 4');
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
@@ -71,16 +71,16 @@ test('a version the server has yet to hear of is given up at once, in a list too
       [undefined, 500],
     ],
   );
-  assert.equal(names(reflector), 'a@2', 'a server set back in time is believed');
+  assert.equal(names(reflector), 'a@2', 'accepts an older state after the server was restored');
   assert.equal(reflector.version, '4');
   await reflector.stop();
 });
 
 for (const [what, error] of [
-  ['has too much to do', () => refusal(429)],
-  ['cannot be reached', unreachable],
+  ['is overloaded', () => refusal(429)],
+  ['is unreachable', unreachable],
 ] as const) {
-  test(`a server that ${what} is watched again from where it was, without a list`, async () => {
+  test(`resumes the watch of a server that ${what} without a list`, async () => {
     const { reflector, server, clock } = await syncedRig();
     server.refuse = (_, index) => (index < 4 ? error() : undefined);
     server.last.fail(error());
@@ -97,7 +97,7 @@ for (const [what, error] of [
   });
 }
 
-test('a server that asks to be left alone is left alone', async () => {
+test('waits as long as the server requests', async () => {
   const { reflector, server, clock } = await syncedRig();
   server.last.fail(refusal(429, 'busy', 20_000));
   await clock.advance(19_000);
@@ -107,7 +107,7 @@ test('a server that asks to be left alone is left alone', async () => {
   await reflector.stop();
 });
 
-test('a server that is away at the start is not asked for lists, and nothing counts as synced', async () => {
+test('sends no lists to an unreachable server at start and is not synced', async () => {
   const { reflector, server, clock, sets } = reflectorRig();
   server.refuse = (_, index) => (index < 5 ? unreachable() : undefined);
   reflector.start();
@@ -123,7 +123,7 @@ test('a server that is away at the start is not asked for lists, and nothing cou
   await reflector.stop();
 });
 
-test('waits double from 0.8 s to 30 s, each stretched by up to as much', async () => {
+test('doubles the delay from 0.8 s to 30 s, each with jitter up to its length', async () => {
   const { reflector, server, clock } = reflectorRig();
   const times: number[] = [];
   server.refuse = () => {
@@ -136,13 +136,13 @@ test('waits double from 0.8 s to 30 s, each stretched by up to as much', async (
   const bases = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000];
   waits.forEach((wait, index) => {
     const base = bases[index] ?? 0;
-    assert.ok(wait >= base && wait < 2 * base, `wait ${index} is ${wait}`);
+    assert.ok(wait >= base && wait < 2 * base, `delay ${index} is ${wait}`);
   });
-  assert.ok(new Set(waits.slice(6)).size === 3, 'those at the limit still spread');
+  assert.ok(new Set(waits.slice(6)).size === 3, 'delays at the limit still have jitter');
   await reflector.stop();
 });
 
-test('after two quiet minutes the first failure waits the shortest time again', async () => {
+test('uses the shortest delay for the first failure after two quiet minutes', async () => {
   const { reflector, server, clock } = await syncedRig();
   server.refuse = (_, index) => (index < 6 ? unreachable() : undefined);
   server.last.fail(unreachable());
@@ -156,7 +156,7 @@ test('after two quiet minutes the first failure waits the shortest time again', 
   await reflector.stop();
 });
 
-test('a watch that ends in time is opened again at once', async () => {
+test('reopens a watch that ended in time at once', async () => {
   const { reflector, server, clock } = await syncedRig();
   await clock.advance(300_000);
   server.last.end();
@@ -166,7 +166,7 @@ test('a watch that ends in time is opened again at once', async () => {
   await reflector.stop();
 });
 
-test('a watch that is cut after it served is opened again at once', async () => {
+test('reopens a watch at once that was closed after it delivered events', async () => {
   const { reflector, server, clock } = await syncedRig();
   await clock.advance(5_000);
   server.last.fail(unreachable());
@@ -175,7 +175,7 @@ test('a watch that is cut after it served is opened again at once', async () => 
   await reflector.stop();
 });
 
-test('a watch shorter than a second that brought nothing is a failure', async () => {
+test('counts a watch of less than a second without events as a failure', async () => {
   const { reflector, server, clock } = await syncedRig();
   await clock.advance(5_000);
   server.last.end();
@@ -184,15 +184,15 @@ test('a watch shorter than a second that brought nothing is a failure', async ()
   server.last.send(bookmark('10'));
   server.last.end();
   await settle();
-  assert.equal(server.watches.length, 2, 'a bookmark that moves nothing is nothing');
-  assert.match(reflector.problem ?? '', /brought nothing/);
+  assert.equal(server.watches.length, 2, 'an unchanged bookmark is no event');
+  assert.match(reflector.problem ?? '', /ended at once without events/);
   await clock.advance(1_600);
   assert.equal(server.watches.length, 3);
   assert.equal(server.last.query.begin, 'initial');
   await reflector.stop();
 });
 
-test('a short watch that brought something is none', async () => {
+test('does not count a short watch with events as a failure', async () => {
   const { reflector, server, clock } = await syncedRig();
   await clock.advance(5_000);
   server.last.end();
@@ -205,7 +205,7 @@ test('a short watch that brought something is none', async () => {
   await reflector.stop();
 });
 
-test('a stream that ends before all is told is followed by a list', async () => {
+test('lists after a stream that ended before its initial events were complete', async () => {
   const { reflector, server } = reflectorRig();
   server.answer = () => listOf('9', thing('a', '3'));
   reflector.start();
@@ -217,7 +217,7 @@ test('a stream that ends before all is told is followed by a list', async () => 
   await reflector.stop();
 });
 
-test('a server that knows no streaming and says nothing is asked for lists from then on', async () => {
+test('uses lists with a server that silently ignores streaming', async () => {
   const { reflector, server, clock } = reflectorRig();
   server.answer = () => listOf('9', thing('a', '3'));
   reflector.start();
@@ -235,7 +235,7 @@ test('a server that knows no streaming and says nothing is asked for lists from 
   await reflector.stop();
 });
 
-test('a watch the server forgot to end is given up', async () => {
+test('aborts a watch that the server did not end in time', async () => {
   const { reflector, server, clock } = await syncedRig();
   const { timeoutSeconds } = server.last.query;
   await clock.advance(timeoutSeconds * 1_000 + 29_000);
@@ -247,7 +247,7 @@ test('a watch the server forgot to end is given up', async () => {
   await reflector.stop();
 });
 
-test('a list that fails takes nothing away; one that is empty does', async () => {
+test('keeps objects after a failed list and removes them after an empty one', async () => {
   const { reflector, server, clock, sets } = await syncedRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
   server.answer = (_, index) =>
@@ -262,7 +262,7 @@ test('a list that fails takes nothing away; one that is empty does', async () =>
   await reflector.stop();
 });
 
-test('an answer that lacks its items is no empty list', async () => {
+test('does not treat a response without items as an empty list', async () => {
   const { reflector, server, clock } = await syncedRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
   server.answer = () => ({ metadata: { resourceVersion: '20' } }) as ApiList<Thing>;
@@ -273,7 +273,7 @@ test('an answer that lacks its items is no empty list', async () => {
   await reflector.stop();
 });
 
-test('everything anew that changes nothing tells nobody', async () => {
+test('notifies no listener when a new list changes nothing', async () => {
   const { reflector, server, clock, changes, sets } = await syncedRig();
   const [held] = reflector.list();
   server.last.fail(refusal(410));
@@ -283,6 +283,6 @@ test('everything anew that changes nothing tells nobody', async () => {
   assert.equal(changes.length, 2);
   assert.equal(sets.length, 1);
   assert.equal(reflector.version, '40');
-  assert.equal(reflector.list()[0], held, 'it is the very same object');
+  assert.equal(reflector.list()[0], held, 'it is the identical object');
   await reflector.stop();
 });

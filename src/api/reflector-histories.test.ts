@@ -21,7 +21,7 @@ function refusal(status: number): KubelingError {
   return apiError({ what: 'watch', status, answer: {} });
 }
 
-/** A small server with a memory of its own past that may be cut short. */
+/** A small server with a history that may be truncated. */
 class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
   readonly objects = new Map<string, ApiObject>();
   readonly #log: { readonly version: number; readonly event: WatchEvent<ApiObject> }[] = [];
@@ -51,7 +51,7 @@ class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
     this.#forgotten = this.#version;
   }
 
-  /** What is under way feels it too. */
+  /** Affects open watches too. */
   turn(fault: Fault): void {
     this.fault = fault;
     this.#interruptions++;
@@ -83,7 +83,7 @@ class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
   #from({ resourceVersion }: WatchQuery, signal: AbortSignal): AsyncIterable<WatchEvent<ApiObject>> {
     const version = Number(resourceVersion);
     if (version < this.#forgotten) throw refusal(410);
-    // One too many: what was seen already may come again.
+    // One event too many: it may be delivered twice.
     return this.#following(version - 1, signal);
   }
 
@@ -139,7 +139,7 @@ async function play(moves: readonly Move[]) {
     assert.equal(
       folded.has(uid),
       change.type !== 'added',
-      `${change.type} of ${uid} fits what was told before`,
+      `${change.type} of ${uid} matches earlier changes`,
     );
     if (change.type === 'deleted') folded.delete(uid);
     else folded.set(uid, change.object);
@@ -161,15 +161,23 @@ async function play(moves: readonly Move[]) {
   const texts = (objects: Iterable<ApiObject>) =>
     [...objects].map(({ metadata }) => `${metadata?.uid}@${metadata?.resourceVersion}`).sort();
   assert.equal(reflector.hasSynced, true);
-  assert.deepEqual(texts(reflector.list()), texts(server.objects.values()), 'what is held is what there is');
-  assert.deepEqual(texts(folded.values()), texts(server.objects.values()), 'and so do the changes tell it');
-  assert.deepEqual(texts(set), texts(server.objects.values()), 'and the last set');
+  assert.deepEqual(
+    texts(reflector.list()),
+    texts(server.objects.values()),
+    'the cached objects equal those of the server',
+  );
+  assert.deepEqual(
+    texts(folded.values()),
+    texts(server.objects.values()),
+    'the delivered changes lead to the same state',
+  );
+  assert.deepEqual(texts(set), texts(server.objects.values()), 'and the last delivered set');
   await reflector[Symbol.asyncDispose]();
   assert.equal(clock.pendingTimers, 0, 'nothing is left behind');
   return trace;
 }
 
-test('whatever befalls the server, in the end what is held is what there is, and the same each time', async () => {
+test("converges to the server's state after any failures, deterministically", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(move, { maxLength: 30 }), async (moves) => {
       assert.deepEqual(await play(moves), await play(moves));

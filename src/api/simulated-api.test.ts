@@ -49,7 +49,7 @@ const rates: ApiFaultRates = {
 };
 
 for (const streaming of ['offered', 'refused'] as const) {
-  test(`a copy comes to what there is whatever goes wrong, with streams ${streaming}`, async () => {
+  test(`converges to the server's state under random failures, with streams ${streaming}`, async () => {
     const kinds = new Set<string>();
     for (let seed = 1; seed <= 15; seed++) {
       const made = rig(seed, streaming);
@@ -77,7 +77,7 @@ for (const streaming of ['offered', 'refused'] as const) {
 }
 
 for (const how of ['refusing', 'silent'] as const) {
-  test(`what is known is served while the server is away (${how}), and what it missed comes when it is back`, async () => {
+  test(`serves the cache while the server is unreachable (${how}) and catches up after`, async () => {
     const made = rig(1);
     const { api, clock } = made;
     api.put(services, service('a', 1));
@@ -104,7 +104,7 @@ for (const how of ['refusing', 'silent'] as const) {
   });
 }
 
-test('a server that flaps leaves nothing behind', async () => {
+test('leaves nothing behind with a flapping server', async () => {
   const made = rig(2);
   const { api, clock } = made;
   const reflector = reflected(made);
@@ -142,7 +142,7 @@ function eventRig(seed: number) {
   return { api, clock, recorder, tell, told };
 }
 
-test('events come to a real store with their counts, whatever becomes of calls and answers', async () => {
+test('sends events with their counts to a real store under random failures', async () => {
   for (let seed = 1; seed <= 15; seed++) {
     const { api, clock, recorder, tell, told } = eventRig(seed);
     const faults = { delay: 0.1, unreachable: 0.1, hang: 0.05, lostAnswer: 0.1 };
@@ -166,14 +166,14 @@ test('events come to a real store with their counts, whatever becomes of calls a
 });
 
 for (const how of ['refusing', 'silent'] as const) {
-  test(`events told while the server is away for five minutes (${how}) come when it is back`, async () => {
+  test(`sends events recorded during five minutes of unreachability (${how}) after recovery`, async () => {
     const { api, clock, recorder, tell, told } = eventRig(3);
     api.goAway(how);
     for (let round = 0; round < 100; round++) {
       tell(`p${round % 20}`, 'BackOff');
       await clock.advance(3_000);
     }
-    assert.ok(recorder.queued <= 28, 'repeats take no room but while one is on its way');
+    assert.ok(recorder.queued <= 28, 'repetitions take no space except during a call');
     api.comeBack();
     await clock.advance(60_000);
     assert.equal(recorder.queued, 0);

@@ -7,12 +7,15 @@ import { parseAnswer } from './parse-answer.ts';
 import { retryAfterOf } from './retry.ts';
 
 export interface BodyOptions {
-  /** What was asked, for messages. */
+  /** The request, for messages. */
   readonly what: string;
   readonly limit: number;
 }
 
-/** The whole body as text. Past the limit the connection is given up, as what is left of it would have to be read. */
+/**
+ * Reads the whole body as text. Above the limit the connection is closed, because the rest would
+ * have to be read.
+ */
 export async function readText(
   message: WireAnswer,
   { what, limit }: BodyOptions,
@@ -23,13 +26,13 @@ export async function readText(
   let size = 0;
   for await (const chunk of message as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > limit) throw bad(what, `the answer must be at most ${limit} bytes: it is longer`);
+    if (size > limit) throw bad(what, `the response must have at most ${limit} bytes: it is longer`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, size).toString('utf8');
 }
 
-/** What a text holds is not quoted: it may be a secret. */
+/** Content is not quoted in messages: it may be a secret. */
 export function decodeObject(
   text: string,
   { what, type }: { what: string; type: string | undefined },
@@ -38,11 +41,11 @@ export function decodeObject(
     const value = parseAnswer(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw bad(
     what,
-    `the answer must be a JSON object: it is ${text.length} characters of ${type ?? 'no type'}`,
+    `the response must be a JSON object: it is ${text.length} characters of ${type ?? 'no type'}`,
   );
 }
 
@@ -50,7 +53,7 @@ function bad(what: string, why: string): KubelingError {
   return new KubelingError('API_BAD_ANSWER', `Cannot ${what} as ${why}`);
 }
 
-/** Pages of errors, as proxies send them, can be long. */
+/** Error pages of proxies can be long. */
 const longestRefusal = 64 * 1024;
 const longestQuote = 200;
 
@@ -66,7 +69,7 @@ export interface RefusalOptions {
   readonly clock: Clock;
 }
 
-/** Reads an answer that is not what was asked for. */
+/** Reads an unexpected response. */
 export async function readRefusal(
   message: WireAnswer,
   { what, access, clock }: RefusalOptions,
@@ -78,7 +81,7 @@ export async function readRefusal(
   const answer = statusOf(text);
   const retryAfterMs = retryAfterOf(message.headers, answer, clock);
   if (status < 400) {
-    const error = bad(what, `${host} must answer it itself: it answered with HTTP status ${status}`);
+    const error = bad(what, `${host} must respond itself: it responded with HTTP status ${status}`);
     return { status, retryAfterMs: undefined, error };
   }
   const why = status === 401 ? expiryOf(access, clock.now()) : undefined;
@@ -91,7 +94,7 @@ export async function readRefusal(
   };
 }
 
-/** Whatever the server, or something before it, has to say. */
+/** The message of the server or of a proxy before it. */
 function statusOf(text: string): ApiStatus {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null) {

@@ -1,6 +1,6 @@
 import { type ErrorCode, KubelingError } from '../../lib/index.ts';
 
-/** A refusal as the API words it. */
+/** An error response of the API. */
 export interface ApiStatus {
   readonly message?: string | undefined;
   readonly reason?: string | undefined;
@@ -9,12 +9,12 @@ export interface ApiStatus {
 }
 
 export interface ApiRefusal {
-  /** What was asked, such as "patch pods/web/status". */
+  /** The request, for example "patch pods/web/status". */
   readonly what: string;
-  /** Of HTTP. */
+  /** The HTTP status. */
   readonly status: number;
   readonly answer: ApiStatus;
-  /** How long the server wants to be left alone, where it says so. */
+  /** The delay the server requests before a retry, if any. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -32,7 +32,10 @@ const codes: Readonly<Record<number, ErrorCode>> = {
   429: 'API_TOO_MANY',
 };
 
-/** The error for an answer that is not what was asked for; its details have `status`, `reason` and `retryAfterMs`. */
+/**
+ * Creates the error for an unexpected response; its details have `status`, `reason` and
+ * `retryAfterMs`.
+ */
 export function apiError({ what, status, answer, retryAfterMs }: ApiRefusal): KubelingError {
   const code = codes[status] ?? (status >= 500 ? 'API_FAILED' : 'API_INVALID');
   const { message = `HTTP status ${status}`, reason } = answer;

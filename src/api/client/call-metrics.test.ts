@@ -10,7 +10,7 @@ function rig() {
   return { registry, seen: callMetrics(registry) };
 }
 
-test('requests are counted by the status of their answer, and those without one too', async () => {
+test('counts requests by the status of their response, and those without a response', async () => {
   const { registry, seen } = rig();
   const call = { verb: 'patch', method: 'PATCH', host: 'api:6443', durationMs: 30 } as const;
   seen({ ...call, status: 200 });
@@ -22,7 +22,7 @@ test('requests are counted by the status of their answer, and those without one 
   assert.match(text, /^rest_client_request_duration_seconds_count\{verb="PATCH",host="api:6443"\} 3$/m);
 });
 
-test('a watch is a request, though not one that takes long', async () => {
+test('counts a watch as a request without a duration', async () => {
   const { registry, seen } = rig();
   seen({ verb: 'watch', method: 'GET', host: 'api:6443', status: 200, durationMs: 1 });
   const text = await registry.expose(signal);

@@ -2,19 +2,22 @@ import type { MetricRegistry } from '../../lib/index.ts';
 import type { CallSeen } from './calls.ts';
 
 const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
-/** In place of a status where there was no answer. */
+/** Used as status if there was no response. */
 const noAnswer = '<error>';
 
-/** Counts the requests to an API server. Make one for a registry; the names are those dashboards know. */
+/**
+ * Counts requests to an API server. Create it once per registry; the names are those dashboards
+ * use.
+ */
 export function callMetrics(registry: MetricRegistry): (seen: CallSeen) => void {
   const requests = registry.counter({
     name: 'rest_client_requests_total',
-    help: 'Requests to the API server, by the status of the answer, the method and the host.',
+    help: 'Requests to the API server, by response status, method and host.',
     labels: ['code', 'method', 'host'],
   });
   const durations = registry.histogram({
     name: 'rest_client_request_duration_seconds',
-    help: 'How long the API server took to answer, by method and host; watches are left out.',
+    help: 'Response time of the API server, by method and host, without watches.',
     labels: ['verb', 'host'],
     buckets,
   });

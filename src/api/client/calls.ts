@@ -15,22 +15,22 @@ import {
   systemCodeOf,
 } from './retry.ts';
 
-/** What a client may ask of the server at most. */
+/** The limits of one client. */
 export interface CallLimits {
   readonly rate: RateLimit;
-  /** For one try, from the connection to the last byte. */
+  /** For one attempt, from the connection to the last byte. */
   readonly tryMs: number;
-  /** For a call with all its tries, once it is its turn. */
+  /** For a call with all its attempts, after the rate limiter admitted it. */
   readonly callMs: number;
   readonly mostInFlight: number;
 }
 
-/** What came of one try, for metrics. */
+/** The result of one attempt, for metrics. */
 export interface CallSeen {
   readonly verb: string;
   readonly method: WireRequest['method'];
   readonly host: string;
-  /** Of HTTP; undefined when there was no answer. */
+  /** The HTTP status; undefined without a response. */
   readonly status: number | undefined;
   readonly durationMs: number;
 }
@@ -43,7 +43,7 @@ export interface CallerOptions {
   readonly onCall: ((seen: CallSeen) => void) | undefined;
 }
 
-/** An answer that is what was asked for, with its body still to be read. */
+/** A successful response whose body is not read yet. */
 export interface Answered {
   readonly message: WireAnswer;
   readonly lane: ConnectionPool;
@@ -52,13 +52,13 @@ export interface Answered {
 
 export interface Call<T> {
   readonly verb: string;
-  /** What is asked, such as "get pods/web". */
+  /** The request, for example "get pods/web". */
   readonly what: string;
   readonly request: WireRequest;
   readonly repetition: Repetition;
-  /** An answer that goes on and on may come over a connection shared with others. */
+  /** A streamed response may share a connection with others. */
   readonly answer?: 'whole' | 'endless';
-  /** Within the deadline of the try. */
+  /** Within the deadline of the attempt. */
   readonly consume: (answered: Answered, signal: AbortSignal) => Promise<T>;
 }
 
@@ -67,7 +67,7 @@ type Outcome<T> =
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly access: Access }
   | { readonly kind: 'broken'; readonly broken: BrokenConnection; readonly error: KubelingError };
 
-/** What happened to a call so far. */
+/** The history of a call. */
 interface Tries {
   waits: number;
   breaks: number;
@@ -75,7 +75,7 @@ interface Tries {
   readonly endsMs: number;
 }
 
-/** Sends requests under the limits of one client, and again where that is safe. */
+/** Sends requests within the limits of one client and retries where that is safe. */
 export class Caller {
   readonly #options: CallerOptions;
   readonly #rate: RequestRate;
@@ -91,12 +91,12 @@ export class Caller {
     this.#rate.setLimit(rate);
   }
 
-  /** Rejects with API_DEADLINE when the server is too slow, and with the signal's reason. */
+  /** Rejects with API_DEADLINE if the server is too slow, and with the signal's reason. */
   async call<T>(call: Call<T>, signal: AbortSignal): Promise<T> {
     const { pool, limits } = this.#options;
     using scope = new LinkedController(signal);
     using _closing = onAbort(pool.closed, (reason) => scope.abort(reason));
-    // Its turn comes by our own limits: that is no fault of the server, and not counted as its time.
+    // The wait for the rate limiter is not the server's fault and does not count as its time.
     await this.#rate.take(scope.signal);
     using _deadline = this.#deadline(scope, call.what, limits.callMs);
     using _slot = await this.#slots.take(scope.signal);
@@ -155,7 +155,7 @@ export class Caller {
     try {
       return await this.#exchange(call, { lane, access }, scope.signal);
     } catch (error) {
-      // What broke because we gave up did not break.
+      // A connection that was closed because of our own abort is not broken.
       if (scope.signal.aborted) throw this.#gaveUp(scope.signal.reason);
       const broken = brokenBy(error);
       const failure = this.#explain(call.what, { lane, access, cause: broken?.cause ?? error });
@@ -194,7 +194,7 @@ export class Caller {
     };
   }
 
-  /** A server that can only say that it is in trouble is not back yet. */
+  /** A server that only returns errors is not reachable again. */
   #heard(status: number): void {
     const { reachability } = this.#options.pool;
     if (status < 500) reachability.answered();
@@ -227,7 +227,7 @@ export class Caller {
     }
   }
 
-  /** For connections that break after the answer began, too. */
+  /** Also for connections that break after the response began. */
   #explain(what: string, at: Omit<Answered, 'message'> & { readonly cause: unknown }): KubelingError {
     const { lane, access, cause } = at;
     return transportError({ what, access, cause, peer: lane.peer, now: this.#options.clock.now() });
@@ -240,7 +240,7 @@ export class Caller {
   }
 }
 
-/** A connection may also break in the middle of an answer; the server was not asked for nothing then. */
+/** A connection may also break during a response; the request was processed then. */
 function brokenBy(error: unknown): BrokenConnection | undefined {
   if (error instanceof BrokenConnection) return error;
   return systemCodeOf(error) === undefined ? undefined : new BrokenConnection(error, 'new');

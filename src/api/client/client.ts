@@ -1,6 +1,6 @@
 import type { Collection, ObjectRef } from './resource.ts';
 
-/** What every object of the API has, as far as the client itself cares. */
+/** The metadata of every API object that the client itself uses. */
 export interface ApiObject {
   readonly apiVersion?: string | undefined;
   readonly kind?: string | undefined;
@@ -23,7 +23,7 @@ export interface ApiList<T> {
 export interface ListQuery extends Collection {
   readonly fieldSelector?: string | undefined;
   readonly labelSelector?: string | undefined;
-  /** '0' for whatever the server has at hand, left out for the newest. */
+  /** '0' for any version the server has, left out for the newest. */
   readonly resourceVersion?: string | undefined;
   readonly limit?: number | undefined;
   readonly continue?: string | undefined;
@@ -34,7 +34,7 @@ export interface WatchQuery extends Collection {
   readonly labelSelector?: string | undefined;
   readonly resourceVersion?: string | undefined;
   readonly timeoutSeconds: number;
-  /** 'initial' asks for the objects there are first, then a bookmark that ends them. */
+  /** 'initial' requests the existing objects first, followed by a bookmark. */
   readonly begin: 'initial' | 'at-version';
 }
 
@@ -51,7 +51,7 @@ export interface Patch {
 
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number | undefined;
-  /** The object must be this one. */
+  /** The object must have this UID. */
   readonly uid?: string | undefined;
   readonly resourceVersion?: string | undefined;
 }
@@ -61,23 +61,23 @@ export interface GetOptions {
 }
 
 /**
- * What a kubelet asks of an API server. Answers are the decoded objects; a refusal is a KubelingError as `api-error.ts`
- * makes it. A watch ends when the server ends it, and fails with API_GONE when what it was to begin at is forgotten.
- * Every call but a watch has a deadline of its own.
+ * The API client of a kubelet. Results are decoded objects; error responses are KubelingErrors as
+ * created by `api-error.ts`. A watch ends when the server ends it, and fails with API_GONE if its
+ * resource version is expired. Every call except a watch has its own deadline.
  */
 export interface ApiClient {
   get<T extends ApiObject>(ref: ObjectRef, options: GetOptions, signal: AbortSignal): Promise<T>;
   list<T extends ApiObject>(query: ListQuery, signal: AbortSignal): Promise<ApiList<T>>;
   watch<T extends ApiObject>(query: WatchQuery, signal: AbortSignal): AsyncIterable<WatchEvent<T>>;
   create<T extends ApiObject>(at: Collection, object: ApiObject, signal: AbortSignal): Promise<T>;
-  /** A subresource that is posted to, such as a service account's `token`. */
+  /** A subresource that is created, for example the `token` of a service account. */
   post<T extends ApiObject>(ref: ObjectRef, object: ApiObject, signal: AbortSignal): Promise<T>;
   update<T extends ApiObject>(ref: ObjectRef, object: ApiObject, signal: AbortSignal): Promise<T>;
   patch<T extends ApiObject>(ref: ObjectRef, patch: Patch, signal: AbortSignal): Promise<T>;
   delete(ref: ObjectRef, options: DeleteOptions, signal: AbortSignal): Promise<void>;
   /**
-   * Tells when the server answers anybody after it could not be reached for a while, so that whoever waits may try again
-   * at once. Left out by a client that cannot know.
+   * Notifies when the server responds to any client after it was unreachable, so that waiting calls
+   * retry at once. Left out by a client that cannot know.
    */
   onReturn?(told: () => void): Disposable;
 }

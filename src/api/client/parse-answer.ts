@@ -1,20 +1,23 @@
 /**
- * JSON as an API server writes it. A field that is null is one that is not set, as all of Kubernetes reads it: such as the
- * time of a condition that somebody else has written. Throws for what is no JSON.
+ * Parses the JSON of an API server. A null field is unset, as everywhere in Kubernetes, for example
+ * the time of a condition written by another component. Throws for text that is not JSON.
  */
 export function parseAnswer(text: string): unknown {
   if (!text.includes(nullField)) return JSON.parse(text);
-  // Every condition of every pod has one: to take them out of the text is cheaper than to walk through all that is there.
+  // Every condition of every pod has one: removing them from the text is cheaper than walking
+  // through all values.
   const plain = text.replace(plainNullFields, '');
   const value: unknown = JSON.parse(plain);
   return plain.includes(nullField) ? withoutNulls(value) : value;
 }
 
 const nullField = ':null';
-/** With the comma before or behind it. A quote behind a backslash is part of a text, and so is what follows. */
+/**
+ * With the comma before or after it. An escaped quote is part of a text, and so is what follows.
+ */
 const plainNullFields = /,"\w+":null(?=[,}])|(?<!\\)"\w+":null(?:,|(?=}))/g;
 
-/** The very same value where there are none. */
+/** Returns the same value if there are none. */
 function withoutNulls(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {

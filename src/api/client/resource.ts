@@ -1,4 +1,4 @@
-/** A kind of object as it stands in the paths of the API. */
+/** A resource as it appears in API paths. */
 export interface ApiResource {
   /** Empty for the core group. */
   readonly group: string;
@@ -16,7 +16,7 @@ function cluster(group: string, plural: string, kind: string): ApiResource {
   return { group, version: 'v1', plural, kind, scope: 'cluster' };
 }
 
-/** All a kubelet ever asks for. */
+/** All resources that a kubelet uses. */
 export const apiResources = {
   pods: core('pods', 'Pod'),
   nodes: core('nodes', 'Node', 'cluster'),
@@ -54,14 +54,14 @@ export const apiResources = {
   subjectAccessReviews: cluster('authorization.k8s.io', 'subjectaccessreviews', 'SubjectAccessReview'),
 } as const satisfies Record<string, ApiResource>;
 
-/** Where objects of a resource lie. */
+/** The location of objects of a resource. */
 export interface Collection {
   readonly resource: ApiResource;
-  /** Left out for resources of the cluster, and for all namespaces. */
+  /** Left out for cluster-scoped resources and for all namespaces. */
   readonly namespace?: string | undefined;
 }
 
-/** One object, or a part of it that is asked for by itself, such as `status` or `token`. */
+/** One object or a subresource of it, for example `status` or `token`. */
 export interface ObjectRef extends Collection {
   readonly name: string;
   readonly subresource?: string | undefined;

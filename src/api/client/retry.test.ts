@@ -12,7 +12,7 @@ import {
   retryAfterOf,
 } from './retry.ts';
 
-test('what the server asks to be repeated is, unless it may have been done and must not be done twice', () => {
+test('retries what the server asks to retry, unless it may have been done and must not be done twice', () => {
   const may = (status: number, repetition: Repetition, retryAfterMs: number | undefined = 1_000) =>
     mayRepeatRefused({ status, repetition, retryAfterMs });
   assert(may(429, 'unsafe'));
@@ -24,7 +24,7 @@ test('what the server asks to be repeated is, unless it may have been done and m
   assert(!mayRepeatRefused({ status: 429, repetition: 'harmless', retryAfterMs: undefined }));
 });
 
-test('after a break reads go again a few times, and changes once when an idle connection was taken', () => {
+test('retries reads a few times after a broken connection, and changes once after a stale idle connection', () => {
   const delays = (repetition: Repetition, socket: 'new' | 'reused') =>
     [0, 1, 2, 3].map((before) => repeatAfterBreakMs({ code: 'ECONNRESET', socket, repetition, before }));
   assert.deepEqual(delays('harmless', 'new'), [0, 100, 1_000, undefined]);
@@ -35,7 +35,7 @@ test('after a break reads go again a few times, and changes once when an idle co
   assert.equal(repeatAfterBreakMs(refused), undefined);
 });
 
-test('how long to wait is a number of seconds, a date, or in the body', () => {
+test('reads the retry delay from seconds, a date or the body', () => {
   const clock = new VirtualClock({ startMs: Date.UTC(2026, 0, 1) });
   assert.equal(retryAfterOf({ 'retry-after': '7' }, {}, clock), 7_000);
   assert.equal(retryAfterOf({ 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT' }, {}, clock), 30_000);
@@ -44,14 +44,14 @@ test('how long to wait is a number of seconds, a date, or in the body', () => {
   assert.equal(retryAfterOf({}, {}, clock), undefined);
 });
 
-test('what a second time does depends on what is asked', () => {
+test('classifies requests by the effect of a repetition', () => {
   assert.equal(repetitionOfPost(apiResources.subjectAccessReviews), 'harmless');
   assert.equal(repetitionOfPost(apiResources.pods), 'unsafe');
   assert.equal(repetitionOfPatch('json'), 'unsafe');
   assert.equal(repetitionOfPatch('strategic'), 'same-effect');
 });
 
-test('the code of a break is found below what wraps it', () => {
+test('finds the code of a broken connection below its wrappers', () => {
   const reset = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
   assert.equal(new BrokenConnection(new AggregateError([reset]), 'new').code, 'ECONNRESET');
   assert.equal(new BrokenConnection(new Error('x', { cause: reset }), 'new').code, 'ECONNRESET');

@@ -4,26 +4,26 @@ import type { ApiStatus } from './api-error.ts';
 import type { PatchKind } from './client.ts';
 import type { ApiResource } from './resource.ts';
 
-/** What happens when a request reaches the server twice. */
+/** The effect of a request that reaches the server twice. */
 export type Repetition =
-  /** Nothing: it only reads. */
+  /** None: it only reads. */
   | 'harmless'
-  /** The same end as once, though the answer may differ: a conflict, or nothing left to delete. */
+  /** The same final state, though the response may differ: a conflict, or already deleted. */
   | 'same-effect'
-  /** Something else, such as a second object. */
+  /** Another state, for example a second object. */
   | 'unsafe';
 
-/** How often one call is repeated because the server asks for it. */
+/** How often one call is retried at the server's request. */
 export const mostRetries = 10;
-/** How often one call is repeated because its connection broke, and how long it waits before each. */
+/** How often one call is retried after a broken connection, and the delays before each retry. */
 const breakDelaysMs = [0, 100, 1_000] as const;
 
-/** Reviews are answers to questions: no object comes of them. */
+/** Reviews are queries: they create no object. */
 export function repetitionOfPost({ kind }: ApiResource): Repetition {
   return kind === 'TokenReview' || kind === 'SubjectAccessReview' ? 'harmless' : 'unsafe';
 }
 
-/** Steps of a JSON patch may add to what they added before. */
+/** Operations of a JSON patch may add to what they added before. */
 export function repetitionOfPatch(kind: PatchKind): Repetition {
   return kind === 'json' ? 'unsafe' : 'same-effect';
 }
@@ -34,32 +34,32 @@ export interface Refused {
   readonly repetition: Repetition;
 }
 
-/** With 429 and 503 the server says that it did nothing; with others of 5xx it may have. */
+/** With 429 and 503 the server has done nothing; with other 5xx it may have. */
 export function mayRepeatRefused({ status, retryAfterMs, repetition }: Refused): boolean {
   if (retryAfterMs === undefined) return false;
   return status === 429 || status === 503 || (status >= 500 && repetition !== 'unsafe');
 }
 
 export interface Break {
-  /** Such as ECONNRESET. */
+  /** For example ECONNRESET. */
   readonly code: string | undefined;
-  /** An idle connection may have been closed by the server at the moment we took it. */
+  /** The server may have closed an idle connection at the moment it was used. */
   readonly socket: 'new' | 'reused';
   readonly repetition: Repetition;
-  /** How many breaks came before it. */
+  /** The number of earlier broken connections. */
   readonly before: number;
 }
 
 const breaks: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
 
-/** How long to wait before the request goes out again; undefined when it must not. */
+/** The delay before the request is sent again; undefined if it must not be. */
 export function repeatAfterBreakMs({ code, socket, repetition, before }: Break): number | undefined {
   if (!breaks.has(code)) return undefined;
   if (repetition === 'harmless') return breakDelaysMs[before];
   return repetition === 'same-effect' && socket === 'reused' && before === 0 ? 0 : undefined;
 }
 
-/** The header in either of its forms, or the same wish in the body. */
+/** The header in either of its forms, or the same value in the body. */
 export function retryAfterOf(
   headers: IncomingHttpHeaders,
   answer: ApiStatus,
@@ -73,7 +73,7 @@ export function retryAfterOf(
   return typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : undefined;
 }
 
-/** A connection that broke before there was an answer. */
+/** A connection that broke before there was a response. */
 export class BrokenConnection extends Error {
   readonly socket: Break['socket'];
 
@@ -87,7 +87,7 @@ export class BrokenConnection extends Error {
   }
 }
 
-/** The code Node.js gives to failures of sockets and TLS. */
+/** The code that Node.js assigns to socket and TLS failures. */
 export function systemCodeOf(error: unknown): string | undefined {
   if (error instanceof KubelingError || typeof error !== 'object' || error === null) return undefined;
   const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown };

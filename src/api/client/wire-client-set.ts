@@ -11,21 +11,24 @@ import type { ApiClient } from './client.ts';
 import { WireClient } from './wire-client.ts';
 
 export interface ApiConnectionOptions {
-  /** Asked at the first request and every five minutes: `() => loadKubeconfig({ path, files: hostApiFiles })`. */
+  /**
+   * Called at the first request and every five minutes: `() => loadKubeconfig({ path, files:
+   * hostApiFiles })`.
+   */
   readonly kubeconfig: () => Promise<KubeContext>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly userAgent: string;
-  /** For HTTPS_PROXY and NO_PROXY, and what exec plugins are run with. */
+  /** For HTTPS_PROXY and NO_PROXY, and as the environment of exec plugins. */
   readonly environment: Environment;
   readonly files?: ApiFiles;
   /** Runs exec plugins. */
   readonly run?: ExecDeps['run'];
-  /** Told of each try, for metrics; it must not throw. */
+  /** Called after each attempt, for metrics; must not throw. */
   readonly onCall?: (seen: CallSeen) => void;
-  /** The largest answer that is read; 64 MiB unless given. */
+  /** The size limit of a response; 64 MiB unless given. */
   readonly longestBody?: number;
-  /** The largest event of a watch; 16 MiB unless given. */
+  /** The size limit of a watch event; 16 MiB unless given. */
   readonly longestEvent?: number;
 }
 
@@ -33,21 +36,24 @@ export interface ApiClientOptions extends ApiConnectionOptions {
   readonly limits: CallLimits;
 }
 
-/** What can be done to the connections behind clients. */
+/** Control of the connections behind clients. */
 export interface ApiConnections {
-  /** Reads kubeconfig, certificates and tokens again; when they have changed all old connections are closed. */
+  /**
+   * Reads kubeconfig, certificates and tokens again; if they changed, all old connections are
+   * closed.
+   */
   reload(): void;
-  /** After silence idle connections may be dead without anybody having told us. */
+  /** Closes idle connections, which may be dead without a notification. */
   closeIdle(): void;
-  /** The same, and watches over which nothing came for a while: they begin anew over other connections. */
+  /** The same, and also watches without recent events: they resume over other connections. */
   closeSilent(): void;
-  /** Requests and watches under way are cut too; the clients go on with new connections. */
+  /** Closes requests and watches in flight too; the clients continue with new connections. */
   closeConnections(): void;
-  /** For good: what is under way and what comes after it fails. */
+  /** Permanently: calls in flight and later calls fail. */
   close(): void;
 }
 
-/** A client that can also read plain text, such as `/healthz`. */
+/** A client that can also read plain text, for example `/healthz`. */
 export interface WireApiClient extends ApiClient {
   text(path: `/${string}`, signal: AbortSignal): Promise<string>;
 }
@@ -58,32 +64,35 @@ export function createApiClient(options: ApiClientOptions): WireApiClient & ApiC
   return Object.assign(clientOn(pool, options, options.limits), connectionsOf(pool));
 }
 
-/** As configuration has it. */
+/** As in the configuration. */
 export interface ClientRate {
   readonly qps: number;
   readonly burst: number;
 }
 
 export interface ApiClientsOptions extends ApiConnectionOptions {
-  /** `kubeAPIQPS` and `kubeAPIBurst`: 50 and 100 unless configured. */
+  /** `kubeAPIQPS` and `kubeAPIBurst`: 50 and 100 by default. */
   readonly main: ClientRate;
   /** `eventRecordQPS` and `eventBurst`. */
   readonly events: ClientRate;
-  /** The shorter of the frequency of the node's status and the duration of its lease. */
+  /** The shorter of the node status frequency and the lease duration. */
   readonly heartbeatMs: number;
 }
 
-/** The clients of a node: none can hold up another, though they share their connections. */
+/** The clients of a node: none can block another, although they share connections. */
 export interface ApiClients extends ApiConnections {
   readonly main: WireApiClient;
   readonly events: ApiClient;
-  /** For the lease and the node's status: no limit on its rate, and a short deadline. */
+  /** For the lease and the node status: no rate limit and a short deadline. */
   readonly heartbeat: ApiClient;
-  /** How often the first two may ask, from now on. Rejects rates below 0 with CONFIG_INVALID. */
+  /** Changes the rates of the first two. Rejects negative rates with CONFIG_INVALID. */
   setRates(rates: Pick<ApiClientsOptions, 'main' | 'events'>): void;
 }
 
-/** Rejects rates below 0 with CONFIG_INVALID. Nothing is read or connected before the first request. */
+/**
+ * Rejects negative rates with CONFIG_INVALID. Nothing is read or connected before the first
+ * request.
+ */
 export function createApiClients(options: ApiClientsOptions): ApiClients {
   const pool = poolOf(options);
   const rateOf = ({ qps, burst }: ClientRate) => rateLimitOf(qps, burst);
@@ -102,9 +111,9 @@ export function createApiClients(options: ApiClientsOptions): ApiClients {
   };
 }
 
-/** An API server gives up on a request after a minute itself. */
+/** An API server itself aborts a request after a minute. */
 export const mainLimits = { tryMs: 60_000, callMs: 300_000, mostInFlight: 64 } as const;
-/** The recorder of events tries again by itself. */
+/** The event recorder retries by itself. */
 export const eventLimits = { tryMs: 30_000, callMs: 60_000, mostInFlight: 8 } as const;
 
 export function heartbeatLimits(ms: number): CallLimits {

@@ -24,13 +24,13 @@ export interface WireClientOptions {
   readonly caller: Caller;
   readonly clock: Clock;
   readonly reachability: Reachability;
-  /** The largest answer that is read. */
+  /** The size limit of a response. */
   readonly longestBody: number;
-  /** The largest event of a watch. */
+  /** The size limit of a watch event. */
   readonly longestEvent: number;
 }
 
-/** How long after a watch should have ended its server is taken for dead. */
+/** How long after the end of a watch its server is considered dead. */
 const watchSlackMs = 30_000;
 
 const patchTypes = {
@@ -49,7 +49,7 @@ interface Asked {
   readonly type?: string;
 }
 
-/** The API over the wire. */
+/** The API client over the network. */
 export class WireClient implements ApiClient {
   readonly #options: WireClientOptions;
 
@@ -121,7 +121,7 @@ export class WireClient implements ApiClient {
     await this.#ask({ ...asked, repetition: 'same-effect', body }, signal);
   }
 
-  /** How often it may ask, from now on. */
+  /** Changes the rate. */
   setRate(rate: RateLimit): void {
     this.#options.caller.setRate(rate);
   }
@@ -130,7 +130,7 @@ export class WireClient implements ApiClient {
     return this.#options.reachability.onReturn(told);
   }
 
-  /** Text at a path of the server itself, such as `/healthz` or `/version`. */
+  /** Reads text at a path of the server, for example `/healthz` or `/version`. */
   async text(path: `/${string}`, signal: AbortSignal): Promise<string> {
     const what = `get ${path}`;
     const limit = this.#options.longestBody;
@@ -152,7 +152,7 @@ export class WireClient implements ApiClient {
       repetition: asked.repetition,
       consume: async ({ message }, inTime) => {
         const text = await readText(message, { what, limit: this.#options.longestBody }, inTime);
-        // Nothing is a fair answer for what is no more.
+        // An empty response is valid for a deleted object.
         const whole = text === '' && asked.method === 'DELETE' ? '{}' : text;
         return decodeObject(whole, { what, type: message.headers['content-type'] }) as T;
       },
@@ -215,7 +215,7 @@ function watchParameters(query: WatchQuery): Readonly<Record<string, string | nu
   };
 }
 
-/** A server of types knows them anyway; one that stores what it is given does not. */
+/** A server with typed objects adds them; one that stores what it receives does not. */
 function withKind(object: ApiObject, { resource }: Collection): ApiObject {
   return { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object };
 }
@@ -225,10 +225,10 @@ interface RawList<T> {
   readonly items?: readonly T[] | null;
 }
 
-/** Items of a list come without what they are; those of a watch with it. */
+/** List items have no kind, watch events do. */
 function wholeList<T extends ApiObject>({ metadata, items }: RawList<T>, at: Collection): ApiList<T> {
   if (!Array.isArray(items ?? [])) {
-    const message = `Cannot list ${describePlace(at)} as the answer must have a list of items`;
+    const message = `Cannot list ${describePlace(at)} as the response must have a list of items`;
     throw new KubelingError('API_BAD_ANSWER', message);
   }
   return {
@@ -244,7 +244,7 @@ export function describePlace(at: Collection | ObjectRef): string {
   return at.namespace === undefined ? path : `${path} in ${at.namespace}`;
 }
 
-/** What is undefined or empty is left out. */
+/** Undefined and empty values are left out. */
 export function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {

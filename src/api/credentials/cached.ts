@@ -2,24 +2,25 @@ import { type Clock, describeError, type Logger } from '../../lib/index.ts';
 
 export interface Fresh<T> {
   readonly value: T;
-  /** From now on; it is asked for again after that. */
+  /** How long the value is fresh; it is loaded again after that. */
   readonly forMs: number;
 }
 
 export interface KeptOptions<T> {
-  /** Names it in the log, such as "the token file". */
+  /** Its name in the log, for example "the token file". */
   readonly what: string;
   readonly read: (signal: AbortSignal) => Promise<Fresh<T>>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** How long after a failure what was read before goes on being used without another try. */
+/** How long after a failure the old value is used without another attempt. */
 const retryMs = 10_000;
 
 /**
- * Something that is read again when it grows old. When that fails, what was read last goes on: files are replaced in
- * several steps, and a credential that was good may still be. Only who has nothing yet gets the failure.
+ * A value that is loaded again when it expires. If that fails, the old value is used: files are
+ * replaced in several steps, and a credential that was valid may still be. The failure is thrown
+ * only if there is no value yet.
  */
 export class Kept<T> {
   readonly #options: KeptOptions<T>;
@@ -35,7 +36,7 @@ export class Kept<T> {
     return this.#last !== undefined && this.#options.clock.monotonicMs() < this.#dueMs;
   }
 
-  /** Not for two callers at once: whoever owns it reads in turn. */
+  /** Must not be called concurrently: the owner serializes calls. */
   async get(signal: AbortSignal): Promise<T> {
     if (this.#last !== undefined && this.isFresh) return this.#last.value;
     const reading = ++this.#reading;
@@ -43,7 +44,7 @@ export class Kept<T> {
       const { value, forMs } = await this.#options.read(signal);
       const readMs = this.#options.clock.monotonicMs();
       this.#last = { value, readMs };
-      // Told to look again while looking: what was read may be the old.
+      // Marked stale during the load: the result may be the old value.
       this.#dueMs = reading === this.#reading ? readMs + forMs : 0;
       return value;
     } catch (error) {
@@ -52,7 +53,7 @@ export class Kept<T> {
     }
   }
 
-  /** Read it again at the next chance, unless it was read less than `youngerThanMs` ago. */
+  /** Loads it again on the next read, unless it is newer than `youngerThanMs`. */
   expire(youngerThanMs = 0): void {
     const ageMs = this.#options.clock.monotonicMs() - (this.#last?.readMs ?? Number.NEGATIVE_INFINITY);
     if (ageMs < youngerThanMs) return;
@@ -63,7 +64,7 @@ export class Kept<T> {
   #goOn(error: unknown): T {
     if (this.#last === undefined) throw error;
     const { what, clock, logger } = this.#options;
-    logger.warn(`Cannot read ${what} again, going on with what it was`, { err: describeError(error) });
+    logger.warn(`Failed to reload ${what}, using the old value`, { err: describeError(error) });
     this.#dueMs = clock.monotonicMs() + retryMs;
     return this.#last.value;
   }

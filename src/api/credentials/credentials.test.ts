@@ -7,7 +7,7 @@ import { Credentials } from './credentials.ts';
 
 const never = new AbortController().signal;
 
-/** Files in memory, a clock, and programs that answer what they are told to. */
+/** In-memory files, a clock, and programs with given outputs. */
 class World {
   readonly clock = new VirtualClock({ startMs: Date.UTC(2026, 0, 1) });
   readonly logs = collectLogs(this.clock);
@@ -62,7 +62,7 @@ class World {
   }
 }
 
-test('nothing is read twice while it is fresh, and the answer stays the same object', async () => {
+test('reads nothing twice while it is fresh and returns the same object', async () => {
   const world = new World({ token: 'abc' });
   const first = await world.credentials.current(never);
   await world.clock.advance(299_000);
@@ -73,7 +73,7 @@ test('nothing is read twice while it is fresh, and the answer stays the same obj
   assert.equal(world.reads.length, 2);
 });
 
-test('a token file is read again each minute, and stays what it was while it cannot be read', async () => {
+test('reads a token file every minute and keeps the token while it cannot be read', async () => {
   const world = new World({ tokenFile: 'token' });
   world.files.set('/etc/token', ' one\n');
   assert.equal(await world.authorization(), 'Bearer one');
@@ -93,7 +93,7 @@ test('a token file is read again each minute, and stays what it was while it can
   assert.equal(await world.authorization(), 'Bearer three');
 });
 
-test('a token file that was never there fails by name, unless the kubeconfig has a token too', async () => {
+test('fails with the name of a missing token file, unless the kubeconfig has a token too', async () => {
   const alone = new World({ tokenFile: '/run/token' });
   await assert.rejects(alone.authorization(), (error) => {
     assert(error instanceof KubelingError);
@@ -110,7 +110,7 @@ test('a token file that was never there fails by name, unless the kubeconfig has
   assert.equal(await both.authorization(), 'Bearer read');
 });
 
-test('told to look again, or refused, it does so with the next request', async () => {
+test('reloads with the next request after an invalidation or rejection', async () => {
   const world = new World({ tokenFile: 'token' });
   world.files.set('/etc/token', 'one');
   const first = await world.credentials.current(never);
@@ -119,12 +119,12 @@ test('told to look again, or refused, it does so with the next request', async (
   assert.equal(await world.authorization(), 'Bearer two');
   world.files.set('/etc/token', 'three');
   world.credentials.refused(first);
-  assert.equal(await world.authorization(), 'Bearer two', 'what was refused is not in use any more');
+  assert.equal(await world.authorization(), 'Bearer two', 'the rejected token is no longer in use');
   world.credentials.expire();
   assert.equal(await world.authorization(), 'Bearer three');
 });
 
-test('a kubeconfig that changes is followed, and one that breaks is not', async () => {
+test('follows a changed kubeconfig and ignores an invalid one', async () => {
   const world = new World({ token: 'one' });
   assert.equal(await world.authorization(), 'Bearer one');
   world.write({ username: 'me', password: 'secret' }, 'https://b');
@@ -149,7 +149,7 @@ const exec = {
   interactiveMode: 'Never',
 };
 
-test('an exec plugin is asked again when its token expires, and not before', async () => {
+test('runs an exec plugin again when its token expires and not before', async () => {
   const world = new World({ exec });
   world.answer = () =>
     execAnswer({ token: `t${world.runs.length}`, expirationTimestamp: '2026-01-01T00:10:00Z' });
@@ -177,7 +177,7 @@ test('an exec plugin is asked again when its token expires, and not before', asy
   );
 });
 
-test('a server that refuses everything does not have the plugin run all the time', async () => {
+test('does not run the plugin for every request that the server rejects', async () => {
   const world = new World({ exec });
   world.answer = () => execAnswer({ token: `t${world.runs.length}` });
   for (let second = 0; second < 30; second++) {
@@ -187,7 +187,7 @@ test('a server that refuses everything does not have the plugin run all the time
   assert.equal(world.runs.length, 3);
 });
 
-test('callers at the same time share one run of the plugin, and one who gives up does not spoil it', async () => {
+test('shares one run of the plugin between concurrent callers, also when one aborts', async () => {
   const world = new World({ exec });
   world.answer = () => execAnswer({ token: 'shared' });
   const given = new AbortController();
@@ -199,7 +199,7 @@ test('callers at the same time share one run of the plugin, and one who gives up
   assert.equal(world.runs.length, 1);
 });
 
-test('answers of a plugin that cannot be used are told, and never quoted', async () => {
+test('reports unusable plugin output without quoting it', async () => {
   const bad: [string, RegExp][] = [
     ['secret-words', /must be a JSON object/],
     [execAnswer(undefined), /must have a status/],
@@ -223,7 +223,7 @@ test('answers of a plugin that cannot be used are told, and never quoted', async
   }
 });
 
-test('who has a token of its own has no plugin run', async () => {
+test('runs no plugin for a user with a token', async () => {
   const world = new World({ exec, token: 'mine' });
   assert.equal(await world.authorization(), 'Bearer mine');
   assert.equal(world.runs.length, 0);

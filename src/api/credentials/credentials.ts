@@ -6,12 +6,12 @@ import type { ExecDeps } from './exec.ts';
 import { ContextCredentials } from './exec-context.ts';
 import type { TlsIdentity } from './identity.ts';
 
-/** How a server is reached, and as whom. */
+/** The address of a server and the credentials for it. */
 export interface Access {
   readonly context: KubeContext;
-  /** The same object as long as none of it has changed. */
+  /** The same object as long as nothing in it changed. */
   readonly identity: TlsIdentity;
-  /** The value of the header, if there is one. */
+  /** The value of the Authorization header, if any. */
   readonly authorization: string | undefined;
 }
 
@@ -25,9 +25,10 @@ export interface CredentialDeps {
 export const contextAgeMs = 300_000;
 
 /**
- * The credentials of a kubeconfig, kept up to date: the kubeconfig and certificates are read again every five
- * minutes, a token file every minute, an exec plugin is asked again when what it gave expires, and all of them when
- * told to or when the server refuses them. It is looked at when a request is made: it has no timer of its own.
+ * The current credentials of a kubeconfig: kubeconfig and certificates are read again every five
+ * minutes, a token file every minute, an exec plugin is run again when its credential expires, and
+ * all of them after an invalidation or a rejection by the server. Checked when a request is made:
+ * there is no timer.
  */
 export class Credentials {
   readonly #deps: CredentialDeps;
@@ -36,7 +37,7 @@ export class Credentials {
   #of: ContextCredentials | undefined;
   #last: Access | undefined;
 
-  /** `load` is asked for the kubeconfig again and again. */
+  /** `load` is called repeatedly for the kubeconfig. */
   constructor(load: () => Promise<KubeContext>, deps: CredentialDeps) {
     this.#deps = deps;
     this.#context = new Kept({
@@ -47,7 +48,7 @@ export class Credentials {
     });
   }
 
-  /** Rejects when there never were any; a failure to renew them is logged only. */
+  /** Rejects if there were never any; a failed renewal is only logged. */
   async current(signal: AbortSignal): Promise<Access> {
     if (this.#last !== undefined && this.#isFresh()) return this.#last;
     return await this.#reads.run('access', (shared) => this.#read(shared), signal);
@@ -59,7 +60,10 @@ export class Credentials {
     this.#of?.expire();
   }
 
-  /** The server does not take these: what may have changed meanwhile is read again with the next request. */
+  /**
+   * The server rejected these credentials: files that may have changed are read again with the next
+   * request.
+   */
   refused(access: Access): void {
     if (access === this.#last) this.#of?.refused();
   }

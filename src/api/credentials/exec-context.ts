@@ -8,10 +8,13 @@ import { isSameIdentity, readIdentity, type TlsIdentity } from './identity.ts';
 
 const certificateAgeMs = 300_000;
 const tokenAgeMs = 60_000;
-/** A plugin may be slow and costly: a server that refuses everything must not have it run all the time. */
+/**
+ * A plugin may be slow and costly: a server that rejects everything must not cause a run per
+ * request.
+ */
 const youngestExecMs = 10_000;
 
-/** The credentials of one context as it was read. */
+/** The credentials of one context as last read. */
 export class ContextCredentials {
   readonly context: KubeContext;
   readonly #deps: CredentialDeps;
@@ -71,7 +74,7 @@ export class ContextCredentials {
     return `Basic ${Buffer.from(`${basic.username}:${basic.password}`).toString('base64')}`;
   }
 
-  /** Until the file could be read once, the token in the kubeconfig stands in for it. */
+  /** Until the file can be read, the token in the kubeconfig is used. */
   async #tokenOfFile(signal: AbortSignal): Promise<string | undefined> {
     try {
       return await this.#token?.get(signal);
@@ -101,7 +104,7 @@ export class ContextCredentials {
   }
 }
 
-/** Whoever gives a token by hand wants that one. */
+/** An explicit token takes precedence. */
 function hasOtherMeans({ user }: KubeContext): boolean {
   return [user.token, user.tokenFile, user.basic, user.certificate].some((means) => means !== undefined);
 }

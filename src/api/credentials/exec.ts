@@ -11,7 +11,7 @@ import { isHeaderText } from '../kubeconfig/kubeconfig.ts';
 import type { Fresh } from './cached.ts';
 import { type ClientCertificate, clientCertificate } from './identity.ts';
 
-/** What a plugin said. */
+/** The output of a plugin. */
 export interface ExecCredential {
   readonly token: string | undefined;
   readonly client: ClientCertificate | undefined;
@@ -19,7 +19,7 @@ export interface ExecCredential {
 
 export interface ExecDeps {
   readonly clock: Clock;
-  /** Runs a program to its end; rejects when that is not exit code 0. */
+  /** Runs a program until it exits; rejects for exit codes other than 0. */
   readonly run: (command: Command, signal: AbortSignal) => Promise<CommandResult>;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
@@ -29,11 +29,11 @@ const deadlineMs = 60_000;
 export interface ExecRequest {
   readonly plugin: ExecPlugin;
   readonly context: KubeContext;
-  /** The certificate authority as text, for plugins that are told about the cluster. */
+  /** The certificate authority as text, for plugins that receive the cluster. */
   readonly ca: string | undefined;
 }
 
-/** Rejects with API_UNAVAILABLE: what hinders a plugin, such as its own server, may pass. */
+/** Rejects with API_UNAVAILABLE: the failure of a plugin may be temporary. */
 export async function runExecPlugin(
   request: ExecRequest,
   deps: ExecDeps,
@@ -103,7 +103,7 @@ function parseAnswer(stdout: string): ExecAnswer {
     const answer: unknown = JSON.parse(stdout);
     if (typeof answer === 'object' && answer !== null) return answer;
   } catch {
-    // What it printed may be a secret in part, so it is not quoted.
+    // The output may contain a secret, so it is not quoted.
   }
   throw bad('must be a JSON object');
 }
@@ -126,7 +126,7 @@ function certificateIn(status: ExecStatus, plugin: ExecPlugin): ClientCertificat
   return clientCertificate({ cert, key, certName: from, keyName: from });
 }
 
-/** Without a date it is good until the server refuses it, a certificate until it expires. */
+/** Without a date it is valid until the server rejects it, a certificate until it expires. */
 function lifetimeMs(
   written: string | undefined,
   client: ClientCertificate | undefined,
@@ -139,7 +139,7 @@ function lifetimeMs(
 }
 
 function bad(message: string): KubelingError {
-  return new KubelingError('API_BAD_ANSWER', `Its answer ${message}`);
+  return new KubelingError('API_BAD_ANSWER', `Its output ${message}`);
 }
 
 function failed(plugin: ExecPlugin, error: unknown): KubelingError {

@@ -19,7 +19,7 @@ current-context: x
   });
 }
 
-test('certificate and key that come from one place, but are no file, are two texts', async () => {
+test('treats certificate and key embedded in one kubeconfig as two texts', async () => {
   using folder = new CertificateFolder();
   const pair = folder.authority('/CN=someone').issue({ subject: '/O=system:nodes/CN=system:node:n' });
   const context = await contextOf();

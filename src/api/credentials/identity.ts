@@ -2,22 +2,25 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { describeError, type Instant, instant, KubelingError } from '../../lib/index.ts';
 import type { ApiFiles, KubeContext, Material } from '../kubeconfig/kubeconfig.ts';
 
-/** A client certificate with its key. */
+/** A client certificate and its key. */
 export interface ClientCertificate {
   readonly cert: string;
   readonly key: string;
-  /** Where it comes from: a file, or a field of the kubeconfig. */
+  /** The source: a file, or a field of the kubeconfig. */
   readonly name: string;
   readonly expires: Instant;
 }
 
-/** All that a connection is made with: it must be made anew when any of it changes. */
+/** The identity of a connection: a change of any field requires a new connection. */
 export interface TlsIdentity {
   readonly ca: { readonly pem: string; readonly name: string } | undefined;
   readonly client: ClientCertificate | undefined;
 }
 
-/** Rejects with API_UNAVAILABLE for a file, which may still come, and KUBECONFIG_INVALID for what stands in the kubeconfig. */
+/**
+ * Rejects with API_UNAVAILABLE for a file, which may appear later, and with KUBECONFIG_INVALID for
+ * an embedded value.
+ */
 export async function readIdentity(context: KubeContext, files: ApiFiles): Promise<TlsIdentity> {
   const { ca, server } = context.cluster;
   if (server.protocol === 'http:') return { ca: undefined, client: undefined };
@@ -39,7 +42,7 @@ async function readPair(
   files: ApiFiles,
 ): Promise<ClientCertificate> {
   const cert = await textOf(pair.cert, files);
-  // One file with both is read once, so that both are of one moment.
+  // A file with both is read once, so that both are consistent.
   const isOneFile = pair.key.kind === 'file' && pair.cert.kind === 'file' && pair.key.path === pair.cert.path;
   const key = isOneFile ? cert : await textOf(pair.key, files);
   return clientCertificate({ cert, key, certName: pair.cert, keyName: pair.key });
@@ -52,12 +55,14 @@ export interface PemPair {
   readonly keyName: Pick<Material, 'kind' | 'name'>;
 }
 
-/** While files are replaced the certificate may be new and the key old: such a pair is refused. */
+/**
+ * While files are replaced, the certificate may be new and the key old: such a pair is rejected.
+ */
 export function clientCertificate({ cert, key, certName, keyName }: PemPair): ClientCertificate {
   const certificate = parse(certName, () => new X509Certificate(cert));
   const privateKey = parse(keyName, () => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) {
-    throw unusable(certName, `its key is not the one of ${keyName.name}`);
+    throw unusable(certName, `its key does not match ${keyName.name}`);
   }
   return { cert, key, name: certName.name, expires: instant(certificate.validToDate.getTime()) };
 }

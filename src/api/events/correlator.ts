@@ -8,20 +8,20 @@ export interface CorrelatorOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly origin: EventOrigin;
-  /** How many events, groups and objects are remembered; 4,096 of each unless given. */
+  /** The number of remembered events, groups and objects; 4,096 of each unless given. */
   readonly capacity?: number;
 }
 
-/** What is to be told of a note. */
+/** How to send an event. */
 export type Correlated =
   | {
       readonly is: 'event';
-      /** Events of one key are one object of the API, told anew with each count. */
+      /** Events of one key are one object of the API, updated with each count. */
       readonly key: string;
       readonly event: Event;
       readonly told: 'before' | 'never';
     }
-  /** Too many of that kind: counted, but not told. */
+  /** Rate limited: counted but not sent. */
   | { readonly is: 'spam' };
 
 interface Observation {
@@ -31,9 +31,9 @@ interface Observation {
 }
 
 /**
- * Turns what happens into as few events as tell it: the same again is counted, what differs in its message alone is
- * combined when there is much of it, and what never ends is thinned out. Reasons are thinned out each by itself, so that
- * a noisy one hides no other.
+ * Reduces events: repeated ones are counted, ones that differ only in the message are combined, and
+ * endless ones are rate limited. The rate limit is per reason, so that one reason does not suppress
+ * another.
  */
 export class EventCorrelator {
   readonly #options: CorrelatorOptions;
@@ -58,7 +58,7 @@ export class EventCorrelator {
     const combined = this.#similar.isOneOfMany(groupKey, digest(note.message), nowMs);
     const key = combined ? groupKey : digest(groupKey, note.about.fieldPath ?? '', note.message);
     const correlated = this.#observe(key, combined ? inCommon(note) : note);
-    // Asked last: what is not told counts all the same.
+    // Applied last: events that are not sent count too.
     return this.#spam.allows(groupKey, nowMs) ? correlated : { is: 'spam' };
   }
 
@@ -78,22 +78,22 @@ function inCommon(note: EventNote): EventNote {
   return { ...note, message: `(combined from similar events): ${note.message}` };
 }
 
-/** Short whatever it stands for: thousands of keys are kept, and messages may be long. */
+/** Hashed, because thousands of keys are stored and messages may be long. */
 function digest(...parts: readonly string[]): string {
   return createHash('sha256').update(parts.join('\0')).digest('base64').slice(0, 24);
 }
 
-/** So many messages of one reason are told one by one; from then on they share an event. */
+/** The number of messages per reason that are sent separately; further ones share an event. */
 export const mostSimilar = 10;
 export const similarForMs = 600_000;
 
 interface Group {
-  /** Of the messages, the oldest first. */
+  /** The messages, the oldest first. */
   readonly messages: Set<string>;
   lastMs: number;
 }
 
-/** Knows which events differ in nothing but their message, as those of a failing thing with changing numbers do. */
+/** Finds events that differ only in their message, for example messages with changing numbers. */
 export class SimilarEvents {
   readonly #groups: LruMap<string, Group>;
 
@@ -101,7 +101,7 @@ export class SimilarEvents {
     this.#groups = new LruMap({ capacity });
   }
 
-  /** Whether there are so many messages in the group that this one goes into the common event. */
+  /** Whether the group has so many messages that this one goes into the combined event. */
   isOneOfMany(key: string, message: string, nowMs: number): boolean {
     const known = this.#groups.get(key);
     const group = known !== undefined && nowMs - known.lastMs <= similarForMs ? known : newGroup();
@@ -127,7 +127,10 @@ interface Bucket {
   readonly atMs: number;
 }
 
-/** Lets so many events of a key through, then one every five minutes: what never gets well must not flood the API. */
+/**
+ * Admits a burst of events per key and then one every five minutes, so that a permanent failure
+ * does not flood the API.
+ */
 export class SpamFilter {
   readonly #buckets: LruMap<string, Bucket>;
 
@@ -135,7 +138,7 @@ export class SpamFilter {
     this.#buckets = new LruMap({ capacity });
   }
 
-  /** Whether one more may pass. */
+  /** Whether one more may be sent. */
   allows(key: string, nowMs: number): boolean {
     const bucket = this.#buckets.get(key) ?? { tokens: spamBurst, atMs: nowMs };
     const tokens = Math.min(spamBurst, bucket.tokens + (nowMs - bucket.atMs) / spamRefillMs);

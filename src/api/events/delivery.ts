@@ -4,25 +4,25 @@ import { isApiCode } from '../client/api-error.ts';
 import type { ApiClient } from '../client/client.ts';
 import { apiResources } from '../client/resource.ts';
 
-/** An event on its way. */
+/** An event in the queue. */
 export interface Parcel {
   readonly key: string;
   event: Event;
-  /** How the server is told: of an event it should have, or of a new one. */
+  /** Whether to patch an event the server should have, or to create one. */
   via: 'create' | 'patch';
-  /** Tries that count: those while the server was there for others. */
+  /** Attempts that count: those while the server responded to others. */
   tries: number;
-  /** How often the server had answered anybody when it was last tried. */
+  /** The number of responses of the server at the last attempt. */
   answersBefore: number;
-  /** Whether a try to create it got no answer: it may be there. */
+  /** Whether an attempt to create it got no response: it may exist. */
   unsure: boolean;
 }
 
 export type Delivery =
   | { readonly is: 'sent' }
-  /** The server will never take it; quiet where that is nobody's fault. */
+  /** The server will never accept it; quiet if that is expected. */
   | { readonly is: 'refused'; readonly why: string; readonly told: 'loudly' | 'quietly' }
-  /** Nobody was reached, nobody answered in time, or nobody who could: to be tried again. */
+  /** No response, or not from the API server: to be retried. */
   | { readonly is: 'failed'; readonly server: 'away' | 'silent' | 'there'; readonly why: string };
 
 export interface DeliveryDeps {
@@ -30,10 +30,12 @@ export interface DeliveryDeps {
   readonly clock: Clock;
 }
 
-/** The client has deadlines of its own; this one holds whatever it does. */
+/** The client has its own deadlines; this one applies in any case. */
 const callDeadlineMs = 30_000;
 
-/** One try. The parcel learns from it how to go on. Rejects with the signal's reason only. */
+/**
+ * One attempt. Updates the queued event for the next one. Rejects with the signal's reason only.
+ */
 export async function deliver(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal): Promise<Delivery> {
   try {
     return parcel.via === 'patch' ? await patched(deps, parcel, signal) : await created(deps, parcel, signal);
@@ -50,7 +52,7 @@ async function patched(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal):
     await patch(deps, parcel, signal);
     return { is: 'sent' };
   } catch (error) {
-    // The server forgets events after a while.
+    // The server deletes events after some time.
     if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
   }
   parcel.via = 'create';
@@ -63,7 +65,7 @@ async function created(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal):
     await create(deps, parcel, signal);
   } catch (error) {
     if (!isApiCode(error, 'API_CONFLICT') || !parcel.unsure) throw error;
-    // An earlier try of ours came through without our hearing of it.
+    // An earlier attempt succeeded without a response.
     parcel.via = 'patch';
     if ((parcel.event.count ?? 1) > 1) await patch(deps, parcel, signal);
   }
@@ -85,7 +87,7 @@ function patch({ client, clock }: DeliveryDeps, { event }: Parcel, signal: Abort
   return withDeadline(options, (limited) => client.patch(ref, { kind: 'strategic', body }, limited), signal);
 }
 
-/** A server, or what stands before it, that is there but cannot serve now. */
+/** A reachable server, or a proxy before it, that cannot serve now. */
 const passing: ReadonlySet<unknown> = new Set([429, 502, 503, 504]);
 
 function judge(error: unknown): Delivery {
@@ -98,7 +100,7 @@ function judge(error: unknown): Delivery {
   return { is: 'refused', why, told: isNobodysFault(error) ? 'quietly' : 'loudly' };
 }
 
-/** The namespace goes, and its events with it; or the server has the event already. */
+/** The namespace is terminating, or the server has the event already. */
 function isNobodysFault(error: unknown): boolean {
   if (isApiCode(error, 'API_CONFLICT')) return true;
   return isApiCode(error, 'API_FORBIDDEN') && /being terminated/.test(describeError(error));

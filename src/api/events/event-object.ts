@@ -2,7 +2,7 @@ import type { Event } from '../../kinds/index.ts';
 import { apiTime, type Instant, type Random, randomHex, randomInt, stripControls } from '../../lib/index.ts';
 import type { EventSubject } from './reference.ts';
 
-/** Something that happened, as whoever saw it tells it. */
+/** An event as recorded by a component. */
 export interface EventNote {
   readonly about: EventSubject;
   readonly type: 'Normal' | 'Warning';
@@ -12,7 +12,7 @@ export interface EventNote {
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Who tells. */
+/** The reporting component. */
 export interface EventOrigin {
   readonly component: string;
   readonly nodeName: string;
@@ -22,7 +22,7 @@ const longestMessage = 4_096;
 const longestName = 253;
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Names of events: that of the object and a time no other has. */
+/** Generates event names from the object's name and a unique time. */
 export class EventNames {
   readonly #random: Random;
   #lastNanos = 0n;
@@ -31,7 +31,10 @@ export class EventNames {
     this.#random = random;
   }
 
-  /** Two events of one millisecond, and of a clock set back, must not have one name: the second would be lost. */
+  /**
+   * Two events within a millisecond, or after the clock was set back, must not share a name: the
+   * second would be lost.
+   */
   next(object: string, at: Instant): string {
     const nanos = BigInt(Math.trunc(at)) * 1_000_000n + BigInt(randomInt(this.#random, 1_000_000));
     this.#lastNanos = nanos > this.#lastNanos ? nanos : this.#lastNanos + 1n;
@@ -40,7 +43,7 @@ export class EventNames {
   }
 }
 
-/** The event as the API has it, told for the first time. */
+/** The API object of an event that is sent for the first time. */
 export function eventObject(note: EventNote, name: string, { component, nodeName }: EventOrigin): Event {
   const time = apiTime(note.at);
   return {
@@ -64,11 +67,11 @@ export function eventObject(note: EventNote, name: string, { component, nodeName
   };
 }
 
-/** What containers and runtimes say may be long, and may try to write on the terminal of whoever reads it. */
+/** Messages of containers and runtimes may be long and may contain terminal control sequences. */
 export function cleanMessage(message: string): string {
   const plain = stripControls(message);
   if (plain.length <= longestMessage) return plain;
-  // By way of bytes: a mere slice would keep all of it in memory.
+  // Through bytes, because a slice would keep the whole text in memory.
   return `${Buffer.from(plain.slice(0, longestMessage - 1).toWellFormed()).toString('utf8')}…`;
 }
 

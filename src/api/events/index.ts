@@ -15,14 +15,14 @@ export type { EventOutcome } from './sender.ts';
 
 const outcomes: readonly EventOutcome[] = ['sent', 'refused', 'gave-up', 'queue-full', 'spam', 'closed'];
 
-/** Make one for a registry, for a recorder's `onOutcome`. */
+/** Create it once per registry, for a recorder's `onOutcome`. */
 export function eventMetrics(registry: MetricRegistry): (outcome: EventOutcome) => void {
   const events = registry.counter({
     name: 'kubeling_events_total',
-    help: 'Events of pods and of the node, by what became of them; of all but those sent nobody hears.',
+    help: 'Events of pods and of the node by outcome; only those sent are visible to users.',
     labels: ['outcome'],
   });
-  // All are there from the start, at zero: a rate needs a beginning.
+  // All series exist from the start, at zero: rates need a first value.
   for (const outcome of outcomes) events.with({ outcome });
   return (outcome) => events.with({ outcome }).inc();
 }

@@ -12,7 +12,7 @@ import {
 
 type Recorder = Pick<EventRecorder, 'record'>;
 
-/** A journal that also tells the events of pods to users of the API. */
+/** A journal that also sends pod events to the API. */
 export function recordingJournal(journal: PodJournal, recorder: Recorder, clock: Clock): PodJournal {
   return {
     event: (pod, event) => {
@@ -25,7 +25,7 @@ export function recordingJournal(journal: PodJournal, recorder: Recorder, clock:
   };
 }
 
-/** Tells events of the node to users of the API. */
+/** Sends node events to the API. */
 export function nodeEventTeller(
   nodeName: string,
   recorder: Recorder,
@@ -35,7 +35,7 @@ export function nodeEventTeller(
   return ({ type, reason, message }) => recorder.record({ about, type, reason, message, at: clock.now() });
 }
 
-/** Tells events of claims to users of the API. */
+/** Sends events of claims to the API. */
 export function claimEventTeller(
   recorder: Recorder,
   clock: Clock,
@@ -44,7 +44,7 @@ export function claimEventTeller(
     recorder.record({ about: claimSubject(claim), type, reason, message, at: clock.now() });
 }
 
-/** Tells events of PersistentVolumes to users of the API. */
+/** Sends events of PersistentVolumes to the API. */
 export function volumeEventTeller(
   recorder: Recorder,
   clock: Clock,

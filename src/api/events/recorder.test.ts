@@ -17,13 +17,15 @@ type Call =
   | { readonly is: 'create'; readonly at: Collection; readonly event: Event }
   | { readonly is: 'patch'; readonly ref: ObjectRef; readonly patch: Patch };
 
-/** Has events as a server has them; the test may have a call fail, or never be answered. */
+/** Stores events as a server does; the test may make a call fail or never return. */
 class ScriptedEvents implements Pick<ApiClient, 'create' | 'patch'> {
   readonly calls: Call[] = [];
   readonly events = new Map<string, Event>();
   inFlight = 0;
   mostInFlight = 0;
-  /** An error refuses the call; 'never' leaves it without an answer; 'lost' carries it out and says it failed. */
+  /**
+   * An error rejects the call; 'never' leaves it pending; 'lost' performs it and reports a failure.
+   */
   script: (call: Call, index: number) => Error | 'never' | 'lost' | 'slow' | undefined = () => undefined;
   readonly #clock: VirtualClock;
 
@@ -114,7 +116,7 @@ function rig(more: Partial<EventRecorderOptions> = {}) {
 
 const about = (name: string) => podSubject(pod(name));
 
-test('an event is told as users of the API know it', async () => {
+test('sends an event in the form users of the API know', async () => {
   const { server, recorder, clock } = rig();
   const subject = containerSubject(pod('web'), 'initContainers', 'setup');
   const at = instant(Date.UTC(2026, 4, 1, 12, 0, 0, 789));
@@ -152,7 +154,7 @@ test('an event is told as users of the API know it', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a node is meant by kind and name, and its events lie in the default namespace', async () => {
+test('refers to a node by kind and name in the default namespace', async () => {
   const { server, tell } = rig();
   tell('Starting', 'Starting kubelet.', nodeSubject('n1'));
   await settle();
@@ -162,7 +164,7 @@ test('a node is meant by kind and name, and its events lie in the default namesp
   assert.deepEqual(call.event.involvedObject, { kind: 'Node', apiVersion: 'v1', name: 'n1' });
 });
 
-test('events of one moment have names of their own, whatever the clock does', async () => {
+test('gives simultaneous events unique names, whatever the clock does', async () => {
   const { server, tell, clock } = rig();
   for (let index = 0; index < 5; index++) tell(`Reason${index}`);
   clock.jumpWall(-3_600_000);
@@ -171,7 +173,7 @@ test('events of one moment have names of their own, whatever the clock does', as
   assert.equal(server.events.size, 6);
 });
 
-test('an object whose name no event can have gets a name without it', async () => {
+test("names an event without the object if the object's name is not usable", async () => {
   const { server, tell } = rig();
   tell('One', 'text', nodeSubject('Node_1'));
   tell('Two', 'text', nodeSubject('n'.repeat(250)));
@@ -181,7 +183,7 @@ test('an object whose name no event can have gets a name without it', async () =
   for (const name of server.events.keys()) assert.match(name, uuid);
 });
 
-test('what containers say cannot write on a terminal, and is cut where it is long', async () => {
+test('removes control characters from container messages and truncates long ones', async () => {
   const { server, tell } = rig();
   tell('One', '\u001b[31mred\u0007\nnext\tline\ud800');
   tell('Two', 'x'.repeat(10_000));
@@ -191,7 +193,7 @@ test('what containers say cannot write on a terminal, and is cut where it is lon
   assert.equal(two?.message?.length, 4_096);
 });
 
-test('the same again is a patch of the count, the time and the message', async () => {
+test('patches count, time and message of a repeated event', async () => {
   const { server, tell, clock } = rig();
   tell('BackOff');
   await clock.advance(5_000);
@@ -214,7 +216,7 @@ test('the same again is a patch of the count, the time and the message', async (
   assert.equal([...server.events.values()][0]?.firstTimestamp, '2026-01-01T00:00:00Z');
 });
 
-test('an event the server forgot is created anew with its count', async () => {
+test('creates an event with its count again after the server deleted it', async () => {
   const { server, tell } = rig();
   tell('BackOff');
   await settle();
@@ -228,7 +230,7 @@ test('an event the server forgot is created anew with its count', async () => {
   assert.deepEqual(server.told(), ['BackOff text x2']);
 });
 
-test('what differs in container, object, type or message is another event', async () => {
+test('separates events with another container, object, type or message', async () => {
   const { server, recorder, tell, clock } = rig();
   tell('Failed', 'a');
   tell('Failed', 'b');
@@ -239,7 +241,7 @@ test('what differs in container, object, type or message is another event', asyn
   assert.equal(server.events.size, 5);
 });
 
-test('the tenth message of one reason within ten minutes, and all after it, share an event', async () => {
+test('combines messages of one reason from the tenth within ten minutes', async () => {
   const { server, tell, clock } = rig();
   for (let index = 1; index <= 12; index++) {
     tell('Unhealthy', `probe ${index}`);
@@ -253,7 +255,7 @@ test('the tenth message of one reason within ten minutes, and all after it, shar
   assert.equal(server.told().at(-1), 'Other one more x1');
 });
 
-test('after ten quiet minutes messages are told by themselves again', async () => {
+test('sends messages separately again after ten quiet minutes', async () => {
   const { server, tell, clock } = rig();
   for (let index = 1; index <= 10; index++) tell('Unhealthy', `probe ${index}`);
   await clock.advance(600_001);
@@ -262,7 +264,7 @@ test('after ten quiet minutes messages are told by themselves again', async () =
   assert.equal(server.told().at(-1), 'Unhealthy probe 11 x1');
 });
 
-test('of one reason 25 pass, then one every five minutes; those not told count all the same', async () => {
+test('sends 25 of one reason and then one every five minutes, and counts all', async () => {
   const { server, tell, clock, counted } = rig();
   for (let index = 0; index < 40; index++) {
     tell('BackOff');
@@ -279,7 +281,7 @@ test('of one reason 25 pass, then one every five minutes; those not told count a
   assert.deepEqual(server.told(), ['BackOff text x41']);
 });
 
-test('a noisy reason hides no other, nor the same of another object', async () => {
+test('does not limit other reasons or the same reason of another object', async () => {
   const { server, tell } = rig();
   for (let index = 0; index < 40; index++) tell('BackOff');
   tell('Started');
@@ -288,7 +290,7 @@ test('a noisy reason hides no other, nor the same of another object', async () =
   assert.deepEqual(server.told().slice(1).sort(), ['BackOff text x1', 'Started text x1']);
 });
 
-test('what is remembered is bounded: the longest unused event is told as a new one', async () => {
+test('forgets the least recently used event when its memory is full', async () => {
   const { server, tell, clock } = rig({ queueCapacity: 10_000 });
   tell('One', 'text', about('first'));
   for (let index = 0; index < 4_096; index++) tell('One', 'text', about(`p${index}`));
@@ -298,19 +300,19 @@ test('what is remembered is bounded: the longest unused event is told as a new o
   assert.equal(server.calls.at(-1)?.is, 'create');
 });
 
-test('beyond a thousand in line events are dropped and counted, and nobody waits', async () => {
+test('drops and counts events beyond a thousand queued ones without blocking', async () => {
   const { server, tell, recorder, counted, warnings } = rig();
   server.script = () => 'never';
   for (let index = 0; index < 1_010; index++) tell('One', 'text', about(`p${index}`));
   assert.equal(recorder.queued, 1_000);
   assert.equal(counted('queue-full'), 10);
-  assert.deepEqual(warnings(), ['Dropped an event as too many wait to be sent']);
+  assert.deepEqual(warnings(), ['Dropped event, queue is full']);
   tell('One', 'text', about('p999'));
-  assert.equal(counted('queue-full'), 10, 'what is in line already takes no more room');
+  assert.equal(counted('queue-full'), 10, 'a repetition of a queued event takes no space');
   await recorder[Symbol.asyncDispose]();
 });
 
-test('repeats that wait are told at once, by their last count', async () => {
+test('sends queued repetitions at once with their last count', async () => {
   const { server, tell, recorder, clock } = rig();
   server.script = (_, index) => (index === 0 ? 'slow' : undefined);
   for (let index = 0; index < 20; index++) tell('BackOff');
@@ -323,7 +325,7 @@ test('repeats that wait are told at once, by their last count', async () => {
   assert.deepEqual(server.told(), ['BackOff text x20']);
 });
 
-test('eight are on their way at once, and those of one object one after the other', async () => {
+test('sends eight events concurrently, and those of one object serially', async () => {
   const { server, tell, clock } = rig();
   server.script = () => 'slow';
   for (let index = 0; index < 20; index++) tell('One', 'text', about(`p${index}`));
@@ -338,7 +340,7 @@ test('eight are on their way at once, and those of one object one after the othe
   assert.deepEqual(server.told().slice(20), ['Pulled text x1', 'Created text x1', 'Started text x1']);
 });
 
-test('an event nobody answers holds up only what is about the same object', async () => {
+test('blocks only events of the same object while a call is pending', async () => {
   const { server, tell, clock } = rig();
   const isStuck = (call: Call) => call.is === 'create' && call.event.reason === 'Stuck';
   server.script = (call) => (isStuck(call) ? 'never' : undefined);
@@ -356,27 +358,27 @@ test('an event nobody answers holds up only what is about the same object', asyn
   assert.ok(reasons.lastIndexOf('s0 Stuck') < reasons.indexOf('s0 After'));
 });
 
-test('what cannot be sent is tried twelve times, about ten seconds apart, then given up', async () => {
+test('tries twelve times about ten seconds apart, then drops the event', async () => {
   const { server, tell, clock, counted, recorder } = rig();
   const times: number[] = [];
   server.script = (call) => {
     if (call.is === 'create' && call.event.reason !== 'Cut') return undefined;
     times.push(clock.monotonicMs());
-    return new KubelingError('API_BAD_ANSWER', 'not an answer of an API server');
+    return new KubelingError('API_BAD_ANSWER', 'not a response of an API server');
   };
   tell('Cut');
   tell('After');
   await clock.advance(300_000);
   assert.equal(times.length, 12);
   const waits = times.slice(1).map((at, index) => at - (times[index] ?? 0));
-  assert.ok((waits[0] ?? 0) < 10_000, 'the first wait is spread');
+  assert.ok((waits[0] ?? 0) < 10_000, 'the first delay is randomized');
   for (const wait of waits.slice(1)) assert.ok(wait >= 10_000 && wait <= 11_000, `${wait}`);
   assert.equal(counted('gave-up'), 1);
   assert.deepEqual(server.told(), ['After text x1']);
   assert.equal(recorder.queued, 0);
 });
 
-test('an event that breaks each connection is given up too, while others pass', async () => {
+test('drops an event that breaks each connection while others succeed', async () => {
   const { server, tell, clock, counted } = rig();
   server.script = (call) => (call.is === 'create' && call.event.reason === 'Cut' ? unreachable() : undefined);
   tell('Cut');
@@ -388,7 +390,7 @@ test('an event that breaks each connection is given up too, while others pass', 
   assert.equal(counted('sent'), 200);
 });
 
-test('while the server is away it is asked by one event at a time and ever more rarely; nothing is lost', async () => {
+test('retries with one event and growing delays while the server is unreachable, without losing any', async () => {
   const { server, tell, clock, recorder, counted, warnings } = rig();
   server.script = unreachable;
   for (let index = 0; index < 50; index++) tell('One', 'text', about(`p${index}`));
@@ -398,7 +400,7 @@ test('while the server is away it is asked by one event at a time and ever more 
   assert.ok(early <= 9, `${early} at the start`);
   assert.ok(server.calls.length - early < 45, `${server.calls.length - early} in five minutes`);
   assert.equal(recorder.queued, 50);
-  assert.deepEqual(warnings(), ['Cannot send an event for now']);
+  assert.deepEqual(warnings(), ['Failed to send event, retrying']);
   server.script = () => undefined;
   await clock.advance(30_000);
   assert.equal(recorder.queued, 0);
@@ -408,7 +410,7 @@ test('while the server is away it is asked by one event at a time and ever more 
 });
 
 for (const status of [429, 503]) {
-  test(`a server that cannot serve now (${status}) is asked again`, async () => {
+  test(`retries when the server is unavailable (${status})`, async () => {
     const { server, tell, clock } = rig();
     server.script = (_, index) => (index < 3 ? refusal(status) : undefined);
     tell('One');
@@ -417,7 +419,7 @@ for (const status of [429, 503]) {
   });
 }
 
-test('what the server refuses is dropped and said, and the next is told', async () => {
+test('drops and logs an event the server rejects and sends the next', async () => {
   const { server, tell, counted, warnings } = rig();
   server.script = (_, index) => (index === 0 ? refusal(422, 'bad event') : undefined);
   tell('Bad');
@@ -425,10 +427,10 @@ test('what the server refuses is dropped and said, and the next is told', async 
   await settle();
   assert.deepEqual(server.told(), ['Good text x1']);
   assert.equal(counted('refused'), 1);
-  assert.deepEqual(warnings(), ['The server took an event not']);
+  assert.deepEqual(warnings(), ['API server rejected event']);
 });
 
-test('that a namespace is being deleted, or an event is there, is not worth a word', async () => {
+test('is quiet about a terminating namespace and an existing event', async () => {
   const { server, tell, counted, warnings } = rig();
   const terminating = 'unable to create new content in namespace team because it is being terminated';
   server.script = (_, index) => [refusal(403, terminating), refusal(409, 'already exists')][index];
@@ -443,7 +445,7 @@ test('that a namespace is being deleted, or an event is there, is not worth a wo
   assert.equal(warnings().length, 1);
 });
 
-test('an event whose creation came through unheard is not told twice, and its later counts are', async () => {
+test('does not send an event twice whose creation got no response, but sends its later counts', async () => {
   const { server, tell, clock, counted } = rig();
   server.script = (_, index) => (index === 0 ? 'lost' : undefined);
   tell('BackOff');
@@ -458,7 +460,7 @@ test('an event whose creation came through unheard is not told twice, and its la
   assert.equal(counted('sent'), 1);
 });
 
-test('whoever stops waits until all is told, or until its patience ends', async () => {
+test('waits at stop until all events are sent or the deadline passes', async () => {
   const { server, tell, clock, recorder } = rig();
   await recorder.drained(new AbortController().signal);
   server.script = () => 'slow';
@@ -477,7 +479,7 @@ test('whoever stops waits until all is told, or until its patience ends', async 
   await drained;
 });
 
-test('disposal gives up what waits and what is on its way, and leaves nothing', async () => {
+test('drops queued and pending events when disposed and leaves nothing behind', async () => {
   const { server, tell, clock, recorder, counted } = rig();
   server.script = (call) => (call.is === 'create' && call.event.reason === 'Cut' ? unreachable() : 'never');
   tell('Cut', 'text', about('other'));
@@ -492,14 +494,14 @@ test('disposal gives up what waits and what is on its way, and leaves nothing', 
   assert.equal(recorder.queued, 0);
 });
 
-test('recording never throws', () => {
+test('never throws when recording', () => {
   const { recorder, warnings, clock } = rig();
   const broken = { type: 'Normal', reason: 'One', message: undefined, about: about('web'), at: clock.now() };
   recorder.record(broken as unknown as Parameters<EventRecorder['record']>[0]);
-  assert.deepEqual(warnings(), ['Cannot record an event']);
+  assert.deepEqual(warnings(), ['Failed to record event']);
 });
 
-test('what becomes of events is counted', async () => {
+test('counts outcomes of events', async () => {
   const registry = new MetricRegistry({ onError: () => assert.fail('No collector is there') });
   const { tell } = rig({ onOutcome: eventMetrics(registry) });
   tell('One');
@@ -509,7 +511,7 @@ test('what becomes of events is counted', async () => {
   assert.match(text, /kubeling_events_total\{outcome="queue-full"\} 0/);
 });
 
-test('journals of pods and of the node feed it, and keep what they kept', async () => {
+test('receives events from the journals of pods and node, which keep their content', async () => {
   const { recorder, server, clock } = rig();
   const kept: string[] = [];
   const inner = {
@@ -538,7 +540,7 @@ test('journals of pods and of the node feed it, and keep what they kept', async 
   ]);
 });
 
-test('what is no warning waits half a second, so that a start is told together and not in its midst', async () => {
+test('delays a normal event for half a second, so that the events of a start are sent together', async () => {
   const { clock, server, recorder, tell } = rig({ restMs: 500 });
   tell('Pulled');
   tell('Created');
@@ -551,7 +553,7 @@ test('what is no warning waits half a second, so that a start is told together a
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a warning waits for nothing, and what came before it is told before it', async () => {
+test('sends a warning at once, after the earlier events of its object', async () => {
   const { server, recorder, tell } = rig({ restMs: 500 });
   tell('Pulled');
   recorder.record({ about: about('web'), type: 'Warning', reason: 'Failed', message: 'no', at: instant(0) });
@@ -559,7 +561,7 @@ test('a warning waits for nothing, and what came before it is told before it', a
   assert.deepEqual(server.told(), ['Pulled text x1', 'Failed no x1']);
 });
 
-test('whoever stops need not wait until the rest of a lane is over', async () => {
+test('does not wait for a delayed batch when stopped', async () => {
   const { server, recorder, tell } = rig({ restMs: 500 });
   tell('Killing');
   await recorder.drained(new AbortController().signal);

@@ -6,26 +6,29 @@ import { objectKey } from './reference.ts';
 import { type EventOutcome, EventSender } from './sender.ts';
 
 export interface EventRecorderOptions {
-  /** One of its own, with the limits meant for events. */
+  /** The client for events, with its own limits. */
   readonly client: Pick<ApiClient, 'create' | 'patch'>;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly nodeName: string;
-  /** Told of each event's end, to be counted. Must not throw. */
+  /** Called with each event's outcome. Must not throw. */
   readonly onOutcome?: (outcome: EventOutcome) => void;
-  /** How many may wait; 1,000 unless given. What comes beyond is dropped and counted. */
+  /** The queue limit; 1,000 unless given. Further events are dropped and counted. */
   readonly queueCapacity?: number;
-  /** How many are on their way at once; 8 unless given. */
+  /** The number of concurrent calls; 8 unless given. */
   readonly parallel?: number;
   /**
-   * How long the first event about an object waits for others, unless it is a warning: the news of a pod's start must
-   * not hold up the start. Half a second unless given.
+   * How long the first event of an object is delayed for others, unless it is a warning: the events
+   * of a pod start must not slow down the start. Half a second unless given.
    */
   readonly restMs?: number;
 }
 
-/** Tells users of the API what happens on the node. Recording never waits, never throws and never grows. */
+/**
+ * Sends events of the node to the API. Recording never blocks, never throws and never grows without
+ * bound.
+ */
 export class EventRecorder implements AsyncDisposable {
   readonly #logger: Logger;
   readonly #onOutcome: (outcome: EventOutcome) => void;
@@ -59,7 +62,7 @@ export class EventRecorder implements AsyncDisposable {
     });
   }
 
-  /** How many events are not yet told. */
+  /** The number of events not sent yet. */
   get queued(): number {
     return this.#sender.queued;
   }
@@ -70,16 +73,16 @@ export class EventRecorder implements AsyncDisposable {
       if (correlated.is === 'spam') this.#onOutcome('spam');
       else this.#sender.offer({ ...correlated, lane: objectKey(note.about) });
     } catch (error) {
-      this.#logger.error('Cannot record an event', error, { reason: note.reason });
+      this.#logger.error('Failed to record event', error, { reason: note.reason });
     }
   }
 
-  /** Resolves when all that was recorded has come to its end; for a stop, with a deadline. */
+  /** Resolves when all recorded events have an outcome; for a stop, with a deadline. */
   async drained(signal: AbortSignal): Promise<void> {
     await this.#sender.drained(signal);
   }
 
-  /** What waits is dropped. */
+  /** Drops the queued events. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#sender[Symbol.asyncDispose]();
   }

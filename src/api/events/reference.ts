@@ -1,6 +1,6 @@
 import type { ObjectReference } from '../../kinds/index.ts';
 
-/** What an event is about. */
+/** The object of an event. */
 export interface EventSubject extends ObjectReference {
   readonly kind: string;
   readonly name: string;
@@ -15,10 +15,13 @@ interface NamedPod {
   };
 }
 
-/** A list of containers in the spec of a pod. */
+/** A list of containers in the pod spec. */
 export type ContainerList = 'containers' | 'initContainers' | 'ephemeralContainers';
 
-/** A pod, or a part of it. A static pod is meant by its own UID: that is what users of its mirror pod ask for. */
+/**
+ * A pod or a part of it. A static pod is referenced by its own UID, which users of its mirror pod
+ * query.
+ */
 export function podSubject({ metadata }: NamedPod, fieldPath?: string | undefined): EventSubject {
   const { name, namespace, uid, resourceVersion } = metadata;
   return { kind: 'Pod', apiVersion: 'v1', namespace, name, uid, resourceVersion, fieldPath };
@@ -28,12 +31,12 @@ export function containerSubject(pod: NamedPod, list: ContainerList, container: 
   return podSubject(pod, `spec.${list}{${container}}`);
 }
 
-/** A node is meant by its name alone: whoever starts first knows no UID of it. */
+/** A node is referenced by name only: at start its UID is unknown. */
 export function nodeSubject(name: string): EventSubject {
   return { kind: 'Node', apiVersion: 'v1', name };
 }
 
-/** A claim as the API has answered it. */
+/** A claim as returned by the API. */
 export interface NamedClaim {
   readonly metadata?:
     | Partial<Record<'name' | 'namespace' | 'uid' | 'resourceVersion', string | undefined>>
@@ -54,7 +57,7 @@ export function volumeSubject({ name, uid }: NamedVolume): EventSubject {
   return { kind: 'PersistentVolume', apiVersion: 'v1', name, uid };
 }
 
-/** The object as a whole: events about its parts keep their order too. */
+/** The whole object: events of its parts are ordered too. */
 export function objectKey({ kind, namespace, name, uid, apiVersion }: EventSubject): string {
   return [kind, namespace, name, uid, apiVersion].join('\n');
 }

@@ -3,30 +3,33 @@ import { cancelledError, type Logger, type Random, type Timer, Waiters } from '.
 import { type Delivery, type DeliveryDeps, deliver, type Parcel } from './delivery.ts';
 import { ServerGate } from './server-gate.ts';
 
-/** What became of an event; dropped is each that no user will see. */
+/** The outcome of an event; dropped means that no user will see it. */
 export type EventOutcome = 'sent' | 'refused' | 'gave-up' | 'queue-full' | 'spam' | 'closed';
 
 export interface SenderOptions extends DeliveryDeps {
   readonly random: Random;
   readonly logger: Logger;
-  /** Told of each event's end. Must not throw. */
+  /** Called with each event's outcome. Must not throw. */
   readonly onOutcome: (outcome: EventOutcome) => void;
   readonly queueCapacity: number;
   readonly parallel: number;
-  /** How long the first of an object's events waits for others, unless it is a warning. */
+  /** How long the first event of an object is delayed for others, unless it is a warning. */
   readonly restMs: number;
 }
 
-/** To be told to the server. */
+/** To be sent to the server. */
 export interface Sending {
-  /** Events of one lane are sent one after the other. */
+  /** Events of one queue are sent serially. */
   readonly lane: string;
   readonly key: string;
   readonly event: Event;
   readonly told: 'before' | 'never';
 }
 
-/** The events about one object, in their order. It rests, or is ready, or sending its first, or waits to send that again. */
+/**
+ * The ordered events of one object. The queue is idle, ready, sending its first event, or waiting
+ * to retry it.
+ */
 interface EventQueue {
   readonly key: string;
   readonly line: Parcel[];
@@ -38,9 +41,9 @@ const mostTries = 12;
 const retryMs = 10_000;
 
 /**
- * Sends events, several at once, and of each object in order. What nobody answers is tried again, and holds up nothing
- * but what is about the same object. While the server is away it is asked ever more rarely, with one event at a time,
- * and none is given up for that.
+ * Sends events, several concurrently and those of each object in order. An event without a response
+ * is retried and blocks only events of the same object. While the server is unreachable, it is
+ * tried with one event and growing delays, and no event is dropped for that.
  */
 export class EventSender implements AsyncDisposable {
   readonly #options: SenderOptions;
@@ -60,12 +63,12 @@ export class EventSender implements AsyncDisposable {
     this.#gate = new ServerGate({ clock, random, width: parallel, onOpen: () => this.#pump() });
   }
 
-  /** How many events are not yet told. */
+  /** The number of events not sent yet. */
   get queued(): number {
     return this.#queued;
   }
 
-  /** Never waits. What is told of an event already in line takes its place there. */
+  /** Never blocks. An update of a queued event replaces it. */
   offer(sending: Sending): void {
     const lane = this.#queues.get(sending.lane);
     const waiting = lane?.line.find(({ key }) => key === sending.key);
@@ -75,7 +78,7 @@ export class EventSender implements AsyncDisposable {
     else this.#add(lane ?? this.#newQueue(sending.lane), sending);
   }
 
-  /** Resolves when everything in line has come to its end. */
+  /** Resolves when the queue is empty. */
   async drained(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     for (const lane of this.#queues.values()) if (lane.state === 'resting') this.#endRest(lane);
@@ -83,7 +86,7 @@ export class EventSender implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort(cancelledError('Events are no longer sent'));
+    this.#stop.abort(cancelledError('Event sending has stopped'));
     this.#gate[Symbol.dispose]();
     for (const { timer } of this.#queues.values()) timer?.cancel();
     for (let left = this.#queued; left > 0; left--) this.#options.onOutcome('closed');
@@ -118,7 +121,7 @@ export class EventSender implements AsyncDisposable {
   }
 
   #refuse(): void {
-    this.#problem('Dropped an event as too many wait to be sent', { waiting: this.#queued });
+    this.#problem('Dropped event, queue is full', { waiting: this.#queued });
     this.#options.onOutcome('queue-full');
   }
 
@@ -158,11 +161,11 @@ export class EventSender implements AsyncDisposable {
 
   #tellRefusal(event: Event, { why, told }: { readonly why: string; readonly told: string }): void {
     const fields = { reason: event.reason, about: event.involvedObject.name, why };
-    if (told === 'loudly') this.#problem('The server took an event not', fields);
-    else this.#options.logger.v(5)?.info('The server took an event not', fields);
+    if (told === 'loudly') this.#problem('API server rejected event', fields);
+    else this.#options.logger.v(5)?.info('API server rejected event', fields);
   }
 
-  /** The parcel that was sent is none any more. */
+  /** The queued event was replaced during the call. */
   #end(lane: EventQueue, outcome: EventOutcome): void {
     this.#queued--;
     this.#options.onOutcome(outcome);
@@ -177,10 +180,11 @@ export class EventSender implements AsyncDisposable {
   }
 
   #again(lane: EventQueue, parcel: Parcel, { server, why }: Extract<Delivery, { is: 'failed' }>): void {
-    this.#problem('Cannot send an event for now', { why });
+    this.#problem('Failed to send event, retrying', { why });
     if (server === 'away') this.#gate.failed();
     if (server === 'there') this.#gate.answered();
-    // Nothing is given up because the server is away: a try counts when others were answered since the last.
+    // No event is dropped while the server is unreachable: an attempt counts if others got
+    // responses since the last one.
     if (parcel.tries === 0 || this.#gate.answers > parcel.answersBefore) parcel.tries++;
     parcel.answersBefore = this.#gate.answers;
     if (parcel.tries >= mostTries) {
@@ -191,7 +195,7 @@ export class EventSender implements AsyncDisposable {
     this.#wait(lane, parcel.tries);
   }
 
-  /** At the head of its line, with the newest that came for it meanwhile. */
+  /** At the head of its queue, with its newest update. */
   #putBack(lane: EventQueue, parcel: Parcel): void {
     const index = lane.line.findIndex(({ key }) => key === parcel.key);
     const [newer] = index < 0 ? [] : lane.line.splice(index, 1);
@@ -202,7 +206,10 @@ export class EventSender implements AsyncDisposable {
     lane.line.unshift(parcel);
   }
 
-  /** The first wait is anything up to its length: nodes that lost one server must not come back as one. */
+  /**
+   * The first delay is random up to its length: nodes that lost one server must not return
+   * simultaneously.
+   */
   #wait(lane: EventQueue, tries: number): void {
     const { clock, random } = this.#options;
     const ms = tries === 1 ? retryMs * random.next() : retryMs * (1 + 0.1 * random.next());
@@ -212,7 +219,7 @@ export class EventSender implements AsyncDisposable {
     });
   }
 
-  /** One line for what goes on in the same way. */
+  /** Logs a repeated failure once. */
   #problem(message: string, fields: Readonly<Record<string, string | number | undefined>>): void {
     const problem = `${message}: ${fields['why'] ?? ''}`;
     if (problem === this.#lastProblem) return;

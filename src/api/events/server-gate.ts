@@ -3,16 +3,19 @@ import { Backoff, type Clock, type Random, type Timer } from '../../lib/index.ts
 export interface ServerGateOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** How many may pass at a time while the server is there. */
+  /** The number of concurrent calls while the server is reachable. */
   readonly width: number;
-  /** Somebody may pass again. */
+  /** A call may start. */
   readonly onOpen: () => void;
 }
 
-/** The longest wait bounds how late news come after the server is back. */
+/** The longest delay bounds how late events are sent after the server is back. */
 const policy = { baseMs: 1_000, factor: 2, maxMs: 10_000, jitter: 0.5 };
 
-/** Holds back everybody while a server is away, but for one who looks whether it is back, ever more rarely. */
+/**
+ * Blocks all calls while a server is unreachable, except for one that probes it with growing
+ * delays.
+ */
 export class ServerGate implements Disposable {
   readonly #options: ServerGateOptions;
   readonly #backoff: Backoff;
@@ -25,12 +28,12 @@ export class ServerGate implements Disposable {
     this.#backoff = new Backoff(policy, options.random);
   }
 
-  /** How often the server answered. */
+  /** The number of responses of the server. */
   get answers(): number {
     return this.#answers;
   }
 
-  /** How many may be on their way now. */
+  /** The number of calls that may be in flight now. */
   get width(): number {
     if (this.#state === 'open') return this.#options.width;
     return this.#timer === undefined ? 1 : 0;

@@ -1,9 +1,9 @@
 import type { YamlTree } from '../../lib/index.ts';
 
-/** A mistake in a kubeconfig, and where it stands. */
+/** An error in a kubeconfig and its location. */
 export interface KubeconfigProblem {
   readonly line: number;
-  /** Such as `users[0].user.token`; empty for the whole text. */
+  /** For example `users[0].user.token`; empty for the whole text. */
   readonly field: string;
   readonly message: string;
 }
@@ -11,8 +11,8 @@ export interface KubeconfigProblem {
 const notText = 'must be text: put it in quotes';
 
 /**
- * A map in a kubeconfig, read field by field. What is of the wrong type is noted and read as absent, so that one
- * pass finds every mistake. Fields nobody asks for are left alone, as kubectl does.
+ * A map in a kubeconfig, read field by field. A value of the wrong type is recorded and read as
+ * absent, so that one pass finds every error. Unknown fields are ignored, as by kubectl.
  */
 export class Section {
   readonly #fields: ReadonlyMap<string, YamlTree>;
@@ -31,12 +31,12 @@ export class Section {
     }
   }
 
-  /** Undefined when it is absent or empty. */
+  /** Undefined if it is absent or empty. */
   text(name: string): string | undefined {
     const tree = this.#field(name);
     if (tree === undefined) return undefined;
     if (tree.kind === 'scalar' && typeof tree.value === 'string') return tree.value || undefined;
-    // What YAML takes for a number may not be what was written: 0123 is 83.
+    // A YAML number may not be what was written: 0123 is 83.
     return this.refuse(name, notText);
   }
 
@@ -67,7 +67,7 @@ export class Section {
     );
   }
 
-  /** The part of the tree as it is, for what is handed on to others. */
+  /** The part of the tree as it is, to be passed on. */
   tree(name: string): YamlTree | undefined {
     return this.#field(name);
   }
@@ -76,7 +76,7 @@ export class Section {
     return this.#field(name) !== undefined;
   }
 
-  /** Notes a mistake of the field; the line is the field's, or the section's when it is absent. */
+  /** Records an error of the field; the line is the field's, or the section's if it is absent. */
   refuse(name: string, message: string, line?: number): undefined {
     const at = line ?? this.#fields.get(name)?.at.line ?? this.#line;
     this.#problems.push({ line: at, field: this.#pathOf(name), message });

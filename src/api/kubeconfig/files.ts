@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { KubelingError } from '../../lib/index.ts';
 import type { ApiFiles } from './kubeconfig.ts';
 
-/** Far more than any kubeconfig, certificate or token takes. */
+/** Larger than every kubeconfig, certificate or token. */
 const longestFile = 16 * 1024 * 1024;
 
 /** The files of this machine. */

@@ -33,7 +33,7 @@ const plain = ['server: https://10.0.0.1:6443'];
 
 async function problemsOf(text: string): Promise<string[]> {
   const error = await parse(text).then(
-    () => assert.fail('it was taken'),
+    () => assert.fail('the call succeeded'),
     (thrown: unknown) => thrown,
   );
   assert(error instanceof KubelingError);
@@ -43,7 +43,7 @@ async function problemsOf(text: string): Promise<string[]> {
   return problems.map(({ line, field, message }) => `${line} ${field} ${message}`);
 }
 
-test('a kubeconfig of a node is read, with paths relative to the file', async () => {
+test('reads the kubeconfig of a node with paths relative to the file', async () => {
   const text = kubeconfig(
     [
       ...plain,
@@ -80,7 +80,7 @@ test('a kubeconfig of a node is read, with paths relative to the file', async ()
   });
 });
 
-test('what stands in the kubeconfig wins over files, and may be JSON', async () => {
+test('prefers embedded values over files and accepts JSON', async () => {
   const cluster = { server: 'https://a', 'certificate-authority': 'ca', 'certificate-authority-data': pem64 };
   const text = JSON.stringify({
     'current-context': 'here',
@@ -94,7 +94,7 @@ test('what stands in the kubeconfig wins over files, and may be JSON', async () 
   assert.equal(context.user.token, 'abc');
 });
 
-test('an exec plugin is read with its environment, and its path is relative to the file', async () => {
+test('reads an exec plugin with its environment and its path relative to the file', async () => {
   const cluster = [
     ...plain,
     'extensions:',
@@ -123,7 +123,7 @@ test('an exec plugin is read with its environment, and its path is relative to t
   assert.deepEqual(context.cluster.execConfig, { audience: 'us' });
 });
 
-test('another context can be chosen, and one without a user is anonymous', async () => {
+test('reads another context, and treats one without a user as anonymous', async () => {
   const text = `${kubeconfig(plain, ['token: a'])}\n`.replace(
     'contexts:',
     'contexts:\n- name: bare\n  context: {cluster: c}',
@@ -133,7 +133,7 @@ test('another context can be chosen, and one without a user is anonymous', async
   assert.equal(user.token, undefined);
 });
 
-test('every mistake is told with its line and field', async () => {
+test('reports every error with line and field', async () => {
   const text = kubeconfig(
     ['server: 10.0.0.1:6443', 'certificate-authority-data: "%%"', 'proxy-url: socks5://a:b@c'],
     ['client-certificate: a.pem', 'username: me', 'token: "a b"', 'auth-provider: {name: gcp}', 'as: you'],
@@ -149,7 +149,7 @@ test('every mistake is told with its line and field', async () => {
   ]);
 });
 
-test('ways to be somebody that contradict each other are refused', async () => {
+test('rejects contradicting credentials', async () => {
   const cluster = [...plain, 'certificate-authority: ca', 'insecure-skip-tls-verify: true'];
   const user = ['username: me', 'password: "1234"', 'token: abc'];
   assert.deepEqual(await problemsOf(kubeconfig(cluster, user)), [
@@ -158,7 +158,7 @@ test('ways to be somebody that contradict each other are refused', async () => {
   ]);
 });
 
-test('what YAML takes for something else than text is to be quoted', async () => {
+test('requires quotes for values that YAML does not read as text', async () => {
   const text = kubeconfig(plain, ['username: 0123', 'password: yes', 'tokenFile: [a]']);
   assert.deepEqual(
     (await problemsOf(text)).map((problem) => problem.replace(' must be text: put it in quotes', '')),
@@ -166,7 +166,7 @@ test('what YAML takes for something else than text is to be quoted', async () =>
   );
 });
 
-test('an exec plugin that wants a terminal, or says nothing of it, is refused', async () => {
+test('rejects an exec plugin that requires a terminal or does not say', async () => {
   const exec = (...lines: string[]) => kubeconfig(plain, ['exec:', ...lines.map((line) => `  ${line}`)]);
   const v1 = 'apiVersion: client.authentication.k8s.io/v1';
   const field = 'users[0].user.exec.interactiveMode';
@@ -180,7 +180,7 @@ test('an exec plugin that wants a terminal, or says nothing of it, is refused', 
   assert((await parse(exec(`${v1}beta1`, 'command: a'))).user.exec !== undefined);
 });
 
-test('names that lead nowhere are told with the names there are', async () => {
+test('reports undefined names with the defined ones', async () => {
   assert.deepEqual(await problemsOf('contexts: []'), ['1 current-context must name a context']);
   assert.deepEqual(await problemsOf('current-context: a\ncontexts:\n- name: b\n  context: {}'), [
     '3 contexts must have one named "a": there are "b"',
@@ -192,7 +192,7 @@ test('names that lead nowhere are told with the names there are', async () => {
   ]);
 });
 
-test('what is no kubeconfig at all is told', async () => {
+test('rejects text that is not a kubeconfig', async () => {
   assert.deepEqual(await problemsOf(''), ['1  must not be empty']);
   assert.equal((await problemsOf('{')).length > 0, true);
   assert.deepEqual((await problemsOf('just text'))[0], '1  must be a map of fields');

@@ -3,27 +3,27 @@ import { describeError, KubelingError, readYaml, type YamlTree, yamlToJs } from 
 import { type KubeconfigProblem, Section } from './fields.ts';
 import { type KubeconfigPlace, readMaterial } from './material.ts';
 
-/** A certificate, a key or a bundle of them: in the kubeconfig itself, or in a file that may change. */
+/** A certificate, a key or a bundle: embedded in the kubeconfig, or in a file that may change. */
 export type Material =
-  /** `name` says where it stands, for messages. */
+  /** `name` is the location, for messages. */
   | { readonly kind: 'inline'; readonly name: string; readonly pem: string }
   | { readonly kind: 'file'; readonly name: string; readonly path: string };
 
 export interface KubeCluster {
   readonly server: URL;
   readonly ca: Material | undefined;
-  /** Whom the server's certificate must be made out to, if not to its host. */
+  /** The expected name in the server's certificate, if not its host. */
   readonly tlsServerName: string | undefined;
   readonly verification: 'full' | 'skipped';
   readonly proxyUrl: URL | undefined;
-  /** What the cluster has to tell exec plugins. */
+  /** Cluster information for exec plugins. */
   readonly execConfig: unknown;
 }
 
-/** A program that knows the credentials. */
+/** A program that provides credentials. */
 export interface ExecPlugin {
   readonly apiVersion: 'client.authentication.k8s.io/v1' | 'client.authentication.k8s.io/v1beta1';
-  /** A path, or a name to be looked for in PATH. */
+  /** A path, or a name that is looked up in PATH. */
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -31,17 +31,17 @@ export interface ExecPlugin {
   readonly clusterInfo: 'provided' | 'withheld';
 }
 
-/** Who we are. Several may be there: a certificate is shown besides any of the others. */
+/** The client's credentials. A certificate is sent in addition to any other. */
 export interface KubeUser {
   readonly certificate: { readonly cert: Material; readonly key: Material } | undefined;
   readonly token: string | undefined;
-  /** Wins over `token` as long as it can be read. */
+  /** Preferred over `token` while it is readable. */
   readonly tokenFile: string | undefined;
   readonly basic: { readonly username: string; readonly password: string } | undefined;
   readonly exec: ExecPlugin | undefined;
 }
 
-/** One way to reach an API server: a context of a kubeconfig with all it refers to. */
+/** One way to reach an API server: a context of a kubeconfig with everything it refers to. */
 export interface KubeContext {
   readonly file: string;
   readonly name: string;
@@ -50,7 +50,7 @@ export interface KubeContext {
   readonly user: KubeUser;
 }
 
-/** The files of the machine; a small door so that tests may stand in for it. */
+/** File access; small, so that tests can replace it. */
 export interface ApiFiles {
   /** Rejects as `node:fs` does. */
   readText(path: string): Promise<string>;
@@ -63,14 +63,17 @@ export interface KubeconfigSource {
   readonly files: ApiFiles;
 }
 
-/** Rejects with KUBECONFIG_INVALID and every mistake in what the context uses, each with its line and field. */
+/**
+ * Rejects with KUBECONFIG_INVALID and every error in the parts the context uses, each with line and
+ * field.
+ */
 export async function loadKubeconfig(source: KubeconfigSource): Promise<KubeContext> {
   const file = resolve(source.path);
   return parseKubeconfig({ file, text: await readText(source, file), context: source.context });
 }
 
 export interface KubeconfigText {
-  /** Relative paths are meant from where it stands. */
+  /** Relative paths are resolved against its directory. */
   readonly file: string;
   readonly text: string;
   readonly context?: string | undefined;
@@ -121,7 +124,7 @@ function readContext(tree: YamlTree, { file, context, problems }: Reading): Kube
   if (name === undefined) return root.refuse('current-context', 'must name a context');
   const chosen = named(root, { list: 'contexts', part: 'context', name });
   const cluster = chosen && referred(root, chosen, { list: 'clusters', part: 'cluster' });
-  // Without a user one is anonymous.
+  // A context without a user is anonymous.
   const user = chosen?.has('user') ? referred(root, chosen, { list: 'users', part: 'user' }) : undefined;
   const place = { file, directory: dirname(file) };
   const readAs = readUser(user, place);
@@ -160,7 +163,7 @@ function invalid(file: string, problems: readonly KubeconfigProblem[]): Kubeling
   });
 }
 
-/** The name of the extension with what exec plugins are told about a cluster. */
+/** The extension with the cluster information for exec plugins. */
 const execExtension = 'client.authentication.k8s.io/exec';
 
 export function readCluster(section: Section, place: KubeconfigPlace): KubeCluster | undefined {
@@ -183,7 +186,7 @@ function readUrl(section: Section, name: string): URL | undefined {
   if (text === undefined) return undefined;
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== '') return url;
-  // What it holds may include a password.
+  // The value may include a password.
   const shown = text.replace(/\/\/[^/@]*@/, '//***@');
   return section.refuse(name, `must be a URL with http:// or https://: current value is "${shown}"`);
 }
@@ -202,7 +205,7 @@ const anonymous: KubeUser = {
   exec: undefined,
 };
 
-/** What a node must not silently go without: to leave it out would make us somebody else. */
+/** Unsupported options must not be ignored: without them the client would have another identity. */
 const unsupported = ['auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra'];
 
 export function readUser(section: Section | undefined, place: KubeconfigPlace): KubeUser {
@@ -226,7 +229,7 @@ export function readUser(section: Section | undefined, place: KubeconfigPlace): 
   };
 }
 
-/** A header takes no control characters, and Node.js would refuse each request with it. */
+/** A header must not have control characters; Node.js would reject every request. */
 function readToken(section: Section): string | undefined {
   const token = section.text('token')?.trim();
   return token === undefined || isHeaderText(token)
@@ -284,7 +287,7 @@ function readExec(section: Section | undefined, place: KubeconfigPlace): ExecPlu
   };
 }
 
-/** A node has nobody to ask: a plugin that needs somebody cannot work. */
+/** A node has no user to prompt: an interactive plugin cannot work. */
 function checkInteractive(section: Section, apiVersion: ExecPlugin['apiVersion'] | undefined): void {
   const mode = section.text('interactiveMode');
   if (mode === 'Always') section.refuse('interactiveMode', 'must not be Always: a node has no terminal');

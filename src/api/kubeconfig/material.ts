@@ -2,16 +2,16 @@ import { resolve } from 'node:path';
 import type { Section } from './fields.ts';
 import type { Material } from './kubeconfig.ts';
 
-/** The kubeconfig that is read. */
+/** The kubeconfig file. */
 export interface KubeconfigPlace {
   readonly file: string;
-  /** What relative paths are meant from. */
+  /** The base of relative paths. */
   readonly directory: string;
 }
 
 const base64 = /^[A-Za-z0-9+/\s]+(?:={1,2}\s*)?$/;
 
-/** What stands in the kubeconfig itself wins over a file. */
+/** An embedded value takes precedence over a file. */
 export function readMaterial(section: Section, name: string, place: KubeconfigPlace): Material | undefined {
   const inline = section.text(`${name}-data`);
   const path = section.text(name);

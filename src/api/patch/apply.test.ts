@@ -15,7 +15,7 @@ const applyJsonPatch = (document: unknown, patch: unknown) =>
 const refusedWith = (status: number) => (error: unknown) =>
   error instanceof KubelingError && error.code === 'API_INVALID' && error.details['status'] === status;
 
-test('the examples of RFC 7396', () => {
+test('passes the examples of RFC 7396', () => {
   const examples: readonly (readonly [unknown, unknown, unknown])[] = [
     [{ a: 'b' }, { a: 'c' }, { a: 'c' }],
     [{ a: 'b' }, { b: 'c' }, { a: 'b', b: 'c' }],
@@ -39,7 +39,7 @@ test('the examples of RFC 7396', () => {
   for (const [target, patch, wanted] of examples) assert.deepEqual(applyMergePatch(target, patch), wanted);
 });
 
-test('each operation of RFC 6902', () => {
+test('applies each operation of RFC 6902', () => {
   const document = { a: { b: [1, 2] }, 'x/y': { '~': 0 } };
   const cases: readonly (readonly [JsonObject, unknown])[] = [
     [
@@ -78,7 +78,7 @@ test('each operation of RFC 6902', () => {
   assert.deepEqual(document, before);
 });
 
-test('a JSON patch that cannot be carried out is refused', () => {
+test('rejects a JSON patch that cannot be applied', () => {
   const document = { a: [1] };
   const impossible: readonly JsonObject[] = [
     { op: 'test', path: '/a/0', value: 2 },
@@ -103,11 +103,11 @@ test('a JSON patch that cannot be carried out is refused', () => {
   );
 });
 
-test('a field that is not there is replaced as if it were there, as API servers do it', () => {
+test('replaces a missing field as if it existed, like API servers', () => {
   assert.deepEqual(applyJsonPatch({ a: 1 }, [{ op: 'replace', path: '/b', value: 2 }]), { a: 1, b: 2 });
 });
 
-test('names of prototypes are fields like any other', () => {
+test('treats prototype names as ordinary fields', () => {
   const patch = JSON.parse(
     '{"__proto__": {"polluted": true}, "metadata": {"labels": {"__proto__": "x"}}}',
   ) as JsonObject;
@@ -118,7 +118,7 @@ test('names of prototypes are fields like any other', () => {
   }
 });
 
-test('a patch must leave an object', () => {
+test('requires the result to be an object', () => {
   assert.throws(() => applyPatch(schema, 'Pod', {}, { kind: 'merge', body: 'x' }), refusedWith(400));
   assert.throws(
     () => applyPatch(schema, 'Pod', {}, { kind: 'json', body: [{ op: 'replace', path: '', value: 1 }] }),
@@ -126,7 +126,7 @@ test('a patch must leave an object', () => {
   );
 });
 
-test('a patch of a pod status names the pod it is for', () => {
+test('names the pod in a patch of a pod status', () => {
   const before = { phase: 'Pending' };
   assert.equal(podStatusPatch(schema, { uid: 'u', before, after: before }), undefined);
   assert.deepEqual(podStatusPatch(schema, { uid: 'u', before, after: { phase: 'Running' } }), {
@@ -135,7 +135,7 @@ test('a patch of a pod status names the pod it is for', () => {
   });
 });
 
-test('a patch of a node takes labels and annotations along, and nothing else of it', () => {
+test('includes labels and annotations in a node patch and nothing else', () => {
   const before: Node = {
     metadata: { name: 'n', resourceVersion: '1', labels: { a: '1' } },
     spec: { podCIDR: 'x' },

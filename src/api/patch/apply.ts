@@ -6,7 +6,7 @@ import { applyJsonPatch } from './json-patch.ts';
 import type { PatchSchema } from './schema.ts';
 import { applyStrategicPatch } from './strategic-apply.ts';
 
-/** What a patch makes of an object, as an API server would; a patch that makes no sense throws API_INVALID. */
+/** Applies a patch to an object as an API server does; an invalid patch throws API_INVALID. */
 export function applyPatch(schema: PatchSchema, kind: string, object: JsonObject, patch: Patch): JsonObject {
   const patched = patchedBy(schema, kind, object, patch);
   checkSize(patched);
@@ -28,7 +28,7 @@ function patchedBy(
     : applyStrategicPatch({ schema, budget }, kind, object, body);
 }
 
-/** A JSON merge patch (RFC 7396): null removes, objects are merged, anything else takes the place of what was there. */
+/** A JSON merge patch (RFC 7396): null removes, objects are merged, any other value replaces. */
 export function applyMergePatch(target: unknown, patch: unknown): unknown {
   if (!isJsonObject(patch)) return patch;
   const fields = new Map(Object.entries(isJsonObject(target) ? target : {}));

@@ -2,32 +2,32 @@ import { apiError } from '../client/api-error.ts';
 import { unfitPatch } from './directives.ts';
 import { isJsonObject } from './json.ts';
 
-/** As API servers do: the text of all values that `copy` operations of one patch add. */
+/** As in API servers: the text of all values that `copy` operations of one patch add. */
 const mostCopied = 3 * 1024 * 1024;
-/** Fields copied and compared; an ordinary patch takes a few hundred. */
+/** Copied and compared fields; an ordinary patch takes a few hundred. */
 const mostSteps = 250_000;
 /**
- * The same as for the body of a request: checking, comparing and storing an object takes some microseconds for each of
- * its values, and the event loop is held meanwhile.
+ * The limit for request bodies: checking, comparing and storing an object takes some microseconds
+ * per value and blocks the event loop.
  */
 export const mostValues = 40_000;
 const mostText = 3 * 1024 * 1024;
 const deepest = 128;
 
-/** What applying one patch may cost: a short patch can ask for work and memory without end. */
+/** The cost limit of applying one patch: a short patch can request unbounded work and memory. */
 export class PatchBudget {
   #copied = 0;
   #copies = 0;
   #steps = 0;
 
-  /** Throws a refusal as soon as the patch has taken more steps than one patch may. */
+  /** Throws as soon as the patch has taken more steps than allowed. */
   spend(steps: number): void {
     this.#steps += steps;
     if (this.#steps > mostSteps)
       throw tooLarge('the patch moves and compares too many items: split it into several patches');
   }
 
-  /** A copy that shares nothing with the value; throws a refusal as soon as all copies are too large. */
+  /** Returns a deep copy; throws as soon as all copies are too large. */
   copyOf(value: unknown): unknown {
     if (++this.#copies > mostValues)
       throw unfitPatch(
@@ -52,7 +52,7 @@ export class PatchBudget {
   }
 }
 
-/** Throws a refusal for what is too large or too deep for those who walk over it; ends at the first excess. */
+/** Throws for a value that is too large or too deep to walk; stops at the first excess. */
 export function checkSize(value: unknown): void {
   let [values, text] = [0, 0];
   const visit = (inner: unknown, depth: number): void => {
@@ -72,7 +72,7 @@ export function checkSize(value: unknown): void {
   visit(value, 1);
 }
 
-/** About how long the value is in JSON, without what it holds. */
+/** The approximate JSON length of the value without its content. */
 function textOf(value: unknown): number {
   return typeof value === 'string' ? value.length + 3 : 3;
 }

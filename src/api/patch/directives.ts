@@ -1,7 +1,7 @@
 import { apiError } from '../client/api-error.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 
-/** Words in a strategic merge patch that are no fields of the object. */
+/** Directives in a strategic merge patch, which are not fields of the object. */
 export const patchWord = '$patch';
 export const retainKeysWord = '$retainKeys';
 export const orderPrefix = '$setElementOrder/';
@@ -11,7 +11,7 @@ export function badPatch(message: string): Error {
   return apiError({ what: 'apply a patch', status: 400, answer: { message, reason: 'BadRequest' } });
 }
 
-/** A patch that makes sense, but not for this object or together with itself. */
+/** A valid patch that contradicts this object or itself. */
 export function unfitPatch(message: string): Error {
   return apiError({ what: 'apply a patch', status: 422, answer: { message, reason: 'Invalid' } });
 }
@@ -25,7 +25,7 @@ export function isDirective(name: string): boolean {
   );
 }
 
-/** The fields an object of a patch speaks of, by themselves or by a directive about their list. */
+/** The fields that a patch object changes, directly or by a directive about their list. */
 export function fieldsSpokenOf(patch: JsonObject): readonly string[] {
   const names = Object.keys(patch).flatMap((name) => {
     if (name.startsWith(orderPrefix)) return [name.slice(orderPrefix.length)];
@@ -42,8 +42,8 @@ export function listOf(patch: JsonObject, name: string): readonly unknown[] | un
 }
 
 /**
- * What a part of a patch says where the object has nothing yet: undefined when it is only about what should go.
- * Fields that are null are left out.
+ * The value of a patch part where the object has none: undefined if it only deletes. Null fields
+ * are left out.
  */
 export function withoutDirectives(value: unknown): unknown {
   if (Array.isArray(value)) {
@@ -54,7 +54,7 @@ export function withoutDirectives(value: unknown): unknown {
   return plainFields(value);
 }
 
-/** An object of a patch, as if nothing had been there before. */
+/** A patch object applied to nothing. */
 export function plainFields(patch: JsonObject): JsonObject {
   const entries = Object.entries(patch)
     .filter(([name, inner]) => !isDirective(name) && inner !== null && inner !== undefined)

@@ -2,14 +2,14 @@ import { type PatchBudget, tooLarge } from './budget.ts';
 import { badPatch, unfitPatch } from './directives.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 
-/** As many as an API server takes in one patch. */
+/** The limit of API servers. */
 const mostOperations = 10_000;
-/** Nothing lies deeper. */
+/** The depth limit of a path. */
 const longestPath = 128;
 const longestShown = 100;
 const movesInOneStep = 100;
 
-/** A JSON patch (RFC 6902): the operations one after the other, all of them or none. */
+/** Applies a JSON patch (RFC 6902): all operations in order, or none. */
 export function applyJsonPatch(document: unknown, patch: unknown, budget: PatchBudget): unknown {
   if (!Array.isArray(patch)) throw badPatch('a JSON patch must be a list of operations');
   if (patch.length > mostOperations)
@@ -29,7 +29,7 @@ function applyOperation(draft: Draft, operation: unknown, index: number): void {
       draft.put(path, given(operation, index), 'add');
       break;
     case 'replace':
-      // API servers let it put a field that is not there yet.
+      // API servers allow it to add a missing field.
       draft.put(path, given(operation, index), 'replace');
       break;
     case 'remove':
@@ -55,13 +55,13 @@ type Path = readonly string[];
 type Parent = unknown[] | Record<string, unknown>;
 
 /**
- * A document while a patch is applied. Lists and objects are copied before their first change and changed in place
- * afterwards, so that many changes of a large list or object copy it once.
+ * A document during a patch. Lists and objects are copied before their first change and then
+ * changed in place, so that many changes of a large one copy it once.
  */
 class Draft {
   root: unknown;
   readonly #budget: PatchBudget;
-  /** The lists and objects that belong to the draft alone. */
+  /** The lists and objects owned by the draft. */
   readonly #own = new WeakSet<object>();
 
   constructor(document: unknown, budget: PatchBudget) {
@@ -124,7 +124,7 @@ class Draft {
     list.splice(index, removed, ...added);
   }
 
-  /** What the last part of the path is in, as the draft's own, and all that leads there too. */
+  /** The container of the last path segment, owned by the draft with all its ancestors. */
   #parentOf(path: Path): Parent {
     let parent = this.#owned(this.root, path[0]);
     this.root = parent;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-/** An object as it goes over the wire. */
+/** An object as sent over the network. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isJsonObject(value: unknown): value is JsonObject {
@@ -8,8 +8,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * To the API a field that is null or undefined is not there. Lists keep their length. What has no such field is not
- * copied: of most objects nothing is.
+ * For the API, a null or undefined field is absent. Lists keep their length. Values without such
+ * fields are not copied.
  */
 export function withoutEmptyFields<T>(value: T): T {
   if (Array.isArray(value)) return filledItems(value) as T;

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from './json.ts';
 
 type Items = readonly unknown[];
 
-/** Lists of single values are sets: what is there twice counts once. */
+/** Lists of scalar values are sets without duplicates. */
 export function mergeValues(current: Items = [], added: Items = []): Items {
   return [...new Set([...current, ...added])];
 }
@@ -19,7 +19,10 @@ export interface Merging {
   readonly budget: PatchBudget;
 }
 
-/** Items of the patch change the ones of their key, or join at the end; `$patch` in an item says more. */
+/**
+ * Items of the patch change those with their key or are appended; `$patch` in an item selects
+ * another action.
+ */
 export function mergeItems({ current, changes = [], key, order = [], mergeItem, budget }: Merging): Items {
   const parts = sorted(changes, key);
   if (current === undefined || parts.replaces) return parts.others.map((item) => withoutDirectives(item));
@@ -36,14 +39,14 @@ export function mergeItems({ current, changes = [], key, order = [], mergeItem, 
   return kept;
 }
 
-/** Where the items of each key are in a list: seldom more than one. */
+/** The indexes of the items of each key in a list: rarely more than one. */
 class Buckets {
   readonly #key: string;
   readonly #items: Items;
   readonly #budget: PatchBudget;
   readonly #places = new Map<unknown, number[]>();
 
-  /** The list may grow afterwards, and items may be exchanged for others of the same key. */
+  /** The list may grow afterwards, and items may be replaced by others of the same key. */
   constructor(key: string, items: Items, budget: PatchBudget) {
     this.#key = key;
     this.#items = items;
@@ -58,7 +61,7 @@ class Buckets {
     else places.push(place);
   }
 
-  /** The first place with an item of the same key which fits. */
+  /** The first index of a matching item with the same key. */
   find(like: unknown, fits: (item: JsonObject) => boolean): number | undefined {
     return this.#places.get(keyOf(like, this.#key))?.find((place) => {
       this.#budget.spend(1);
@@ -68,12 +71,13 @@ class Buckets {
   }
 }
 
-/** Lists in which one key may stand for several items, as a port has one number for each protocol. */
+/** Lists in which one key may identify several items, like a port number with several protocols. */
 const portKeys: readonly string[] = ['port', 'containerPort'];
 
 /**
- * Whether a change is about an item. API servers look at the key alone, and so mix up ports of one number; here a port
- * of another protocol is another one wherever somebody speaks of more than one of that number.
+ * Whether a change applies to an item. API servers compare the key only and confuse ports with the
+ * same number; here a port of another protocol is a different item if either side has several of
+ * that number.
  */
 function sameItem(key: string, lists: readonly Items[]): (item: unknown, change: JsonObject) => boolean {
   if (!portKeys.includes(key)) return (item, change) => keyOf(item, key) === change[key];
@@ -126,15 +130,15 @@ export interface Ordering {
   readonly order: Items | undefined;
   /** The list before the patch. */
   readonly current: Items | undefined;
-  /** Undefined for lists of single values. */
+  /** Undefined for lists of scalar values. */
   readonly key: string | undefined;
-  /** What the patch says of the list. */
+  /** The patch of the list. */
   readonly value: Items | undefined;
 }
 
 /**
- * Brings what the patch knows of into the order it wants: that of `$setElementOrder`, or else of its own list. Items
- * only the server knows stay where they were among those that were there before.
+ * Orders the items of the patch by `$setElementOrder` or by its own list. Items that only the
+ * server has keep their place among the earlier ones.
  */
 export function inOrder({ items, order, current, key, value = [] }: Ordering): Items {
   if (current === undefined && order === undefined) return items;
@@ -143,7 +147,8 @@ export function inOrder({ items, order, current, key, value = [] }: Ordering): I
   const replaces = value.some((item) => isJsonObject(item) && item[patchWord] === 'replace');
   const wanted = placesOf((order ?? (replaces ? [] : told)).map((item) => keyOf(item, key)));
   const wantedPlace = (item: unknown) => wanted.get(keyOf(item, key)) ?? -1;
-  // As API servers do: where an item was deleted the first new one takes its place, and equal keys come together.
+  // As in API servers: the first new item takes the place of a deleted one, and equal keys become
+  // adjacent.
   const placed = replaces ? items : items.slice(0, current?.length ?? 0);
   const before = placesOf(placed.map((item) => keyOf(item, key)));
   const place = (item: unknown) => before.get(keyOf(item, key)) ?? -1;
@@ -158,7 +163,7 @@ export function inOrder({ items, order, current, key, value = [] }: Ordering): I
   );
 }
 
-/** Where each value is for the first time. */
+/** The first index of each value. */
 function placesOf(values: Items): ReadonlyMap<unknown, number> {
   return new Map(values.map((value, place) => [value, place] as const).reverse());
 }
@@ -175,7 +180,7 @@ function merged(known: Items, others: Items, place: (item: unknown) => number): 
   return result.concat(others.slice(taken));
 }
 
-/** A patch that changes an item has to say where it belongs; and of nothing there is no order. */
+/** A patch that changes an item must give its order; an empty list has none. */
 function checkOrder(order: Items, told: Items, current: Items, value: Items, key: string | undefined): void {
   if (current.length === 0 && value.length === 0)
     throw badPatch(`${orderPrefix} must be about a list that has items`);
@@ -184,7 +189,7 @@ function checkOrder(order: Items, told: Items, current: Items, value: Items, key
   const first = placesOf(wanted);
   const last = new Map(wanted.map((value, place) => [value, place] as const));
   const places = told.map((item) => first.get(keyOf(item, key)) ?? -1);
-  // Of a key that is there twice the patch may tell both.
+  // Of duplicate keys the patch may give both.
   const isTwin = (place: number) => Number(last.get(wanted[place])) > place;
   const isSorted = places.every((place, index) => {
     const previous = places[index - 1] ?? -1;

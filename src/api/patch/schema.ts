@@ -1,17 +1,20 @@
 import { KindTable, type ListMerge } from '../../kinds/index.ts';
 
-/** What a patch has to know of one field. */
+/** The patch metadata of one field. */
 export interface PatchField {
   readonly merge: ListMerge;
-  /** The kind of the value, or of the items of a list; undefined where the fields are the user's own. */
+  /** The kind of the value or of list items; undefined for free-form fields. */
   readonly kind: string | undefined;
-  /** Whether a computed patch changes items or gives the list anew. */
+  /** Whether a computed patch changes items or replaces the list. */
   readonly computed: 'items' | 'whole-list';
 }
 
 const plain: PatchField = { merge: { by: 'whole' }, kind: undefined, computed: 'items' };
 
-/** Kinds a kubelet writes that are not in the table of kinds. Their metadata is like that of all the others. */
+/**
+ * Kinds that a kubelet writes and that are not in the table of kinds. Their metadata has the usual
+ * fields.
+ */
 const beyondTheTable: Readonly<Record<string, PatchField>> = {
   'CSINode.spec': { ...plain, kind: 'CSINodeSpec' },
   'CSINodeSpec.drivers': { ...plain, merge: { by: 'key', key: 'name', keeps: 'all-fields' } },
@@ -20,7 +23,10 @@ const beyondTheTable: Readonly<Record<string, PatchField>> = {
 /** Their key is not unique: a node may have two internal addresses. */
 const givenAnew: ReadonlySet<string> = new Set(['NodeStatus.addresses']);
 
-/** How the fields of each kind are merged. One is enough for a process: it reads a kind when it is first asked for. */
+/**
+ * The merge rules of the fields of each kind. One instance per process; kinds are read on first
+ * use.
+ */
 export class PatchSchema {
   readonly #table: KindTable;
 

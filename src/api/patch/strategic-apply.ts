@@ -14,13 +14,13 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import { inOrder, mergeItems, mergeValues } from './list-merge.ts';
 import type { PatchField, PatchSchema } from './schema.ts';
 
-/** What one patch is applied with. */
+/** The context of one patch. */
 export interface Applying {
   readonly schema: PatchSchema;
   readonly budget: PatchBudget;
 }
 
-/** The object as a strategic merge patch makes it. Neither the object nor the patch is changed. */
+/** Returns the object after a strategic merge patch. Neither argument is changed. */
 export function applyStrategicPatch(
   applying: Applying,
   kind: string | undefined,
@@ -58,7 +58,7 @@ function mergeFields(
   return Object.fromEntries(fields);
 }
 
-/** `$retainKeys` names all fields that may stay; the patch itself may set no other. */
+/** `$retainKeys` names all fields that remain; the patch may set no other. */
 function dropUnretained(fields: Map<string, unknown>, patch: JsonObject): void {
   const named = listOf(patch, retainKeysWord);
   if (named === undefined) return;

@@ -7,8 +7,8 @@ import type { PatchField, PatchSchema } from './schema.ts';
 type Entry = readonly [name: string, value: unknown];
 
 /**
- * The smallest strategic merge patch that leads from one value of a kind to another; undefined when there is nothing
- * to change. Items of merged lists that only the server has are left alone.
+ * Computes the smallest strategic merge patch between two values of a kind; undefined without a
+ * difference. Items of merged lists that only the server has are preserved.
  */
 export function strategicDiff(
   schema: PatchSchema,
@@ -93,7 +93,7 @@ function diffItem(
   return [{ ...named, [key]: after[key], ...change }];
 }
 
-/** Of nothing there is no order: an API server may refuse one. */
+/** An empty list has no order: an API server may reject one. */
 function ordering(name: string, order: readonly unknown[]): readonly Entry[] {
   return order.length === 0 ? [] : [[orderPrefix + name, order]];
 }
@@ -108,27 +108,27 @@ function diffValues(name: string, before: readonly unknown[], after: readonly un
   ];
 }
 
-/** Items can be changed one by one only where the key tells them apart. */
+/** Items can be changed individually only if the key identifies them. */
 function mustReplace({ merge, computed }: PatchField, before: unknown, after: readonly unknown[]): boolean {
   if (computed === 'whole-list') return true;
   if (merge.by !== 'key') return false;
   return !isKeyed(after, merge.key) || (Array.isArray(before) && !isKeyed(before, merge.key));
 }
 
-/** Whether the key tells the items apart. */
+/** Whether the key identifies the items. */
 function isKeyed(items: readonly unknown[], key: string): items is readonly JsonObject[] {
   const keys = items.map((item) => (isJsonObject(item) ? item[key] : undefined));
   return !keys.includes(undefined) && new Set(keys).size === keys.length;
 }
 
 export interface PodStatusChange {
-  /** The patch is refused when the pod of that name has become another one. */
+  /** The patch is rejected when the pod of that name was replaced. */
   readonly uid: string;
   readonly before: PodStatus;
   readonly after: PodStatus;
 }
 
-/** For `pods/<name>/status`; undefined when there is nothing to say. */
+/** For `pods/<name>/status`; undefined without a change. */
 export function podStatusPatch(
   schema: PatchSchema,
   { uid, before, after }: PodStatusChange,
@@ -137,7 +137,7 @@ export function podStatusPatch(
   return status && { kind: 'strategic', body: { metadata: { uid }, status } };
 }
 
-/** For `nodes/<name>/status`, which takes labels and annotations along; undefined when there is nothing to say. */
+/** For `nodes/<name>/status`, including labels and annotations; undefined without a change. */
 export function nodeStatusPatch(schema: PatchSchema, before: Node, after: Node): Patch | undefined {
   const body = strategicDiff(schema, 'Node', patchable(before), patchable(after));
   return body && { kind: 'strategic', body };

@@ -13,7 +13,7 @@ const apply = (kind: string, object: JsonObject, patch: JsonObject) =>
   applyStrategicPatch({ schema, budget: new PatchBudget() }, kind, object, patch);
 const invalid = (error: unknown) => isKind(error, 'Invalid');
 
-test('nothing to change makes no patch, however fields are left out', () => {
+test('computes no patch without a difference, however fields are left out', () => {
   assert.equal(strategicDiff(schema, 'PodStatus', {}, {}), undefined);
   assert.equal(
     strategicDiff(
@@ -26,7 +26,7 @@ test('nothing to change makes no patch, however fields are left out', () => {
   );
 });
 
-test('conditions are patched by type, with their order', () => {
+test('patches conditions by type and includes their order', () => {
   const before = {
     phase: 'Pending',
     reason: 'Old',
@@ -58,14 +58,14 @@ test('conditions are patched by type, with their order', () => {
   assert.deepEqual(apply('PodStatus', before, patch ?? {}), after);
 });
 
-test('a change of order alone is told', () => {
+test('reports a change of the order alone', () => {
   const [a, b] = [{ ip: '10.0.0.1' }, { ip: 'fd00::1' }];
   assert.deepEqual(strategicDiff(schema, 'PodStatus', { podIPs: [a, b] }, { podIPs: [b, a] }), {
     '$setElementOrder/podIPs': [b, a],
   });
 });
 
-test('container statuses go whole, addresses of a node with a replace', () => {
+test('replaces container statuses, and node addresses with a directive', () => {
   const statuses = [
     { name: 'a', ready: true },
     { name: 'b', ready: false },
@@ -93,7 +93,7 @@ test('container statuses go whole, addresses of a node with a replace', () => {
   }
 });
 
-test('what somebody else added to a merged list survives', () => {
+test('preserves what another client added to a merged list', () => {
   const condition = (type: string, status = 'True') => ({ type, status });
   const before = { conditions: [condition('A'), condition('B')] };
   const after = { conditions: [condition('B', 'False'), condition('A')] };
@@ -106,7 +106,7 @@ test('what somebody else added to a merged list survives', () => {
   });
 });
 
-test('items come in the order an API server brings them into', () => {
+test('orders items as an API server does', () => {
   const types = (...names: readonly string[]) => names.map((type) => ({ type }));
   const order = (...names: readonly string[]) => ({ '$setElementOrder/conditions': types(...names) });
   const deleted = (type: string) => ({ $patch: 'delete', type });
@@ -124,7 +124,7 @@ test('items come in the order an API server brings them into', () => {
     });
 });
 
-test('ports of one number are told apart by their protocols where there are several', () => {
+test('distinguishes ports with one number by protocol if there are several', () => {
   const tcp = { port: 53, protocol: 'TCP', name: 'a' };
   const udp = { port: 53, protocol: 'UDP', name: 'b' };
   const patched = (ports: readonly JsonObject[], spec: JsonObject) =>
@@ -136,11 +136,11 @@ test('ports of one number are told apart by their protocols where there are seve
   assert.deepEqual(patched([tcp, udp], { ports: [renamed] }), [tcp, renamed]);
   const deletion = { port: 53, protocol: 'TCP', $patch: 'delete' };
   assert.deepEqual(patched([tcp, udp], { ports: [deletion] }), [udp]);
-  // One that is the only one of its number may change its protocol.
+  // A port with a unique number may change its protocol.
   assert.deepEqual(patched([tcp], { ports: [udp], '$setElementOrder/ports': [{ port: 53 }] }), [udp]);
 });
 
-test('single values that are merged can be added, removed and ordered', () => {
+test('adds, removes and orders merged scalar values', () => {
   const before = { metadata: { finalizers: ['a', 'b', 'c'] } };
   const after = { metadata: { finalizers: ['d', 'c', 'a'] } };
   const patch = strategicDiff(schema, 'Node', before, after) ?? {};
@@ -157,7 +157,7 @@ test('single values that are merged can be added, removed and ordered', () => {
   });
 });
 
-test('kinds outside the table merge their metadata, and the drivers of a CSINode', () => {
+test('merges the metadata of kinds outside the table, and the drivers of a CSINode', () => {
   const before = {
     metadata: { labels: { a: '1' }, ownerReferences: [{ uid: 'x' }] },
     spec: { drivers: [{ name: 'p' }] },
@@ -169,7 +169,7 @@ test('kinds outside the table merge their metadata, and the drivers of a CSINode
   });
 });
 
-test('$patch replaces or deletes an object', () => {
+test('replaces or deletes an object with $patch', () => {
   const object = { spec: { nodeName: 'n', hostname: 'h' }, metadata: { labels: { a: '1', b: '2' } } };
   assert.deepEqual(
     apply('Pod', object, { metadata: { labels: { $patch: 'replace', c: '3' } } })['metadata'],
@@ -181,7 +181,7 @@ test('$patch replaces or deletes an object', () => {
   assert.throws(() => apply('Pod', object, { spec: { $patch: 'explode' } }), invalid);
 });
 
-test('$retainKeys drops the fields it does not name', () => {
+test('removes the fields that $retainKeys does not name', () => {
   const spec = { volumes: [{ name: 'v', emptyDir: { medium: 'Memory' } }] };
   const after = { volumes: [{ name: 'v', hostPath: { path: '/x' } }] };
   const patch = strategicDiff(schema, 'PodSpec', spec, after) ?? {};
@@ -194,7 +194,7 @@ test('$retainKeys drops the fields it does not name', () => {
   assert.throws(() => apply('PodSpec', spec, { $retainKeys: ['volumes'], nodeName: 'n' }), invalid);
 });
 
-test('directives in what is new to the object leave no trace', () => {
+test('leaves no directives in new parts of the object', () => {
   const patch = {
     conditions: [
       { $patch: 'delete', type: 'A' },
@@ -209,7 +209,7 @@ test('directives in what is new to the object leave no trace', () => {
   });
 });
 
-test('patches that contradict themselves are refused', () => {
+test('rejects patches that contradict themselves', () => {
   const object = { conditions: [{ type: 'A' }, { type: 'B' }] };
   const order = [{ type: 'B' }, { type: 'A' }];
   const refused = [
@@ -232,7 +232,7 @@ const word = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const optional = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined });
 const listBy = <T>(of: fc.Arbitrary<T>, selector: (item: T) => unknown) =>
   optional(fc.uniqueArray(of, { selector, maxLength: 5 }));
-/** Keys may be there twice, but then side by side: an API server keeps no other order. */
+/** Duplicate keys are allowed if adjacent: an API server keeps no other order. */
 const grouped = <T>(of: fc.Arbitrary<T>, key: (item: T) => string) =>
   optional(
     fc.array(of, { maxLength: 4 }).map((list) => list.toSorted((a, b) => key(a).localeCompare(key(b)))),
@@ -289,7 +289,7 @@ for (const [kind, values] of [
 ] as const) {
   const pair = fc.tuple(values, values) as fc.Arbitrary<[JsonObject, JsonObject]>;
 
-  test(`the patch between any two values of ${kind} leads from one to the other, and applied again changes nothing`, () => {
+  test(`computes a patch between any two values of ${kind} that leads from one to the other and is idempotent`, () => {
     fc.assert(
       fc.property(pair, ([before, after]) => {
         const patch = strategicDiff(schema, kind, before, after) ?? {};
@@ -302,7 +302,7 @@ for (const [kind, values] of [
     );
   });
 
-  test(`a patch of ${kind} never changes what it is given`, () => {
+  test(`never changes the arguments of a patch of ${kind}`, () => {
     fc.assert(
       fc.property(pair, ([before, after]) => {
         const copies = structuredClone([before, after]);
@@ -315,7 +315,7 @@ for (const [kind, values] of [
   });
 }
 
-test('any patch on any status gives an object or a refusal', () => {
+test('applies any patch to any status or rejects it', () => {
   const names = fc.constantFrom(
     'conditions',
     'podIPs',

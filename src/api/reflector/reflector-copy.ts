@@ -11,12 +11,12 @@ import { type Named, type ObjectChange, ReflectorStore, type Snapshot } from './
 
 export interface ReflectedCopyOptions {
   readonly clock: Clock;
-  /** Such as "pods with spec.nodeName=n1". */
+  /** For example "pods with spec.nodeName=n1". */
   readonly what: string;
   readonly onError: SubscriberFailed;
 }
 
-/** What is told at once of what came together: everything, or just what changed, in order. */
+/** The delivery of simultaneous changes: the whole set, or the changes in order. */
 export type ReflectedNews<T> =
   | { readonly kind: 'anew'; readonly objects: readonly T[] }
   | { readonly kind: 'changes'; readonly changes: readonly ObjectChange<T>[] };
@@ -27,7 +27,7 @@ interface CopyEvents<T> {
   news: ReflectedNews<T>;
 }
 
-/** What a reflector holds, whether it is whole, and who wants to know of its changes. */
+/** The cache of a reflector, whether it is complete, and its listeners. */
 export class ReflectedCopy<T extends ApiObject> implements Disposable {
   readonly #options: ReflectedCopyOptions;
   readonly #store = new ReflectorStore<T>();
@@ -35,7 +35,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
   readonly #waiters = new Waiters<'whole' | 'closed'>();
   #state: 'partial' | 'whole' | 'closed' = 'partial';
   #telling: Timer | undefined;
-  /** What is to be told then. */
+  /** The pending notification. */
   #untold: ObjectChange<Named<T>>[] = [];
 
   constructor(options: ReflectedCopyOptions) {
@@ -63,7 +63,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     return this.#events.on('set', listener);
   }
 
-  /** As `onSet`, for who has enough to do with what changed. */
+  /** Like `onSet`, but with the changes only. */
   onNews(listener: (news: ReflectedNews<Named<T>>) => void): Disposable {
     return this.#events.on('news', listener);
   }
@@ -72,10 +72,10 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     signal.throwIfAborted();
     if (this.#state === 'whole') return;
     const end = this.#state === 'closed' ? 'closed' : await this.#waiters.wait(signal);
-    if (end === 'closed') throw cancelledError(`Nobody follows ${this.#options.what} any more`);
+    if (end === 'closed') throw cancelledError(`The reflector of ${this.#options.what} was disposed`);
   }
 
-  /** Everything anew, in one step. */
+  /** Replaces all objects in one step. */
   replace(snapshot: Snapshot<T>): void {
     const changes = this.#store.replace(snapshot);
     const isFirst = this.#state === 'partial';
@@ -85,7 +85,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     this.#waiters.resolveAll('whole');
   }
 
-  /** Answers whether that changed anything. */
+  /** Returns whether anything changed. */
   put(object: Named<T>): boolean {
     return this.#told(this.#store.put(object));
   }
@@ -95,13 +95,13 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     return this.#told(this.#store.remove(key, told));
   }
 
-  /** Changes are missed from now on, until everything comes anew: that will be told. */
+  /** Changes are missed until the next complete list: listeners are notified then. */
   isLeft(): void {
     this.#stopTelling();
     this.#state = 'partial';
   }
 
-  /** Nothing is held, and nobody waits, any more. */
+  /** Clears the cache and rejects all waiters. */
   [Symbol.dispose](): void {
     this.#stopTelling();
     this.#state = 'closed';
@@ -113,7 +113,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     for (const change of changes) this.#events.emit('change', change);
     if (changes.length === 0) return false;
     this.#untold.push(...changes);
-    // Soon, not now: what comes together is told together.
+    // Deferred, so that simultaneous changes are delivered together.
     this.#telling ??= this.#options.clock.timer(0, () => this.#tellSet('changes'));
     return true;
   }

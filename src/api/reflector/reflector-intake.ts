@@ -2,22 +2,22 @@ import { describeError } from '../../lib/index.ts';
 import type { ApiObject } from '../client/client.ts';
 import { keyOf, type Named, type Snapshot, storeKey } from './store.ts';
 
-/** What is wrong with an object, in words that go on after "as"; undefined when it is good. */
+/** The problem of an object, as a continuation of "as"; undefined if it is valid. */
 export type ObjectCheck<T> = (object: T) => string | undefined;
 
-/** An object as it came over the wire. */
+/** An object as received. */
 export type ReadObject<T extends ApiObject> =
   | { readonly is: 'good'; readonly object: Named<T> }
-  /** With its key as far as it has one. */
+  /** With its key, as far as it has one. */
   | { readonly is: 'bad'; readonly problem: string; readonly key: string | undefined };
 
-/** How objects are read: what must be true of them, and what of them is kept. */
+/** How objects are read: validation, and the part that is cached. */
 export interface Reading<T extends ApiObject> {
   readonly check: ObjectCheck<Named<T>>;
   readonly keep: (object: Named<T>) => Named<T>;
 }
 
-/** Believes nothing: what comes over the wire may be anything. */
+/** Validates everything: received values may be anything. */
 export function readObject<T extends ApiObject>(told: T, reading: Reading<T>): ReadObject<T> {
   const key = wireKey(told);
   if (key === undefined) return { is: 'bad', problem: 'it has no name', key };
@@ -35,20 +35,20 @@ export function readObject<T extends ApiObject>(told: T, reading: Reading<T>): R
   }
 }
 
-/** All but the notes on who wrote which field: they may be as long as the rest, and nobody here reads them. */
+/** Without managed fields, which may be as large as the rest and are not used. */
 export function withoutWriters<T extends ApiObject>(object: Named<T>): Named<T> {
   if (!('managedFields' in object.metadata)) return object;
   const { managedFields: _, ...metadata } = object.metadata;
   return { ...object, metadata } as Named<T>;
 }
 
-/** The place of an object in a store; undefined where it does not say. */
+/** The key of an object in the store; undefined if it has no name. */
 export function wireKey(told: ApiObject): string | undefined {
   const { name, namespace } = told?.metadata ?? {};
   return typeof name === 'string' && name !== '' ? storeKey(name, namespace) : undefined;
 }
 
-/** Gathers what there is until all of it is known, apart from what is served meanwhile. */
+/** Collects the initial objects until they are complete, separately from the cache in use. */
 export class Intake<T extends ApiObject> {
   readonly #objects = new Map<string, Named<T>>();
   readonly #unread = new Set<string>();

@@ -1,40 +1,41 @@
 import { KubelingError } from '../../lib/index.ts';
 import { isApiCode } from '../client/api-error.ts';
 
-/** What a reflector was at when it failed. */
+/** The operation of a reflector that failed. */
 export type ReflectorPhase =
-  /** Taking in the objects there are, by the watch that goes on with their changes. */
+  /** Receiving the existing objects by a watch that continues with changes. */
   | 'stream'
   | 'list'
-  /** Following the changes. */
+  /** Watching changes. */
   | 'follow';
 
-/** What comes after a failure. */
+/** The action after a failure. */
 export type ReflectorStep =
-  /** The same again. */
+  /** The same operation. */
   | 'again'
-  /** The same again without the version asked for: the server does not have it. */
+  /** The same operation without the requested version, which the server does not have. */
   | 'newest'
-  /** The server does not stream: ask for a list. */
+  /** The server does not stream: request a list. */
   | 'list'
-  /** Take in everything anew. */
+  /** Read everything again. */
   | 'sync';
 
 export interface Recovery {
   readonly step: ReflectorStep;
-  /** Whether to give the server time first. */
+  /** Whether to back off first. */
   readonly wait: 'back-off' | 'none';
 }
 
 export interface FailedPhase {
   readonly phase: ReflectorPhase;
-  /** Whether a version was asked for that the server may lack. */
+  /** Whether a version was requested that the server may not have. */
   readonly asked: 'a-version' | 'the-newest';
 }
 
 /**
- * Decides what a failure means. A server that cannot be reached, or has too much to do, most likely still has what we
- * were at: everything anew would only add to its load. A version it lacks is given up at once.
+ * Selects the action after a failure. An unreachable or overloaded server most likely still has the
+ * last version: reading everything again would only add to its load. A version it does not have is
+ * given up at once.
  */
 export function recoveryOf(error: unknown, { phase, asked }: FailedPhase): Recovery {
   const lacking = lacksVersion(error);
@@ -47,13 +48,13 @@ export function isAway(error: unknown): boolean {
   return isApiCode(error, 'API_UNAVAILABLE', 'API_TOO_MANY', 'API_DEADLINE', 'DEADLINE_EXCEEDED');
 }
 
-/** The version is forgotten, or one the server has yet to hear of. */
+/** The version is expired, or newer than the server's. */
 export function lacksVersion(error: unknown): boolean {
   if (isApiCode(error, 'API_GONE')) return true;
   return error instanceof KubelingError && /too large resource version/i.test(error.message);
 }
 
-/** How long the server asked to be left alone; what is beyond all reason is cut. */
+/** The delay requested by the server; unreasonable values are limited. */
 export function askedRestMs(error: unknown): number {
   const asked = error instanceof KubelingError ? error.details['retryAfterMs'] : undefined;
   return typeof asked === 'number' && asked > 0 ? Math.min(asked, longestRestMs) : 0;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { refusal, ScriptedServer, syncedRig, unreachable } from '../../../test/fakes/reflector-rig.ts';
 import { settle } from '../../../test/fakes/virtual-clock.ts';
 
-/** As a client that hears of the answers others get. */
+/** A client that is notified of responses to other clients. */
 class HearingServer extends ScriptedServer {
   readonly waiting = new Set<() => void>();
 
@@ -27,7 +27,7 @@ async function awayFor(ms: number) {
   return { ...rig, server };
 }
 
-test('who waits for a server that was away follows at once when others are answered', async () => {
+test('retries at once when other clients get responses', async () => {
   const { reflector, server } = await awayFor(300_000);
   const before = server.watches.length;
   server.refuse = () => undefined;
@@ -39,7 +39,7 @@ test('who waits for a server that was away follows at once when others are answe
   assert.equal(server.waiting.size, 0);
 });
 
-test('a server that is still away for us is given time again, however often it returns for others', async () => {
+test('backs off again while the server is unreachable for this client only', async () => {
   const { reflector, server, clock } = await awayFor(300_000);
   const before = server.watches.length;
   server.returns();
@@ -50,7 +50,7 @@ test('a server that is still away for us is given time again, however often it r
   await reflector.stop();
 });
 
-test('a rest the server asked for is not cut short', async () => {
+test('does not shorten a delay requested by the server', async () => {
   const { reflector, server, clock } = await awayFor(60_000);
   server.refuse = () => refusal(429, 'later', 20_000);
   server.returns();
@@ -64,7 +64,7 @@ test('a rest the server asked for is not cut short', async () => {
   await reflector.stop();
 });
 
-test('one that is back and has forgotten our version is asked anew soon, not after another long rest', async () => {
+test('reads again soon after a recovered server expired the version', async () => {
   const { reflector, server, clock } = await awayFor(300_000);
   server.refuse = ({ begin }) => (begin === 'at-version' ? refusal(410) : undefined);
   server.returns();

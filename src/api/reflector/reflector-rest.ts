@@ -2,10 +2,10 @@ import { Backoff, type Clock, HintLatch, type Random } from '../../lib/index.ts'
 import type { ApiClient } from '../client/client.ts';
 import { askedRestMs, isAway } from './reflector-recovery.ts';
 
-/** How long to wait before the next try. */
+/** The delay before the next attempt. */
 export interface Rest {
   readonly ms: number;
-  /** As the server asked for: it is not cut short. */
+  /** Requested by the server: it is not shortened. */
   readonly leastMs: number;
 }
 
@@ -19,7 +19,7 @@ export interface FailureRestsOptions {
 
 const policy = { baseMs: 800, factor: 2, maxMs: 30_000, jitter: 1, resetAfterMs: 120_000 };
 
-/** The rests of a reflector after failures: ever longer ones, until the server is heard of again. */
+/** The back-off of a reflector: growing delays until the server responds to any client. */
 export class FailureRests {
   readonly #options: FailureRestsOptions;
   readonly #backoff: Backoff;
@@ -32,14 +32,15 @@ export class FailureRests {
 
   after(error: unknown): Rest {
     const seen = isAway(error) ? 'away' : 'answered';
-    // A server that is back and has forgotten our version should not be waited for as if it were still away.
+    // A recovered server with an expired version must not wait for the back-off of an unreachable
+    // one.
     if (seen === 'answered' && this.#last === 'away') this.#backoff.reset();
     this.#last = seen;
     const leastMs = askedRestMs(error);
     return { ms: Math.max(this.#backoff.fail(this.#options.clock.monotonicMs()), leastMs), leastMs };
   }
 
-  /** Ends early when others were answered; rejects for no other reason than the signal's. */
+  /** Ends early when other clients get responses; rejects with the signal's reason only. */
   async take({ ms, leastMs }: Rest, signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#options;
     const returned = new HintLatch(clock);

@@ -24,7 +24,7 @@ function singleRig(more: Partial<ObjectReflectorOptions<Thing>> = {}) {
   return { clock, server, reflector: new ObjectReflector<Thing>(options) };
 }
 
-test('one object is asked for by its name, with watches that last longer', async () => {
+test('requests one object by name, with longer watches', async () => {
   const { reflector, server } = singleRig();
   reflector.start();
   await settle();
@@ -35,14 +35,14 @@ test('one object is asked for by its name, with watches that last longer', async
   await settle();
   assert.equal(reflector.hasSynced, true);
   const current = () => reflector.current;
-  assert.equal(current(), undefined, 'it is known that there is none');
+  assert.equal(current(), undefined, 'it is known not to exist');
   server.last.send(added('other', '2'), added('key', '3'));
   await settle();
   assert.equal(current()?.metadata.resourceVersion, '3');
   await reflector.stop();
 });
 
-test('an object that can never change is kept and no longer watched', async () => {
+test('caches an immutable object without watching it', async () => {
   const { reflector, server, clock } = singleRig();
   reflector.start();
   await settle();
@@ -61,7 +61,7 @@ test('an object that can never change is kept and no longer watched', async () =
   assert.equal(server.watches.length, 1);
 });
 
-test('an object that can never change needs no watch after a list', async () => {
+test('does not watch an immutable object after a list', async () => {
   const { reflector, server } = singleRig();
   server.refuse = () => refusal(422);
   server.answer = () => listOf('4', thing('key', '3', { immutable: true }));

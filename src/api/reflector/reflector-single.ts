@@ -6,14 +6,14 @@ import type { Named, ObjectChange } from './store.ts';
 export interface ObjectReflectorOptions<T extends ApiObject>
   extends Omit<ReflectorOptions<T>, 'query' | 'isFinal'> {
   readonly ref: Omit<ObjectRef, 'subresource'>;
-  /** Whether the object can never change, such as an immutable secret: it is kept, and no longer watched. */
+  /** Whether the object is immutable, for example a secret: it is cached and no longer watched. */
   readonly isFinal?: (object: Named<T>) => boolean;
 }
 
-/** Many watches of one object each: they live longer, to cost the server less. */
+/** Watches of single objects live longer, to reduce the load of the server. */
 const longWatch = { min: 1_800, max: 3_600 };
 
-/** Keeps one object at hand and follows its changes. All a `Reflector` promises holds of it. */
+/** Caches one object and follows its changes, with the guarantees of a `Reflector`. */
 export class ObjectReflector<T extends ApiObject> implements AsyncDisposable {
   readonly #ref: ObjectReflectorOptions<T>['ref'];
   readonly #reflector: Reflector<T>;
@@ -26,7 +26,7 @@ export class ObjectReflector<T extends ApiObject> implements AsyncDisposable {
       watchSeconds: longWatch,
       ...rest,
       query: { resource, namespace, fieldSelector: `metadata.name=${name}` },
-      // A server that does not select would hand out what is not ours.
+      // A server that ignores selectors would return other objects.
       check: (object) => (object.metadata.name === name ? check?.(object) : `its name is not ${name}`),
       isFinal: (objects) => isFinal !== undefined && objects.length > 0 && objects.every(isFinal),
     });
@@ -44,7 +44,9 @@ export class ObjectReflector<T extends ApiObject> implements AsyncDisposable {
     return this.#reflector.problem;
   }
 
-  /** The object as last known; undefined when there is none, or none was seen yet: see `hasSynced`. */
+  /**
+   * The object as last known; undefined if there is none or none was received yet: see `hasSynced`.
+   */
   get current(): Named<T> | undefined {
     return this.#reflector.get(this.#ref.name, this.#ref.namespace);
   }
@@ -53,7 +55,7 @@ export class ObjectReflector<T extends ApiObject> implements AsyncDisposable {
     return this.#reflector.onChange(listener);
   }
 
-  /** Whenever it may have changed, and once all there is was taken in since a start, be there an object or none. */
+  /** Called when it may have changed, and once after the initial read, whether it exists or not. */
   onSet(listener: (objects: readonly Named<T>[]) => void): Disposable {
     return this.#reflector.onSet(listener);
   }

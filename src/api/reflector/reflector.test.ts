@@ -19,7 +19,7 @@ import { settle } from '../../../test/fakes/virtual-clock.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { ApiList } from '../client/client.ts';
 
-test('what there is comes by one watch that goes on with the changes', async () => {
+test('receives existing objects by one watch that continues with changes', async () => {
   const { reflector, server, changes, sets, clock } = reflectorRig();
   reflector.start();
   await settle();
@@ -36,7 +36,7 @@ test('what there is comes by one watch that goes on with the changes', async () 
   server.last.send(added('a', '3'), added('b', '5'));
   await settle();
   assert.equal(reflector.hasSynced, false);
-  assert.equal(names(reflector), '', 'nothing is seen before all of it is known');
+  assert.equal(names(reflector), '', 'nothing is visible before the set is complete');
   server.last.send(allTold('10'));
   await settle();
   assert.equal(reflector.hasSynced, true);
@@ -44,14 +44,14 @@ test('what there is comes by one watch that goes on with the changes', async () 
   server.last.send(modified('a', '11'), deleted('b', '12'), added('c', '13'));
   await clock.advance(0);
   assert.deepEqual(changes, ['added a@3', 'added b@5', 'updated a@11', 'deleted b@5', 'added c@13']);
-  assert.deepEqual(sets.slice(1), ['a@11 c@13'], 'changes that come together are told together');
+  assert.deepEqual(sets.slice(1), ['a@11 c@13'], 'delivers simultaneous changes together');
   assert.equal(reflector.version, '13');
   assert.equal(server.watches.length, 1);
   assert.equal(server.lists.length, 0);
   await reflector.stop();
 });
 
-test('a set that is empty is told once, as the set is known to be whole', async () => {
+test('delivers an empty set once when it is complete', async () => {
   const { reflector, server, sets } = reflectorRig();
   reflector.start();
   await settle();
@@ -61,13 +61,13 @@ test('a set that is empty is told once, as the set is known to be whole', async 
   await reflector.stop();
 });
 
-test('changes that come before all is told are part of what there is', async () => {
+test('includes changes received before the initial set is complete', async () => {
   const { reflector, server } = reflectorRig();
   reflector.start();
   await settle();
   server.last.send(added('a', '3'), added('b', '4'), modified('a', '6'), deleted('b', '7'), bookmark('8'));
   await settle();
-  assert.equal(reflector.hasSynced, false, 'a bookmark without the mark ends nothing');
+  assert.equal(reflector.hasSynced, false, 'a bookmark without the annotation does not complete the set');
   server.last.send(allTold('9'));
   await settle();
   assert.equal(names(reflector), 'a@6');
@@ -75,13 +75,13 @@ test('changes that come before all is told are part of what there is', async () 
 });
 
 for (const status of [400, 403, 405, 422, 500]) {
-  test(`a server that refuses to stream with ${status} is asked for a list, then for its changes`, async () => {
+  test(`lists and then watches with a server that rejects streaming with ${status}`, async () => {
     const { reflector, server, clock } = reflectorRig();
     server.refuse = ({ begin }) => (begin === 'initial' ? refusal(status) : undefined);
     server.answer = () => listOf('20', thing('a', '3'));
     reflector.start();
     await settle();
-    assert.equal(clock.monotonicMs(), 0, 'without a wait');
+    assert.equal(clock.monotonicMs(), 0, 'without a delay');
     assert.deepEqual(
       server.lists.map(({ resourceVersion, limit }) => ({ resourceVersion, limit })),
       [{ resourceVersion: '0', limit: 500 }],
@@ -95,7 +95,7 @@ for (const status of [400, 403, 405, 422, 500]) {
   });
 }
 
-test('what a server has refused to stream to one, no other asks for, until ten minutes have passed', async () => {
+test('does not request streaming from a server that rejected it for another reflector within ten minutes', async () => {
   const { reflector, server, clock } = reflectorRig();
   const said = 'a watch stream was requested by the client but a feature of the storage is disabled';
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(500, said) : undefined);
@@ -118,7 +118,7 @@ test('what a server has refused to stream to one, no other asks for, until ten m
   for (const each of [reflector, ...others]) await each.stop();
 });
 
-test('a list of several pages is taken in as one', async () => {
+test('combines a list of several pages', async () => {
   const { reflector, server, sets } = reflectorRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
   const pages: Readonly<Record<string, ApiList<Thing>>> = {
@@ -141,7 +141,7 @@ test('a list of several pages is taken in as one', async () => {
   await reflector.stop();
 });
 
-test('a page that is gone makes the list begin again at the newest version, at once', async () => {
+test('lists the newest version at once after a page expired', async () => {
   const { reflector, server, clock } = reflectorRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
   server.answer = ({ continue: token, resourceVersion }) => {
@@ -157,7 +157,7 @@ test('a page that is gone makes the list begin again at the newest version, at o
   await reflector.stop();
 });
 
-test('an object made anew under its name goes and comes, in a watch and in a list', async () => {
+test('deletes and adds an object that was recreated under its name, in a watch and in a list', async () => {
   const { reflector, server, changes, clock } = await syncedRig();
   server.last.send(added('a', '11', 'other'));
   await settle();
@@ -170,7 +170,7 @@ test('an object made anew under its name goes and comes, in a watch and in a lis
   await reflector.stop();
 });
 
-test('what is told twice or late changes nothing', async () => {
+test('ignores duplicate and late events', async () => {
   const { reflector, server, changes } = await syncedRig();
   server.last.send(modified('a', '11'), modified('a', '11'), modified('a', '9'), added('b', '5'));
   server.last.send({ type: 'DELETED', object: thing('a', '12', { uid: 'an-older-one' }) });
@@ -179,11 +179,11 @@ test('what is told twice or late changes nothing', async () => {
   assert.equal(reflector.version, '12');
   server.last.send(deleted('b', '13'), added('b', '5'));
   await settle();
-  assert.deepEqual(changes.slice(3), ['deleted b@5'], 'what is gone does not come back for a moment');
+  assert.deepEqual(changes.slice(3), ['deleted b@5'], 'a deleted object does not reappear');
   await reflector.stop();
 });
 
-test('what has no name or UID is reported and skipped, and what is known of it stays', async () => {
+test('reports and skips objects without name or UID and keeps their cached version', async () => {
   const { reflector, server, changes, warnings, clock } = await syncedRig();
   server.last.send(
     { type: 'ADDED', object: {} },
@@ -196,7 +196,7 @@ test('what has no name or UID is reported and skipped, and what is known of it s
   assert.equal(reflector.skipped, 4);
   assert.equal(changes.length, 2);
   assert.deepEqual(warnings().slice(0, 1), [
-    'Skipped an object of pods with spec.nodeName=n1 as it has no name',
+    'Skipped object of pods with spec.nodeName=n1 as it has no name',
   ]);
   server.last.fail(refusal(410));
   await clock.advance(1_600);
@@ -206,11 +206,11 @@ test('what has no name or UID is reported and skipped, and what is known of it s
     allTold('40'),
   );
   await settle();
-  assert.equal(names(reflector), 'a@3', 'b is gone, a is there though it cannot be read');
+  assert.equal(names(reflector), 'a@3', 'b is deleted, a exists though it cannot be read');
   await reflector.stop();
 });
 
-test('a check of its own keeps objects out, also when it throws', async () => {
+test('skips objects that its validation rejects or throws for', async () => {
   const check = (object: Thing) => {
     if (object.metadata?.name === 'b') return 'it has no containers';
     if (object.metadata?.name === 'c') throw new Error('surprise');
@@ -223,12 +223,12 @@ test('a check of its own keeps objects out, also when it throws', async () => {
   await settle();
   assert.equal(names(reflector), 'a@1');
   assert.deepEqual(warnings(), [
-    'Skipped an object of pods with spec.nodeName=n1 as default/b is not valid: it has no containers',
+    'Skipped object of pods with spec.nodeName=n1 as default/b is not valid: it has no containers',
   ]);
   await reflector.stop();
 });
 
-test('managed fields are not kept, nor what a reader of its own leaves out', async () => {
+test('caches no managed fields, nor what its reader leaves out', async () => {
   const written = { ...thing('a', '1'), more: 'x' } as Thing;
   const object = { ...written, metadata: { ...written.metadata, managedFields: [{ manager: 'kubectl' }] } };
   const plain = reflectorRig();
@@ -244,7 +244,7 @@ test('managed fields are not kept, nor what a reader of its own leaves out', asy
   assert.deepEqual(slim.reflector.list(), [{ metadata: object.metadata }]);
 });
 
-test('whoever waits for the first answer is told, or gives up with its own signal', async () => {
+test('resolves waiters after the first read and rejects them with their own signal', async () => {
   const { reflector, server } = reflectorRig();
   reflector.start();
   const patience = new AbortController();
@@ -259,7 +259,7 @@ test('whoever waits for the first answer is told, or gives up with its own signa
   await reflector.stop();
 });
 
-test('a stop ends the watch and leaves nothing; a start takes in everything anew', async () => {
+test('closes the watch when stopped and reads everything when started again', async () => {
   const { reflector, server, clock, sets } = await syncedRig();
   server.last.send(modified('a', '11'));
   await settle();
@@ -268,9 +268,9 @@ test('a stop ends the watch and leaves nothing; a start takes in everything anew
   await stopped;
   await settle();
   assert.equal(server.watches[0]?.closed, true);
-  assert.equal(server.watches.length, 2, 'a start right after a stop is not lost');
+  assert.equal(server.watches.length, 2, 'a start right after a stop takes effect');
   assert.equal(reflector.hasSynced, false);
-  assert.equal(names(reflector), 'a@11 b@5', 'what is known can be read meanwhile');
+  assert.equal(names(reflector), 'a@11 b@5', 'cached objects are readable meanwhile');
   assert.equal(server.last.query.resourceVersion, '11');
   server.last.send(added('a', '11'), added('b', '5'), allTold('12'));
   await settle();
@@ -284,7 +284,7 @@ test('a stop ends the watch and leaves nothing; a start takes in everything anew
   assert.equal(reflector.isRunning, false);
 });
 
-test('disposal ends a watch, a wait and whoever waits, and holds nothing any more', async () => {
+test('closes watches and delays and rejects waiters when disposed', async () => {
   const { reflector, server, clock } = await syncedRig();
   await reflector[Symbol.asyncDispose]();
   assert.equal(server.last.closed, true);
@@ -292,21 +292,21 @@ test('disposal ends a watch, a wait and whoever waits, and holds nothing any mor
   assert.equal(names(reflector), '');
   reflector.start();
   assert.equal(reflector.isRunning, false);
-  await assert.rejects(reflector.waitForSync(new AbortController().signal), /any more/);
+  await assert.rejects(reflector.waitForSync(new AbortController().signal), /was (stopped|disposed)/);
 
   const other = reflectorRig();
   other.server.refuse = unreachable;
   other.reflector.start();
   await settle();
-  assert.equal(other.clock.pendingTimers, 1, 'it waits to try again');
+  assert.equal(other.clock.pendingTimers, 1, 'it waits to retry');
   const waiting = other.reflector.waitForSync(new AbortController().signal);
   waiting.catch(() => {});
   await other.reflector[Symbol.asyncDispose]();
   assert.equal(other.clock.pendingTimers, 0);
-  await assert.rejects(waiting, /any more/);
+  await assert.rejects(waiting, /was disposed/);
 });
 
-test('a listener that throws hurts nobody', async () => {
+test('is not affected by a listener that throws', async () => {
   const { reflector, server, changes, lines } = reflectorRig();
   reflector.onChange(() => {
     throw new Error('mine');
@@ -316,23 +316,23 @@ test('a listener that throws hurts nobody', async () => {
   server.last.send(added('a', '1'), allTold('2'));
   await settle();
   assert.deepEqual(changes, ['added a@1']);
-  assert.ok(lines().some((line) => line.includes('A listener of the change of pods')));
+  assert.ok(lines().some((line) => line.includes('Listener of change of pods')));
   await reflector.stop();
 });
 
-test('a trouble is told once while it lasts, and once when it is over', async () => {
+test('logs a problem once while it lasts and once when it is over', async () => {
   const { reflector, server, clock, lines } = await syncedRig();
   server.refuse = (_, index) => (index < 6 ? unreachable() : undefined);
   server.last.fail(unreachable());
   await clock.advance(200_000);
   server.last.send(bookmark('11'));
   await settle();
-  assert.equal(lines().filter((line) => line.startsWith('Cannot follow')).length, 1);
-  assert.equal(lines().filter((line) => line.startsWith('Following')).length, 1);
+  assert.equal(lines().filter((line) => line.startsWith('Failed to watch')).length, 1);
+  assert.equal(lines().filter((line) => line.startsWith('Watching')).length, 1);
   await reflector.stop();
 });
 
-test('what is held stays as much as there is, over many events', async () => {
+test('does not grow over many events', async () => {
   const { reflector, server, changes } = await syncedRig();
   for (let version = 11; version < 5_011; version++)
     server.last.send(version % 2 === 0 ? deleted('x', `${version}`) : added('x', `${version}`));

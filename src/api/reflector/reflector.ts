@@ -27,7 +27,7 @@ import { isAway, lacksVersion, type ReflectorPhase, recoveryOf } from './reflect
 import { FailureRests, noRest, type Rest } from './reflector-rest.ts';
 import { isOlderVersion, type Named, type ObjectChange, type Snapshot, storeKey } from './store.ts';
 
-/** What is kept at hand. */
+/** The cache. */
 export interface ReflectedQuery extends Collection {
   readonly fieldSelector?: string | undefined;
   readonly labelSelector?: string | undefined;
@@ -39,40 +39,46 @@ export interface ReflectorOptions<T extends ApiObject> {
   readonly random: Random;
   readonly logger: Logger;
   readonly query: ReflectedQuery;
-  /** How long the server is asked to keep a watch open; 300 to 600 seconds unless given. */
+  /** The requested duration of a watch; 300 to 600 seconds unless given. */
   readonly watchSeconds?: { readonly min: number; readonly max: number };
-  /** What must be true of an object besides having a name and a UID. */
+  /** Validation of an object besides its name and UID. */
   readonly check?: ObjectCheck<Named<T>>;
-  /** What of an object is kept in memory; all but its managed fields unless given. Its metadata must stay. */
+  /**
+   * The cached part of an object; all except managed fields unless given. Its metadata must be
+   * kept.
+   */
   readonly keep?: (object: Named<T>) => Named<T>;
-  /** Whether what is held can never change: then it is kept, and no longer watched. Asked after each change. */
+  /**
+   * Whether the cached objects are immutable: then they are kept and no longer watched. Evaluated
+   * after each change.
+   */
   readonly isFinal?: (objects: readonly Named<T>[]) => boolean;
 }
 
 const pageSize = 500;
-/** A watch that ends sooner, and brought nothing, failed. */
+/** A watch that ends sooner without events has failed. */
 const shortestWatchMs = 1_000;
 const endAnnotation = 'k8s.io/initial-events-end';
 
-/** One connection: what came of it decides how to go on. */
+/** One connection, whose result determines the next action. */
 interface Watching<T extends ApiObject> {
   readonly begunMs: number;
-  /** While what there is still comes. */
+  /** While initial objects are received. */
   intake: Intake<T> | undefined;
   news: 'none' | 'some';
 }
 
 /**
- * Keeps a copy of what an API server has, and follows its changes:
+ * Maintains a cache of API objects and follows their changes:
  *
- *     start ─> stream ─all told─> follow ─ended, cut, busy─> follow
- *                │  ^                │
- *                │  └───version gone, anything else
- *                └refused─> list ─> follow
+ *     start ─> stream ─complete─> watch ─ended, cut, busy─> watch
+ *                │ ^ │
+ *                │ └─version expired, other failures
+ *                └rejected─> list ─> watch
  *
- * What is held is served whatever happens: only an answer that succeeded takes something away. It may be stopped and
- * started again, and holds on to what it has meanwhile. Listeners are called after the change, may not block, and hurt
- * nobody when they throw.
+ * The cache stays readable in every state: only a successful response removes objects. It may be
+ * stopped and started again and keeps its objects meanwhile. Listeners are called after the change,
+ * must not block, and do no harm when they throw.
  */
 export class Reflector<T extends ApiObject> implements AsyncDisposable {
   readonly #options: ReflectorOptions<T>;
@@ -81,9 +87,9 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   readonly #copy: ReflectedCopy<T>;
   readonly #rests: FailureRests;
   #phase: ReflectorPhase = 'stream';
-  /** As of which the store is; empty before the first answer. */
+  /** The version of the store; empty before the first response. */
   #version = '';
-  /** Whether the server lacks that version. */
+  /** Whether the server does not have that version. */
   #versionLost = false;
   #final = false;
   #closed = false;
@@ -98,31 +104,31 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     this.#reading = { check, keep };
     this.#rests = new FailureRests(options);
     const onError = (error: unknown, event: string) =>
-      options.logger.error(`A listener of the ${event} of ${this.#what} failed`, error);
+      options.logger.error(`Listener of ${event} of ${this.#what} failed`, error);
     this.#copy = new ReflectedCopy({ clock: options.clock, what: this.#what, onError });
   }
 
-  /** Whether all there is was taken in since the start. It stays so while the server is away. */
+  /** Whether all objects were read since the start. Stays true while the server is unreachable. */
   get hasSynced(): boolean {
     return this.#copy.isWhole;
   }
 
-  /** Whether it is at work. One that holds what can never change is not, after that was found. */
+  /** Whether it is running. False after its objects were found immutable. */
   get isRunning(): boolean {
     return this.#run !== undefined;
   }
 
-  /** Why what is held may be out of date, for people; undefined while all is well. */
+  /** Why the cache may be stale, for users; undefined if it is current. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** The version of the API as of which the objects are. */
+  /** The API version of the objects. */
   get version(): string {
     return this.#version;
   }
 
-  /** How many objects could not be understood so far. */
+  /** The number of invalid objects so far. */
   get skipped(): number {
     return this.#skipped;
   }
@@ -136,53 +142,57 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     return this.#copy.list();
   }
 
-  /** Each change by itself. */
+  /** Called for each change. */
   onChange(listener: (change: ObjectChange<Named<T>>) => void): Disposable {
     return this.#copy.onChange(listener);
   }
 
   /**
-   * All objects, at once when everything was taken in anew, and soon after a change: several that come together are told
-   * together. The first call after a start says that the set is whole, even if it is empty.
+   * Called with all objects, at once after a complete read and soon after changes: simultaneous
+   * ones are delivered together. The first call after a start means that the set is complete, even
+   * if it is empty.
    */
   onSet(listener: (objects: readonly Named<T>[]) => void): Disposable {
     return this.#copy.onSet(listener);
   }
 
-  /** As `onSet`, for who has enough to do with what changed. */
+  /** Like `onSet`, but with the changes only. */
   onNews(listener: (news: ReflectedNews<Named<T>>) => void): Disposable {
     return this.#copy.onNews(listener);
   }
 
-  /** Resolves when all there is has been taken in since the start; rejects when the signal or the reflector ends. */
+  /**
+   * Resolves when all objects were read since the start; rejects when the signal or the reflector
+   * ends.
+   */
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#copy.whole(signal);
   }
 
-  /** Begins, or goes on after a stop; does nothing while it runs or when what it holds can never change. */
+  /** Starts, also after a stop; no effect while it runs or when its objects are immutable. */
   start(): void {
     if (this.#run !== undefined || this.#final || this.#closed) return;
     this.#phase = this.#firstPhase();
     const stop = new AbortController();
     const ended = this.#follow(stop.signal)
-      .catch((error) => this.#options.logger.error(`Following ${this.#what} came to an end`, error))
+      .catch((error) => this.#options.logger.error(`Reflector of ${this.#what} ended`, error))
       .finally(() => {
         if (this.#run?.stop === stop) this.#run = undefined;
       });
     this.#run = { stop, ended };
   }
 
-  /** Leaves no request and no timer behind; what is held can still be read, but does no longer count as in sync. */
+  /** Closes requests and timers; the cache stays readable but no longer counts as synced. */
   async stop(): Promise<void> {
     if (!this.#final) this.#copy.isLeft();
     const run = this.#run;
-    // At once, so that a start that comes before the end is not lost.
+    // At once, so that a start before the end takes effect.
     this.#run = undefined;
-    run?.stop.abort(cancelledError(`Nobody wants ${this.#what} any more`));
+    run?.stop.abort(cancelledError(`The reflector of ${this.#what} was stopped`));
     await run?.ended;
   }
 
-  /** For good: nothing is held any more. */
+  /** Permanently: clears the cache. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     await this.stop();
@@ -197,12 +207,12 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !this.#final) {
       const rest = await this.#connect(signal);
-      // Rejects for no other reason than the end.
+      // Rejects only when it is stopped.
       if (rest.ms > 0) await this.#rests.take(rest, signal).catch(() => {});
     }
   }
 
-  /** One list or watch. Answers how long to wait before the next. */
+  /** One list or watch. Returns the delay before the next. */
   async #connect(signal: AbortSignal): Promise<Rest> {
     if (this.#phase === 'list') return await this.#tryList(signal);
     const { clock } = this.#options;
@@ -233,7 +243,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   async #list(signal: AbortSignal): Promise<void> {
     const { client, query } = this.#options;
     const version = this.#versionLost ? undefined : this.#version || '0';
-    // Pages of a version that is not the newest would not come from the server's memory.
+    // Pages of a version other than the newest would not come from the server's memory.
     const limit = version === undefined || version === '0' ? pageSize : undefined;
     const list = await listAll<T>(client, { ...query, resourceVersion: version, limit }, signal);
     signal.throwIfAborted();
@@ -259,12 +269,12 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
       else limits.expectSomething();
       if (this.#final) return;
     }
-    // A client may end the watch quietly when it is told to.
+    // A client may end the watch without an error when it is aborted.
     limits.signal.throwIfAborted();
     if (watching.intake !== undefined)
       throw new KubelingError(
         'API_BAD_ANSWER',
-        `The watch of ${this.#what} ended before it told all there is`,
+        `The watch of ${this.#what} ended before its initial objects were complete`,
       );
   }
 
@@ -276,7 +286,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     }
     const isOld = isOlderVersion(version, this.#version);
     if (event.type === 'DELETED') this.#removed(event.object, watching);
-    // An object that is long gone must not come back for a moment.
+    // An object deleted long ago must not reappear.
     else if (event.type !== 'BOOKMARK' && !isOld) {
       const read = this.#noted(readObject(event.object, this.#reading), skippedBefore);
       if (read.is === 'good' && this.#copy.put(read.object)) this.#changed(watching);
@@ -288,7 +298,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     this.#mended();
   }
 
-  /** What there is, before all of it is known. */
+  /** The initial objects, before they are complete. */
   #takeIn(event: WatchEvent<T>, watching: Watching<T>, skippedBefore: number): void {
     const { intake } = watching;
     if (intake === undefined) return;
@@ -304,16 +314,17 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
 
   #removed(object: T, watching: Watching<T>): void {
     const key = wireKey(object);
-    if (key === undefined) this.#noted({ is: 'bad', problem: 'what went has no name', key }, this.#skipped);
+    if (key === undefined)
+      this.#noted({ is: 'bad', problem: 'the deleted object has no name', key }, this.#skipped);
     else if (this.#copy.remove(key, object.metadata ?? {})) this.#changed(watching);
   }
 
-  /** Counts what cannot be understood; of one connection only the first is worth a line. */
+  /** Counts invalid objects; per connection only the first is logged. */
   #noted(read: ReadObject<T>, skippedBefore: number): ReadObject<T> {
     if (read.is === 'good') return read;
     this.#skipped++;
     if (this.#skipped === skippedBefore + 1)
-      this.#options.logger.warn(`Skipped an object of ${this.#what} as ${read.problem}`);
+      this.#options.logger.warn(`Skipped object of ${this.#what} as ${read.problem}`);
     return read;
   }
 
@@ -335,7 +346,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     this.#final = this.#options.isFinal?.(this.#copy.list()) ?? false;
   }
 
-  /** A connection that served and then was cut is like one that ended. */
+  /** A connection that delivered events and was then closed counts as ended. */
   #wasCut(error: unknown, watching: Watching<T>): boolean {
     return watching.intake === undefined && isAway(error) && this.#lastedMs(watching) >= shortestWatchMs;
   }
@@ -347,7 +358,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   #ended(watching: Watching<T>): Rest {
     if (watching.news === 'some' || this.#lastedMs(watching) >= shortestWatchMs) return noRest;
     return this.#recover(
-      new KubelingError('API_BAD_ANSWER', `The watch of ${this.#what} ended at once and brought nothing`),
+      new KubelingError('API_BAD_ANSWER', `The watch of ${this.#what} ended at once without events`),
     );
   }
 
@@ -363,23 +374,23 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     return wait === 'none' ? noRest : this.#rests.after(error);
   }
 
-  /** One line for each trouble, not for each try. A version the server forgot is part of life. */
+  /** Logged once per problem, not per attempt. An expired version is normal. */
   #troubled(error: unknown, wait: 'back-off' | 'none'): void {
     const { logger } = this.#options;
     const problem = describeError(error);
     if (wait === 'none' || lacksVersion(error)) {
-      logger.v(4)?.info(`Taking in ${this.#what} anew`, { why: problem });
+      logger.v(4)?.info(`Reading ${this.#what} again`, { why: problem });
       return;
     }
     if (this.#problem === problem) return;
     this.#problem = problem;
-    logger.warn(`Cannot follow ${this.#what} for now`, { why: problem });
+    logger.warn(`Failed to watch ${this.#what}, retrying`, { why: problem });
   }
 
   #mended(): void {
     if (this.#problem === undefined) return;
     this.#problem = undefined;
-    this.#options.logger.info(`Following ${this.#what} again`);
+    this.#options.logger.info(`Watching ${this.#what} again`);
   }
 }
 
@@ -391,13 +402,16 @@ function describeQuery({ resource, namespace, fieldSelector, labelSelector }: Re
   return `${resource.plural}${where}${selectors.length === 0 ? '' : ` with ${selectors.join(' and ')}`}`;
 }
 
-/** A watch that should begin with what there is, and is silent for so long, does not do so. */
+/** A watch without initial objects for this long does not deliver them. */
 export const longestSilenceMs = 30_000;
 
-/** So long after its own end a watch that is still open has lost the other side. */
+/** A watch that is open this long after its end has lost the server. */
 export const graceAfterEndMs = 30_000;
 
-/** Ends a watch the server forgot: silent where it should tell what there is, or open long after it should have ended. */
+/**
+ * Aborts a stalled watch: one without initial objects, or one that is open long after it should
+ * have ended.
+ */
 export class WatchLimits implements Disposable {
   readonly #clock: Clock;
   readonly #controller: LinkedController;
@@ -408,7 +422,7 @@ export class WatchLimits implements Disposable {
     this.#clock = clock;
     this.#controller = new LinkedController(parent);
     this.#end = clock.timer(timeoutSeconds * 1_000 + graceAfterEndMs, () =>
-      this.#abort('API_DEADLINE', `Cannot follow a watch that did not end after ${timeoutSeconds} s`),
+      this.#abort('API_DEADLINE', `Aborted a watch that did not end after ${timeoutSeconds} s`),
     );
   }
 
@@ -416,18 +430,18 @@ export class WatchLimits implements Disposable {
     return this.#controller.signal;
   }
 
-  /** From now on, and from each call on, something must come in time. */
+  /** From now on, and from each call on, an event must arrive in time. */
   expectSomething(): void {
     this.#silence?.cancel();
     this.#silence = this.#clock.timer(longestSilenceMs, () =>
       this.#abort(
         'API_UNSUPPORTED',
-        `Cannot take in what there is as nothing came for ${longestSilenceMs / 1_000} s`,
+        `Cannot read existing objects as nothing was received for ${longestSilenceMs / 1_000} s`,
       ),
     );
   }
 
-  /** From now on silence is fine. */
+  /** From now on no events are required. */
   expectNothing(): void {
     this.#silence?.cancel();
     this.#silence = undefined;
@@ -444,12 +458,13 @@ export class WatchLimits implements Disposable {
   }
 }
 
-/** Far more than a node ever asks for: a server that never comes to an end is not followed for ever. */
+/** More than a node ever needs: an endless list is aborted. */
 const mostPages = 1_000;
 
 /**
- * All objects of a query, page by page. Answers the version of the whole list; fails whole, never with a part. An answer
- * without a version or without objects is an error: it must not be taken for an empty list.
+ * Lists all objects of a query, page by page, and returns the version of the list; fails
+ * completely, never partially. A response without a version or items is an error and must not count
+ * as an empty list.
  */
 export async function listAll<T extends ApiObject>(
   client: Pick<ApiClient, 'list'>,
@@ -463,7 +478,7 @@ export async function listAll<T extends ApiObject>(
     const next = page.metadata.continue ?? '';
     if (next === '') return { metadata: { resourceVersion: page.metadata.resourceVersion }, items };
     if (pages === mostPages) throw badList(query, `it has more than ${mostPages} pages`);
-    // The token stands for the version: both together are refused.
+    // The token includes the version: both together are rejected.
     const { resourceVersion: _, ...rest } = query;
     page = checkedPage(query, await client.list<T>({ ...rest, continue: next }, signal));
   }
@@ -473,7 +488,7 @@ function checkedPage<T>(query: ListQuery, page: ApiList<T>): ApiList<T> {
   const { metadata, items } = page as Partial<ApiList<T>> & { items?: readonly T[] | null };
   const version = metadata?.resourceVersion;
   if (typeof version !== 'string' || version === '') throw badList(query, 'it has no version');
-  // Empty lists are written as null by some servers; no list at all is no answer.
+  // Some servers write empty lists as null; a missing list is an error.
   if (items === null) return { ...page, items: [] };
   if (!Array.isArray(items)) throw badList(query, 'it has no items');
   return page;
@@ -483,16 +498,22 @@ function badList({ resource }: ListQuery, why: string): KubelingError {
   return new KubelingError('API_BAD_ANSWER', `Cannot read the list of ${resource.plural} as ${why}`);
 }
 
-/** A server may learn to while we talk to it, as when its etcd is replaced. */
+/** A server may gain support during the process, for example when its etcd is replaced. */
 const againMs = 600_000;
 const refusedUntilMs = new WeakMap<object, number>();
 
-/** Whether what there is may be asked for by a watch: the server behind this client has not refused that lately. */
+/**
+ * Whether initial objects may be requested by a watch: the server behind this client has not
+ * rejected that recently.
+ */
 export function mayStream(client: object, clock: Clock): boolean {
   return clock.monotonicMs() >= (refusedUntilMs.get(client) ?? Number.NEGATIVE_INFINITY);
 }
 
-/** What a server does not do for one it does for none: with hundreds of objects followed, each would ask in vain. */
+/**
+ * A server that does not support it for one reflector supports it for none: hundreds of them would
+ * ask in vain.
+ */
 export function streamFailed(client: object, clock: Clock, error: unknown): void {
   if (isRefusal(error)) refusedUntilMs.set(client, clock.monotonicMs() + againMs);
 }

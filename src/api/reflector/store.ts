@@ -1,24 +1,24 @@
 import type { ApiObject } from '../client/client.ts';
-/** An object that has what everybody relies on: a name and a UID. */
+/** An object with a name and a UID. */
 export type Named<T extends ApiObject> = T & {
   readonly metadata: { readonly name: string; readonly uid: string };
 };
 
-/** What became of one object. An object made anew under its old name is one that went and one that came. */
+/** The change of one object. A recreated object is deleted and added. */
 export type ObjectChange<T> =
   | { readonly type: 'added'; readonly object: T }
   | { readonly type: 'updated'; readonly object: T; readonly old: T }
-  /** The object as it was last known: its end may have been missed. */
+  /** The last known object: its final state may have been missed. */
   | { readonly type: 'deleted'; readonly object: T };
 
-/** What an answer of the server says there is. */
+/** The set of objects in a response. */
 export interface Snapshot<T extends ApiObject> {
   readonly objects: Iterable<Named<T>>;
-  /** Of objects that are there but cannot be understood: what is known of them stays. */
+  /** Keys of existing objects that could not be read: their cached versions stay. */
   readonly unread: ReadonlySet<string>;
 }
 
-/** `namespace/name`, or the name alone where there is no namespace. */
+/** `namespace/name`, or the name for cluster-scoped objects. */
 export function storeKey(name: string, namespace?: string | undefined): string {
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 }
@@ -27,7 +27,9 @@ export function keyOf({ metadata }: Named<ApiObject>): string {
   return storeKey(metadata.name, metadata.namespace);
 }
 
-/** Objects by namespace and name, in the order they came. Each change answers what it changed, nothing if nothing. */
+/**
+ * Objects by namespace and name, in order of arrival. Each method returns the resulting changes.
+ */
 export class ReflectorStore<T extends ApiObject> {
   #objects = new Map<string, Named<T>>();
   #list: readonly Named<T>[] | undefined;
@@ -40,13 +42,13 @@ export class ReflectorStore<T extends ApiObject> {
     return this.#objects.get(key);
   }
 
-  /** A snapshot: the same list until something changes. */
+  /** A snapshot: the same list until a change. */
   list(): readonly Named<T>[] {
     this.#list ??= [...this.#objects.values()];
     return this.#list;
   }
 
-  /** What is as known or older changes nothing: a watch may tell a thing twice. */
+  /** Equal and older versions change nothing: a watch may deliver duplicates. */
   put(object: Named<T>): readonly ObjectChange<Named<T>>[] {
     const key = keyOf(object);
     const old = this.#objects.get(key);
@@ -56,8 +58,9 @@ export class ReflectorStore<T extends ApiObject> {
   }
 
   /**
-   * By key; a UID given must be the one that is held, as an older object of that name may have gone before, and a version
-   * must not be older than what is held, as an object may go out of sight and come again.
+   * Removes by key; a given UID must match the cached object, as an older one of that name may have
+   * been deleted, and a given version must not be older than the cached one, as an object may leave
+   * the selection and return.
    */
   remove(
     key: string,
@@ -70,7 +73,7 @@ export class ReflectorStore<T extends ApiObject> {
     return [deletion(held)];
   }
 
-  /** All at once: nobody ever sees a part of it. */
+  /** In one step: a partial set is never visible. */
   replace({ objects, unread }: Snapshot<T>): readonly ObjectChange<Named<T>>[] {
     const before = this.#objects;
     const after = new Map<string, Named<T>>();
@@ -113,7 +116,10 @@ function isOld(told: Named<ApiObject>, held: Named<ApiObject>): boolean {
   return isSame(told, held) || isOlderVersion(versionOf(told), versionOf(held));
 }
 
-/** The object that is held stays the very same while it did not change: whoever compares by identity may. */
+/**
+ * The cached object keeps its identity while it is unchanged, so that it can be compared by
+ * identity.
+ */
 function same<T extends ApiObject>(held: Named<T> | undefined, told: Named<T>): Named<T> {
   return held !== undefined && isSame(told, held) ? held : told;
 }
@@ -131,8 +137,8 @@ function changesBetween<T extends ApiObject>(
 const number = /^[1-9][0-9]*$/;
 
 /**
- * Whether one version of the API comes before the other. Versions that are no whole numbers have no order: then the
- * answer is no.
+ * Whether one API version is older than the other. Versions that are not integers have no order:
+ * then false.
  */
 export function isOlderVersion(one: string, other: string): boolean {
   if (!number.test(one) || !number.test(other)) return false;

@@ -3,8 +3,8 @@ import { KubelingError } from '../../lib/index.ts';
 const lineFeed = 0x0a;
 
 /**
- * Cuts a stream of bytes into lines. Characters and lines may be split anywhere between chunks: only whole lines are
- * decoded. A line that grows past the limit is refused as soon as that is seen.
+ * Splits a byte stream into lines. Characters and lines may be split between chunks: only complete
+ * lines are decoded. A line above the limit is rejected as soon as it exceeds it.
  */
 export class WatchLineSplitter {
   readonly #limit: number;
@@ -15,12 +15,14 @@ export class WatchLineSplitter {
     this.#limit = limit;
   }
 
-  /** Whether bytes of a line are held that has not ended. */
+  /** Whether an incomplete line is buffered. */
   get isMidLine(): boolean {
     return this.#size > 0;
   }
 
-  /** The lines that end in this chunk, without empty ones. Take them all before giving the next chunk. */
+  /**
+   * The lines completed by this chunk, without empty ones. Consume them all before the next chunk.
+   */
   *push(chunk: Buffer): Generator<string, void, undefined> {
     let from = 0;
     for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {

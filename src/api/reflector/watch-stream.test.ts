@@ -10,7 +10,7 @@ function split(chunks: readonly Buffer[], limit = 1_000_000): string[] {
   return chunks.flatMap((chunk) => [...lines.push(chunk)]);
 }
 
-test('however a text is cut, its lines come out whole', () => {
+test('splits lines correctly for any chunks', () => {
   const line = fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\n', ''));
   fc.assert(
     fc.property(fc.array(line), fc.array(fc.nat(40)), (lines, sizes) => {
@@ -30,7 +30,7 @@ test('however a text is cut, its lines come out whole', () => {
   );
 });
 
-test('a line longer than the limit is refused before its end is there', () => {
+test('rejects a line above the limit before it is complete', () => {
   const lines = new WatchLineSplitter(10);
   assert.deepEqual([...lines.push(Buffer.from('0123456789\n01234'))], ['0123456789']);
   assert(lines.isMidLine);
@@ -38,7 +38,7 @@ test('a line longer than the limit is refused before its end is there', () => {
   assert.throws(() => split([Buffer.from('01234567890\n')], 10), /at most 10 bytes/);
 });
 
-test('an event is what the API calls one, and an ERROR is thrown as what it tells', () => {
+test('decodes events and throws ERROR events', () => {
   const what = 'watch pods';
   assert.deepEqual(parseEvent('{"type":"ADDED","object":{"kind":"Pod"}}', what), {
     type: 'ADDED',
@@ -50,7 +50,7 @@ test('an event is what the API calls one, and an ERROR is thrown as what it tell
     } catch (error) {
       return (error as KubelingError).code;
     }
-    return assert.fail('it was taken');
+    return assert.fail('the call succeeded');
   };
   assert.equal(code('{"type":"ERROR","object":{"code":410,"message":"old"}}'), 'API_GONE');
   assert.equal(
@@ -63,7 +63,7 @@ test('an event is what the API calls one, and an ERROR is thrown as what it tell
   }
 });
 
-test('what cannot be read is not quoted, as it may be a secret', () => {
+test('does not quote unreadable events, which may be secrets', () => {
   assert.throws(
     () => parseEvent('{"type":"ADDED","object":{"data":{"password":hunter2', 'watch secrets'),
     (error) =>

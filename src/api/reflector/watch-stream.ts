@@ -6,28 +6,27 @@ import type { WireAnswer } from '../transport/connection-pool.ts';
 import { WatchLineSplitter } from './watch-stream-lines.ts';
 
 export interface WatchStreamOptions {
-  /** What is watched, such as "watch pods". */
+  /** The target, for example "watch pods". */
   readonly what: string;
   readonly clock: Clock;
-  /** A server that has not ended the watch by then is taken for dead. */
+  /** A server that has not ended the watch by then is considered dead. */
   readonly deadlineMs: number;
   readonly longestLine: number;
-  /** Turns a failure of the connection into one of ours. */
+  /** Converts a connection failure into an error of the client. */
   readonly explain: (error: unknown) => KubelingError;
-  /** Called once when the connection is let go of. */
+  /** Called once when the connection is released. */
   readonly onClose: () => void;
 }
 
 /** Why a stream ended before the server ended it. */
 type Ending =
   | { readonly kind: 'failed'; readonly error: unknown }
-  /** As if the server had ended it: whoever watches begins anew at once. */
+  /** As if the server had ended it: the reflector resumes at once. */
   | { readonly kind: 'over' };
 
 /**
- * The events of a watch, read no faster than they are taken. From the first moment until `close` it owns the
- * connection, a timer and a listener on the signal; an abort lets go of all three at once, whether or not somebody
- * reads.
+ * The events of a watch, read on demand. Until `close` it owns the connection, a timer and a
+ * listener on the signal; an abort releases all three at once, whether or not a reader is active.
  */
 export class WatchStream implements Disposable {
   readonly #message: WireAnswer;
@@ -42,7 +41,7 @@ export class WatchStream implements Disposable {
     this.#message = message;
     this.#options = options;
     this.#heardMs = options.clock.monotonicMs();
-    // Destroyed while nobody reads, it would fail with no one to hear it.
+    // Without a reader, its error when destroyed would be unhandled.
     message.on('error', () => {});
     this.#timer = options.clock.timer(options.deadlineMs, () =>
       this.#end({ kind: 'failed', error: this.#late() }),
@@ -50,7 +49,7 @@ export class WatchStream implements Disposable {
     this.#link = onAbort(signal, (error) => this.#end({ kind: 'failed', error }));
   }
 
-  /** For the pool: the connection must go, though nothing is wrong with the watch. */
+  /** For the pool: the connection must close although the watch is fine. */
   retire(): void {
     this.#end({ kind: 'over' });
   }
@@ -80,7 +79,7 @@ export class WatchStream implements Disposable {
     if (this.#ending !== undefined) this.#finish(this.#ending);
   }
 
-  /** A connection whose answer was read to its end goes back to the pool by itself. */
+  /** A connection whose response was read completely returns to the pool by itself. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -100,7 +99,7 @@ export class WatchStream implements Disposable {
     this.#message.destroy(
       ending.kind === 'failed' ? asError(ending.error) : cancelledError('The watch is over'),
     );
-    // Not before the constructor is done: an aborted signal calls back from within it.
+    // Not before the constructor is done: an aborted signal calls back during it.
     queueMicrotask(() => this.close());
   }
 
@@ -123,7 +122,7 @@ export class WatchStream implements Disposable {
 
 const plainTypes: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK']);
 
-/** Throws what an ERROR event tells, and API_BAD_ANSWER for what is no event. */
+/** Throws the error of an ERROR event, and API_BAD_ANSWER for invalid events. */
 export function parseEvent<T extends ApiObject>(line: string, what: string): WatchEvent<T> {
   const { type, object } = parseLine(line, what);
   const isObject = typeof object === 'object' && object !== null;
@@ -143,7 +142,7 @@ function parseLine(line: string, what: string): { readonly type?: unknown; reado
     const event = parseAnswer(line);
     if (typeof event === 'object' && event !== null) return event;
   } catch {
-    // The parser's own words quote the text, which may be a secret's.
+    // The parser's message quotes the text, which may be a secret.
   }
   throw bad(what, 'an event must be a JSON object');
 }

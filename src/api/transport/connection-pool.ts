@@ -24,13 +24,13 @@ import { type TunnelDone, Tunnels } from './tunnel.ts';
 
 export interface WireRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With its query, from the root of the API. */
+  /** With its query, relative to the API root. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
 }
 
-/** What came back, with its body still to be read. */
+/** A response whose body is not read yet. */
 export interface WireAnswer extends Readable {
   readonly statusCode?: number | undefined;
   readonly headers: IncomingHttpHeaders;
@@ -43,26 +43,30 @@ export interface ConnectionPoolOptions {
   readonly http2: 'where-offered' | 'never';
 }
 
-/** Shorter than the 90 s after which an API server closes an idle connection, so that it is not taken just then. */
+/**
+ * Shorter than the 90 s after which an API server closes idle connections, to avoid using one that
+ * is being closed.
+ */
 const idleMs = 60_000;
-/** When nothing comes from the other side for so long it is asked whether it is there, each second, ten times. */
+/** After this idle time the kernel probes the server every second, ten times. */
 const silenceMs = 30_000;
 const mostIdle = 32;
-/** A watch that is silent for so long may have lost the other side. */
+/** A watch without events for this long may have lost its server. */
 const doubtfulMs = 15_000;
 
 type ConnectionDone = (error: Error | null, socket: Duplex) => void;
 
-/** A connection that must be let go of when its lane is retired. */
+/** A connection that must be closed when its pool is retired. */
 export interface Retirable {
   retire(): void;
-  /** Retires it if nothing has come over it for so long. */
+  /** Closes it if it received nothing for this long. */
   retireIfUnresponsive(ms: number): void;
 }
 
 /**
- * Connections to one server under one identity. When either changes there is a new lane, and this one is retired:
- * idle connections and watches are closed at once, and a request under way closes its connection when it is done.
+ * Connections to one server with one identity. A change of either creates a new pool and retires
+ * this one: idle connections and watches are closed at once, a request in flight closes its
+ * connection when it is done.
  */
 export class ConnectionPool {
   readonly access: Access;
@@ -71,7 +75,7 @@ export class ConnectionPool {
   readonly #watches = new Set<Retirable>();
   readonly #tunnels: Tunnels | undefined;
   readonly #shared: SharedStreams | undefined;
-  /** Made in the hope of HTTP/2, and as good as any for a request of HTTP/1.1. */
+  /** Opened for HTTP/2 and usable for a request of HTTP/1.1. */
   #spare: TLSSocket | undefined;
   #peer: PeerCertificate | undefined;
   #isRetired = false;
@@ -95,22 +99,24 @@ export class ConnectionPool {
     this.#watchConnections();
   }
 
-  /** What the server showed last. */
+  /** The last certificate of the server. */
   get peer(): PeerCertificate | undefined {
     return this.#peer;
   }
 
-  /** Answers when the headers are there. Rejects with the signal's reason, or with a BrokenConnection. */
+  /** Resolves with the headers. Rejects with the signal's reason or a BrokenConnection. */
   send(request: WireRequest, signal: AbortSignal): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       const asked = this.#open(request);
-      // Who has no connection yet is not told that it is destroyed, so the reason is given here too.
+      // A request without a connection is not notified of its destruction, so the reason is passed
+      // here too.
       const link = onAbort(signal, (reason) => {
         asked.destroy(asError(reason));
         reject(reason);
       });
-      // It stays: a connection may also break after the answer began, which the reader of the answer hears too.
+      // Stays registered: a connection may also break after the response began, and the reader sees
+      // that too.
       asked.on('error', (error) => {
         link[Symbol.dispose]();
         reject(
@@ -125,7 +131,7 @@ export class ConnectionPool {
     });
   }
 
-  /** As `send`, for an answer that goes on and on: over a connection shared with others of the kind where that can be. */
+  /** Like `send`, for a streamed response, over a shared connection where possible. */
   async sendWatch(request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
     const { prefix } = this.#end;
     const shared = await this.#shared?.send({ ...request, path: prefix + request.path }, signal);
@@ -138,7 +144,7 @@ export class ConnectionPool {
     }
   }
 
-  /** The watch is retired together with the lane until it is released. */
+  /** The watch is retired with the pool until it is released. */
   holdWatch(watch: Retirable): void {
     if (this.#isRetired) watch.retire();
     else this.#watches.add(watch);
@@ -154,7 +160,7 @@ export class ConnectionPool {
     this.#shared?.closeIdle();
   }
 
-  /** Each begins anew where it was, over another connection. */
+  /** Each resumes over another connection. */
   endSilentWatches(): void {
     this.#shared?.drain();
     for (const watch of [...this.#watches]) watch.retireIfUnresponsive(doubtfulMs);
@@ -162,14 +168,14 @@ export class ConnectionPool {
 
   retire(): void {
     this.#isRetired = true;
-    // From now on no connection is kept when its request is done.
+    // From now on no connection is kept after its request.
     Object.assign(this.#agent, { keepAlive: false });
     this.closeIdle();
     for (const watch of [...this.#watches]) watch.retire();
     this.#shared?.drain();
   }
 
-  /** Cuts requests under way too. */
+  /** Closes requests in flight too. */
   close(): void {
     this.retire();
     this.#tunnels?.close();
@@ -211,7 +217,7 @@ export class ConnectionPool {
     return undefined;
   }
 
-  /** A connection outside the agent, which knows HTTP/1.1 alone. */
+  /** A connection outside the agent, which supports HTTP/1.1 only. */
   async #dial(secrets: ConnectionOptions, signal: AbortSignal): Promise<TLSSocket> {
     const { hostname: host, port } = this.#end;
     const named = isIP(host) === 0 ? { servername: host } : {};
@@ -227,7 +233,7 @@ export class ConnectionPool {
     if (socket instanceof TLSSocket) socket.prependListener('secure', () => this.#look(socket));
   }
 
-  /** Before it is verified: once refused, nothing is left of the connection to ask. */
+  /** Before verification: after a rejection the connection has no certificate to report. */
   #look(socket: TLSSocket): void {
     const { subject, valid_from, valid_to } = socket.getPeerCertificate();
     if (valid_to !== undefined)
@@ -235,7 +241,7 @@ export class ConnectionPool {
   }
 }
 
-/** Answers when the other side is known to be who it should be. */
+/** Resolves when the server is verified. */
 function greeted(socket: TLSSocket, signal: AbortSignal): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const link = onAbort(signal, (reason) => {
@@ -266,7 +272,9 @@ function agentOptions({ context, identity }: Access): AgentOptions {
   };
 }
 
-/** Certificates and keys are read once: to read them for each connection takes longer than to greet the server. */
+/**
+ * Certificates and keys are parsed once: parsing per connection takes longer than the handshake.
+ */
 function secretsOf({ ca, client }: Access['identity']): SecureContextOptions | ConnectionOptions {
   const secrets = {
     ...(ca === undefined ? {} : { ca: ca.pem }),
@@ -275,7 +283,7 @@ function secretsOf({ ca, client }: Access['identity']): SecureContextOptions | C
   try {
     return { secureContext: createSecureContext(secrets) };
   } catch {
-    // What is wrong with them, each request is told that needs them.
+    // Their problem is reported to each request that needs them.
     return secrets;
   }
 }
@@ -285,7 +293,7 @@ interface ServerEnd {
   readonly hostname: string;
   readonly port: number;
   readonly protocol: string;
-  /** What paths begin with. */
+  /** The prefix of all paths. */
   readonly prefix: string;
 }
 

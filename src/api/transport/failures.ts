@@ -2,7 +2,7 @@ import { describeError, type ErrorCode, type Instant, KubelingError } from '../.
 import { systemCodeOf } from '../client/retry.ts';
 import type { Access } from '../credentials/credentials.ts';
 
-/** The certificate a server showed, as far as messages need it. */
+/** The server's certificate, as far as messages need it. */
 export interface PeerCertificate {
   readonly subject: string;
   readonly expires: string;
@@ -10,7 +10,7 @@ export interface PeerCertificate {
 }
 
 export interface TransportFailure {
-  /** What was asked, such as "get pods/web". */
+  /** The request, for example "get pods/web". */
   readonly what: string;
   readonly access: Access;
   readonly cause: unknown;
@@ -28,12 +28,15 @@ const untrusted: ReadonlySet<string | undefined> = new Set([
   'CERT_UNTRUSTED',
 ]);
 
-/** How a server says in TLS that it does not take our certificate, or wants one. */
+/** TLS alerts of a server that rejects our certificate or requires one. */
 const refusedIdentity =
   /ALERT_(?:CERTIFICATE_\w+|BAD_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|UNSUPPORTED_CERTIFICATE|HANDSHAKE_FAILURE)/;
 const notTls = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST/;
 
-/** The error for a request that got no answer; its details have `host` and the `systemCode` of the cause. */
+/**
+ * Creates the error for a request without a response; its details have `host` and the `systemCode`
+ * of the cause.
+ */
 export function transportError(failure: TransportFailure): KubelingError {
   if (failure.cause instanceof KubelingError) return failure.cause;
   const { what, access, cause } = failure;
@@ -55,15 +58,14 @@ function explain(failure: TransportFailure, systemCode: string | undefined): Exp
   const { access, cause, peer } = failure;
   const told = `${systemCode} ${describeError(cause).toUpperCase().replaceAll(' ', '_')}`;
   if (refusedIdentity.test(told)) return { code: 'API_UNAUTHORIZED', why: refusedAs(failure) };
-  if (notTls.test(told)) return { code: 'API_BAD_ANSWER', why: 'the server does not speak TLS' };
-  if (systemCode?.startsWith('HPE_'))
-    return { code: 'API_BAD_ANSWER', why: 'the server does not speak HTTP' };
+  if (notTls.test(told)) return { code: 'API_BAD_ANSWER', why: 'the server does not use TLS' };
+  if (systemCode?.startsWith('HPE_')) return { code: 'API_BAD_ANSWER', why: 'the server does not use HTTP' };
   if (untrusted.has(systemCode)) return unavailable(distrust(access, systemCode));
   if (systemCode === 'CERT_HAS_EXPIRED')
     return unavailable(`the server's certificate expired${dated('on', peer?.expires)}`);
   if (systemCode === 'CERT_NOT_YET_VALID')
     return unavailable(`the server's certificate begins${dated('on', peer?.begins, ' in the future')}`);
-  // Some servers just hang up on a certificate they do not like.
+  // Some servers close the connection when they reject a certificate.
   const expired = expiryOf(access, failure.now);
   return unavailable(
     [describeError(cause), ...(expired === undefined ? [] : [expired])].join('; perhaps as '),
@@ -85,14 +87,14 @@ function distrust({ identity }: Access, systemCode: string | undefined): string 
 
 function refusedAs({ access, cause, now }: TransportFailure): string {
   const { client } = access.identity;
-  if (client === undefined) return 'the server wants a client certificate, and the kubeconfig has none';
+  if (client === undefined) return 'the server requires a client certificate, and the kubeconfig has none';
   return (
     expiryOf(access, now) ??
-    `the server does not take the client certificate of ${client.name} (${describeError(cause)})`
+    `the server rejected the client certificate of ${client.name} (${describeError(cause)})`
   );
 }
 
-/** Says so when our own certificate is the likely cause of a refusal. */
+/** Adds that our own certificate is the likely cause of a rejection. */
 export function expiryOf({ identity }: Access, now: Instant): string | undefined {
   const { client } = identity;
   if (client === undefined || client.expires > now) return undefined;

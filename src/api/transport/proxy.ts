@@ -4,7 +4,9 @@ import type { KubeContext } from '../kubeconfig/kubeconfig.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The proxy to the server of a context, if any: the kubeconfig's own, else the environment's. */
+/**
+ * Returns the proxy for the server of a context, if any: the kubeconfig's, else the environment's.
+ */
 export function proxyFor({ cluster }: Pick<KubeContext, 'cluster'>, env: Environment): URL | undefined {
   if (cluster.proxyUrl !== undefined) return cluster.proxyUrl;
   const name = cluster.server.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
@@ -23,7 +25,10 @@ function either(env: Environment, name: string): string | undefined {
   return env[name] || env[name.toLowerCase()] || undefined;
 }
 
-/** As programs in Go read NO_PROXY: names with all below them, addresses, ranges of them, `*`, each with a port or without. */
+/**
+ * Parses NO_PROXY as Go programs do: names with their subdomains, addresses, address ranges, `*`,
+ * each with or without a port.
+ */
 export function isExempt(server: URL, noProxy: string): boolean {
   const host = server.hostname.replace(/^\[|\]$/g, '').toLowerCase();
   if (host === 'localhost' || isLoopback(host)) return true;
@@ -43,7 +48,7 @@ function isMatch(entry: string, host: string, port: string): boolean {
   if (wantedPort !== undefined && wantedPort !== port) return false;
   if (isIP(name) !== 0 || isIP(host) !== 0) return name === host;
   const suffix = name.replace(/^\*/, '');
-  // With a leading dot only what is below it.
+  // With a leading dot, subdomains only.
   return suffix.startsWith('.') ? host.endsWith(suffix) : host === suffix || host.endsWith(`.${suffix}`);
 }
 

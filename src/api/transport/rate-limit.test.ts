@@ -6,7 +6,7 @@ import { RequestRate, RequestSlots, rateLimitOf } from './rate-limit.ts';
 
 const never = new AbortController().signal;
 
-test('a burst goes at once, and then so many a second, in order', async () => {
+test('admits a burst at once and then requests at the rate, in order', async () => {
   const clock = new VirtualClock();
   const rate = new RequestRate({ kind: 'limited', qps: 10, burst: 3 }, clock);
   const gone: [number, number][] = [];
@@ -29,7 +29,7 @@ test('a burst goes at once, and then so many a second, in order', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('who gives up gives the token back', async () => {
+test('returns the token of an aborted request', async () => {
   const clock = new VirtualClock();
   const rate = new RequestRate({ kind: 'limited', qps: 1, burst: 1 }, clock);
   await rate.take(never);
@@ -46,14 +46,14 @@ test('who gives up gives the token back', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('0 means 5 a second, and less is refused', () => {
+test('uses 5 per second for 0 and rejects negative rates', () => {
   assert.deepEqual(rateLimitOf(0, 0), { kind: 'limited', qps: 5, burst: 10 });
   assert.deepEqual(rateLimitOf(50, 100), { kind: 'limited', qps: 50, burst: 100 });
   assert.throws(() => rateLimitOf(-1, 5), /the rate must not be negative: current value is -1/);
   assert.throws(() => rateLimitOf(1, -5), /the burst must not be negative/);
 });
 
-test('no more are under way than there are places, and places are handed on', async () => {
+test('limits requests in flight and passes slots on', async () => {
   const slots = new RequestSlots(2);
   const [first, _second] = [await slots.take(never), await slots.take(never)];
   const order: string[] = [];

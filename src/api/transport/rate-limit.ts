@@ -1,15 +1,15 @@
 import { type Clock, KubelingError, Waiters } from '../../lib/index.ts';
 
-/** How often a client may ask. */
+/** The rate of a client. */
 export type RateLimit =
   | { readonly kind: 'unlimited' }
   | { readonly kind: 'limited'; readonly qps: number; readonly burst: number };
 
-/** What 0 stands for. */
+/** The rate used for 0. */
 const usualQps = 5;
 const usualBurst = 10;
 
-/** As configuration has it: 0 means the usual 5 a second, and what is below 0 is refused. */
+/** Reads the configured rate: 0 means the default of 5 per second, negative values are rejected. */
 export function rateLimitOf(qps: number, burst: number): RateLimit {
   for (const [name, value] of [
     ['the rate', qps],
@@ -24,13 +24,13 @@ export function rateLimitOf(qps: number, burst: number): RateLimit {
 }
 
 /**
- * A bucket that fills with `qps` a second up to `burst`. Who finds it empty gets a time of its own in the order of
- * asking, so that nobody is overtaken.
+ * A token bucket that fills with `qps` per second up to `burst`. Waiting requests are admitted in
+ * order.
  */
 export class RequestRate {
   readonly #clock: Clock;
   #limit: RateLimit;
-  /** When the bucket will be full again, if nobody takes more. */
+  /** When the bucket is full again without further requests. */
   #fullMs = Number.NEGATIVE_INFINITY;
 
   constructor(limit: RateLimit, clock: Clock) {
@@ -38,12 +38,12 @@ export class RequestRate {
     this.#clock = clock;
   }
 
-  /** From now on; who waits already waits as long as was said. */
+  /** Applies to new requests; waiting ones keep their time. */
   setLimit(limit: RateLimit): void {
     this.#limit = limit;
   }
 
-  /** Resolves when one may ask. Who gives up while waiting gives the token back. */
+  /** Resolves when a request may be sent. An aborted wait returns its token. */
   async take(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#limit.kind === 'unlimited') return;
@@ -65,7 +65,10 @@ export class RequestRate {
   }
 }
 
-/** How many requests a client may have under way, so that a silent server cannot take all sockets of the machine. */
+/**
+ * The limit of requests in flight of a client, so that an unresponsive server cannot use up all
+ * sockets.
+ */
 export class RequestSlots {
   readonly #line = new Waiters<void>();
   #free: number;

@@ -12,7 +12,7 @@ function rig() {
   return { clock, reach, listening, returns: () => returns };
 }
 
-test('an answer after a time without any is a return, and told once', async () => {
+test('reports a recovery once, after a time without responses', async () => {
   const { clock, reach, returns } = rig();
   reach.answered();
   assert.equal(returns(), 0);
@@ -24,7 +24,7 @@ test('an answer after a time without any is a return, and told once', async () =
   assert.equal(returns(), 1);
 });
 
-test('a request that fails between others that are answered is no absence', async () => {
+test('does not count a failure between successful requests as unreachable', async () => {
   const { clock, reach, returns } = rig();
   for (let time = 0; time < 10; time++) {
     reach.failed();
@@ -34,7 +34,7 @@ test('a request that fails between others that are answered is no absence', asyn
   assert.equal(returns(), 0);
 });
 
-test('who has left is not told', async () => {
+test('does not notify a disposed listener', async () => {
   const { clock, reach, listening, returns } = rig();
   reach.failed();
   await clock.advance(2_000);

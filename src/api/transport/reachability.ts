@@ -1,26 +1,24 @@
 import { type Clock, type Logger, TypedEvents } from '../../lib/index.ts';
 
-/** One request that fails while others are answered says nothing about the server. */
+/** One failed request among successful ones does not mean that the server is unreachable. */
 const awayMs = 1_000;
 
 /**
- * Whether the server can be reached, by what came of the requests of all clients. Whoever waits after failures can go on
- * as soon as anybody was answered, and need not find out by himself.
+ * Whether the server is reachable, derived from the requests of all clients. Clients in back-off
+ * are notified of the first response.
  */
 export class Reachability {
   readonly #clock: Clock;
   readonly #events: TypedEvents<{ returned: undefined }>;
-  /** When the first request failed since the last that was answered. */
+  /** The time of the first failed request since the last response. */
   #failedMs: number | undefined;
 
   constructor(clock: Clock, logger: Logger) {
     this.#clock = clock;
-    this.#events = new TypedEvents((error) =>
-      logger.error('Somebody who waits for the API server failed', error),
-    );
+    this.#events = new TypedEvents((error) => logger.error('API recovery listener failed', error));
   }
 
-  /** There was no answer, or one that the server is in trouble. */
+  /** There was no response, or an error of the server. */
   failed(): void {
     this.#failedMs ??= this.#clock.monotonicMs();
   }

@@ -5,31 +5,35 @@ import { asError, type Clock, describeError, KeyedMutex, onAbort, type Timer } f
 import { BrokenConnection, systemCodeOf } from '../client/retry.ts';
 import type { WireAnswer, WireRequest } from './connection-pool.ts';
 
-/** What a server must offer for many watches to share a connection; with the other each has one of its own. */
+/** What a server must support for watches to share a connection; otherwise each has its own. */
 export const offeredProtocols = ['h2', 'http/1.1'];
-/** Servers allow a hundred at least; one more would wait in silence for another to end. */
+/** Servers allow at least a hundred; one more would wait for another to end. */
 const mostStreams = 100;
-/** When nothing comes over a connection for so long the other side is asked whether it is there, */
+/** After this time without data the server is probed, */
 const silenceMs = 30_000;
-/** and has so long to answer. */
+/** and must respond within this time. */
 const answerMs = 15_000;
-/** A first list of a large cluster does not come in pieces of 64 KiB. */
+/** The first list of a large cluster should not arrive in pieces of 64 KiB. */
 const windowBytes = 1024 * 1024;
 
-/** A connection that the server may have chosen HTTP/2 for. Rejects with the signal's reason, or why there is none. */
+/**
+ * Opens a connection for which the server may have selected HTTP/2. Rejects with the signal's
+ * reason or the failure.
+ */
 export type Dial = (signal: AbortSignal) => Promise<TLSSocket>;
 
 export interface SharedStreamsDeps {
   readonly origin: string;
   readonly clock: Clock;
   readonly dial: Dial;
-  /** Given the connection on which the server has turned out not to speak HTTP/2. */
+  /** Receives the connection if the server does not use HTTP/2. */
   readonly declined: (socket: TLSSocket) => void;
 }
 
 /**
- * Requests whose answers go on and on, many over one HTTP/2 connection: each costs a fifth of what a connection of its
- * own would, in memory and in greeting the server. A connection more is made when those there are have enough.
+ * Streamed responses, many over one HTTP/2 connection: each takes a fifth of the memory and
+ * handshakes of a separate connection. Another connection is opened when the existing ones are
+ * full.
  */
 export class SharedStreams {
   readonly #deps: SharedStreamsDeps;
@@ -43,8 +47,8 @@ export class SharedStreams {
   }
 
   /**
-   * Answers when the headers are there, or with undefined if the server does not speak HTTP/2. Rejects with the
-   * signal's reason, or with a BrokenConnection.
+   * Resolves with the headers, or with undefined if the server does not use HTTP/2. Rejects with
+   * the signal's reason or a BrokenConnection.
    */
   async send(request: WireRequest, signal: AbortSignal): Promise<WireAnswer | undefined> {
     if (this.#offers === 'http/1') return undefined;
@@ -52,7 +56,7 @@ export class SharedStreams {
     return session && (await this.#ask(session, request, signal));
   }
 
-  /** Nothing new goes over the connections there are; they end with what they carry. */
+  /** Existing connections take no new streams and close with their last one. */
   drain(): void {
     for (const session of [...this.#sessions]) this.#retire(session);
   }
@@ -61,7 +65,7 @@ export class SharedStreams {
     for (const session of [...this.#sessions]) if (this.#load(session) === 0) this.#retire(session);
   }
 
-  /** Cuts what is under way too. */
+  /** Closes streams in flight too. */
   close(): void {
     const sessions = [...this.#sessions];
     this.#sessions.clear();
@@ -92,13 +96,13 @@ export class SharedStreams {
       this.#deps.declined(socket);
       return undefined;
     }
-    // Loaded when there is a use for it: not every server offers it.
+    // Loaded on demand: not every server supports it.
     const session = process.getBuiltinModule('node:http2').connect(this.#deps.origin, {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: windowBytes },
     });
     this.#sessions.add(session);
-    // Each stream hears of it by itself.
+    // Each stream is notified separately.
     session.on('error', () => {});
     session.on('goaway', () => this.#retire(session));
     session.on('close', () => this.#sessions.delete(session));
@@ -106,13 +110,13 @@ export class SharedStreams {
     return session;
   }
 
-  /** A connection that is dead ends all it carries, which then begins anew. */
+  /** A dead connection ends all its streams, which then resume. */
   #listen(session: http2.ClientHttp2Session, socket: TLSSocket): void {
     const { clock } = this.#deps;
     let timer: Timer;
     const look = (heard: number) => {
       timer = clock.timer(silenceMs, () => {
-        // All was said, and the other side does not hang up.
+        // All data was sent, and the server does not close.
         if (session.destroyed) return void socket.destroy();
         if (socket.bytesRead > heard) return look(socket.bytesRead);
         timer = clock.timer(answerMs, () => session.destroy());
@@ -143,7 +147,8 @@ export class SharedStreams {
         link[Symbol.dispose]();
         reject(signal.aborted ? signal.reason : brokenStream(error));
       };
-      // Both stay: it may also break after the answer began, which the reader of the answer hears too.
+      // Both stay registered: it may also break after the response began, and the reader sees that
+      // too.
       stream.on('error', fail);
       stream.on('close', fail);
       stream.once('response', (headers) => {
@@ -167,7 +172,7 @@ export class SharedStreams {
     try {
       return session.request(headers, { endStream: true });
     } catch (error) {
-      // It ended a moment ago, and nobody has told us yet.
+      // It ended just now, and the event has not arrived.
       this.#retire(session);
       throw brokenStream(error);
     }
@@ -179,7 +184,7 @@ function answerOf(stream: http2.ClientHttp2Stream, headers: http2.IncomingHttpHe
   return Object.assign(stream as Readable, { statusCode: Number(status), headers: rest });
 }
 
-/** Whatever ends a stream before its answer, the connection as a whole or the server's refusal to begin it. */
+/** Whatever ends a stream before its response: the connection, or a rejection by the server. */
 function brokenStream(error: unknown): BrokenConnection {
   const code = systemCodeOf(error);
   if (code !== undefined && !code.startsWith('ERR_HTTP2_')) return new BrokenConnection(error, 'reused');

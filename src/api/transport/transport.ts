@@ -25,12 +25,15 @@ export class Transport {
     this.reachability = new Reachability(options.clock, options.logger);
   }
 
-  /** Aborted when the pool is closed. */
+  /** Aborted when the transport is closed. */
   get closed(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** The lane for the next request and what it is sent with. When the identity has changed, that closes the old lane. */
+  /**
+   * Returns the pool for the next request and its credentials. A changed identity retires the old
+   * pool.
+   */
   async currentPool(
     signal: AbortSignal,
   ): Promise<{ readonly lane: ConnectionPool; readonly access: Access }> {
@@ -40,16 +43,16 @@ export class Transport {
     return { lane: this.#poolFor(access), access };
   }
 
-  /** Looks at all credentials now; when they have changed every old connection is closed. */
+  /** Reloads all credentials; if they changed, every old connection is closed. */
   reload(): void {
     this.#options.credentials.expire();
     this.currentPool(this.closed).catch((error) => {
       if (!this.closed.aborted)
-        this.#options.logger.warn('Cannot reload credentials', { err: describeError(error) });
+        this.#options.logger.warn('Failed to reload credentials', { err: describeError(error) });
     });
   }
 
-  /** The server refused these credentials; answers whether there are others by now. */
+  /** The server rejected these credentials; returns whether others exist now. */
   async refused(access: Access, signal: AbortSignal): Promise<boolean> {
     this.#options.credentials.refused(access);
     return (await this.#options.credentials.current(signal)) !== access;
@@ -64,7 +67,9 @@ export class Transport {
     this.#pool?.endSilentWatches();
   }
 
-  /** Every connection there is, also of requests and watches under way; new ones are made as needed. */
+  /**
+   * Closes every connection, also of requests and watches in flight; new ones are opened on demand.
+   */
   closeConnections(): void {
     this.#pool?.close();
     this.#pool = undefined;

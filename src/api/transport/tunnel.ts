@@ -3,7 +3,7 @@ import { request as tlsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { describeError, KubelingError, nodeHttp, onAbort } from '../../lib/index.ts';
 
-/** A proxy that has not connected us by then never will. */
+/** A proxy that has not connected by then never will. */
 const silenceMs = 30_000;
 
 export interface Destination {
@@ -13,7 +13,7 @@ export interface Destination {
 
 export type TunnelDone = (error: Error | null, socket: Socket | undefined) => void;
 
-/** Ways through a proxy by CONNECT. Those still being made are known, so that they can be given up. */
+/** CONNECT tunnels through a proxy. Pending ones are tracked, so that they can be aborted. */
 export class Tunnels {
   readonly #proxy: URL;
   readonly #pending = new Set<ClientRequest>();
@@ -22,28 +22,28 @@ export class Tunnels {
     this.#proxy = proxy;
   }
 
-  /** Calls `done` once: with a connection on which the other end is the destination, or with why there is none. */
+  /** Calls `done` once with a connection to the destination, or with the reason of the failure. */
   open(to: Destination, done: TunnelDone): void {
     const asked = this.#ask(to);
     this.#pending.add(asked);
     asked.once('close', () => this.#pending.delete(asked));
-    asked.setTimeout(silenceMs, () => asked.destroy(new Error(`it is silent for ${silenceMs} ms`)));
+    asked.setTimeout(silenceMs, () => asked.destroy(new Error(`it did not respond for ${silenceMs} ms`)));
     asked.on('error', (error) => done(this.#failure(describeError(error), error), undefined));
     asked.once('response', (answer) => {
       answer.destroy();
-      done(this.#failure(`it answered with HTTP status ${answer.statusCode}`), undefined);
+      done(this.#failure(`it responded with HTTP status ${answer.statusCode}`), undefined);
     });
     asked.once('connect', (answer, socket) => {
       this.#pending.delete(asked);
       socket.setTimeout(0);
       if (answer.statusCode === 200) return done(null, socket as Socket);
       socket.destroy();
-      done(this.#failure(`it answered with HTTP status ${answer.statusCode}`), undefined);
+      done(this.#failure(`it responded with HTTP status ${answer.statusCode}`), undefined);
     });
     asked.end();
   }
 
-  /** Rejects with the signal's reason too; what is made too late is closed. */
+  /** Rejects with the signal's reason too; a connection that is established too late is closed. */
   opened(to: Destination, signal: AbortSignal): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const link = onAbort(signal, reject);
@@ -57,7 +57,7 @@ export class Tunnels {
   }
 
   close(): void {
-    for (const asked of [...this.#pending]) asked.destroy(new Error('the connection is not needed any more'));
+    for (const asked of [...this.#pending]) asked.destroy(new Error('the connection is no longer needed'));
   }
 
   #ask({ host, port }: Destination): ClientRequest {
