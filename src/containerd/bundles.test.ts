@@ -32,7 +32,7 @@ const addBundle = (namespace: string, id: string, cgroupsPath: string) =>
   );
 
 describe('listBundles', () => {
-  it('finds the containers of every namespace with their cgroups', async () => {
+  it('finds the containers of all namespaces with their cgroups', async () => {
     await addBundle('k8s.io', 'c1', '/kubepods/besteffort/pod1/c1');
     await addBundle('moby', 'c2', '');
     await mkdir(join(layout.root, 'io.containerd.grpc.v1.cri/sandboxes/s1'), { recursive: true });
@@ -43,7 +43,7 @@ describe('listBundles', () => {
     ]);
   });
 
-  it("does not believe a spec that names somebody else's cgroup", async () => {
+  it('ignores a spec with the cgroup of another container', async () => {
     await addBundle('k8s.io', 'c1', '/kubepods');
     await addBundle('k8s.io', 'c2', '/');
     assert.deepEqual(
@@ -52,13 +52,13 @@ describe('listBundles', () => {
     );
   });
 
-  it('finds nothing where nothing is', async () => {
+  it('returns nothing for an empty state directory', async () => {
     assert.deepEqual(await listBundles(layout), []);
   });
 });
 
 describe('shimSocketName', () => {
-  it('is the hash that shims use', () => {
+  it("equals the hash of containerd's shims", () => {
     assert.equal(
       shimSocketName(containerdLayout('/data'), { namespace: 'k8s.io', id: 'abc', cgroup: '' }),
       '3ba5884288a1604d98c051a240b9d65b4e68c5f6fc5f412caf5c1663062a567a',
@@ -94,7 +94,7 @@ describe('removeFiles', () => {
     return bundles;
   }
 
-  it('keeps images, choices and the log of a next start, and everything of others', async () => {
+  it("keeps images, persisted choices and the next start's log, and all foreign files", async () => {
     const { problems } = await removeFiles(
       await fill(),
       { images: 'keep' },
@@ -116,7 +116,7 @@ describe('removeFiles', () => {
     assert.deepEqual(await readdir(join(dir, 'runc/k8s.io')), []);
   });
 
-  it('removes all but the lock when asked to, and the settings a user made', async () => {
+  it("removes everything but the lock and the user's registry settings on request", async () => {
     const bundles = await fill();
     const deps = { layout, places: places(), procDir: '/proc' };
     await addFile(join(layout.registryConfig, 'example.com/hosts.toml'));
@@ -127,7 +127,7 @@ describe('removeFiles', () => {
     assert.deepEqual(await readdir(layout.dir), ['lock']);
   });
 
-  it('does not reach through something that is still mounted', async () => {
+  it('does not remove a directory with a mount', async () => {
     const bundles = await fill();
     const mounted = join(layout.state, 'somewhere');
     await addFile(join(dir, 'proc/self/mountinfo'), `22 1 254:0 / ${mounted} rw - tmpfs tmpfs rw\n`);
@@ -139,7 +139,7 @@ describe('removeFiles', () => {
 });
 
 describe('the instance file', () => {
-  it('gives back what was written, and what is sound of a damaged one', async () => {
+  it('returns what was written, and the valid parts of a damaged file', async () => {
     const instance = { subnet: '10.128.0.0/22', snapshotter: 'native', bootId: 'b' } as const;
     const file = join(dir, 'instance.json');
     assert.deepEqual(await readInstance(file), {});

@@ -5,15 +5,18 @@ import { readJsonIfValid } from '../lib/index.ts';
 import { cgroupOf } from './cgroups.ts';
 import type { Layout } from './layout.ts';
 
-/** A container that this containerd has, or had when it was last heard of. */
+/** A container of this containerd, from its state directory. */
 export interface Bundle {
   readonly namespace: string;
   readonly id: string;
-  /** Absolute within the cgroup tree; its last part always names the container. */
+  /** Absolute path in the cgroup tree; its last part is the container's id. */
   readonly cgroup: string;
 }
 
-/** Found in the state directory, so it works with containerd dead. Also names CRI's containers without a task. */
+/**
+ * Reads the state directory, so it works without a running containerd. Includes CRI containers
+ * without a task.
+ */
 export async function listBundles(layout: Layout): Promise<readonly Bundle[]> {
   const bundles: Bundle[] = [];
   const tasks = join(layout.state, 'io.containerd.runtime.v2.task');
@@ -32,7 +35,10 @@ export async function listBundles(layout: Layout): Promise<readonly Bundle[]> {
   return bundles;
 }
 
-/** The spec's own cgroup, unless it is not plainly this container's: removing another's would be worse than leaving one. */
+/**
+ * The cgroup of the spec, if it clearly belongs to this container: removing a foreign cgroup is
+ * worse than keeping one.
+ */
 function safeCgroup(spec: unknown, namespace: string, id: string): string {
   const usual = `/${namespace}/${id}`;
   const path = (spec as { linux?: { cgroupsPath?: unknown } } | undefined)?.linux?.cgroupsPath;
@@ -42,7 +48,7 @@ function safeCgroup(spec: unknown, namespace: string, id: string): string {
   return last === id || last.endsWith(`-${id}.scope`) ? cgroup : usual;
 }
 
-/** The name of the socket of a shim: a hash, as all shims of the machine keep theirs in one directory. */
+/** Socket name of a shim: a hash, because the shims of all containerds share one directory. */
 export function shimSocketName(layout: Layout, { namespace, id }: Bundle): string {
   return createHash('sha256')
     .update(join(layout.socket, namespace, id))

@@ -7,13 +7,13 @@ export const busyboxImageName = 'localhost/kubeling/busybox:1';
 
 export interface Busybox {
   readonly architecture: Architecture;
-  /** The bytes of a static busybox. */
+  /** A static busybox executable. */
   readonly program: Uint8Array;
-  /** The names it answers to, as `busybox --list` prints them. */
+  /** Applet names as printed by `busybox --list`. */
   readonly applets: readonly string[];
 }
 
-/** The image of a busybox userland; throws when the program could not run in it. */
+/** Builds the image of a busybox userland; throws when the program cannot run in it. */
 export function busyboxImage({ architecture, program, applets }: Busybox): Uint8Array {
   checkStatic(program, architecture);
   const links = [...new Set(applets)].filter((name) => name !== 'busybox').map(appletLink);
@@ -48,7 +48,9 @@ function textFile(path: string, text: string): TarEntry {
 const elfMachines: Readonly<Record<Architecture, number>> = { amd64: 62, arm64: 183 };
 const interpreterSegment = 3;
 
-/** The image holds no libraries, so the program must need none and be made for the image's architecture. */
+/**
+ * The image has no libraries, so the program must be static and built for the image's architecture.
+ */
 function checkStatic(program: Uint8Array, architecture: Architecture): void {
   const elf = Buffer.from(program.buffer, program.byteOffset, program.byteLength);
   const isElf = elf.length > 64 && elf.readUInt32BE(0) === 0x7f454c46 && elf[4] === 2;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { cgroupDirectories, cgroupHierarchies, cgroupOf } from './cgroups.ts';
 
 describe('cgroupHierarchies', () => {
-  it('takes each mounted hierarchy that shows the whole tree', () => {
+  it('returns each mounted hierarchy with the root of the tree', () => {
     const mounts = [
       {
         mountPoint: '/sys/fs/cgroup',
@@ -43,25 +43,25 @@ describe('cgroupHierarchies', () => {
 });
 
 describe('cgroupOf', () => {
-  it('takes a path as it is', () => {
+  it('uses a path unchanged', () => {
     assert.equal(cgroupOf('/k8s.io/abc'), '/k8s.io/abc');
     assert.equal(cgroupOf('kubepods/besteffort/pod1/abc'), '/kubepods/besteffort/pod1/abc');
   });
 
-  it('spells out the slices above a scope', () => {
+  it('expands the slices of a scope', () => {
     assert.equal(
       cgroupOf('kubepods-burstable-pod1.slice:cri-containerd:abc'),
       '/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/cri-containerd-abc.scope',
     );
   });
 
-  it('cannot be led out of the tree', () => {
+  it('rejects paths that leave the tree', () => {
     assert.equal(cgroupOf('../../etc/abc'), '/etc/abc');
   });
 });
 
 describe('cgroupDirectories', () => {
-  it('names the cgroup in each hierarchy', () => {
+  it("returns the cgroup's directory in each hierarchy", () => {
     assert.deepEqual(cgroupDirectories(['/a', '/b'], '/k8s.io/x'), ['/a/k8s.io/x', '/b/k8s.io/x']);
   });
 });

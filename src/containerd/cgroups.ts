@@ -2,15 +2,17 @@ import { join, normalize } from 'node:path';
 import { type Clock, type Mount, realCgroupHost, removeCgroup } from '../lib/index.ts';
 import { type Removal, readMounts } from './mounts.ts';
 
-/** The mounted hierarchies that show the whole tree: one for each controller, or one for all. */
+/**
+ * Mounted hierarchies that show the root of the tree: one per controller on cgroup v1, one on v2.
+ */
 export function cgroupHierarchies(mounts: readonly Mount[]): readonly string[] {
   const found = mounts.filter((mount) => mount.fsType === 'cgroup' || mount.fsType === 'cgroup2');
   return [...new Set(found.filter((mount) => mount.root === '/').map((mount) => mount.mountPoint))];
 }
 
 /**
- * The cgroup that a runtime spec's cgroupsPath names: a path of its own, or, where systemd manages cgroups,
- * SLICE:PREFIX:NAME for a scope in a slice whose name spells its parents.
+ * The cgroup of a runtime spec's cgroupsPath: a path, or with the systemd driver SLICE:PREFIX:NAME
+ * for a scope in a slice.
  */
 export function cgroupOf(cgroupsPath: string): string {
   const [slice = '', prefix = '', name] = cgroupsPath.split(':');
@@ -20,12 +22,15 @@ export function cgroupOf(cgroupsPath: string): string {
   return normalize(`/${slices.join('/')}/${prefix}-${name}.scope`);
 }
 
-/** The directories of the cgroup, one in each hierarchy. */
+/** The cgroup's directories, one per hierarchy. */
 export function cgroupDirectories(hierarchies: readonly string[], cgroup: string): readonly string[] {
   return hierarchies.map((hierarchy) => join(hierarchy, cgroup));
 }
 
-/** Removes a cgroup at the top with all below it from every hierarchy, under both names that the drivers give it. */
+/**
+ * Removes a top-level cgroup with all children from every hierarchy, under the names of both
+ * drivers.
+ */
 export async function removeTopCgroup(
   cgroup: string,
   { clock, procDir }: { readonly clock: Clock; readonly procDir: string },

@@ -1,18 +1,18 @@
-/** What the conflist is made of. */
+/** Inputs of the conflist. */
 export interface CniNetwork {
   readonly network: string;
   readonly subnet: string;
   readonly ipamDir: string;
-  /** Which tool the plugins must make their rules with; nothing leaves it to them. */
+  /** Firewall backend the plugins must use; undefined leaves it to them. */
   readonly rules: 'iptables' | 'unspecified';
 }
 
-/** The plugins a pod's network needs; loopback is added by containerd itself. */
+/** Required CNI plugins; containerd adds loopback itself. */
 export const cniPlugins = ['bridge', 'host-local', 'loopback', 'portmap'] as const;
 
 export const cniPluginDirs = ['/opt/cni/bin', '/usr/lib/cni', '/usr/libexec/cni'] as const;
 
-/** One bridge for all pods of this data directory, masqueraded to the outside, with host ports. */
+/** One masqueraded bridge with host ports for all pods of this data directory. */
 export function cniConflist({ network, subnet, ipamDir, rules }: CniNetwork): string {
   const isPinned = rules === 'iptables';
   const bridge = {
@@ -20,7 +20,7 @@ export function cniConflist({ network, subnet, ipamDir, rules }: CniNetwork): st
     bridge: network,
     isGateway: true,
     ipMasq: true,
-    // Newer plugins may choose nftables by themselves; teardown must know where to look.
+    // Newer plugins may choose nftables; teardown must know the backend.
     ...(isPinned ? { ipMasqBackend: 'iptables' } : {}),
     hairpinMode: true,
     ipam: {

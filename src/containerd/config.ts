@@ -8,30 +8,34 @@ import type { ContainerdVersion } from './version.ts';
 export type Snapshotter = 'overlayfs' | 'native';
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
-/** Everything about the machine that the config depends on. */
+/** Machine facts that the config depends on. */
 export interface ConfigFacts {
   readonly version: ContainerdVersion;
   readonly architecture: Architecture;
   readonly cniBinDir: string;
   readonly runc: string;
-  /** A second handler, named crun, where the program exists. */
+  /** Path of crun for an additional handler named crun, if installed. */
   readonly crun: string | undefined;
   readonly snapshotter: Snapshotter;
   readonly cgroupDriver: CgroupDriver;
-  /** Whether we may lower an oom_score_adj: containers that ask for less than ours cannot start otherwise. */
+  /**
+   * Whether an oom_score_adj may be lowered; without it, containers that need a lower score than
+   * ours cannot start.
+   */
   readonly oomScore: 'free' | 'restricted';
 }
 
-/** Kept alive nearly to the last, like a kubelet. */
+/** Protects containerd from the OOM killer like a kubelet. */
 const ownOomScore = -999;
 
 const disabledPlugins = [
   ...['aufs', 'blockfile', 'btrfs', 'devmapper', 'erofs', 'zfs'].map(
     (name) => `io.containerd.snapshotter.v1.${name}`,
   ),
-  // Would make directories under /opt, outside the data directory.
+  // Would create directories under /opt, outside the data directory.
   'io.containerd.internal.v1.opt',
-  // Starts programs of the machine, as root, that labels of a container name; labels of its image are among them.
+  // Runs programs as root that are named by labels of a container, which include labels of its
+  // image.
   ...['io.containerd.internal.v1.restart', 'io.containerd.monitor.container.v1.restart'],
 ];
 
@@ -41,7 +45,7 @@ const requiredOfSecond = [
   'io.containerd.grpc.v1.cri',
 ];
 
-/** The config file for this version of containerd: format 2 for 1.6 and 1.7, format 3 for 2.x. */
+/** The config file for the containerd version: format 2 for 1.6 and 1.7, format 3 for 2.x. */
 export function containerdConfig(layout: Layout, facts: ConfigFacts): string {
   const isSecond = facts.version.major >= 2;
   return toToml({
@@ -50,18 +54,19 @@ export function containerdConfig(layout: Layout, facts: ConfigFacts): string {
     state: layout.state,
     imports: [],
     disabled_plugins: disabledPlugins,
-    // Without these it would start and serve, but no kubelet: better that it does not start.
+    // Required plugins: without them containerd would start but be unusable, so the start must
+    // fail.
     required_plugins: isSecond ? requiredOfSecond : ['io.containerd.grpc.v1.cri'],
     oom_score: facts.oomScore === 'free' ? ownOomScore : undefined,
     grpc: { address: layout.socket },
     ttrpc: { address: layout.ttrpcSocket },
-    // No metrics listener and no debug socket: the only port is the streaming server's.
+    // Disables the metrics listener and the debug socket; only the streaming server has a port.
     metrics: { address: '' },
     plugins: isSecond ? pluginsOfSecond(layout, facts) : pluginsOfFirst(layout, facts),
   });
 }
 
-/** containerd 1.x: one CRI plugin with everything in it. */
+/** containerd 1.x has one CRI plugin. */
 function pluginsOfFirst(layout: Layout, facts: ConfigFacts): TomlTable {
   return {
     'io.containerd.grpc.v1.cri': {
@@ -76,7 +81,7 @@ function pluginsOfFirst(layout: Layout, facts: ConfigFacts): TomlTable {
   };
 }
 
-/** containerd 2.x: images, runtime and server are three plugins. */
+/** containerd 2.x has separate plugins for images, runtime and server. */
 function pluginsOfSecond(layout: Layout, facts: ConfigFacts): TomlTable {
   return {
     'io.containerd.grpc.v1.cri': streaming,
@@ -101,7 +106,7 @@ const streaming: TomlTable = {
   stream_server_port: '0',
 };
 
-/** Its socket is one well-known path for the whole machine, so a private containerd stays out of it. */
+/** NRI uses one well-known socket per machine, so a private containerd does not use it. */
 const nri: TomlTable = { 'io.containerd.nri.v1.nri': { disable: true } };
 
 function runtimeBasics(facts: ConfigFacts): TomlTable {
@@ -127,7 +132,7 @@ function handlers(layout: Layout, facts: ConfigFacts): TomlTable {
   };
 }
 
-/** Each keeps the state of its containers in a directory of its own, as none can read another's. */
+/** Each runtime has its own state directory, because it cannot read another's. */
 function handler(program: string, stateDir: string, facts: ConfigFacts): TomlTable {
   return {
     runtime_type: 'io.containerd.runc.v2',
@@ -139,7 +144,9 @@ function handler(program: string, stateDir: string, facts: ConfigFacts): TomlTab
   };
 }
 
-/** Pulls of 2.x go through the transfer service, which unpacks for overlayfs unless told otherwise. */
+/**
+ * containerd 2.x pulls through the transfer service, which unpacks for overlayfs unless configured.
+ */
 function transfer({ snapshotter, architecture }: ConfigFacts): TomlTable {
   if (snapshotter === 'overlayfs') return {};
   const unpack = { platform: `linux/${architecture}`, snapshotter };

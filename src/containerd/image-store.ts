@@ -16,7 +16,7 @@ export interface ImageStoreDeps {
   readonly random: Random;
 }
 
-/** The images of a private containerd that we made ourselves, brought in through its client. */
+/** Imports locally built images into a private containerd. */
 export class ImageStore {
   readonly #deps: ImageStoreDeps;
 
@@ -29,7 +29,7 @@ export class ImageStore {
     return stdout.split('\n').includes(name);
   }
 
-  /** Takes an archive as `buildImage` makes it. An image of the same name is replaced. */
+  /** Imports an archive of `buildImage`; replaces an image of the same name. */
   async importArchive(archive: Uint8Array, signal: AbortSignal): Promise<void> {
     const { layout, snapshotter, random } = this.#deps;
     const file = join(layout.dir, `import-${randomHex(random, 8)}.tar`);
@@ -46,13 +46,13 @@ export class ImageStore {
     }
   }
 
-  /** Sandboxes cannot start without it, and no registry has it. */
+  /** Sandboxes require the pause image, which no registry provides. */
   async ensurePause(signal: AbortSignal): Promise<void> {
     if (await this.has(pauseImageName, signal)) return;
     await this.importArchive(pauseImage(imageArchitecture(process.arch)), signal);
   }
 
-  /** Makes the busybox image out of a static busybox on this machine. */
+  /** Builds and imports the busybox image from a static busybox of this machine. */
   async importBusybox(program: string, signal: AbortSignal): Promise<void> {
     const { stdout } = await this.#deps.run(program, ['--list'], signal);
     const archive = busyboxImage({

@@ -2,14 +2,14 @@ import { readJsonIfValid, writeJsonAtomic } from '../lib/index.ts';
 import type { Snapshotter } from './config.ts';
 import { isSubnet } from './subnet.ts';
 
-/** What was chosen when this data directory was first used, and stays; and the boot that its state belongs to. */
+/** Persisted choices of the first start, and the boot id of the state. */
 export interface Instance {
   readonly subnet: string;
   readonly snapshotter: Snapshotter;
   readonly bootId: string;
 }
 
-/** What is on disk, as far as it can be read: a damaged file is chosen anew, part by part. */
+/** The readable parts of the file: damaged parts are chosen again. */
 export async function readInstance(path: string): Promise<Partial<Instance>> {
   const found = await readJsonIfValid(path);
   if (typeof found !== 'object' || found === null) return {};

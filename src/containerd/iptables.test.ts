@@ -20,7 +20,7 @@ const listing = String.raw`-P POSTROUTING ACCEPT
 const ourChains = ['CNI-4e5676c42231fb97a6eb409a', 'CNI-DN-4e5676c42231fb97a6eb4'];
 
 describe('splitArguments', () => {
-  it('keeps quoted words together and takes the backslashes away', () => {
+  it('keeps quoted words together and removes backslashes', () => {
     assert.deepEqual(splitArguments(String.raw`-A X --comment "a \"b\" \\ c" -j Y`), [
       '-A',
       'X',
@@ -33,21 +33,21 @@ describe('splitArguments', () => {
 });
 
 describe('sandboxesWithRules', () => {
-  it('names each sandbox of our network once', () => {
+  it('returns each sandbox of our network once', () => {
     assert.deepEqual(sandboxesWithRules(listing, 'klgours0000'), ['b']);
     assert.deepEqual(sandboxesWithRules(listing, 'klgnobody00'), []);
   });
 });
 
 describe('rulesOfNetwork', () => {
-  it('leaves the rules of sandboxes that are not meant', () => {
+  it('keeps rules of sandboxes that are not selected', () => {
     assert.deepEqual(
       rulesOfNetwork(listing, 'klgours0000', (id) => id !== 'b'),
       { rules: [], chains: [] },
     );
   });
 
-  it('finds the rules and chains of our network and of no other', () => {
+  it('finds rules and chains of our network only', () => {
     const { rules, chains } = rulesOfNetwork(listing, 'klgours0000');
     assert.deepEqual(chains, ourChains);
     assert.deepEqual(rules, [
@@ -80,7 +80,7 @@ describe('rulesOfNetwork', () => {
     ]);
   });
 
-  it('finds the chain of a plugin that was cut short before anything jumped to it', () => {
+  it('finds an unreferenced chain of an interrupted plugin', () => {
     const half = String.raw`-N CNI-4e5676c42231fb97a6eb409a
 -A CNI-4e5676c42231fb97a6eb409a -d 10.2.0.0/22 -m comment --comment "name: \"klgours0000\" id: \"b\"" -j ACCEPT
 `;
@@ -90,7 +90,7 @@ describe('rulesOfNetwork', () => {
     });
   });
 
-  it('does not take a network for ours whose name only begins like it', () => {
+  it('distinguishes networks with a common prefix', () => {
     assert.deepEqual(rulesOfNetwork(listing, 'klgours'), { rules: [], chains: [] });
   });
 });
@@ -104,7 +104,7 @@ describe('removeRules', () => {
     droppedBytes: 0,
   });
 
-  it('deletes rules before the chains they jump to', async () => {
+  it('deletes rules before the chains they reference', async () => {
     const calls: string[] = [];
     const run: Run = async (_, args) => {
       calls.push(args.slice(4).slice(0, 2).join(' '));
@@ -120,7 +120,7 @@ describe('removeRules', () => {
     ]);
   });
 
-  it('goes on after a failure and reports it', async () => {
+  it('continues after a failure and reports it', async () => {
     const run: Run = async (_, args) => {
       if (args.includes('-D')) throw new KubelingError('COMMAND_FAILED', 'it is locked');
       return answer(args.includes('-S') ? listing : '');

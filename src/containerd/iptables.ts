@@ -2,16 +2,17 @@ import { describeError } from '../lib/index.ts';
 import type { Run } from './machine.ts';
 import type { Removal } from './mounts.ts';
 
-/** What must be deleted: rules first, as they hold on to the chains. */
+/** Rules and chains to delete: rules first, because they reference the chains. */
 export interface RuleCleanup {
-  /** Each the arguments after -D. */
+  /** Arguments after -D. */
   readonly rules: readonly (readonly string[])[];
   readonly chains: readonly string[];
 }
 
 /**
- * The rules of our network in a listing of `iptables -S`. The plugins write the network's name in quotes into each
- * comment; the chains those rules jump to belong to one pod each. Chains shared by all networks are left.
+ * Finds the rules of our network in the output of `iptables -S`. CNI plugins put the quoted network
+ * name in each comment; chains referenced by such rules belong to one pod. Chains shared by all
+ * networks are kept.
  */
 export function rulesOfNetwork(
   listing: string,
@@ -19,15 +20,15 @@ export function rulesOfNetwork(
   isMeant: (sandboxId: string) => boolean = () => true,
 ): RuleCleanup {
   const ours = commentedRules(listing, network).filter((words) => isMeant(sandboxOf(commentOf(words))));
-  // A plugin that was cut short has filled a pod's chain to which nothing jumps yet.
+  // An interrupted plugin may have filled a pod's chain without a reference to it.
   const touched = ours.flatMap((words) => [words[1] ?? '', words[words.indexOf('-j') + 1] ?? '']);
   const chains = new Set(touched.filter((chain) => /^CNI-(DN-)?[0-9a-f]{8,}$/.test(chain)));
-  // Rules inside those chains go with them.
+  // Rules inside these chains are deleted with them.
   const rules = ours.map((words) => words.slice(1)).filter(([chain = '']) => !chains.has(chain));
   return { rules, chains: [...chains] };
 }
 
-/** The sandboxes that have rules in our network, by their ids. */
+/** Ids of the sandboxes with rules in our network. */
 export function sandboxesWithRules(listing: string, network: string): readonly string[] {
   const ids = commentedRules(listing, network).map((words) => sandboxOf(commentOf(words)));
   return [...new Set(ids)].filter((id) => id !== '');
@@ -38,7 +39,7 @@ function commentedRules(listing: string, network: string): readonly (readonly st
   return all.map(splitArguments).filter((words) => commentOf(words).includes(`"${network}"`));
 }
 
-/** The plugins write the sandbox's id into the comment too: name: "klg0" id: "0123". */
+/** The comment also contains the sandbox id: name: "klg0" id: "0123". */
 function sandboxOf(comment: string): string {
   return /\bid: "([^"]+)"/.exec(comment)?.[1] ?? '';
 }
@@ -48,7 +49,10 @@ function commentOf(words: readonly string[]): string {
   return at < 0 ? '' : (words[at + 1] ?? '');
 }
 
-/** Splits a line as iptables prints it: words, or double quotes with backslashes before quotes and backslashes. */
+/**
+ * Splits a line of iptables output into words; quoted words may contain escaped quotes and
+ * backslashes.
+ */
 export function splitArguments(line: string): string[] {
   return Array.from(line.matchAll(/"((?:[^"\\]|\\.)*)"?|(\S+)/g), ([, quoted, plain]) =>
     quoted === undefined ? String(plain) : quoted.replaceAll(/\\(.)/g, '$1'),
@@ -61,7 +65,7 @@ export async function listRules(iptables: string, run: Run, signal: AbortSignal)
   return (await run(iptables, [...nat, '-S'], signal)).stdout;
 }
 
-/** Deletes our network's rules in the nat table: all, or those of the sandboxes that are meant. */
+/** Deletes our network's rules in the nat table: all, or those of the given sandboxes. */
 export async function removeRules(
   iptables: string,
   network: string,

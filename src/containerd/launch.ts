@@ -32,7 +32,7 @@ export interface Program {
   readonly env: Environment;
 }
 
-/** A containerd that runs but may not serve yet, and where its part of the log begins. */
+/** A started containerd that may not serve yet, and the offset of its log. */
 export interface Launched {
   readonly own: OwnProcess;
   readonly logStart: number;
@@ -43,7 +43,10 @@ const firstPauseMs = 25;
 const longestPauseMs = 500;
 const shownLogLines = 15;
 
-/** Starts containerd in a session of its own, so that it outlives us, and writes down which process it is. */
+/**
+ * Starts containerd in a separate session, so that it outlives this process, and writes its pid
+ * file.
+ */
 export async function launch(program: Program, deps: LaunchDeps): Promise<Launched> {
   const { layout, processes } = deps;
   await rotateLog(layout.log, 'none');
@@ -77,7 +80,8 @@ async function spawnDetached({ file, env }: Program, layout: Layout): Promise<nu
 }
 
 /**
- * Waits until containerd serves. Fails as soon as its process is gone, and at the deadline, with the end of its log.
+ * Waits until containerd serves. Fails with the end of its log when the process exits or at the
+ * deadline.
  */
 export async function waitReady(
   { own, logStart }: Launched,
@@ -99,7 +103,7 @@ export async function waitReady(
   }
 }
 
-/** The reason why it does not serve, or nothing. */
+/** Why containerd does not serve, or undefined. */
 export async function tryProbe(
   { clock, probe }: Pick<LaunchDeps, 'clock' | 'probe'>,
   ms: number,

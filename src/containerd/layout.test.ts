@@ -3,19 +3,19 @@ import { describe, it } from 'node:test';
 import { containerdLayout, networkName } from './layout.ts';
 
 describe('containerdLayout', () => {
-  it('puts everything under one directory', () => {
+  it('puts everything below one directory', () => {
     const layout = containerdLayout('/var/lib/kubeling');
     const { dataDir: _, network: __, cgroup: ___, ...paths } = layout;
     for (const path of Object.values(paths)) assert.match(path, /^\/var\/lib\/kubeling\/containerd(\/|$)/);
   });
 
-  it('names the network after the directory, short enough for an interface', () => {
+  it('derives the network name from the directory, short enough for an interface', () => {
     assert.match(networkName('/var/lib/kubeling'), /^klg[0-9a-f]{8}$/);
     assert.equal(networkName('/a'), networkName('/a'));
     assert.notEqual(networkName('/a'), networkName('/b'));
   });
 
-  it('takes the longest socket path that fits and no longer one', () => {
+  it('accepts the longest valid socket path and rejects longer ones', () => {
     const rest = '/containerd/containerd.sock'.length;
     const longest = `/${'x'.repeat(107 - rest - 1)}`;
     assert.equal(containerdLayout(longest).socket.length, 107);

@@ -2,37 +2,37 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { KubelingError } from '../lib/index.ts';
 
-/** Where everything of one private containerd lies. Nothing of it is shared with another data directory. */
+/** Paths of one private containerd. Nothing is shared with another data directory. */
 export interface Layout {
   readonly dataDir: string;
-  /** The directory that this room owns. */
+  /** The directory owned by this package. */
   readonly dir: string;
   readonly config: string;
   readonly root: string;
   readonly state: string;
-  /** Its directories of sandboxes, by id; containers write to the `resolv.conf` and `hostname` in them. */
+  /** Sandbox directories by id; containers write to their `resolv.conf` and `hostname`. */
   readonly sandboxes: string;
   readonly socket: string;
   readonly ttrpcSocket: string;
   readonly log: string;
   readonly pidFile: string;
   readonly lockFile: string;
-  /** What was chosen once and must stay: see `instance-file.ts`. */
+  /** Persisted choices of the first start: see `instance-file.ts`. */
   readonly instanceFile: string;
   readonly registryConfig: string;
   readonly cniConfDir: string;
   readonly cniConfFile: string;
   readonly ipamDir: string;
-  /** The name of the CNI network and of its bridge. */
+  /** Name of the CNI network and of its bridge. */
   readonly network: string;
-  /** A parent for sandboxes that no kubelet manages; all in it is ours, and teardown takes it away. */
+  /** Parent cgroup of sandboxes that no kubelet manages; removed by teardown. */
   readonly cgroup: string;
 }
 
-/** `sun_path` holds 108 bytes, and the last one is the terminator. */
+/** `sun_path` has 108 bytes including the terminator. */
 const longestSocketPath = 107;
 
-/** The layout under an absolute, canonical data directory. */
+/** The layout of an absolute, canonical data directory. */
 export function containerdLayout(dataDir: string): Layout {
   const dir = join(dataDir, 'containerd');
   const layout: Layout = {
@@ -43,7 +43,7 @@ export function containerdLayout(dataDir: string): Layout {
     state: join(dir, 'state'),
     sandboxes: join(dir, 'root', 'io.containerd.grpc.v1.cri', 'sandboxes'),
     socket: join(dir, 'containerd.sock'),
-    // The default, the socket's name with an ending, would make the longest path six bytes longer.
+    // The default name with its suffix would make the longest path six bytes longer.
     ttrpcSocket: join(dir, 'ttrpc.sock'),
     log: join(dir, 'containerd.log'),
     pidFile: join(dir, 'containerd.pid'),
@@ -60,7 +60,9 @@ export function containerdLayout(dataDir: string): Layout {
   return layout;
 }
 
-/** Eleven characters, as an interface name has fifteen at most; the same directory always gives the same name. */
+/**
+ * Eleven characters, because an interface name has at most fifteen; deterministic per directory.
+ */
 export function networkName(dataDir: string): string {
   return `klg${directoryHash(dataDir).slice(0, 8)}`;
 }

@@ -6,11 +6,11 @@ import type { Layout } from './layout.ts';
 import { mountsBelow, type Removal, readMounts } from './mounts.ts';
 
 export interface TeardownOptions {
-  /** Whether images, and what else is in containerd's root, survive for the next start. */
+  /** Whether images and other content of containerd's root are kept for the next start. */
   readonly images: 'keep' | 'remove';
 }
 
-/** Places outside the data directory where containerd, its shims and the CNI library keep things. */
+/** Paths outside the data directory used by containerd, its shims and the CNI library. */
 export interface SharedPlaces {
   readonly cniResults: string;
   readonly shimSockets: string;
@@ -29,7 +29,7 @@ export interface FileDeps {
   readonly procDir: string;
 }
 
-/** Removes our files, in the data directory and outside; nothing with something still mounted in it. */
+/** Removes our files inside and outside the data directory, except directories with a mount. */
 export async function removeFiles(
   bundles: readonly Bundle[],
   options: TeardownOptions,
@@ -42,7 +42,7 @@ export async function removeFiles(
   const problems: string[] = [];
   for (const path of [...shimFiles(bundles, deps), ...(await cniResults(bundles, deps)), ...own]) {
     try {
-      // What is behind a mount may be anybody's.
+      // The content of a mount may not be ours.
       const held = mounted.find((mount) => `${mount}/`.startsWith(`${path}/`));
       if (held !== undefined) problems.push(`Cannot remove ${path} as ${held} is still mounted`);
       else if (await removeTree(path)) removed.push(path);
@@ -53,18 +53,18 @@ export async function removeFiles(
   return { removed, problems };
 }
 
-/** Mounts that are left below our directory, except a disk for the whole of root or state. */
+/** Remaining mounts below our directory, except a separate disk for the root or state. */
 async function foreignMounts({ layout, procDir }: FileDeps): Promise<readonly string[]> {
   const { dir, root, state } = layout;
   return mountsBelow(await readMounts(procDir), dir).filter((path) => path !== root && path !== state);
 }
 
-/** What is of no use to the next start. */
+/** Files that the next start does not need. */
 function throwaway(layout: Layout): readonly string[] {
   return [layout.state, layout.ipamDir, layout.pidFile, layout.socket, layout.ttrpcSocket];
 }
 
-/** All but the lock, which others may wait for, and settings for registries, which are the user's. */
+/** Everything except the lock, which others may wait for, and the user's registry settings. */
 async function everythingOf(layout: Layout): Promise<readonly string[]> {
   const settings = await readdir(layout.registryConfig).catch(() => []);
   const entries = (await readdir(layout.dir)).map((name) => join(layout.dir, name));
@@ -80,7 +80,7 @@ function shimFiles(bundles: readonly Bundle[], { layout, places }: FileDeps): re
   ]);
 }
 
-/** Those of our network, and those of the loopback that containerd sets up for our sandboxes beside it. */
+/** Results of our network, and of the loopback network of our sandboxes. */
 async function cniResults(
   bundles: readonly Bundle[],
   { layout, places }: FileDeps,
@@ -91,7 +91,7 @@ async function cniResults(
   return ours.map((name) => join(places.cniResults, name));
 }
 
-/** Answers whether there was anything. */
+/** Returns whether anything existed. */
 async function removeTree(path: string): Promise<boolean> {
   const beside = await readdir(dirname(path)).catch(() => [] as string[]);
   if (!beside.includes(basename(path))) return false;
@@ -99,7 +99,7 @@ async function removeTree(path: string): Promise<boolean> {
   return true;
 }
 
-/** A directory that is a mount of its own cannot be removed, only emptied. */
+/** A mount point cannot be removed, only emptied. */
 async function emptyTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

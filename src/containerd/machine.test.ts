@@ -30,7 +30,7 @@ async function addProgram(path: string): Promise<void> {
 }
 
 describe('programDirs', () => {
-  it('looks beside a given containerd first, then on the PATH, then where daemons usually miss', () => {
+  it('searches beside a given containerd, then the PATH, then the usual directories', () => {
     const dirs = programDirs({ PATH: '/opt/bin:relative::/usr/bin' }, '/opt/containerd/bin/containerd');
     assert.deepEqual(dirs.slice(0, 3), ['/opt/containerd/bin', '/opt/bin', '/usr/bin']);
     assert(dirs.includes('/usr/sbin'));
@@ -39,7 +39,7 @@ describe('programDirs', () => {
 });
 
 describe('childEnvironment', () => {
-  it('passes on proxies and certificates, and nothing that could be a secret or a service manager', () => {
+  it('passes on proxy and certificate variables only', () => {
     const env = { PATH: '/x', https_proxy: 'http://p', HOME: '/root', NOTIFY_SOCKET: '/run/n', TOKEN: 't' };
     assert.deepEqual(childEnvironment(env, ['/a', '/b']), {
       PATH: '/a:/b',
@@ -50,7 +50,7 @@ describe('childEnvironment', () => {
 });
 
 describe('findProgram', () => {
-  it('takes the first file that may be run', async () => {
+  it('returns the first executable file', async () => {
     await mkdir(join(dir, 'a/tool'), { recursive: true });
     await mkdir(join(dir, 'b'), { recursive: true });
     await writeFile(join(dir, 'b/tool'), '');
@@ -62,7 +62,7 @@ describe('findProgram', () => {
 });
 
 describe('findTools', () => {
-  it('names everything that is missing at once', async () => {
+  it('reports all missing programs together', async () => {
     await addProgram('bin/ctr');
     await assert.rejects(findTools([join(dir, 'bin')], join(dir, 'bin/containerd')), (error: Error) => {
       assert.match(
@@ -76,7 +76,7 @@ describe('findTools', () => {
 });
 
 describe('findCniDir', () => {
-  it('takes the first directory that holds all we need', async () => {
+  it('returns the first directory with all required plugins', async () => {
     for (const name of ['bridge', 'loopback', 'host-local']) await addProgram(`one/${name}`);
     for (const name of ['bridge', 'loopback', 'host-local', 'portmap']) await addProgram(`two/${name}`);
     assert.equal(await findCniDir([join(dir, 'one'), join(dir, 'two')]), join(dir, 'two'));
@@ -84,8 +84,8 @@ describe('findCniDir', () => {
   });
 });
 
-describe('what we may do', () => {
-  it('is read from the effective capabilities', async () => {
+describe('privileges', () => {
+  it('are read from the effective capabilities', async () => {
     await mkdir(join(dir, 'self'));
     for (const [mask, expected] of [
       ['000001ffffffffff', true],
@@ -97,7 +97,7 @@ describe('what we may do', () => {
     }
   });
 
-  it('depends on who is the first process', async () => {
+  it('depend on the init process', async () => {
     assert.equal(await isSystemdFirst(dir), false);
     await mkdir(join(dir, '1'));
     await writeFile(join(dir, '1/comm'), 'systemd\n');

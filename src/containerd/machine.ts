@@ -6,10 +6,10 @@ import { cniPluginDirs, cniPlugins } from './cni.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Runs a program to a successful end and answers what it printed; the deadline is part of the runner. */
+/** Runs a program successfully and returns its output; the runner has a deadline. */
 export type Run = (file: string, args: readonly string[], signal: AbortSignal) => Promise<CommandResult>;
 
-/** Paths of the programs we call. The optional ones are asked for where they are needed. */
+/** Paths of the required programs. Optional ones are checked where they are needed. */
 export interface Tools {
   readonly containerd: string;
   readonly ctr: string;
@@ -23,11 +23,11 @@ export interface Tools {
 const usualDirs = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 const commandDeadlineMs = 60_000;
 
-/** What containerd, its shims and the CNI plugins may see of our environment. */
+/** Environment variables passed on to containerd, its shims and the CNI plugins. */
 const passedOn =
   /^(HOME|LANG|LC_.*|TZ|TMPDIR|SSL_CERT_FILE|SSL_CERT_DIR|https?_proxy|no_proxy|all_proxy|HTTPS?_PROXY|NO_PROXY|ALL_PROXY)$/;
 
-/** Where programs are looked for. Beside a containerd given by path lie the shim and client that belong to it. */
+/** Search path of programs. The shim and client of a containerd given by path are beside it. */
 export function programDirs(env: Environment, containerd: string | undefined): readonly string[] {
   const beside = containerd !== undefined && isAbsolute(containerd) ? [dirname(containerd)] : [];
   const own = (env['PATH'] ?? '').split(':').filter(isAbsolute);
@@ -61,7 +61,7 @@ async function isProgram(path: string): Promise<boolean> {
   }
 }
 
-/** Finds every program, or says in one error everything that is missing and where Debian has it. */
+/** Finds all programs, or reports all missing ones with their Debian packages in one error. */
 export async function findTools(dirs: readonly string[], given: string | undefined): Promise<Tools> {
   const find = (name: string) => findProgram(name, dirs);
   const [ctr, shim, runc] = [await find('ctr'), await find('containerd-shim-runc-v2'), await find('runc')];
@@ -96,7 +96,7 @@ function missingPlugins(): string {
   return `the CNI plugins ${cniPlugins.join(', ')}, together in one of ${cniPluginDirs.join(', ')} (package containernetworking-plugins)`;
 }
 
-/** The first directory that holds every plugin we use. */
+/** The first directory with all required plugins. */
 export async function findCniDir(dirs: readonly string[]): Promise<string | undefined> {
   for (const dir of dirs) {
     const found = await Promise.all(cniPlugins.map((name) => isProgram(join(dir, name))));

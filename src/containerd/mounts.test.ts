@@ -17,7 +17,7 @@ const mountinfo = String.raw`22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,disca
 `;
 
 describe('mountsBelow', () => {
-  it('lists the deepest first, one on top of the other twice, and nothing beside', () => {
+  it('lists the deepest mounts first, stacked mounts twice, and no others', () => {
     assert.deepEqual(mountsBelow(parseMountinfo(mountinfo), '/data/containerd'), [
       '/data/containerd/state/a/rootfs/with blank\\',
       '/data/containerd/state/netns/cni-1',
@@ -26,13 +26,13 @@ describe('mountsBelow', () => {
     ]);
   });
 
-  it('leaves a mount at the directory itself', () => {
+  it('excludes a mount at the directory itself', () => {
     assert.deepEqual(mountsBelow(parseMountinfo(mountinfo), '/data/containerd-other'), []);
   });
 });
 
 describe('unmountBelow', () => {
-  it('detaches what is busy, keeps what is not ours and reports what will not go', async () => {
+  it('detaches busy mounts, skips foreign ones and reports failures', async () => {
     const procDir = await mkdtemp(join(tmpdir(), 'mounts-'));
     const sysDir = join(procDir, 'sys');
     await mkdir(join(procDir, 'self'));
@@ -62,7 +62,7 @@ describe('unmountBelow', () => {
     assert.deepEqual(removed, ['/d/busy', '/d/free']);
     assert.deepEqual(problems, ['Cannot unmount /d/stuck: target is busy']);
     assert(!calls.some((call) => call.includes('/d/kept')));
-    // Whatever holds it would stay with it.
+    // A foreign mount inside it would be affected.
     assert.deepEqual(
       calls.filter((call) => call.includes('loop') || call.includes('/d/busy')),
       ['umount -- /d/busy', 'losetup -d /dev/loop1', 'umount -l -- /d/busy'],

@@ -12,7 +12,7 @@ import {
 } from '../lib/index.ts';
 import type { Run } from './machine.ts';
 
-/** What a removal did, and what it could not do and why. */
+/** Removed items, and failures with their reasons. */
 export interface Removal {
   readonly removed: readonly string[];
   readonly problems: readonly string[];
@@ -22,7 +22,7 @@ export async function readMounts(procDir: string): Promise<readonly Mount[]> {
   return parseMountinfo(await readFile(join(procDir, 'self/mountinfo'), 'utf8'));
 }
 
-/** The mounts strictly below the directory, deepest first, and of those at one place the topmost first. */
+/** Mounts strictly below the directory, deepest first and topmost first at one mount point. */
 export function mountsBelow(mounts: readonly Mount[], dir: string): string[] {
   const depth = (path: string) => path.split('/').length;
   return mounts
@@ -33,8 +33,8 @@ export function mountsBelow(mounts: readonly Mount[], dir: string): string[] {
 }
 
 /**
- * Unmounts everything strictly below the directory; what is busy is detached and goes away with its last user.
- * A mount at the directory itself is left: somebody gave it a disk of its own.
+ * Unmounts everything strictly below the directory; busy mounts are detached. A mount at the
+ * directory itself is kept, because it is the user's disk.
  */
 export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSignal): Promise<Removal> {
   const removed: string[] = [];
@@ -54,7 +54,7 @@ export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSi
   return { removed, problems };
 }
 
-/** What others have mounted inside of what is shown below as well as elsewhere, such as a volume of theirs, stays there. */
+/** Foreign mounts inside propagated volumes stay mounted elsewhere. */
 async function keepElsewhere(
   paths: readonly string[],
   { run }: MountDeps,
@@ -71,7 +71,7 @@ export interface MountDeps {
   readonly run: Run;
   readonly procDir: string;
   readonly sysDir: string;
-  /** Mount points that are not ours to take away. */
+  /** Mount points that are not ours to unmount. */
   readonly keep?: readonly string[];
 }
 
@@ -84,7 +84,7 @@ async function unmount(
     await run('umount', umountArguments([], path), signal);
   } catch {
     signal.throwIfAborted();
-    // A device that a pod was given is held by one of these, which has no other user: both would stay for good.
+    // Device bind mounts hold the device's mount, which has no other user.
     for (const device of await loopDevicesOf(path, sysDir)) await run('losetup', ['-d', device], signal);
     await run('umount', umountArguments(['-l'], path), signal);
   }
@@ -96,7 +96,7 @@ export interface OverlayProbeDeps {
   readonly random: Random;
 }
 
-/** Whether an overlay can be mounted with its layers in this directory: not on every file system, not in every container. */
+/** Whether the directory's file system supports overlay mounts. */
 export async function canMountOverlay(
   dir: string,
   { run, sysDir, random }: OverlayProbeDeps,

@@ -30,7 +30,7 @@ const run: Run = async (file, args) => {
 };
 
 describe('removeBridge', () => {
-  it('deletes what is attached, then the bridge, and reports only what is still there', async () => {
+  it('deletes attached interfaces, then the bridge, and reports only remaining ones', async () => {
     const { removed, problems } = await removeBridge('klg1', { run, ip: '/sbin/ip', sysDir }, signal);
     assert.deepEqual(calls, [
       '/sbin/ip link del dev veth1',
@@ -48,7 +48,7 @@ describe('removeBridge', () => {
     });
   });
 
-  it('says which program is missing for which interfaces', async () => {
+  it('names the missing program and the interfaces', async () => {
     const { problems } = await removeBridge('klg1', { run, ip: undefined, sysDir }, signal);
     assert.deepEqual(problems, [
       'Cannot delete the interfaces veth1, veth2, klg1 as the program ip is missing (package iproute2)',

@@ -10,7 +10,7 @@ export interface LinkDeps {
   readonly sysDir: string;
 }
 
-/** Deletes the bridge and every interface that is still attached to it. */
+/** Deletes the bridge and all interfaces attached to it. */
 export async function removeBridge(bridge: string, deps: LinkDeps, signal: AbortSignal): Promise<Removal> {
   const links = await bridgeLinks(bridge, deps.sysDir);
   if (links.length === 0) return { removed: [], problems: [] };
@@ -26,14 +26,15 @@ export async function removeBridge(bridge: string, deps: LinkDeps, signal: Abort
       removed.push(link);
     } catch (error) {
       signal.throwIfAborted();
-      // One end of a pair takes the other with it, and a network namespace all its own.
+      // Deleting one end of a veth pair deletes both, and removing a network namespace deletes its
+      // interfaces.
       if (await isLink(link, deps.sysDir)) problems.push(describeError(error));
     }
   }
   return { removed, problems };
 }
 
-/** The attached interfaces, then the bridge; nothing when there is no bridge of that name. */
+/** The attached interfaces and the bridge; empty without a bridge of that name. */
 async function bridgeLinks(bridge: string, sysDir: string): Promise<string[]> {
   const ports = await readdir(join(sysDir, 'class/net', bridge, 'brif')).catch(() => undefined);
   return ports === undefined ? [] : [...ports, bridge];

@@ -39,7 +39,7 @@ const spec: ImageSpec = {
 };
 
 describe('buildImage', () => {
-  it('makes a layout whose digests and sizes are all true', () => {
+  it('builds a layout with correct digests and sizes', () => {
     const files = filesOf(buildImage(spec));
     assert.deepEqual(JSON.parse(String(files.get('oci-layout'))), { imageLayoutVersion: '1.0.0' });
     const [descriptor] = JSON.parse(String(files.get('index.json'))).manifests;
@@ -62,11 +62,11 @@ describe('buildImage', () => {
     assert.deepEqual([...filesOf(layer).keys()], ['opt/', 'opt/app/', 'opt/app/run']);
   });
 
-  it('gives the same bytes each time', () => {
+  it('is deterministic', () => {
     assert.deepEqual(buildImage(spec), buildImage(structuredClone(spec)));
   });
 
-  it('refuses names that are not a full reference', () => {
+  it('rejects names that are not full references', () => {
     for (const name of [
       'busybox',
       'localhost/x',
@@ -82,7 +82,7 @@ describe('buildImage', () => {
 });
 
 describe('imageArchitecture', () => {
-  it('knows the two we have a pause program for', () => {
+  it('supports the two architectures with a pause program', () => {
     assert.equal(imageArchitecture('x64'), 'amd64');
     assert.equal(imageArchitecture('arm64'), 'arm64');
     assert.throws(() => imageArchitecture('riscv64'), {
@@ -108,7 +108,7 @@ describe('pauseImage', () => {
 });
 
 describe('busyboxImage', () => {
-  it('links every applet but itself to the program', () => {
+  it('links every other applet to the program', () => {
     const archive = busyboxImage({
       architecture: 'amd64',
       program: pauseProgram('amd64'),
@@ -125,7 +125,7 @@ describe('busyboxImage', () => {
     assert(names.includes('tmp/') && names.includes('etc/passwd') && names.includes('usr/bin/'));
   });
 
-  it('refuses a program of another architecture, a dynamic one and none at all', () => {
+  it('rejects a program of another architecture, a dynamic one and a non-program', () => {
     const applets: string[] = [];
     const foreign = () => busyboxImage({ architecture: 'arm64', program: pauseProgram('amd64'), applets });
     assert.throws(foreign, { code: 'CONTAINERD_IMAGE', message: /64-bit ELF program for arm64/ });

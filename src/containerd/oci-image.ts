@@ -3,14 +3,14 @@ import { dirname } from 'node:path';
 import { KubelingError } from '../lib/index.ts';
 import { type TarEntry, tarArchive } from './tar.ts';
 
-/** As image platforms name it. */
+/** In the notation of image platforms. */
 export type Architecture = 'amd64' | 'arm64';
 
 export interface ImageSpec {
-  /** The full reference the image gets, with its tag. */
+  /** Full image reference with tag. */
   readonly name: string;
   readonly architecture: Architecture;
-  /** Parent directories that are not listed are made, with mode 0755. */
+  /** Missing parent directories are created with mode 0755. */
   readonly files: readonly TarEntry[];
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
@@ -24,7 +24,7 @@ const media = {
   index: 'application/vnd.oci.image.index.v1+json',
   manifest: 'application/vnd.oci.image.manifest.v1+json',
   config: 'application/vnd.oci.image.config.v1+json',
-  // Uncompressed: the bytes, and with them the digest, do not depend on a compressor's version.
+  // Uncompressed, so that the digest does not depend on a compressor.
   layer: 'application/vnd.oci.image.layer.v1.tar',
 } as const;
 
@@ -34,7 +34,7 @@ interface Blob {
   readonly bytes: Uint8Array;
 }
 
-/** The architecture of images for this machine; throws where we have none. */
+/** The image architecture of this machine; throws for an unsupported one. */
 export function imageArchitecture(nodeArch: string): Architecture {
   if (nodeArch === 'x64') return 'amd64';
   if (nodeArch === 'arm64') return 'arm64';
@@ -44,7 +44,7 @@ export function imageArchitecture(nodeArch: string): Architecture {
   );
 }
 
-/** An OCI image layout in a tar archive, ready for `ctr images import`. The same spec always gives the same bytes. */
+/** An OCI image layout as a tar archive for `ctr images import`. Deterministic for a given spec. */
 export function buildImage(spec: ImageSpec): Uint8Array {
   checkName(spec.name);
   const layer = blob(media.layer, tarArchive(withParents(spec.files)));
@@ -105,7 +105,8 @@ function imageConfig(spec: ImageSpec, layerDigest: string): object {
 
 function imageIndex(spec: ImageSpec, manifest: Blob): object {
   const annotations = {
-    // containerd takes the whole name from the first, other tools the tag from the second.
+    // containerd reads the full name from the first annotation, other tools the tag from the
+    // second.
     'io.containerd.image.name': spec.name,
     'org.opencontainers.image.ref.name': spec.name.slice(spec.name.lastIndexOf(':') + 1),
   };

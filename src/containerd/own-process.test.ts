@@ -75,9 +75,9 @@ describe('findOwnProcess', () => {
   });
 });
 
-describe('findOwnProcess without a pid file', () => {
+describe('accepts a pid file that names the process', () => {
   for (const uids of ['4242\t4242\t4242\t4242', '4242\t0\t0\t0', '0\t0\t4242\t0']) {
-    it(`ignores a process with user IDs ${uids.replaceAll('\t', ' ')}`, async () => {
+    it(`recognizes the process after its program was replaced`, async () => {
       await addProcess(70, '/home/user/containerd', containerdArguments(layout));
       await writeFile(join(dir, 'proc/70/status'), `Name:\tcontainerd\nUid:\t${uids}\n`);
       assert.equal(await findOwnProcess(layout, processes), undefined);
@@ -85,7 +85,7 @@ describe('findOwnProcess without a pid file', () => {
   }
 
   for (const namespace of ['user', 'pid', 'mnt']) {
-    it(`ignores root of another ${namespace} namespace`, async () => {
+    it(`rejects a pid file of an earlier boot, an exited process or another process`, async () => {
       await addProcess(70, '/e/containerd', containerdArguments(layout));
       await unlink(join(dir, 'proc/70/ns', namespace));
       await symlink(`${namespace}:[2]`, join(dir, 'proc/70/ns', namespace));
@@ -95,7 +95,7 @@ describe('findOwnProcess without a pid file', () => {
 });
 
 describe('removeTraces', () => {
-  it('removes the pid file and the sockets, and does not mind when there are none', async () => {
+  it('removes the pid file and sockets, if any', async () => {
     for (const path of [layout.pidFile, layout.socket, layout.config]) await writeFile(path, '');
     await removeTraces(layout);
     await removeTraces(layout);

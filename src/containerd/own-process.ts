@@ -8,7 +8,7 @@ import {
 } from '../lib/index.ts';
 import type { Layout } from './layout.ts';
 
-/** What the pid file says: which process it was, and of which version. */
+/** Content of the pid file: the process and its version. */
 export interface OwnProcess extends ProcessIdentity {
   readonly version: string;
 }
@@ -18,15 +18,16 @@ export async function writePidFile(layout: Layout, own: OwnProcess): Promise<voi
   await writeJsonAtomic(layout.pidFile, { pid, startTime, bootId, version }, { mode: 0o644 });
 }
 
-/** Removes the pid file and the sockets, which a containerd that was killed leaves behind. */
+/** Removes the pid file and the sockets of a killed containerd. */
 export async function removeTraces(layout: Layout): Promise<void> {
   for (const path of [layout.pidFile, layout.socket, layout.ttrpcSocket]) await rm(path, { force: true });
 }
 
 /**
- * The containerd of this data directory, if it runs. The pid file, which only root writes, names it beyond doubt. Without
- * one, a process counts that has its program name and arguments and runs as root of this machine: any user and any
- * container can start a program of that name with those arguments.
+ * The running containerd of this data directory. The pid file, which only root can write,
+ * identifies it. Without one, a process counts only if its program name and arguments match and it
+ * runs as root in this machine's namespaces, because any user or container can start such a
+ * program.
  */
 export async function findOwnProcess(
   layout: Layout,
@@ -37,7 +38,7 @@ export async function findOwnProcess(
     const info = await processes.find(written.pid);
     if (info !== undefined && (await isOurs(info, layout, processes))) return written;
   }
-  // A crash between the start and the pid file leaves one that nothing but its command line tells of.
+  // After a crash before the pid file was written, only the command line identifies the process.
   for (const info of await processes.list()) {
     if (!(await isOurs(info, layout, processes))) continue;
     if (!(await processes.isHostRoot(info, ['user', 'pid', 'mnt']))) continue;

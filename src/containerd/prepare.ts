@@ -27,7 +27,7 @@ export interface PrepareDeps {
   readonly procDir: string;
   readonly sysDir: string;
   readonly cgroupDriver: CgroupDriver;
-  /** Asked for by the user; otherwise one is chosen. */
+  /** Subnet requested by the user; otherwise one is chosen. */
   readonly subnet: string | undefined;
 }
 
@@ -36,7 +36,10 @@ export interface Prepared {
   readonly instance: Instance;
 }
 
-/** Makes the directories and writes every file that containerd reads; called with the lock held and nothing running. */
+/**
+ * Creates directories and writes containerd's files; called with the lock held and no containerd
+ * running.
+ */
 export async function prepare(deps: PrepareDeps, signal: AbortSignal): Promise<Prepared> {
   const { layout, tools, run } = deps;
   const version = parseContainerdVersion((await run(tools.containerd, ['--version'], signal)).stdout);
@@ -57,7 +60,7 @@ export async function prepare(deps: PrepareDeps, signal: AbortSignal): Promise<P
   return { version, instance };
 }
 
-/** The state of an earlier boot speaks of processes and mounts that are gone. */
+/** The state of an earlier boot refers to processes and mounts that no longer exist. */
 async function wipeState(deps: PrepareDeps, signal: AbortSignal): Promise<void> {
   const { problems } = await unmountBelow(deps.layout.state, deps, signal);
   if (problems.length > 0) {
@@ -69,24 +72,24 @@ async function wipeState(deps: PrepareDeps, signal: AbortSignal): Promise<void> 
   await rm(deps.layout.state, { recursive: true, force: true });
 }
 
-/** With what containers were created from, their variables included, and with the content of images. Only containerd goes in. */
+/** Contains specs with environment variables and image content, so only root may enter. */
 const closedDirectories = ['io.containerd.metadata.v1.bolt', 'io.containerd.content.v1.content'] as const;
 
 async function makeDirectories(layout: Layout): Promise<void> {
   const { root, state, cniConfDir, ipamDir, registryConfig } = layout;
   for (const dir of [root, state, cniConfDir, ipamDir, registryConfig]) {
-    // Containers in a user namespace of their own must be able to pass through.
+    // Containers in a user namespace must be able to traverse it.
     await mkdir(dir, { recursive: true, mode: 0o711 });
   }
   for (const name of closedDirectories) {
     const dir = join(root, name);
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    // An earlier containerd may have made it.
+    // May exist from an earlier containerd.
     await chmod(dir, 0o700);
   }
 }
 
-/** Our bridge's own route when it is up (the choice was lost, the network was not), else a free one. */
+/** The subnet of an existing bridge when the persisted choice was lost, otherwise a free one. */
 async function findSubnet({ layout, procDir }: PrepareDeps): Promise<string> {
   const routes = parseRouteTable((await readFileIfExists(join(procDir, 'net/route'))) ?? '');
   const ours = routes.find((route) => route.device === layout.network);
@@ -95,7 +98,9 @@ async function findSubnet({ layout, procDir }: PrepareDeps): Promise<string> {
   return formatSubnet(chooseSubnet(directoryHash(layout.dataDir), [...routes, ...everything]));
 }
 
-/** Once native, always native: images unpacked for one snapshotter are not there for the other. */
+/**
+ * A native snapshotter stays, because images unpacked for one snapshotter are missing in the other.
+ */
 async function chooseSnapshotter(
   before: Snapshotter | undefined,
   deps: PrepareDeps,

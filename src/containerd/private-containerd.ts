@@ -45,26 +45,26 @@ export interface PrivateContainerdOptions {
   readonly dataDir: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** The environment programs are found by; only a few variables are passed on. */
+  /** Environment with the search path; only a few variables are passed on. */
   readonly env: Environment;
-  /** Which driver the kubelet was told to use; systemd is only believed where systemd is the first process. */
+  /** The kubelet's cgroup driver; systemd counts only where it is the init process. */
   readonly cgroupDriver: CgroupDriver;
-  /** The path of the program, when it is not the one on the PATH. Its shim and client are looked for beside it first. */
+  /** Path of containerd if not from the PATH. Its shim and client are searched beside it first. */
   readonly containerd?: string;
-  /** The network of the pods, such as 10.128.4.0/22. */
+  /** Subnet of the pods, for example 10.128.4.0/22. */
   readonly subnet?: string;
-  /** How to tell that it serves; asks for its version with ctr unless given. */
+  /** Probe that containerd serves; by default asks for its version with ctr. */
   readonly probe?: Probe;
   readonly readyDeadlineMs?: number;
 }
 
-/** A containerd that serves. */
+/** A running containerd. */
 export interface RunningContainerd {
   readonly origin: 'started' | 'adopted';
   readonly pid: number;
   readonly version: string;
   readonly socket: string;
-  /** The name of the CNI network and of its bridge. */
+  /** Name of the CNI network and of its bridge. */
   readonly network: string;
   readonly subnet: string;
   readonly snapshotter: Snapshotter;
@@ -80,12 +80,12 @@ const stopDeadlineMs = 15_000;
 const killDeadlineMs = 10_000;
 const socketReleaseMs = 3_000;
 
-/** Makes the directory and answers the containerd that lives, or will live, in it. Starts nothing. */
+/** Creates the directory and returns its containerd. Starts nothing. */
 export async function openPrivateContainerd(options: PrivateContainerdOptions): Promise<PrivateContainerd> {
   const asked = resolve(options.dataDir);
   containerdLayout(asked);
   await makeDirectory(asked, 0o755);
-  // One directory must have one name, as the bridge and the socket are named after it.
+  // Canonicalized, because bridge and socket names are derived from the directory.
   const layout = containerdLayout(await realpath(asked));
   await makeDirectory(layout.dir, 0o711);
   return new PrivateContainerd(layout, options);
@@ -100,13 +100,14 @@ async function makeDirectory(path: string, mode: number): Promise<void> {
 }
 
 /**
- * The containerd of one data directory. It outlives this process: a later one finds it by its pid file and adopts it.
+ * The containerd of one data directory. It outlives this process: a later one finds it by its pid
+ * file and adopts it.
  *
  *   not running --start--> starting --probe--> serving --stop, teardown--> not running
- *                             |                   ^
- *                             +-- dies, deadline  +-- adopt (another process started it)
+ *                             | ^
+ *                             +-- exit, deadline +-- adopt (started by another process)
  *
- * Whatever changes its state holds a lock file, so several processes, and several calls in one, may do it at once.
+ * State changes hold a lock file, so several processes and concurrent calls are safe.
  */
 export class PrivateContainerd {
   readonly layout: Layout;
@@ -125,8 +126,8 @@ export class PrivateContainerd {
   }
 
   /**
-   * Adopts the running one or starts one; one that runs but does not serve is replaced. May be called any number of
-   * times. An abort in the middle may leave it running: the next call finds it.
+   * Adopts the running containerd or starts one; one that does not serve is replaced. Idempotent.
+   * An aborted call may leave it running: the next call finds it.
    */
   async ensureRunning(signal: AbortSignal): Promise<RunningContainerd> {
     return await this.#locked(async () => {
@@ -140,7 +141,7 @@ export class PrivateContainerd {
     }, signal);
   }
 
-  /** Starts it; an error when it runs already. */
+  /** Starts containerd; fails when it is already running. */
   async start(signal: AbortSignal): Promise<RunningContainerd> {
     return await this.#locked(async () => {
       const own = await findOwnProcess(this.layout, this.#processes);
@@ -152,7 +153,7 @@ export class PrivateContainerd {
     }, signal);
   }
 
-  /** The one that runs already, once it serves; nothing when none runs. */
+  /** The running containerd once it serves; undefined when none runs. */
   async adopt(signal: AbortSignal): Promise<RunningContainerd | undefined> {
     return await this.#locked(async () => {
       const own = await findOwnProcess(this.layout, this.#processes);
@@ -161,7 +162,7 @@ export class PrivateContainerd {
     }, signal);
   }
 
-  /** Asks once; the only thing it changes is a log that has grown over its limit. */
+  /** Probes once; may truncate a log above its limit. */
   async health(signal: AbortSignal): Promise<ContainerdHealth> {
     const own = await findOwnProcess(this.layout, this.#processes);
     if (own === undefined) return { state: 'not-running' };
@@ -171,14 +172,17 @@ export class PrivateContainerd {
     return why === undefined ? { state: 'serving', pid, version } : { state: 'unresponsive', pid, why };
   }
 
-  /** Stops containerd alone: containers go on under their shims, and the next start finds them. */
+  /**
+   * Stops containerd only: containers keep running under their shims, and the next start finds
+   * them.
+   */
   async stop(signal: AbortSignal): Promise<'stopped' | 'not-running'> {
     return await this.#locked(() => this.#stopIfRunning(signal), signal);
   }
 
   /**
-   * Stops containerd and removes everything it left on the machine. The pods should have been removed before, through
-   * CRI; containers that still run are killed.
+   * Stops containerd and removes everything it left on the machine. Pods should be removed through
+   * CRI before; running containers are killed.
    */
   async teardown(options: TeardownOptions, signal: AbortSignal): Promise<TeardownReport> {
     const report = await this.#locked(async () => {
@@ -190,19 +194,19 @@ export class PrivateContainerd {
       const deps = { ...this.#base(), clock, places: usualPlaces, ip, iptables };
       return { containerd, ...(await removeLeftovers(options, deps, signal)) };
     }, signal);
-    // With the lock gone the directory may be empty; somebody else may also have come in between.
+    // After the lock is removed the directory may be empty, or used by another process.
     if (options.images === 'remove') await rmdir(this.layout.dir).catch(() => {});
     return report;
   }
 
-  /** The ids of all sandboxes that have firewall rules in our network, whether they are still there or not. */
+  /** Ids of all sandboxes with firewall rules in our network, existing or not. */
   async sandboxesWithRules(signal: AbortSignal): Promise<readonly string[]> {
     const iptables = await findProgram('iptables', this.#dirs);
     if (iptables === undefined) return [];
     return sandboxesWithRules(await listRules(iptables, this.#run, signal), this.layout.network);
   }
 
-  /** Removes the firewall rules of these sandboxes; answers how many commands that took. */
+  /** Removes the firewall rules of these sandboxes; returns the number of commands. */
   async removeRulesOf(sandboxIds: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
     const iptables = await findProgram('iptables', this.#dirs);
     if (iptables === undefined) return 0;
@@ -210,7 +214,7 @@ export class PrivateContainerd {
     return (await removeRules(iptables, this.layout.network, this.#run, signal, isMeant)).removed.length;
   }
 
-  /** The images of the running one. */
+  /** Images of the running containerd. */
   async images(): Promise<ImageStore> {
     const { ctr } = await findTools(this.#dirs, this.#options.containerd);
     const { snapshotter = 'overlayfs' } = await readInstance(this.layout.instanceFile);
@@ -228,7 +232,7 @@ export class PrivateContainerd {
     try {
       await waitReady(launched, deps, signal);
     } catch (error) {
-      // Nothing half-started is left, except when we were told to hurry away.
+      // Removes a partly started containerd unless the call was aborted.
       if (!signal.aborted) await this.#stop(launched.own, signal);
       throw error;
     }
@@ -250,7 +254,7 @@ export class PrivateContainerd {
     );
   }
 
-  /** One that was just killed is gone from the list of processes a moment before the kernel closes its socket. */
+  /** A killed process disappears from the process list before its socket is closed. */
   async #isSocketHeld(signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options;
     const end = clock.monotonicMs() + socketReleaseMs;
@@ -269,14 +273,19 @@ export class PrivateContainerd {
     return known;
   }
 
-  /** Replaces a lost pid file. The version is that of the running program, which may have been replaced on disk. */
+  /**
+   * Restores a lost pid file with the version of the running program, which may differ from the one
+   * on disk.
+   */
   async #writeDown(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {
     const known = { ...own, version: await this.#versionOf(own, signal) };
     await writePidFile(this.layout, known);
     return known;
   }
 
-  /** Runs the program only if root alone can have written it; the open file cannot be exchanged in between. */
+  /**
+   * Runs the program only if only root can write it; the open file cannot be replaced meanwhile.
+   */
   async #versionOf({ pid }: OwnProcess, signal: AbortSignal): Promise<string> {
     await using program = await open(`/proc/${pid}/exe`);
     const { uid, mode } = await program.stat();
@@ -314,7 +323,7 @@ export class PrivateContainerd {
   async #stop(own: OwnProcess, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     await this.#processes.signal(own, 'SIGTERM');
-    // One that is stopped would not get to hear of it.
+    // A stopped process would not handle the signal.
     await this.#processes.signal(own, 'SIGCONT');
     if ((await this.#processes.waitForExit([own], { clock, ms: stopDeadlineMs }, signal)).length > 0) {
       await this.#processes.signal(own, 'SIGKILL');
@@ -326,7 +335,10 @@ export class PrivateContainerd {
     await removeTraces(this.layout);
   }
 
-  /** Left by a containerd that was killed; a socket that answers is somebody else's and stays. */
+  /**
+   * Left by a killed containerd; a socket that accepts connections belongs to another process and
+   * is kept.
+   */
   async #removeStaleTraces(signal: AbortSignal): Promise<void> {
     const { state } = await socketState(this.layout.socket, this.#options.clock, signal);
     if (state !== 'accepting') await removeTraces(this.layout);
@@ -358,7 +370,7 @@ export class PrivateContainerd {
   async #locked<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const { clock, random, readyDeadlineMs = defaultReadyDeadlineMs } = this.#options;
     await makeDirectory(this.layout.dir, 0o711);
-    // Whoever holds it may be in the middle of a replacement: one wait in vain, a stop and a start.
+    // The holder may be replacing containerd: one failed wait, a stop and a start.
     const waitMs = 2 * readyDeadlineMs + stopDeadlineMs + killDeadlineMs;
     return await withLockFile(
       this.layout.lockFile,

@@ -13,7 +13,7 @@ describe('isShimOf', () => {
     bootId: 'boot',
   });
 
-  it('recognises a shim by the socket it was given', () => {
+  it('recognizes a shim by its socket argument', () => {
     assert(isShimOf(running([...shim, '/a/containerd.sock']), '/a/containerd.sock'));
     assert(!isShimOf(running([...shim, '/b/containerd.sock']), '/a/containerd.sock'));
     assert(!isShimOf(running(['grep', ...shim.slice(1), '/a/containerd.sock']), '/a/containerd.sock'));

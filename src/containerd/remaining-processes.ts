@@ -27,7 +27,10 @@ interface Victims {
   readonly shims: readonly ProcessInfo[];
 }
 
-/** Kills our shims and everything below them or in the cgroups, which must be ours. Rounds, as a process may fork while the list is read. */
+/**
+ * Kills our shims, their descendants and the processes in our cgroups. Repeated, because processes
+ * may fork meanwhile.
+ */
 export async function killRemaining(
   cgroups: readonly string[],
   deps: KillDeps,
@@ -36,7 +39,7 @@ export async function killRemaining(
   const killed = new Map<number, string>();
   for (let round = 0; round < rounds; round++) {
     const { contained, shims } = await findVictims(cgroups, deps);
-    // Containers first: as long as its shim lives, a dead process finds somebody who reaps it.
+    // Kills containers first: while the shim lives, it reaps them.
     const victims = contained.length > 0 ? contained : shims;
     if (victims.length === 0) return { removed: [...killed.values()], problems: [] };
     for (const victim of victims) {
@@ -54,11 +57,12 @@ async function findVictims(cgroups: readonly string[], deps: KillDeps): Promise<
   const shims: ProcessInfo[] = [];
   for (const info of all) {
     if (!isShimOf(info, deps.layout.socket)) continue;
-    // Any user can start a program with these arguments, which would be killed with all its children, again and again.
+    // Any user can start a program with these arguments, which would then be killed with its
+    // children.
     if (await deps.processes.isHostRoot(info, ['user', 'pid'])) shims.push(info);
   }
   const inside = new Set(descendants(all, shims).map((info) => info.pid));
-  // A shim that died before its container leaves processes that only the cgroup still ties to us.
+  // After a shim exited before its container, only the cgroup identifies the remaining processes.
   for (const cgroup of cgroups) {
     for (const pid of await cgroupPids(realCgroupHost(), cgroupDirectories(deps.hierarchies, cgroup)))
       inside.add(pid);
@@ -67,7 +71,7 @@ async function findVictims(cgroups: readonly string[], deps: KillDeps): Promise<
   return { contained, shims: shims.filter((shim) => !inside.has(shim.pid)) };
 }
 
-/** Every shim is told the socket of its containerd. */
+/** Every shim has its containerd's socket as an argument. */
 export function isShimOf({ argv }: ProcessInfo, socket: string): boolean {
   const isShim = basename(argv[0] ?? '').startsWith('containerd-shim');
   return isShim && argv.some((word, index) => word === '-address' && argv[index + 1] === socket);

@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { type Clock, describeError, withDeadline } from '../lib/index.ts';
 
-/** Where the usual runtimes listen for CRI. */
+/** Default CRI sockets of common runtimes. */
 export const usualRuntimeSockets = [
   '/run/containerd/containerd.sock',
   '/var/run/containerd/containerd.sock',
@@ -19,13 +19,15 @@ export type SocketState =
 
 export interface RuntimeSocketOptions {
   readonly clock: Clock;
-  /** Where to look, best first; the usual places unless given. */
+  /** Paths to check, in order of preference; the default sockets unless given. */
   readonly paths?: readonly string[];
 }
 
 const connectDeadlineMs = 2000;
 
-/** The state of each usual socket, each real place once. It says nothing about what listens, only that something does. */
+/**
+ * State of each default socket, without duplicates. A listening socket may belong to any program.
+ */
 export async function findRuntimeSockets(
   { clock, paths = usualRuntimeSockets }: RuntimeSocketOptions,
   signal: AbortSignal,
