@@ -168,16 +168,14 @@ export class PodHandlers implements SyncHandler {
 
   /** The pod may have been edited since it was judged; it may also be gone, or had to end for another one. */
   #decided(judged: Pod, admission: Admission): void {
-    const { pods, workers } = this.#deps;
+    const { pods, workers, journal, restored, allocation } = this.#deps;
     const pod = pods.getPodByUid(judged.metadata.uid);
     if (pod === undefined || workers.queries.isPodTerminationRequested(pod.metadata.uid)) return;
-    if (admission.admit) this.#taken(pod, judged);
-    else this.#reject(pod, admission.reason, admission.message);
-  }
-
-  #taken(pod: Pod, judged: Pod): void {
+    if (!admission.admit) {
+      this.#reject(pod, admission.reason, admission.message);
+      return;
+    }
     const { uid } = pod.metadata;
-    const { journal, restored, workers, allocation } = this.#deps;
     journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
     allocation.podAdmitted(pod, judged);
     const secondsLeft = restored.secondsLeft(uid);

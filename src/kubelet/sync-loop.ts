@@ -98,35 +98,28 @@ export class SyncLoop {
     return problems.length > 0;
   }
 
-  /** A handler that fails is our own mistake; it must not end the loop and all pods with it. */
+  /** Calls the handler of the input. A handler that fails must not end the loop, and all pods with it. */
   async #handle(name: keyof SyncLoopInputs, item: unknown, signal: AbortSignal): Promise<void> {
+    const { handler, logger } = this.#options;
     try {
-      await this.#dispatch(name, item, signal);
+      switch (name) {
+        case 'config': {
+          const update = (item as () => ConfigUpdate | undefined)();
+          return update === undefined ? undefined : await handler.handleConfig(update);
+        }
+        case 'pleg':
+          return await handler.handleLifecycle(item as LifecycleHint);
+        case 'sync':
+          return await handler.handleDue();
+        case 'housekeeping':
+          return await this.#housekeeping(item as CleanupSnapshot, signal);
+        case 'probes':
+        case 'devices':
+          return await handler.handlePodSync(item as string);
+      }
     } catch (error) {
-      if (!signal.aborted)
-        this.#options.logger.error('A handler of the sync loop failed', error, { input: name });
+      if (!signal.aborted) logger.error('A handler of the sync loop failed', error, { input: name });
     }
-  }
-
-  async #dispatch(name: keyof SyncLoopInputs, item: unknown, signal: AbortSignal): Promise<void> {
-    const { handler } = this.#options;
-    switch (name) {
-      case 'config':
-        return await this.#config((item as () => ConfigUpdate | undefined)());
-      case 'pleg':
-        return await handler.handleLifecycle(item as LifecycleHint);
-      case 'sync':
-        return await handler.handleDue();
-      case 'housekeeping':
-        return await this.#housekeeping(item as CleanupSnapshot, signal);
-      case 'probes':
-      case 'devices':
-        return await handler.handlePodSync(item as string);
-    }
-  }
-
-  async #config(update: ConfigUpdate | undefined): Promise<void> {
-    if (update !== undefined) await this.#options.handler.handleConfig(update);
   }
 
   async #housekeeping(found: CleanupSnapshot, signal: AbortSignal): Promise<void> {
