@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type http2 from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { Logger } from '../lib/index.ts';
+import { maxHeaderBytes } from '../protocols/http1/index.ts';
 
 /**
  * Requests and responses of both HTTP versions are used alike; the connection identifies the
@@ -12,16 +13,17 @@ export type Http2Listener = (request: IncomingMessage, response: ServerResponse,
 export interface Http2Limits {
   /** Idle timeout of a connection without requests. */
   readonly idleMs: number;
-  readonly maxHeaderBytes: number;
 }
 
-/** Maximum number of concurrent requests per connection; a client can open more connections. */
-const maxStreams = 250;
 /**
- * Requests that are reset immediately cost the server more than the client, so the connection ends
- * after this many.
+ * The limits of a connection. Requests that a client begins and resets cost it nothing: a connection with more resets is
+ * closed. The API server shows a certificate, and many log requests may end at once on its connection.
  */
-const resets = { streamResetBurst: 500, streamResetRate: 50 };
+const limits = {
+  withCertificate: { maxStreams: 250, streamResetBurst: 500, streamResetRate: 50 },
+  others: { maxStreams: 32, streamResetBurst: 50, streamResetRate: 10 },
+} as const;
+type ClientKind = keyof typeof limits;
 
 /**
  * Serves connections that have negotiated HTTP/2. Upgraded streams always use HTTP/1.1. The module
@@ -32,7 +34,7 @@ export class Http2Server {
   readonly #logger: Logger;
   readonly #listeners: Http2Listener[] = [];
   readonly #sockets = new WeakMap<object, TLSSocket>();
-  #server: http2.Http2Server | undefined;
+  readonly #servers = new Map<ClientKind, http2.Http2Server>();
 
   constructor(limits: Http2Limits, logger: Logger) {
     this.#limits = limits;
@@ -44,17 +46,22 @@ export class Http2Server {
   }
 
   take(socket: TLSSocket): void {
-    this.#server ??= this.#make();
-    this.#server.once('session', (session: object) => this.#sockets.set(session, socket));
-    this.#server.emit('connection', socket);
+    const kind = socket.authorized ? 'withCertificate' : 'others';
+    const server = this.#servers.get(kind) ?? this.#make(kind);
+    this.#servers.set(kind, server);
+    server.once('session', (session: object) => this.#sockets.set(session, socket));
+    server.emit('connection', socket);
   }
 
-  #make(): http2.Http2Server {
-    const { idleMs, maxHeaderBytes } = this.#limits;
-    const server = process.getBuiltinModule('node:http2').createServer({
-      ...resets,
-      settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes, enablePush: false },
-    });
+  #make(kind: ClientKind): http2.Http2Server {
+    const { idleMs } = this.#limits;
+    const { maxStreams, ...resets } = limits[kind];
+    const settings = {
+      maxConcurrentStreams: maxStreams,
+      maxHeaderListSize: maxHeaderBytes[kind],
+      enablePush: false,
+    };
+    const server = process.getBuiltinModule('node:http2').createServer({ ...resets, settings });
     server.on('session', (session) => closeWhenIdle(session, idleMs));
     server.on('sessionError', (error) =>
       this.#logger.v(4)?.info('HTTP/2 connection failed', { because: String(error) }),

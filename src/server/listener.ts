@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
   type Clock,
@@ -10,9 +10,18 @@ import {
   nodeHttp,
   onAbort,
 } from '../lib/index.ts';
-import { maxAnonymousTarget, type RequestTarget, splitTarget } from '../protocols/http1/index.ts';
+import {
+  ConnectionGuard,
+  type ConnectionQuota,
+  guardedServerOptions,
+  maxAnonymousTarget,
+  type OnEnd,
+  type RequestTarget,
+  splitTarget,
+} from '../protocols/http1/index.ts';
 import type { Gate } from './auth/index.ts';
 import type { HttpMetrics } from './http-metrics.ts';
+import { http2StreamOf } from './http2-server.ts';
 import {
   type Choice,
   choose,
@@ -38,15 +47,12 @@ export interface ListenerOptions {
   /** Runs before requests and upgrades; without it every caller may use every route. */
   readonly gate?: Gate | undefined;
   readonly metrics?: HttpMetrics | undefined;
+  /** 512 connections of unauthenticated and 1,024 of unprivileged clients unless given. */
+  readonly connections?: Partial<ConnectionQuota> | undefined;
 }
 
 /** Scrapers keep their connections open for longer than the default of five seconds. */
 const keepAliveMs = 90_000;
-const maxHeaderBytes = 1 << 20;
-const headersWithinMs = 60_000;
-const requestWithinMs = 300_000;
-/** Detects clients that disconnected without closing, even on idle connections. */
-const probeEveryMs = 30_000;
 
 /** Loaded only for a server with TLS. */
 async function createPlainServer({
@@ -55,12 +61,8 @@ async function createPlainServer({
   logger,
 }: ListenerOptions): Promise<Server | SecureServer> {
   const http: ServerOptions = {
+    ...guardedServerOptions,
     keepAliveTimeout: keepAliveMs,
-    maxHeaderSize: maxHeaderBytes,
-    headersTimeout: headersWithinMs,
-    requestTimeout: requestWithinMs,
-    keepAlive: true,
-    keepAliveInitialDelay: probeEveryMs,
     // Only decides between route and upgrade; the gate runs before both.
     shouldUpgradeCallback: (incoming) => {
       const { path } = readTarget(incoming);
@@ -80,14 +82,24 @@ export class Listener implements AsyncDisposable {
   /** The HTTP server no longer tracks a connection after its upgrade. */
   readonly #upgraded = new Set<Duplex>();
   readonly #secure: SecureServer | undefined;
+  readonly #guard: ConnectionGuard;
 
   private constructor(options: ListenerOptions, made: Server | SecureServer) {
     this.#options = options;
     this.#secure = 'server' in made ? made : undefined;
     this.#server = 'server' in made ? made.server : made;
-    this.#server.on('request', (request, response) => this.#serve(request, response, request.socket));
-    this.#secure?.onHttp2((request, response, socket) => this.#serve(request, response, socket));
-    this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
+    this.#guard = new ConnectionGuard(options.connections);
+    this.#guard.track(this.#server);
+    this.#server.on('request', (request, response) =>
+      this.#guard.serve(request, response, (onEnd) => this.#serve(request, response, request.socket, onEnd)),
+    );
+    this.#secure?.onHttp2((request, response, socket) =>
+      this.#guard.inTurn(socket, () => {
+        const onEnd = (callback: () => void) => void response.once('close', callback);
+        if (http2StreamOf(response)?.closed === false) this.#serve(request, response, socket, onEnd);
+      }),
+    );
+    this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket as Socket, head));
   }
 
   static async open(options: ListenerOptions): Promise<Listener> {
@@ -142,18 +154,21 @@ export class Listener implements AsyncDisposable {
     await this.close();
   }
 
-  #serve(incoming: IncomingMessage, outgoing: ServerResponse, socket: Duplex): void {
+  #serve(incoming: IncomingMessage, outgoing: ServerResponse, socket: Socket, onEnd: OnEnd): void {
     const call = new LinkedController(this.#calls.signal);
     const target = readTarget(incoming);
     const done = this.#begin(incoming, target);
     outgoing.on('error', () => {});
-    outgoing.on('close', () => {
+    onEnd(() => {
       done(outgoing.statusCode);
       call.abort(new KubelingError('CANCELLED', 'The client disconnected'));
       call[Symbol.dispose]();
     });
     this.#answer(incoming, target, socket, call.signal)
-      .then((response) => send(outgoing, response, call.signal))
+      .then((response) => {
+        if (response.headers?.['connection'] === 'close') this.#closeAfter(outgoing, socket);
+        return send(outgoing, response, call.signal);
+      })
       .catch(async (error) => {
         this.#logFailure(incoming, target, error, call.signal);
         // A started response cannot become an error any more; closing the connection signals the
@@ -164,10 +179,19 @@ export class Listener implements AsyncDisposable {
       .catch(() => outgoing.destroy());
   }
 
+  /**
+   * HTTP/2 ends a connection only after its client has read that it should; frames of a client that goes on sending are
+   * parsed until then. An anonymous client is not waited for: what it sent before is read, so it receives the response.
+   */
+  #closeAfter(outgoing: ServerResponse, socket: Socket): void {
+    if (http2StreamOf(outgoing) === undefined || !this.#guard.isAnonymous(socket)) return;
+    outgoing.once('close', () => setImmediate(() => setImmediate(() => socket.destroy())));
+  }
+
   async #answer(
     incoming: IncomingMessage,
     target: Target,
-    socket: Duplex,
+    socket: Socket,
     signal: AbortSignal,
   ): Promise<Response> {
     const refused = await this.#refused(incoming, target, socket, signal);
@@ -178,7 +202,7 @@ export class Listener implements AsyncDisposable {
     return await choice.route.answer(requestOf(incoming, target, choice.params), signal);
   }
 
-  #upgrade(incoming: IncomingMessage, socket: Duplex, head: Uint8Array): void {
+  #upgrade(incoming: IncomingMessage, socket: Socket, head: Uint8Array): void {
     const target = readTarget(incoming);
     const done = this.#begin(incoming, target);
     this.#upgraded.add(socket);
@@ -200,7 +224,7 @@ export class Listener implements AsyncDisposable {
       .catch(() => socket.destroy());
   }
 
-  async #handOver(incoming: IncomingMessage, target: Target, socket: Duplex, head: Uint8Array) {
+  async #handOver(incoming: IncomingMessage, target: Target, socket: Socket, head: Uint8Array) {
     const { signal } = this.#calls;
     const refused = await this.#refused(incoming, target, socket, signal);
     const choice = refused ?? chooseFor(this.#options.upgrades ?? [], incoming, target);
@@ -214,19 +238,26 @@ export class Listener implements AsyncDisposable {
   async #refused(
     incoming: IncomingMessage,
     { path = '', length }: Target,
-    socket: Duplex,
+    socket: Socket,
     signal: AbortSignal,
   ): Promise<Refused | undefined> {
     const { headers } = incoming;
     const certificate = this.#secure?.certificateOf(socket);
     if (length > maxAnonymousTarget && certificate === undefined && !showsToken(headers)) {
-      return { kind: 'refused', response: text(414, '414: URI Too Long') };
+      return { kind: 'refused', response: this.#closing(text(414, '414: URI Too Long'), socket) };
     }
     const { gate } = this.#options;
     if (gate === undefined) return undefined;
     const caller = { method: methodOf(incoming), path, headers, certificate };
-    const response = await gate.admit(caller, signal);
-    return response === undefined ? undefined : { kind: 'refused', response };
+    const { connection, rejection } = await gate.admit(caller, signal);
+    this.#guard.authenticated(socket, connection);
+    return rejection && { kind: 'refused', response: this.#closing(rejection, socket) };
+  }
+
+  /** A client without credentials pays for a new connection with each rejected request. */
+  #closing(rejection: Response, socket: Socket): Response {
+    if (!this.#guard.isAnonymous(socket)) return rejection;
+    return { ...rejection, headers: { ...rejection.headers, connection: 'close' } };
   }
 
   /** Counts the request; call the returned function at its end. */

@@ -27,9 +27,10 @@ export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate 
   return {
     async admit({ method, path, headers }) {
       const foreign = rejectForeign(headers, names);
-      if (foreign !== undefined) return foreign;
-      if (choose(open, method, path).kind === 'found' || hasToken(headers, token)) return undefined;
-      return text(401, 'Unauthorized');
+      if (foreign !== undefined) return { connection: 'anonymous', rejection: foreign };
+      if (hasToken(headers, token)) return { connection: 'trusted' };
+      if (choose(open, method, path).kind === 'found') return { connection: 'anonymous' };
+      return { connection: 'anonymous', rejection: text(401, 'Unauthorized') };
     },
   };
 }
@@ -39,13 +40,18 @@ export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate 
  * listener on loopback.
  */
 export function localGate(names: readonly string[]): Gate {
-  return { admit: async ({ headers }) => rejectForeign(headers, names) };
+  return {
+    admit: async ({ headers }) => ({ connection: 'anonymous', rejection: rejectForeign(headers, names) }),
+  };
 }
 
 export function isLoopbackAddress(host: string): boolean {
   const family = isIP(host);
   return family !== 0 && loopbackAddresses.check(host, family === 6 ? 'ipv6' : 'ipv4');
 }
+
+/** A name has at most 253 characters; parsing a longer one may take long. */
+const maxHostLength = 512;
 
 /**
  * A web page whose name was rebound to 127.0.0.1 sends its own name as Host; a cross-origin page
@@ -55,10 +61,15 @@ function rejectForeign(
   { host, origin }: IncomingHttpHeaders,
   names: readonly string[],
 ): Response | undefined {
+  if (host !== undefined && host.length > maxHostLength)
+    return text(403, 'Forbidden: the Host header does not name this node\n');
   if (host !== undefined && !isOwnHost(host, names))
     return text(403, `Forbidden: the Host header ${JSON.stringify(host)} does not name this node\n`);
-  if (origin !== undefined && URL.parse(origin)?.host !== host)
-    return text(403, `Forbidden: requests of the origin ${JSON.stringify(origin)} are not served\n`);
+  if (origin !== undefined && (origin.length > 2 * maxHostLength || URL.parse(origin)?.host !== host))
+    return text(
+      403,
+      `Forbidden: requests of the origin ${JSON.stringify(origin.slice(0, maxHostLength))} are not served\n`,
+    );
   return undefined;
 }
 

@@ -56,7 +56,6 @@ export interface SecureServer extends Disposable {
 
 const handshakeWithinMs = 10_000;
 const idleMs = 90_000;
-const maxHeaderBytes = 1 << 20;
 /** A resumed session would keep an outdated verification result. Renegotiation has no use. */
 const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
@@ -73,10 +72,7 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
     rejectUnauthorized: false,
     ALPNProtocols: ['h2', 'http/1.1'],
   });
-  const http2 = new Http2Server(
-    { idleMs: options.keepAliveTimeout ?? idleMs, maxHeaderBytes: options.maxHeaderSize ?? maxHeaderBytes },
-    logger,
-  );
+  const http2 = new Http2Server({ idleMs: options.keepAliveTimeout ?? idleMs }, logger);
   dispatchByProtocol(server, http2);
   const renew = () => {
     server.setSecureContext(contexts.next());

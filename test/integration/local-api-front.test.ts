@@ -273,9 +273,9 @@ test('an answer that is not read is not kept without end', async () => {
 
 test('a very long query is read, and one connection serves many requests', async () => {
   await using rig = await FrontRig.open();
-  const { status } = await rig.ask(`${pods}/x?command=${'x'.repeat(500_000)}`);
+  const { status } = await rig.ask(`${pods}/x?command=${'x'.repeat(100_000)}`);
   assert.equal(status, 200);
-  assert.equal(rig.api.last.query.get('command')?.length, 500_000);
+  assert.equal(rig.api.last.query.get('command')?.length, 100_000);
 });
 
 test('bytes that are no HTTP, and handshakes that are none, harm nobody', async () => {

@@ -78,17 +78,19 @@ test('the gate stands before HTTP/2 as before any other', async () => {
     token: { authorization: 'Bearer guess' },
     denied: { authorization: 'Bearer token-of-mallory' },
   };
-  const session = await open();
-  try {
-    for (const [shown, headers] of Object.entries(bad)) {
-      for (const endpoint of endpoints.filter(({ upgrade }) => upgrade === undefined)) {
-        const { method, path } = endpoint;
+  for (const [shown, headers] of Object.entries(bad)) {
+    for (const endpoint of endpoints.filter(({ upgrade }) => upgrade === undefined)) {
+      const { method, path } = endpoint;
+      const session = await open();
+      try {
+        const closed = once(session, 'close');
         const { status } = await ask(session, { ':path': path, ':method': method, ...headers });
         assert.equal(status, shown === 'denied' ? 403 : 401, `${nameOf(endpoint)} with ${shown}`);
+        if (shown !== 'denied') await closed;
+      } finally {
+        session.destroy();
       }
     }
-  } finally {
-    session.destroy();
   }
 });
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import { describeError, KubelingError, LinkedController } from '../../lib/index.ts';
-import type { ConnectionQuota } from './connections.ts';
+import { guardedServerOptions, type OnEnd } from '../../protocols/http1/index.ts';
 import { Connections } from './connections.ts';
 import { RequestHandler } from './request-handler.ts';
 import { respondToRequest, respondToUpgrade } from './respond.ts';
@@ -20,18 +20,7 @@ export interface ListenOptions {
 
 /** Clients keep idle connections for 90 seconds; the server must not close them first. */
 const keepAliveMs = 100_000;
-/** exec sends its command in the query. */
-const maxHeaderBytes = 1 << 20;
-const headersTimeoutMs = 60_000;
-/**
- * Limits only the upload of a request: bodies have own deadlines, and responses may take any time.
- */
-const requestTimeoutMs = 300_000;
 const handshakeTimeoutMs = 10_000;
-/** Detects disconnected clients on idle connections. */
-const keepAliveProbeMs = 30_000;
-const maxConnections = 4_096;
-const defaultLimits: ConnectionQuota = { anonymous: 512, unprivileged: 1_024 };
 /** How long in-flight requests may take to end after the server is closed. */
 const closeTimeoutMs = 1_000;
 
@@ -47,7 +36,7 @@ export class ApiServer implements AsyncDisposable {
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
-    this.#connections = new Connections({ ...defaultLimits, ...deps.connections });
+    this.#connections = new Connections(deps.connections);
     this.#handler = new RequestHandler(deps, (incoming, user) =>
       this.#connections.authenticated(incoming, user),
     );
@@ -106,17 +95,14 @@ export class ApiServer implements AsyncDisposable {
       ALPNProtocols: ['http/1.1'],
       handshakeTimeout: handshakeTimeoutMs,
       keepAliveTimeout: keepAliveMs,
-      maxHeaderSize: maxHeaderBytes,
-      headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
-      keepAlive: true,
-      keepAliveInitialDelay: keepAliveProbeMs,
+      ...guardedServerOptions,
       // Only selects the code path; both paths authenticate and authorize.
       shouldUpgradeCallback: (incoming) => this.#handler.mayUpgrade(incoming),
     });
-    server.maxConnections = maxConnections;
     this.#connections.track(server);
-    server.on('request', (incoming, outgoing) => this.#request(incoming, outgoing));
+    server.on('request', (incoming, outgoing) =>
+      this.#connections.serve(incoming, outgoing, (onEnd) => this.#request(incoming, outgoing, onEnd)),
+    );
     server.on('upgrade', (incoming, socket, head) => this.#upgrade(incoming, socket, head));
     server.on('tlsClientError', (error) =>
       this.#deps.logger.v(4)?.info('TLS handshake failed', { because: describeError(error) }),
@@ -124,10 +110,10 @@ export class ApiServer implements AsyncDisposable {
     return server;
   }
 
-  #request(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  #request(incoming: IncomingMessage, outgoing: ServerResponse, onEnd: OnEnd): void {
     const call = new LinkedController(this.#requests.signal);
     outgoing.on('error', () => {});
-    outgoing.on('close', () => {
+    onEnd(() => {
       const { method, url = '' } = incoming;
       const path = url.split('?', 1)[0];
       this.#deps.logger.v(3)?.info('HTTP', { verb: method, path, resp: outgoing.statusCode });
@@ -135,7 +121,13 @@ export class ApiServer implements AsyncDisposable {
       call[Symbol.dispose]();
     });
     const facts = this.#connections.clientInfoOf(incoming);
-    respondToRequest({ incoming, outgoing, facts }, this.#handler, this.#deps, call.signal).catch((error) => {
+    const isAnonymous = () => this.#connections.isAnonymous(incoming);
+    respondToRequest(
+      { incoming, outgoing, facts, isAnonymous },
+      this.#handler,
+      this.#deps,
+      call.signal,
+    ).catch((error) => {
       this.#deps.logger.error('Failed to respond to request', error);
       outgoing.destroy();
     });

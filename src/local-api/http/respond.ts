@@ -20,11 +20,13 @@ interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly facts: ClientInfo;
+  /** Whether no user was authenticated on the connection so far. */
+  readonly isAnonymous: () => boolean;
 }
 
 /** Responds to one request. Rejects only if the client cannot be reached any more. */
 export async function respondToRequest(
-  { incoming, outgoing, facts }: Exchange,
+  { incoming, outgoing, facts, isAnonymous }: Exchange,
   handler: RequestHandler,
   deps: ApiServerDeps,
   signal: AbortSignal,
@@ -40,10 +42,17 @@ export async function respondToRequest(
     context.logUnexpected(error, signal);
     // After the headers are sent, an error can only be signalled by closing the connection.
     if (outgoing.headersSent) outgoing.destroy();
-    else sendReply(outgoing, errorReply(error), context);
+    else sendReply(outgoing, rejection(error, isAnonymous()), context);
   } finally {
     if (!incoming.readableFlowing) incoming.resume();
   }
+}
+
+/** A client without credentials pays for a new connection with each rejected request. */
+function rejection(error: unknown, isAnonymous: boolean): Reply {
+  const reply = errorReply(error);
+  const isRejected = [401, 403, 414].includes(reply.status);
+  return isRejected && isAnonymous ? { ...reply, headers: { ...reply.headers, Connection: 'close' } } : reply;
 }
 
 async function send(

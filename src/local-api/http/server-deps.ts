@@ -3,9 +3,9 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Duplex } from 'node:stream';
 import type { KindTable } from '../../kinds/index.ts';
 import type { Clock, Logger, Random } from '../../lib/index.ts';
+import type { ConnectionQuota } from '../../protocols/http1/index.ts';
 import type { AccessAttributes, ApiCall, ApiUser, ResourceEntry } from '../api/index.ts';
 import type { ApiResponse, WatchEvent } from '../api/responses.ts';
-import type { ConnectionQuota } from './connections.ts';
 
 /** The dependencies of the HTTP layer. */
 export interface ApiServerDeps {

@@ -1,5 +1,6 @@
 import type { Logger } from '../../lib/index.ts';
 import { type Clock, KubelingError, type Random } from '../../lib/index.ts';
+import type { ConnectionClass } from '../../protocols/http1/index.ts';
 import { type Response, text } from '../router.ts';
 import type { Authorizer } from './authorize.ts';
 import { AccessWebhook, alwaysAllow, nodeAccess, type StreamVerb } from './authorize.ts';
@@ -10,13 +11,18 @@ import { type Authenticator, anonymousUser, withAuthenticatedGroup } from './ide
 import type { AccessReviewer, ReviewDeps, TokenReviewer } from './reviews.ts';
 import { TokenWebhook } from './token-webhook.ts';
 
+/** The decision about a request. */
+export interface Admission {
+  /** What the caller was authenticated as, which decides the limits of its connection. */
+  readonly connection: ConnectionClass;
+  /** The response to a rejected request; undefined for an admitted one. */
+  readonly rejection?: Response | undefined;
+}
+
 /** Runs before every route: nothing is routed, read or started for a caller it rejects. */
 export interface Gate {
-  /**
-   * Returns the response of a rejection, or undefined for an admitted caller. An exception rejects
-   * as well.
-   */
-  admit(caller: Caller, signal: AbortSignal): Promise<Response | undefined>;
+  /** An exception rejects the request as well. */
+  admit(caller: Caller, signal: AbortSignal): Promise<Admission>;
 }
 
 export interface NodeGateDeps {
@@ -32,7 +38,8 @@ export function nodeGate(deps: NodeGateDeps): Gate {
   return {
     async admit(caller, signal) {
       const user = await authenticate(deps.authentication, caller, signal);
-      return user === undefined ? unauthorized(caller) : await authorizeUser(deps, user, caller, signal);
+      if (user === undefined) return { connection: 'anonymous', rejection: unauthorized(caller) };
+      return await authorizeUser(deps, user, caller, signal);
     },
   };
 }
@@ -51,21 +58,32 @@ async function authorizeUser(
   user: User,
   { method, path }: Caller,
   signal: AbortSignal,
-): Promise<Response | undefined> {
+): Promise<Admission> {
+  const connection = connectionClass(user);
   const { verb, subresources } = nodeAccess(method, path, streams);
   const who = `user=${user.name}, verb=${verb}, resource=nodes`;
   for (const subresource of subresources) {
     try {
       const spec = { user, verb, subresource, name: nodeName };
-      if ((await authorizer.authorize(spec, { path }, signal)) === 'allowed') return undefined;
+      if ((await authorizer.authorize(spec, { path }, signal)) !== 'allowed') continue;
+      // `nodes/proxy` includes every right on the node.
+      return {
+        connection: connection === 'unprivileged' && subresource === 'proxy' ? 'trusted' : connection,
+      };
     } catch (error) {
       signal.throwIfAborted();
       logger.error('Failed to authorize request', error, { user: user.name, verb, subresource });
-      return text(500, `Authorization error (${who}, subresource=${subresource})`);
+      return { connection, rejection: text(500, `Authorization error (${who}, subresource=${subresource})`) };
     }
   }
   logger.v(2)?.info('Forbidden', { user: user.name, verb, subresources });
-  return text(403, `Forbidden (${who}, subresource(s)=[${subresources.join(' ')}])\n`);
+  const rejection = text(403, `Forbidden (${who}, subresource(s)=[${subresources.join(' ')}])\n`);
+  return { connection, rejection };
+}
+
+function connectionClass({ groups }: User): ConnectionClass {
+  if (groups.includes('system:masters') || groups.includes('system:nodes')) return 'trusted';
+  return groups.includes('system:authenticated') ? 'unprivileged' : 'anonymous';
 }
 
 export interface AuthenticationPolicy {
