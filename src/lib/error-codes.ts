@@ -33,6 +33,7 @@ export const errorKinds = {
   CANCELLED: 'Cancelled',
   DEADLINE_EXCEEDED: 'DeadlineExceeded',
   COMMAND_NOT_FOUND: 'Unsupported',
+  UNTRUSTED_FILE: 'Denied',
   COMMAND_FAILED: 'Failed',
   MOUNT_SILENT: 'Unavailable',
   PROTOBUF_MALFORMED: 'Failed',

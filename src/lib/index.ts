@@ -170,7 +170,7 @@ export { type Command, type CommandEnd, type CommandResult, runChecked, runComma
 export { Semaphore } from './semaphore.ts';
 export { SingleFlight } from './single-flight.ts';
 export { type Buffering, Subscription } from './subscription.ts';
-export { isWritableByOthers, untrustedDirectory } from './trusted-directory.ts';
+export { isWritableByOthers, readTrustedFile, untrustedDirectory } from './trusted-directory.ts';
 export { type SubscriberFailed, TypedEvents } from './typed-events.ts';
 export { hostUnresponsiveMounts, UnresponsiveMounts } from './unresponsive-mounts.ts';
 export { Waiters } from './waiters.ts';

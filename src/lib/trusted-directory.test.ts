@@ -1,9 +1,19 @@
 import assert from 'node:assert/strict';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { untrustedDirectory } from './trusted-directory.ts';
+import { readTrustedFile, untrustedDirectory } from './trusted-directory.ts';
 
 const isRoot = process.getuid?.() === 0;
 const base = realpathSync(mkdtempSync(join(tmpdir(), 'kubeling-trusted-')));
@@ -52,5 +62,42 @@ describe('untrusted directories', () => {
       await untrustedDirectory(directory('foreign/root')),
       `${join(base, 'foreign')} belongs to the user 12345`,
     );
+  });
+});
+
+describe('trusted files', () => {
+  const path = (name: string) => join(base, name);
+  const write = (name: string, text: string, mode = 0o644) => {
+    writeFileSync(path(name), text);
+    chmodSync(path(name), mode);
+    return path(name);
+  };
+
+  it('reads a file of root or of the own user, and reports a missing one', async () => {
+    assert.equal(await readTrustedFile(write('good', 'text'), 4), 'text');
+    assert.equal(await readTrustedFile(path('missing'), 4), undefined);
+    assert.equal(await readTrustedFile(join(path('good'), 'below'), 4), undefined);
+  });
+
+  it('rejects a pipe at once, a link, a directory and a device', async () => {
+    execFileSync('mkfifo', [path('pipe')]);
+    await assert.rejects(readTrustedFile(path('pipe'), 4), {
+      code: 'UNTRUSTED_FILE',
+      message: /no regular file/,
+    });
+    symlinkSync(write('target', 'text'), path('link'));
+    await assert.rejects(readTrustedFile(path('link'), 4), { code: 'ELOOP' });
+    await assert.rejects(readTrustedFile(directory('folder'), 4), { code: 'UNTRUSTED_FILE' });
+    await assert.rejects(readTrustedFile('/dev/zero', 4), { code: 'UNTRUSTED_FILE' });
+  });
+
+  it('rejects a file that is too large, or that another user owns or may write to', async () => {
+    await assert.rejects(readTrustedFile(write('large', '12345'), 4), { message: /larger than 4 bytes/ });
+    await assert.rejects(readTrustedFile(write('writable', 'text', 0o666), 4), {
+      message: /writable by other users/,
+    });
+    const foreign = write('foreign-file', 'text');
+    if (isRoot) chownSync(foreign, 12_345, 12_345);
+    await assert.rejects(readTrustedFile(foreign, 4, 54_321), { message: /belongs to the user/ });
   });
 });

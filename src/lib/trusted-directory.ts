@@ -1,5 +1,7 @@
-import { lstat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { lstat, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { KubelingError } from './errors.ts';
 
 const groupWrite = 0o020;
 const otherWrite = 0o002;
@@ -40,4 +42,33 @@ async function untrustedStep(
 /** Whether users besides the owner may create and rename entries of a directory; the group of root counts as root. */
 export function isWritableByOthers({ mode, gid }: { readonly mode: number; readonly gid: number }): boolean {
   return (mode & otherWrite) !== 0 || ((mode & groupWrite) !== 0 && gid !== 0);
+}
+
+/**
+ * The content of a small regular file that only root (or the calling user) can change; undefined if there is none. Throws
+ * for any other file. Never waits for a pipe, and follows no link at the end of the path.
+ */
+export async function readTrustedFile(
+  path: string,
+  maxBytes: number,
+  uid = process.getuid?.() ?? 0,
+): Promise<string | undefined> {
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+  const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined;
+    throw error;
+  });
+  if (file === undefined) return undefined;
+  await using opened = file;
+  const stats = await opened.stat();
+  if (!stats.isFile()) throw untrusted(path, 'it is no regular file');
+  if (stats.uid !== 0 && stats.uid !== uid) throw untrusted(path, `it belongs to the user ${stats.uid}`);
+  if (isWritableByOthers(stats)) throw untrusted(path, 'it is writable by other users');
+  const { buffer, bytesRead } = await opened.read(Buffer.alloc(Math.min(stats.size, maxBytes) + 1));
+  if (bytesRead > maxBytes) throw untrusted(path, `it is larger than ${maxBytes} bytes`);
+  return buffer.toString('utf8', 0, bytesRead);
+}
+
+function untrusted(path: string, why: string): KubelingError {
+  return new KubelingError('UNTRUSTED_FILE', `Cannot read ${path} as ${why}`);
 }

@@ -18,6 +18,7 @@ import {
   parseQuantity,
   quantityValue,
   readFileIfExists,
+  readTrustedFile,
   realCgroupHost,
   realClock,
   sendHttp,
@@ -343,12 +344,14 @@ async function isFile(path: string): Promise<boolean> {
   return (await stat(path)).isFile();
 }
 
+const maxDockerConfigBytes = 1 << 20;
+
 /** Access to the image credentials of this machine and its user. */
-export function credentialHost(clock: Clock): CredentialHost {
+export function credentialHost(clock: Clock, workingDir: string | undefined): CredentialHost {
   const { HOME: homeDir } = process.env;
   return {
-    readFile: readFileIfExists,
-    workingDir: process.cwd(),
+    readFile: (path) => readTrustedFile(path, maxDockerConfigBytes),
+    workingDir,
     homeDir,
     runPlugin: processPlugins(clock, process.env),
   };

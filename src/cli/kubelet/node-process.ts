@@ -48,6 +48,8 @@ export interface NodeOptions {
   readonly runtimeObserved?: ((error: unknown) => void) | undefined;
   /** 0 for any free port: commands find it through the port file. */
   readonly port: number;
+  /** Directory whose docker config is used, as the Go kubelet uses the current one; none unless given. */
+  readonly workingDir?: string | undefined;
   /** 0 for none. */
   readonly healthzPort: number;
   /** Loopback by default. */
@@ -88,7 +90,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       metrics,
       cri,
       machine: realMachine(),
-      credentialHost: credentialHost(clock),
+      credentialHost: credentialHost(clock, options.workingDir),
       runtimeLooked: (error) => {
         runtimeObserved(error);
         cluster?.hint();

@@ -162,6 +162,7 @@ async function runNode(
       healthzPort: config.healthzPort,
       healthzAddress: config.healthzBindAddress,
       whenPortInUse: 'fail',
+      workingDir: process.cwd(),
       streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
       vitalChecks,
       readyChecks,

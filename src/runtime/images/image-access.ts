@@ -21,7 +21,8 @@ import { RecordFiles } from './pull-records/record-files.ts';
 export interface CredentialHost {
   /** The text of a file, or undefined when there is none. */
   readonly readFile: (path: string) => Promise<string | undefined>;
-  readonly workingDir: string;
+  /** Undefined if files of the current directory must not be used. */
+  readonly workingDir: string | undefined;
   readonly homeDir: string | undefined;
   readonly runPlugin: RunPlugin;
 }

@@ -83,6 +83,24 @@ describe('docker config of the node', () => {
     ]);
   });
 
+  it('is not searched in the current directory unless that is given', async () => {
+    const clock = new VirtualClock();
+    const { logger } = collectLogs(clock);
+    const read: string[] = [];
+    const readFile = async (path: string) => {
+      read.push(path);
+      return undefined;
+    };
+    const deps = { clock, logger, rootDir: '/root-dir', workingDir: undefined, homeDir: undefined };
+    await new NodeDockerConfig({ ...deps, readFile }).get();
+    assert.deepEqual(read, [
+      '/root-dir/config.json',
+      '/.docker/config.json',
+      '/root-dir/.dockercfg',
+      '/.dockercfg',
+    ]);
+  });
+
   it('is the first valid file; an invalid one is logged without its content', async () => {
     const files = new Map([
       ['/root-dir/config.json', '{"auths": sesame'],

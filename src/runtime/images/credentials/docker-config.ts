@@ -86,7 +86,8 @@ export interface NodeDockerConfigDeps {
   /** Text of a file, or undefined when it is missing. */
   readonly readFile: (path: string) => Promise<string | undefined>;
   readonly rootDir: string;
-  readonly workingDir: string;
+  /** Undefined if files of the current directory must not be used. */
+  readonly workingDir: string | undefined;
   /** Undefined when the user has no home directory. */
   readonly homeDir: string | undefined;
 }
@@ -140,8 +141,9 @@ export class NodeDockerConfig {
 
 function configLocations({ rootDir, workingDir, homeDir }: NodeDockerConfigDeps): readonly ConfigLocation[] {
   const home = homeDir === undefined ? [] : [homeDir];
-  const newer = [rootDir, workingDir, ...home.map((dir) => posix.join(dir, '.docker')), '/.docker'];
-  const older = [rootDir, workingDir, ...home, '/'];
+  const current = workingDir === undefined ? [] : [workingDir];
+  const newer = [rootDir, ...current, ...home.map((dir) => posix.join(dir, '.docker')), '/.docker'];
+  const older = [rootDir, ...current, ...home, '/'];
   return [
     ...newer.map((dir) => ({ path: posix.join(dir, 'config.json'), parse: parseDockerConfigJson })),
     ...older.map((dir) => ({ path: posix.join(dir, '.dockercfg'), parse: parseDockerCfg })),
