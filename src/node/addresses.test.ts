@@ -23,17 +23,17 @@ const facts: AddressFacts = { local, lookedUp: [], routes: { ipv4: ['eth0'], ipv
 const show = (addresses: readonly { type: string; address: string }[]) =>
   addresses.map(({ type, address }) => `${type}=${address}`);
 
-test('without any wish it is the address of the interface the default route goes through, IPv4 first', () => {
+test("uses the address of the default route's interface by default, IPv4 first", () => {
   assert.deepEqual(show(nodeAddresses(plain, facts, [])), ['InternalIP=10.0.0.5', 'Hostname=n1']);
 });
 
-test(':: prefers IPv6 and 0.0.0.0 IPv4', () => {
+test('prefers IPv6 for :: and IPv4 for 0.0.0.0', () => {
   const first = (ip: string) => nodeAddresses({ ...plain, ips: [ip] }, facts, [])[0]?.address;
   assert.equal(first('::'), 'fd00::5');
   assert.equal(first('0.0.0.0'), '10.0.0.5');
 });
 
-test('an address that is given goes before all others, and so does a pair', () => {
+test('prefers a configured address or pair to all others', () => {
   const given = (...ips: string[]) => show(nodeAddresses({ ...plain, ips }, facts, []));
   assert.deepEqual(given('10.1.0.5'), ['InternalIP=10.1.0.5', 'Hostname=n1']);
   assert.deepEqual(given('fd00::0005', '10.1.0.5'), [
@@ -43,12 +43,12 @@ test('an address that is given goes before all others, and so does a pair', () =
   ]);
 });
 
-test('a host name that is an address is the address', () => {
+test('uses a host name that is an address', () => {
   const named = { ...plain, hostname: '10.9.9.9' };
   assert.deepEqual(show(nodeAddresses(named, facts, [])), ['InternalIP=10.9.9.9', 'Hostname=10.9.9.9']);
 });
 
-test('what the name resolves to counts when the machine has it, in the preferred family if it can be', () => {
+test('uses the resolved address that the machine has, preferably of the preferred family', () => {
   const looked = (lookedUp: readonly string[], ips: readonly string[] = []) =>
     nodeAddresses({ ...plain, ips }, { ...facts, lookedUp }, [])[0]?.address;
   assert.equal(looked(['8.8.8.8', '127.0.0.1', 'fd00::5', '10.1.0.5']), '10.1.0.5');
@@ -57,7 +57,7 @@ test('what the name resolves to counts when the machine has it, in the preferred
   assert.equal(looked(['8.8.8.8']), '10.0.0.5');
 });
 
-test('an address others cannot reach, or that the machine does not have, is refused by name', () => {
+test('rejects an address that is unreachable or not on the machine, and quotes it', () => {
   for (const [ip, why] of [
     ['127.0.0.1', /127\.0\.0\.1 .*loopback/],
     ['224.0.0.1', /multicast/],
@@ -71,12 +71,12 @@ test('an address others cannot reach, or that the machine does not have, is refu
   }
 });
 
-test('where there is no way to an address it says what to do', () => {
+test('says what to do when no address is found', () => {
   const nowhere = { ...facts, routes: { ipv4: [], ipv6: [] } };
   assert.throws(() => nodeAddresses(plain, nowhere, []), { code: 'NODE_ADDRESS', message: /--node-ip$/ });
 });
 
-test('with an external cloud provider what is set stays, else what is given, else only the name', () => {
+test('keeps existing addresses with an external cloud provider, else uses configured ones, else the host name', () => {
   const cloud = { ...plain, cloudProvider: 'external' } as const;
   const set = [{ type: 'ExternalIP', address: '1.2.3.4' }];
   assert.deepEqual(nodeAddresses(cloud, facts, set), set);
@@ -87,7 +87,7 @@ test('with an external cloud provider what is set stays, else what is given, els
   assert.deepEqual(show(nodeAddresses(anyV6, facts, [])), ['InternalIP=fd00::5', 'Hostname=n1']);
 });
 
-test('the annotation for the cloud has what was given, and only then', () => {
+test('sets the annotation for the cloud provider only for configured addresses', () => {
   const cloud = { ...plain, cloudProvider: 'external' } as const;
   assert.equal(providedIps(cloud), undefined);
   assert.equal(providedIps({ ...cloud, ips: ['0.0.0.0'] }), undefined);
@@ -95,7 +95,7 @@ test('the annotation for the cloud has what was given, and only then', () => {
   assert.equal(providedIps({ ...cloud, ips: ['10.1.0.5', 'fd00::5'] }), '10.1.0.5,fd00::5');
 });
 
-test('a provider is believed, and what was chosen goes first and alone of its kind', () => {
+test('trusts the address provider, and puts configured addresses first and alone of their type', () => {
   const provided = [
     { type: 'InternalIP', address: '10.0.0.5' },
     { type: 'InternalIP', address: '10.1.0.5' },
@@ -119,7 +119,7 @@ test('a provider is believed, and what was chosen goes first and alone of its ki
   const unknown = { ...plain, ips: ['fd00::5'] };
   assert.throws(
     () => nodeAddresses(unknown, { ...facts, provided }, []),
-    /address provider does not know it/,
+    /address provider does not list it/,
   );
 });
 
@@ -135,12 +135,12 @@ ${zeros} 00 ${zeros} 00 fd000000000000000000000000000001 00000400 00000003 00000
 ${zeros} 00 ${zeros} 00 ${zeros} ffffffff 00000001 00000000 00200200       lo
 `;
 
-test('default routes are read from the tables of the kernel, the cheapest first', () => {
+test("reads default routes from the kernel's tables, the lowest metric first", () => {
   assert.deepEqual(readDefaultRoutes(ipv4Table, ipv6Table), { ipv4: ['eth0', 'wlan0'], ipv6: ['eth0'] });
   assert.deepEqual(readDefaultRoutes('', ''), { ipv4: [], ipv6: [] });
 });
 
-test('a route through an interface without an address leads to one of the loopback interface', () => {
+test("uses a loopback interface's address for a route through an interface without one", () => {
   const addresses = [
     { interface: 'lo', address: '127.0.0.1' },
     { interface: 'lo', address: '10.255.0.1' },
@@ -150,7 +150,7 @@ test('a route through an interface without an address leads to one of the loopba
   assert.equal(routedAddress({ ipv4: [], ipv6: ['bgp0'] }, addresses, 'ipv4'), undefined);
 });
 
-test('an address has one spelling', () => {
+test('normalizes addresses', () => {
   assert.equal(canonicalIp('FD00:0:0::1'), 'fd00::1');
   assert.equal(canonicalIp('fe80::1%eth0'), 'fe80::1');
   assert.equal(canonicalIp('10.0.0.300'), undefined);
@@ -161,7 +161,7 @@ const node = (...addresses: readonly (readonly [string, string])[]) => ({
   status: { addresses: addresses.map(([type, address]) => ({ type, address })) },
 });
 
-test('internal addresses come before external ones, and one of each family is enough', () => {
+test('puts internal addresses before external ones, one of each family', () => {
   assert.deepEqual(hostIps({}), []);
   assert.deepEqual(hostIps(node(['Hostname', 'n1'])), []);
   assert.deepEqual(hostIps(node(['ExternalIP', '5.5.5.5'], ['InternalIP', '10.0.0.1'])), ['10.0.0.1']);

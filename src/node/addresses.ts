@@ -4,30 +4,31 @@ import { KubelingError } from '../lib/index.ts';
 import type { LocalAddress } from './inputs.ts';
 import type { NodeSettings } from './settings.ts';
 
-/** All that is known about where the node can be reached. */
+/** Everything known about the node's addresses. */
 export interface AddressFacts {
   readonly local: readonly LocalAddress[];
-  /** What names of the node resolve to; none when they do not. */
+  /** The addresses the node's name resolves to; none when it does not resolve. */
   readonly lookedUp: readonly string[];
   readonly routes: DefaultRoutes;
-  /** The last good answer of an address provider. */
+  /** The last good result of the address provider. */
   readonly provided?: readonly NodeAddress[] | undefined;
 }
 
 type AddressSettings = Pick<NodeSettings, 'ips' | 'hostname' | 'cloudProvider' | 'name'>;
 
-/** For whoever runs the cloud's own addresses: what this node was told to have. */
+/** For the cloud provider: the addresses this node was configured with. */
 export const providedIpAnnotation = 'alpha.kubernetes.io/provided-node-ip';
 
-/** The value of that annotation; undefined where it must not be there. */
+/** The value of that annotation; undefined where it must not exist. */
 export function providedIps({ ips, cloudProvider }: AddressSettings): string | undefined {
   const given = configured(ips);
   return cloudProvider === 'external' && given.length > 0 ? given.join(',') : undefined;
 }
 
 /**
- * The addresses of the node, those others use first. With an external cloud provider what is set stays, as that is its
- * work. Throws NODE_ADDRESS when there is none that others could use; whoever asks keeps what was known before.
+ * The addresses of the node, preferred ones first. With an external cloud provider existing
+ * addresses stay, because it owns them. Throws NODE_ADDRESS when no address is reachable from other
+ * machines; the caller keeps the previous ones.
  */
 export function nodeAddresses(
   settings: AddressSettings,
@@ -51,14 +52,14 @@ function configured(ips: readonly string[]): readonly string[] {
   return ips.flatMap((text) => canonicalIp(text) ?? []).filter((ip) => !isUnspecified(ip));
 }
 
-/** A node must not be told to others by an address it does not have. */
+/** A node must not publish an address it does not have. */
 function rejectForeign(ip: string, local: readonly LocalAddress[]): void {
   const problem = whyUnusable(ip);
   if (problem !== undefined) {
-    throw addressError(`Cannot use ${ip} of --node-ip as it is ${problem}`, ip);
+    throw addressError(`Cannot use ${ip} of --node-ip: it is ${problem}`, ip);
   }
   if (!isLocal(ip, local)) {
-    throw addressError(`Cannot use ${ip} of --node-ip as no network interface of this machine has it`, ip);
+    throw addressError(`Cannot use ${ip} of --node-ip: no network interface of this machine has it`, ip);
   }
 }
 
@@ -78,11 +79,11 @@ function detected({ ips, hostname, name }: AddressSettings, facts: AddressFacts)
   if (found !== undefined) return found;
   throw new KubelingError(
     'NODE_ADDRESS',
-    `Cannot find the address of node ${name}: its name resolves to no address of this machine, and no default route leads through an interface with an address; give one with --node-ip`,
+    `Cannot find the address of node ${name}: its name resolves to no address of this machine, and no default route leads through an interface with an address. Set --node-ip`,
   );
 }
 
-/** What the name resolves to may be anybody's: only what is ours counts. */
+/** The name may resolve to another machine's address, so only addresses of this machine count. */
 function resolved({ lookedUp, local }: AddressFacts, prefer: Family): string | undefined {
   const own = lookedUp
     .flatMap((text) => canonicalIp(text) ?? [])
@@ -90,7 +91,10 @@ function resolved({ lookedUp, local }: AddressFacts, prefer: Family): string | u
   return own.find((ip) => familyOf(ip) === prefer) ?? own[0];
 }
 
-/** The chosen addresses go first and are alone of their type and family; the others stay as the provider has them. */
+/**
+ * Configured addresses come first and are alone of their type and family; the rest are the
+ * provider's.
+ */
 function fromProvider(
   provided: readonly NodeAddress[],
   given: readonly string[],
@@ -99,7 +103,7 @@ function fromProvider(
   const chosen = given.map((ip) => {
     const found = provided.find(({ address }) => canonicalIp(address) === ip);
     if (found !== undefined) return found;
-    throw addressError(`Cannot use ${ip} of --node-ip as the address provider does not know it`, ip);
+    throw addressError(`Cannot use ${ip} of --node-ip: the address provider does not list it`, ip);
   });
   const isReplaced = ({ type, address }: NodeAddress) =>
     chosen.some((one) => one.type === type && isIP(address) === isIP(one.address));
@@ -109,7 +113,7 @@ function fromProvider(
   return [...chosen, ...provided.filter((address) => !isReplaced(address)), ...named];
 }
 
-/** The addresses pods on the host's network have: internal ones before external ones, one of each family at most. */
+/** The host IPs of pods: internal addresses before external ones, at most one of each family. */
 export function hostIps(node: Node): readonly string[] {
   const addresses = node.status?.addresses ?? [];
   const ips = ['InternalIP', 'ExternalIP'].flatMap((wanted) =>
@@ -121,7 +125,7 @@ export function hostIps(node: Node): readonly string[] {
   return second === undefined ? [first] : [first, second];
 }
 
-/** Interfaces the machine's default routes go through, the preferred first. */
+/** Interfaces of the default routes, preferred ones first. */
 export interface DefaultRoutes {
   readonly ipv4: readonly string[];
   readonly ipv6: readonly string[];
@@ -135,7 +139,7 @@ interface Route {
 const isUp = 0x1;
 const isReject = 0x200;
 
-/** From the kernel's own tables, `/proc/net/route` and `/proc/net/ipv6_route`. */
+/** Reads `/proc/net/route` and `/proc/net/ipv6_route`. */
 export function readDefaultRoutes(ipv4: string, ipv6: string): DefaultRoutes {
   return { ipv4: byMetric(ipv4, routeOfIpv4), ipv6: byMetric(ipv6, routeOfIpv6) };
 }
@@ -162,7 +166,7 @@ function isUsable(flags: string): boolean {
   return (bits & isUp) !== 0 && (bits & isReject) === 0;
 }
 
-/** The address the machine itself would send from, of the preferred family where there is one. */
+/** The source address of the default route, in the preferred family if possible. */
 export function routedAddress(
   routes: DefaultRoutes,
   local: readonly LocalAddress[],
@@ -171,7 +175,8 @@ export function routedAddress(
   const families: readonly Family[] = prefer === 'ipv6' ? ['ipv6', 'ipv4'] : ['ipv4', 'ipv6'];
   for (const family of families) {
     for (const name of routes[family]) {
-      // An interface may route without an address of its own; then one that the machine answers to anywhere serves.
+      // An interface may route without an address; then an address of the loopback interface
+      // serves.
       const found = reachable(local, name, family) ?? reachable(local, 'lo', family);
       if (found !== undefined) return found;
     }
@@ -186,7 +191,7 @@ function reachable(local: readonly LocalAddress[], name: string, family: Family)
     .find((ip) => familyOf(ip) === family && whyUnusable(ip) === undefined);
 }
 
-/** Addresses no other machine can reach a node by, each with what is wrong with it. */
+/** Address ranges that other machines cannot reach, with the reason. */
 const unusableBlocks: readonly (readonly [string, BlockList])[] = [
   ['a loopback address', blocks(['127.0.0.0', 8], ['::1', 128])],
   ['a multicast address', blocks(['224.0.0.0', 4], ['ff00::', 8])],
@@ -206,7 +211,7 @@ export function familyOf(ip: string): Family {
   return isIPv4(ip) ? 'ipv4' : 'ipv6';
 }
 
-/** The one spelling of an address; undefined for what is none. An interface behind % is left out. */
+/** The canonical spelling of an address, without a zone; undefined for an invalid one. */
 export function canonicalIp(text: string): string | undefined {
   const [ip = ''] = text.trim().split('%');
   if (isIP(ip) === 0) return undefined;
@@ -217,7 +222,7 @@ export function isUnspecified(ip: string): boolean {
   return ip === '0.0.0.0' || ip === '::';
 }
 
-/** What keeps others from reaching a machine by the address; undefined for nothing. */
+/** Why other machines cannot reach the address; undefined when they can. */
 export function whyUnusable(ip: string): string | undefined {
   return unusableBlocks.find(([, list]) => list.check(ip, familyOf(ip)))?.[0];
 }

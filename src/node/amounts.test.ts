@@ -14,12 +14,12 @@ const machine = {
 };
 const facts: AmountFacts = { machine, devices: undefined, before: {}, extended: 'kept' };
 
-test('the node has what the machine has, and without reservations pods may have it all', () => {
+test('has the capacity of the machine, all of it allocatable without reservations', () => {
   const all = { cpu: '4', memory: '8Gi', pods: '110', 'ephemeral-storage': '100Gi' };
   assert.deepEqual(nodeAmounts(plainSettings, facts), { capacity: all, allocatable: all });
 });
 
-test('what is reserved and what eviction defends is not for pods', () => {
+test('subtracts reservations and eviction thresholds from allocatable', () => {
   const settings = {
     ...plainSettings,
     reserved: [
@@ -33,17 +33,17 @@ test('what is reserved and what eviction defends is not for pods', () => {
   assert.deepEqual(allocatable, { cpu: '3400m', memory: '6Gi', pods: '110', 'ephemeral-storage': '89Gi' });
 });
 
-test('CPUs that are reserved by number go before amounts of CPU', () => {
+test('prefers reservedSystemCPUs to reserved amounts of CPU', () => {
   const settings = { ...plainSettings, reserved: [{ cpu: '100m' }], reservedCpus: 2 };
   assert.equal(nodeAmounts(settings, facts).allocatable['cpu'], '2');
 });
 
-test('nothing is ever less than nothing', () => {
+test('is never negative', () => {
   const settings = { ...plainSettings, reserved: [{ memory: '9Gi' }] };
   assert.equal(nodeAmounts(settings, facts).allocatable['memory'], '0');
 });
 
-test('huge pages have their own amounts, and are no memory for anything else', () => {
+test('counts huge pages separately, and subtracts them from memory', () => {
   const hugePages = new Map([
     ['2MB', 2 * gi],
     ['1GB', gi],
@@ -59,13 +59,13 @@ test('huge pages have their own amounts, and are no memory for anything else', (
   assert.equal(allocatable['memory'], '5Gi');
 });
 
-test('a size of page that the machine no longer has goes from both lists', () => {
+test('removes a page size that the machine no longer has', () => {
   const before = { capacity: { 'hugepages-1Gi': '4Gi' }, allocatable: { 'hugepages-1Gi': '4Gi' } };
   const { capacity, allocatable } = nodeAmounts(plainSettings, { ...facts, before });
   assert.ok(!('hugepages-1Gi' in capacity) && !('hugepages-1Gi' in allocatable));
 });
 
-test('resources of others stay, and those that were taken out of the capacity go', () => {
+test('keeps other resources, and removes those that were removed from the capacity', () => {
   const before = {
     capacity: { 'example.com/dongle': '4' },
     allocatable: { 'example.com/dongle': '4', 'example.com/gone': '1' },
@@ -76,7 +76,7 @@ test('resources of others stay, and those that were taken out of the capacity go
   assert.ok(!('example.com/gone' in allocatable));
 });
 
-test('devices of plugins are told, and those that went are told as none', () => {
+test('publishes devices of plugins, and removed ones as zero', () => {
   const devices = {
     capacity: { 'gpu.example/card': '4' },
     allocatable: { 'gpu.example/card': '3' },
@@ -87,7 +87,7 @@ test('devices of plugins are told, and those that went are told as none', () => 
   assert.deepEqual([capacity['nic.example/vf'], allocatable['nic.example/vf']], ['0', '0']);
 });
 
-test('devices of an earlier life of the machine are forgotten, resources of Kubernetes are not', () => {
+test('forgets devices of a previous boot, but not native resources', () => {
   const before = { capacity: { 'gpu.example/card': '4', 'attachable.kubernetes.io/x': '9' } };
   const { capacity } = nodeAmounts(plainSettings, { ...facts, before, extended: 'zeroed' });
   assert.equal(capacity['gpu.example/card'], '0');
@@ -100,7 +100,7 @@ test('devices of an earlier life of the machine are forgotten, resources of Kube
   ]);
 });
 
-test('the same amount keeps the spelling it has', () => {
+test('keeps the spelling of an equal amount', () => {
   const before = { capacity: { memory: '8192Mi', cpu: '4000m' }, allocatable: { memory: '8589934592' } };
   const { capacity, allocatable } = nodeAmounts(plainSettings, { ...facts, before });
   assert.deepEqual(
@@ -109,7 +109,7 @@ test('the same amount keeps the spelling it has', () => {
   );
 });
 
-test('a machine that does not tell has nothing, and a disk nobody measured is missing', () => {
+test('has no capacity when the machine is unreadable, and no disk capacity when it is unmeasured', () => {
   const { capacity } = nodeAmounts(plainSettings, { ...facts, machine: undefined });
   assert.deepEqual(capacity, { cpu: '0', memory: '0', pods: '110' });
   const unmeasured = { ...machine, ephemeralStorage: undefined };

@@ -26,20 +26,20 @@ export type AmountSettings = Pick<
 >;
 
 export interface AmountFacts {
-  /** Undefined when the machine does not tell. */
+  /** Undefined when the machine is unreadable. */
   readonly machine: MachineCapacity | undefined;
   readonly devices: DeviceAmounts | undefined;
-  /** As the Node has them; resources that are not ours stay. */
+  /** The amounts of the Node object; resources of other owners stay. */
   readonly before: Partial<NodeAmounts>;
-  /** Whether what the Node says of devices is to be forgotten. */
+  /** Whether the devices of the Node object are outdated. */
   readonly extended: 'kept' | 'zeroed';
 }
 
-/** What the node has, and what of it pods may have. Amounts that stay the same keep their spelling. */
+/** Computes capacity and allocatable. Equal amounts keep their spelling. */
 export function nodeAmounts(settings: AmountSettings, facts: AmountFacts): NodeAmounts {
   const own = new Map([...machineAmounts(settings, facts.machine), ...deviceAmounts(facts.devices)]);
   const foreign = Object.entries(facts.before.capacity ?? {})
-    // A size of page the machine no longer has would be offered for ever.
+    // Otherwise a page size that no longer exists would be offered forever.
     .filter(([name]) => !own.has(name) && !isHugePages(name))
     .map(([name, text]): [string, Quantity] => [name, foreignAmount(name, text, facts.extended)]);
   const capacity = new Map([...foreign, ...own]);
@@ -93,7 +93,7 @@ function foreignAmount(name: string, text: string, extended: AmountFacts['extend
   return extended === 'zeroed' && isExtended(name) ? quantityOf(0) : known;
 }
 
-/** Resources with a domain of their own, which is not one of Kubernetes. */
+/** Extended resources: with a domain other than kubernetes.io. */
 export function isExtended(name: string): boolean {
   const [domain, rest] = name.split('/');
   return (
@@ -125,14 +125,14 @@ function share(all: Quantity, percent: number): Quantity {
   return quantityOf(Math.trunc((Number(quantityValue(all)) * percent) / 100), all.format);
 }
 
-/** Never below nothing, and spelled as what it is taken from. */
+/** Never negative, in the format of the minuend. */
 function minus(all: Quantity, kept: Quantity | undefined): Quantity {
   if (kept === undefined) return all;
   const { nanos } = subtractQuantities(all, kept);
   return { nanos: nanos < 0n ? 0n : nanos, format: all.format };
 }
 
-/** Memory set aside for huge pages is no memory for anything else. */
+/** Memory of huge pages is not available as memory. */
 function withoutHugePages(
   allocatable: ReadonlyMap<string, Quantity>,
   capacity: ReadonlyMap<string, Quantity>,
@@ -143,7 +143,7 @@ function withoutHugePages(
   return new Map([...allocatable, ['memory', pages.reduce(minus, memory)]]);
 }
 
-/** The same amount in another spelling would be told to the API server as news. */
+/** Another spelling of the same amount would cause a patch. */
 function written(amounts: ReadonlyMap<string, Quantity>, before: Written = {}): Written {
   return Object.fromEntries(
     Array.from(amounts, ([name, amount]) => {

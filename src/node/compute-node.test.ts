@@ -33,7 +33,7 @@ const facts: NodeFacts = {
 };
 const bare = { metadata: { name: 'n1' } };
 
-test('the status tells who the machine is and what its runtime can do', () => {
+test('publishes the machine and the features of its runtime', () => {
   const { node } = computeNode(bare, { settings: plainSettings, facts, now });
   assert.deepEqual(node.status?.nodeInfo, {
     machineID: 'm',
@@ -61,7 +61,7 @@ test('the status tells who the machine is and what its runtime can do', () => {
   assert.equal(node.status?.conditions?.[0]?.lastHeartbeatTime, '2026-01-01T00:00:00Z');
 });
 
-test('swap is told where there is some, and features that are declared in order', () => {
+test('publishes swap if there is any, and declared features sorted', () => {
   const machine = { ...facts.machine, swap: 4096 } as NodeFacts['machine'];
   const settings = { ...plainSettings, declaredFeatures: ['B', 'A'] };
   const { status } = computeNode(bare, { settings, facts: { ...facts, machine }, now }).node;
@@ -69,7 +69,7 @@ test('swap is told where there is some, and features that are declared in order'
   assert.deepEqual(status?.declaredFeatures, ['A', 'B']);
 });
 
-test('a runtime that has not answered yet takes nothing away', () => {
+test('keeps runtime fields while the runtime has not responded yet', () => {
   const { node } = computeNode(bare, { settings: plainSettings, facts, now });
   const later = computeNode(node, {
     settings: plainSettings,
@@ -86,7 +86,7 @@ test('a runtime that has not answered yet takes nothing away', () => {
   assert.equal(silent.status?.nodeInfo?.containerRuntimeVersion, 'unknown://Unknown');
 });
 
-test('what was given for the cloud is published, and taken back when it is no longer so', () => {
+test("publishes the cloud provider's annotation, and removes it when it is not configured any more", () => {
   const settings = { ...plainSettings, cloudProvider: 'external', ips: ['10.0.0.5'] } as const;
   const { node } = computeNode(bare, { settings, facts, now });
   assert.equal(node.metadata?.annotations?.['alpha.kubernetes.io/provided-node-ip'], '10.0.0.5');
@@ -94,7 +94,7 @@ test('what was given for the cloud is published, and taken back when it is no lo
   assert.deepEqual(later.metadata?.annotations, {});
 });
 
-test('the same facts a minute later are no change, whatever the server left out or turned round', () => {
+test('is unchanged for the same facts a minute later, whatever the server dropped or reordered', () => {
   const { node } = computeNode(bare, { settings: plainSettings, facts, now });
   const later = computeNode(node, { settings: plainSettings, facts, now: instant(now + 60_000) }).node;
   assert.equal(isNodeChanged(node, later), false);

@@ -10,9 +10,9 @@ import type { NodeSettings } from './settings.ts';
 
 export interface ComputedNode {
   readonly node: Node;
-  /** To be told when the Node has become so, and not before. */
+  /** To be published after the Node was written, and not before. */
   readonly events: readonly NodeEvent[];
-  /** What could not be decided and stays as it was. */
+  /** Facts that could not be determined and stay unchanged. */
   readonly problems: readonly string[];
 }
 
@@ -20,11 +20,13 @@ export interface ComputeOptions {
   readonly settings: NodeSettings;
   readonly facts: NodeFacts;
   readonly now: Instant;
-  /** Whether what the Node says of devices is to be forgotten. */
+  /** Whether the devices of the Node object are outdated. */
   readonly extended?: 'kept' | 'zeroed' | undefined;
 }
 
-/** The Node as it should be now, from what it was and what the world says. What is not ours stays. Pure. */
+/**
+ * Computes the desired Node from the current one and the facts. Fields of other owners stay. Pure.
+ */
 export function computeNode(before: Node, options: ComputeOptions): ComputedNode {
   const { settings, facts } = options;
   const old = before.status ?? {};
@@ -110,7 +112,7 @@ function systemInfo(old: NodeSystemInfo | undefined, { settings, facts }: Comput
   };
 }
 
-/** A runtime that has not answered yet takes nothing away of what is known. */
+/** Known fields stay until the runtime has responded. */
 function runtimeFields(runtime: RuntimeFacts | undefined): Pick<NodeStatus, 'runtimeHandlers' | 'features'> {
   if (runtime === undefined) return {};
   const features: NodeFeatures | undefined =

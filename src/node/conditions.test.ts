@@ -17,7 +17,7 @@ const well: ConditionFacts = {
 const first = nodeConditions([], { ...well, now: before }).conditions;
 const find = (conditions: typeof first, type: string) => conditions.find((item) => item.type === type);
 
-test('a node that is well has four conditions, Ready last', () => {
+test('sets four conditions on a healthy node, Ready last', () => {
   assert.deepEqual(
     first.map(({ type, status, reason, message }) => [type, status, reason, message]),
     [
@@ -29,7 +29,7 @@ test('a node that is well has four conditions, Ready last', () => {
   );
 });
 
-test('each pressure has its words and its event', () => {
+test('sets message and event of each pressure', () => {
   const table: readonly (readonly [Pressure, string, string, string, string])[] = [
     [
       'memory',
@@ -56,7 +56,7 @@ test('each pressure has its words and its event', () => {
   }
 });
 
-test('what stays the same keeps its transition time and is no event', () => {
+test('keeps the transition time and sends no event when nothing changes', () => {
   const { conditions, events } = nodeConditions(first, well);
   assert.deepEqual(events, []);
   for (const condition of conditions) {
@@ -65,7 +65,7 @@ test('what stays the same keeps its transition time and is no event', () => {
   }
 });
 
-test('pressures told for the first time are events, readiness told for the first time is not', () => {
+test('sends events for initial pressures, but not for initial readiness', () => {
   const { events } = nodeConditions([], well);
   assert.deepEqual(
     events.map(({ reason }) => reason),
@@ -73,7 +73,7 @@ test('pressures told for the first time are events, readiness told for the first
   );
 });
 
-test('problems make the node not ready and are all named, once', () => {
+test('sets NotReady with every problem once', () => {
   const one = nodeConditions(first, { ...well, problems: ['container runtime is down'] });
   assert.deepEqual(
     one.events.map(({ reason }) => reason),
@@ -94,7 +94,7 @@ test('problems make the node not ready and are all named, once', () => {
   );
 });
 
-test('a node that lacks what every node has is not ready', () => {
+test('sets NotReady when required capacity is missing', () => {
   const { conditions } = nodeConditions(first, {
     ...well,
     capacity: { cpu: '1' },
@@ -106,7 +106,7 @@ test('a node that lacks what every node has is not ready', () => {
   );
 });
 
-test('warnings stand beside the verdict', () => {
+test('appends warnings to the message', () => {
   const { conditions } = nodeConditions(first, { ...well, warnings: ['no quota'] });
   const ready = find(conditions, 'Ready');
   assert.deepEqual(
@@ -115,7 +115,7 @@ test('warnings stand beside the verdict', () => {
   );
 });
 
-test('conditions of others stay as they are', () => {
+test('keeps conditions of other owners', () => {
   const foreign = {
     type: 'NetworkUnavailable',
     status: 'False',
@@ -127,7 +127,7 @@ test('conditions of others stay as they are', () => {
   assert.equal(conditions.at(-1)?.type, 'Ready');
 });
 
-test('what the control plane set to Unknown is a flip back', () => {
+test('treats a condition that the control plane set to Unknown as a transition', () => {
   const lost = first.map((condition) => ({ ...condition, status: 'Unknown' }));
   const { events } = nodeConditions(lost, well);
   assert.deepEqual(

@@ -3,14 +3,14 @@ import type { NodeEvent, Pressure } from './inputs.ts';
 
 export interface ConditionFacts {
   readonly nodeName: string;
-  /** As the API writes times. */
+  /** In the API's time format. */
   readonly now: string;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
   readonly pressures: ReadonlySet<Pressure>;
-  /** What the node has, by the name of the resource. */
+  /** Capacity by resource name. */
   readonly capacity: Readonly<Record<string, string>>;
-  /** What it must have. */
+  /** Required resources. */
   readonly requiredCapacity: readonly string[];
 }
 
@@ -57,7 +57,10 @@ const pressureTable: readonly {
   },
 ];
 
-/** Of our conditions how they are now; those of others stay. Ready is last of ours when it is new, as some expect it. */
+/**
+ * Sets the kubelet's conditions; others stay. A new Ready condition is the last one, as some
+ * clients expect.
+ */
 export function nodeConditions(before: readonly NodeCondition[], facts: ConditionFacts): ConditionOutcome {
   const verdicts = new Map<string, ConditionState>([
     ...pressureTable.map(({ type, pressure, present, absent }) => {
@@ -113,7 +116,7 @@ function joined(texts: readonly string[]): string {
   return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
 }
 
-/** Readiness that is told for the first time is no change of it. */
+/** Initial readiness is not a transition. */
 function flip(
   type: string,
   before: NodeCondition | undefined,

@@ -14,7 +14,7 @@ const facts: DriverOnNode = {
   maxVolumes: 5,
 };
 
-/** A node with its own rights at a simulated API. */
+/** A node with its own permissions at a simulated API. */
 class World {
   readonly rig = new ApiRig();
   readonly end = new AbortController();
@@ -22,7 +22,7 @@ class World {
   readonly teller: CsiNodePublisher;
   initialized = 0;
   readonly refused: string[] = [];
-  /** Whether drivers are not yet told that they are registered, so that nobody can take it back. */
+  /** Whether the registration of drivers is still pending, so that they cannot be deregistered. */
   registering = false;
   readonly #running: Promise<void>;
 
@@ -69,8 +69,8 @@ class World {
   }
 }
 
-describe('what a node tells of its CSI drivers', () => {
-  it('is in an object that is there without any, and belongs to the Node', async () => {
+describe('publishing the CSI drivers of a node', () => {
+  it('creates a CSINode without drivers that is owned by the Node', async () => {
     await using world = new World();
     await world.passes();
     const { metadata, spec } = world.csiNode() ?? {};
@@ -83,7 +83,7 @@ describe('what a node tells of its CSI drivers', () => {
     assert.deepEqual(spec?.drivers, []);
   });
 
-  it('keeps the node from being ready until it is there', async () => {
+  it('keeps the node NotReady until CSINode exists', async () => {
     await using world = new World();
     const { api } = world.rig;
     const node = world.node();
@@ -100,7 +100,7 @@ describe('what a node tells of its CSI drivers', () => {
     assert.equal(world.initialized, 1);
   });
 
-  it('names each driver with its ID, its topology and its limit, until it is gone', async () => {
+  it('publishes each driver with its node ID, topology and limit until it is removed', async () => {
     await using world = new World();
     world.install(facts);
     await world.passes();
@@ -122,7 +122,7 @@ describe('what a node tells of its CSI drivers', () => {
     assert.equal(world.node()?.metadata?.labels?.['topology.d.example/zone'], 'z');
   });
 
-  it('keeps drivers of an earlier life that have not come yet', async () => {
+  it('keeps drivers of a previous process that have not registered yet', async () => {
     await using world = new World();
     await world.passes();
     const drivers = [{ name: 'early', nodeID: 'e', topologyKeys: [] }];
@@ -135,7 +135,7 @@ describe('what a node tells of its CSI drivers', () => {
     );
   });
 
-  it('takes over one without drivers as API servers write it', async () => {
+  it('adopts a CSINode with null drivers', async () => {
     await using world = new World();
     await world.passes();
     const spec = { drivers: null } as never;
@@ -148,7 +148,7 @@ describe('what a node tells of its CSI drivers', () => {
     );
   });
 
-  it('is made anew when it belongs to an earlier Node of the name', async () => {
+  it('recreates a CSINode of an earlier Node of the same name', async () => {
     await using world = new World();
     const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'old' }];
     world.rig.api.put(csiNodes, {
@@ -159,7 +159,7 @@ describe('what a node tells of its CSI drivers', () => {
     assert.equal(world.csiNode()?.metadata?.ownerReferences?.[0]?.uid, world.node()?.metadata?.uid);
   });
 
-  it('is nothing of a driver of which it is learnt only later that it says another place', async () => {
+  it('publishes nothing of a driver whose topology turns out to conflict', async () => {
     await using world = new World();
     const node = world.node();
     world.rig.api.delete({ resource: nodes, name: 'n1' });
@@ -183,7 +183,7 @@ describe('what a node tells of its CSI drivers', () => {
     );
   });
 
-  it('is told again until a driver that cannot be refused yet can be', async () => {
+  it('retries until a driver with a pending registration can be rejected', async () => {
     await using world = new World();
     const labels = { 'topology.d.example/zone': 'other' };
     world.rig.api.put(nodes, { metadata: { name: 'n1', uid: 'u1', labels } });
@@ -196,7 +196,7 @@ describe('what a node tells of its CSI drivers', () => {
     assert.deepEqual([world.refused.length, world.csiNode()?.spec.drivers], [2, []]);
   });
 
-  it('stays what it was when somebody gives the node another place', async () => {
+  it('keeps the topology when a label is changed by another client', async () => {
     await using world = new World();
     world.install(facts);
     await world.passes();
@@ -212,7 +212,7 @@ describe('what a node tells of its CSI drivers', () => {
     assert.equal(world.csiNode()?.spec.drivers.length, 2);
   });
 
-  it('does not move the node to another place than its labels say', async () => {
+  it('does not publish a topology that conflicts with labels of the node', async () => {
     await using world = new World();
     const labels = { 'topology.d.example/zone': 'other' };
     world.rig.api.change({ resource: nodes, name: 'n1' }, ({ metadata, ...node }) => ({
@@ -226,7 +226,7 @@ describe('what a node tells of its CSI drivers', () => {
     assert.match(world.refused.join(), /detected topology value collision/);
   });
 
-  it('is not that of a driver that says another place than the labels, or than another driver', async () => {
+  it('rejects a driver whose topology conflicts with the labels or with another driver', async () => {
     await using world = new World();
     world.rig.api.put(nodes, { metadata: { name: 'n1', uid: 'u1', labels: { zone: 'a' } } });
     const at = (driver: string, topology: Readonly<Record<string, string>>) =>

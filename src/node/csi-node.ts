@@ -10,7 +10,7 @@ import {
   type Random,
 } from '../lib/index.ts';
 
-/** What a driver says of this node. */
+/** The info of a driver about this node. */
 export interface DriverOnNode {
   readonly driver: string;
   readonly nodeId: string;
@@ -21,18 +21,18 @@ export interface DriverOnNode {
 export interface CsiNodeDeps {
   readonly api: Pick<ApiClient, 'get' | 'create' | 'update' | 'patch' | 'delete'>;
   readonly nodeName: string;
-  /** The Node as newly as it is known. */
+  /** The newest known Node. */
   readonly node: () => Node | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** What `problem` answers is another now. */
+  /** Called when the result of `problem` has changed. */
   readonly initialized?: (() => void) | undefined;
 }
 
 const idAnnotation = 'csi.volume.kubernetes.io/nodeid';
 const migratedAnnotation = 'storage.alpha.kubernetes.io/migrated-plugins';
-/** Volumes of these kinds are left to drivers of their own everywhere. */
+/** In-tree volume plugins that are migrated to CSI everywhere. */
 const migrated = [
   'kubernetes.io/aws-ebs',
   'kubernetes.io/azure-disk',
@@ -47,35 +47,36 @@ const unknownNodeMs = 1_000;
 const idleMs = 600_000;
 
 /**
- * Tells the cluster which drivers this node has: in its CSINode, and by annotation and labels of its Node. What is to be
- * told is kept until it has been, so that drivers need not wait for an API server that is away.
+ * Publishes the CSI drivers of this node: in its CSINode, and in annotations and labels of its
+ * Node. Changes are retried until they are published, so that drivers need not wait for an
+ * unavailable API server.
  */
 export class CsiNodePublisher {
   readonly #deps: CsiNodeDeps;
   readonly #installed = new Map<string, DriverOnNode>();
-  /** How each learns that it cannot be one of this node after all, until the Node has its place. */
+  /** Rejection callbacks of drivers that registered before the Node's topology was known. */
   readonly #unplaced = new Map<string, (why: string) => void>();
-  /** Drivers that were here in this life and are no more; those of earlier lives may be about to come. */
+  /** Drivers removed in this process; those of previous processes may still register. */
   readonly #removed = new Set<string>();
   readonly #changes: HintLatch;
-  /** Whether the cluster has the object of this node: before, nobody knows which volumes it can have. */
+  /** Whether the CSINode exists: before that, the volume limits of the node are unknown. */
   #object: 'unknown' | 'there' = 'unknown';
 
   constructor(deps: CsiNodeDeps) {
     this.#deps = deps;
     this.#changes = new HintLatch(deps.clock);
-    // The object should be there though there is no driver.
+    // The CSINode must exist even without drivers.
     this.#changes.raise();
   }
 
-  /** Why a driver cannot be one of this node, whose place is known to be another; undefined as far as is known. */
+  /** Why the driver's topology conflicts with the known one; undefined when it does not. */
   collision({ driver, topology }: DriverOnNode): string | undefined {
     const others = [...this.#installed.values()].filter((other) => other.driver !== driver);
     const told = Object.assign({}, ...others.map((other) => other.topology));
     return collisionIn({ ...told, ...this.#deps.node()?.metadata?.labels }, topology);
   }
 
-  /** What has to be asked of the API first comes later: `refused` is told if the driver cannot be one of this node. */
+  /** Publishes the driver in the background; `refused` is called if its topology conflicts. */
   installed(facts: DriverOnNode, refused: (why: string) => void): void {
     const before = this.#installed.get(facts.driver)?.topology;
     if (before === undefined || collisionIn(before, facts.topology) !== undefined)
@@ -92,12 +93,12 @@ export class CsiNodePublisher {
     this.#changes.raise();
   }
 
-  /** Why the node cannot take pods yet. */
+  /** Why the node is not ready for pods. */
   problem(): string | undefined {
     return this.#object === 'there' ? undefined : 'CSINode is not yet initialized';
   }
 
-  /** The Node has become known or another. */
+  /** The Node has been read or has changed. */
   nodeChanged(): void {
     if (this.#object === 'unknown') this.#changes.raise();
   }
@@ -117,7 +118,7 @@ export class CsiNodePublisher {
       } catch (error) {
         signal.throwIfAborted();
         const waitMs = backoff.fail(clock.monotonicMs());
-        logger.warn('The drivers of this node cannot be told to the cluster, it is tried again', {
+        logger.warn('Failed to publish CSI drivers of node, retrying', {
           because: describeError(error),
           waitMs,
         });
@@ -160,7 +161,7 @@ export class CsiNodePublisher {
       ...(isSame ? {} : { annotations: { [idAnnotation]: wantedIds } }),
       ...(Object.keys(added).length === 0 ? {} : { labels: added }),
     };
-    // A node has the right to write its status, and labels and annotations with it.
+    // The node's permission for its status includes labels and annotations.
     const status = { ...ref, subresource: 'status' };
     await api.patch<Node>(status, { kind: 'merge', body: { metadata } }, signal);
     isPlaced();
@@ -173,18 +174,18 @@ export class CsiNodePublisher {
     return Object.fromEntries([...all].toSorted(([one], [other]) => (one < other ? -1 : 1)));
   }
 
-  /** A driver that registered before anybody knew of the Node learns only here that it cannot be one of it. */
+  /** A driver that registered before the Node was read is rejected here. */
   #rejectCollisions(labels: Readonly<Record<string, string>>): void {
     for (const [driver, refused] of [...this.#unplaced]) {
       const because = collisionIn(labels, this.#installed.get(driver)?.topology ?? {});
       if (because === undefined) continue;
       refused(because);
-      // As long as it is not even told that it is registered, nobody can take that back.
+      // A pending registration cannot be revoked yet.
       if (this.#installed.has(driver)) throw new KubelingError('PLUGIN_REFUSED', because);
     }
   }
 
-  /** Where a node is does not change under its pods: a value that another one gave stays. */
+  /** The topology of a node does not change under its pods: existing labels stay. */
   #labelsBesides(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
     const wanted = [...this.#installed.values()].flatMap(({ topology }) => Object.entries(topology));
     return Object.fromEntries(wanted.filter(([key]) => labels[key] === undefined));

@@ -9,7 +9,7 @@ import { NodeController } from './node-controller.ts';
 const minutes = 60_000;
 const statuses = [409, 429, 500, 503];
 
-/** What may befall a node in a cluster; each undoes what an earlier one of its kind did. */
+/** Faults of a node in a cluster; each reverts an earlier one of its kind. */
 const strokes: readonly ((world: NodeWorld, random: Random) => void)[] = [
   (world) => world.api.remove(),
   (world) => world.api.put(apiResources.nodes, { metadata: { name: 'n1' } }),
@@ -80,13 +80,16 @@ async function history(seed: number): Promise<void> {
   check(world.api.node(), world, seed);
   const calls = world.api.calls.length;
   await world.clock.advance(minutes);
-  assert.ok(world.api.calls.length - calls <= 8, `seed ${seed}: at rest there is the lease and little else`);
+  assert.ok(
+    world.api.calls.length - calls <= 8,
+    `seed ${seed}: at rest there are little more than lease renewals`,
+  );
   const reason = new Error('stopped');
   controller.abort(reason);
   assert.equal(await ended, reason, `seed ${seed}`);
   assert.equal(world.clock.pendingTimers, 0, `seed ${seed}`);
 }
 
-test('whatever befalls a node, afterwards it is as it should be and quiet', async () => {
+test('converges to the desired Node and little traffic after any faults', async () => {
   for (let seed = 1; seed <= 20; seed++) await history(seed);
 });

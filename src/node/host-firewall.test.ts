@@ -10,7 +10,7 @@ import {
   removeHomeLoopbackRules,
 } from './host-firewall.ts';
 
-/** A packet filter that knows chains and rules by their texts. */
+/** A fake packet filter that stores chains and rules as text. */
 class TestFilter implements PacketFilter {
   readonly rules: string[] = [];
   readonly chains = new Set<string>();
@@ -53,7 +53,7 @@ const drop =
   'KUBE-FIREWALL -m comment --comment block incoming localnet connections -d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
 const all = ['OUTPUT -j KUBE-FIREWALL', 'INPUT -j KUBE-FIREWALL', drop];
 
-test('what is not from this machine does not reach its loopback, and each rule is made once', async () => {
+test('drops packets to loopback from other machines, and adds each rule once', async () => {
   const { clock, filter, end } = rig();
   await clock.advance(1_000);
   assert.deepEqual(filter.rules, all);
@@ -68,7 +68,7 @@ test('what is not from this machine does not reach its loopback, and each rule i
   await end();
 });
 
-test('rules that somebody took away are there again within a minute', async () => {
+test('restores removed rules within a minute', async () => {
   const { clock, filter, end } = rig();
   await clock.advance(1_000);
   filter.rules.length = 0;
@@ -78,7 +78,7 @@ test('rules that somebody took away are there again within a minute', async () =
   await end();
 });
 
-test('a machine without a packet filter is told of once', async () => {
+test('reports a machine without a packet filter once', async () => {
   const { clock, filter, records, end } = rig();
   filter.isThere = false;
   await clock.advance(180_000);
@@ -123,13 +123,13 @@ test('removing the rule of one data directory leaves those of another and of a c
   const signal = new AbortController().signal;
   for (const each of [clusterLoopbackRules, homeLoopbackRules('klga'), homeLoopbackRules('klgb')])
     await each.install(filter, signal);
-  // Added by hand once more.
+  // Added manually a second time.
   await homeLoopbackRules('klgb').install(filter, signal);
   assert.equal(await removeHomeLoopbackRules('klgb', filter, signal), 2);
   assert.deepEqual(filter.rules, [...all, homeRule('klga')]);
 });
 
-test('a filter that says that it deletes and does not is reported', async () => {
+test('reports a filter that claims to delete a rule and does not', async () => {
   const filter: PacketFilter = { run: async () => 'yes' };
   const removing = removeHomeLoopbackRules('klga', filter, new AbortController().signal);
   await assert.rejects(removing, { code: 'FIREWALL_REFUSED' });

@@ -1,16 +1,16 @@
 import { type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
 
-/** How the rules of the machine's packet filter are read and changed. */
+/** Reads and changes the rules of the machine's packet filter. */
 export interface PacketFilter {
-  /** Whether it did what it was told, or found what it was asked for. Rejects where the program cannot be run. */
+  /** Whether the command succeeded or the rule exists. Rejects where the program cannot be run. */
   run(program: 'iptables' | 'ip6tables', args: readonly string[], signal: AbortSignal): Promise<'yes' | 'no'>;
 }
 
 /** Rules that keep packets of pods and of other machines from services on 127.0.0.0/8. */
 export interface LoopbackRules {
-  /** A packet filter that was flushed has lost these rules as well. */
+  /** Also false after the packet filter was flushed. */
   isInPlace(filter: PacketFilter, signal: AbortSignal): Promise<boolean>;
-  /** Adds what is missing; may be called again. */
+  /** Adds missing rules; idempotent. */
   install(filter: PacketFilter, signal: AbortSignal): Promise<void>;
 }
 
@@ -74,7 +74,7 @@ function iptables(filter: PacketFilter, args: readonly string[], signal: AbortSi
 
 async function add(filter: PacketFilter, args: readonly string[], signal: AbortSignal): Promise<void> {
   if ((await iptables(filter, args, signal)) === 'yes') return;
-  throw new KubelingError('FIREWALL_REFUSED', `Cannot make a rule of the packet filter: ${args.join(' ')}`);
+  throw new KubelingError('FIREWALL_REFUSED', `Cannot add a rule to the packet filter: ${args.join(' ')}`);
 }
 
 const chain = 'KUBE-FIREWALL';

@@ -16,7 +16,7 @@ function imagesOf(list: () => Promise<readonly ImageFacts[]>) {
   return { clock, images: new NodeImages({ clock, runtime: { images: list } }) };
 }
 
-test('images are told by size, the largest first, and one order among equals', async () => {
+test('lists images by size, the largest first, and by name for equal sizes', async () => {
   const { images } = imagesOf(async () => [image('b', 5), image('small', 1), image('a', 5), image('big', 9)]);
   await images.refresh(signal);
   assert.deepEqual(
@@ -31,7 +31,7 @@ test('images are told by size, the largest first, and one order among equals', a
   assert.equal(images.all.length, 4);
 });
 
-test('an image has at most five names, digests first', async () => {
+test('limits an image to five names, digests first', async () => {
   const { images } = imagesOf(async () => [
     { repoDigests: ['d1', 'd2'], repoTags: ['t1', 't2', 't3', 't4'], sizeBytes: 1 },
   ]);
@@ -39,7 +39,7 @@ test('an image has at most five names, digests first', async () => {
   assert.deepEqual(images.latest(-1)[0]?.names, ['d1', 'd2', 't1', 't2', 't3']);
 });
 
-test('the runtime is asked at most every thirty seconds, and what was known outlives a failure', async () => {
+test("lists the runtime's images at most every thirty seconds, and keeps the last list after a failure", async () => {
   let asked = 0;
   let fail = false;
   const { clock, images } = imagesOf(async () => {
@@ -59,7 +59,7 @@ test('the runtime is asked at most every thirty seconds, and what was known outl
   assert.equal(images.latest(-1).length, 1);
 });
 
-test('a runtime that hangs is given up', async () => {
+test('aborts a list call that hangs', async () => {
   const { clock, images } = imagesOf(() => new Promise(() => {}));
   const refreshed = assert.rejects(images.refresh(signal), { code: 'DEADLINE_EXCEEDED' });
   await clock.advance(10_000);

@@ -11,7 +11,7 @@ export interface NodeImagesDeps {
   readonly runtime: Pick<NodeRuntime, 'images'>;
 }
 
-/** The images of the node, asked for at most twice a minute. */
+/** The images of the node, listed at most twice a minute. */
 export class NodeImages {
   readonly #deps: NodeImagesDeps;
   #list: readonly ContainerImage[] = [];
@@ -21,23 +21,23 @@ export class NodeImages {
     this.#deps = deps;
   }
 
-  /** All of them, the largest first, as last known: what the Node object leaves out can be read here. */
+  /** All images of the last list, the largest first, including those the Node object leaves out. */
   get all(): readonly ContainerImage[] {
     return this.#list;
   }
 
-  /** Looks again when what is known is too old. Rejects when the runtime does not tell; what was known stays. */
+  /** Refreshes an outdated list. Rejects when the runtime call fails; the last list stays. */
   async refresh(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#deps;
     const nowMs = clock.monotonicMs();
     if (this.#listedMs !== undefined && nowMs - this.#listedMs < freshForMs) return;
-    // A runtime that fails is not asked more often than one that answers.
+    // A failing runtime is not called more often.
     this.#listedMs = nowMs;
     const deadline = { clock, ms: listTimeoutMs, what: 'list the images of the node' };
     this.#list = listed(await withDeadline(deadline, (inner) => runtime.images(inner), signal));
   }
 
-  /** As the Node object has them. */
+  /** In the format of the Node object. */
   latest(most: number): readonly ContainerImage[] {
     return most < 0 ? this.#list : this.#list.slice(0, most);
   }
@@ -52,7 +52,7 @@ function listed(images: readonly ImageFacts[]): readonly ContainerImage[] {
     .toSorted((a, b) => b.sizeBytes - a.sizeBytes || order(a.names[0] ?? '', b.names[0] ?? ''));
 }
 
-/** Images of one size always come in one order, else each look would be a change. */
+/** Images of equal size are sorted by name, otherwise each list would be a change. */
 function order(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;

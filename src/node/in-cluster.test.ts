@@ -13,7 +13,10 @@ import type { NodeSettings } from './settings.ts';
 const nodeRef = { resource: apiResources.nodes, name: 'n1' };
 const leaseRef = { resource: apiResources.leases, namespace: 'kube-node-lease', name: 'n1' };
 
-/** A whole node room on a simulated API server that keeps nodes to what is theirs, with a real watch of the Node. */
+/**
+ * A complete node package against a simulated API server with node authorization, and a real watch
+ * of the Node.
+ */
 class Cluster {
   readonly rig: ApiRig;
   readonly world = new NodeWorld();
@@ -54,7 +57,7 @@ class Cluster {
   }
 }
 
-test('as a node of a cluster it may do all it does, and is ready and leased at once', async () => {
+test('uses permitted requests only, and is ready with a lease immediately', async () => {
   const cluster = new Cluster({
     labels: { pool: 'a', 'topology.kubernetes.io/zone': 'z1' },
     taints: [{ key: 'dedicated', effect: 'NoSchedule' }],
@@ -70,7 +73,7 @@ test('as a node of a cluster it may do all it does, and is ready and leased at o
   await cluster.stop();
 });
 
-test('a node that was deleted comes back after a minute with a lease of its own', async () => {
+test('recreates a deleted Node after a minute, with a new lease', async () => {
   const cluster = new Cluster();
   await cluster.rig.clock.advance(15_000);
   const before = cluster.node?.metadata?.uid;
@@ -82,7 +85,7 @@ test('a node that was deleted comes back after a minute with a lease of its own'
   await cluster.stop();
 });
 
-test('an API server that fails in every way leaves the node true once it is well again', async () => {
+test('converges after an API server has failed in every way', async () => {
   for (let seed = 1; seed <= 8; seed++) {
     const cluster = new Cluster({ labels: { pool: 'a' } }, seed);
     const { clock, api } = cluster.rig;

@@ -1,4 +1,4 @@
-/** The node as the cluster sees it: registration, status, addresses and lease. */
+/** The Node object: registration, status, addresses and lease. */
 export type { AddressFacts } from './addresses.ts';
 export { hostIps } from './addresses.ts';
 export { computeNode } from './compute-node.ts';

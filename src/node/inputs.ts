@@ -1,8 +1,8 @@
 import type { NodeAddress } from '../kinds/index.ts';
 
-/** What is asked of the world about this node. Each is a small door of its own, so that it can be scripted. */
+/** Inputs of the package, as small interfaces so that they can be faked. */
 
-/** What happens to the node, for users of the API. Never blocks, never throws. */
+/** Events of the node. Never blocks, never throws. */
 export interface NodeRecorder {
   event(event: NodeEvent): void;
 }
@@ -18,42 +18,45 @@ export interface LocalAddress {
   readonly address: string;
 }
 
-/** The machine, as far as others read about it in the Node object. */
+/** Facts of the machine that the Node object publishes. */
 export interface NodeMachine {
-  /** The text of a file; undefined when there is none, or it cannot be read. */
+  /** The text of a file; undefined when it is missing or unreadable. */
   read(path: string): Promise<string | undefined>;
   /** Addresses of interfaces that are up. */
   addresses(): readonly LocalAddress[];
-  /** All addresses DNS and the hosts file know for the name; rejects when they know none. */
+  /** All addresses of the name in DNS and the hosts file; rejects when there are none. */
   lookup(name: string, signal: AbortSignal): Promise<readonly string[]>;
   kernelRelease(): string;
 }
 
-/** Bytes unless named otherwise. */
+/** In bytes unless named otherwise. */
 export interface MachineCapacity {
   readonly milliCpu: number;
   readonly memory: number;
-  /** Of the file system pods write to; undefined while nobody knows. */
+  /** Size of the file system that pods write to; undefined while unknown. */
   readonly ephemeralStorage: number | undefined;
-  /** By size of page as the files of cgroups spell it, such as 2MB. */
+  /** By page size as in cgroup file names, such as 2MB. */
   readonly hugePages: ReadonlyMap<string, number>;
   /** 0 for none. */
   readonly swap: number;
 }
 
-/** What device plugins offer, by the name of the resource. */
+/** Device plugin resources, by name. */
 export interface DeviceAmounts {
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
-  /** Offered once and gone now: told as none, so that nobody takes them for a resource of the cluster. */
+  /**
+   * Resources that were removed: published as zero, so that they do not look like other extended
+   * resources.
+   */
   readonly removed: readonly string[];
 }
 
 export interface NodeResources {
-  /** Undefined when the machine does not tell. */
+  /** Undefined when the machine is unreadable. */
   capacity(): MachineCapacity | undefined;
   devices?(): DeviceAmounts;
-  /** Whether what an existing Node says of devices is from an earlier life of the machine. */
+  /** Whether the devices of an existing Node are from a previous boot. */
   areDevicesForgotten?(): boolean;
 }
 
@@ -68,7 +71,7 @@ export interface RuntimeFacts {
   readonly name: string;
   readonly version: string;
   readonly handlers: readonly RuntimeHandler[];
-  /** Undefined where the runtime does not tell of features at all. */
+  /** Undefined where the runtime does not report features. */
   readonly supplementalGroupsPolicy: boolean | undefined;
 }
 
@@ -79,40 +82,40 @@ export interface ImageFacts {
 }
 
 export interface NodeRuntime {
-  /** Asks the runtime now how it is; what comes of it is told by `NodeHealth`. May reject: that is told there as well. */
+  /** Checks the runtime now; `NodeHealth` reports the result. A rejection is reported there too. */
   check(signal: AbortSignal): Promise<void>;
-  /** As last told; undefined before the first answer. */
+  /** Facts of the last check; undefined before the first one. */
   facts(): RuntimeFacts | undefined;
   images(signal: AbortSignal): Promise<readonly ImageFacts[]>;
-  /** Where pods get their addresses from, as the cluster decided. Called again after a failure. */
+  /** Sends the pod CIDRs to the runtime. Retried after a failure. */
   usePodCidrs(cidrs: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
 export type Pressure = 'memory' | 'disk' | 'pid';
 
 export interface NodeHealth {
-  /** Why no pod can be worked on: runtime, PLEG, network, storage, shutdown. Ready when empty. */
+  /** Why pods cannot run: runtime, PLEG, network, storage, shutdown. Ready when empty. */
   problems(): readonly string[];
-  /** What is short. */
+  /** Current pressures. */
   pressures(): ReadonlySet<Pressure>;
-  /** Told with the Ready condition without changing it. */
+  /** Appended to the Ready condition without changing it. */
   warnings?(): readonly string[];
 }
 
 export interface NodeVolumes {
-  /** Undefined until it is known what is mounted; then nothing that is in use may be missing. */
+  /** Undefined until the mounted volumes are known, because a used volume must not be missing. */
   inUse(): readonly string[] | undefined;
-  /** The API server knows now that these are in use. */
+  /** The API server has these volumes as in use now. */
   reported(volumes: readonly string[]): void;
 }
 
-/** Who else knows the node's addresses, such as a cloud. */
+/** An external source of the node's addresses, such as a cloud provider. */
 export interface AddressProvider {
   addresses(nodeName: string, signal: AbortSignal): Promise<readonly NodeAddress[]>;
 }
 
-/** The connections heartbeats go over. */
+/** The connections of heartbeats. */
 export interface HeartbeatConnections {
-  /** The next call goes over a fresh connection. Never blocks. */
+  /** The next call uses a new connection. Never blocks. */
   redial(): void;
 }

@@ -24,7 +24,7 @@ function started(world: NodeWorld, node: () => Node | undefined) {
 
 const node: Node = { metadata: { name: 'n1', uid: 'u1' } };
 
-test('the lease is made for the Node, and renewed every quarter of its life without a look', async () => {
+test('creates the lease of the Node, and renews it every quarter of its duration without a read', async () => {
   const world = new NodeWorld();
   const stop = started(world, () => node);
   await world.clock.advance(1);
@@ -49,7 +49,7 @@ test('the lease is made for the Node, and renewed every quarter of its life with
   await stop();
 });
 
-test('without a Node there is no call at all, and with one there is a lease within a second', async () => {
+test('makes no call without a Node, and creates a lease within a second with one', async () => {
   const world = new NodeWorld();
   let known: Node | undefined;
   const stop = started(world, () => known);
@@ -66,7 +66,7 @@ test('without a Node there is no call at all, and with one there is a lease with
   await stop();
 });
 
-test('a lease that was there is renewed at once', async () => {
+test('renews an existing lease immediately', async () => {
   const world = new NodeWorld();
   world.api.put(apiResources.leases, {
     metadata: { name: 'n1', namespace: 'kube-node-lease', uid: 'l' },
@@ -79,7 +79,7 @@ test('a lease that was there is renewed at once', async () => {
   await stop();
 });
 
-test('a conflict is looked at and renewed on top of it', async () => {
+test('reads and renews the lease after a conflict', async () => {
   const world = new NodeWorld();
   const stop = started(world, () => node);
   await world.clock.advance(1);
@@ -94,7 +94,7 @@ test('a conflict is looked at and renewed on top of it', async () => {
   await stop();
 });
 
-test('a lease that was deleted is made anew', async () => {
+test('recreates a deleted lease', async () => {
   const world = new NodeWorld();
   const stop = started(world, () => node);
   await world.clock.advance(1);
@@ -104,7 +104,7 @@ test('a lease that was deleted is made anew', async () => {
   await stop();
 });
 
-test('the owner follows a Node that was made anew', async () => {
+test('changes the owner when the Node is recreated', async () => {
   const world = new NodeWorld();
   let uid = 'u1';
   const stop = started(world, () => ({ metadata: { name: 'n1', uid } }));
@@ -116,7 +116,7 @@ test('the owner follows a Node that was made anew', async () => {
   await stop();
 });
 
-test('five tries, a new connection from the second failure on, then with growing waits until it works', async () => {
+test('retries five times with a new connection from the second failure on, then with back-off until it succeeds', async () => {
   const world = new NodeWorld();
   const stop = started(world, () => node);
   await world.clock.advance(1);

@@ -24,24 +24,27 @@ export interface NodeLeaseDeps {
   readonly settings: Pick<NodeSettings, 'name' | 'leaseDurationSeconds'>;
   readonly clock: Clock;
   readonly random: Random;
-  /** Whose lease it is: without a Node there is none. */
+  /** The owner of the lease: without a Node there is none. */
   readonly node: NodeSource;
   readonly connections: HeartbeatConnections;
   readonly log: NodeLog;
 }
 
 const namespace = 'kube-node-lease';
-/** How often it is looked for a Node that is not there; costs no call. */
+/** Interval of checks for a missing Node; costs no call. */
 const noNodeMs = 1_000;
 const mostTries = 5;
 const betweenTries = { baseMs: 100, maxMs: 1_000 };
 const what = 'renew the lease of the node';
 
-/** The sign of life others watch, independent of how the node is. Run it until the very end of a graceful shutdown. */
+/**
+ * The heartbeat of the node, independent of its status. Run it until the end of a graceful
+ * shutdown.
+ */
 export class NodeLease {
   readonly #deps: NodeLeaseDeps;
   readonly #ref: ObjectRef;
-  /** As the API server last answered: renewing it needs no look. */
+  /** The last response of the API server: a renewal needs no read. */
   #last: Lease | undefined;
 
   constructor(deps: NodeLeaseDeps) {
@@ -49,13 +52,13 @@ export class NodeLease {
     this.#ref = { resource: apiResources.leases, namespace, name: deps.settings.name };
   }
 
-  /** Ends only by the signal, with its reason. */
+  /** Rejects with the signal's reason only. */
   async run(signal: AbortSignal): Promise<never> {
     const { clock, random, settings } = this.#deps;
     const everyMs = settings.leaseDurationSeconds * 250;
     for (;;) {
       const outcome = await this.#renewOnce(signal);
-      // A node that has just registered should not have to wait for a sign of life.
+      // A newly registered node should not wait for its heartbeat.
       const pauseMs = outcome === 'no-node' ? Math.min(noNodeMs, everyMs) : everyMs;
       await clock.sleep(jitter(random, pauseMs, 0.04), signal);
     }
@@ -87,7 +90,7 @@ export class NodeLease {
     return 'failed';
   }
 
-  /** Whether there is no lease to renew any more. */
+  /** Whether the lease does not exist any more. */
   async #isLost(error: unknown, attempt: number, signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted();
     const { api, clock, connections, log } = this.#deps;
@@ -106,7 +109,7 @@ export class NodeLease {
     return false;
   }
 
-  /** Makes the lease if there is none. Tries for ever, the longer the less often, as long as there is a Node. */
+  /** Creates a missing lease. Retries with back-off as long as there is a Node. */
   async #ensure(uid: string, signal: AbortSignal): Promise<'existing' | 'created' | 'no-node'> {
     const { clock, random, node, connections, log } = this.#deps;
     const backoff = new Backoff(
@@ -143,7 +146,9 @@ export class NodeLease {
     return 'created';
   }
 
-  /** The owner is put right too: a lease of an earlier Node of that name would be collected with it. */
+  /**
+   * Also fixes the owner: a lease owned by an earlier Node of that name would be garbage collected.
+   */
   #renewed(base: Lease | undefined, uid: string): Lease {
     const { settings, clock } = this.#deps;
     const { name, leaseDurationSeconds } = settings;
@@ -162,7 +167,7 @@ export class NodeLease {
   }
 }
 
-/** Times of leases have millionths of a second, always all six digits. */
+/** Lease times have microseconds, always with six digits. */
 export function microTime(at: Instant): string {
   return new Date(at).toISOString().replace('Z', '000Z');
 }

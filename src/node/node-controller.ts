@@ -29,10 +29,13 @@ export interface NodeControllerDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly troubles: LogOnce;
-  /** For heartbeats alone: unthrottled, each call with a deadline well below the lease. */
+  /**
+   * For heartbeats only: without rate limit, each call with a deadline well below the lease
+   * duration.
+   */
   readonly api: Pick<ApiClient, 'get' | 'create' | 'update' | 'patch'>;
   readonly connections: HeartbeatConnections;
-  /** The watch of our own Node. */
+  /** The watch of this Node. */
   readonly watched: NodeSource;
   readonly schema: PatchSchema;
   readonly recorder: NodeRecorder;
@@ -41,11 +44,11 @@ export interface NodeControllerDeps {
   readonly runtime: NodeRuntime;
   readonly health: NodeHealth;
   readonly volumes?: NodeVolumes | undefined;
-  /** Who knows the addresses better than the machine. */
+  /** An external source of addresses. */
   readonly addresses?: AddressProvider | undefined;
 }
 
-/** All that keeps a Node object true: its registration, its status and its lease. */
+/** Maintains a Node object: its registration, its status and its lease. */
 export class NodeController {
   readonly #loop: StatusLoop;
   readonly #lease: NodeLease;
@@ -53,7 +56,7 @@ export class NodeController {
   readonly #polled: PolledAddresses | undefined;
   readonly #view: NodeView;
 
-  /** Throws NODE_SETTINGS for what no node can have. */
+  /** Throws NODE_SETTINGS for invalid settings. */
   constructor(deps: NodeControllerDeps) {
     checkNodeSettings(deps.settings);
     const logger = deps.logger.child({ room: 'node' });
@@ -62,7 +65,7 @@ export class NodeController {
     const shared = { ...deps, log, view: this.#view };
     this.#images = new NodeImages(deps);
     this.#polled = polled(deps, logger, () => this.hint());
-    const learned = (about: string, error: unknown) => log.outcome(`learn about ${about}`, error);
+    const learned = (about: string, error: unknown) => log.outcome(`watch ${about}`, error);
     const facts = new FactReader({ ...deps, images: this.#images, provider: this.#polled, learned });
     const writer = new NodeStatusWriter({ ...shared, facts, cidrs: new PodCidrs(shared) });
     const registration = new Registration({ ...shared, facts, writer });
@@ -70,22 +73,28 @@ export class NodeController {
     this.#lease = new NodeLease({ ...shared, node: this.#view });
   }
 
-  /** The newest that is known of our Node: for the owner of mirror pods, labels, addresses. */
+  /** The newest known Node: for the owner of mirror pods, labels, addresses. */
   get node(): NodeSource {
     return this.#view;
   }
 
-  /** Every image of the node, also those the Node object leaves out. */
+  /** All images of the node, including those the Node object leaves out. */
   get images(): readonly ContainerImage[] {
     return this.#images.all;
   }
 
-  /** Others should hear at once: the runtime came back, a pressure began, a shutdown. Never blocks. */
+  /**
+   * Requests an immediate status update: the runtime recovered, a pressure began, a shutdown. Never
+   * blocks.
+   */
   hint(): void {
     this.#loop.hint();
   }
 
-  /** Registers the node and keeps it true until the signal; rejects with its reason, or with NODE_GONE. Run it once. */
+  /**
+   * Registers the node and maintains it until aborted; rejects with the signal's reason, or with
+   * NODE_GONE. Call it once.
+   */
   async run(signal: AbortSignal): Promise<never> {
     return await allOrAbort(async (inner) => {
       const [ended] = await Promise.all([

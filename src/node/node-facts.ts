@@ -19,7 +19,7 @@ import type { LatestAddresses } from './polled-addresses.ts';
 import type { NodeSettings } from './settings.ts';
 import { readSystemInfo, type SystemInfo } from './system-info.ts';
 
-/** All the world says about the node at one moment; the rest is decided from it alone. */
+/** All facts about the node at one moment, from which the status is computed. */
 export interface NodeFacts {
   readonly addresses: AddressFacts;
   readonly system: SystemInfo;
@@ -43,13 +43,13 @@ export interface FactSources {
   readonly images: NodeImages;
   readonly volumes?: NodeVolumes | undefined;
   readonly provider?: LatestAddresses | undefined;
-  /** Told each time what could be learned, and what could not. */
+  /** Receives the outcome of each read. */
   readonly learned: (what: string, error: unknown) => void;
 }
 
 const checkMs = 5_000;
 const lookupMs = 2_000;
-/** While the node starts it is looked at ten times a second: what hardly changes is not read each time. */
+/** While the node starts, facts are read ten times a second: slowly changing ones are cached. */
 const slowFactsForMs = 5_000;
 
 interface SlowFacts {
@@ -59,7 +59,7 @@ interface SlowFacts {
   readonly routes: AddressFacts['routes'];
 }
 
-/** The addresses of the machine, and by what it can be seen cheaply that they are still the same. */
+/** The addresses of the machine, with a cheap signature that detects changes. */
 interface Local {
   readonly signature: string;
   readonly addresses: readonly LocalAddress[];
@@ -67,7 +67,7 @@ interface Local {
 
 export type RuntimeQuery = 'ask-runtime' | 'as-known';
 
-/** Reads the facts. Never rejects but when aborted: what cannot be read is left as unknown. */
+/** Reads the facts. Rejects only when aborted: unreadable facts are unknown. */
 export class FactReader {
   readonly #sources: FactSources;
   #slow: SlowFacts | undefined;
@@ -77,7 +77,7 @@ export class FactReader {
     this.#sources = sources;
   }
 
-  /** At the start the runtime is asked first; later somebody else asks it all the time, and what is known counts. */
+  /** Checks the runtime at the start; later the regular checks provide its facts. */
   async read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts> {
     const { settings, resources, runtime, health, images, volumes, provider } = this.#sources;
     if (about === 'ask-runtime') await this.#checkRuntime(signal);
@@ -103,14 +103,14 @@ export class FactReader {
 
   async #checkRuntime(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#sources;
-    const deadline = { clock, ms: checkMs, what: 'ask the container runtime how it is' };
+    const deadline = { clock, ms: checkMs, what: 'check the container runtime' };
     const checked = withDeadline(deadline, (inner) => runtime.check(inner), signal);
     await this.#try('runtime', checked);
   }
 
   /**
-   * To list the interfaces stops this process until the kernel is done with theirs, which takes long while the networks
-   * of many pods are made: it is done only when an address may have changed.
+   * Listing interfaces blocks this process on the kernel's network lock, which is slow while
+   * networks of many pods are created. So they are listed only when an address may have changed.
    */
   async #readLocal(): Promise<readonly LocalAddress[]> {
     const { machine } = this.#sources;
@@ -138,11 +138,14 @@ export class FactReader {
     return this.#slow;
   }
 
-  /** A name that DNS does not know is common, and no mistake: there are other ways to an address. */
+  /**
+   * A name without DNS records is common and no error, because there are other sources of
+   * addresses.
+   */
   async #lookup(signal: AbortSignal): Promise<readonly string[]> {
     const { clock, machine, settings } = this.#sources;
     if (settings.ips.some((ip) => ip !== '0.0.0.0' && ip !== '::')) return [];
-    const deadline = { clock, ms: lookupMs, what: `look up ${settings.name}` };
+    const deadline = { clock, ms: lookupMs, what: `resolve ${settings.name}` };
     return await withDeadline(deadline, (inner) => machine.lookup(settings.name, inner), signal).catch(
       () => [],
     );
@@ -157,7 +160,7 @@ export class FactReader {
   }
 }
 
-/** Of a line of /proc/net/if_inet6: each pod's end of its network has an address for its link alone. */
+/** A link-local line of /proc/net/if_inet6: the interface of each pod has such an address. */
 function isRoutable(line: string): boolean {
   return !line.startsWith('fe80');
 }

@@ -1,6 +1,6 @@
 import { describeError, type Logger, type LogOnce } from '../lib/index.ts';
 
-/** The log of this room: what fails every few seconds is one line, not thousands. */
+/** Logs repeated failures of the package once. */
 export class NodeLog {
   readonly #logger: Logger;
   readonly #reported: LogOnce;
@@ -21,16 +21,16 @@ export class NodeLog {
   problem(what: string, error: unknown): void {
     const text = describeError(error);
     if (this.#reported.isNew(`node/${what}`, text))
-      this.#logger.warn(`Cannot ${what}, will try again`, { err: text });
+      this.#logger.warn(`Cannot ${what}, retrying`, { err: text });
   }
 
-  /** What came of it: trouble where there is an error. */
+  /** Records the outcome of an operation: a problem if there is an error. */
   outcome(what: string, error: unknown): void {
     if (error === undefined) this.recovered(what);
     else this.problem(what, error);
   }
 
   recovered(what: string): void {
-    if (this.#reported.clear(`node/${what}`)) this.#logger.info(`Could ${what} again`);
+    if (this.#reported.clear(`node/${what}`)) this.#logger.info(`Recovered: ${what}`);
   }
 }

@@ -16,11 +16,11 @@ function node(labels: Record<string, string>, remembered?: string): Node {
   return { metadata: { name: 'n1', labels: { ...defaults, ...labels }, annotations } };
 }
 
-test('a Node that has all it should have is left alone', () => {
+test('leaves a complete Node unchanged', () => {
   assert.deepEqual(labelChanges(node({ other: 'x' }), settings), {});
 });
 
-test('labels that are wished are set, and go before the usual ones', () => {
+test('sets configured labels, which take precedence over the default ones', () => {
   const wished = { ...settings, labels: { pool: 'a', 'kubernetes.io/hostname': 'other' } };
   assert.deepEqual(labelChanges(node({ pool: 'b' }), wished), {
     pool: 'a',
@@ -28,20 +28,20 @@ test('labels that are wished are set, and go before the usual ones', () => {
   });
 });
 
-test('a label that is no longer wished goes if it is still as we set it', () => {
+test('removes a label that is not configured any more if its value is unchanged', () => {
   const memory = labelMemory({ ...settings, labels: { pool: 'a', zone: 'z' } });
   assert.equal(memory, '{"pool":"a","zone":"z"}');
   assert.deepEqual(labelChanges(node({ pool: 'a', zone: 'changed' }, memory), settings), { pool: null });
   assert.deepEqual(labelChanges(node({ zone: 'z' }, memory), { ...settings, labels: { zone: 'z' } }), {});
 });
 
-test('a memory that makes no sense is none', () => {
+test('ignores an invalid annotation of labels', () => {
   for (const text of ['{', 'null', '7', '[1]']) assert.deepEqual(labelsOf(node({}, text)), {});
   assert.deepEqual(labelsOf(node({}, '{"a":1,"b":"x"}')), { b: 'x' });
   assert.equal(labelMemory(settings), undefined);
 });
 
-test('taints that an existing Node lacks, or has otherwise, are named', () => {
+test('lists taints that an existing Node lacks or has with another value', () => {
   const existing: Node = {
     spec: {
       taints: [

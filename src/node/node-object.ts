@@ -1,7 +1,7 @@
 import type { Node, ObjectMeta, Taint } from '../kinds/index.ts';
 import type { NodeSettings } from './settings.ts';
 
-/** Tells the controllers of the cluster that they attach volumes to this node. */
+/** Tells the attach-detach controller that it attaches volumes to this node. */
 const attachDetachAnnotation = 'volumes.kubernetes.io/controller-managed-attach-detach';
 const uninitialized = {
   key: 'node.cloudprovider.kubernetes.io/uninitialized',
@@ -9,7 +9,7 @@ const uninitialized = {
   effect: 'NoSchedule',
 };
 
-/** The Node as it is registered, without its status. */
+/** The Node to register, without its status. */
 export function initialNode(settings: NodeSettings): Node {
   const { name, providerId, cloudProvider } = settings;
   const taints = [...settings.taints, ...(cloudProvider === 'external' ? [uninitialized] : [])];
@@ -28,7 +28,7 @@ export function initialNode(settings: NodeSettings): Node {
   };
 }
 
-/** What a Node that was there before us gets: what it must have, and the labels we were told to give. */
+/** Adds the required and the configured labels to an existing Node. */
 export function adoptedMetadata(existing: Node, settings: NodeSettings): ObjectMeta {
   return {
     ...existing.metadata,
@@ -37,7 +37,7 @@ export function adoptedMetadata(existing: Node, settings: NodeSettings): ObjectM
   };
 }
 
-/** The same without the labels of --node-labels; those that were remembered stay remembered. */
+/** The same without the labels of --node-labels; recorded ones stay recorded. */
 export function requiredMetadata(existing: Node, settings: NodeSettings): ObjectMeta {
   const annotations = attachDetach(existing.metadata?.annotations ?? {}, settings);
   const labels = { ...existing.metadata?.labels, ...registrationLabels({ ...settings, labels: {} }) };
@@ -71,8 +71,9 @@ function attachDetach(
 }
 
 /**
- * The labels a kubelet gives its node. Those of --node-labels are remembered in an annotation of the Node itself: it
- * changes in the same write as they do, goes with the Node, and survives a machine that lost its disk.
+ * The labels a kubelet sets on its node. Those of --node-labels are recorded in an annotation of
+ * the Node: it changes in the same write, is deleted with the Node, and survives the loss of the
+ * machine's disk.
  */
 export const ownLabelsAnnotation = 'kubeling.dev/node-labels';
 
@@ -90,12 +91,12 @@ export function registrationLabels({ hostname, architecture, labels }: LabelSett
   };
 }
 
-/** Others find images and pods for the machine by these: a wrong one is put right at once. */
+/** Scheduling depends on these labels, so a wrong value is fixed immediately. */
 export function assertedLabels({ architecture }: LabelSettings): Labels {
   return { 'kubernetes.io/os': 'linux', 'kubernetes.io/arch': architecture };
 }
 
-/** What a Node that was there before us gets; null for a label that is to go. */
+/** Label changes of an existing Node; null removes a label. */
 export function labelChanges(
   existing: Node,
   settings: LabelSettings,
@@ -103,7 +104,7 @@ export function labelChanges(
   const present = existing.metadata?.labels ?? {};
   const wanted = registrationLabels(settings);
   const added = Object.entries(wanted).filter(([key, value]) => present[key] !== value);
-  // What somebody else has set to another value since is no longer ours to take away.
+  // A label that another client has changed since is not removed.
   const dropped = Object.entries(labelsOf(existing)).filter(
     ([key, value]) => !Object.hasOwn(wanted, key) && present[key] === value,
   );
@@ -122,13 +123,13 @@ export function labelsOf(node: Node): Labels {
   }
 }
 
-/** The annotation; undefined where there is nothing to remember. */
+/** The annotation; undefined where there is nothing to record. */
 export function labelMemory({ labels }: LabelSettings): string | undefined {
   const entries = Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return entries.length === 0 ? undefined : JSON.stringify(Object.fromEntries(entries));
 }
 
-/** The taints this node would register with that an existing Node does not have, in words; they are never put back. */
+/** The configured taints that an existing Node lacks, as text; they are never added again. */
 export function taintDrift(existing: Node, taints: readonly Taint[]): readonly string[] {
   const present = existing.spec?.taints ?? [];
   return taints.flatMap(({ key, value = '', effect }) => {

@@ -39,12 +39,12 @@ export type PassOutcome = 'reported' | 'nothing-new' | 'absent' | 'failed';
 const mostTries = 5;
 const betweenTries = { baseMs: 100, maxMs: 1_000 };
 
-/** Brings the Node of the API server to what it should be. One at a time: whoever owns it does not call it twice at once. */
+/** Updates the Node in the API server. Calls must not overlap. */
 export class NodeStatusWriter {
   readonly #deps: NodeStatusWriterDeps;
   readonly #timer: ReportTimer;
   #unschedulable = false;
-  /** An older API server leaves out what it does not know: that is not to be sent for ever. */
+  /** An older API server drops fields it does not know, which must not be sent forever. */
   #last: { readonly sent: Node; readonly got: Node } | undefined;
 
   constructor(deps: NodeStatusWriterDeps) {
@@ -55,8 +55,8 @@ export class NodeStatusWriter {
   compute(before: Node, facts: NodeFacts, extended: 'kept' | 'zeroed' = 'kept'): ComputedNode {
     const { settings, clock, log } = this.#deps;
     const computed = computeNode(before, { settings, facts, now: clock.now(), extended });
-    for (const problem of computed.problems) log.problem('tell the addresses of the node', problem);
-    if (computed.problems.length === 0) log.recovered('tell the addresses of the node');
+    for (const problem of computed.problems) log.problem('determine the addresses of the node', problem);
+    if (computed.problems.length === 0) log.recovered('determine the addresses of the node');
     return computed;
   }
 
@@ -69,10 +69,10 @@ export class NodeStatusWriter {
     );
   }
 
-  /** The facts; undefined when something asked about them failed in a way nobody expected, which is told. */
+  /** The facts; undefined after an unexpected failure, which is reported. */
   async #read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts | undefined> {
     const { facts, log } = this.#deps;
-    const what = 'learn how the node is';
+    const what = 'read the state of the node';
     try {
       const known = await facts.read(about, signal);
       log.recovered(what);
@@ -84,22 +84,25 @@ export class NodeStatusWriter {
     }
   }
 
-  /** Whether a report would tell that the node is ready. Asks the runtime, and nothing of the API server. */
+  /**
+   * Whether a status update would make the node ready. Checks the runtime, and sends no request to
+   * the API server.
+   */
   async wouldBeReady(node: Node, signal: AbortSignal): Promise<boolean> {
-    // Until it knows their addresses a runtime may have no network for pods.
+    // Without pod CIDRs a runtime may have no network for pods.
     await this.#deps.cidrs.apply(node.spec?.podCIDRs ?? [], signal);
     const facts = await this.#read('ask-runtime', signal);
     return facts !== undefined && isReady(this.compute(node, facts).node);
   }
 
-  /** One look at the node, and a write if there is something to tell. Rejects only when aborted. */
+  /** Reads the facts once, and writes the status if it changed. Rejects only when aborted. */
   async pass(signal: AbortSignal): Promise<PassOutcome> {
     const facts = await this.#read('as-known', signal);
     if (facts === undefined) return 'failed';
     for (let attempt = 0; attempt < mostTries; attempt++) {
       try {
         const outcome = await this.#try(attempt === 0 ? 'known' : 'asked', facts, signal);
-        this.#deps.log.recovered('report the status of the node');
+        this.#deps.log.recovered('update the status of the node');
         return outcome;
       } catch (error) {
         await this.#failed(error, attempt, signal);
@@ -123,7 +126,7 @@ export class NodeStatusWriter {
     return after === undefined ? 'absent' : 'reported';
   }
 
-  /** Writes the difference and tells the events that came true; undefined when the Node is gone. */
+  /** Writes the difference and publishes its events; undefined when the Node was deleted. */
   async commit(before: Node, { node, events }: ComputedNode, signal: AbortSignal): Promise<Node | undefined> {
     const { api, schema, recorder } = this.#deps;
     const isChanged = this.isChanged(before, node);
@@ -135,7 +138,7 @@ export class NodeStatusWriter {
     return answer;
   }
 
-  /** A Node that was made with all it has needs no report of its own. */
+  /** A Node that was created completely needs no update. */
   created(answer: Node, { node, events }: ComputedNode): void {
     this.#settled(node, answer, 'changed');
     for (const event of events) this.#deps.recorder.event(event);
@@ -180,9 +183,9 @@ export class NodeStatusWriter {
   async #failed(error: unknown, attempt: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { clock, connections, log } = this.#deps;
-    log.problem('report the status of the node', error);
+    log.problem('update the status of the node', error);
     if (isApiCode(error, 'API_CONFLICT')) return;
-    // A connection that is dead without knowing it would fail every report for a quarter of an hour.
+    // A dead connection would fail every update for a quarter of an hour.
     if (attempt > 0) connections.redial();
     if (attempt < mostTries - 1) await clock.sleep(backoffDelayMs(betweenTries, attempt + 1), signal);
   }
@@ -200,18 +203,22 @@ export class NodeStatusWriter {
   }
 }
 
-/** Of a Node made anew under the same name nothing is known yet: with the UID the server refuses to mix the two. */
+/**
+ * The UID precondition protects a recreated Node of the same name, of which nothing is known yet.
+ */
 function bound({ kind, body }: Patch, uid: string | undefined): Patch {
   const { metadata, ...others } = body as { readonly metadata?: object };
   return { kind, body: { ...others, metadata: { ...metadata, uid } } };
 }
 
-/** Whether the API server should hear of it: anything but the time of a sign of life. */
+/** Whether the status must be written: any change except the heartbeat time. */
 export function isNodeChanged(before: Node, after: Node): boolean {
   return !sameJson(reported(before), reported(after));
 }
 
-/** What is told of a node. What is empty is as good as left out; the order of conditions says nothing. */
+/**
+ * The published status. Empty fields equal missing ones, and the order of conditions is irrelevant.
+ */
 function reported({ metadata, status = {} }: Node): unknown {
   const { conditions = [], ...others } = status;
   return pruned({
@@ -236,8 +243,8 @@ function pruned(value: unknown): unknown {
 }
 
 /**
- * When a status that did not change is told all the same. After a change, and at the start, by chance up to half the
- * period earlier or later, so that the nodes of a cluster do not all come at once; then at a steady pace.
+ * When an unchanged status is written. After a change and at the start the period is randomized by
+ * half, so that the nodes of a cluster do not write at the same time; then it is constant.
  */
 export class ReportTimer {
   readonly #periodMs: number;
@@ -251,7 +258,7 @@ export class ReportTimer {
     this.#random = random;
   }
 
-  /** At once as long as nothing was reported. */
+  /** Immediately before the first report. */
   isDue(): boolean {
     return this.#dueMs === undefined || this.#clock.monotonicMs() >= this.#dueMs;
   }

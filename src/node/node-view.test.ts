@@ -14,7 +14,7 @@ function viewOf(first?: Node) {
   return { watch, clock, view: new NodeView({ current: () => watch.node }, clock) };
 }
 
-test('what the server answered counts until the watch has caught up', () => {
+test("returns the server's response until the watch has caught up", () => {
   const { watch, view } = viewOf(node('a', '9'));
   view.update(node('a', '10'));
   assert.equal(view.current()?.metadata?.resourceVersion, '10');
@@ -22,7 +22,7 @@ test('what the server answered counts until the watch has caught up', () => {
   assert.equal(view.current()?.metadata?.resourceVersion, '11');
 });
 
-test('a Node that we made is known before the watch sees it', () => {
+test('returns a created Node before the watch delivers it', () => {
   const { view } = viewOf();
   assert.equal(view.current(), undefined);
   view.update(node('a', '5'));
@@ -31,7 +31,7 @@ test('a Node that we made is known before the watch sees it', () => {
   assert.equal(view.current(), undefined);
 });
 
-test('a Node that the watch showed and no longer shows is gone', () => {
+test('reports a Node as deleted that the watch no longer delivers', () => {
   const { watch, view } = viewOf(node('a', '5'));
   view.update(node('a', '7'));
   assert.equal(view.current()?.metadata?.resourceVersion, '7');
@@ -39,19 +39,19 @@ test('a Node that the watch showed and no longer shows is gone', () => {
   assert.equal(view.current(), undefined);
 });
 
-test('one made anew is known although the watch still shows the old one', () => {
+test('returns a recreated Node while the watch still has the old one', () => {
   const { view } = viewOf(node('old', '5'));
   view.update(node('new', '8'));
   assert.equal(view.current()?.metadata?.uid, 'new');
 });
 
-test('versions without an order leave it to the watch', () => {
+test('trusts the watch when versions cannot be compared', () => {
   const { view } = viewOf(node('a', 'x'));
   view.update(node('a', 'y'));
   assert.equal(view.current()?.metadata?.resourceVersion, 'x');
 });
 
-test('an answer that the watch does not confirm is doubtful after half a minute', async () => {
+test('is stale when the watch does not confirm a response within half a minute', async () => {
   const { watch, clock, view } = viewOf(node('a', '5'));
   await clock.advance(60_000);
   assert.equal(view.isStale(), false);

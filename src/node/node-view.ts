@@ -2,24 +2,24 @@ import { isOlderVersion } from '../api/index.ts';
 import type { Node } from '../kinds/index.ts';
 import type { Clock } from '../lib/index.ts';
 
-/** Our Node as a watch of it sees it: late, but without asking. Undefined while it is not there or not known yet. */
+/** The Node from a watch: late, but without requests. Undefined while it is missing or unknown. */
 export interface NodeSource {
   current(): Node | undefined;
 }
 
-/** How long an answer is believed that the watch does not confirm. */
+/** How long a response is trusted without confirmation by the watch. */
 const trustedForMs = 30_000;
 
 /**
- * The newest that is known of our Node: what the watch says, or what the API server answered to us if that is newer.
- * Shared by all who need the Node, so that nobody asks for it.
+ * The newest known Node: from the watch, or from a newer response of the API server. Shared, so
+ * that the Node is not read repeatedly.
  */
 export class NodeView implements NodeSource {
   readonly #watched: NodeSource;
   readonly #clock: Clock;
   #cached: Node | undefined;
   #cachedMs = 0;
-  /** Of the last Node the watch showed: one that it showed and no longer shows is gone. */
+  /** UID of the last watched Node: once the watch no longer has it, it is deleted. */
   #watchedUid: string | undefined;
 
   constructor(watched: NodeSource, clock: Clock) {
@@ -38,25 +38,25 @@ export class NodeView implements NodeSource {
     return this.#cached ?? watched;
   }
 
-  /** The API server told us how the Node is. */
+  /** Records a response of the API server with the Node. */
   update(node: Node): void {
     this.#cached = node;
     this.#cachedMs = this.#clock.monotonicMs();
   }
 
-  /** The watch should have caught up with the last answer long ago: the Node may be gone without our knowing. */
+  /** The watch has not caught up with the last response: the Node may be deleted. */
   isStale(): boolean {
     const isBelieved = this.current() !== undefined && this.#cached !== undefined;
     return isBelieved && this.#clock.monotonicMs() - this.#cachedMs >= trustedForMs;
   }
 
-  /** The API server told us that there is none. */
+  /** Records a 404 of the API server. */
   deleted(): void {
     this.#cached = undefined;
   }
 }
 
-/** Versions that are no numbers cannot be compared: then what is watched is believed. */
+/** Versions that are no numbers cannot be compared: then the watch is trusted. */
 function isOlder(one: Node, other: Node): boolean {
   return isOlderVersion(one.metadata?.resourceVersion ?? '', other.metadata?.resourceVersion ?? '');
 }

@@ -11,7 +11,7 @@ export interface PodCidrsDeps {
 const updateTimeoutMs = 10_000;
 const retryAfterMs = 5_000;
 
-/** Tells the runtime where pods get their addresses from, when the cluster decides and when it decides anew. */
+/** Sends the pod CIDRs to the runtime when the cluster sets or changes them. */
 export class PodCidrs {
   readonly #deps: PodCidrsDeps;
   #applied = '';
@@ -21,12 +21,12 @@ export class PodCidrs {
     this.#deps = deps;
   }
 
-  /** What fails is tried again later; the status of the node does not depend on it. */
+  /** A failure is retried later; the status of the node does not depend on it. */
   async apply(cidrs: readonly string[], signal: AbortSignal): Promise<void> {
     const wanted = cidrs.join(',');
     const { runtime, clock, log } = this.#deps;
     if (wanted === '' || wanted === this.#applied || clock.monotonicMs() < this.#retryMs) return;
-    const what = 'tell the container runtime the addresses of pods';
+    const what = 'send the pod CIDRs to the container runtime';
     try {
       await withDeadline(
         { clock, ms: updateTimeoutMs, what },
@@ -34,7 +34,7 @@ export class PodCidrs {
         signal,
       );
       this.#applied = wanted;
-      log.info('The container runtime was told where pods get their addresses from', { cidrs: wanted });
+      log.info('Updated pod CIDRs of container runtime', { cidrs: wanted });
       log.recovered(what);
     } catch (error) {
       signal.throwIfAborted();

@@ -37,7 +37,7 @@ function polledBy(first: Answer) {
   return { script, clock, logs, polled, stop };
 }
 
-test('the last good answer is kept, and only another one is news', async () => {
+test('keeps the last good result, and notifies of changes only', async () => {
   const { script, clock, logs, polled, stop } = polledBy(async () => [at('10.0.0.1')]);
   await clock.advance(11_000);
   assert.deepEqual([polled.latest, script.asked, script.changes], [[at('10.0.0.1')], 2, 1]);
@@ -52,18 +52,18 @@ test('the last good answer is kept, and only another one is news', async () => {
   await stop();
 });
 
-test('one that hangs is given up and asked again; no address is no answer', async () => {
+test('aborts and retries a call that hangs, and rejects an empty result', async () => {
   const { script, clock, polled, stop } = polledBy(() => new Promise(() => {}));
   await clock.advance(5_000);
   assert.match(polled.problem ?? '', /within 5000 ms/);
   script.answer = async () => [];
   await clock.advance(11_000);
   assert.equal(polled.latest, undefined);
-  assert.match(polled.problem ?? '', /knows no address/);
+  assert.match(polled.problem ?? '', /returned no address/);
   await stop();
 });
 
-test('the Node has the addresses of the provider as soon as they are known', async () => {
+test("publishes the provider's addresses as soon as they are known", async () => {
   const world = new NodeWorld();
   let addresses = [at('10.7.0.1')];
   const keeper = new NodeController({ ...world.deps(), addresses: { addresses: async () => addresses } });

@@ -3,7 +3,7 @@ import { type Clock, describeError, jitter, type Logger, type Random, withDeadli
 import type { AddressProvider } from './inputs.ts';
 
 export interface LatestAddresses {
-  /** The last good answer, however old; undefined before the first. */
+  /** The last good result; undefined before the first. */
   readonly latest: readonly NodeAddress[] | undefined;
 }
 
@@ -13,15 +13,15 @@ export interface PolledAddressesOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Told when the answer is another one than before. */
+  /** Called when the result has changed. */
   readonly changed?: () => void;
-  /** 10 s unless given. */
+  /** 10 s by default. */
   readonly everyMs?: number;
-  /** 5 s unless given. */
+  /** 5 s by default. */
   readonly deadlineMs?: number;
 }
 
-/** Asks for the node's addresses again and again, beside everything else: a slow provider holds up nobody. */
+/** Polls the address provider in the background, so that a slow provider blocks nothing. */
 export class PolledAddresses implements LatestAddresses {
   readonly #options: PolledAddressesOptions;
   #latest: readonly NodeAddress[] | undefined;
@@ -35,12 +35,12 @@ export class PolledAddresses implements LatestAddresses {
     return this.#latest;
   }
 
-  /** Why the last question was not answered; undefined when it was. */
+  /** Why the last call failed; undefined when it succeeded. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Ends only by the signal, with its reason. */
+  /** Rejects with the signal's reason only. */
   async run(signal: AbortSignal): Promise<never> {
     const { clock, random, everyMs = 10_000 } = this.#options;
     for (;;) {
@@ -51,7 +51,7 @@ export class PolledAddresses implements LatestAddresses {
 
   async #poll(signal: AbortSignal): Promise<void> {
     const { provider, nodeName, clock, deadlineMs: ms = 5_000 } = this.#options;
-    const deadline = { clock, ms, what: `ask the address provider about ${nodeName}` };
+    const deadline = { clock, ms, what: `get the addresses of ${nodeName} from the address provider` };
     try {
       this.#accept(await withDeadline(deadline, (inner) => provider.addresses(nodeName, inner), signal));
     } catch (error) {
@@ -61,9 +61,9 @@ export class PolledAddresses implements LatestAddresses {
   }
 
   #accept(answer: readonly NodeAddress[]): void {
-    // A node without any address cannot be reached: that is no answer to act on.
+    // A node without any address is unreachable, so an empty result is an error.
     if (answer.length === 0) {
-      this.#recordFailure('it knows no address');
+      this.#recordFailure('it returned no address');
       return;
     }
     this.#problem = undefined;
@@ -76,7 +76,7 @@ export class PolledAddresses implements LatestAddresses {
     if (this.#problem === problem) return;
     this.#problem = problem;
     const { logger } = this.#options;
-    logger.warn('The address provider does not tell the addresses of the node: the last ones are kept', {
+    logger.warn('Failed to get node addresses from the address provider, keeping the last ones', {
       problem,
     });
   }

@@ -26,7 +26,7 @@ async function started(
   return { keeper, stop, ended };
 }
 
-test('a new node is made with its labels, taints, annotations and whole status in one call', async () => {
+test('creates a node with its labels, taints, annotations and complete status in one call', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world, {
     labels: { pool: 'a' },
@@ -65,7 +65,7 @@ test('a new node is made with its labels, taints, annotations and whole status i
   await stop();
 });
 
-test('while the API server is away it is tried again, the longer the less often', async () => {
+test('retries with back-off while the API server is unavailable', async () => {
   const world = new NodeWorld();
   world.api.refuse = () => refusal(503, 'away');
   const { stop } = await started(world);
@@ -73,7 +73,7 @@ test('while the API server is away it is tried again, the longer the less often'
   const at = world.api.calls.map(({ atMs }) => atMs);
   const gaps = at.slice(1).map((ms, index) => ms - (at[index] ?? 0));
   assert.deepEqual(gaps.slice(0, 9), [100, 200, 400, 800, 1600, 3200, 6400, 7000, 7000]);
-  assert.equal(world.logs.records.size < 10, true, 'one line, not one a try');
+  assert.equal(world.logs.records.size < 10, true, 'one line, not one per attempt');
   world.api.refuse = () => undefined;
   await world.clock.advance(7_000);
   assert.ok(world.api.node());
@@ -94,7 +94,7 @@ const existing: Node = {
   },
 };
 
-test('an existing Node gets in one write what it lacks, and keeps its taints', async () => {
+test('adds missing fields to an existing Node in one write, and keeps its taints', async () => {
   const world = new NodeWorld();
   world.api.put(apiResources.nodes, existing);
   const taints = [{ key: 'wished', value: 'v', effect: 'NoSchedule' }];
@@ -115,7 +115,7 @@ test('an existing Node gets in one write what it lacks, and keeps its taints', a
   await stop();
 });
 
-test('labels that are no longer wished go at the next start, and the memory of them too', async () => {
+test('removes labels that are not configured any more at the next start, with their record', async () => {
   const world = new NodeWorld();
   const first = await started(world, { labels: { pool: 'a', zone: 'z' } });
   await first.stop();
@@ -131,7 +131,7 @@ test('labels that are no longer wished go at the next start, and the memory of t
   await third.stop();
 });
 
-test('a label the cluster forbids does not keep the node out', async () => {
+test('registers without a label that the cluster forbids', async () => {
   const world = new NodeWorld();
   world.api.put(apiResources.nodes, existing);
   world.api.refuse = ({ verb, body }) =>
@@ -145,7 +145,7 @@ test('a label the cluster forbids does not keep the node out', async () => {
   await stop();
 });
 
-test('one that may not make nodes uses the Node that is there, and waits for it else', async () => {
+test('uses an existing Node, or waits for it, when creation is forbidden', async () => {
   const world = new NodeWorld();
   world.api.refuse = ({ verb, path }) =>
     verb === 'create' && path.includes('/nodes/') ? refusal(403, 'nodes is forbidden') : undefined;
@@ -158,7 +158,7 @@ test('one that may not make nodes uses the Node that is there, and waits for it 
   await stop();
 });
 
-test('devices of an earlier life of the machine are zeroed once the Node is ours', async () => {
+test('sets devices of a previous boot to zero when it adopts the Node', async () => {
   const world = new NodeWorld();
   world.api.put(apiResources.nodes, existing);
   const resources = { capacity: () => world.capacity, areDevicesForgotten: () => true };
@@ -168,7 +168,7 @@ test('devices of an earlier life of the machine are zeroed once the Node is ours
   await stop();
 });
 
-test('without a controller that attaches volumes the annotation goes', async () => {
+test('removes the annotation when attach-detach is not controller-managed', async () => {
   const world = new NodeWorld();
   const first = await started(world);
   await first.stop();
@@ -177,7 +177,7 @@ test('without a controller that attaches volumes the annotation goes', async () 
   await second.stop();
 });
 
-test('one that must not register makes no Node, but reports to the one that appears', async () => {
+test('creates no Node when registration is disabled, but updates one that appears', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world, { register: 'never' });
   await world.clock.advance(200_000);
@@ -190,7 +190,7 @@ test('one that must not register makes no Node, but reports to the one that appe
   await stop();
 });
 
-test('a kubelet that starts anew on a ready node does not make it flap', async () => {
+test('keeps a ready node ready when the kubelet restarts', async () => {
   const world = new NodeWorld();
   const first = await started(world);
   await first.stop();

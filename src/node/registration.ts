@@ -27,7 +27,9 @@ const what = 'register the node';
 const stabilizeMs = 5_000;
 const stabilizeStepMs = 100;
 
-/** Makes the Node object, or makes an existing one ours. May be called again: after the Node was deleted, for one. */
+/**
+ * Creates or adopts the Node object. May be called again, for example after the Node was deleted.
+ */
 export class Registration {
   readonly #deps: RegistrationDeps;
   #uid: string | undefined;
@@ -36,12 +38,12 @@ export class Registration {
     this.#deps = deps;
   }
 
-  /** Of the Node that we registered as; undefined before. */
+  /** UID of the registered Node; undefined before. */
   get uid(): string | undefined {
     return this.#uid;
   }
 
-  /** Tries for ever, the longer the less often. Rejects only when aborted. */
+  /** Retries with back-off. Rejects only when aborted. */
   async register(signal: AbortSignal): Promise<Node> {
     const { clock, random, log, settings } = this.#deps;
     const backoff = new Backoff(
@@ -53,7 +55,7 @@ export class Registration {
         const node = await this.#try(signal);
         this.#uid = node.metadata?.uid;
         log.recovered(what);
-        log.info('The node is registered', { node: settings.name });
+        log.info('Registered node', { node: settings.name });
         return node;
       } catch (error) {
         signal.throwIfAborted();
@@ -72,7 +74,7 @@ export class Registration {
       writer.created(node, computed);
       return node;
     } catch (error) {
-      // One that may not make nodes may still be the node that somebody made for it.
+      // Without permission to create nodes the Node may have been created by an administrator.
       if (!isApiCode(error, 'API_CONFLICT', 'API_FORBIDDEN')) throw error;
       return await this.#adopt(await this.#existing(error, signal), known, signal);
     }
@@ -87,7 +89,7 @@ export class Registration {
     }
   }
 
-  /** One write for all that an existing Node lacks: our labels and annotations, and how the machine is now. */
+  /** Writes everything an existing Node lacks at once: labels, annotations and status. */
   async #adopt(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<Node> {
     const { settings, writer, resources, log } = this.#deps;
     this.#logDifferences(existing);
@@ -98,7 +100,7 @@ export class Registration {
       return await this.#write(existing, wanted, signal);
     } catch (error) {
       if (!isKind(error, 'Denied', 'Invalid')) throw error;
-      // A label the cluster forbids must not keep the node out of it.
+      // A forbidden label must not prevent registration.
       log.problem('set the labels of the node', error);
       return await this.#write(
         existing,
@@ -108,7 +110,10 @@ export class Registration {
     }
   }
 
-  /** A kubelet that starts anew on a ready node needs a moment to know that it still is: others should not notice. */
+  /**
+   * A restarted kubelet needs a moment to see that the node is still ready, and must not report
+   * NotReady meanwhile.
+   */
   async #stableFacts(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<NodeFacts> {
     const { clock, facts: reader } = this.#deps;
     const untilMs = clock.monotonicMs() + stabilizeMs;
@@ -129,11 +134,11 @@ export class Registration {
     return (await writer.commit(existing, wanted, signal)) ?? this.#deletedMeanwhile();
   }
 
-  /** Deleted between our look and our write: the next try makes it. */
+  /** Deleted between read and write: the next attempt creates it. */
   #deletedMeanwhile(): never {
     throw new KubelingError(
       'NODE_GONE',
-      `Cannot adopt node ${this.#deps.settings.name} as it was just deleted`,
+      `Cannot adopt node ${this.#deps.settings.name}: it was just deleted`,
     );
   }
 
@@ -142,10 +147,10 @@ export class Registration {
     const labels = Object.entries(labelChanges(existing, settings)).map(([key, value]) =>
       value === null ? `-${key}` : `${key}=${value}`,
     );
-    log.info('The node was registered before', { node: settings.name, labelChanges: labels });
+    log.info('Adopted existing node', { node: settings.name, labelChanges: labels });
     const drift = taintDrift(existing, settings.taints);
     if (drift.length === 0) return;
-    log.warn('The taints of the node are not those it would register with; they are left as they are', {
+    log.warn('Existing node has other taints than configured, keeping them', {
       drift,
     });
   }

@@ -3,19 +3,19 @@ import { test } from 'node:test';
 import { plainSettings } from '../../test/fakes/node-world.ts';
 import { checkNodeSettings, nodeNameOf } from './settings.ts';
 
-test('a node is called as it is told, else as the machine is, trimmed and in lower case', () => {
+test('uses the configured node name, else the host name, trimmed and in lower case', () => {
   assert.equal(nodeNameOf('', 'Box.Example.COM\n'), 'box.example.com');
   assert.equal(nodeNameOf(' Other ', 'box'), 'other');
 });
 
-test('a node without a name, or with one that is none, is refused with the value', () => {
+test('rejects a missing or invalid node name and quotes it', () => {
   const settings = { code: 'NODE_SETTINGS' };
   assert.throws(() => nodeNameOf(' ', ' '), settings);
   assert.throws(() => nodeNameOf('a_b', ''), { ...settings, message: /DNS name: current value is "a_b"/ });
   assert.throws(() => nodeNameOf(`${'a'.repeat(254)}`, ''), settings);
 });
 
-test('all settings that no node can have are named at once', () => {
+test('lists all invalid settings in one error', () => {
   checkNodeSettings(plainSettings);
   const wrong = {
     ...plainSettings,

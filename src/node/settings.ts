@@ -2,63 +2,70 @@ import type { ThresholdValue } from '../config/index.ts';
 import type { Taint } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
 
-/** What becomes of this kubelet when somebody deletes its Node object. */
+/** What to do when the Node object is deleted. */
 export type AfterDeletion = 're-register' | 'exit' | 'stay';
 
-/** What the configuration says about the node. Labels, taints and addresses were checked where they were read. */
+/** The configuration of the node. Labels, taints and addresses were validated by the parser. */
 export interface NodeSettings {
-  /** As `nodeNameOf` makes it. */
+  /** From `nodeNameOf`. */
   readonly name: string;
-  /** What the machine calls itself, or is told to; the address and the label of that kind. */
+  /** The host name or its override; used as address and label. */
   readonly hostname: string;
-  /** Whether the Node object is made by us, or by somebody else. */
+  /** Whether the kubelet creates the Node object. */
   readonly register: 'self' | 'never';
   readonly recreation: AfterDeletion;
-  /** Of --node-labels. */
+  /** From --node-labels. */
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
-  /** Empty where there is none. */
+  /** Empty for none. */
   readonly providerId: string;
   readonly cloudProvider: '' | 'external';
-  /** Of --node-ip: none, one, or one of each family; 0.0.0.0 and :: only tell which family is preferred. */
+  /**
+   * From --node-ip: none, one, or one of each family; 0.0.0.0 and :: only set the preferred family.
+   */
   readonly ips: readonly string[];
-  /** Whether a controller of the cluster attaches volumes to this node. */
+  /** Whether the attach-detach controller attaches volumes to this node. */
   readonly attachDetach: 'controller' | 'kubelet';
-  /** Where its server answers; asked each time the status is made. */
+  /** The port of the kubelet API; read for each status. */
   readonly kubeletPort: () => number;
-  /** The level of Kubernetes that is claimed, such as v1.36.4. */
+  /** The reported Kubernetes version, such as v1.36.4. */
   readonly kubeletVersion: string;
-  /** Go's name for it: amd64, arm64. */
+  /** In Go's spelling: amd64, arm64. */
   readonly architecture: string;
   readonly maxPods: number;
-  /** What pods may not have: systemReserved and kubeReserved as they are written. */
+  /** Reserved resources: systemReserved and kubeReserved as configured. */
   readonly reserved: readonly Readonly<Record<string, string>>[];
-  /** How many CPUs reservedSystemCPUs names; they go before any amount that is reserved. 0 for none. */
+  /**
+   * Number of CPUs in reservedSystemCPUs, which takes precedence over reserved amounts. 0 for none.
+   */
   readonly reservedCpus: number;
-  /** Hard thresholds of eviction: what is below them is no pod's to have. */
+  /** Hard eviction thresholds, which are not allocatable. */
   readonly hardEviction: {
     readonly memory?: ThresholdValue | undefined;
     readonly nodefs?: ThresholdValue | undefined;
   };
-  /** Whether the disk is counted among what pods may have; without it there is no capacity to miss. */
+  /** Whether ephemeral storage is allocatable; otherwise its capacity is not required. */
   readonly localStorage: 'counted' | 'not-counted';
   readonly updateFrequencyMs: number;
   readonly reportFrequencyMs: number;
   readonly leaseDurationSeconds: number;
-  /** How many images are told at most; -1 for all. */
+  /** Maximum number of published images; -1 for all. */
   readonly maxImages: number;
-  /** Features the scheduler may count on; sorted by us. */
+  /** Features the scheduler may rely on; sorted here. */
   readonly declaredFeatures: readonly string[];
 }
 
 const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
-/** The name of the node: what is wished, else the machine's own. Throws NODE_SETTINGS where neither is a name. */
+/**
+ * The name of the node: the override, else the host name. Throws NODE_SETTINGS where neither is
+ * valid.
+ */
 export function nodeNameOf(override: string, hostname: string): string {
   const name = (override.trim() || hostname.trim()).toLowerCase();
   if (name === '') {
     throw refusal([
-      `the machine must have a host name, or one must be given with --hostname-override: current value is ""`,
+      `the machine must have a host name, or --hostname-override must be set: current value is ""`,
     ]);
   }
   if (name.length > 253 || !name.split('.').every((part) => dnsLabel.test(part))) {
@@ -67,7 +74,7 @@ export function nodeNameOf(override: string, hostname: string): string {
   return name;
 }
 
-/** Throws NODE_SETTINGS that names all that no node can have. */
+/** Throws NODE_SETTINGS with all invalid settings. */
 export function checkNodeSettings(settings: NodeSettings): void {
   const positive = (what: string, value: number) =>
     value > 0 ? [] : [`${what} must be above 0: current value is ${value}`];
@@ -88,5 +95,5 @@ export function checkNodeSettings(settings: NodeSettings): void {
 }
 
 function refusal(problems: readonly string[]): KubelingError {
-  return new KubelingError('NODE_SETTINGS', `Cannot be a node as ${problems.join('; ')}`);
+  return new KubelingError('NODE_SETTINGS', `Cannot run as a node: ${problems.join('; ')}`);
 }

@@ -27,7 +27,7 @@ async function started(
 
 const statusPatches = (world: NodeWorld) => world.api.count('patch', '/nodes/n1/status');
 
-test('a node whose runtime comes up is Ready in under two seconds, with a single patch and no call before', async () => {
+test('is ready in under two seconds with a single patch when the runtime starts', async () => {
   const world = new NodeWorld();
   world.problems = ['container runtime is down'];
   const { stop } = await started(world);
@@ -40,12 +40,12 @@ test('a node whose runtime comes up is Ready in under two seconds, with a single
   assert.equal(conditionOf(world.api.node(), 'Ready')?.status, 'True');
   assert.equal(statusPatches(world), 1);
   assert.ok(world.reasons.includes('NodeReady'));
-  assert.ok(world.runtimeChecks >= 10, 'the runtime is asked each time');
+  assert.ok(world.runtimeChecks >= 10, 'the runtime is checked each time');
   assert.ok(world.clock.monotonicMs() < 2_000);
   await stop();
 });
 
-test('the runtime is asked before the first status', async () => {
+test('the runtime is checked before the first status', async () => {
   const world = new NodeWorld();
   world.problems = ['container runtime status check may not have completed yet'];
   world.onCheck = () => {
@@ -57,7 +57,7 @@ test('the runtime is asked before the first status', async () => {
   await stop();
 });
 
-test('a node that does not become ready is told after two minutes, and looked at as usual from then on', async () => {
+test('logs a node that is not ready after two minutes, and continues with regular checks', async () => {
   const world = new NodeWorld();
   world.problems = ['container runtime is down'];
   const { stop } = await started(world);
@@ -73,7 +73,7 @@ test('a node that does not become ready is told after two minutes, and looked at
   await stop();
 });
 
-test('a status that does not change is told about every five minutes, not every ten seconds', async () => {
+test('writes an unchanged status about every five minutes', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world);
   await world.clock.advance(149_000);
@@ -88,7 +88,7 @@ test('a status that does not change is told about every five minutes, not every 
   await stop();
 });
 
-test('a change is told with the next look, and at once where somebody hints', async () => {
+test('writes a change with the next check, and immediately after a hint', async () => {
   const world = new NodeWorld();
   const { keeper, stop } = await started(world);
   await world.clock.advance(1_000);
@@ -104,7 +104,7 @@ test('a change is told with the next look, and at once where somebody hints', as
   await stop();
 });
 
-test('however often somebody hints, there are two looks a second at most', async () => {
+test('limits hints to two checks a second', async () => {
   const world = new NodeWorld();
   const { keeper, stop } = await started(world);
   const before = world.looks;
@@ -117,7 +117,7 @@ test('however often somebody hints, there are two looks a second at most', async
   await stop();
 });
 
-test('addresses go whole, and what cannot be decided stays as it was', async () => {
+test('publishes complete addresses, and keeps what cannot be determined', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world);
   assert.equal(world.api.node()?.status?.addresses?.[0]?.address, '192.168.1.5');
@@ -137,7 +137,7 @@ test('addresses go whole, and what cannot be decided stays as it was', async () 
   await stop();
 });
 
-test('labels of system and processor are put right, others are left to their owners', async () => {
+test('fixes the labels of operating system and architecture, and keeps all others', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world, { labels: { pool: 'a' } });
   const node = world.api.node();
@@ -150,7 +150,7 @@ test('labels of system and processor are put right, others are left to their own
   await stop();
 });
 
-test('the first try uses what is known, the next ones ask, and from the second failure on anew over a new connection', async () => {
+test('uses cached data first, then reads, and uses a new connection from the second failure on', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world);
   world.pressures.add('disk');
@@ -170,7 +170,7 @@ test('the first try uses what is known, the next ones ask, and from the second f
   await stop();
 });
 
-test('five tries are enough, and the next pass begins again', async () => {
+test('stops after five attempts until the next pass', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world);
   world.pressures.add('disk');
@@ -184,7 +184,7 @@ test('five tries are enough, and the next pass begins again', async () => {
   await stop();
 });
 
-test('a Node that is deleted is made anew after a minute, not before', async () => {
+test('recreates a deleted Node after a minute, not before', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world, { labels: { pool: 'a' } });
   world.watched = () => world.api.node();
@@ -201,7 +201,7 @@ test('a Node that is deleted is made anew after a minute, not before', async () 
   await stop();
 });
 
-test('a deleted Node is found out although the watch never showed it', async () => {
+test('detects a deleted Node that the watch never delivered', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world);
   await world.clock.advance(5_000);
@@ -211,7 +211,7 @@ test('a deleted Node is found out although the watch never showed it', async () 
   await stop();
 });
 
-test('where the settings say so a deleted Node ends the run, or leaves it waiting', async () => {
+test('exits or waits after a Node deletion as configured', async () => {
   const exits = new NodeWorld();
   const { ended } = await started(exits, { recreation: 'exit' });
   exits.watched = () => exits.api.node();
@@ -233,7 +233,7 @@ test('where the settings say so a deleted Node ends the run, or leaves it waitin
   await stop();
 });
 
-test('an API server that is away is no deleted Node', async () => {
+test('does not take an unavailable API server for a deleted Node', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world, { recreation: 'exit' });
   world.api.refuse = () => refusal(503, 'away');
@@ -244,7 +244,7 @@ test('an API server that is away is no deleted Node', async () => {
   await stop();
 });
 
-test('a Node that somebody else made anew becomes ours again', async () => {
+test('adopts a Node that another client recreated', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world, { labels: { pool: 'a' } });
   world.watched = () => world.api.node();
@@ -258,7 +258,7 @@ test('a Node that somebody else made anew becomes ours again', async () => {
   await stop();
 });
 
-test('a patch is meant for one Node: a new one of that name is not mixed with the old', async () => {
+test('does not patch a new Node of the same name', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world);
   const uid = world.api.node()?.metadata?.uid;
@@ -269,7 +269,7 @@ test('a patch is meant for one Node: a new one of that name is not mixed with th
   await stop();
 });
 
-test('a cordon is an event, and so is its end', async () => {
+test('sends events for cordon and uncordon', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world);
   world.watched = () => world.api.node();
@@ -283,7 +283,7 @@ test('a cordon is an event, and so is its end', async () => {
   await stop();
 });
 
-test('a machine that was booted anew says so once', async () => {
+test('sends one event after a reboot', async () => {
   const world = new NodeWorld();
   const first = await started(world);
   await first.stop();
@@ -297,7 +297,7 @@ test('a machine that was booted anew says so once', async () => {
   await second.stop();
 });
 
-test('the runtime is told the addresses of pods when they change, and again after a failure', async () => {
+test('sends pod CIDRs to the runtime when they change, and again after a failure', async () => {
   const world = new NodeWorld();
   let fail = true;
   const deps = world.deps();
@@ -321,7 +321,7 @@ test('the runtime is told the addresses of pods when they change, and again afte
   await stop();
 });
 
-test('a runtime whose network waits for the addresses of pods hears of them while the node starts', async () => {
+test('sends pod CIDRs to a waiting runtime while the node starts', async () => {
   const world = new NodeWorld();
   world.problems = ['container runtime network is not ready'];
   const deps = world.deps();
@@ -338,7 +338,7 @@ test('a runtime whose network waits for the addresses of pods hears of them whil
   await stop();
 });
 
-test('while a node starts slowly everything else about it is told as usual', async () => {
+test('publishes everything else as usual while a node starts slowly', async () => {
   const world = new NodeWorld();
   world.problems = ['container runtime is down'];
   const { stop } = await started(world);
@@ -349,7 +349,7 @@ test('while a node starts slowly everything else about it is told as usual', asy
   await stop();
 });
 
-test('volumes are told only when it is known which are in use, and then the volume manager hears that they are', async () => {
+test('publishes volumes only when those in use are known, and then notifies the volume manager', async () => {
   const world = new NodeWorld();
   world.api.put(apiResources.nodes, {
     metadata: { name: 'n1', uid: 'u1' },
@@ -368,7 +368,7 @@ test('volumes are told only when it is known which are in use, and then the volu
   await stop();
 });
 
-test('an older API server that leaves out what it does not know is not sent it for ever', async () => {
+test('stops sending fields that an older API server drops', async () => {
   const world = new NodeWorld();
   world.api.forgetful = (object) => {
     const { status, ...others } = object as { status?: Record<string, unknown> };
@@ -381,7 +381,7 @@ test('an older API server that leaves out what it does not know is not sent it f
   await stop();
 });
 
-test('a runtime that hangs holds up nothing for long', async () => {
+test('limits the delay of a hanging runtime', async () => {
   const world = new NodeWorld();
   const deps = world.deps();
   const runtime = {
@@ -395,7 +395,7 @@ test('a runtime that hangs holds up nothing for long', async () => {
   await stop();
 });
 
-test('a mistake in what the node is asked about is told, and does not end the run', async () => {
+test('reports a bug in an input and continues', async () => {
   const world = new NodeWorld();
   const deps = world.deps();
   let isBroken = false;
@@ -414,7 +414,7 @@ test('a mistake in what the node is asked about is told, and does not end the ru
   await stop();
 });
 
-test('what a kubelet left running at its end is nothing', async () => {
+test('leaves nothing running when it stops', async () => {
   const world = new NodeWorld();
   world.api.refuse = () => refusal(503, 'away');
   const { stop } = await started(world);

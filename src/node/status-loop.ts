@@ -16,18 +16,18 @@ export interface StatusLoopDeps {
   readonly log: NodeLog;
 }
 
-/** How long and how often a node that starts is looked at in a hurry. */
+/** Duration and interval of the checks while a node starts. */
 const expediteMs = 120_000;
 const expediteStepMs = 100;
 const afterFailureMs = 5_000;
 const minIntervalMs = 500;
 
 /**
- * The Node's life in the API:
+ * The life of the Node in the API:
  *
- *   register ──> hurry ──> look every 10 s ──┐
- *      ^        (until Ready)   ^            │ 404 for a minute
- *      └────────────────────────┴────────────┘
+ *   register ──> expedite ──> check every 10 s ──┐
+ *      ^ (until Ready) ^ │ 404 for a minute
+ *      └───────────────────────────┴────────────┘
  */
 export class StatusLoop {
   readonly #deps: StatusLoopDeps;
@@ -40,12 +40,12 @@ export class StatusLoop {
     this.#missingNode = new MissingNode(deps.clock);
   }
 
-  /** Something about the node may have changed that others should know at once. Never blocks. */
+  /** Requests an immediate check. Never blocks. */
   hint(): void {
     this.#hints.raise();
   }
 
-  /** Ends only by the signal, with its reason, or with NODE_GONE where the settings say so. */
+  /** Rejects with the signal's reason, or with NODE_GONE where configured. */
   async run(signal: AbortSignal): Promise<never> {
     const { clock, random, settings } = this.#deps;
     if (settings.register === 'self') await this.#register(signal);
@@ -54,7 +54,7 @@ export class StatusLoop {
       await this.#check(signal);
       const untilNextMs = jitter(random, settings.updateFrequencyMs, 0.04);
       const pauseMs = Math.min(untilNextMs, this.#missingNode.untilDeletedMs());
-      // Whatever hints every moment costs no more than this.
+      // Limits the cost of frequent hints.
       await clock.sleep(Math.min(minIntervalMs, pauseMs), signal);
       await this.#hints.wait(Math.max(0, pauseMs - minIntervalMs), signal);
     }
@@ -73,7 +73,7 @@ export class StatusLoop {
     else if (outcome !== 'failed') this.#missingNode.clear();
   }
 
-  /** Somebody deleted the Node and made it anew: it lacks what we give to a Node that was there before us. */
+  /** The Node was recreated by another client and must be adopted. */
   #isOtherNode(): boolean {
     const { registration, view, settings } = this.#deps;
     const uid = view.current()?.metadata?.uid;
@@ -84,44 +84,46 @@ export class StatusLoop {
     const { settings, log } = this.#deps;
     const news = this.#missingNode.observe();
     const { name, recreation } = settings;
-    if (news === 'first')
-      log.warn('There is no Node object of this node', { node: name, afterDeletion: recreation });
+    if (news === 'first') log.warn('Node object does not exist', { node: name, afterDeletion: recreation });
     if (news !== 'verdict') return;
     if (recreation === 'exit') {
-      throw new KubelingError('NODE_GONE', `Cannot go on as node ${name} was deleted`, {
+      throw new KubelingError('NODE_GONE', `Cannot continue as node ${name}: its Node object was deleted`, {
         details: { node: name },
       });
     }
     if (recreation === 'stay' || settings.register === 'never') return;
-    log.info('The node registers anew, as its Node object was deleted', { node: name });
+    log.info('Registering node again after its Node object was deleted', { node: name });
     await this.#register(signal);
   }
 
-  /** A node that becomes ready is needed now, not in ten seconds. Between the usual passes no call is made for it. */
+  /**
+   * A starting node becomes ready as soon as possible. No request is sent between the regular
+   * checks.
+   */
   async #expedite(signal: AbortSignal): Promise<void> {
     const { clock, view, writer, settings, log } = this.#deps;
     const startMs = clock.monotonicMs();
     let passMs = startMs;
     while (clock.monotonicMs() < startMs + expediteMs) {
       const node = view.current();
-      // Deleted meanwhile: the pass that follows finds out for sure.
+      // Deleted meanwhile: the next check confirms it.
       if (node === undefined || isReady(node)) return;
       if ((await writer.wouldBeReady(node, signal)) || clock.monotonicMs() >= passMs) {
         const outcome = await writer.pass(signal);
         passMs = clock.monotonicMs() + settings.updateFrequencyMs;
-        // An API server in trouble is not helped by hurry.
+        // Retrying fast would not help a failing API server.
         if (outcome === 'failed') await clock.sleep(afterFailureMs, signal);
       }
       await clock.sleep(expediteStepMs, signal);
     }
-    log.warn('The node did not become ready in time after its start', { waitedMs: expediteMs });
+    log.warn('Node did not become ready in time after its start', { waitedMs: expediteMs });
   }
 }
 
-/** A Node that is missing for a moment may be under way; one that is missing for this long was deleted. */
+/** A Node may be missing for a moment; after this long it counts as deleted. */
 const deletedAfterMs = 60_000;
 
-/** For how long the Node has been missing. */
+/** Tracks how long the Node has been missing. */
 export class MissingNode {
   readonly #clock: Clock;
   #sinceMs: number | undefined;
@@ -131,7 +133,7 @@ export class MissingNode {
     this.#clock = clock;
   }
 
-  /** The API server said that there is none. The verdict is given once, when it was so for long enough. */
+  /** Records a 404. Returns 'verdict' once, when the Node has been missing for long enough. */
   observe(): 'first' | 'again' | 'verdict' {
     const nowMs = this.#clock.monotonicMs();
     if (this.#sinceMs === undefined) {
@@ -148,7 +150,7 @@ export class MissingNode {
     this.#isDecided = false;
   }
 
-  /** When to look again for the verdict to come in time; for ever when none is due. */
+  /** Time until the next check that can decide; infinite when none is due. */
   untilDeletedMs(): number {
     if (this.#sinceMs === undefined || this.#isDecided) return Number.POSITIVE_INFINITY;
     return Math.max(0, this.#sinceMs + deletedAfterMs - this.#clock.monotonicMs());

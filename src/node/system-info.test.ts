@@ -13,7 +13,7 @@ function read(files: Readonly<Record<string, string>>) {
   });
 }
 
-test('each fact is read from where the machine keeps it', async () => {
+test('reads each fact from its file', async () => {
   const info = await read({
     '/etc/machine-id': 'aaa\n',
     '/var/lib/dbus/machine-id': 'bbb\n',
@@ -30,7 +30,7 @@ test('each fact is read from where the machine keeps it', async () => {
   });
 });
 
-test('what one place does not tell is read from the next', async () => {
+test('falls back to other files for missing facts', async () => {
   const dbus = await read({ '/etc/machine-id': '\n', '/var/lib/dbus/machine-id': 'bbb' });
   assert.equal(dbus.machineId, 'bbb');
   const tree = await read({ '/proc/device-tree/system-id': 'dt-id\0' });
@@ -41,14 +41,14 @@ test('what one place does not tell is read from the next', async () => {
   assert.deepEqual([id.systemUuid, id.osImage], ['aaa', 'X']);
 });
 
-test('a machine that tells nothing is a Linux without a name', async () => {
+test('reports an unreadable machine as Linux without a name', async () => {
   const info = await read({});
   assert.deepEqual([info.machineId, info.systemUuid, info.bootId, info.osImage], ['', '', '', 'Linux']);
 });
 
 const { signal } = new AbortController();
 
-test('the machine is read as it is, and what it does not have is not there', async () => {
+test('reads this machine', async () => {
   const machine = hostNodeMachine();
   assert.equal(await machine.read('/does/not/exist'), undefined);
   assert.match((await machine.read('/proc/sys/kernel/random/boot_id')) ?? '', /^[-0-9a-f]{36}\n$/);
@@ -58,7 +58,7 @@ test('the machine is read as it is, and what it does not have is not there', asy
   assert.equal(await diskBytes('/does/not/exist'), undefined);
 });
 
-test('a Node can be built without an API server', async () => {
+test('builds a Node without an API server', async () => {
   const world = new NodeWorld();
   world.names = { n1: ['192.168.1.5'] };
   const learned: unknown[] = [];
@@ -77,7 +77,7 @@ test('a Node can be built without an API server', async () => {
   ]);
 });
 
-test('the interfaces are listed again only when an address may have changed', async () => {
+test('lists the interfaces only when an address may have changed', async () => {
   const world = new NodeWorld();
   let lists = 0;
   const deps = world.deps();

@@ -3,7 +3,7 @@ import { readFile, statfs } from 'node:fs/promises';
 import { networkInterfaces, release } from 'node:os';
 import type { LocalAddress, NodeMachine } from './inputs.ts';
 
-/** Who the machine is, apart from what it can do. Empty for what it does not tell. */
+/** Identity of the machine. Unknown fields are empty. */
 export interface SystemInfo {
   readonly machineId: string;
   readonly systemUuid: string;
@@ -13,7 +13,7 @@ export interface SystemInfo {
 }
 
 const machineIdFiles = ['/etc/machine-id', '/var/lib/dbus/machine-id'];
-/** Firmware knows best, then the device tree of machines without one; a machine id is better than nothing. */
+/** From DMI, then from the device tree, then from the machine ID. */
 const systemUuidFiles = [
   '/sys/class/dmi/id/product_uuid',
   '/proc/device-tree/system-id',
@@ -38,7 +38,7 @@ export async function readSystemInfo(machine: NodeMachine): Promise<SystemInfo> 
   };
 }
 
-/** What the device tree tells ends with a zero byte. */
+/** Values of the device tree end with a zero byte. */
 async function firstText(machine: NodeMachine, paths: readonly string[]): Promise<string> {
   for (const path of paths) {
     const text = (await machine.read(path))?.replaceAll('\0', '').trim();
@@ -53,18 +53,18 @@ function prettyName(osRelease: string): string {
   return (quoted ?? value).replace(/\\(["'$`\\])/g, '$1') || 'Linux';
 }
 
-/** The machine kubeling runs on. */
+/** Access to this machine. */
 export function hostNodeMachine(): NodeMachine {
   return {
     read: (path) => readFile(path, 'utf8').catch(() => undefined),
     addresses: localAddresses,
-    // The resolver of the system cannot be called off; whoever asks stops waiting for it.
+    // A DNS lookup cannot be cancelled; the caller stops waiting for it.
     lookup: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
     kernelRelease: release,
   };
 }
 
-/** A machine that may not look at its interfaces is one without addresses. */
+/** Without permission to list interfaces there are no addresses. */
 function localAddresses(): readonly LocalAddress[] {
   try {
     return Object.entries(networkInterfaces()).flatMap(([name, addresses]) =>
@@ -75,7 +75,10 @@ function localAddresses(): readonly LocalAddress[] {
   }
 }
 
-/** Bytes of the file system the path is on, for `MachineCapacity.ephemeralStorage`; undefined if it cannot be told. */
+/**
+ * Size of the file system of the path, for `MachineCapacity.ephemeralStorage`; undefined if
+ * unknown.
+ */
 export async function diskBytes(path: string): Promise<number | undefined> {
   return await statfs(path).then(
     ({ blocks, bsize }) => blocks * bsize,

@@ -15,9 +15,9 @@ import type { ShutdownSource, ShutdownWatch } from './node-shutdown.ts';
 
 export interface LogindOptions {
   readonly clock: Clock;
-  /** Of the socket of the machine's message bus. */
+  /** Path of the D-Bus system socket. */
   readonly busPath: string;
-  /** Given only in tests. */
+  /** Set in tests only. */
   readonly configDirectory?: string;
 }
 
@@ -32,11 +32,11 @@ const systemd = {
   interface: 'org.freedesktop.systemd1.Manager',
 };
 const sighup = 1;
-/** How often it is looked whether logind has read its configuration again; waits double. */
+/** Poll interval until logind has reloaded its configuration; doubles. */
 const polls = 5;
 const firstPollMs = 100;
 
-/** Shutdowns as systemd's logind announces them. */
+/** Shutdowns announced by systemd-logind. */
 export function logindShutdowns(options: LogindOptions): ShutdownSource {
   return {
     async open(delayMs, signal) {
@@ -47,7 +47,7 @@ export function logindShutdowns(options: LogindOptions): ShutdownSource {
         signal,
       );
       try {
-        // First of all: what is announced from now on is heard.
+        // Subscribes first, so that no announcement is missed.
         const watch = new LogindInhibitor(bus, options);
         await bus.addMatch(
           `type='signal',sender='${logind.destination}',path='${logind.path}',interface='${logind.interface}',member='PrepareForShutdown'`,
@@ -83,7 +83,7 @@ async function allowDelay(
   }
   throw new KubelingError(
     'SHUTDOWN_DELAY',
-    `Cannot hold up shutdowns for ${formatDurationMs(wantedMs)} as logind's InhibitDelayMaxSec stays at ${formatDurationMs(nowMs)}`,
+    `Cannot delay shutdowns for ${formatDurationMs(wantedMs)}: logind's InhibitDelayMaxSec stays at ${formatDurationMs(nowMs)}`,
   );
 }
 
@@ -146,7 +146,7 @@ class LogindInhibitor implements ShutdownWatch {
   }
 
   hold(signal: AbortSignal): Promise<Disposable> {
-    const deadline = { clock: this.#options.clock, ms: lockMs, what: 'have shutdowns held up' };
+    const deadline = { clock: this.#options.clock, ms: lockMs, what: 'delay shutdowns' };
     return withDeadline(deadline, (inner) => acquireLock(this.#options, inner), signal);
   }
 
@@ -172,8 +172,8 @@ const lockArguments = [
 ];
 
 /**
- * logind's lock is a descriptor, which only systemd's own program can take for us. It holds it until its command ends,
- * and that ends when we let go of its input, or are gone ourselves.
+ * logind's inhibitor lock is a file descriptor, which only systemd-inhibit can acquire here. It
+ * holds the lock until its command ends, which is when its stdin is closed or this process exits.
  */
 async function acquireLock({ busPath }: LogindOptions, signal: AbortSignal): Promise<Disposable> {
   const env = { PATH: process.env['PATH'], DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${busPath}` };
@@ -186,15 +186,15 @@ async function acquireLock({ busPath }: LogindOptions, signal: AbortSignal): Pro
   });
   const refused = Promise.race([
     once(child, 'error').then(([error]) => (error as Error).message),
-    once(child, 'close').then(([code]) => said.trim() || `it ended with ${code}`),
+    once(child, 'close').then(([code]) => said.trim() || `it exited with ${code}`),
   ]);
   const taken = once(child.stdout, 'data').then(([bytes]) =>
-    String(bytes).trim() === held ? undefined : `it said ${String(bytes)}`,
+    String(bytes).trim() === held ? undefined : `it printed ${String(bytes)}`,
   );
   try {
     const problem = await abortable(Promise.race([taken, refused]), signal);
     if (problem === undefined) return { [Symbol.dispose]: release };
-    throw new KubelingError('SHUTDOWN_LOCK', `Cannot hold up shutdowns with systemd-inhibit: ${problem}`);
+    throw new KubelingError('SHUTDOWN_LOCK', `Cannot delay shutdowns with systemd-inhibit: ${problem}`);
   } catch (error) {
     release();
     throw error;

@@ -24,7 +24,7 @@ function podOf(name: string, priority: number, graceSeconds?: number): Pod {
   return aPod({ metadata: { name }, spec: { priority, ...grace } });
 }
 
-/** A node whose pods end after so many seconds; never for Infinity. */
+/** A node whose pods take this many seconds to terminate; Infinity for never. */
 function aNode(
   ends: Readonly<Record<string, number>>,
   pods: readonly Pod[],
@@ -56,8 +56,8 @@ function aNode(
 
 const never = new AbortController().signal;
 
-describe('the end of pods with their machine', () => {
-  it('goes from low to high priority, each with its own time if that is shorter', async () => {
+describe('graceful node shutdown', () => {
+  it('terminates groups from low to high priority, each within its own time if that is shorter', async () => {
     const pods = [podOf('high', 2_000, 60), podOf('low', 0, 5), podOf('other', -1)];
     const { shutdown, clock, story } = aNode({ low: 3, other: 4, high: 2 }, pods);
     const ending = shutdown.terminatePods(never);
@@ -78,7 +78,7 @@ describe('the end of pods with their machine', () => {
     assert.equal(shutdown.isNow, true);
   });
 
-  it('does not wait for who hangs, nor for an API that does not answer', async () => {
+  it('does not wait for a hanging pod or an unavailable API', async () => {
     const pods = [podOf('low', 0), podOf('high', 1_000)];
     const hang = (_pods: readonly Pod[], signal: AbortSignal) => clock.sleep(1e9, signal);
     const { shutdown, clock, story } = aNode(
@@ -98,7 +98,7 @@ describe('the end of pods with their machine', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('passes over groups that have no pods', async () => {
+  it('skips groups without pods', async () => {
     const { shutdown, clock, story } = aNode({}, [podOf('high', 1_000)]);
     const ending = shutdown.terminatePods(never);
     await clock.advance(10);
@@ -107,7 +107,7 @@ describe('the end of pods with their machine', () => {
   });
 });
 
-/** Announces what the test says, and counts locks. */
+/** Announces what the test sets, and counts locks. */
 class Announcer implements ShutdownSource {
   held = 0;
   opened: number[] = [];
@@ -123,7 +123,7 @@ class Announcer implements ShutdownSource {
 
   async open(delayMs: number) {
     this.opened.push(delayMs);
-    if (this.fails) throw new Error('nobody is there');
+    if (this.fails) throw new Error('no listener');
     return {
       isUnderWay: async () => this.isUnderWay,
       hold: async () => {
@@ -145,7 +145,7 @@ class Announcer implements ShutdownSource {
 }
 
 describe('an announced shutdown', () => {
-  it('is held up until the pods have ended and that is told, and held up again when it was called off', async () => {
+  it('is delayed until the pods have terminated and their statuses are reported, and delayed again after a cancellation', async () => {
     const announcer = new Announcer();
     const pods = [podOf('low', 0)];
     const { shutdown, clock, story } = aNode({ low: 3 }, pods, { announcer });
@@ -166,7 +166,7 @@ describe('an announced shutdown', () => {
     assert.deepEqual([announcer.held, clock.pendingTimers], [0, 0]);
   });
 
-  it('that is called off while nobody can be heard is over as soon as somebody can', async () => {
+  it('ends when it was cancelled during a lost connection', async () => {
     const announcer = new Announcer();
     const { shutdown, clock, story } = aNode({}, [], { announcer });
     const stop = new AbortController();
@@ -185,7 +185,7 @@ describe('an announced shutdown', () => {
     await running;
   });
 
-  it('is waited for again when whoever announces it went away, and that is said once', async () => {
+  it('is watched again after the connection to logind was lost, which is logged once', async () => {
     const announcer = new Announcer();
     const { shutdown, clock, records } = aNode({}, [], { announcer });
     const stop = new AbortController();
@@ -211,8 +211,8 @@ const nothing = {
   shutdownGracePeriodByPodPriority: [],
 };
 
-describe('groups of a shutdown', () => {
-  it('are none unless asked for, two by the plain times, and else as told', () => {
+describe('shutdown groups', () => {
+  it('are empty by default, two for the plain settings, and otherwise as configured', () => {
     assert.deepEqual(shutdownGroups(nothing), []);
     const plain = shutdownGroups({
       ...nothing,
@@ -234,7 +234,7 @@ describe('groups of a shutdown', () => {
     ]);
   });
 
-  it('have each pod once: in the highest that is not above it, or else in the lowest', () => {
+  it('contain each pod once: in the highest group not above its priority, else in the lowest', () => {
     const priorities = fc.uniqueArray(fc.integer({ min: -9, max: 9 }), { minLength: 1, maxLength: 5 });
     const pods = fc.array(fc.option(fc.integer({ min: -12, max: 12 }), { nil: undefined }));
     fc.assert(

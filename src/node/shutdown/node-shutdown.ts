@@ -10,18 +10,18 @@ import {
 import { describePod, type Pod } from '../../pods/index.ts';
 import type { NodeEvent } from '../inputs.ts';
 
-/** Who announces that the machine shuts down, and waits for us while we hold it up. */
+/** Announces shutdowns of the machine, and delays them while a lock is held. */
 export interface ShutdownSource {
-  /** Connects, and sees to it that it would wait as long as given. Rejects when there is nobody to do so. */
+  /** Connects and configures the maximum delay. Rejects when no shutdowns are announced. */
   open(delayMs: number, signal: AbortSignal): Promise<ShutdownWatch>;
 }
 
 export interface ShutdownWatch extends Disposable {
-  /** Whether one that was announced, perhaps to somebody else, is under way. */
+  /** Whether an announced shutdown is in progress. */
   isUnderWay(signal: AbortSignal): Promise<boolean>;
-  /** From now on a shutdown waits for us. */
+  /** Acquires the lock that delays shutdowns. */
   hold(signal: AbortSignal): Promise<Disposable>;
-  /** The next news; undefined when there will be none any more. */
+  /** The next announcement; undefined when the connection ended. */
   next(signal: AbortSignal): Promise<'begins' | 'cancelled' | undefined>;
 }
 
@@ -30,28 +30,28 @@ export interface NodeShutdownDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly groups: readonly ShutdownGroup[];
-  /** Nobody announces a shutdown unless given. */
+  /** Undefined where shutdowns are not announced. */
   readonly announcer?: ShutdownSource | undefined;
   readonly event: (event: NodeEvent) => void;
-  /** The node is, or is no longer, shutting down: others should hear of it. */
+  /** Called when a shutdown begins or is cancelled. */
   readonly changed: () => void;
-  /** Pods that use anything of the node. */
+  /** Pods that use resources of the node. */
   readonly activePods: () => readonly Pod[];
-  /** Ends the pod; resolves when nothing of it runs or is mounted any more. */
+  /** Terminates the pod; resolves when its containers are stopped and its volumes unmounted. */
   readonly terminatePod: (pod: Pod, graceSeconds: number, signal: AbortSignal) => Promise<void>;
-  /** Resolves when everybody who should know how these have ended does. */
+  /** Resolves when the final statuses of the pods are written. */
   readonly reported: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
-  /** Told when the end of pods begins, and when it is done. */
+  /** Called when the termination of pods begins and ends. */
   readonly observe?: ((when: 'start' | 'end') => void) | undefined;
 }
 
 const reconnect = { baseMs: 1_000, maxMs: 60_000 };
-/** How much longer than its pods have it may take, to tell of them. */
+/** Additional time to report final statuses. */
 const reportMs = 2_000;
 
 /**
- * Ends the pods in order while the machine that shuts down waits: those of low priority first, so that what others rely
- * on goes last. Whatever goes wrong, the machine is not held up for longer than configured.
+ * Terminates pods in order while the shutdown is delayed: those of low priority first, so that pods
+ * they depend on stop last. The shutdown is never delayed for longer than configured.
  */
 export class NodeShutdown {
   readonly #deps: NodeShutdownDeps;
@@ -70,7 +70,7 @@ export class NodeShutdown {
     return this.#isNow ? 'node is shutting down' : undefined;
   }
 
-  /** Waits for announcements until the signal ends it. */
+  /** Handles announcements until aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { announcer, clock, random, logger } = this.#deps;
     if (announcer === undefined) return await untilAborted(signal).catch(() => {});
@@ -79,18 +79,21 @@ export class NodeShutdown {
     while (!signal.aborted) {
       try {
         await this.#watch(announcer, signal);
-        logger.warn('Whoever announces shutdowns of the machine has gone');
+        logger.warn('Lost connection to logind');
         isTold = false;
       } catch (error) {
         if (signal.aborted) return;
-        if (!isTold) logger.warn('Shutdowns of the machine are not announced', { why: describeError(error) });
+        if (!isTold) logger.warn('Failed to watch machine shutdowns', { why: describeError(error) });
         isTold = true;
       }
       await clock.sleep(backoff.fail(clock.monotonicMs()), signal).catch(() => {});
     }
   }
 
-  /** Ends all pods, group by group. Never rejects; takes no longer than the groups have, and a little to tell of it. */
+  /**
+   * Terminates all pods, group by group. Never rejects; takes at most the time of the groups plus
+   * the time to report.
+   */
   async terminatePods(signal: AbortSignal): Promise<void> {
     this.#begin();
     const { groups, activePods, observe } = this.#deps;
@@ -99,7 +102,8 @@ export class NodeShutdown {
     for (const group of byShutdownGroup(groups, activePods())) {
       if (group.pods.length === 0) continue;
       await this.#terminateGroup(group, signal);
-      // While the next ones end: the API may be slow, and the machine does not wait for it.
+      // Concurrently with the next group: the API may be slow, and the machine does not wait for
+      // it.
       telling.push(this.#report(group.pods, signal));
     }
     await Promise.all(telling);
@@ -108,7 +112,7 @@ export class NodeShutdown {
 
   async #watch(announcer: ShutdownSource, signal: AbortSignal): Promise<void> {
     using watch = await announcer.open(wholeSeconds(this.#deps.groups) * 1_000, signal);
-    // It may have been called off while nobody listened.
+    // The shutdown may have been cancelled during a lost connection.
     if (this.#isNow && !(await watch.isUnderWay(signal))) this.#cancelled();
     let held: Disposable | undefined = await watch.hold(signal);
     try {
@@ -150,20 +154,20 @@ export class NodeShutdown {
     signal: AbortSignal,
   ): Promise<void> {
     const { clock, logger } = this.#deps;
-    logger.info('Pods end as the machine shuts down', { pods: pods.length, priority, seconds });
+    logger.info('Terminating pods before machine shutdown', { pods: pods.length, priority, seconds });
     const end = (inner: AbortSignal) =>
       Promise.all(pods.map((pod) => this.#terminatePod(pod, seconds, inner)));
-    const deadline = { clock, ms: seconds * 1_000, what: 'end pods before the machine shuts down' };
+    const deadline = { clock, ms: seconds * 1_000, what: 'terminate pods before the machine shuts down' };
     await withDeadline(deadline, end, signal).catch((error: unknown) =>
-      logger.error('Pods did not end in the time they have', error, { priority, seconds }),
+      logger.error('Pods did not terminate in time', error, { priority, seconds }),
     );
   }
 
   async #report(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
     const { clock, logger, reported } = this.#deps;
-    const deadline = { clock, ms: reportMs, what: 'tell how pods have ended' };
+    const deadline = { clock, ms: reportMs, what: 'report final pod statuses' };
     await withDeadline(deadline, (inner) => reported(pods, inner), signal).catch((error: unknown) =>
-      logger.error('Not everybody knows how pods have ended', error),
+      logger.error('Failed to write final pod statuses before shutdown', error),
     );
   }
 
@@ -173,18 +177,18 @@ export class NodeShutdown {
       await this.#deps.terminatePod(pod, grace, signal);
     } catch (error) {
       if (signal.aborted) throw error;
-      this.#deps.logger.error('A pod does not end', error, { pod: describePod(pod) });
+      this.#deps.logger.error('Failed to terminate pod', error, { pod: describePod(pod) });
     }
   }
 }
 
-/** Pods of this priority and above, up to the next group's, end together and have this long. */
+/** Pods of this priority up to the next group's terminate together and have this time. */
 export interface ShutdownGroup {
   readonly priority: number;
   readonly seconds: number;
 }
 
-/** The parts of the configuration that say how long pods have when the machine shuts down. */
+/** The shutdown settings of the configuration. */
 export interface ShutdownConfig {
   readonly shutdownGracePeriodMs: number;
   readonly shutdownGracePeriodCriticalPodsMs: number;
@@ -196,7 +200,7 @@ export interface ShutdownConfig {
 
 const systemCritical = 2_000_000_000;
 
-/** From the lowest priority to the highest; none for a node that lets its pods go down with the machine. */
+/** From the lowest priority to the highest; empty when graceful shutdown is disabled. */
 export function shutdownGroups(config: ShutdownConfig): readonly ShutdownGroup[] {
   const { shutdownGracePeriodMs: total, shutdownGracePeriodCriticalPodsMs: critical } = config;
   const byPriority = config.shutdownGracePeriodByPodPriority.map(
@@ -213,12 +217,12 @@ export function shutdownGroups(config: ShutdownConfig): readonly ShutdownGroup[]
   ];
 }
 
-/** How long all of them together need. */
+/** The total time of all groups. */
 export function wholeSeconds(groups: readonly ShutdownGroup[]): number {
   return groups.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
-/** The highest group that is not above the pod; the lowest for one below all. */
+/** The highest group not above the pod's priority; the lowest for a pod below all. */
 export function byShutdownGroup<P extends { readonly spec: { readonly priority?: number | undefined } }>(
   groups: readonly ShutdownGroup[],
   pods: readonly P[],

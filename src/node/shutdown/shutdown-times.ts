@@ -8,7 +8,7 @@ export interface ShutdownTimesDeps {
   readonly files: Pick<RuntimeFiles, 'readEnd' | 'replace'>;
 }
 
-/** When pods were last ended with the machine; the next kubelet on the same files shows it too. */
+/** Times of the last shutdown, which the next kubelet process also exports. */
 export function shutdownTimes(
   path: string,
   { clock, metrics, files, logger }: ShutdownTimesDeps,
@@ -19,7 +19,7 @@ export function shutdownTimes(
     gauges.end.set(secondsOf(endTime));
   };
   const before = files.readEnd(path, 4_096).then((text) => text && show(JSON.parse(text.toString('utf8'))));
-  before.catch((error: unknown) => logger.error('Cannot read when the node was last shut down', error));
+  before.catch((error: unknown) => logger.error('Failed to read times of last node shutdown', error));
   let times: ShutdownTimes = {};
   return (when) => {
     const now = new Date(clock.now()).toISOString();
@@ -27,7 +27,7 @@ export function shutdownTimes(
     show(times);
     files
       .replace(path, JSON.stringify(times), { mode: 0o600 })
-      .catch((error: unknown) => logger.error('Cannot note when the node is shut down', error));
+      .catch((error: unknown) => logger.error('Failed to save time of node shutdown', error));
   };
 }
 
