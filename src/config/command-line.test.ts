@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { KubelingError } from '../lib/index.ts';
 import { flagTexts, kubeletFlagHelp, kubeletFlagTable, parseCommandLine } from './command-line.ts';
-import { memoryFiles } from './file-system.ts';
 import type { Finding } from './findings.ts';
 import { nodeFlags, removedFlags, runFlags } from './kubelet-flags.ts';
 import { loadConfig } from './load.ts';
 import { toWire } from './render.ts';
 
-const deps = { files: memoryFiles({}), cwd: '/work' };
+const deps = { files: memoryConfigFiles({}), cwd: '/work' };
 
 async function problemsOf(...argv: string[]): Promise<readonly Finding[]> {
   try {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { Fingerprint } from './config-file.ts';
-import { memoryFiles } from './file-system.ts';
 
 const { signal } = new AbortController();
 
 async function fingerprintOf(...texts: readonly string[]): Promise<string> {
   const all = Object.fromEntries(texts.map((text, index) => [`/etc/${index}`, text]));
-  const print = new Fingerprint(memoryFiles(all));
+  const print = new Fingerprint(memoryConfigFiles(all));
   for (const [path, text] of Object.entries(all))
     assert.equal(await print.files.readFile(path, signal), text);
   return print.text;

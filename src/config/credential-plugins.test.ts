@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { readCredentialPlugins } from './credential-plugins.ts';
-import { memoryFiles } from './file-system.ts';
 
 const head = 'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n';
 const sound = `- name: ecr
@@ -18,7 +18,7 @@ function read(
     {
       configPath: '/etc/plugins',
       binDir: '/bin',
-      files: memoryFiles(files),
+      files: memoryConfigFiles(files),
       serviceAccountTokens,
       isExecutable: async (path) => path !== '/bin/absent',
     },

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { evictionTable, evictionThresholds, formatThreshold, parseThreshold } from './eviction.ts';
-import { memoryFiles } from './file-system.ts';
 import { loadConfig } from './load.ts';
 
 async function load(...argv: string[]) {
-  return loadConfig(argv, { files: memoryFiles({}), cwd: '/' });
+  return loadConfig(argv, { files: memoryConfigFiles({}), cwd: '/' });
 }
 
 test('thresholds are quantities or percentages', () => {

@@ -1,5 +1,4 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { posix } from 'node:path';
 
 /** The file access of the configuration. */
 export interface ConfigFiles {
@@ -33,27 +32,6 @@ export function hostFiles(): ConfigFiles {
         name: entry.name,
         kind: entry.isDirectory() ? 'directory' : 'other',
       }));
-    },
-  };
-}
-
-/** Texts by absolute path, for nodes in tests and simulations. */
-export function memoryFiles(texts: Readonly<Record<string, string>>): ConfigFiles {
-  const missing = (path: string) => new Error(`no such file or directory: ${path}`);
-  return {
-    async readFile(path) {
-      const text = Object.hasOwn(texts, path) ? texts[path] : undefined;
-      if (text === undefined) throw missing(path);
-      return text;
-    },
-    async readDirectory(path) {
-      const inside = Object.keys(texts).filter((file) => file.startsWith(posix.join(path, '/')));
-      if (inside.length === 0) throw missing(path);
-      const parts = inside.map((file) => posix.relative(path, file).split('/'));
-      const names = new Map(
-        parts.map(([name = '', ...rest]) => [name, rest.length > 0 ? 'directory' : 'other'] as const),
-      );
-      return [...names].map(([name, kind]) => ({ name, kind }));
     },
   };
 }

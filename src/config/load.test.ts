@@ -3,8 +3,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { KubelingError } from '../lib/index.ts';
-import { hostFiles, memoryFiles } from './file-system.ts';
+import { hostFiles } from './file-system.ts';
 import { describeFinding, describeOrigin } from './findings.ts';
 import { type LoadedConfig, loadConfig } from './load.ts';
 
@@ -13,7 +14,7 @@ const header = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfigur
 /** Loads with `--config /etc/k.yaml` when there is such a text. */
 function load(texts: Readonly<Record<string, string>>, ...argv: string[]): Promise<LoadedConfig> {
   const config = Object.hasOwn(texts, '/etc/k.yaml') ? ['--config=/etc/k.yaml'] : [];
-  return loadConfig([...config, ...argv], { files: memoryFiles(texts), cwd: '/work' });
+  return loadConfig([...config, ...argv], { files: memoryConfigFiles(texts), cwd: '/work' });
 }
 
 function origin(loaded: LoadedConfig, path: string): string {

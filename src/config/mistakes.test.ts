@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { KubelingError } from '../lib/index.ts';
-import { memoryFiles } from './file-system.ts';
 import type { Finding } from './findings.ts';
 import { loadConfig } from './load.ts';
 
@@ -12,7 +12,7 @@ async function problemsOf(
   ...argv: string[]
 ): Promise<readonly Finding[]> {
   try {
-    await loadConfig(argv, { files: memoryFiles(texts), cwd: '/' });
+    await loadConfig(argv, { files: memoryConfigFiles(texts), cwd: '/' });
     return [];
   } catch (error) {
     assert.ok(error instanceof KubelingError && error.code === 'CONFIG_INVALID', String(error));
@@ -191,7 +191,7 @@ test('reports three problems in three places together, with their lines', async 
   };
   await assert.rejects(
     loadConfig(['--config=/k.yaml', '--config-dir=/d', '--max-pods=x'], {
-      files: memoryFiles(texts),
+      files: memoryConfigFiles(texts),
       cwd: '/',
     }),
     (error) => {
@@ -266,7 +266,7 @@ test('secrets are not quoted in messages', async () => {
   const texts = { '/k.yaml': `${header}staticPodURLHeader: {Authorization: hunter2, X: [[hunter2]]}\n` };
   await assert.rejects(
     loadConfig(['--config=/k.yaml', '--manifest-url-header=hunter2'], {
-      files: memoryFiles(texts),
+      files: memoryConfigFiles(texts),
       cwd: '/',
     }),
     (error) => {

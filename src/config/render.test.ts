@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { durationMs, formatDuration, formatQuantity, readYaml } from '../lib/index.ts';
 import { decodeDocument } from './decode.ts';
 import { gateSpecs } from './feature-gate-table.ts';
 import { FeatureGates } from './feature-gates.ts';
 import type { Fields, ValueType } from './fields.ts';
-import { memoryFiles } from './file-system.ts';
 import type { Origins } from './findings.ts';
 import { describeFinding } from './findings.ts';
 import { loadConfig } from './load.ts';
@@ -29,7 +29,10 @@ nodeStatusUpdateFrequency: 4s
 
 async function render(...argv: string[]): Promise<readonly string[]> {
   const texts = { '/etc/k.yaml': file, '/etc/d/a.conf': `${header}syncFrequency: 90s\n` };
-  const loaded = await loadConfig(['--config=/etc/k.yaml', ...argv], { files: memoryFiles(texts), cwd: '/' });
+  const loaded = await loadConfig(['--config=/etc/k.yaml', ...argv], {
+    files: memoryConfigFiles(texts),
+    cwd: '/',
+  });
   return renderConfig(loaded).split('\n');
 }
 
@@ -63,7 +66,7 @@ test('secrets are masked', async () => {
 test('printed output can be used as a file again', async () => {
   const printed = (await render('--max-pods=7')).join('\n').replace('"<masked>"', 'x');
   const { config } = await loadConfig(['--config=/p.yaml'], {
-    files: memoryFiles({ '/p.yaml': printed }),
+    files: memoryConfigFiles({ '/p.yaml': printed }),
     cwd: '/',
   });
   assert.equal(config.maxPods, 7);
@@ -71,7 +74,7 @@ test('printed output can be used as a file again', async () => {
   assert.equal(config.nodeStatusReportFrequencyMs, 4000);
 });
 
-const deps = { files: memoryFiles({}), cwd: '/' };
+const deps = { files: memoryConfigFiles({}), cwd: '/' };
 
 test('the defaults in wire format are those of the Go kubelet, except the two that differ on purpose', async () => {
   const { config } = await loadConfig([], deps);

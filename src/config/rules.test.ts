@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { KubelingError } from '../lib/index.ts';
-import { memoryFiles } from './file-system.ts';
 import type { Finding } from './findings.ts';
 import { type LoadedConfig, loadConfig } from './load.ts';
 
 const header = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 
 function load(text: string, ...argv: string[]): Promise<LoadedConfig> {
-  const files = memoryFiles({ '/k.yaml': `${header}${text}\n` });
+  const files = memoryConfigFiles({ '/k.yaml': `${header}${text}\n` });
   return loadConfig(['--config=/k.yaml', ...argv], { files, cwd: '/' });
 }
 

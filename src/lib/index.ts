@@ -95,7 +95,6 @@ export {
   type FlagProblem,
   type FlagTable,
   type FlagValues,
-  flagName,
   formatFlagHelp,
   type ParsedFlags,
   parseFlags,
@@ -103,7 +102,6 @@ export {
 export { fnv1a32 } from './fnv.ts';
 export {
   durationMs,
-  durationNanos,
   formatDuration,
   formatDurationMs,
   parseDurationMs,
