@@ -107,7 +107,7 @@ function retryAt(error: unknown): number | undefined {
 
 const waits = { baseMs: 500, maxMs: 122_000, jitter: 0.2 };
 
-export interface RenewalsDeps {
+export interface RefreshRetriesDeps {
   readonly clock: Clock;
   readonly random: Random;
   /** Requeues the pod; called after this delay at the latest. */
@@ -116,10 +116,10 @@ export interface RenewalsDeps {
 
 /** Retries the refresh of volume content of running pods with a growing back-off. */
 export class RefreshRetries {
-  readonly #deps: RenewalsDeps;
+  readonly #deps: RefreshRetriesDeps;
   readonly #backoff: KeyedBackoff<PodUid>;
 
-  constructor(deps: RenewalsDeps) {
+  constructor(deps: RefreshRetriesDeps) {
     this.#deps = deps;
     this.#backoff = new KeyedBackoff({ policy: waits, random: deps.random });
   }
