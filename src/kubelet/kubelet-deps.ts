@@ -21,6 +21,7 @@ import type {
 import type {
   CredentialHost,
   DiskSpace,
+  ForeignIds,
   KnownServices,
   PullSecrets,
   RotationFiles,
@@ -50,6 +51,8 @@ export interface NodeMachine {
   /** Asks pods how they are; over the machine's network unless given. */
   readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;
+  /** User and group IDs that belong to users of the machine, and must not be given to pods; none unless given. */
+  readonly foreignIds?: ForeignIds | undefined;
   readonly volumeParts: SubPaths;
   /** For container logs that are full; they grow on unless given. */
   readonly logFiles?: RotationFiles | undefined;

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { describe, it } from 'node:test';
-import { descendants, type ProcessInfo, parseStat } from './processes.ts';
+import { descendants, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 
 function info(pid: number, parent: number): ProcessInfo {
   return { pid, parent, argv: [], startTime: pid, bootId: 'boot' };
@@ -21,5 +23,19 @@ describe('descendants', () => {
       descendants(all, roots).map((process) => process.pid),
       [3, 4, 6],
     );
+  });
+});
+
+describe('ProcessTable', () => {
+  it('reads at most 16 KiB of a command line', async () => {
+    const long = 'x'.repeat(100_000);
+    const child = spawn('sh', ['-c', 'read _', 'short', long, 'last']);
+    try {
+      await once(child, 'spawn');
+      const found = await new ProcessTable().find(child.pid ?? 0);
+      assert.deepEqual(found?.argv, ['sh', '-c', 'read _', 'short']);
+    } finally {
+      child.kill();
+    }
   });
 });

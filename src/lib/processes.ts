@@ -1,4 +1,4 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { open, readdir, readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from './clock.ts';
 import { KubelingError } from './errors.ts';
@@ -117,12 +117,22 @@ export class ProcessTable {
     const dir = join(this.#procDir, String(pid));
     // The process may exit between any two reads; then it is missing.
     const stat = await readFile(join(dir, 'stat'), 'utf8').catch(() => undefined);
-    const argv = await readFile(join(dir, 'cmdline'), 'utf8').catch(() => undefined);
+    const argv = await readStart(join(dir, 'cmdline')).catch(() => undefined);
     if (stat === undefined || argv === undefined) return undefined;
     const { state, parent, startTime } = parseStat(stat);
     if (state === 'Z' || state === 'X') return undefined;
     return { pid, bootId, startTime, parent, argv: argv.split('\0').slice(0, -1) };
   }
+}
+
+/** Enough for the command lines that kubeling starts and looks for; other users may write much longer ones. */
+const maxCommandLine = 16 * 1024;
+
+/** The first bytes of a file of /proc; an argument that is cut off is left out, as it does not end with a zero. */
+async function readStart(path: string): Promise<string> {
+  await using file = await open(path);
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(maxCommandLine));
+  return buffer.toString('utf8', 0, bytesRead);
 }
 
 /**

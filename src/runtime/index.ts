@@ -244,6 +244,7 @@ export { type PlannedSandboxConfig, type SandboxInputs, sandboxConfig } from './
 export { parseCpuTimes, SandboxLimiter } from './sandbox/sandbox-limiter.ts';
 export { type SysctlRules, sysctlProblem } from './sandbox/sysctls.ts';
 export {
+  type ForeignIds,
   idsPerBlock,
   type PodUsersDeps,
   podUsers,

@@ -67,7 +67,7 @@ import {
 import { exclusiveResourceSettings } from './exclusive-resource-settings.ts';
 import { goArchitecture } from './go-architecture.ts';
 import { hostStatsMachine } from './host-stats-machine.ts';
-import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
+import { foreignIdRanges, ownedUserIds, realUserIdMachine } from './user-ids.ts';
 import { hostSwapProbe, readSelinuxFacts, swapWarnings } from './volume-support.ts';
 
 /** The socket path of a runtime endpoint. */
@@ -83,6 +83,7 @@ export function realMachine(): NodeMachine {
     httpGet,
     dialHttp: sendHttp,
     files: realRuntimeFiles(silent),
+    foreignIds: () => foreignIdRanges(),
     volumeParts: hostSubPaths(realClock(), silent),
     logFiles: realRotationFiles(),
     diskSpace: realDiskSpace,

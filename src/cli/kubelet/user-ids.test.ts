@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ownedUserIds } from './user-ids.ts';
+import { foreignIdRanges, ownedUserIds } from './user-ids.ts';
 
 const needs = { idsPerPod: 65_536, maxPods: 110 };
 const range = '0: kubelet 65536 7208960\n';
@@ -45,3 +45,15 @@ for (const [what, users, groups, says] of [
   test(`rejects ${what}`, async () => {
     await assert.rejects(ownedUserIds(machine(users, groups), needs), { code: 'USER_IDS', message: says });
   });
+
+test('lists the subordinate IDs of all users but the kubelet', async () => {
+  const tables: Readonly<Record<string, string>> = {
+    '/etc/subuid': 'alice:100000:65536\nkubelet:65536:7208960\n# bob:1:2\n\nbob:165536:65536',
+    '/etc/subgid': '1001:300000:10\nbroken:x:y\n',
+  };
+  assert.deepEqual(await foreignIdRanges(async (path) => tables[path] ?? ''), [
+    { first: 100_000, length: 65_536 },
+    { first: 165_536, length: 65_536 },
+    { first: 300_000, length: 10 },
+  ]);
+});

@@ -7,6 +7,28 @@ export interface IdRange {
   readonly length: number;
 }
 
+const idTables = ['/etc/subuid', '/etc/subgid'] as const;
+
+/**
+ * The ranges that the machine assigns to users other than the kubelet's. A process of such a user may take these IDs in
+ * a user namespace, and then signal the processes of a pod that has them too.
+ */
+export async function foreignIdRanges(read = readIfPossible): Promise<readonly IdRange[]> {
+  const tables = await Promise.all(idTables.map(read));
+  return tables.flatMap((text) => text.split('\n')).flatMap(foreignRange);
+}
+
+async function readIfPossible(path: string): Promise<string> {
+  return await readFile(path, 'utf8').catch(() => '');
+}
+
+/** Reads a row such as `alice:100000:65536`. */
+function foreignRange(row: string): readonly IdRange[] {
+  const [, user, first, length] = /^([^:#]+):(\d+):(\d+)\s*$/.exec(row) ?? [];
+  if (user === undefined || user === owner) return [];
+  return [{ first: Number(first), length: Number(length) }];
+}
+
 /**
  * Access to the subordinate ID ranges of the machine; both methods return undefined for what does
  * not exist.

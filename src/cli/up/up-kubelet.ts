@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hostFiles, type LoadedConfig, loadConfig } from '../../config/index.ts';
 import { busyboxImageName } from '../../containerd/index.ts';
@@ -50,6 +50,7 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
   const { home, api, logger, cri, runtime, verbosity, metrics } = options;
   const { clock, random, signal } = context;
   await mkdir(home.manifests, { recursive: true, mode: 0o750 });
+  await makePrivate(home.podLogs);
   const loaded = await configOf(options, signal);
   const deps = { clock, random, logger, cri, metrics };
   const settings = await settingsOf(options, loaded, context);
@@ -139,6 +140,12 @@ function joiningFlags(home: DataDirectory, api: ApiAccess): readonly string[] {
     // There is no attach-detach controller.
     '--enable-controller-attach-detach=false',
   ];
+}
+
+/** File names of logs contain the names of pods and containers. Earlier versions created the directory for all users. */
+async function makePrivate(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o750 });
+  await chmod(path, 0o750);
 }
 
 async function settingsOf(

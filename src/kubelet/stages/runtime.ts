@@ -73,6 +73,7 @@ export function createRuntime(
     podsDir: podsDirOf(settings.rootDir),
     idsPerPod: settings.idsPerPod ?? idsPerBlock,
     ids: settings.userIds,
+    foreignIds: machine.foreignIds,
   });
   const crashBackoff = new CrashBackoff({
     random,

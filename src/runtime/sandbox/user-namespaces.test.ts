@@ -121,3 +121,18 @@ test('releases blocks of deleted pods', async () => {
   assert.equal(users.size, 1);
   assert.equal(await firstOf(users, three), 65_536);
 });
+
+test('no block overlaps the ids of users of the machine, which are read for each allocation', async () => {
+  const { files, logs } = rig();
+  let foreignIds = [{ first: 100_000, length: 65_536 }];
+  const deps = { files, logger: logs.logger, podsDir: '/pods', idsPerPod: 65_536 };
+  const users = new UserNamespaces({ ...deps, foreignIds: async () => foreignIds });
+  // The blocks from 65,536 and from 131,072 on both contain some of them.
+  assert.equal(await firstOf(users, one), 196_608);
+  foreignIds = [
+    { first: 300_000, length: 10 },
+    { first: 0, length: 200_000 },
+    { first: 200_000, length: 1 },
+  ];
+  assert.deepEqual(await Promise.all([firstOf(users, two), firstOf(users, two)]), [327_680, 327_680]);
+});

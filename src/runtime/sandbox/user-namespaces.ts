@@ -23,7 +23,11 @@ export interface UserNamespacesDeps {
   readonly idsPerPod: number;
   /** Range of ids to allocate from; all except the first block unless given. */
   readonly ids?: { readonly first: number; readonly length: number } | undefined;
+  readonly foreignIds?: ForeignIds | undefined;
 }
+
+/** The ranges of IDs that belong to users of the machine. They may change, and are read for each allocation. */
+export type ForeignIds = () => Promise<readonly { readonly first: number; readonly length: number }[]>;
 
 /** Host ids that are mapped to a pod's ids, starting with its root. */
 interface IdBlock {
@@ -33,7 +37,7 @@ interface IdBlock {
 
 /**
  * Allocates host id ranges to pods with user namespaces. Ranges of pods are disjoint and exclude
- * the host's own ids. A range is kept over kubelet restarts, because files of the pod belong to it.
+ * the IDs of the host and its users. A range is kept over kubelet restarts, because files of the pod belong to it.
  */
 export class UserNamespaces {
   readonly #deps: UserNamespacesDeps;
@@ -82,7 +86,11 @@ export class UserNamespaces {
   }
 
   async #allocateBlock(uid: PodUid): Promise<IdBlock> {
-    const block = this.#findFreeBlock();
+    const foreign = (await this.#deps.foreignIds?.()) ?? [];
+    // Another call for this pod may have been first.
+    const known = this.#blocks.get(uid);
+    if (known !== undefined) return known;
+    const block = this.#findFreeBlock(foreign);
     // Reserved before it is written, so that a concurrent call gets another range.
     this.#blocks.set(uid, block);
     try {
@@ -96,9 +104,9 @@ export class UserNamespaces {
   }
 
   /** The lowest free range; never the first block, which contains the host's own ids. */
-  #findFreeBlock(): IdBlock {
+  #findFreeBlock(foreign: readonly IdBlock[]): IdBlock {
     const { idsPerPod: length, ids = { first: length, length: endOfIds - length } } = this.#deps;
-    const taken = [...this.#blocks.values()].toSorted((one, other) => one.first - other.first);
+    const taken = [...this.#blocks.values(), ...foreign].toSorted((one, other) => one.first - other.first);
     let { first } = ids;
     for (const block of taken) {
       if (overlap({ first, length }, block))
