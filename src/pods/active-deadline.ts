@@ -7,7 +7,7 @@ export function isPastDeadline(pod: Pod, status: PodStatus | undefined, now: Ins
   return (msToDeadline(pod, status, now) ?? Number.POSITIVE_INFINITY) <= 0;
 }
 
-/** undefined for a pod that may be active for as long as it wants. */
+/** Undefined for a pod without activeDeadlineSeconds. */
 function msToDeadline(
   { spec: { activeDeadlineSeconds } }: Pod,
   status: PodStatus | undefined,
@@ -18,8 +18,8 @@ function msToDeadline(
 }
 
 /**
- * Gives the work up when the pod's time is over: a hook that hangs must not keep the pod alive. Settles when the work
- * has ended, so it must listen to its signal.
+ * Aborts the work at the pod's deadline: a hanging hook must not keep the pod running. Settles when
+ * the work has ended, so the work must respect its signal.
  */
 export async function beforeDeadline<T>(
   clock: Clock,
@@ -33,7 +33,9 @@ export async function beforeDeadline<T>(
   using controller = new LinkedController(signal);
   using _timer = clock.timer(Math.max(0, ms), () => {
     const details = { retryAtMs: clock.monotonicMs() };
-    controller.abort(new KubelingError('CANCELLED', 'The time of the pod is over', { details }));
+    controller.abort(
+      new KubelingError('CANCELLED', 'The active deadline of the pod has passed', { details }),
+    );
   });
   return await work(controller.signal);
 }

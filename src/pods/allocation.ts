@@ -5,17 +5,17 @@ import type { Pod } from './pod.ts';
 import { hasPodLevelResources, isPositive, readResources } from './resources.ts';
 
 /**
- * The resources of a pod and its containers at one station of a resize: as they are wanted by the spec, as the node has
- * set them aside (allocated), or as the runtime has taken them (actuated).
+ * The resources of a pod and its containers at one stage of a resize: desired by the spec,
+ * allocated by the node, or actuated by the runtime.
  */
 export interface PodAllocation {
-  /** By the name of the container. */
+  /** By container name. */
   readonly containers: Readonly<Record<string, ResourceRequirements>>;
-  /** Of the pod as a whole. */
+  /** Pod-level resources. */
   readonly pod?: ResourceRequirements | undefined;
 }
 
-/** What the spec asks for. */
+/** The resources of the spec. */
 export function allocationOf({ spec }: Pod): PodAllocation {
   const all = [...(spec.initContainers ?? []), ...spec.containers];
   return {
@@ -24,7 +24,7 @@ export function allocationOf({ spec }: Pod): PodAllocation {
   };
 }
 
-/** The pod with these resources in its spec; the very same pod where nothing of it differs. */
+/** The pod with these resources in its spec; the identical object where nothing differs. */
 export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
   const { spec } = pod;
   const given = (container: Container) => {
@@ -62,7 +62,7 @@ export function sameAllocation(a: PodAllocation, b: PodAllocation): boolean {
   );
 }
 
-/** Whether both ask for the same amounts, however they are spelt. */
+/** Whether the amounts are equal, independent of their spelling. */
 export function sameResources(a: ResourceRequirements = {}, b: ResourceRequirements = {}): boolean {
   return (
     a === b ||
@@ -84,12 +84,14 @@ function sameList(a: WrittenList = {}, b: WrittenList = {}): boolean {
   });
 }
 
-/** What holds for a container: without a limit of its own it may use up to what the pod as a whole may. */
+/**
+ * The effective resources of a container: without its own limit it may use up to the pod's limit.
+ */
 export function effectiveResources(pod: Pod, { resources = {} }: Container): ResourceRequirements {
   return hasPodLevelResources(pod) ? filled(resources, pod.spec.resources) : resources;
 }
 
-/** The same for all containers of the pod: what the runtime is told of them. */
+/** The same for all containers of the pod, as they are sent to the runtime. */
 export function effectiveAllocation(pod: Pod): PodAllocation {
   const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   const containers = all.map((container) => [container.name, effectiveResources(pod, container)] as const);

@@ -1,6 +1,9 @@
 import { annotations, type Pod } from './pod.ts';
 
-/** Whether two values out of JSON say the same. The order of keys says nothing; undefined is as good as left out. */
+/**
+ * Whether two JSON values are equal. The order of keys is irrelevant; undefined equals a missing
+ * key.
+ */
 export function sameJson(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
@@ -25,7 +28,7 @@ function comparable(object: Fields, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** Annotations the kubelet itself keeps: whatever a source says of them means nothing. */
+/** Annotations owned by the kubelet: their values from a source are ignored. */
 const localAnnotations: ReadonlySet<string> = new Set([
   annotations.source,
   annotations.mirror,
@@ -36,7 +39,7 @@ export function isLocalAnnotation(key: string): boolean {
   return localAnnotations.has(key);
 }
 
-/** What has changed about a pod of one UID, as far as anybody acts on it. */
+/** What has changed in a pod of the same UID, as far as the kubelet acts on it. */
 export type PodChange = 'none' | 'status' | 'desired';
 
 export function changeOf(before: Pod, after: Pod): PodChange {

@@ -3,7 +3,7 @@ import { type HttpRequest, KubelingError, requestTarget } from '../lib/index.ts'
 
 type Ports = Pick<Container, 'ports'>;
 
-/** A number, the name of one of the container's ports, or a number written as text. */
+/** A number, the name of a container port, or a number as text. */
 export function actionPort(port: number | string, { ports = [] }: Ports): number {
   const named = typeof port === 'string' ? ports.find(({ name }) => name === port)?.containerPort : undefined;
   const number = named ?? (typeof port === 'number' || /^[+-]?\d+$/.test(port) ? Number(port) : undefined);
@@ -12,7 +12,7 @@ export function actionPort(port: number | string, { ports = [] }: Ports): number
   throw new KubelingError('ACTION_PORT', `invalid port number: ${number}`);
 }
 
-/** The request an action of a pod asks for; `podIp` is asked where the action names no host. */
+/** The request of an HTTP action; `podIp` is used where the action names no host. */
 export function actionRequest(
   action: HTTPGetAction,
   container: Ports,
@@ -28,7 +28,9 @@ export function actionRequest(
   };
 }
 
-/** What the action gives, with defaults; an empty `Accept` or `User-Agent` stands for none at all. */
+/**
+ * The headers of the action with defaults; an empty `Accept` or `User-Agent` removes the header.
+ */
 function actionHeaders({ httpHeaders = [] }: HTTPGetAction, userAgent: string): HttpRequest['headers'] {
   const given = httpHeaders.map(({ name, value }) => [name, value] as const);
   const first = (wanted: string) => given.find(([name]) => name.toLowerCase() === wanted)?.[1];

@@ -13,7 +13,9 @@ export type ImageName =
   | { readonly ok: true; readonly reference: string; readonly tag: string; readonly digest: string }
   | { readonly ok: false; readonly why: string };
 
-/** The name as it is asked of the runtime: with the tag latest when it says neither tag nor digest. */
+/**
+ * The name as it is sent to the runtime: with the tag latest when it has neither tag nor digest.
+ */
 export function readImageName(text: string): ImageName {
   const [, path, tagText = '', digestText = ''] = whole.exec(text) ?? [];
   const wrong = path === undefined ? whyNot(text) : invalidReason(text, path);
@@ -33,7 +35,7 @@ function whyNot(text: string): string {
   return `invalid reference format${isUpper ? ': repository name must be lowercase' : ''}`;
 }
 
-/** What runtimes take for the id of an image is no name. */
+/** Runtimes treat such a text as an image ID, so it is not a valid name. */
 function invalidReason(text: string, path: string): string | undefined {
   if (/^[a-f0-9]{64}$/.test(text))
     return `invalid repository name (${text}), cannot specify 64-byte hexadecimal strings`;
@@ -41,14 +43,14 @@ function invalidReason(text: string, path: string): string | undefined {
   return `repository name must not be more than ${longestName} characters`;
 }
 
-/** The name without tag and digest, as it is written. */
+/** The name without tag and digest, as written. */
 export function bareImageName(text: string): string {
   return whole.exec(text)?.[1] ?? text;
 }
 
 export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';
 
-/** A container that does not say takes the newest of what may change under its name, else what is there. */
+/** The default pull policy: Always for the tag latest, else IfNotPresent. */
 export function pullPolicyOf(policy: string | undefined, image: string): PullPolicy {
   if (policy === 'Always' || policy === 'IfNotPresent' || policy === 'Never') return policy;
   const parsed = readImageName(image);

@@ -1,6 +1,6 @@
 import type { Pod, PodUid } from './pod.ts';
 
-/** The stations of a pod's way, in the order most pods pass them. */
+/** The stages of a pod's life, in the order most pods pass them. */
 export type PodStage =
   | 'seen'
   | 'admitted'
@@ -12,35 +12,37 @@ export type PodStage =
   | 'ready'
   | 'termination'
   | 'removed'
-  /** Whoever works on the pod does not get on with it. */
+  /** The pod's sync is stuck. */
   | 'worker';
 
 export interface PodStep {
   readonly stage: PodStage;
   readonly outcome: 'done' | 'failed' | 'waiting';
-  /** One line a person can act on. */
+  /** One line a user can act on. */
   readonly message: string;
   readonly container?: string | undefined;
-  /** How long it took. */
+  /** The duration of the step. */
   readonly ms?: number | undefined;
-  /** Of such steps in a row about the same thing the last one replaces those before: they only tell how far it is. */
+  /**
+   * For progress messages: consecutive steps about the same subject are replaced by the last one.
+   */
   readonly keep?: 'last' | undefined;
 }
 
 export interface PodEvent {
   readonly type: 'Normal' | 'Warning';
-  /** Part of the API: exactly the reference's. */
+  /** Part of the API: exactly as in the Go kubelet. */
   readonly reason: string;
   readonly message: string;
-  /** Such as spec.containers{web}: what of the pod it is about. */
+  /** The field path of the subject, such as spec.containers{web}. */
   readonly fieldPath?: string | undefined;
   /** For programs that read the event. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * Where every room writes down what happens to a pod: events for users of the API, steps for the pod's story. Never
- * blocks, never throws, bounded.
+ * Receives everything that happens to a pod: events for users of the API, and steps of the pod's
+ * history. Never blocks, never throws, bounded.
  */
 export interface PodJournal {
   event(pod: Pod, event: PodEvent): void;

@@ -20,7 +20,7 @@ function pod(uid: string, name = 'web', sort: Sort = 'api', hash = 'h1'): Pod {
   };
 }
 
-test('a pod is found by UID, full name and name until it is removed', () => {
+test('finds a pod by UID, full name and name until it is removed', () => {
   const manager = new PodManager();
   const web = pod('1');
   manager.addPod(web);
@@ -33,7 +33,7 @@ test('a pod is found by UID, full name and name until it is removed', () => {
   assert.equal(manager.getPodByName('default', 'web'), undefined);
 });
 
-test('an update replaces what is known of that UID', () => {
+test('replaces a pod when it is updated', () => {
   const manager = new PodManager();
   manager.addPod(pod('1'));
   const newer = { ...pod('1'), status: { phase: 'Running' } };
@@ -41,7 +41,7 @@ test('an update replaces what is known of that UID', () => {
   assert.deepEqual(manager.getPods(), [newer]);
 });
 
-test('mirror before or after its static pod: translated both ways', () => {
+test('translates UIDs both ways, whichever of mirror and static pod is added first', () => {
   for (const order of [
     ['static', 'mirror'],
     ['mirror', 'static'],
@@ -62,7 +62,7 @@ test('mirror before or after its static pod: translated both ways', () => {
   }
 });
 
-test('a mirror is no pod: it is neither listed among them nor found by its UID', () => {
+test('neither lists a mirror pod among pods nor finds it by UID', () => {
   const manager = new PodManager();
   const mirror = pod('m', 'web', 'mirror');
   manager.addPod(mirror);
@@ -75,7 +75,7 @@ test('a mirror is no pod: it is neither listed among them nor found by its UID',
   });
 });
 
-test('removing the static pod keeps the translation, removing the mirror drops it', () => {
+test('keeps the translation when the static pod is removed, and drops it with the mirror pod', () => {
   const manager = new PodManager();
   const [own, mirror] = [pod('s', 'web', 'file'), pod('m', 'web', 'mirror')];
   manager.addPod(own);
@@ -87,14 +87,14 @@ test('removing the static pod keeps the translation, removing the mirror drops i
   assert.equal(manager.translatePodUid(podUid('m')), 'm');
 });
 
-test('a static pod without a mirror translates to the empty UID, a regular pod to none', () => {
+test('translates a static pod without a mirror to the empty UID, and a regular pod to none', () => {
   const manager = new PodManager();
   manager.addPod(pod('s', 'web', 'file'));
   manager.addPod(pod('r', 'db'));
   assert.deepEqual([...manager.getUidTranslations().podToMirror], [['s', '']]);
 });
 
-test('two API pods, one name, old force-deleted: tracked by UID, the name means the newest', () => {
+test('tracks API pods of the same name by UID, and maps the name to the newest', () => {
   const manager = new PodManager();
   const [old, fresh] = [pod('1'), pod('2')];
   manager.addPod(old);
@@ -105,7 +105,7 @@ test('two API pods, one name, old force-deleted: tracked by UID, the name means 
   assert.deepEqual(manager.getPods(), [fresh]);
 });
 
-test('same full name from file and http: removing the newer gives the name back', () => {
+test('maps the full name back when the newer of two static pods is removed', () => {
   const manager = new PodManager();
   const [first, second] = [pod('1', 'web', 'file'), pod('2', 'web', 'file')];
   manager.addPod(first);
@@ -114,19 +114,19 @@ test('same full name from file and http: removing the newer gives the name back'
   assert.equal(manager.getPodByName('default', 'web'), first);
 });
 
-test('a mirror is of a static pod when name and hash agree', () => {
+test('matches a mirror pod by name and hash', () => {
   assert.ok(isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'web', 'file', 'h1')));
   assert.ok(!isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'web', 'file', 'h2')));
   assert.ok(!isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'db', 'file', 'h1')));
 });
 
-test('a full name is exactly two parts', () => {
+test('parses a full name with exactly two parts', () => {
   assert.deepEqual(parseFullName('web_default'), { name: 'web', namespace: 'default' });
   for (const text of ['web', 'web_', '_default', 'a_b_c', '', '_'])
     assert.equal(parseFullName(text), undefined);
 });
 
-test('after any history the indexes agree with the pods there are', () => {
+test('keeps its indexes consistent after any sequence of changes', () => {
   const step = fc.record({
     act: fc.constantFrom('add', 'remove'),
     uid: fc.constantFrom('1', '2', '3', '4'),
@@ -137,7 +137,7 @@ test('after any history the indexes agree with the pods there are', () => {
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const manager = new PodManager();
       const model = new Map<PodUid, Pod>();
-      // A UID belongs to one name and sort for good.
+      // A UID always has the same name and kind.
       const made = new Map<string, Pod>();
       for (const { act, uid, name, sort } of steps) {
         const one = made.get(uid) ?? pod(uid, name, sort);
@@ -160,7 +160,7 @@ test('after any history the indexes agree with the pods there are', () => {
   );
 });
 
-test('what the API has of a static pod is the mirror of this very version, also after the static pod has gone', () => {
+test('finds the mirror pod of exactly this version of a static pod, also after the static pod was removed', () => {
   const manager = new PodManager();
   const file = (hash: string) => pod(hash, 'a', 'file', hash);
   const shown = pod('m', 'a', 'mirror', 'one');
@@ -179,7 +179,7 @@ test('what the API has of a static pod is the mirror of this very version, also 
   assert.equal(manager.getApiPod(podUid('two')), undefined);
 });
 
-test('JSON values are the same whatever the order of their keys, and undefined counts as left out', () => {
+test('compares JSON values independent of key order, with undefined as missing', () => {
   assert.ok(sameJson({ a: 1, b: [{ c: null }] }, { b: [{ c: null }], a: 1, d: undefined }));
   assert.ok(!sameJson({ a: 1 }, { a: 1, b: 2 }));
   assert.ok(!sameJson({ a: 1, b: 2 }, { a: 1 }));
@@ -188,7 +188,7 @@ test('JSON values are the same whatever the order of their keys, and undefined c
   assert.ok(!sameJson(null, {}));
 });
 
-test('only what somebody acts on counts as a change of a pod', () => {
+test('reports only changes the kubelet acts on', () => {
   const before = pod('1');
   const withMeta = (meta: object): Pod => ({ ...before, metadata: { ...before.metadata, ...meta } });
   assert.equal(changeOf(before, { ...before }), 'none');

@@ -9,42 +9,42 @@ import {
   podUid,
 } from './pod.ts';
 
-/** A pod and its mirror, whichever of the two was asked about. */
+/** A pod with its mirror pod, and which of the two was requested. */
 export interface PodWithMirror {
-  /** Undefined when a mirror was asked about whose static pod is gone. */
+  /** Undefined for a mirror pod whose static pod was removed. */
   readonly pod: Pod | undefined;
   readonly mirrorPod: Pod | undefined;
-  /** Which of them was asked about. */
+  /** Which of them was requested. */
   readonly asked: 'pod' | 'mirror';
 }
 
 export interface PodsAndMirrors {
   readonly pods: readonly Pod[];
   readonly mirrorPods: readonly Pod[];
-  /** Full names of mirrors that mirror nothing any more. */
+  /** Full names of orphaned mirror pods. */
   readonly orphanedMirrors: readonly PodFullName[];
 }
 
 export interface UidTranslations {
-  /** Every static pod is in it; one without a mirror has the empty UID. */
+  /** Contains every static pod; one without a mirror pod has the empty UID. */
   readonly podToMirror: ReadonlyMap<PodUid, PodUid>;
   readonly mirrorToPod: ReadonlyMap<PodUid, PodUid>;
 }
 
 /**
- * The desired pods of the node: what should run, which the workers bring about. Regular and static pods are pods;
- * mirrors are kept beside them, found by the full name they share with their static pod. Everything is answered in
- * the order it was added, and nothing handed out may be changed.
+ * The desired pods of the node. Regular and static pods are pods; mirror pods are stored separately
+ * and found by the full name they share with their static pod. Lists are in insertion order, and
+ * returned pods must not be changed.
  */
 export class PodManager {
   readonly #pods = new Map<PodUid, Pod>();
   readonly #mirrors = new Map<PodUid, Pod>();
-  /** Of several pods of one name the newest, as users mean it by that name. */
+  /** Of several pods with the same name the newest, which users mean by the name. */
   readonly #podByName = new Map<PodFullName, Pod>();
   readonly #mirrorByName = new Map<PodFullName, Pod>();
   /**
-   * From mirror to static pod. It outlives the static pod, whose last statuses must still reach the mirror, and goes
-   * with the mirror.
+   * From mirror pod to static pod. An entry outlives the static pod, whose last statuses must still
+   * reach the mirror pod, and is removed with the mirror pod.
    */
   readonly #translations = new Map<PodUid, PodUid>();
 
@@ -52,7 +52,7 @@ export class PodManager {
     this.updatePod(pod);
   }
 
-  /** Adding and updating are the same: what is known of that UID is replaced. */
+  /** Adding and updating are the same: the pod of that UID is replaced. */
   updatePod(pod: Pod): void {
     const name = fullNameOf(pod);
     if (isMirrorPod(pod)) {
@@ -65,7 +65,7 @@ export class PodManager {
     this.#translate(name);
   }
 
-  /** Removing what is not known does nothing. */
+  /** Does nothing for an unknown pod. */
   removePod(pod: Pod): void {
     const { uid } = pod.metadata;
     if (isMirrorPod(pod)) {
@@ -89,14 +89,15 @@ export class PodManager {
     };
   }
 
-  /** Mirrors are not found by UID: translate what a user supplied first. */
+  /** Does not find mirror pods: translate UIDs of users first. */
   getPodByUid(uid: PodUid): Pod | undefined {
     return this.#pods.get(uid);
   }
 
   /**
-   * What the API has of the pod: the pod itself, or the mirror of a static one. A mirror may outlive its static pod, whose
-   * last statuses it shows; one of another version of the static pod says nothing of this one.
+   * The API object of the pod: the pod itself, or the mirror pod of a static pod. A mirror pod may
+   * outlive its static pod and show its last statuses; one of another version of the static pod is
+   * not returned.
    */
   getApiPod(uid: PodUid): Pod | undefined {
     const pod = this.#pods.get(uid);
@@ -125,7 +126,7 @@ export class PodManager {
     return this.#mirrorByName.get(fullNameOf(pod));
   }
 
-  /** The static pod that is wanted under the name, and the mirror there is of that name. */
+  /** The desired static pod of the name, and the existing mirror pod. */
   getStaticPair(name: PodFullName): { readonly pod: Pod | undefined; readonly mirror: Pod | undefined } {
     const pod = this.#podByName.get(name);
     const isStatic = pod !== undefined && isStaticPod(pod);
@@ -138,7 +139,10 @@ export class PodManager {
       : { pod, mirrorPod: this.getMirrorPodByPod(pod), asked: 'pod' };
   }
 
-  /** The UID things really run under, for any UID users know: the mirror's becomes that of its static pod. */
+  /**
+   * Translates the UID of a mirror pod to that of its static pod; other UIDs are returned
+   * unchanged.
+   */
   translatePodUid(uid: PodUid): PodUid {
     return this.#translations.get(uid) ?? uid;
   }
@@ -151,7 +155,7 @@ export class PodManager {
     return { podToMirror, mirrorToPod: new Map(this.#translations) };
   }
 
-  /** Whichever half of a pair came second completes it. */
+  /** Completes a pair, whichever half is added second. */
   #translate(name: PodFullName): void {
     const pod = this.#podByName.get(name);
     const mirror = this.#mirrorByName.get(name);
@@ -160,7 +164,7 @@ export class PodManager {
   }
 }
 
-/** Whether the mirror shows this very version of the static pod. */
+/** Whether the mirror pod belongs to exactly this version of the static pod. */
 export function isMirrorPodOf(mirror: Pod, pod: Pod): boolean {
   const shown = mirror.metadata.annotations?.[annotations.mirror];
   return (
@@ -170,7 +174,7 @@ export function isMirrorPodOf(mirror: Pod, pod: Pod): boolean {
   );
 }
 
-/** The name goes to the newest of those left that have it: two pods of one name may overlap for a while. */
+/** Maps the name to the newest remaining pod: two pods of one name may overlap for a while. */
 function removeName(byUid: Map<PodUid, Pod>, byName: Map<PodFullName, Pod>, pod: Pod): void {
   const name = fullNameOf(pod);
   byUid.delete(pod.metadata.uid);

@@ -1,15 +1,18 @@
 import type { PodUid } from './pod.ts';
 
-/** What the runtime last said of one pod: the truth about what runs. Made by the runtime room, kept by the pod cache. */
+/**
+ * The state of a pod as last read from the runtime. Created by the runtime package, stored in the
+ * pod cache.
+ */
 export interface ObservedPod {
   readonly uid: PodUid;
   readonly name: string;
   readonly namespace: string;
   /** Of the newest ready sandbox; empty on the host network. */
   readonly ips: readonly string[];
-  /** Newest first: by attempt, then time of creation, then id. */
+  /** Newest first: by attempt, then creation time, then ID. */
   readonly sandboxes: readonly ObservedSandbox[];
-  /** Newest first, all instances of all containers: init, regular and ephemeral ones. */
+  /** Newest first: all instances of init, regular and ephemeral containers. */
   readonly containers: readonly ObservedContainer[];
 }
 
@@ -19,46 +22,48 @@ export interface ObservedSandbox {
   readonly state: 'ready' | 'not-ready';
   readonly createdAtNs: bigint;
   readonly network: 'pod' | 'node';
-  /** Empty for none, and when what the runtime says is no address. */
+  /** Empty for none, and when the runtime reports no valid address. */
   readonly ips: readonly string[];
-  /** The runtime says of its network that it gave no address: it can reach nobody, and nobody it. */
+  /** The runtime reports a network without an address, so the pod is unreachable. */
   readonly unaddressed?: boolean | undefined;
   readonly runtimeHandler: string;
 }
 
 export type ObservedContainerState = 'created' | 'running' | 'exited' | 'unknown';
 
-/** What the runtime has lost track of may well run. */
+/** A container in an unknown state may be running. */
 export function mayRun({ state }: { readonly state: ObservedContainerState }): boolean {
   return state === 'running' || state === 'unknown';
 }
 
 export interface ObservedContainer {
-  /** The runtime's own id, without the scheme. */
+  /** The runtime's ID without the scheme. */
   readonly id: string;
-  /** The scheme of the id in statuses, such as containerd. */
+  /** The scheme of the ID in statuses, such as containerd. */
   readonly runtimeName: string;
   readonly name: string;
   readonly sandboxId: string;
   readonly state: ObservedContainerState;
   readonly createdAtNs: bigint;
-  /** Zero for not yet. */
+  /** Zero before the event. */
   readonly startedAtNs: bigint;
   readonly finishedAtNs: bigint;
   readonly exitCode: number;
   readonly reason: string;
   readonly message: string;
-  /** As the pod asked for it. */
+  /** The image in the pod spec. */
   readonly image: string;
-  /** The digest it ran from. */
+  /** The digest of the running image. */
   readonly imageRef: string;
-  /** Of the spec it was made from; see the spec hash. Empty when the annotation is missing. */
+  /**
+   * Hash of the spec it was created from; see the spec hash. Empty when the annotation is missing.
+   */
   readonly hash: string;
   readonly restartCount: number;
   readonly logPath: string;
   readonly annotations: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
-  /** What it was last given, as far as the runtime tells. */
+  /** Its current resources, as far as the runtime reports them. */
   readonly resources: ObservedResources | undefined;
   readonly user: ObservedUser | undefined;
 }
@@ -76,7 +81,7 @@ export interface ObservedUser {
   readonly supplementalGroups: readonly number[];
 }
 
-/** A pod as a listing shows it: cheap, without details. */
+/** A pod from a list call: cheap, without details. */
 export interface RuntimePod {
   readonly uid: PodUid;
   readonly name: string;
@@ -87,7 +92,7 @@ export interface RuntimePod {
 
 export interface RuntimeItem {
   readonly id: string;
-  /** A sandbox that is ready counts as running, one that is not as exited. */
+  /** A ready sandbox counts as running, any other as exited. */
   readonly state: ObservedContainerState;
   readonly createdAtNs: bigint;
 }

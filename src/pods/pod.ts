@@ -10,7 +10,7 @@ import type {
 import type { ObservedContainer, ObservedPod } from './observed.ts';
 
 export type PodUid = string & { readonly __brand: 'PodUid' };
-/** `<name>_<namespace>`: what static and mirror pods of one name share. */
+/** `<name>_<namespace>`, shared by a static pod and its mirror pod. */
 export type PodFullName = string & { readonly __brand: 'PodFullName' };
 
 export interface PodMeta extends ObjectMeta {
@@ -19,14 +19,14 @@ export interface PodMeta extends ObjectMeta {
   readonly uid: PodUid;
 }
 
-/** A pod that came through a source: named, defaulted and valid. Never changed in place; copy to change. */
+/** A pod from a source: named, defaulted and valid. Immutable; copy it to change it. */
 export interface Pod extends WrittenPod {
   readonly metadata: PodMeta;
   readonly spec: PodSpec;
   readonly status: PodStatus;
 }
 
-/** Where a pod came from. */
+/** The source of a pod. */
 export type PodSource = 'file' | 'http' | 'api';
 
 export const annotations = {
@@ -42,7 +42,7 @@ export function podUid(text: string): PodUid {
 
 const uidText = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})$/;
 
-/** Directories are named by UIDs, so a UID must be a name a file can have, and no step to another directory. */
+/** Directories are named by UIDs, so a UID must be a valid file name without path separators. */
 export function mayBePodUid(text: string): text is PodUid {
   return uidText.test(text);
 }
@@ -51,7 +51,7 @@ export function fullNameOf(pod: Pod): PodFullName {
   return `${pod.metadata.name}_${pod.metadata.namespace}` as PodFullName;
 }
 
-/** Undefined unless the text is exactly a name and a namespace with one underscore between them. */
+/** Undefined unless the text is a name and a namespace with exactly one underscore between them. */
 export function parseFullName(
   text: string,
 ): { readonly name: string; readonly namespace: string } | undefined {
@@ -68,7 +68,7 @@ export function sourceOf(pod: Pod): string | undefined {
   return pod.metadata.annotations?.[annotations.source];
 }
 
-/** A mirror pod is the shadow in the API of a static pod; nothing ever runs because of it. */
+/** A mirror pod represents a static pod in the API; it never runs. */
 export function isMirrorPod(pod: Pod): boolean {
   return pod.metadata.annotations?.[annotations.mirror] !== undefined;
 }
@@ -90,14 +90,17 @@ export function isTerminalPhase(phase: string | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
 }
 
-/** The claim behind a volume: the one it names, or the one that is made for it; undefined for volumes of other kinds. */
+/**
+ * The claim of a volume: the named one, or the one of an ephemeral volume; undefined for other
+ * volumes.
+ */
 export function claimNameOf({ metadata }: Pod, volume: Volume): string | undefined {
   const { name, persistentVolumeClaim, ephemeral } = volume;
   if (persistentVolumeClaim !== undefined) return persistentVolumeClaim.claimName;
   return ephemeral === undefined ? undefined : `${metadata.name}-${name}`;
 }
 
-/** An init container that keeps running beside the regular ones. Ask this of init containers only. */
+/** A sidecar. Call it for init containers only. */
 export function isSidecar(initContainer: Container): boolean {
   return initContainer.restartPolicy === 'Always';
 }
@@ -110,12 +113,15 @@ export function ephemeralContainersOf(pod: Pod): readonly EphemeralContainer[] {
   return pod.spec.ephemeralContainers ?? [];
 }
 
-/** The newest instance: what "the status of a container" means everywhere. */
+/** The newest instance, which "the status of a container" refers to. */
 export function newestInstance(observed: ObservedPod, name: string): ObservedContainer | undefined {
   return observed.containers.find((container) => container.name === name);
 }
 
-/** Where an event about the container points, such as spec.containers{web}; undefined when the spec lacks it. */
+/**
+ * The field path of events about the container, such as spec.containers{web}; undefined when the
+ * spec lacks it.
+ */
 export function containerFieldPath(pod: Pod, name: string): string | undefined {
   const named = (container: Container) => container.name === name;
   if (pod.spec.containers.some(named)) return `spec.containers{${name}}`;

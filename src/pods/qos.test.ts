@@ -28,36 +28,32 @@ const written = (list: ResourceList) =>
   Object.fromEntries(Array.from(list, ([name, amount]) => [name, formatQuantity(amount)]));
 
 const classes: readonly [string, Partial<PodSpec>, QosClass][] = [
-  ['nothing is asked for', { containers: [c(), c()] }, 'BestEffort'],
-  ['only zeros are asked for', { containers: [c(both('0', '0'))] }, 'BestEffort'],
+  ['there are no requests', { containers: [c(), c()] }, 'BestEffort'],
+  ['all requests are zero', { containers: [c(both('0', '0'))] }, 'BestEffort'],
   [
-    'only other resources are asked for',
+    'only other resources are requested',
     { containers: [c({ limits: { 'example.com/gpu': '1' } })] },
     'BestEffort',
   ],
-  ['only an ephemeral container asks', { ephemeralContainers: [c(both('1', '1Gi'))] }, 'BestEffort'],
+  ['only an ephemeral container has requests', { ephemeralContainers: [c(both('1', '1Gi'))] }, 'BestEffort'],
   [
     'all requests equal their limits',
     { containers: [c(both('1', '1Gi')), c(both('2', '2Gi'))] },
     'Guaranteed',
   ],
   [
-    'amounts are written differently',
+    'equal amounts are spelled differently',
     {
       containers: [c({ requests: { cpu: '1', memory: '1Gi' }, limits: { cpu: '1000m', memory: '1024Mi' } })],
     },
     'Guaranteed',
   ],
   [
-    'a request is lower',
+    'a request is lower than its limit',
     { containers: [c({ requests: { cpu: '1', memory: '1Gi' }, limits: { cpu: '2', memory: '1Gi' } })] },
     'Burstable',
   ],
-  [
-    'memory is not limited',
-    { containers: [c({ requests: { cpu: '1' }, limits: { cpu: '1' } })] },
-    'Burstable',
-  ],
+  ['memory has no limit', { containers: [c({ requests: { cpu: '1' }, limits: { cpu: '1' } })] }, 'Burstable'],
   ['one container has no limits', { containers: [c(both('1', '1Gi')), c()] }, 'Burstable'],
   [
     'an init container has no limits',
@@ -65,13 +61,13 @@ const classes: readonly [string, Partial<PodSpec>, QosClass][] = [
     'Burstable',
   ],
   [
-    'an init container is limited too',
+    'an init container has limits too',
     { containers: [c(both('1', '1Gi'))], initContainers: [c(both('1', '1Gi'))] },
     'Guaranteed',
   ],
-  ['the pod as a whole is limited', { containers: [c()], resources: both('1', '1Gi') }, 'Guaranteed'],
+  ['the pod has pod-level limits', { containers: [c()], resources: both('1', '1Gi') }, 'Guaranteed'],
   [
-    'the pod as a whole only asks',
+    'the pod has pod-level requests only',
     { containers: [c(both('1', '1Gi'))], resources: { requests: { cpu: '1' } } },
     'Burstable',
   ],
@@ -80,25 +76,25 @@ for (const [what, spec, expected] of classes) {
   test(`a pod is ${expected} when ${what}`, () => assert.equal(qosClass(aPod({ spec })), expected));
 }
 
-test('the class that was published stays', () => {
+test('keeps the published QoS class', () => {
   assert.equal(qosClass(aPod({ status: { qosClass: 'Guaranteed' } })), 'Guaranteed');
 });
 
 const sums: readonly [string, Partial<PodSpec>, requests: object, limits: object][] = [
   [
-    'regular containers add up',
+    'regular containers are summed up',
     { containers: [c(both('1', '1Gi')), c(both('500m', '1Gi'))] },
     { cpu: '1500m', memory: '2Gi' },
     { cpu: '1500m', memory: '2Gi' },
   ],
   [
-    'a hungry init container counts alone',
+    'a large init container counts alone',
     { containers: [c(both('1', '1Gi'))], initContainers: [c(both('3', '512Mi'))] },
     { cpu: '3', memory: '1Gi' },
     { cpu: '3', memory: '1Gi' },
   ],
   [
-    'sidecars add up with regular containers and with later init containers',
+    'sidecars are added to regular containers and to later init containers',
     {
       containers: [c(both('1', '1Gi'))],
       initContainers: [
@@ -111,7 +107,7 @@ const sums: readonly [string, Partial<PodSpec>, requests: object, limits: object
     { cpu: '5', memory: '2Gi' },
   ],
   [
-    'the pod as a whole overrides what can be set on it',
+    'pod-level resources take precedence',
     {
       containers: [c({ requests: { cpu: '1', 'example.com/gpu': '2' } })],
       resources: { requests: { cpu: '3', 'example.com/gpu': '9' }, limits: { memory: '4Gi' } },
@@ -120,7 +116,7 @@ const sums: readonly [string, Partial<PodSpec>, requests: object, limits: object
     { memory: '4Gi' },
   ],
   [
-    'overhead is added to requests, and to limits there are',
+    'overhead is added to requests, and to existing limits',
     {
       containers: [c({ requests: { cpu: '1' }, limits: { cpu: '2' } })],
       overhead: { cpu: '200m', memory: '140Mi' },
@@ -130,14 +126,14 @@ const sums: readonly [string, Partial<PodSpec>, requests: object, limits: object
   ],
 ];
 for (const [what, spec, requests, limits] of sums) {
-  test(`sums: ${what}`, () => {
+  test(`resource sums: ${what}`, () => {
     const pod = aPod({ spec });
     assert.deepEqual(written(podRequests(pod)), requests);
     assert.deepEqual(written(podLimits(pod)), limits);
   });
 }
 
-test('overhead can be left out', () => {
+test('leaves out the overhead on request', () => {
   const pod = aPod({ spec: { containers: [c(both('1', '1Gi'))], overhead: { cpu: '1' } } });
   assert.deepEqual(written(podRequests(pod, { overhead: 'excluded' })), { cpu: '1', memory: '1Gi' });
   assert.deepEqual(written(podLimits(pod, { overhead: 'excluded' })), { cpu: '1', memory: '1Gi' });
@@ -187,7 +183,7 @@ for (const [milli, period, expected] of quotas) {
     assert.equal(cpuQuotaUs(milli, period), expected));
 }
 
-test('a weight gives back what it was made from', () => {
+test('converts a weight back to CPU', () => {
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 256_000 }), (milli) => {
       assert.equal(sharesToMilliCpu(Number(cpuShares(BigInt(milli)))), milli);
@@ -195,7 +191,7 @@ test('a weight gives back what it was made from', () => {
   );
 });
 
-test('a quota gives back the limit', () => {
+test('converts a quota back to the limit', () => {
   assert.equal(quotaUsToMilliCpu(30_000, 100_000), 300);
   assert.equal(quotaUsToMilliCpu(-1, 100_000), 0);
 });

@@ -6,20 +6,22 @@ import { addResources, isPositive, podLimits, type ResourceList, readResources }
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 
-/** Only these two decide the class. */
+/** Only CPU and memory decide the class. */
 const decisive = ['cpu', 'memory'] as const;
 
-/** The class that was published stays: a pod never changes it while it lives. */
+/** The published class is immutable during the life of a pod. */
 export function qosClass(pod: Pod): QosClass {
   const published = pod.status.qosClass;
   if (published === 'Guaranteed' || published === 'Burstable' || published === 'BestEffort') return published;
   return computeQosClass(pod);
 }
 
-/** Nobody changes a spec, and a node full of pods is judged again with each that comes. */
+/** Cached, because specs are immutable and every admission evaluates all pods of the node. */
 const judgedSpecs = new WeakMap<Pod['spec'], QosClass>();
 
-/** From the spec alone. Ephemeral containers never count: they cannot have resources. */
+/**
+ * Computed from the spec alone. Ephemeral containers do not count, because they have no resources.
+ */
 export function computeQosClass(pod: Pod): QosClass {
   const known = judgedSpecs.get(pod.spec);
   if (known !== undefined) return known;
@@ -58,21 +60,21 @@ function isSame(a: ResourceList, b: ResourceList): boolean {
   });
 }
 
-/** The limits that the cgroup of the pod as a whole enforces, of CPU and memory; others are those of the spec. */
+/** The limits of the pod's cgroup for CPU and memory; other limits are those of the spec. */
 export function heldLimits(pod: Pod): ResourceList {
   const isKept = (name: string) => (name === 'cpu' || name === 'memory' ? isHeldTo(pod, name) : true);
   return new Map([...podLimits(pod)].filter(([name]) => isKept(name)));
 }
 
-/** Whether there is a limit on the pod as a whole: only if nothing in it is left without one. */
+/** Whether the pod's cgroup has a limit: only if every container is limited. */
 export function isHeldTo(pod: Pod, resource: 'cpu' | 'memory'): boolean {
   const quality = qosClass(pod);
   return quality === 'Guaranteed' || (quality === 'Burstable' && limitsAll(pod, resource));
 }
 
 /**
- * Whether every container has a limit, or the pod itself. An init
- * container after a limited sidecar counts as limited: the reference judges it together with those sidecars.
+ * Whether every container has a limit, or the pod itself. An init container after a limited sidecar
+ * counts as limited, because the Go kubelet adds those sidecars to it.
  */
 function limitsAll(pod: Pod, resource: 'cpu' | 'memory'): boolean {
   const isSet = (resources: ResourceRequirements | undefined) =>

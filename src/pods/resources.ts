@@ -11,31 +11,31 @@ import {
 import type { Pod } from './pod.ts';
 import { initContainersOf, isSidecar } from './pod.ts';
 
-/** Amounts by the name of the resource. A name that is missing is not the same as a zero. */
+/** Amounts by resource name. A missing name is not the same as zero. */
 export type ResourceList = ReadonlyMap<string, Quantity>;
 
-/** Which of the two lists of a container's resources. */
+/** Requests or limits. */
 export type ResourceSide = 'requests' | 'limits';
 
 export interface PodSumOptions {
-  /** What the pod's runtime class costs by itself; included unless told otherwise. */
+  /** Overhead of the pod's runtime class; included by default. */
   readonly overhead?: 'included' | 'excluded';
 }
 
 type WrittenList = Readonly<Record<string, string>> | undefined;
 
-/** Throws QUANTITY_INVALID for what no source would have let through. */
+/** Throws QUANTITY_INVALID for an amount that no source accepts. */
 export function readResources(written: WrittenList): ResourceList {
   return new Map(Object.entries(written ?? {}).map(([name, text]) => [name, parseQuantity(text)]));
 }
 
-/** What the scheduler sets aside for the pod. */
+/** What the scheduler reserves for the pod. */
 export function podRequests(pod: Pod, { overhead = 'included' }: PodSumOptions = {}): ResourceList {
   const sum = withPodLevel(containerSum(pod, 'requests'), pod.spec.resources, 'requests');
   return overhead === 'excluded' ? sum : add(sum, readResources(pod.spec.overhead));
 }
 
-/** Overhead is added only to what is limited at all. */
+/** Overhead is added only to existing limits. */
 export function podLimits(pod: Pod, { overhead = 'included' }: PodSumOptions = {}): ResourceList {
   const sum = withPodLevel(containerSum(pod, 'limits'), pod.spec.resources, 'limits');
   if (overhead === 'excluded') return sum;
@@ -44,8 +44,8 @@ export function podLimits(pod: Pod, { overhead = 'included' }: PodSumOptions = {
 }
 
 /**
- * The containers of a pod at their hungriest: regular ones and sidecars together, or an init container with the
- * sidecars that started before it, whichever is more for each resource.
+ * The maximum of the containers: regular ones and sidecars together, or an init container with the
+ * sidecars started before it, whichever is more per resource.
  */
 export function containerSum(pod: Pod, side: ResourceSide): ResourceList {
   const own = (container: Container) => readResources(container.resources?.[side]);
@@ -64,7 +64,7 @@ export function containerSum(pod: Pod, side: ResourceSide): ResourceList {
 
 const none: ResourceList = new Map();
 
-/** Amounts set on the pod itself go before the sum over its containers. */
+/** Pod-level amounts take precedence over the sum of the containers. */
 function withPodLevel(
   sum: ResourceList,
   resources: ResourceRequirements | undefined,
@@ -74,7 +74,7 @@ function withPodLevel(
   return new Map([...sum, ...own]);
 }
 
-/** The resources that can be set on a pod as a whole. */
+/** The resources that can be set at pod level. */
 export function isPodLevelResource(name: string): boolean {
   return name === 'cpu' || name === 'memory' || isHugePages(name);
 }
@@ -83,7 +83,7 @@ export function isHugePages(name: string): boolean {
   return name.startsWith('hugepages-');
 }
 
-/** Whether the pod has resources of its own, beside those of its containers. */
+/** Whether the pod has pod-level resources. */
 export function hasPodLevelResources(pod: Pod, side: ResourceSide | 'any' = 'any'): boolean {
   const { requests, limits } = pod.spec.resources ?? {};
   const lists = side === 'any' ? [requests, limits] : [pod.spec.resources?.[side]];
@@ -116,49 +116,49 @@ export function isPositive(amount: Quantity | undefined): amount is Quantity {
   return amount !== undefined && amount.nanos > 0n;
 }
 
-/** Thousandths of a core; 0 when not given. */
+/** Thousandths of a core; 0 when not set. */
 export function milliCpuOf(list: ResourceList): bigint {
   const amount = list.get('cpu');
   return amount === undefined ? 0n : quantityMilliValue(amount);
 }
 
-/** Bytes; 0 when not given. */
+/** Bytes; 0 when not set. */
 export function memoryOf(list: ResourceList): bigint {
   const amount = list.get('memory');
   return amount === undefined ? 0n : quantityValue(amount);
 }
 
-/** How amounts of CPU become numbers of the kernel, and back. Cores are counted in thousandths. */
+/** Conversion between CPU amounts and cgroup values. Cores are counted in thousandths. */
 
 const fewestShares = 2n;
 const mostShares = 262_144n;
 const shortestQuotaUs = 1_000n;
 
-/** The weight against other cgroups: 1024 a core. */
+/** The cgroup weight: 1024 per core. */
 export function cpuShares(milliCpu: bigint): bigint {
   const shares = (milliCpu * 1024n) / 1000n;
   if (shares < fewestShares) return fewestShares;
   return shares > mostShares ? mostShares : shares;
 }
 
-/** Microseconds of each period; 0 for no limit. */
+/** Microseconds per period; 0 for no limit. */
 export function cpuQuotaUs(milliCpu: bigint, periodUs: bigint): bigint {
   if (milliCpu === 0n) return 0n;
   const quota = (milliCpu * periodUs) / 1000n;
   return quota < shortestQuotaUs ? shortestQuotaUs : quota;
 }
 
-/** What the weight stands for; at most a thousandth less than it was made from. */
+/** The CPU of a weight; at most a thousandth less than it was computed from. */
 export function sharesToMilliCpu(shares: number): number {
   return shares < fewestShares ? 0 : Math.ceil((shares * 1000) / 1024);
 }
 
-/** Zero for no limit, which stands as -1 in the file. */
+/** Zero for no limit, which is -1 in the file. */
 export function quotaUsToMilliCpu(quotaUs: number, periodUs: number): number {
   return quotaUs === -1 ? 0 : Math.floor((quotaUs * 1000) / periodUs);
 }
 
-/** Bytes by the size of a page as the files of cgroups spell it; only sizes that are named in the list. */
+/** Bytes by page size as in cgroup file names; only sizes in the list. */
 export function hugePageAmounts(list: ResourceList): ReadonlyMap<string, bigint> {
   return new Map(
     [...list].flatMap(([name, amount]): [string, bigint][] => {
@@ -170,7 +170,7 @@ export function hugePageAmounts(list: ResourceList): ReadonlyMap<string, bigint>
 
 const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'] as const;
 
-/** As the files of cgroups spell it: 2097152 is 2MB. */
+/** As in cgroup file names: 2097152 is 2MB. */
 export function hugePageSizeName(bytes: bigint): string {
   let [size, unit] = [bytes, 0];
   while (size > 0n && size % 1024n === 0n && unit < units.length - 1) {
@@ -180,7 +180,7 @@ export function hugePageSizeName(bytes: bigint): string {
   return `${size}${units[unit]}`;
 }
 
-/** The files of cgroups say 2MB where the API says hugepages-2Mi; they mean the same. */
+/** cgroup files use 2MB where the API uses hugepages-2Mi. */
 export function hugePageResource(size: string): string {
   return `hugepages-${size.replace(/B$/, '').replace(/[KMGTP]$/, '$&i')}`;
 }

@@ -50,9 +50,9 @@ const ruled: readonly [string, readonly ContainerRestartRule[], number, boolean]
   ['NotIn restarts what is not listed', [rule('NotIn', [42])], 41, true],
   ['NotIn leaves what is listed', [rule('NotIn', [42])], 42, false],
   ['restarting all restarts this one', [rule('In', [3], 'RestartAllContainers')], 3, true],
-  ['the first rule that fits decides', [rule('In', [1], 'Unheard'), rule('In', [1])], 1, false],
-  ['an unknown operator fits nothing', [rule('Is', [1])], 1, false],
-  ['a rule without codes fits nothing', [{ action: 'Restart' }], 1, false],
+  ['the first matching rule decides', [rule('In', [1], 'Unheard'), rule('In', [1])], 1, false],
+  ['an unknown operator matches nothing', [rule('Is', [1])], 1, false],
+  ['a rule without codes matches nothing', [{ action: 'Restart' }], 1, false],
 ];
 for (const [what, restartPolicyRules, exitCode, expected] of ruled) {
   test(`restart rules: ${what}`, () => {
@@ -62,12 +62,12 @@ for (const [what, restartPolicyRules, exitCode, expected] of ruled) {
   });
 }
 
-test('rules of a container without a policy of its own do not count', () => {
+test('ignores the rules of a container without its own policy', () => {
   const container = { ...main, restartPolicyRules: [rule('In', [1])] };
   assert.equal(restartsAfterExit(aPod({ spec: { restartPolicy: 'Never' } }), container, 1), false);
 });
 
-test('a container starts when it was never seen, was only created, or was lost from sight', () => {
+test('starts a container without an instance, with a created one, or with an unknown one', () => {
   const pod = aPod({ spec: { restartPolicy: 'Never' } });
   assert.equal(shouldContainerStart(pod, main, undefined), true);
   assert.equal(shouldContainerStart(pod, main, anInstance(main, { state: 'created' })), true);
@@ -75,18 +75,18 @@ test('a container starts when it was never seen, was only created, or was lost f
   assert.equal(shouldContainerStart(pod, main, anInstance(main)), false);
 });
 
-test('nothing starts in a pod that is being deleted', () => {
+test('starts nothing in a pod that is being deleted', () => {
   const pod = aPod({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
   assert.equal(shouldContainerStart(pod, main, undefined), false);
   assert.equal(shouldContainerStart(pod, main, anInstance(main, { state: 'exited', exitCode: 1 })), false);
 });
 
-test('a policy nobody knows is passed over', () => {
+test('ignores an unknown policy', () => {
   const pod = aPod({ spec: { restartPolicy: 'OnFailure' } });
   assert.equal(effectiveRestartPolicy(pod, { ...main, restartPolicy: 'Sometimes' }), 'OnFailure');
 });
 
-test('all containers restart when the newest instance of one ended in a way that asks for it', () => {
+test('restarts all containers when the newest instance of one exited with a code that requires it', () => {
   const container = {
     ...main,
     restartPolicy: 'Never',

@@ -5,7 +5,7 @@ import { initContainersOf, newestInstance } from './pod.ts';
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
 
-/** The container's own policy goes before the pod's; a pod that names none restarts always. */
+/** The container's policy takes precedence over the pod's; the default is Always. */
 export function effectiveRestartPolicy(pod: Pod, container: Container): RestartPolicy {
   return asPolicy(container.restartPolicy) ?? asPolicy(pod.spec.restartPolicy) ?? 'Always';
 }
@@ -14,7 +14,7 @@ function asPolicy(text: string | undefined): RestartPolicy | undefined {
   return text === 'Always' || text === 'OnFailure' || text === 'Never' ? text : undefined;
 }
 
-/** Whether a container that is not running is to be started, given its newest instance. */
+/** Whether a container that is not running must be started, given its newest instance. */
 export function shouldContainerStart(
   pod: Pod,
   container: Container,
@@ -33,7 +33,7 @@ export function shouldContainerStart(
   }
 }
 
-/** Rules of the container count only where it has a policy of its own. */
+/** Rules of a container apply only if it has its own policy. */
 export function restartsAfterExit(pod: Pod, container: Container, exitCode: number): boolean {
   if (container.restartPolicy !== undefined && restarts(matchingRule(container, exitCode))) return true;
   const policy = effectiveRestartPolicy(pod, container);
@@ -44,7 +44,7 @@ function restarts(rule: ContainerRestartRule | undefined): boolean {
   return rule?.action === 'Restart' || rule?.action === 'RestartAllContainers';
 }
 
-/** The first rule that speaks of this exit code. */
+/** The first rule that matches the exit code. */
 function matchingRule(container: Container, exitCode: number): ContainerRestartRule | undefined {
   return container.restartPolicyRules?.find(({ exitCodes }) => {
     const listed = exitCodes?.values?.includes(exitCode) ?? false;
@@ -52,13 +52,13 @@ function matchingRule(container: Container, exitCode: number): ContainerRestartR
   });
 }
 
-/** Whether this exit asks for the whole pod to begin anew. */
+/** Whether this exit restarts all containers of the pod. */
 export function exitRestartsAllContainers(container: Container, instance: ObservedContainer): boolean {
   const exited = instance.state === 'exited';
   return exited && matchingRule(container, instance.exitCode)?.action === 'RestartAllContainers';
 }
 
-/** Whether some container's newest instance ended in a way that restarts them all. */
+/** Whether the newest instance of any container restarts all of them. */
 export function shouldRestartAllContainers(pod: Pod, observed: ObservedPod): boolean {
   return [...initContainersOf(pod), ...pod.spec.containers].some((container) => {
     const newest = newestInstance(observed, container.name);

@@ -1,19 +1,19 @@
 import type { FieldPath } from '../kinds/index.ts';
 
-/** Whether a feature gate of the kubelet is on. */
+/** Whether a feature gate of the kubelet is enabled. */
 export type FeatureGate = (name: string) => boolean;
 
-/** What decides which pods a static source may run. */
+/** Decides which static pods are valid. */
 export interface PodRules {
   readonly enabled: FeatureGate;
   /**
-   * Whether static pods may refer to objects of an API server, such as secrets. They may where such objects are known
-   * before any pod starts, as with the embedded API.
+   * Whether static pods may refer to API objects, such as secrets. They may where such objects
+   * exist before any pod starts, as with the embedded API.
    */
   readonly apiReferences: 'refused' | 'allowed';
 }
 
-/** The sorts of mistakes an API server tells apart. */
+/** The kinds of validation errors of an API server. */
 export type FieldReason =
   | 'FieldValueRequired'
   | 'FieldValueInvalid'
@@ -24,11 +24,11 @@ export type FieldReason =
   | 'FieldValueTooLong'
   | 'FieldValueTooMany';
 
-/** What is wrong with a field of a pod, in the words of an API server. */
+/** A validation error of a field, in the wording of an API server. */
 export interface FieldProblem {
-  /** The very field that is wrong. */
+  /** The invalid field. */
   readonly field: FieldPath;
-  /** The field as an API server names it, which is at times one further up. */
+  /** The field as an API server reports it, which may be a parent. */
   readonly named: FieldPath;
   readonly reason: FieldReason;
   /** Without the field, such as `Required value`. */

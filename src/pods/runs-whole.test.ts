@@ -10,7 +10,7 @@ const [app, debug] = [
 ];
 const spec: PodSpec = { containers: [app] };
 
-describe('a pod has all it needs', () => {
+describe('a pod runs completely', () => {
   it('while its sandbox is ready and all its containers run', () => {
     assert.equal(runsWhole({ spec }, anObservedPod({ containers: [anInstance(app)] })), true);
     assert.equal(runsWhole({ spec }, anObservedPod()), false);
@@ -20,7 +20,7 @@ describe('a pod has all it needs', () => {
     assert.equal(runsWhole({ spec }, anObservedPod({ sandboxes, containers: [anInstance(app)] })), false);
   });
 
-  it('but not before an ephemeral container has begun, which never runs twice', () => {
+  it('but not before an ephemeral container has started, which never runs twice', () => {
     const debugged = { spec: { ...spec, ephemeralContainers: [debug] } };
     assert.equal(runsWhole(debugged, anObservedPod({ containers: [anInstance(app)] })), false);
     const ended = anInstance(debug, { state: 'exited' });

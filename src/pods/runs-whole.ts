@@ -2,8 +2,8 @@ import type { ObservedPod } from './observed.ts';
 import type { Pod } from './pod.ts';
 
 /**
- * Whether all that is to run in the pod was given what it needs: nothing has to be made for it any more. An ephemeral
- * container that is yet to begin may want volumes that no other has.
+ * Whether everything in the pod has been started, so that no container or volume is still to be
+ * created. An ephemeral container that has not started may need additional volumes.
  */
 export function runsWhole(
   { spec }: Pick<Pod, 'spec'>,

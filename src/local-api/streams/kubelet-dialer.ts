@@ -22,7 +22,7 @@ export interface KubeletCredentials {
   readonly ca: string | undefined;
 }
 
-/** The way to the kubelets: given by whoever started them. */
+/** Access to the kubelets, provided by the process that runs them. */
 export interface KubeletDialer {
   /** Undefined if the node does not report it. */
   locate(node: StoredObject): KubeletAddress | undefined;

@@ -20,7 +20,7 @@ import {
 import { pullPolicyOf } from '../image-name.ts';
 import { isSidecar } from '../pod.ts';
 
-/** What all three sorts of containers have in common. */
+/** The defaults common to all three kinds of containers. */
 export function withContainerDefaults<T extends Container>(container: T): T {
   return {
     ...container,
@@ -37,13 +37,13 @@ export function withContainerDefaults<T extends Container>(container: T): T {
   };
 }
 
-/** Not for ephemeral containers, which may have no resources of their own. */
+/** Not for ephemeral containers, which may have no resources. */
 export function withRequests(container: Container): Container {
   const resources = requestsFromLimits(container.resources);
   return resources === undefined ? container : { ...container, resources };
 }
 
-/** On the network of the node a port of the container is that port of the node. */
+/** On the host network a container port is the same port of the node. */
 export function withHostPorts(container: Container): Container {
   if (container.ports === undefined) return container;
   const ports = container.ports.map((port) => ({ ...port, hostPort: port.hostPort || port.containerPort }));
@@ -105,14 +105,14 @@ function withHttpDefaults(action: HTTPGetAction): HTTPGetAction {
   return { ...action, path: action.path || '/', scheme: action.scheme || 'HTTP' };
 }
 
-/** Amounts by the name of the resource, in their canonical spelling. */
+/** Amounts by resource name, in canonical spelling. */
 export type ResourceList = Readonly<Record<string, string>>;
 
 type Amounts = Map<string, Quantity>;
 
 const milli = 1_000_000n;
 
-/** Nothing finer than a thousandth is kept; what is finer is rounded up. */
+/** Amounts are rounded up to thousandths. */
 export function roundedToMilli(list: ResourceList | undefined): ResourceList | undefined {
   if (list === undefined) return undefined;
   return Object.fromEntries(Object.entries(list).map(([name, amount]) => [name, roundUp(amount)]));
@@ -125,7 +125,7 @@ function roundUp(amount: string): string {
   return formatQuantity({ ...quantity, nanos: quantity.nanos - over + (over > 0n ? milli : -milli) });
 }
 
-/** Who limits a resource and says no more of it asks for just as much. */
+/** A resource with a limit and no request gets a request of the same amount. */
 export function requestsFromLimits(
   resources: ResourceRequirements | undefined,
 ): ResourceRequirements | undefined {
@@ -134,8 +134,8 @@ export function requestsFromLimits(
 }
 
 /**
- * What the containers of a pod need together: all regular ones and sidecars at once, or as much as any init container
- * needs beside the sidecars started before it, whichever is more.
+ * The resources of all containers together: the sum of regular containers and sidecars, or an init
+ * container plus the sidecars started before it, whichever is more.
  */
 export function aggregateContainers(
   spec: PodSpec,
@@ -178,12 +178,12 @@ export function isHugePages(name: string): boolean {
   return name.startsWith('hugepages-');
 }
 
-/** Resources that may be given to a pod as a whole. */
+/** Resources that may be set at pod level. */
 export function isPodLevelResource(name: string): boolean {
   return name === 'cpu' || name === 'memory' || isHugePages(name);
 }
 
-/** A pod that speaks of its resources as a whole has what it left out filled in from its containers. */
+/** Fills in pod-level requests from the containers, for a pod with pod-level resources. */
 export function podLevelDefaults(spec: PodSpec): ResourceRequirements | undefined {
   const { resources } = spec;
   if (resources === undefined) return undefined;

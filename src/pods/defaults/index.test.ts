@@ -11,7 +11,7 @@ function defaulted(spec: object): PodSpec {
   return withPodDefaults({ metadata: { name: 'a' }, spec: { containers: [], ...spec } }, on).spec;
 }
 
-test('a bare pod gets what an API server would have given it', () => {
+test('sets the defaults of an API server on a minimal pod', () => {
   assert.deepEqual(defaulted({ containers: [{ name: 'a', image: 'x' }], volumes: [{ name: 'v' }] }), {
     containers: [
       {
@@ -32,7 +32,7 @@ test('a bare pod gets what an API server would have given it', () => {
   });
 });
 
-test('an image that may change under its name is always pulled', () => {
+test('always pulls an image whose tag may change', () => {
   const digest = `sha256:${'0'.repeat(64)}`;
   const policies = {
     busybox: 'Always',
@@ -50,7 +50,7 @@ test('an image that may change under its name is always pulled', () => {
     assert.equal(pullPolicyOf(undefined, image), policy, image);
 });
 
-test('probes and hooks get their numbers and addresses', () => {
+test('sets the defaults of probes and hooks', () => {
   const [container] = defaulted({
     containers: [
       {
@@ -73,7 +73,7 @@ test('probes and hooks get their numbers and addresses', () => {
   assert.deepEqual(container?.lifecycle?.preStop?.httpGet, { port: 'x', path: '/bye', scheme: 'HTTP' });
 });
 
-test('requests come from limits, and nothing is finer than a thousandth', () => {
+test('derives requests from limits, and rounds up to thousandths', () => {
   const spec = defaulted({
     containers: [
       { name: 'a', resources: { limits: { cpu: '1500u', memory: '64Mi' }, requests: { memory: '1Mi' } } },
@@ -87,7 +87,7 @@ test('requests come from limits, and nothing is finer than a thousandth', () => 
   assert.deepEqual(spec.initContainers?.[0]?.resources?.requests, { cpu: '1' });
 });
 
-test('on the network of the node ports are ports of the node', () => {
+test('sets host ports on the host network', () => {
   const ports = [{ containerPort: 80 }, { containerPort: 81, hostPort: 90, protocol: 'UDP' }];
   const alone = defaulted({ containers: [{ name: 'a', ports }] });
   assert.deepEqual(alone.containers[0]?.ports?.[0], { containerPort: 80, protocol: 'TCP' });
@@ -98,7 +98,7 @@ test('on the network of the node ports are ports of the node', () => {
   ]);
 });
 
-test('volumes get their modes, kinds and names', () => {
+test('sets the defaults of volumes', () => {
   const { volumes } = defaulted({
     volumes: [
       { name: 'h', hostPath: { path: '/x' } },
@@ -131,7 +131,7 @@ test('volumes get their modes, kinds and names', () => {
   ]);
 });
 
-test('a pod that limits itself as a whole asks for what its containers ask for together', () => {
+test('derives pod-level requests from the containers when pod-level limits are set', () => {
   const spec = defaulted({
     resources: { limits: { cpu: '4', memory: '1Gi' } },
     containers: [
@@ -151,12 +151,12 @@ test('a pod that limits itself as a whole asks for what its containers ask for t
   assert.deepEqual(off.spec.resources, { limits: { cpu: '1' } });
 });
 
-test('the two names of the service account are kept alike', () => {
+test('keeps both fields of the service account equal', () => {
   const spec = defaulted({ serviceAccount: 'x' });
   assert.deepEqual([spec.serviceAccountName, spec.serviceAccount], ['x', 'x']);
 });
 
-test('what is given is kept, and defaulting twice changes nothing', () => {
+test('keeps set fields, and is idempotent', () => {
   const text = fc.option(fc.constantFrom('a', ''), { nil: undefined });
   const container = fc.record(
     {

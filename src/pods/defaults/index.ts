@@ -11,8 +11,8 @@ import {
 import { withVolumeDefaults } from './volumes.ts';
 
 /**
- * Fills in everything an API server would have filled in. The same pod comes out when it is done twice. Quantities in
- * the pod must be in their canonical spelling, as decoding leaves them.
+ * Sets all defaults of an API server. Idempotent. Quantities in the pod must be in canonical
+ * spelling, as decoding leaves them.
  */
 export function withPodDefaults(
   pod: WrittenPod,
@@ -22,7 +22,7 @@ export function withPodDefaults(
   return { ...pod, spec: withSpecDefaults(withNetworkDefaults(spec)) };
 }
 
-/** Requests come before everything that adds them up. */
+/** Requests come before everything that sums them up. */
 function withResourceDefaults(spec: PodSpec, enabled: FeatureGate): PodSpec {
   const filled: PodSpec = {
     ...spec,
@@ -54,7 +54,7 @@ function withSpecDefaults(spec: PodSpec): PodSpec {
     }),
     ...(spec.volumes && { volumes: spec.volumes.map(withVolumeDefaults) }),
     ...(overhead && { overhead }),
-    // The older of the two names is kept for those who still read it.
+    // The deprecated field is set for clients that still read it.
     ...(account && { serviceAccountName: account, serviceAccount: account }),
     dnsPolicy: spec.dnsPolicy || 'ClusterFirst',
     restartPolicy: spec.restartPolicy || 'Always',

@@ -11,11 +11,11 @@ import type {
 import { pullPolicyOf } from '../image-name.ts';
 import { roundedToMilli, withFieldDefaults } from './containers.ts';
 
-/** What users write as 0644. */
+/** 0644 in octal. */
 const readableByAll = 0o644;
 const anHour = 3600;
 
-/** A volume of no kind is an empty directory. */
+/** A volume without a source is an emptyDir. */
 export function withVolumeDefaults(volume: Volume): Volume {
   const { name, ...source } = volume;
   const isBare = Object.values(source).every((part) => part === undefined);

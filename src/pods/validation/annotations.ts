@@ -22,7 +22,7 @@ export const annotationKeys = {
   containerAppArmor: 'container.apparmor.security.beta.kubernetes.io/',
 } as const;
 
-/** Annotations that once were, or still are, more than a note. */
+/** Annotations with a meaning for the kubelet, now or formerly. */
 export function checkSpecialAnnotations(
   report: Report,
   path: FieldPath,
@@ -106,7 +106,7 @@ function allContainers(spec: PodSpec) {
   return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])];
 }
 
-/** Whoever says it both ways, as a note and as a field, must say the same. */
+/** An annotation and its field must agree. */
 export function checkAgreement(report: Report, annotations: Texts, spec: PodSpec, path: FieldPath): void {
   const { securityContext: whole } = spec;
   const seccomp = path.child('securityContext', 'seccompProfile');

@@ -10,13 +10,13 @@ import type { FieldProblem, PodRules } from '../rules.ts';
 
 interface Reference {
   readonly field: FieldPath;
-  /** As the API names such objects. */
+  /** The resource names of the API. */
   readonly resource: string;
 }
 
 const specPath = FieldPath.root.child('spec');
 
-/** What a static pod refers to that only an API server could give it. */
+/** Finds references of a static pod to objects of an API server. */
 export function refusedReferences(spec: PodSpec, rules: PodRules): readonly FieldProblem[] {
   if (rules.apiReferences === 'allowed') return [];
   const all = referencesOf(spec);
@@ -29,7 +29,7 @@ export function refusedReferences(spec: PodSpec, rules: PodRules): readonly Fiel
   }));
 }
 
-/** These need an object made for the one pod in the API, which a static pod is not in. */
+/** These need an object per pod in the API, which static pods do not have. */
 function isNeverPossible({ resource }: Reference): boolean {
   return resource === 'clustertrustbundles' || resource === 'resourceclaims';
 }
@@ -79,7 +79,7 @@ function ofEnvFrom(source: EnvFromSource, path: FieldPath): readonly Reference[]
   ];
 }
 
-/** Kinds of volumes whose very use is a reference. */
+/** Volume types that are references themselves. */
 const volumeResources = {
   configMap: 'configmaps (via configmap volumes)',
   secret: 'secrets (via secret volumes)',
@@ -98,7 +98,7 @@ const projectionResources = {
   podCertificate: 'podcertificates',
 } as const satisfies Partial<Record<keyof VolumeProjection, string>>;
 
-/** Kinds that may carry a secret beside what they mount. */
+/** Volume types that may refer to a secret. */
 const withSecretRef = ['cephfs', 'cinder', 'flexVolume', 'rbd', 'scaleIO', 'iscsi', 'storageos'] as const;
 
 function ofVolume(volume: Volume, path: FieldPath): readonly Reference[] {

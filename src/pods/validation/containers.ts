@@ -31,7 +31,7 @@ import {
 import { checkResources } from './resources.ts';
 import { checkSecurityContext } from './security.ts';
 
-/** What of the pod matters to its containers. */
+/** Facts of the pod that container validation needs. */
 export interface ContainerContext extends HandlerContext {
   readonly spec: PodSpec;
   readonly volumes: KnownVolumes;
@@ -62,14 +62,14 @@ export function checkInitContainers(report: Report, path: FieldPath, context: Co
     checkCommon(report, at, container, context);
     if (container.name) checkNewName(report, at, container, names);
     checkInitRestart(report, at, container, context.enabled);
-    // They run one after the other, so only the ports of one can be in each other's way.
+    // Init containers run sequentially, so only ports of the same one can conflict.
     checkHostPorts(report, path.child('initContainers'), [container], index);
     if (isSidecar(container)) checkRunning(report, at, container, context);
     else checkRunsOnce(report, at, container);
   });
 }
 
-/** Debugging containers come later through the API; on create there are none, so little is checked. */
+/** Ephemeral containers are added later through the API, so little is validated here. */
 export function checkEphemeralContainers(report: Report, path: FieldPath, context: ContainerContext): void {
   const { spec } = context;
   const others = new Set([...spec.containers, ...(spec.initContainers ?? [])].map(({ name }) => name));
@@ -107,7 +107,7 @@ function checkEphemeralFields(report: Report, path: FieldPath, container: Epheme
   });
 }
 
-/** Resources of nothing are none, and so are ports. */
+/** Empty resources and ports count as missing. */
 function isGiven(value: unknown): boolean {
   const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
   return value !== undefined && !isEmpty;
@@ -138,7 +138,7 @@ function checkCommon(report: Report, path: FieldPath, container: Container, cont
   checkSecurityContext(report, path.child('securityContext'), container.securityContext, users);
 }
 
-/** Told after all else of the spec. */
+/** Reported after all other errors of the spec. */
 export function checkImageSpaces(
   report: Report,
   path: FieldPath,
@@ -226,7 +226,7 @@ function checkResizePolicy(
   });
 }
 
-/** Hooks and probes of what keeps running. */
+/** Hooks and probes of regular containers and sidecars. */
 function checkRunning(
   report: Report,
   path: FieldPath,

@@ -58,7 +58,7 @@ function checkValueFrom(report: Report, path: FieldPath, from: EnvVarSource, val
 
 const moreThanOne = 'may not have more than one field specified at a time';
 
-/** Fields of the pod an environment variable may show, besides single labels and annotations. */
+/** Pod fields in environment variables, besides single labels and annotations. */
 const envFields = [
   'metadata.name',
   'metadata.namespace',
@@ -71,7 +71,7 @@ const envFields = [
   'status.podIPs',
 ];
 
-/** Fields of the pod a file may show. */
+/** Pod fields in files. */
 export const volumeFields: readonly string[] = [
   'metadata.name',
   'metadata.namespace',
@@ -93,7 +93,7 @@ export function checkFieldRef(
   else checkFieldPath(report, path, selector, fields);
 }
 
-/** All fields anything of a pod can be told from; where it may be told is asked afterwards. */
+/** All pod fields; where each is allowed is checked separately. */
 const knownFields = [
   'metadata.labels',
   'metadata.annotations',

@@ -21,7 +21,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** Volumes that are made of single files: keys of objects, fields of the pod, tokens and certificates. */
+/** Volumes of single files: keys of objects, fields of the pod, tokens and certificates. */
 
 export function checkMode(report: Report, path: FieldPath, mode: number | undefined): void {
   const [least, most] = fileModeRange;
@@ -42,7 +42,7 @@ export function checkDownwardItems(
   report: Report,
   path: FieldPath,
   items: readonly DownwardAPIVolumeFile[] = [],
-  /** All items are told of under this name, as an API server does. */
+  /** All items are reported under this name, as in an API server. */
   as: FieldPath,
 ): void {
   items.forEach((item, index) => {
@@ -65,7 +65,7 @@ export function checkDownwardItems(
   });
 }
 
-/** Tells what is below one path as if it were below another. */
+/** Reports errors below one path as if they were below another. */
 function renamed(report: Report, from: FieldPath, to: FieldPath): Report {
   return (problem) => report({ ...problem, named: problem.named.rebased(from, to) });
 }
@@ -88,11 +88,11 @@ export function checkProjected(report: Report, path: FieldPath, projected: Proje
 interface ProjectedFile {
   readonly field: FieldPath;
   readonly file: string;
-  /** What is told when another file is there already. */
+  /** Reported when another file exists at the path. */
   readonly shown: string;
 }
 
-/** Every path a projection puts a file at. */
+/** All file paths of a projection. */
 function filesOf(source: VolumeProjection, path: FieldPath): readonly ProjectedFile[] {
   const lists = (['secret', 'configMap', 'downwardAPI'] as const).flatMap((kind) =>
     (source[kind]?.items ?? []).map((item, index) => ({
@@ -171,7 +171,7 @@ function checkBundleName(
 ): void {
   const at = path.child('name');
   if (name === '') missing(report, at, 'must be a valid object name');
-  // The name of a signer's bundle has the signer before it, its slash as a colon.
+  // The name of a signer's bundle starts with the signer, with a colon instead of the slash.
   else
     for (const why of dnsSubdomain(name.split(':').at(-1) ?? ''))
       wrong(report, at, name, `not a valid clustertrustbundlename: ${why}`);

@@ -20,10 +20,10 @@ import {
   wrong,
 } from './report.ts';
 
-/** What of the pod matters to hooks and probes. */
+/** Facts of the pod that hooks and probes need. */
 export interface HandlerContext {
   readonly graceSeconds: number | undefined;
-  /** The system the pod says it is for; empty when it says none. */
+  /** The operating system of the pod; empty when not set. */
   readonly os: string;
 }
 
@@ -64,7 +64,7 @@ export function checkLifecycle(
   if (stopSignal !== undefined) checkStopSignal(report, path.child('stopSignal'), stopSignal, context.os);
 }
 
-/** Exactly one way to act. */
+/** Requires exactly one action. */
 function checkHandler(
   report: Report,
   path: FieldPath,

@@ -15,7 +15,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** Directories are named by it. */
+/** Directories are named by the UID. */
 const uid: TextRule = (text) =>
   mayBePodUid(text)
     ? []
@@ -38,7 +38,7 @@ export function checkMetadata(report: Report, path: FieldPath, meta: ObjectMeta)
   checkFinalizers(report, path.child('finalizers'), meta.finalizers ?? []);
 }
 
-/** A dash at its end is what the rest of the name comes behind. */
+/** A trailing dash is removed, because the rest of the name follows it. */
 function checkGenerateName(report: Report, path: FieldPath, name: string): void {
   if (name !== '') for (const why of dnsSubdomain(name.replace(/-$/, 'a'))) wrong(report, path, name, why);
 }
@@ -81,7 +81,7 @@ function checkOwner(report: Report, path: FieldPath, owner: OwnerReference, list
     wrong(named(report, list), path, owner, '/v1, Kind=Event is disallowed from being an owner');
 }
 
-/** Those of Kubernetes itself; all others have a domain. */
+/** Standard finalizers of Kubernetes; all others have a domain. */
 const knownFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion'];
 
 function checkFinalizers(report: Report, path: FieldPath, finalizers: readonly string[]): void {
@@ -123,7 +123,7 @@ interface Expression {
   readonly values?: readonly string[] | undefined;
 }
 
-/** How many values an operator takes. Comparisons are for nodes only. */
+/** Number of values per operator. Comparisons are for nodes only. */
 export function checkSelectorValues(
   report: Report,
   path: FieldPath,

@@ -12,7 +12,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** The volumes of the pod that are sound, by name. */
+/** The valid volumes of the pod, by name. */
 export type KnownVolumes = ReadonlyMap<string, VolumeSource>;
 
 export function checkMounts(
@@ -120,7 +120,7 @@ export function checkDevices(
 const noBacksteps: TextRule = (text) =>
   pathWithoutBacksteps(text).length > 0 ? ["can not contain backsteps ('..')"] : [];
 
-/** Only claims can be had as a raw device. */
+/** Only claims can be block devices. */
 function checkDevice(
   report: Report,
   path: FieldPath,

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { TextRule } from './report.ts';
 
-/** The forms texts must have, told as an API server tells them: users know these words and look them up. */
+/** Formats of texts with the messages of an API server, which users recognize. */
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomain = `${label}(\\.${label})*`;
@@ -63,7 +63,7 @@ export const dnsSubdomain: TextRule = shaped(
   longestSubdomain,
 );
 
-/** Search domains may have underscores too. */
+/** Search domains may contain underscores too. */
 export const looseSubdomain: TextRule = shaped(
   {
     shape: looseSubdomainForm,
@@ -139,7 +139,7 @@ function ofPart(part: string, text: string, rule: TextRule): readonly string[] {
   return told.map((why) => `${part} part ${why}`);
 }
 
-/** The keys of annotations are names whose case does not matter. */
+/** Keys of annotations are case-insensitive. */
 export const annotationKey: TextRule = (text) => qualifiedName(text.toLowerCase());
 
 const longestPortName = 15;
@@ -154,7 +154,7 @@ export const portName: TextRule = (text) => [
   ...(/^-|-$/.test(text) ? ['must not begin or end with a hyphen'] : []),
 ];
 
-/** Anything printable but the equals sign. */
+/** Any printable character except the equals sign. */
 export const envName: TextRule = (text) =>
   /^[\x20-\x3c\x3e-\x7e]+$/.test(text)
     ? []
@@ -176,25 +176,25 @@ export const ipAddress: TextRule = (text) =>
     ? []
     : ['must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'];
 
-/** No step back anywhere. */
+/** Rejects steps to the parent. */
 export const pathWithoutBacksteps: TextRule = (text) =>
   text.split('/').includes('..') ? ["must not contain '..'"] : [];
 
-/** A path that stays below where it is taken from. */
+/** A relative path without steps to the parent. */
 export const descendingPath: TextRule = (text) => [
   ...(text.startsWith('/') ? ['must be a relative path'] : []),
   ...pathWithoutBacksteps(text),
 ];
 
-/** Names with two dots in front are kept for the kubelet's own bookkeeping. */
+/** Names with two leading dots are reserved for the kubelet. */
 export const localPath: TextRule = (text) => {
   const told = descendingPath(text);
   const first = text.startsWith('..') && !text.startsWith('../') ? ["must not start with '..'"] : [];
   return [...told, ...first];
 };
 
-/** What a port of a container or probe may be. */
+/** A port of a container or probe. */
 export const portRange = [1, 65_535] as const;
-/** What the kernel and Windows agree on. */
+/** The limit of both Linux and Windows. */
 export const userIdRange = [0, 2 ** 31 - 1] as const;
 export const fileModeRange = [0, 0o777] as const;

@@ -7,7 +7,7 @@ import { decodeJson, KindTable, type Pod as WrittenPod } from '../../kinds/index
 import { withPodDefaults } from '../defaults/index.ts';
 import { validatePod } from './index.ts';
 
-/** What is told about a pod of this spec (as YAML flow or JSON); good specs are told nothing about. */
+/** Validates a spec (YAML flow or JSON) and returns the errors; a valid spec has none. */
 async function toldAbout(spec: string, metadata = 'name: a', rules = defaultRules): Promise<string[]> {
   const reading = await readManifestText(
     `{apiVersion: v1, kind: Pod, metadata: {${metadata}}, spec: {${spec}}}`,
@@ -17,12 +17,12 @@ async function toldAbout(spec: string, metadata = 'name: a', rules = defaultRule
 }
 
 const box = 'name: m, image: x';
-/** A spec of one container with these fields more. */
+/** A spec of one container with additional fields. */
 const one = (more: string) => `containers: [{${box}, ${more}}]`;
 const withVolume = (volume: string) => `containers: [{${box}}], volumes: [{name: v, ${volume}}]`;
 const whole = (more: string) => `containers: [{${box}}], ${more}`;
 
-describe('a pod is fine', () => {
+describe('a valid pod', () => {
   const good: Record<string, string> = {
     'with one container': one(''),
     'with ports on the node': one('ports: [{containerPort: 80, hostPort: 8080, name: http}]'),
@@ -63,7 +63,7 @@ describe('a pod is fine', () => {
     it(what, async () => assert.deepEqual(await toldAbout(spec), []));
 });
 
-/** These are refused before anybody looks at what they are like, or told of as a whole in Go's words. */
+/** Rejected earlier in an API server, or reported with Go's message. */
 const notCompared: ReadonlySet<string> = new Set([
   'privileged without escalation',
   'with a name of a seccomp profile that needs none',
@@ -71,7 +71,7 @@ const notCompared: ReadonlySet<string> = new Set([
   'with a claim of no source',
 ]);
 
-describe('a pod is refused in the words of an API server', () => {
+describe('rejects a pod with the messages of an API server', () => {
   const table = new KindTable();
   const rules = { ...defaultRules, apiReferences: 'allowed' } as const;
   const recorded = readRecording('refused').filter(
@@ -92,30 +92,30 @@ describe('a pod is refused in the words of an API server', () => {
     });
 });
 
-describe('a static pod is refused', () => {
+describe('rejects a static pod', () => {
   const bad: readonly (readonly [string, string, RegExp])[] = [
     [
-      'for the very amount that is wrong',
+      'for the exact amount that is invalid',
       one('resources: {limits: {cpu: 1}, requests: {cpu: 2}}'),
       /^spec\.containers\[0\]\.resources\.requests\[cpu\]: Invalid value: "2": must be less than or equal/,
     ],
     [
-      'for the very mount that is wrong',
+      'for the exact mount that is invalid',
       `containers: [{${box}, volumeMounts: [{name: v, mountPath: /a, subPath: ../b}]}], volumes: [{name: v}]`,
       /^spec\.containers\[0\]\.volumeMounts\[0\]\.subPath: Invalid value: "\.\.\/b": must not contain '\.\.'/,
     ],
     [
-      'with gates, as it has its node',
+      'with scheduling gates, because it is bound to its node',
       whole('schedulingGates: [{name: a}]'),
       /^spec\.nodeName: Forbidden: cannot be set until all schedulingGates/,
     ],
     [
-      'with a stop signal for no system',
+      'with a stop signal without an operating system',
       one('lifecycle: {stopSignal: SIGTERM}'),
       /stopSignal: Forbidden: may not be set for containers with empty/,
     ],
     [
-      'with a group of a bad name',
+      'with an invalid group name',
       whole('schedulingGroup: {podGroupName: A_b}'),
       /podGroupName: Invalid value: "A_b": a lowercase RFC 1123 subdomain/,
     ],
@@ -130,7 +130,7 @@ describe('a static pod is refused', () => {
     });
 });
 
-describe('the metadata of a static pod is refused', () => {
+describe('rejects invalid metadata of a static pod', () => {
   const bad: readonly (readonly [string, RegExp])[] = [
     [`name: ${'a'.repeat(250)}`, /^metadata\.name: Invalid value: .*: must be no more than 253 characters/],
     ['name: a, namespace: A', /^metadata\.namespace: Invalid value: "A": a lowercase RFC 1123 label/],
@@ -152,7 +152,7 @@ describe('the metadata of a static pod is refused', () => {
     });
 });
 
-describe('a static pod may not reference', () => {
+describe('rejects references of a static pod to', () => {
   const bad: readonly (readonly [string, string])[] = [
     [whole('serviceAccountName: x'), 'serviceaccounts'],
     [whole('imagePullSecrets: [{name: x}]'), 'secrets'],
@@ -186,7 +186,7 @@ describe('a static pod may not reference', () => {
       assert.deepEqual(await toldAbout(spec, 'name: a', { ...defaultRules, apiReferences: 'allowed' }), []);
     });
 
-  it('nothing but what can never work, with the gate off', async () => {
+  it('rejects only what can never work when the gate is off', async () => {
     const rules = { ...defaultRules, enabled: (gate: string) => gate !== 'PreventStaticPodAPIReferences' };
     assert.deepEqual(await toldAbout(withVolume('secret: {secretName: s}'), 'name: a', rules), []);
     assert.equal(
@@ -196,7 +196,7 @@ describe('a static pod may not reference', () => {
   });
 });
 
-test('all mistakes are told at once, in the order they stand in the text', async () => {
+test('reports all errors at once, in the order of the text', async () => {
   const { problems } = await readManifestText(`apiVersion: v1
 kind: Pod
 metadata:
@@ -219,7 +219,7 @@ spec:
   );
 });
 
-test('whatever a pod is made of, reading it answers and never throws', async () => {
+test('never throws for any pod', async () => {
   const word = fc.constantFrom(
     'containers',
     'name',
@@ -250,7 +250,7 @@ test('whatever a pod is made of, reading it answers and never throws', async () 
   );
 });
 
-test('whatever the bytes of a manifest are, reading them answers and never throws', async () => {
+test('never throws for any bytes', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.oneof(

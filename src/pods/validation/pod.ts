@@ -36,9 +36,7 @@ import { checkHostProcess, checkSystem } from './windows.ts';
 const metadataPath = FieldPath.root.child('metadata');
 const specPath = FieldPath.root.child('spec');
 
-/**
- * Everything an API server would refuse a new pod for. The pod must have its defaults, node and namespace already.
- */
+/** Validates a new pod like an API server. Defaults, node and namespace must be set already. */
 export function validatePod(
   pod: WrittenPod & { readonly spec: PodSpec },
   rules: PodRules,
@@ -49,7 +47,7 @@ export function validatePod(
   return problems;
 }
 
-/** What no pod may be like, new or old. */
+/** Rules for new and existing pods. */
 export function validateStoredPod(
   pod: WrittenPod & { readonly spec: PodSpec },
   rules: PodRules,
@@ -67,7 +65,7 @@ export function validateStoredPod(
   return problems;
 }
 
-/** In the order of an API server, so that its answers and ours can be laid side by side. */
+/** In the order of an API server, so that results can be compared. */
 function checkSpec(report: Report, spec: PodSpec, podName: string, { enabled }: PodRules): void {
   if (spec.terminationGracePeriodSeconds === undefined)
     missing(report, specPath.child('terminationGracePeriodSeconds'));
@@ -133,7 +131,7 @@ function checkRest(report: Report, spec: PodSpec, enabled: FeatureGate): void {
   checkImageSpaces(report, specPath.child('initContainers'), spec.initContainers);
 }
 
-/** What only a new pod may not have. */
+/** Rules for new pods only. */
 function checkNew(report: Report, spec: PodSpec, annotations: Readonly<Record<string, string>>): void {
   if ((spec.ephemeralContainers ?? []).length > 0)
     refuse(report, specPath.child('ephemeralContainers'), 'cannot be set on create');
@@ -142,7 +140,7 @@ function checkNew(report: Report, spec: PodSpec, annotations: Readonly<Record<st
   checkAgreement(report, annotations, spec, specPath);
 }
 
-/** Variables out of files are read from directories of the pod's own. */
+/** Variables from files are read from emptyDir volumes of the pod. */
 function checkFileKeyVolumes(report: Report, spec: PodSpec): void {
   const volumes = new Map(spec.volumes?.map((volume) => [volume.name, volume]));
   for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const)
@@ -180,7 +178,7 @@ function checkResourceClaims(report: Report, spec: PodSpec): void {
   });
 }
 
-/** A token is one of a service account. */
+/** A token belongs to a service account. */
 function checkTokens(report: Report, spec: PodSpec): void {
   if (spec.serviceAccountName) return;
   spec.volumes?.forEach((volume, index) => {
@@ -218,7 +216,7 @@ export function checkHostnameOverride(report: Report, path: FieldPath, spec: Pod
   checkForm(report, path, name, dnsSubdomain);
 }
 
-/** Limits of name resolution in the C library. */
+/** Limits of the C library's resolver. */
 const mostServers = 3;
 const mostSearches = 32;
 const longestSearchList = 2048;

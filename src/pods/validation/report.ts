@@ -1,18 +1,20 @@
 import type { FieldPath } from '../../kinds/index.ts';
 import type { FieldProblem, FieldReason } from '../rules.ts';
 
-/** Takes what is wrong with a field; a rule goes on after telling, so that all mistakes are told at once. */
+/** Receives validation errors; rules continue after an error, so that all are reported at once. */
 export type Report = (problem: FieldProblem) => void;
 
-/** What is wrong with a text of some form; nothing when it is of that form. */
+/** Why a text does not match a format; empty when it matches. */
 export type TextRule = (text: string) => readonly string[];
 
-/** How a value is shown: texts in quotes, lists and objects as JSON. */
+/** Formats a value: texts in quotes, lists and objects as JSON. */
 export function show(value: unknown): string {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : JSON.stringify(value);
 }
 
-/** Tells under the name an API server has for the field, where that is not the very field. */
+/**
+ * Reports errors under the field name of an API server, where it differs from the invalid field.
+ */
 export function named(report: Report, as: FieldPath): Report {
   return (problem) => report({ ...problem, named: as });
 }
@@ -38,7 +40,7 @@ export function repeated(report: Report, field: FieldPath, value: unknown): void
   tell(report, field, 'FieldValueDuplicate', ['Duplicate value', show(value)]);
 }
 
-/** A name of something the pod does not have. */
+/** A name that does not exist in the pod. */
 export function notThere(report: Report, field: FieldPath, value: unknown, why = ''): void {
   tell(report, field, 'FieldValueNotFound', ['Not found', show(value ?? ''), why]);
 }
@@ -56,28 +58,28 @@ export function unsupported(report: Report, field: FieldPath, value: unknown, of
   tell(report, field, 'FieldValueNotSupported', ['Unsupported value', show(value ?? ''), supported]);
 }
 
-/** Text that must be there. */
+/** A required text. */
 export function checkPresent(report: Report, field: FieldPath, text: string | undefined): void {
   if (!text) missing(report, field);
 }
 
-/** Text that must be of a form if it is there; an empty one counts as not there. */
+/** An optional text with a format; empty counts as missing. */
 export function checkText(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
   if (text) for (const why of rule(text)) wrong(report, field, text, why);
 }
 
-/** Text that must be there and of a form. */
+/** A required text with a format. */
 export function checkName(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
   checkPresent(report, field, text);
   checkText(report, field, text, rule);
 }
 
-/** Text that must be of a form, which nothing at all is not. */
+/** A text with a format that an empty text does not match. */
 export function checkForm(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
   for (const why of rule(text ?? '')) wrong(report, field, text, why);
 }
 
-/** One of a few words, told in the order they are given in; nothing is fine where `absent` says so. */
+/** One of several values, listed in the given order; may be missing where `absent` allows it. */
 export function checkChoice(
   report: Report,
   field: FieldPath,

@@ -53,7 +53,7 @@ export function checkResources(
   checkClaims(report, path.child('claims'), claims, context.claims);
 }
 
-/** Told as limits of the overhead, which is what an API server takes them for. */
+/** Reported as limits of the overhead, as in an API server. */
 export function checkOverhead(report: Report, path: FieldPath, overhead: ResourceList | undefined): void {
   for (const [name, amount] of Object.entries(overhead ?? {}))
     checkAmount(named(report, path.child('limits').key(name)), path.key(name), {
@@ -124,7 +124,7 @@ function checkResourceName(report: Report, path: FieldPath, name: string, level:
     wrong(report, path, name, "doesn't follow extended resource name standard");
 }
 
-/** Names without a domain, or with one of Kubernetes itself. */
+/** Names without a domain, or with one of Kubernetes. */
 function isNative(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/');
 }
@@ -133,7 +133,7 @@ function isExtended(name: string): boolean {
   return !isNative(name) && !name.startsWith('requests.') && qualifiedName(`requests.${name}`).length === 0;
 }
 
-/** Devices and huge pages cannot be promised twice, so what is asked for is what is given. */
+/** Devices and huge pages cannot be overcommitted, so requests equal limits. */
 function isOvercommitAllowed(name: string): boolean {
   return isNative(name) && !isHugePages(name);
 }
@@ -163,7 +163,7 @@ function checkRequest(report: Report, path: FieldPath, { name, amount, limits }:
   else if (order > 0) wrong(tell, at, amount, `must be less than or equal to ${name} limit of ${limit}`);
 }
 
-/** Each message has them, and there are as many messages as mistakes. */
+/** Limited, because each message contains the list. */
 const mostShownNames = 50;
 
 function shownNames(names: ReadonlySet<string>): string {
@@ -203,7 +203,7 @@ function checkClaims(
   });
 }
 
-/** What a pod gets as a whole must be enough for its containers. */
+/** Pod-level resources must suffice for the containers. */
 export function checkPodResources(report: Report, spec: PodSpec, path: FieldPath): void {
   const { resources } = spec;
   const at = path.child('resources');

@@ -26,7 +26,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** What stands in the way of a pod until it is taken away. */
+/** Scheduling gates, which block a pod until they are removed. */
 export function checkGates(report: Report, path: FieldPath, spec: PodSpec): void {
   spec.readinessGates?.forEach((gate, index) => {
     const at = path.child('readinessGates').index(index).child('conditionType');
@@ -88,7 +88,7 @@ function checkNodeTerm(
   });
 }
 
-/** The only field nodes can be chosen by is their name. */
+/** Node fields support the name only. */
 function checkNodeField(
   report: Report,
   path: FieldPath,
@@ -171,7 +171,7 @@ function checkLabelKeys(
   });
 }
 
-/** The key itself ends up in the selector once, when a server sees to it; twice is once too often. */
+/** A server may add the key itself to the selector once; a second occurrence is a duplicate. */
 function checkMentions(
   report: Report,
   path: FieldPath,
@@ -219,7 +219,7 @@ export function checkTolerations(
   });
 }
 
-/** What is wrong with a value is told of the operator that does not take it. */
+/** An invalid value is reported at the operator. */
 function checkTolerated(
   report: Report,
   path: FieldPath,

@@ -59,7 +59,10 @@ function checkProfiles(report: Report, path: FieldPath, context: Profiles): void
   checkAppArmor(report, path.child('appArmorProfile'), context.appArmorProfile);
 }
 
-/** Profiles of the machine have a name, the others must not. An empty one, which an API server lets pass, runs nowhere. */
+/**
+ * Localhost profiles have a name, the others must not. An empty name, which an API server accepts,
+ * cannot run.
+ */
 function checkSeccomp(report: Report, path: FieldPath, profile: SeccompProfile | undefined): void {
   if (profile === undefined) return;
   checkProfileType(report, path, profile.type, 'type is required when seccompProfile is set');
@@ -138,7 +141,9 @@ function checkSysctls(report: Report, spec: PodSpec, path: FieldPath): void {
   });
 }
 
-/** Which namespace of the kernel keeps a parameter of its own for each pod. Slashes and dots may be swapped. */
+/**
+ * Sysctls by the kernel namespace that isolates them per pod. Slashes and dots are interchangeable.
+ */
 function namespaceOf(name: string): 'ipc' | 'net' | undefined {
   const separator = /[./]/.exec(name)?.[0];
   const dotted = separator === '/' ? name.replace(/[./]/g, (sign) => (sign === '/' ? '.' : '/')) : name;
@@ -151,7 +156,7 @@ function namespaceOf(name: string): 'ipc' | 'net' | undefined {
   return isIpc ? 'ipc' : undefined;
 }
 
-/** A user namespace of the pod's own does not go with other namespaces of the node. */
+/** A user namespace of a pod excludes other namespaces of the node. */
 export function checkUserNamespace(
   report: Report,
   spec: PodSpec,

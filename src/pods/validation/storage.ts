@@ -15,7 +15,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** Volumes on storage of the network or of a cloud. */
+/** Volumes of network and cloud storage. */
 export function checkStorageSource(report: Report, path: FieldPath, volume: Volume): void {
   for (const [kind, fields] of Object.entries(needed)) {
     const source = volume[kind as keyof Volume] as Readonly<Record<string, unknown>> | undefined;
@@ -32,7 +32,7 @@ export function checkStorageSource(report: Report, path: FieldPath, volume: Volu
   checkSecretRefs(report, path, volume);
 }
 
-/** What each kind cannot do without. */
+/** Required fields of each type. */
 const needed = {
   gitRepo: ['repository'],
   nfs: ['server', 'path'],
@@ -72,7 +72,7 @@ function checkPaths(report: Report, path: FieldPath, volume: Volume): void {
     checkPartition(report, path.child(kind, 'partition'), volume[kind]?.partition ?? 0);
 }
 
-/** None is 0, but the lowest one told is 1. */
+/** 0 when not set, but the lowest valid value is 1. */
 function checkPartition(report: Report, path: FieldPath, partition: number): void {
   if (partition < 0 || partition > 255)
     wrong(report, path, partition, 'must be between 1 and 255, inclusive');
@@ -80,7 +80,7 @@ function checkPartition(report: Report, path: FieldPath, partition: number): voi
 
 const longestDriver = 63;
 
-/** Driver names are subdomains in any case. */
+/** Driver names are case-insensitive subdomains. */
 function checkDriver(report: Report, path: FieldPath, name: string): void {
   if (name.length > longestDriver) tooLong(report, path, longestDriver);
   if (name !== '') for (const why of dnsSubdomain(name.toLowerCase())) wrong(report, path, name, why);

@@ -11,7 +11,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** Pods for Windows never run here, but a manifest is judged the same wherever it is read. */
+/** Windows pods never run here, but a manifest is validated the same everywhere. */
 
 const mostCredentialKiB = 64;
 
@@ -74,7 +74,10 @@ function userProblems(user: string): readonly string[] {
 
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 
-/** Either all containers of a pod are processes of the host or none is, and then on its network. */
+/**
+ * Either all containers of a pod are host processes or none is, and host processes need the host
+ * network.
+ */
 export function checkHostProcess(report: Report, spec: PodSpec, path: FieldPath): void {
   const whole = spec.securityContext?.windowsOptions?.hostProcess;
   const all = containerLists.flatMap((list) => [...(spec[list] ?? [])]);
@@ -107,7 +110,7 @@ export function checkHostProcess(report: Report, spec: PodSpec, path: FieldPath)
     );
 }
 
-/** Fields that mean nothing on the system a pod says it is for. */
+/** Fields without a meaning on the pod's operating system. */
 export function checkSystem(report: Report, spec: PodSpec, path: FieldPath): void {
   if (spec.os === undefined) return;
   const at = path.child('os', 'name');
@@ -177,7 +180,7 @@ function checkFields(report: Report, spec: PodSpec, path: FieldPath, system: Sys
     });
 }
 
-/** These two are plain flags: not to have them is to say no. */
+/** Booleans: missing means false. */
 function isSet(value: unknown, field: string): boolean {
   return field === 'hostPID' || field === 'hostIPC' ? value === true : value !== undefined;
 }

@@ -67,9 +67,10 @@ const lookAgainMs = 5_000;
 const nothing = new Uint8Array(0);
 
 /**
- * A socket that is not read, as what it says is not taken, does not tell that its peer is gone. So it is asked as long as
- * that lasts: a write of no bytes sends nothing and fails on a broken connection, and probes of the system break one
- * whose peer is gone without a word. A peer that merely waits is left alone, however long it does.
+ * Detects a lost peer of a socket that is not being read: an unread socket reports no error. While
+ * reading is paused, an empty write is tried at intervals, which sends nothing but fails on a
+ * broken connection, and TCP keepalive breaks a connection whose peer is lost. A peer that is
+ * merely idle is left alone.
  */
 class StallWatch implements Disposable {
   readonly #clock: Clock;

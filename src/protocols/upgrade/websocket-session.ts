@@ -43,7 +43,7 @@ export async function serveWebSocket(
   using idle = new IdleTimer(clock, idleMs, () =>
     session.abort(new KubelingError('DEADLINE_EXCEEDED', `The connection was idle for ${idleMs} ms`)),
   );
-  const gone = () => session.abort(cancelledError('The client is gone'));
+  const gone = () => session.abort(cancelledError('The client disconnected'));
   socket.once('close', gone);
   const connection = new WebSocketConnection(socket, head);
   using _pings = every(clock, pingEveryMs, () => connection.ping());
@@ -67,9 +67,11 @@ async function leave(socket: Duplex, clock: Clock): Promise<void> {
   socket.resume();
   const never = new AbortController().signal;
   const closed = (signal: AbortSignal) => once(socket, 'close', { signal });
-  await withDeadline({ clock, ms: leaveWithinMs, what: 'see the client leave' }, closed, never).catch(
-    () => {},
-  );
+  await withDeadline(
+    { clock, ms: leaveWithinMs, what: 'wait for the client to disconnect' },
+    closed,
+    never,
+  ).catch(() => {});
 }
 
 function every(clock: Clock, ms: number, run: () => void): Disposable {
