@@ -54,7 +54,7 @@ export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSi
   return { removed, problems };
 }
 
-/** Foreign mounts inside propagated volumes stay mounted elsewhere. */
+/** Makes mounts with others inside private, so that unmounting them here leaves shared ones, such as volumes of other programs, mounted elsewhere. */
 async function keepElsewhere(
   paths: readonly string[],
   { run }: MountDeps,
@@ -84,7 +84,7 @@ async function unmount(
     await run('umount', umountArguments([], path), signal);
   } catch {
     signal.throwIfAborted();
-    // Device bind mounts hold the device's mount, which has no other user.
+    // A loop device on the mount keeps it busy and has no other user: both would stay forever.
     for (const device of await loopDevicesOf(path, sysDir)) await run('losetup', ['-d', device], signal);
     await run('umount', umountArguments(['-l'], path), signal);
   }

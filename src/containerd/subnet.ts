@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { KubelingError } from '../lib/index.ts';
 
-/** An IPv4 network: the first address as a number, and how many leading bits are fixed. */
+/** An IPv4 network: first address as a number, and prefix length. */
 export interface Subnet {
   readonly base: number;
   readonly prefix: number;
@@ -11,10 +11,10 @@ export interface Route extends Subnet {
   readonly device: string;
 }
 
-/** Where pod networks are looked for, best first: private ranges, then the one shared by carriers. */
+/** Candidate ranges for pod networks in order: private ranges, then carrier-grade NAT. */
 const ranges = ['10.128.0.0/9', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10'].map(parseSubnet);
 const podPrefix = 22;
-/** A wider route is a default route in disguise (some VPNs set two halves of everything): it claims no address. */
+/** Wider routes count as default routes (some VPNs set two halves) and occupy no address. */
 const widestClaim = 8;
 
 export function isSubnet(text: unknown): text is string {
@@ -63,8 +63,8 @@ export function overlaps(a: Subnet, b: Subnet): boolean {
 }
 
 /**
- * Every network and address of /proc/net/fib_trie, which holds all routing tables and the local addresses:
- * a leaf's address on one line, and below it a line for each prefix length.
+ * Networks and addresses of /proc/net/fib_trie, which has all routing tables and local addresses: a
+ * line with a leaf's address, then one line per prefix length.
  */
 export function parseFibTrie(text: string): Subnet[] {
   const found: Subnet[] = [];
@@ -77,7 +77,7 @@ export function parseFibTrie(text: string): Subnet[] {
   return found;
 }
 
-/** The main table as /proc/net/route prints it: addresses as words in the byte order of the machine. */
+/** The main routing table from /proc/net/route, with addresses in host byte order. */
 export function parseRouteTable(text: string): Route[] {
   return text
     .split('\n')
@@ -96,8 +96,8 @@ function littleEndian(hex: string): number {
 }
 
 /**
- * The first network, starting from the place the hash points at, that meets nothing on the machine. The same hash
- * and the same machine give the same answer.
+ * The first free network, starting at the position given by the hash. Deterministic for a hash and
+ * a machine.
  */
 export function chooseSubnet(hash: string, taken: readonly Subnet[]): Subnet {
   const claims = taken.filter((subnet) => subnet.prefix >= widestClaim);

@@ -10,7 +10,7 @@ interface Seen {
   readonly data: string;
 }
 
-/** Reads an archive back, checking every checksum on the way. */
+/** Reads an archive back and verifies its checksums. */
 function readTar(archive: Uint8Array): Seen[] {
   const bytes = Buffer.from(archive);
   const seen: Seen[] = [];
@@ -59,12 +59,12 @@ describe('tarArchive', () => {
     ]);
   });
 
-  it('gives the same bytes whatever the order of the entries', () => {
+  it('does not depend on the order of the entries', () => {
     const entries = [file('a', '1'), file('b', '2'), file('c', '3')];
     assert.deepEqual(tarArchive(entries), tarArchive(entries.toReversed()));
   });
 
-  it('carries names that do not fit in a record before the file', () => {
+  it('writes long names in a pax record before the file', () => {
     const long = `${'d'.repeat(60)}/${'e'.repeat(60)}`;
     const [record, entry] = readTar(tarArchive([file(long, 'x')]));
     assert.equal(record?.type, 'x');
@@ -73,7 +73,7 @@ describe('tarArchive', () => {
     assert.equal(entry?.data, 'x');
   });
 
-  it('counts the length of a record where that makes the number longer', () => {
+  it("includes the digits of a record's length in the length", () => {
     // " path=" and the newline are 7 bytes, so 91 of name make 98 + 2 = 100, which needs a third digit.
     for (const length of [91, 92, 93]) {
       const name = `ä${'x'.repeat(length - 2)}`;
@@ -84,7 +84,7 @@ describe('tarArchive', () => {
     }
   });
 
-  it('refuses paths that lead out or stand twice', () => {
+  it('rejects paths outside the archive and duplicates', () => {
     for (const path of ['/abs', '../up', 'a/../b', 'a//b', '', 'a/', './a', 'a\0b']) {
       assert.throws(() => tarArchive([file(path)]), { code: 'CONTAINERD_IMAGE' });
     }

@@ -1,6 +1,6 @@
 import { KubelingError } from '../lib/index.ts';
 
-/** Everything is owned by root and dated 1970, so the same entries always give the same bytes. */
+/** All entries belong to root with date 1970, so that equal entries give equal bytes. */
 export type TarEntry = { readonly path: string } & (
   | { readonly kind: 'file'; readonly mode: number; readonly data: Uint8Array }
   | { readonly kind: 'directory'; readonly mode: number }
@@ -61,12 +61,12 @@ function entryBlocks(entry: TarEntry): Uint8Array[] {
   ];
 }
 
-/** What ustar's hundred bytes can carry unambiguously. */
+/** Paths that fit into ustar's 100 bytes. */
 function fits(text: string): boolean {
   return /^[\x20-\x7e]{0,100}$/.test(text);
 }
 
-/** What a reader without pax would see: not the name, but close. */
+/** A shortened name for readers without pax support. */
 function shorten(text: string): string {
   return fits(text) ? text : text.replaceAll(/[^\x20-\x7e]/g, '_').slice(-100);
 }
@@ -78,7 +78,7 @@ function extendedBlocks(records: Readonly<Record<string, string>>): Uint8Array[]
   return [header({ name, type: 'extended', mode: 0o644, size: body.length, target: '' }), ...padded(body)];
 }
 
-/** "27 path=...\n", where the number counts the whole record, itself included. */
+/** A pax record "27 path=...\n", where the number is the length of the whole record. */
 function paxRecord([key, value]: [string, string]): string {
   const rest = ` ${key}=${value}\n`;
   const restLength = Buffer.byteLength(rest);
@@ -109,7 +109,7 @@ function header(fields: Header): Uint8Array {
   return block;
 }
 
-/** The sum of all bytes, counting the eight of the sum itself as spaces. */
+/** Sum of all header bytes, with the checksum field counted as spaces. */
 function writeChecksum(block: Buffer): void {
   block.fill(' ', 148, 156);
   const sum = block.reduce((total, byte) => total + byte, 0);

@@ -16,7 +16,7 @@ import { type Removal, readMounts, unmountBelow } from './mounts.ts';
 import { removeBridge } from './network-links.ts';
 import { killRemaining } from './remaining-processes.ts';
 
-/** What was there and is gone, and what could not be removed. */
+/** Removed items, and items that could not be removed. */
 export interface TeardownReport {
   readonly containerd: 'stopped' | 'not-running';
   readonly processes: readonly string[];
@@ -41,8 +41,8 @@ export interface TeardownDeps {
 }
 
 /**
- * Removes what is left of this instance, and of no other, once its containerd is stopped. A step that fails is
- * reported and does not keep the later ones from running.
+ * Removes what is left of this instance after its containerd stopped. A failed step is reported and
+ * does not stop later ones.
  */
 export async function removeLeftovers(
   options: TeardownOptions,
@@ -80,14 +80,17 @@ async function step(work: () => Promise<Removal>, signal: AbortSignal): Promise<
   }
 }
 
-/** Network namespaces are mounts below the state directory too. A disk of its own under root or state stays. */
+/**
+ * Network namespaces are mounts below the state directory. A separate disk under root or state
+ * stays mounted.
+ */
 async function unmountOurs(deps: TeardownDeps, signal: AbortSignal): Promise<Removal> {
   const { dir, root, state } = deps.layout;
   return await unmountBelow(dir, { ...deps, keep: [root, state] }, signal);
 }
 
 async function removeFirewallRules(deps: TeardownDeps, signal: AbortSignal): Promise<Removal> {
-  // Without the program nothing of ours can have made rules: the plugins use the same one.
+  // Without iptables the plugins cannot have created rules, because they use the same program.
   if (deps.iptables === undefined) return { removed: [], problems: [] };
   return await removeRules(deps.iptables, deps.layout.network, deps.run, signal);
 }
@@ -103,7 +106,7 @@ async function removeCgroups(
   for (const cgroup of ours) {
     done.push(await removeCgroup(host, cgroupDirectories(hierarchies, cgroup), clock, signal));
   }
-  // The parent named after the namespace is shared with other containerds: it goes only when nobody is in it.
+  // The parent cgroup is shared with other containerds and removed only when it is empty.
   const parents = new Set(['/k8s.io', ...bundles.map(({ namespace }) => `/${namespace}`)]);
   for (const parent of parents) {
     const removed = await removeEmptyCgroup(host, cgroupDirectories(hierarchies, parent));

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { tomlString, toToml } from './toml.ts';
 
 describe('toToml', () => {
-  it('writes values before tables, and quotes keys that are not bare', () => {
+  it('writes values before tables, and quotes keys where needed', () => {
     const text = toToml({
       version: 2,
       table: { 'io.containerd.grpc.v1.cri': { on: true, list: ['a', 'b"c'] }, empty: {} },
@@ -25,7 +25,7 @@ list = ["a", "b\\"c"]
     );
   });
 
-  it('writes a list of tables with doubled brackets, and an empty list in place', () => {
+  it('writes a list of tables with double brackets, and an empty list as a value', () => {
     assert.equal(
       toToml({ plugin: { unpack: [{ a: 1 }, { a: 2, b: { c: 3 } }], none: [] } }),
       `
@@ -44,7 +44,7 @@ c = 3
     );
   });
 
-  it('refuses a number TOML could not carry exactly', () => {
+  it('rejects numbers that TOML cannot represent exactly', () => {
     assert.throws(() => toToml({ a: { b: 0.5 } }), {
       code: 'CONTAINERD_CONFIG',
       message: /a\.b as it must be a whole number: current value is 0\.5/,
@@ -53,15 +53,15 @@ c = 3
 });
 
 describe('tomlString', () => {
-  it('escapes what may not stand in a string', () => {
+  it('escapes characters that are invalid in a string', () => {
     assert.equal(
       tomlString('a"\\\b\t\n\f\r\u0000\u001f\u007fä'),
       '"a\\"\\\\\\b\\t\\n\\f\\r\\u0000\\u001f\\u007fä"',
     );
   });
 
-  it('gives back any text to a reader that knows the same escapes', () => {
-    // Every escape we write means the same in JSON.
+  it('any text is restored by a reader of the same escapes', () => {
+    // All escapes have the same meaning in JSON.
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const written = tomlString(text);
@@ -72,7 +72,7 @@ describe('tomlString', () => {
     );
   });
 
-  it('refuses half a character', () => {
+  it('rejects an unpaired surrogate', () => {
     assert.throws(() => tomlString('\ud800'), { code: 'CONTAINERD_CONFIG' });
   });
 });

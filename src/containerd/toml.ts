@@ -2,12 +2,14 @@ import { KubelingError } from '../lib/index.ts';
 
 export type TomlScalar = string | number | boolean;
 export type TomlValue = TomlScalar | readonly TomlScalar[] | TomlTable | readonly TomlTable[];
-/** Keys with an undefined value are left out. */
+/** Keys with an undefined value are omitted. */
 export interface TomlTable {
   readonly [key: string]: TomlValue | undefined;
 }
 
-/** Writes a table as a TOML 1.0 document: plain values first, tables after, each in the order given. */
+/**
+ * Writes a table as a TOML 1.0 document: plain values first, then tables, each in the given order.
+ */
 export function toToml(table: TomlTable): string {
   const lines: string[] = [];
   writeTable(table, [], lines);
@@ -38,7 +40,7 @@ function writeNested(
   }
 }
 
-/** The headers of its tables already name one that holds nothing else. */
+/** A table with only subtables needs no header, because theirs define it. */
 function needsHeader(table: TomlTable): boolean {
   const values = Object.entries(table).filter(isPresent);
   return values.length === 0 || values.some(([, value]) => !isNested(value));
@@ -48,7 +50,7 @@ function isPresent(entry: [string, TomlValue | undefined]): entry is [string, To
   return entry[1] !== undefined;
 }
 
-/** An empty list is a plain value: it has no tables to write headers for. */
+/** An empty list is written as a plain value. */
 function isNested(value: TomlValue): value is TomlTable | readonly TomlTable[] {
   return Array.isArray(value) ? typeof value[0] === 'object' : typeof value === 'object';
 }
@@ -79,7 +81,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\r': '\\r',
 };
 
-/** A basic string: in double quotes, with everything escaped that may not stand there as it is. */
+/** A basic string in double quotes with the required escapes. */
 export function tomlString(text: string): string {
   if (!text.isWellFormed()) {
     throw new KubelingError('CONTAINERD_CONFIG', 'Cannot write a string with half a surrogate pair as TOML');

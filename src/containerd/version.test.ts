@@ -25,7 +25,7 @@ describe('parseContainerdVersion', () => {
     it(`reads ${text}`, () => assert.deepEqual(parseContainerdVersion(output), { major, minor, text }));
   }
 
-  it('says what it could not read', () => {
+  it('reports text it cannot parse', () => {
     assert.throws(() => parseContainerdVersion('something else\n'), {
       code: 'CONTAINERD_VERSION',
       message: /it printed "something else"/,
@@ -46,7 +46,7 @@ describe('checkSupported', () => {
       checkSupported(version(major, minor));
   });
 
-  it('refuses older and unknown newer ones', () => {
+  it('rejects older and unknown newer versions', () => {
     for (const [major, minor] of [
       [1, 5],
       [0, 2],

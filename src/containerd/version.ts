@@ -3,11 +3,11 @@ import { KubelingError } from '../lib/index.ts';
 export interface ContainerdVersion {
   readonly major: number;
   readonly minor: number;
-  /** As the program prints it, without the leading v: "1.6.20~ds1", "2.0.4". */
+  /** As printed by the program, without the leading v: "1.6.20~ds1", "2.0.4". */
   readonly text: string;
 }
 
-/** Reads what `containerd --version` prints: the word containerd, its repository, the version and the revision. */
+/** Parses the output of `containerd --version`: name, repository, version and revision. */
 export function parseContainerdVersion(output: string): ContainerdVersion {
   for (const word of output.trim().split(/\s+/).slice(1)) {
     const match = /^v?((\d+)\.(\d+)\.\d\S*)$/.exec(word);
@@ -19,7 +19,7 @@ export function parseContainerdVersion(output: string): ContainerdVersion {
   );
 }
 
-/** Throws when the version is one we cannot write a config for. */
+/** Throws for a version without a supported config format. */
 export function checkSupported(version: ContainerdVersion): void {
   const isOld = version.major < 1 || (version.major === 1 && version.minor < 6);
   if (!isOld && version.major <= 2) return;

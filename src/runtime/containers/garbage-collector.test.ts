@@ -22,7 +22,7 @@ function rig(collect: () => Promise<void> = async () => {}) {
   return { clock, times, garbage, records, node };
 }
 
-test('garbage is collected every minute, and at once when there is some', async () => {
+test('collects garbage every minute, and immediately when requested', async () => {
   const { clock, times, garbage } = rig();
   const end = new AbortController();
   const run = garbage.run(end.signal);
@@ -38,7 +38,7 @@ test('garbage is collected every minute, and at once when there is some', async 
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('what is asked for during a round is another round; a failure ends nothing, and is told once', async () => {
+test('a request during a collection causes another one; a failure is logged once and ends nothing', async () => {
   const { clock, times, garbage, records, node } = rig(async () => {
     if (times.length === 1) garbage.collectSoon();
     if (times.length < 3) throw new Error('busy');
@@ -60,7 +60,7 @@ test('what is asked for during a round is another round; a failure ends nothing,
   await run;
 });
 
-test('whoever is short of room waits for the round under way, and is told what could not be removed', async () => {
+test('collectNow waits for the running collection and returns the failure', async () => {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const story: string[] = [];

@@ -5,18 +5,18 @@ import type { GcScope } from './container-gc.ts';
 export interface GarbageCollectorDeps {
   readonly clock: Clock;
   readonly node: Pick<NodeJournal, 'trouble' | 'mended'>;
-  /** Called once at a time. */
+  /** Calls are serialized. */
   readonly collect: (scope: GcScope, signal: AbortSignal) => Promise<void>;
 }
 
 const periodMs = 60_000;
 const trouble = 'container garbage';
 
-/** Removes what dead containers have left, one round at a time: a minute apart, or at once when somebody knows of some. */
+/** Runs garbage collections serially: every minute, or immediately when a container died. */
 export class GarbageCollector {
   readonly #deps: GarbageCollectorDeps;
   readonly #wanted: HintLatch;
-  /** Settles when nothing is being removed; never rejects. */
+  /** Settles when no collection runs; never rejects. */
   #working = Promise.resolve();
 
   constructor(deps: GarbageCollectorDeps) {
@@ -28,7 +28,7 @@ export class GarbageCollector {
     this.#wanted.raise();
   }
 
-  /** Without waiting for the next round, for whoever is short of room. Rejects with what could not be removed. */
+  /** Collects immediately, for eviction. Rejects when something could not be removed. */
   async collectNow(scope: GcScope, signal: AbortSignal): Promise<void> {
     const work = this.#working.then(async () => {
       signal.throwIfAborted();

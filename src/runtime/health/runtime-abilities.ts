@@ -1,11 +1,11 @@
 import type { StatusResponse } from '../../cri/index.ts';
 import type { HandlerFeatures } from '../sandbox/runtime-classes.ts';
 
-/** What the runtime says it can do. An old one says nothing, which counts as unable. */
+/** Features reported by the runtime. Older runtimes report none, which counts as unsupported. */
 export interface RuntimeAbilities {
-  /** By name; the runtime's own choice has the empty one. None when it does not tell. */
+  /** Keyed by name; the default handler has the empty name. Empty when the runtime reports none. */
   readonly handlers: ReadonlyMap<string, HandlerFeatures>;
-  /** Whether containers can have just the groups their pod names. */
+  /** Whether the runtime supports supplementalGroupsPolicy. */
   readonly strictGroups: boolean;
 }
 

@@ -14,14 +14,14 @@ const good = StatusResponse.create({
   },
 });
 
-test('a runtime that never answered is a problem that says why', () => {
+test('a runtime that never responded is a problem with its reason', () => {
   const state = new RuntimeState(new VirtualClock());
   assert.match(state.problems().runtime.join(), /may not have completed yet$/);
   state.failed(new Error('connection refused'));
   assert.match(state.problems().runtime.join(), /may not have completed yet: connection refused$/);
 });
 
-test('a good answer counts for thirty seconds', async () => {
+test('a successful status counts for thirty seconds', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   state.answered(good);
@@ -34,7 +34,7 @@ test('a good answer counts for thirty seconds', async () => {
   assert.deepEqual(state.problems(), { runtime: [], network: [] });
 });
 
-test('a network that is not ready is told apart from the runtime', () => {
+test('distinguishes a network that is not ready from the runtime', () => {
   const state = new RuntimeState(new VirtualClock());
   state.answered(
     StatusResponse.create({
@@ -57,7 +57,7 @@ test('a network that is not ready is told apart from the runtime', () => {
   ]);
 });
 
-test('the watch looks every five seconds, through failures, until it is told to end', async () => {
+test('reads the status every five seconds, through failures, until it is aborted', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   const controller = new AbortController();
@@ -81,7 +81,7 @@ test('the watch looks every five seconds, through failures, until it is told to 
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a hint makes the watch look at once', async () => {
+test('a hint triggers an immediate status call', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   const hints = new HintLatch(clock);
@@ -101,7 +101,7 @@ test('a hint makes the watch look at once', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a runtime that keeps silent is missed before it is given up', async () => {
+test('a runtime that does not respond is reported before the call times out', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   state.answered(good);
@@ -114,7 +114,7 @@ test('a runtime that keeps silent is missed before it is given up', async () => 
   assert.deepEqual(state.readiness().runtime, []);
 });
 
-test('a runtime that hangs is told like one that is away, after ten seconds', async () => {
+test('a hanging runtime is reported as unavailable after ten seconds', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   const controller = new AbortController();
@@ -138,7 +138,7 @@ test('a runtime that hangs is told like one that is away, after ten seconds', as
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('what the runtime can do is known once it has told, and nothing is taken for granted', () => {
+test('features of the runtime are unknown until it reported them', () => {
   const state = new RuntimeState(new VirtualClock());
   assert.deepEqual(state.abilities, { handlers: new Map(), strictGroups: false });
   state.answered(good);

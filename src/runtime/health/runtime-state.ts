@@ -3,29 +3,32 @@ import { type Clock, describeError, formatDurationMs, HintLatch, withDeadline } 
 import type { PlegObserver } from '../../pleg/index.ts';
 import { noAbilities, type RuntimeAbilities, readAbilities } from './runtime-abilities.ts';
 
-/** How often the runtime is asked how it is. */
+/** Interval of status calls. */
 const pollMs = 5_000;
-/** One that hangs is told like one that is away, long before calls that may take their time give up. */
+/**
+ * Timeout of a status call, much shorter than that of other calls, so that a hanging runtime is
+ * reported early.
+ */
 const answerMs = 10_000;
-/** An answer that takes longer than this is missed. */
+/** A status call without a response after this time counts as a problem. */
 const slowAfterMs = 5_000;
-/** A good answer counts for this long. */
+/** A successful status counts for this long. */
 const staleAfterMs = 30_000;
 
-/** What keeps pods from being worked on, as far as the runtime as a whole is concerned. */
+/** Problems of the runtime that block pods. */
 export interface RuntimeProblems {
-  /** Nothing can be done while any of these holds. */
+  /** Problems that block all pods. */
   readonly runtime: readonly string[];
-  /** Only pods with a network of their own are held up. */
+  /** Problems that block only pods without the host network. */
   readonly network: readonly string[];
 }
 
-/** What is known of the runtime's health. Pure bookkeeping: whoever asks the runtime reports it here. */
+/** Health of the runtime, from the reported results of status calls. */
 export class RuntimeState {
   readonly #clock: Clock;
   #lastGoodMs: number | undefined;
   #lastFailure: string | undefined;
-  /** Since when an answer is waited for; undefined while nobody asks. */
+  /** Start of the status call in flight; undefined without one. */
   #askedMs: number | undefined;
   #conditions: Omit<RuntimeProblems, 'failure'> = { runtime: [], network: [] };
   #abilities = noAbilities;
@@ -34,7 +37,7 @@ export class RuntimeState {
     this.#clock = clock;
   }
 
-  /** As the runtime last told. */
+  /** The last status of the runtime. */
   get abilities(): RuntimeAbilities {
     return this.#abilities;
   }
@@ -66,7 +69,10 @@ export class RuntimeState {
       : { runtime: [silence], network: this.#conditions.network };
   }
 
-  /** For people who ask how the node is: the last answer counts, not the last good one, and so does waiting for one. */
+  /**
+   * Problems for health endpoints: counts the last status call rather than the last successful one,
+   * and a call in flight.
+   */
   readiness(): RuntimeProblems {
     const missed = this.#missed();
     return missed === undefined ? this.problems() : { runtime: [missed], network: this.#conditions.network };
@@ -99,13 +105,13 @@ export interface RuntimeWatch {
   readonly cri: Pick<CriClient, 'status'>;
   readonly clock: Clock;
   readonly state: RuntimeState;
-  /** Told after each answer and each failure. */
+  /** Called after each response and each failure. */
   readonly looked: (error: unknown) => void;
-  /** Raised by who has reason to think that the runtime went away or came back: it is asked at once. */
+  /** Raised when the runtime may have stopped or come back; triggers an immediate status call. */
   readonly hints?: HintLatch | undefined;
 }
 
-/** Asks the runtime how it is, now and every few seconds, until the signal ends it. */
+/** Reads the runtime's status immediately and periodically until the signal is aborted. */
 export async function watchRuntime(
   { cri, clock, state, looked, hints = new HintLatch(clock) }: RuntimeWatch,
   signal: AbortSignal,
@@ -117,7 +123,7 @@ export async function watchRuntime(
   }
 }
 
-/** Asks it once, and lets everybody know what it said. */
+/** Reads the status once and publishes the result. */
 export async function checkRuntime(
   { cri, clock, state, looked }: Omit<RuntimeWatch, 'hints'>,
   signal: AbortSignal,
@@ -134,7 +140,7 @@ export async function checkRuntime(
   }
 }
 
-/** The stream of events breaks and comes back with the runtime: nobody should wait for the next look to know. */
+/** The event stream breaks and recovers with the runtime, so each change triggers a status call. */
 export function withHints(observer: PlegObserver, hint: () => void): PlegObserver {
   return {
     ...observer,

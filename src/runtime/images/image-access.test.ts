@@ -34,8 +34,8 @@ function aNode() {
   return { clock, logs, store, runtime, access };
 }
 
-describe('records of pulls of images that are gone', () => {
-  it('are forgotten hourly, those of the last minutes an hour later', async () => {
+describe('pull records of removed images', () => {
+  it('are removed hourly, except those of the last minutes', async () => {
     const { clock, store, runtime, access } = aNode();
     await access.records?.begin(image, signal);
     await access.records?.end(image, { kind: 'pulled', imageRef: 'sha256:1', used: 'anonymous' });
@@ -49,7 +49,7 @@ describe('records of pulls of images that are gone', () => {
     assert.deepEqual([store.paths().length, runtime.lists], [0, 2]);
   });
 
-  it('stay when the runtime does not tell of its images, and that ends nothing', async () => {
+  it('are kept when listing images fails, which ends nothing', async () => {
     const { clock, store, runtime, access, logs } = aNode();
     runtime.fails = true;
     await access.records?.begin(image, signal);

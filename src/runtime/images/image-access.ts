@@ -17,9 +17,9 @@ import { ImageLeases } from './gc/image-leases.ts';
 import { PullRecords, type VerificationPolicy } from './pull-records/pull-records.ts';
 import { RecordFiles } from './pull-records/record-files.ts';
 
-/** Where the machine itself has credentials for images. */
+/** Sources of the node's own image credentials. */
 export interface CredentialHost {
-  /** The text of a file, or undefined when there is none. */
+  /** Text of a file, or undefined when it is missing. */
   readonly readFile: (path: string) => Promise<string | undefined>;
   /** Undefined if files of the current directory must not be used. */
   readonly workingDir: string | undefined;
@@ -47,20 +47,20 @@ export interface ImageAccessDeps {
   readonly cri: Pick<CriClient, 'listImages'>;
   readonly machine: { readonly files: RuntimeFiles };
   readonly cluster?: { readonly secrets: PullSecrets; readonly serviceAccounts: ServiceAccounts } | undefined;
-  /** Left out on a machine without credentials. */
+  /** Undefined on a node without credentials. */
   readonly credentialHost?: CredentialHost | undefined;
 }
 
 const prunePeriodMs = 3_600_000;
-/** Of records that changed later than this ago the image may not be listed yet. */
+/** Records changed within this time are kept, because their image may not be listed yet. */
 const settlingMs = 300_000;
 
-/** With what pods pull their images, and which of the images on the machine they may use. */
+/** Image credentials of pods and access to present images. */
 export class ImageAccess {
   readonly credentials: CredentialProvider;
-  /** Undefined where every pod may use whatever is there. */
+  /** Undefined when every pod may use every present image. */
   readonly records: PullRecords | undefined;
-  /** Between those who need an image and those who remove it. */
+  /** Shared by image pulls and image garbage collection. */
   readonly leases = new ImageLeases();
   readonly #deps: ImageAccessDeps;
   #prunedAtMs: number | undefined;
@@ -82,16 +82,19 @@ export class ImageAccess {
     this.records = policy && new PullRecords({ clock, logger, files, policy });
   }
 
-  /** Before the first pull. Where records cannot be kept, pulls will fail and say why. */
+  /** Called before the first pull. Without writable records, pulls fail with the reason. */
   async open(): Promise<void> {
     try {
       await this.records?.open();
     } catch (error) {
-      this.#deps.logger.error('Cannot read the records of image pulls', error);
+      this.#deps.logger.error('Failed to read image pull records', error);
     }
   }
 
-  /** What an earlier kubelet was pulling when it ended. As long as this has not been done, such images are verified. */
+  /**
+   * Resolves pulls interrupted by the exit of a previous kubelet. Until then, such images are
+   * verified.
+   */
   async settleLeftovers(signal: AbortSignal): Promise<void> {
     const { records } = this;
     if (records === undefined) return;
@@ -100,13 +103,13 @@ export class ImageAccess {
       await records.resolveInterrupted(images, signal);
     } catch (error) {
       if (signal.aborted) return;
-      this.#deps.logger.warn('Cannot settle image pulls of an earlier kubelet', {
+      this.#deps.logger.warn('Failed to resolve interrupted image pulls', {
         because: describeError(error),
       });
     }
   }
 
-  /** Forgets pulls of images that are gone, at most once an hour; for whoever collects garbage. */
+  /** Removes pull records of removed images, at most once an hour; called by garbage collection. */
   async prune(signal: AbortSignal): Promise<void> {
     const { records } = this;
     const { clock, cri, logger } = this.#deps;
@@ -119,7 +122,7 @@ export class ImageAccess {
       await records.prune(images, changedBeforeMs, signal);
     } catch (error) {
       if (signal.aborted) return;
-      logger.warn('Cannot forget pulls of images that are gone', { because: describeError(error) });
+      logger.warn('Failed to remove image pull records', { because: describeError(error) });
     }
   }
 }

@@ -10,11 +10,11 @@ export interface ImageCollectorDeps {
   readonly manager: Pick<ImageGcManager, 'detect' | 'collect' | 'isEnabled'>;
 }
 
-/** Not in the way of pods that start with the node. */
+/** Delays the first collection, so that it does not slow down pods starting with the node. */
 const firstMs = 10_000;
 const periodMs = 300_000;
 
-/** Looks for images nobody uses every five minutes, and removes those the node has no room for. */
+/** Detects unused images every five minutes and removes those that the policy does not keep. */
 export class ImageCollector {
   readonly #deps: ImageCollectorDeps;
   #failures = 0;
@@ -36,15 +36,15 @@ export class ImageCollector {
     const { manager, logger, node } = this.#deps;
     try {
       await (manager.isEnabled ? manager.collect(signal) : manager.detect(signal));
-      if (this.#failures > 0) logger.info('Images nobody uses can be removed again');
+      if (this.#failures > 0) logger.info('Image garbage collection succeeded again');
       this.#failures = 0;
     } catch (error) {
       if (signal.aborted) return;
       this.#failures++;
       const message = describeError(error);
-      // Once is often a runtime that has just begun to work.
+      // A single failure is common while the runtime starts.
       if (this.#failures > 1) node.event({ type: 'Warning', reason: 'ImageGCFailed', message });
-      else logger.warn('Cannot remove images nobody uses', { because: message });
+      else logger.warn('Failed to collect image garbage', { because: message });
     }
   }
 }
@@ -54,7 +54,7 @@ export interface NodeImageGcDeps extends Pick<ImageGcDeps, 'cri' | 'clock' | 'lo
   readonly machine: { readonly diskSpace?: ImageGcDeps['diskSpace'] | undefined };
 }
 
-/** Undefined where images are never removed. */
+/** Undefined when the policy never removes images. */
 export function createImageGc(
   { imageGc: policy }: { readonly imageGc?: ImageGcPolicy | undefined },
   { cri, clock, logger, metrics, machine: { diskSpace } }: NodeImageGcDeps,
