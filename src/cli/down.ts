@@ -83,14 +83,16 @@ async function run(context: CommandContext): Promise<number> {
   const problems = [...left, ...rules, ...(await unmountPods(home, context))];
   // A later call needs the state to remove the rest.
   if (problems.length === 0) await rm(home.stateFile, { force: true });
-  if (values.all === true && problems.length === 0) await removeData(home, context);
+  if (values.all === true && problems.length === 0) problems.push(...(await removeData(home, context)));
   for (const problem of problems) context.stderr.write(`${problem}\n`);
   return problems.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
-async function removeData(home: DataDirectory, { stdout }: CommandContext): Promise<void> {
-  const kept = await removeDataDirectory(home);
+/** Returns what could not be removed: "down --all" can then be run again. */
+async function removeData(home: DataDirectory, { stdout }: CommandContext): Promise<readonly string[]> {
+  const { kept, problems } = await removeDataDirectory(home);
   if (kept.length > 0) stdout.write(`kept       previous content of ${home.dataDir}: ${kept.join(', ')}\n`);
+  return problems;
 }
 
 interface DownOptions {

@@ -1,6 +1,6 @@
 import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { describeError } from '../lib/index.ts';
+import { describeError, isProtectionError, removeTree } from '../lib/index.ts';
 import { type Bundle, shimSocketName } from './bundles.ts';
 import type { Layout } from './layout.ts';
 import { mountsBelow, type Removal, readMounts } from './mounts.ts';
@@ -45,7 +45,7 @@ export async function removeFiles(
       // The content of a mount may not be ours.
       const held = mounted.find((mount) => `${mount}/`.startsWith(`${path}/`));
       if (held !== undefined) problems.push(`Cannot remove ${path} as ${held} is still mounted`);
-      else if (await removeTree(path)) removed.push(path);
+      else if (await removeIfThere(path)) removed.push(path);
     } catch (error) {
       problems.push(`Cannot remove ${path}: ${describeError(error)}`);
     }
@@ -92,7 +92,7 @@ async function cniResults(
 }
 
 /** Returns whether anything existed. */
-async function removeTree(path: string): Promise<boolean> {
+async function removeIfThere(path: string): Promise<boolean> {
   const beside = await readdir(dirname(path)).catch(() => [] as string[]);
   if (!beside.includes(basename(path))) return false;
   await emptyTree(path);
@@ -104,6 +104,8 @@ async function emptyTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
+    // Containers can make files immutable in what they write.
+    if (isProtectionError(error)) return await removeTree(path);
     const isEmptied = (error as NodeJS.ErrnoException).code === 'EBUSY' && (await readdir(path)).length === 0;
     if (!isEmptied) throw error;
   }

@@ -121,6 +121,7 @@ export {
   type SendHttp,
   sendHttp,
 } from './http-request.ts';
+export { clearingInodeFlags, isProtectionError } from './inode-flags.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
 export { libcFunctions, type MountSyscalls, mountSyscalls } from './libc.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';

@@ -2,6 +2,7 @@ import { type Dir, type Dirent, opendirSync } from 'node:fs';
 import { opendir, rename, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { describeError, errnoOf, KubelingError } from './errors.ts';
+import { clearingInodeFlags } from './inode-flags.ts';
 import {
   type CallMode,
   directoryFlags,
@@ -80,7 +81,7 @@ class TreeRemoval {
       const before = this.#done;
       await this.#content(place, shown, steps + 1);
       const isLast = left === 0 || this.#done === before;
-      if (await this.#isRemoved(path, shown, isLast)) break;
+      if (await this.#isRemoved(above, path, shown, isLast)) break;
     }
     this.#done++;
   }
@@ -89,9 +90,11 @@ class TreeRemoval {
    * An entry may have been moved up into it meanwhile; unless it is the last attempt, that is not a
    * failure.
    */
-  async #isRemoved(path: Buffer, shown: string, isLast: boolean): Promise<boolean> {
+  async #isRemoved(above: PathHandle, path: Buffer, shown: string, isLast: boolean): Promise<boolean> {
     try {
-      await ignoreMissing(() => this.#calls.mutations(shown).rmdir(path));
+      await ignoreMissing(() =>
+        clearingInodeFlags(() => this.#calls.mutations(shown).rmdir(path), [path, directoryOf(above)]),
+      );
       return true;
     } catch (error) {
       if (isLast || errnoOf(error) !== 'ENOTEMPTY') throw undeletable(`directory ${shown}`, error);
@@ -102,29 +105,34 @@ class TreeRemoval {
   async #content(place: PathHandle, shown: string, steps: number): Promise<void> {
     for await (const entry of entriesOf(place, this.#calls.readMode(shown))) {
       const inside = join(shown, entry.name.toString());
-      if (!entry.isDirectory()) await this.#file(pathOf(place, entry.name), inside);
+      if (!entry.isDirectory()) await this.#file(place, pathOf(place, entry.name), inside);
       else if (steps < maxHandles) await this.directory(place, entry.name, inside, steps);
-      else await this.#moveUp(pathOf(place, entry.name), inside);
+      else await this.#moveUp(place, pathOf(place, entry.name), inside);
       if (this.#turns.count()) await this.#turns.yield();
     }
   }
 
   /** The kernel does not unlink a file that is a mount point. */
-  async #file(path: Buffer, shown: string): Promise<void> {
-    await ignoreMissing(() => this.#calls.mutations(shown).unlink(path)).catch((error: unknown) => {
+  async #file(place: PathHandle, path: Buffer, shown: string): Promise<void> {
+    await ignoreMissing(() =>
+      clearingInodeFlags(() => this.#calls.mutations(shown).unlink(path), [path, directoryOf(place)]),
+    ).catch((error: unknown) => {
       throw undeletable(shown, error);
     });
     this.#done++;
   }
 
   /** The next pass over the top directory removes it. */
-  async #moveUp(path: Buffer, shown: string): Promise<void> {
+  async #moveUp(place: PathHandle, path: Buffer, shown: string): Promise<void> {
     const top = this.#top;
     if (top === undefined) return;
     for (let number = 0; ; number++) {
       try {
         const target = pathOf(top, Buffer.from(`.removing-${number}`));
-        await ignoreMissing(() => this.#calls.mutations(shown).rename(path, target));
+        const protectedPaths = [path, directoryOf(place), directoryOf(top)];
+        await ignoreMissing(() =>
+          clearingInodeFlags(() => this.#calls.mutations(shown).rename(path, target), protectedPaths),
+        );
         this.#done++;
         return;
       } catch (error) {
@@ -133,6 +141,10 @@ class TreeRemoval {
       }
     }
   }
+}
+
+function directoryOf({ fd }: PathHandle): string {
+  return `/proc/self/fd/${fd}/.`;
 }
 
 function pathOf(place: PathHandle, name: Buffer): Buffer {
@@ -157,9 +169,13 @@ async function* entriesOf(place: PathHandle, when: CallMode): AsyncGenerator<Ent
 function undeletable(shown: string, cause: unknown): KubelingError {
   const errno = errnoOf(cause);
   if (errno === 'EBUSY') return mountPointError(shown);
-  return new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: ${errno ?? describeError(cause)}`, {
-    cause,
-  });
+  const remedy =
+    errno === 'EPERM' ? '; if it is immutable or append-only, run "chattr -R -ia" on the directory' : '';
+  return new KubelingError(
+    'VOLUME_REMOVE',
+    `cannot delete ${shown}: ${errno ?? describeError(cause)}${remedy}`,
+    { cause },
+  );
 }
 
 export function mountPointError(shown: string): KubelingError {

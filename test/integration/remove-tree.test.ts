@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -52,6 +52,25 @@ describe('a directory with all that is in it', () => {
     await isGone();
   });
 
+  it('removes immutable and append-only files and directories, and changes nothing behind links', {
+    skip: notRoot,
+  }, async () => {
+    const outside = join(root, 'outside');
+    await writeFile(outside, '');
+    run(goingDown(70));
+    shell(`
+      touch immutable append; mkdir -p dir/below; touch dir/below/file; ln -s ../../outside dir/link; mkfifo dir/pipe
+      chattr +i immutable ../outside; chattr +a append dir/below; chattr +i dir
+      (cd ${'step/'.repeat(66)} && chattr +i file step/file && chattr +a step && chattr +i .); chattr +i .`);
+    try {
+      await removeTree(volume);
+      assert.deepEqual(await readdir(root), ['outside']);
+      assert.match(execFileSync('lsattr', [outside], { encoding: 'utf8' }), /^-*i/);
+    } finally {
+      execFileSync('chattr', ['-R', '-f', '-ia', root]);
+    }
+  });
+
   it('goes though something in it is called as what is brought up from below', async () => {
     shell('touch .removing-0; mkdir .removing-1; touch .removing-1/file');
     run(goingDown(300));
@@ -59,20 +78,16 @@ describe('a directory with all that is in it', () => {
     await isGone();
   });
 
-  it('is named with the reason when it cannot go, by the name it has', { skip: notRoot }, async (t) => {
+  it('is named with the reason and the remedy when it cannot be removed', async () => {
     const file = join(volume, 'kept/file');
     await mkdir(join(volume, 'kept'));
     await writeFile(file, '');
-    try {
-      execFileSync('chattr', ['+i', file], { stdio: 'pipe' });
-    } catch {
-      return t.skip('files here cannot be made to stay');
-    }
-    try {
-      await assert.rejects(removeTree(volume), { message: `cannot delete ${file}: EPERM` });
-    } finally {
-      execFileSync('chattr', ['-i', file]);
-    }
+    const unlink = () => {
+      throw Object.assign(new Error('no'), { code: 'EPERM' });
+    };
+    const calls = { readMode: () => 'later', mutations: () => ({ rename, unlink, rmdir }) } as const;
+    const remedy = 'if it is immutable or append-only, run "chattr -R -ia" on the directory';
+    await assert.rejects(removeTree(volume, calls), { message: `cannot delete ${file}: EPERM; ${remedy}` });
     await removeTree(volume);
     await isGone();
   });

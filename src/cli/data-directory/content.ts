@@ -1,6 +1,14 @@
-import { readdir, rm, stat } from 'node:fs/promises';
+import { lstat, readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { KubelingError, readJsonFile, writeJsonAtomic } from '../../lib/index.ts';
+import {
+  clearingInodeFlags,
+  describeError,
+  errnoOf,
+  KubelingError,
+  readJsonFile,
+  removeTree,
+  writeJsonAtomic,
+} from '../../lib/index.ts';
 import { type DataDirectory, defaultDataDirectory } from './data-directory.ts';
 
 /**
@@ -27,23 +35,41 @@ export async function isDataDirectory(home: DataDirectory): Promise<boolean> {
   return (await Promise.all(signs.map(isThere))).includes(true);
 }
 
+export interface DataRemoval {
+  /** The names that stay because they existed before the first "up". */
+  readonly kept: readonly string[];
+  /** What could not be removed, and why. */
+  readonly problems: readonly string[];
+}
+
 /**
- * Removes the directory, except for the entries that existed before kubeling used it. Returns the
- * names of those.
+ * Removes the directory, or all but what existed before the first "up". Whatever fails, the rest is removed; the claim file
+ * is removed last, when all the rest is gone, so that a later call can finish.
  */
-export async function removeDataDirectory(home: DataDirectory): Promise<readonly string[]> {
+export async function removeDataDirectory(home: DataDirectory): Promise<DataRemoval> {
   const before = await readBefore(home);
   const found = await readdir(home.dataDir);
+  const claim = basename(home.claimFile);
   const kept = found.filter((name) => before.has(name));
-  if (kept.length === 0) {
-    await rm(home.dataDir, { recursive: true, force: true });
-    return [];
-  }
-  // The list is removed last, so that an interrupted removal can be repeated.
-  const last = basename(home.claimFile);
-  const ours = found.filter((name) => !before.has(name) && name !== last);
-  for (const name of [...ours, last]) await rm(join(home.dataDir, name), { recursive: true, force: true });
-  return kept;
+  const problems: string[] = [];
+  for (const name of found.filter((each) => !before.has(each) && each !== claim))
+    await removeEntry(join(home.dataDir, name)).catch((error: unknown) => {
+      problems.push(`Cannot remove ${join(home.dataDir, name)}: ${describeError(error)}`);
+    });
+  if (problems.length > 0) return { kept, problems };
+  await rm(home.claimFile, { force: true });
+  if (kept.length === 0) await rmdir(home.dataDir).catch(throwUnlessMountPoint);
+  return { kept, problems };
+}
+
+async function removeEntry(path: string): Promise<void> {
+  if ((await lstat(path)).isDirectory()) await removeTree(path);
+  else await clearingInodeFlags(() => rm(path, { force: true }), [path]);
+}
+
+/** A file system of its own stays, empty. */
+function throwUnlessMountPoint(error: unknown): void {
+  if (errnoOf(error) !== 'EBUSY') throw error;
 }
 
 /**

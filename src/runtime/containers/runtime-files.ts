@@ -18,6 +18,7 @@ import {
 } from 'node:fs/promises';
 import { dirname, posix } from 'node:path';
 import {
+  clearingInodeFlags,
   errnoOf,
   KubelingError,
   openDirectoryHandle,
@@ -164,7 +165,7 @@ async function namesIn(directory: string): Promise<string[]> {
 /** Tries unlink first, because most paths are files. */
 async function remove(path: string): Promise<void> {
   try {
-    await unlink(path);
+    await clearingInodeFlags(() => unlink(path), [path, posix.dirname(path)]);
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return;
     // Other programs may write to the directory, so removeTree resolves no name twice.

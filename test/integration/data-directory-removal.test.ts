@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import {
+  claimDataDirectory,
+  isDataDirectory,
+  removeDataDirectory,
+} from '../../src/cli/data-directory/content.ts';
+import { type DataDirectory, dataDirectoryAt } from '../../src/cli/data-directory/data-directory.ts';
+
+const notRoot = process.getuid?.() === 0 ? false : 'needs root';
+
+describe('the removal of a data directory', { skip: notRoot }, () => {
+  let outer: string;
+  let home: DataDirectory;
+  let pods: string;
+
+  beforeEach(async () => {
+    outer = await mkdtemp(join(tmpdir(), 'klg-data-'));
+    home = dataDirectoryAt(join(outer, 'data'));
+    await mkdir(home.dataDir);
+    await writeFile(join(home.dataDir, 'notes'), '');
+    await claimDataDirectory(home);
+    pods = join(home.rootDir, 'pods');
+    await mkdir(join(pods, 'a/volumes'), { recursive: true });
+    await writeFile(join(pods, 'a/etc-hosts'), '');
+    await writeFile(join(home.dataDir, 'kubeling.log'), '');
+  });
+  afterEach(async () => {
+    execFileSync('chattr', ['-R', '-f', '-ia', outer]);
+    await rm(outer, { recursive: true });
+  });
+
+  it('removes what a container has made immutable or append-only', async () => {
+    const shell = 'chattr +i a/etc-hosts a/volumes; chattr +a a';
+    execFileSync('sh', ['-c', shell], { cwd: pods });
+    assert.deepEqual(await removeDataDirectory(home), { kept: ['notes'], problems: [] });
+    assert.deepEqual(await readdir(home.dataDir), ['notes']);
+  });
+
+  it('reports what it cannot remove, keeps the claim, and finishes when called again', async () => {
+    const mounted = join(pods, 'a/volumes');
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', mounted]);
+    try {
+      const { problems } = await removeDataDirectory(home);
+      assert.match(problems.join(), /^Cannot remove .*: cannot delete .*volumes: it is a mount point$/);
+    } finally {
+      execFileSync('umount', [mounted]);
+    }
+    assert.deepEqual((await readdir(home.dataDir)).includes('kubeling.log'), false);
+    assert.equal(await isDataDirectory(home), true);
+    assert.deepEqual(await removeDataDirectory(home), { kept: ['notes'], problems: [] });
+    assert.equal(await isDataDirectory(home), false);
+  });
+});
