@@ -59,6 +59,8 @@ class TreeRemoval {
   #top: PathHandle | undefined;
   /** The number of entries unlinked, removed or moved up. */
   #done = 0;
+  /** Numbers the names of moved directories, so that each name is tried once. */
+  #moves = 0;
   readonly #turns = new YieldingCounter(entriesPerTurn);
   readonly #calls: TreeCalls;
 
@@ -126,9 +128,9 @@ class TreeRemoval {
   async #moveUp(place: PathHandle, path: Buffer, shown: string): Promise<void> {
     const top = this.#top;
     if (top === undefined) return;
-    for (let number = 0; ; number++) {
+    for (;;) {
       try {
-        const target = pathOf(top, Buffer.from(`.removing-${number}`));
+        const target = pathOf(top, Buffer.from(`.removing-${this.#moves++}`));
         const protectedPaths = [path, directoryOf(place), directoryOf(top)];
         await ignoreMissing(() =>
           clearingInodeFlags(() => this.#calls.mutations(shown).rename(path, target), protectedPaths),

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { removeTree } from '../../src/lib/remove-tree.ts';
+import { removeTree, type TreeCalls } from '../../src/lib/remove-tree.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 const source = fileURLToPath(new URL('../../src/lib/remove-tree.ts', import.meta.url));
@@ -85,7 +85,7 @@ describe('a directory with all that is in it', () => {
     const unlink = () => {
       throw Object.assign(new Error('no'), { code: 'EPERM' });
     };
-    const calls = { readMode: () => 'later', mutations: () => ({ rename, unlink, rmdir }) } as const;
+    const calls: TreeCalls = { readMode: () => 'later', mutations: () => ({ rename, unlink, rmdir }) };
     const remedy = 'if it is immutable or append-only, run "chattr -R -ia" on the directory';
     await assert.rejects(removeTree(volume, calls), { message: `cannot delete ${file}: EPERM; ${remedy}` });
     await removeTree(volume);
