@@ -184,6 +184,7 @@ export const errorKinds = {
   PROBE_UNASKABLE: 'Failed',
   HTTP_CUT_OFF: 'Failed',
   HTTP_HEADERS_TOO_LARGE: 'Invalid',
+  HTTP_INFORMATIONAL: 'Failed',
   HTTP_NOT_TLS: 'Failed',
   HTTP_REDIRECTS: 'Failed',
   ACTION_PORT: 'Invalid',

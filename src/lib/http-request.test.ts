@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { describe, it } from 'node:test';
 import {
   followRedirects,
@@ -127,4 +127,39 @@ describe('the headers of a request', () => {
     const headers = Array.from({ length: 13_150 }, () => ['X-Key', '1'] as const);
     await assert.rejects(sendHttp({ ...request, headers }, 10, open), { code: 'HTTP_HEADERS_TOO_LARGE' });
   });
+});
+
+describe('informational responses', () => {
+  async function send(answer: (write: (text: string) => void) => void) {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => answer((text) => socket.writable && socket.write(text)));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    try {
+      const local = { ...request, host: '127.0.0.1', port, headers: [] };
+      return await sendHttp(local, 10, AbortSignal.timeout(10_000));
+    } finally {
+      server.close();
+    }
+  }
+
+  it('are skipped before the final response', async () => {
+    const { status } = await send((write) => {
+      write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n');
+      write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+    });
+    assert.equal(status, 200);
+  });
+
+  for (const line of ['100 Continue', '103 Early Hints'])
+    it(`end the request after 16 times ${line}`, async () => {
+      const endless = send((write) => {
+        const timer = setInterval(() => write(`HTTP/1.1 ${line}\r\n\r\n`), 1);
+        timer.unref();
+        setTimeout(() => clearInterval(timer), 20_000).unref();
+      });
+      await assert.rejects(endless, { code: 'HTTP_INFORMATIONAL' });
+    });
 });

@@ -47,6 +47,10 @@ export const sendHttp: SendHttp = (request, bodyLimit, signal) =>
     };
     const failMidway = (error: unknown) => fail(signal.aborted ? error : cutOff(request, error));
     asked.on('error', fail);
+    let informational = 0;
+    asked.on('information', () => {
+      if (++informational > maxInformational) asked.destroy(tooManyInformational(request));
+    });
     asked.on('response', (response) => {
       asked.off('error', fail).on('error', failMidway);
       readStart(response, bodyLimit)
@@ -61,6 +65,8 @@ export const sendHttp: SendHttp = (request, bodyLimit, signal) =>
   });
 
 const maxHeaderBytes = 1 << 20;
+/** A server may send any number of 1xx responses before the final one. */
+const maxInformational = 16;
 
 function open({ scheme, host, port, target, headers }: HttpRequest) {
   const options = {
@@ -137,6 +143,12 @@ function notTls({ host, port }: HttpRequest, cause: unknown): KubelingError {
   return new KubelingError('HTTP_NOT_TLS', `The server at ${joinHostPort(host, port)} does not speak TLS`, {
     cause,
   });
+}
+
+function tooManyInformational({ host, port }: HttpRequest): KubelingError {
+  const server = joinHostPort(host, port);
+  const message = `The server at ${server} sent more than ${maxInformational} informational responses (1xx)`;
+  return new KubelingError('HTTP_INFORMATIONAL', message);
 }
 
 function cutOff({ host, port }: HttpRequest, cause: unknown): KubelingError {

@@ -6,16 +6,19 @@ import { initContainersOf, isSidecar, type Pod } from '../../pods/index.ts';
  * and for all later sidecars. Used for one kill of the whole pod.
  */
 export class TerminationOrder {
-  readonly #predecessors = new Map<string, readonly string[]>();
+  /** By sidecar, resolves when all its predecessors stopped; each builds on the one of the next sidecar. */
+  readonly #predecessors = new Map<string, Promise<unknown>>();
   /** Running containers; resolved when stopped. */
   readonly #stopped = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(pod: Pod, running: readonly string[]) {
     for (const name of running) this.#stopped.set(name, Promise.withResolvers());
-    const waitFor = pod.spec.containers.map(({ name }) => name);
-    for (const sidecar of initContainersOf(pod).filter(isSidecar).reverse()) {
-      this.#predecessors.set(sidecar.name, [...waitFor]);
-      waitFor.push(sidecar.name);
+    let before: Promise<unknown> = Promise.all(
+      pod.spec.containers.map(({ name }) => this.#stopped.get(name)?.promise),
+    );
+    for (const { name } of initContainersOf(pod).filter(isSidecar).reverse()) {
+      this.#predecessors.set(name, before);
+      before = Promise.all([before, this.#stopped.get(name)?.promise]);
     }
   }
 
@@ -25,9 +28,8 @@ export class TerminationOrder {
 
   /** Resolves when all predecessors stopped or after `ms`; rejects with the signal's reason. */
   async waitForPredecessors(name: string, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
-    const before = this.#predecessors.get(name) ?? [];
-    const waits = before.flatMap((other) => this.#stopped.get(other)?.promise ?? []);
-    if (waits.length > 0) await settledWithin(Promise.all(waits), ms, clock, signal);
+    const before = this.#predecessors.get(name);
+    if (before !== undefined) await settledWithin(before, ms, clock, signal);
   }
 }
 
