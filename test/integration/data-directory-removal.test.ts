@@ -35,8 +35,8 @@ describe('the removal of a data directory', { skip: notRoot }, () => {
   });
 
   it('removes what a container has made immutable or append-only', async () => {
-    const shell = 'chattr +i a/etc-hosts a/volumes; chattr +a a';
-    execFileSync('sh', ['-c', shell], { cwd: pods });
+    execFileSync('chattr', ['+i', 'a/etc-hosts', 'a/volumes'], { cwd: pods });
+    execFileSync('chattr', ['+a', 'a'], { cwd: pods });
     assert.deepEqual(await removeDataDirectory(home), { kept: ['notes'], problems: [] });
     assert.deepEqual(await readdir(home.dataDir), ['notes']);
   });

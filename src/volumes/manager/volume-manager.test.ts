@@ -463,3 +463,26 @@ test('retries a failed content refresh with growing back-off until it succeeds',
   await refresh();
   assert.ok(Number(waits[10]) < 1_000, waits.join());
 });
+
+test('rejects the volumes of a pod that uses more than 256 volumes in memory, before any is mounted', async () => {
+  const mounted: string[] = [];
+  const inMemory = {
+    make: async (_pod: Pod, { name }: Volume) => void mounted.push(name),
+    remove: async () => {},
+  };
+  const plugins = { inMemory } as unknown as VolumePlugins;
+  const onDisk: Volume = { name: 'disk', emptyDir: {} };
+  const most = Array.from(
+    { length: 256 },
+    (_, index): Volume => ({ name: `v${index}`, emptyDir: { medium: 'Memory' } }),
+  );
+  assert.deepEqual(await makeWith(plugins, onDisk, ...most), []);
+  assert.equal(mounted.length, 256);
+  mounted.length = 0;
+  const [event = '', ...others] = await makeWith(plugins, onDisk, ...most, { name: 's', secret: {} });
+  assert.match(
+    event,
+    /^FailedMount MountVolume.SetUp failed for volume "s" : a pod may use at most 256 volumes in memory/,
+  );
+  assert.deepEqual([others, mounted], [[], []]);
+});

@@ -22,6 +22,7 @@ import { DiskEmptyDirs, type LimitDirectory } from '../emptydir/disk-empty-dirs.
 import type { MemoryEmptyDirs } from '../emptydir/memory-empty-dirs.ts';
 import { prepareHostPath } from '../hostpath/host-path.ts';
 import type { NfsVolumes } from '../nfs/nfs-volumes.ts';
+import { payloadKindOf } from '../projected/payload-paths.ts';
 import type { PayloadVolumes } from '../projected/payload-volumes.ts';
 import type { RefreshRetries } from './mount-attempts.ts';
 import { MountAttempts, namesOf, noRoom, unable } from './mount-attempts.ts';
@@ -32,6 +33,8 @@ import { mountedClaims, usedVolumes, volumePaths } from './volume-paths.ts';
 import type { MountedClaim } from './volume-space.ts';
 
 /** Retry policy for volumes; the obstacle may disappear without notification. */
+/** Each is a mount of the node, whose number the kernel limits for all pods together. */
+const maxMemoryVolumes = 256;
 const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };
 /**
  * The git-repo plugin runs commands of the repository on the host; its feature gate is locked to
@@ -168,6 +171,13 @@ export class VolumeManager {
       uid,
       wanted.map(({ name }) => name),
     );
+    const surplus = wanted.filter(isInMemory)[maxMemoryVolumes];
+    if (surplus !== undefined) {
+      const why = `a pod may use at most ${maxMemoryVolumes} volumes in memory: secrets, projected volumes, downward API volumes and emptyDir volumes with a medium`;
+      const message = this.#reportProblem(pod, surplus.name, why);
+      attempt.end([{ volume: surplus.name, message }]);
+      throw this.#unusable(uid, [{ volume: surplus.name, message }]);
+    }
     const done = (volume: string) => attempt.done(volume);
     const [plain, filled, claims] = await Promise.all([
       this.#setUpPlain(pod, wanted, done, signal),
@@ -450,4 +460,8 @@ export class VolumeManager {
   #emptyDir(pod: Pod, name: string): string {
     return posix.join(this.#directories.emptyDirsOf(pod.metadata.uid), name);
   }
+}
+
+function isInMemory(volume: Volume): boolean {
+  return payloadKindOf(volume)?.medium === 'memory' || (volume.emptyDir?.medium ?? '') !== '';
 }

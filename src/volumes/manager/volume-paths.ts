@@ -52,13 +52,19 @@ export function containersOf(pod: Pod): readonly Container[] {
   return [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
 }
 
-/** Returns the volumes that a container of the pod uses; the others are not set up. */
+const usedVolumesOfSpecs = new WeakMap<Pod['spec'], ReadonlySet<string>>();
+
+/** Returns the volumes that at least one container mounts, computed once per spec; the others need no set-up. */
 export function usedVolumes(pod: Pod): ReadonlySet<string> {
-  const uses = containersOf(pod).flatMap(({ volumeMounts = [], volumeDevices = [] }) => [
-    ...volumeMounts,
-    ...volumeDevices,
-  ]);
-  return new Set(uses.map(({ name }) => name));
+  const known = usedVolumesOfSpecs.get(pod.spec);
+  if (known !== undefined) return known;
+  const used = new Set<string>();
+  for (const { volumeMounts = [], volumeDevices = [] } of containersOf(pod)) {
+    for (const { name } of volumeMounts) used.add(name);
+    for (const { name } of volumeDevices) used.add(name);
+  }
+  usedVolumesOfSpecs.set(pod.spec, used);
+  return used;
 }
 
 /**
