@@ -49,10 +49,11 @@ export class ExecProbes {
   }
 
   async probe(request: ProbeRequest<ExecAction>, signal: AbortSignal): Promise<ProbeResponse> {
-    const words = request.action.command.join(' ');
+    // Without the arguments, which may be secrets: the text becomes an event.
+    const program = JSON.stringify(request.action.command[0] ?? '');
     if (this.#inFlight.has(keyOf(request))) {
       this.#warn('Skipped exec probe, previous command still runs', request);
-      return failure(`command timed out: ${JSON.stringify(words)} of an earlier probe still runs`);
+      return failure(`command timed out: ${program} of an earlier probe still runs`);
     }
     const call = this.#start(request, signal);
     const limits = { clock: this.#deps.clock, ms: request.timeoutMs + graceMs, what: 'end a command' };
@@ -65,7 +66,7 @@ export class ExecProbes {
       if (!(error instanceof KubelingError) || error.kind !== 'DeadlineExceeded') throw error;
       if (error.code === 'DEADLINE_EXCEEDED') this.#warn('Runtime did not end the probe command', request);
       const limit = formatDurationMs(request.timeoutMs);
-      return failure(`command timed out: ${JSON.stringify(words)} timed out after ${limit}`);
+      return failure(`command timed out: ${program} timed out after ${limit}`);
     }
   }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { seededRandom } from '../../src/lib/index.ts';
-import { CostlyMaker } from './costly-requests.ts';
+import { CostlyMaker, costlyNamespace } from './costly-requests.ts';
 import { type MadeRequest, RequestMaker } from './request-maker.ts';
 import type { ServerAnswers } from './request-server.ts';
 import { ServedApi } from './served-api.ts';
@@ -106,10 +106,16 @@ export class RequestRounds {
         await this.#answered(way, made);
         this.#held(made.kind, await api.ask('hold'));
       }
-      if (warmBytes === 0 && done >= requests / 4) warmBytes = (await api.ask('memory')).heldBytes;
-      if (done % tenth < ordinaryPerRound)
+      if (warmBytes === 0 && done >= requests / 4) {
+        await deleteObjects(way, await api.ask('paths'));
+        warmBytes = (await api.ask('memory')).heldBytes;
+      }
+      if (done % tenth < ordinaryPerRound) {
+        await deleteObjects(way, await api.ask('paths'));
         this.#options.tell(`${done} requests, ${shownMemory(await api.ask('memory'))}`);
+      }
     }
+    await deleteObjects(way, await api.ask('paths'));
     way.agent.destroy();
     const memory = await api.ask('memory');
     this.#options.tell(`${requests} requests, ${shownMemory(memory)}`);
@@ -177,6 +183,14 @@ function wayTo(api: ServedApi): Way {
     ca: api.credential('certificate-authority-data'),
     agent: new Agent({ keepAlive: true, maxSockets: atOnce }),
   };
+}
+
+/** Deletes all objects but those that expensive requests refer to, so that the memory of the server can be compared. */
+async function deleteObjects(way: Way, paths: readonly string[]): Promise<void> {
+  const headers = { accept: 'application/json' };
+  for (const path of paths)
+    if (!path.includes(`/namespaces/${costlyNamespace}/`) || path.includes('/events/'))
+      await one(way, { method: 'DELETE', path: `${path}?gracePeriodSeconds=0`, headers, body: undefined });
 }
 
 function shownMemory({ heldBytes, residentBytes }: ServerAnswers['memory']): string {

@@ -7,7 +7,7 @@ import { LoopMonitor } from './loop-monitor.ts';
 
 export interface ServerQuestion {
   readonly id: number;
-  readonly ask: 'hold' | 'memory' | 'kept' | 'errors' | 'stop';
+  readonly ask: 'hold' | 'memory' | 'kept' | 'paths' | 'errors' | 'stop';
 }
 
 export interface ServerAnswers {
@@ -16,6 +16,8 @@ export interface ServerAnswers {
   memory: { readonly heldBytes: number; readonly residentBytes: number };
   /** Versions by what they are of: enough to tell whether all is there. */
   kept: readonly (readonly [string, string])[];
+  /** The API paths of all objects that requests have created, without those of the server itself. */
+  paths: readonly string[];
   errors: readonly string[];
   stop: null;
 }
@@ -67,6 +69,8 @@ async function answerOf(ask: ServerQuestion['ask']): Promise<ServerAnswers[typeo
     }
     case 'kept':
       return kept(api);
+    case 'paths':
+      return paths(api);
     case 'errors':
       return [...logs.records]
         .filter(({ severity }) => severity === 'error')
@@ -94,4 +98,27 @@ function kept({ objects }: OpenLocalApi): readonly (readonly [string, string])[]
           ] as const,
       ),
   );
+}
+
+/** Without them the server would create the object again, or the next requests would all fail. */
+const ofTheServer: ReadonlySet<string> = new Set([
+  'namespaces',
+  'nodes',
+  'leases',
+  'services',
+  'serviceaccounts',
+]);
+
+function paths({ objects }: OpenLocalApi): readonly string[] {
+  const stored = createCatalogue({}).all.filter(
+    ({ storage, resource }) => storage === 'stored' && !ofTheServer.has(resource.plural),
+  );
+  return stored.flatMap(({ resource }) => {
+    const { group, version, plural } = resource;
+    const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+    return objects.all(resource).map(({ metadata: { namespace, name } }) => {
+      const place = namespace === undefined || namespace === '' ? root : `${root}/namespaces/${namespace}`;
+      return `${place}/${plural}/${encodeURIComponent(name ?? '')}`;
+    });
+  });
 }

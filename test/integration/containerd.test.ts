@@ -195,11 +195,12 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     await containerd.ensureRunning(limit());
-    const args = ['-e', 'setInterval(() => {}, 1000)', 'x', '-address', containerd.layout.socket];
-    const impostor = spawn(process.execPath, args, {
+    // A program that nobody may execute wherever the repository is, which waits for its input to be closed.
+    const args = ['-c', 'read line', 'x', '-address', containerd.layout.socket];
+    const impostor = spawn('/bin/sh', args, {
       ...asNobody,
       argv0: 'containerd-shim',
-      stdio: 'ignore',
+      stdio: ['pipe', 'ignore', 'ignore'],
     });
     try {
       await once(impostor, 'spawn');

@@ -11,7 +11,7 @@ import { NfsStandIn } from '../nfs/nfs-stand-in.ts';
 
 const { signal } = new AbortController();
 const limits = { mountMs: 60_000, unmountMs: 60_000, forceMs: 60_000, lookMs: 60_000 };
-const short = 1_500;
+const short = 3_000;
 const isLate = (error: unknown) => isKind(error, 'DeadlineExceeded');
 
 /** On a real file system whose server can be silenced: whoever asks it then is stuck in the kernel. */

@@ -348,7 +348,9 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(mounts('globalmount'), 1);
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
-    assert.equal(await cluster.kubectl('exec', 'halfway', '--', 'cat', '/data/canary'), 'halfway\n');
+    // The node is ready before its watch has brought the pod.
+    const read = ['exec', 'halfway', '--', 'cat', '/data/canary'];
+    await cluster.until('the content', read, (out) => out === 'halfway\n');
     await cluster.kubectl('delete', 'pod', 'halfway');
     await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
     assert.equal(mounts('csi'), 0);
