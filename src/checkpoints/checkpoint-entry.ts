@@ -4,37 +4,40 @@ import { type BoundVolume, isBoundVolume } from '../volumes/index.ts';
 import { isPodEnd, type PodEnd } from './pod-end.ts';
 import { isStatusEntry, type StatusEntry } from './status-entry.ts';
 
-/** How long a pod was given to end, and since when. */
+/** The grace period of a termination and when it began. */
 export interface TerminationEntry {
-  /** Wall time: nothing else means the same to the next process. */
+  /** Wall time, because the monotonic clock does not survive the process. */
   readonly sinceMs: number;
   readonly graceSeconds: number;
 }
 
-/** What a kubelet leaves to the next one about a pod, beyond what the runtime and the sources can tell. */
+/**
+ * The state of one pod that survives the kubelet process, beyond what the runtime and the sources
+ * contain.
+ */
 export interface CheckpointEntry {
   readonly source: PodSource;
   readonly name: string;
   readonly namespace: string;
-  /** The boot of the machine in which the pod was last let run here. */
+  /** The boot ID of the machine when the pod was last admitted. */
   readonly boot: string;
-  /** The sandbox in which all init containers have done their work. */
+  /** The sandbox in which all init containers succeeded. */
   readonly initializedSandbox?: string;
-  /** The container whose start was asked for, while the runtime has not said how it went. */
+  /** The container whose StartContainer call was sent and not answered. */
   readonly startUnderWay?: string;
-  /** The containers whose postStart hook has not ended. */
+  /** The containers whose postStart hook has not finished. */
   readonly postStarts?: readonly string[];
-  /** The containers whose preStop hook was begun, with the time they have to end, since it began. */
+  /** The containers whose preStop hook was started, with the grace period since its start. */
   readonly preStops?: Readonly<Record<string, TerminationEntry>>;
-  /** There while the pod is being stopped. */
+  /** Set while the pod terminates. */
   readonly termination?: TerminationEntry;
-  /** The crash back-off of its containers, by the keys the back-off gives them. */
+  /** Crash back-off of its containers, by back-off key. */
   readonly restarts?: Readonly<Record<string, BackoffState>>;
-  /** The PersistentVolumes it was given, by the names it has for them; none when left out. */
+  /** The PersistentVolumes of the pod by their names in the pod; none when left out. */
   readonly volumes?: Readonly<Record<string, BoundVolume>>;
-  /** Of a pod of the API that this node has ended, such as an evicted one. */
+  /** For an API pod killed by this node, such as an evicted one. */
   readonly end?: PodEnd;
-  /** Of a static pod, since it began and once more when it has ended for good. */
+  /** For a static pod: written after it started, and again when it has terminated. */
   readonly status?: StatusEntry;
 }
 
@@ -44,7 +47,9 @@ export function encodeEntry(notes: CheckpointEntry): string {
   return `${JSON.stringify({ version, ...notes })}\n`;
 }
 
-/** undefined for anything that is not what `encodeNotes` makes: half of notes would be worse than none. */
+/**
+ * undefined for anything `encodeEntry` does not produce: a partial entry would be worse than none.
+ */
 export function decodeEntry(text: string): CheckpointEntry | undefined {
   const value = parsed(text);
   if (!isRecord(value) || value['version'] !== version) return undefined;
@@ -79,7 +84,7 @@ export function decodeEntry(text: string): CheckpointEntry | undefined {
   };
 }
 
-/** Earlier kubelets noted one container, under a name of its own. */
+/** Earlier releases recorded one container, under the name `postStart`. */
 function postStartsIn({
   postStart,
   postStarts,
@@ -90,8 +95,8 @@ function postStartsIn({
 }
 
 /**
- * What is left of the time to end. A clock that was set back gives nobody more than the whole, one that was set
- * forward leaves at least a second.
+ * The remaining grace period: at most the full one when the clock was set back, at least a second
+ * when it was set forward.
  */
 export function terminationMsLeft({ sinceMs, graceSeconds }: TerminationEntry, nowMs: number): number {
   const wholeMs = graceSeconds * 1_000;

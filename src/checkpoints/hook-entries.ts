@@ -9,10 +9,12 @@ export interface HookEntriesDeps {
   readonly change: (uid: PodUid, change: (notes: CheckpointEntry) => CheckpointEntry) => Promise<void>;
 }
 
-/** Of containers that ended while no kubelet looked the notes stay; more than these are of no use to anybody. */
+/**
+ * Entries of containers that exited while no kubelet ran remain; more than these are never used.
+ */
 const mostOfAKind = 32;
 
-/** How far the hooks of a pod's containers have come, among the other notes on the pod. */
+/** The hook progress of a pod's containers, as a part of its checkpoint entry. */
 export function hookEntries({ clock, get, change }: HookEntriesDeps): HookCheckpoint {
   return {
     recordPostStart: ({ metadata }, containerId) =>

@@ -32,38 +32,39 @@ export interface PodCheckpointsDeps {
   readonly files: RuntimeFiles;
   /** The directory with one subdirectory for each pod. */
   readonly podsDir: string;
-  /** Tells this run of the machine from every other. */
+  /** Reads the boot ID of the machine. */
   readonly readBoot: () => Promise<string>;
 }
 
 interface CheckpointFile {
   entry: CheckpointEntry;
-  /** When the noted termination ends, by the monotonic clock. */
+  /** The deadline of the recorded termination, by the monotonic clock. */
   deadlineMs: number | undefined;
-  /** What the file says, as far as known. */
+  /** The content of the file, as far as known. */
   written: CheckpointEntry | undefined;
-  /** Settles when everything noted so far is written; never rejects. */
+  /** Resolves when everything recorded so far is written; never rejects. */
   writing: Promise<void>;
 }
 
 const fileName = 'kubeling.json';
 const patienceMs = 5_000;
-/** Less is not told to the runtime, and makes no difference. */
+/** The runtime takes whole seconds only, so a smaller difference does not matter. */
 const leastMs = 1_000;
-/** Far more than the entry of a pod ever take. */
+/** Far more than the entry of any pod takes. */
 const largestFile = 256 * 1024;
-/** A power cut ends everything the entry are about, so nothing waits for the disk. */
+/** A power failure also ends everything the entries describe, so no write waits for fsync. */
 const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
 /**
- * The entry on all pods, each in the directory of its pod, with which it goes. What is noted holds at once; the answer
- * settles when it is on disk, or cannot be for now. A note that is not written is lost to the next kubelet only.
+ * The checkpoint entries of all pods, each in a file in the directory of its pod and deleted with
+ * it. A record takes effect in memory at once; the promise resolves when it is on disk, or after a
+ * time-out. A record that is not written is lost for the next kubelet process only.
  */
 export class PodCheckpoints {
   readonly hooks: HookCheckpoint;
   readonly #deps: PodCheckpointsDeps;
   readonly #entries = new Map<PodUid, CheckpointFile>();
-  /** Empty while nobody knows. */
+  /** Empty while the boot ID is unknown. */
   #boot = '';
 
   constructor(deps: PodCheckpointsDeps) {
@@ -79,7 +80,7 @@ export class PodCheckpoints {
     return this.#entries.size;
   }
 
-  /** Reads what earlier kubelets have noted; to be called once, before anything else. */
+  /** Reads the entries of previous kubelet processes; called once, before anything else. */
   async open(): Promise<void> {
     const { files, podsDir, logger, readBoot } = this.#deps;
     this.#boot = (await readBoot().catch(() => '')).trim();
@@ -94,38 +95,41 @@ export class PodCheckpoints {
     return this.#entries.get(uid)?.entry;
   }
 
-  /** Whether the pod was let run here since the machine was started. */
+  /** Whether the pod was admitted on this node since the machine booted. */
   wasAdmittedInThisBoot(uid: PodUid): boolean {
     return this.#boot !== '' && this.get(uid)?.boot === this.#boot;
   }
 
-  /** Whether the pod was let run here, in this boot of the machine or an earlier one. */
+  /** Whether the pod was admitted on this node, in this boot of the machine or an earlier one. */
   wasAdmitted(uid: PodUid): boolean {
     return (this.get(uid)?.boot ?? '') !== '';
   }
 
-  /** What is left of the time a pod has to end, in whole seconds and at least one; undefined unless it is ending. */
+  /**
+   * The remaining grace period in whole seconds, at least one; undefined for a pod that does not
+   * terminate.
+   */
   secondsLeft(uid: PodUid): number | undefined {
     const deadlineMs = this.#entries.get(uid)?.deadlineMs;
     if (deadlineMs === undefined) return undefined;
-    // The clock has fractions: what they cannot tell exactly must not count as one second more.
+    // Rounded first, because fractions of the clock must not add a second.
     return Math.max(1, Math.ceil(Math.round(deadlineMs - this.#deps.clock.monotonicMs()) / 1_000));
   }
 
-  /** All crash back-offs there are entry of. */
+  /** All recorded crash back-offs. */
   backoffs(): readonly (readonly [string, BackoffState])[] {
     return [...this.#entries.values()].flatMap(({ entry }) => Object.entries(entry.restarts ?? {}));
   }
 
-  /** What the pod's status has to go on with; undefined for a pod that begins anew. */
+  /** The status a restored pod continues with; undefined for a pod that starts from scratch. */
   statusOf(uid: PodUid): StatusEntry | undefined {
     const { status, termination } = this.get(uid) ?? {};
     if (status !== undefined && isShutDown(status)) return undefined;
-    // Whoever was told to end without having come to an end was not wanted any more.
+    // A pod that was terminating and had not finished was no longer desired.
     return termination !== undefined && status?.phase === undefined ? undefined : status;
   }
 
-  /** A source has brought the pod. Nothing is written before the pod is let run. */
+  /** A source has delivered the pod. Nothing is written before the pod is admitted. */
   observeSource(pod: Pod, life: 'goes-on' | 'anew'): void {
     const { uid } = pod.metadata;
     const file = this.#entries.get(uid);
@@ -137,7 +141,7 @@ export class PodCheckpoints {
       };
   }
 
-  /** The pod is let run. Writes only when that is news. */
+  /** Records the admission; writes only when it changes the entry. */
   async recordAdmission(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
     const { termination: _over, status: before, ...entry } = this.get(uid) ?? {};
@@ -146,11 +150,14 @@ export class PodCheckpoints {
     await this.#record(uid, { ...entry, ...newEntry(pod), boot: this.#boot, ...kept }, undefined);
   }
 
-  /** What was published of a pod; written only when the runtime could not tell it the next kubelet. */
+  /**
+   * Records a published status; written only where the runtime could not tell the next kubelet
+   * process.
+   */
   async recordStatus(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
     const { entry, deadlineMs } = this.#entries.get(uid) ?? {};
-    // That it has ended, and how, is noted by who knows whether it was told to.
+    // Whether and how the pod finished is recorded by `recordFinished` and `recordKilled`.
     if (entry?.status === undefined || entry.status.phase !== terminalPhaseOf(now)) return;
     const fresh = isChanged(pod, entry.status, now) ? statusOfStaticPod(pod, now) : undefined;
     if (fresh === undefined) return;
@@ -159,7 +166,7 @@ export class PodCheckpoints {
     await this.#record(uid, { ...entry, status }, deadlineMs);
   }
 
-  /** The pod has ended for good: no later kubelet runs it again for as long as it is wanted. */
+  /** The pod has finished: no later kubelet starts it again for as long as it is desired. */
   async recordFinished(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
     const status = statusOfStaticPod(pod, now);
@@ -168,7 +175,10 @@ export class PodCheckpoints {
     await this.#record(uid, { ...(file?.entry ?? newEntry(pod)), status }, file?.deadlineMs);
   }
 
-  /** The same of a pod that this node ends for reasons of its own: the API may hear of it only after the next start. */
+  /**
+   * The same for a pod this node killed: the API server may receive the status only after a restart
+   * of the kubelet.
+   */
   async recordKilled(pod: Pod, now: PodStatus): Promise<void> {
     const end = podEnd(now);
     if (isStaticPod(pod)) await this.recordFinished(pod, now);
@@ -179,7 +189,7 @@ export class PodCheckpoints {
     }
   }
 
-  /** Its source has it no more: how it stood says nothing about another pod of its UID. */
+  /** Its source has removed the pod: its status does not apply to another pod with this UID. */
   async recordSourceRemoved(uid: PodUid): Promise<void> {
     const file = this.#entries.get(uid);
     if (file === undefined) return;
@@ -192,7 +202,7 @@ export class PodCheckpoints {
     await this.#change(uid, (entry) => ({ ...entry, initializedSandbox: sandboxId }));
   }
 
-  /** What is known of a start that an earlier kubelet has asked for, or this one. */
+  /** Starts that this kubelet or a previous one requested and that are not answered. */
   readonly starts: StartCheckpoint = {
     recordStart: ({ metadata }, containerId) =>
       this.#change(metadata.uid, (entry) => ({ ...entry, startUnderWay: containerId })),
@@ -202,7 +212,7 @@ export class PodCheckpoints {
       ),
   };
 
-  /** Which PersistentVolumes pods have. */
+  /** The PersistentVolumes of each pod. */
   readonly volumes: BoundVolumeRecords = {
     of: (uid) => this.get(uid)?.volumes ?? {},
     others: (uid) =>
@@ -219,15 +229,15 @@ export class PodCheckpoints {
     },
   };
 
-  /** All that is known of how often containers of the pod have ended. */
+  /** Records the crash back-off of all containers of the pod. */
   async recordBackoff(uid: PodUid, restarts: Iterable<readonly [string, BackoffState]>): Promise<void> {
     const all = Object.fromEntries(restarts);
     await this.#change(uid, (entry) => ({ ...entry, restarts: all }));
   }
 
   /**
-   * The pod is being stopped, with so much time from now on; one that is being stopped already gets no more than it
-   * has left.
+   * Records the begin of a termination; the deadline of a pod that terminates already only becomes
+   * earlier.
    */
   async recordTermination(pod: Pod, graceSeconds: number): Promise<void> {
     const { clock } = this.#deps;
@@ -238,7 +248,10 @@ export class PodCheckpoints {
     await this.#record(pod.metadata.uid, { ...(file?.entry ?? newEntry(pod)), termination }, deadlineMs);
   }
 
-  /** Sees to it that a later kubelet finds the same end of a termination, though the clock was set since it was noted. */
+  /**
+   * Records the deadline again when the wall clock was changed, so that a later kubelet computes
+   * the same deadline.
+   */
   async refreshDeadline(uid: PodUid): Promise<void> {
     const { clock } = this.#deps;
     const file = this.#entries.get(uid);
@@ -251,7 +264,10 @@ export class PodCheckpoints {
     await this.#record(uid, { ...file.entry, termination: { ...termination, sinceMs } }, file.deadlineMs);
   }
 
-  /** Nothing of the pod runs any more. What is noted of one that nobody wants goes with its directory soon. */
+  /**
+   * No container of the pod runs any more. The entry of an undesired pod is deleted with its
+   * directory soon.
+   */
   async recordTerminated(uid: PodUid, fate: 'wanted' | 'unwanted'): Promise<void> {
     const file = this.#entries.get(uid);
     if (file === undefined) return;
@@ -261,13 +277,13 @@ export class PodCheckpoints {
     if (fate === 'wanted' && file.written !== undefined) await this.#record(uid, entry, undefined);
   }
 
-  /** Everything noted so far is on disk, or cannot be for now: a later kubelet knows it, too. */
+  /** Resolves when everything recorded so far is on disk, or after a time-out. */
   async flushed(): Promise<void> {
     const files = [...this.#entries.values()];
     await this.#waitForWrite(this.#deps.podsDir, Promise.all(files.map(({ writing }) => writing)));
   }
 
-  /** Forgets the pods that have no directory any more; to be asked of those that nobody works on. */
+  /** Drops the entries of pods that have no directory any more. */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of [...this.#entries.keys()]) if (!isKept(uid)) this.#entries.delete(uid);
   }
@@ -286,7 +302,7 @@ export class PodCheckpoints {
     await this.#waitForWrite(this.#path(uid), file.writing);
   }
 
-  /** A disk that does not answer keeps nobody from going on. */
+  /** A disk that does not respond does not block the caller. */
   async #waitForWrite(path: string, writing: Promise<unknown>): Promise<void> {
     const { clock, logger } = this.#deps;
     const patience = { clock, ms: patienceMs, what: 'write a pod checkpoint' };
@@ -297,7 +313,7 @@ export class PodCheckpoints {
     }
   }
 
-  /** Always what is noted last: what came in between needs no write of its own. */
+  /** Writes the latest entry; intermediate entries need no write. */
   async #write(uid: PodUid, file: CheckpointFile): Promise<void> {
     const { entry } = file;
     if (this.#entries.get(uid) !== file || sameJson(file.written, entry)) return;
@@ -333,7 +349,10 @@ export class PodCheckpoints {
     }
   }
 
-  /** Where the clock was set back behind the beginning, the time counts from now on, also for who comes after us. */
+  /**
+   * If the clock was set back to before the begin, the time counts from now on, also for later
+   * kubelets.
+   */
   async #resume(uid: PodUid, entry: CheckpointEntry, termination: TerminationEntry): Promise<void> {
     const { clock } = this.#deps;
     const sinceMs = Math.min(termination.sinceMs, clock.now());
@@ -351,7 +370,7 @@ function newEntry(pod: Pod): CheckpointEntry {
   return { source: sourceNameOf(pod), name, namespace, boot: '' };
 }
 
-/** Of any other pod the API keeps the status. */
+/** The API server stores the status of every other pod. */
 function statusOfStaticPod(pod: Pod, status: PodStatus): StatusEntry | undefined {
   return isStaticPod(pod) ? statusEntry(status) : undefined;
 }
@@ -360,7 +379,7 @@ function terminalPhaseOf({ phase }: PodStatus): string | undefined {
   return isTerminalPhase(phase) ? phase : undefined;
 }
 
-/** Of a pod that goes on what is over, and of its probed containers whether they are started and ready. */
+/** For a running pod: what has exited, and whether its probed containers are started and ready. */
 function isChanged(pod: Pod, noted: StatusEntry, now: PodStatus): boolean {
   if (noted.phase !== undefined) return !sameJson(noted, statusEntry(now));
   if (!sameJson(containerEntries(noted), containerEntries(now))) return true;

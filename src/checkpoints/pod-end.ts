@@ -1,25 +1,28 @@
 import type { PodCondition, PodStatus } from '../kinds/index.ts';
 import { isTerminalPhase, type Pod } from '../pods/index.ts';
 
-/** How a pod ended that this node has ended: nobody else knows before the API has heard of it. */
+/**
+ * How a pod killed by this node finished, which only this node knows until the API server has
+ * received it.
+ */
 export interface PodEnd {
   readonly phase: string;
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
-  /** What it says of that to those who watch for pods that end though nothing is wrong with them. */
+  /** The DisruptionTarget condition of the pod. */
   readonly disruption?: PodCondition | undefined;
 }
 
 const disruptionTarget = 'DisruptionTarget';
 
-/** Undefined for a pod that has not ended. */
+/** Undefined for a pod that has not finished. */
 export function podEnd({ phase, reason, message, conditions = [] }: PodStatus): PodEnd | undefined {
   if (phase === undefined || !isTerminalPhase(phase)) return undefined;
   const disruption = conditions.find(({ type, status }) => type === disruptionTarget && status === 'True');
   return { phase, reason, message, ...(disruption && { disruption }) };
 }
 
-/** The pod as it has ended, whatever the API still says of it. */
+/** The pod with its final status, whatever the API object contains. */
 export function withPodEnd(pod: Pod, { disruption, ...end }: PodEnd): Pod {
   const { conditions = [] } = pod.status;
   const others = conditions.filter(({ type }) => type !== disruptionTarget);

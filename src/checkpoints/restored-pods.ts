@@ -27,7 +27,7 @@ export interface RestoredPodsDeps {
     | 'wasAdmittedInThisBoot'
     | 'secondsLeft'
   >;
-  /** What the runtime last said; throws where it does not say. */
+  /** The last observation; throws if it failed. */
   readonly observed: (uid: PodUid) => ObservedPod;
   readonly sources: {
     allReady(): boolean;
@@ -36,7 +36,7 @@ export interface RestoredPodsDeps {
   };
 }
 
-/** What follows for a pod from what earlier kubelets have noted of it. */
+/** Applies the checkpoints of previous kubelet processes to the pods that sources deliver. */
 export class RestoredPods {
   readonly #deps: RestoredPodsDeps;
 
@@ -45,12 +45,12 @@ export class RestoredPods {
   }
 
   /**
-   * A source has brought the pod. Answers it with the status to go on with: a static pod that is in the first list of
-   * its source was there all the time, as far as anybody can tell.
+   * A source has delivered the pod. Returns it with the status to continue with: a static pod in
+   * the first list of its source counts as unchanged since the checkpoint.
    */
   restore(pod: Pod): Pod {
     const { checkpoints } = this.#deps;
-    // What this node has ended is over, whether or not the API has heard of it.
+    // A pod this node killed stays finished, whether or not the API server has received it.
     const end = isStaticPod(pod) ? undefined : checkpoints.get(pod.metadata.uid)?.end;
     if (end !== undefined) {
       checkpoints.observeSource(pod, 'goes-on');
@@ -64,31 +64,31 @@ export class RestoredPods {
     return { ...pod, status: { ...pod.status, ...told } };
   }
 
-  /** The pod has ended before anything of it ran. */
+  /** The pod was rejected before any container of it ran. */
   recordRejection(pod: Pod, status: PodStatus): void {
     void this.#deps.checkpoints.recordFinished(pod, status);
   }
 
-  /** Its source has the pod no more. */
+  /** Its source has removed the pod. */
   recordRemoval({ metadata: { uid } }: Pod): void {
     void this.#deps.checkpoints.recordSourceRemoved(uid);
   }
 
-  /** One that has lived here since before this kubelet need not ask again whether it may. */
+  /** A restored pod is not admitted again. */
   standing({ metadata: { uid } }: Pod): PodStanding {
     return this.#deps.checkpoints.wasAdmittedInThisBoot(uid) && this.#hasLiveSandbox(uid)
       ? 'restored'
       : 'new';
   }
 
-  /** What is left of the time to end to a pod that was being stopped; undefined for any other. */
+  /** The remaining grace period of a terminating pod; undefined for any other. */
   secondsLeft(uid: PodUid): number | undefined {
     return this.#deps.checkpoints.secondsLeft(uid);
   }
 
   /**
-   * Whether everybody who could want the pod has spoken: its own source, where that is known, or else all of them. A
-   * source that is not set up any more wants nothing.
+   * Whether the sources that could have the pod have delivered their pods: its own source where it
+   * is recorded, else all of them. A source that is not configured any more has no pods.
    */
   areSourcesReadyFor(uid: PodUid): boolean {
     const { checkpoints, sources } = this.#deps;

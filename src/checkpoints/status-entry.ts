@@ -5,20 +5,22 @@ import { areContainerEntries, type ContainerEntries, containerEntries } from './
 
 export type ConditionEntry = Pick<PodCondition, 'type' | 'status' | 'lastTransitionTime'>;
 
-/** What a static pod keeps of its status: nobody else remembers it. With a phase it has ended for good. */
+/**
+ * The part of a static pod's status that no API server stores. With a phase, the pod has finished.
+ */
 export interface StatusEntry extends ContainerEntries {
   readonly startTime: string;
   readonly phase?: string | undefined;
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
   readonly conditions: readonly ConditionEntry[];
-  /** Where it was; an address outlives its sandbox. */
+  /** The last addresses of the pod, which outlive its sandbox. */
   readonly podIPs?: PodStatus['podIPs'];
-  /** What was last published of containers that are probed and run, by their full ids. */
+  /** The last published flags of probed and running containers, by full container ID. */
   readonly probed?: Readonly<Record<string, ProbedFlags>>;
 }
 
-/** Others are written by others, or ask for something to be done. */
+/** Other conditions have other writers, or request an action. */
 const checkpointedConditions: ReadonlySet<string> = new Set([
   'PodScheduled',
   'PodReadyToStartContainers',
@@ -26,10 +28,13 @@ const checkpointedConditions: ReadonlySet<string> = new Set([
   'ContainersReady',
   'Ready',
 ]);
-/** Asks for nothing once the pod has ended. */
+/** Requests nothing after the pod has finished. */
 const restartingAll = 'AllContainersRestarting';
 
-/** undefined for a pod that has not started. Of one that goes on, what is not true yet will change without a note. */
+/**
+ * undefined for a pod that has not started. Conditions of a running pod that are not true are left
+ * out: they will change.
+ */
 export function statusEntry(status: PodStatus): StatusEntry | undefined {
   const { startTime, phase, reason, message, conditions = [], podIPs } = status;
   if (startTime === undefined) return undefined;
@@ -50,7 +55,9 @@ function isCheckpointed({ type, status }: PodCondition, life: 'over' | 'goes-on'
   return checkpointedConditions.has(type) || (type === restartingAll && status === 'False');
 }
 
-/** What to note of the containers of the pod that are probed and run; of others it follows from what they are. */
+/**
+ * The flags of probed and running containers; those of other containers follow from their state.
+ */
 export function probedFlags(pod: Pod, status: PodStatus): Readonly<Record<string, ProbedFlags>> {
   const isProbed = new Set(
     [...pod.spec.containers, ...initContainersOf(pod).filter(isSidecar)]

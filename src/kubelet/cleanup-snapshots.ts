@@ -2,16 +2,16 @@ import { abortable, type Clock, describeError, type Logger, LogOnce, withDeadlin
 import type { PodUid, RuntimePod } from '../pods/index.ts';
 import type { LoopInput } from './input-mux.ts';
 
-/** What the machine and the runtime have of pods, as it was some moments ago. */
+/** What the machine and the runtime have of pods, shortly before the decision. */
 export interface CleanupSnapshot {
-  /** Pods that had a worker before anything was looked at: what follows may be older than what their worker did. */
+  /** Pods that had a worker before the snapshot began: their worker may have acted since. */
   readonly worked: ReadonlySet<PodUid>;
   readonly withCgroup: ReadonlySet<PodUid>;
-  /** undefined when the runtime does not say: then nothing may be called gone. */
+  /** undefined when the runtime does not respond: then no pod counts as deleted. */
   readonly running: readonly RuntimePod[] | undefined;
-  /** undefined when they cannot be read. */
+  /** undefined when they cannot be listed. */
   readonly directories: readonly PodUid[] | undefined;
-  /** When it was complete, by the monotonic clock. */
+  /** When the snapshot was complete, by the monotonic clock. */
   readonly atMs: number;
 }
 
@@ -21,7 +21,7 @@ export interface SnapshotDeps {
   readonly tick: LoopInput<'tick'>;
   readonly workedPods: () => ReadonlySet<PodUid>;
   readonly podCgroups: () => Promise<ReadonlyMap<PodUid, unknown>>;
-  /** Asked of the runtime now. */
+  /** Lists the pods of the runtime now. */
   readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
   readonly podDirectories: () => Promise<readonly PodUid[]>;
 }
@@ -29,14 +29,14 @@ export interface SnapshotDeps {
 const partMs = 30_000;
 
 /**
- * Gathers what housekeeping decides by, while the sync loop goes on: a slow runtime or disk keeps nobody waiting. The
- * loop is handed the whole, and reads the desired pods after that: a pod that came since the cgroups were read is
+ * Collects what housekeeping decides by beside the sync loop, which a slow runtime or disk must not
+ * block. The loop reads the desired pods after the snapshot, so that a pod that was added since is
  * among them.
  */
 export class CleanupSnapshots implements LoopInput<CleanupSnapshot> {
   readonly #deps: SnapshotDeps;
   readonly #troubles = new LogOnce();
-  /** Looks that did not end in time; another one beside them would only tie up more of the machine. */
+  /** Requests that did not finish in time; a second one would only use more of the machine. */
   readonly #underWay = new Map<string, Promise<unknown>>();
 
   constructor(deps: SnapshotDeps) {

@@ -17,16 +17,16 @@ export interface HousekeepingDeps extends Omit<CleanupDeps, 'directories' | 'obs
   readonly observer: Pick<KubeletObserver, 'cleanedUp' | 'orphanDirectories'>;
   readonly cgroups: CleanupDeps['cgroups'] & { list(): Promise<ReadonlyMap<PodUid, unknown>> };
   readonly podDirectories: PodDirectories;
-  /** Asked of the runtime now. */
+  /** Lists the pods of the runtime now. */
   readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
-  /** Whether the runtime is known to tell of what happens in it. */
+  /** Whether the runtime is known to deliver events. */
   readonly hearsOfChanges: () => boolean;
 }
 
 const periodMs = 2_000;
 const calmPeriodMs = 30_000;
 
-/** The last round: whether it left anything to do, and how many changes had been told of before it looked around. */
+/** The last round: whether it left work, and how many changes were reported before its snapshot. */
 interface Round {
   readonly atMs: number;
   readonly changes: number;
@@ -34,8 +34,9 @@ interface Round {
 }
 
 /**
- * Housekeeping in its three parts: looking around beside the sync loop, deciding in one turn of it, and removing beside
- * it again. Every other second; now and then while nothing happens and the last round left nothing to do.
+ * The three parts of housekeeping: collecting a snapshot beside the sync loop, deciding in one turn
+ * of it, and removing beside it again. Every two seconds; every 30 seconds while nothing changes
+ * and the last round left no work.
  */
 export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable {
   readonly #snapshots: CleanupSnapshots;
@@ -69,17 +70,17 @@ export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable
     });
   }
 
-  /** How many directories of pods that are gone are still there. */
+  /** The number of directories of deleted pods that still exist. */
   get orphanDirectories(): number {
     return this.#directories.counts.orphans;
   }
 
-  /** Something has happened to a pod, or what is wanted of it. */
+  /** A pod, or the desired pods, have changed. */
   changed(): void {
     this.#changes++;
   }
 
-  /** What there is, when it is time for a round. */
+  /** The snapshot, when a round is due. */
   next(signal: AbortSignal): Promise<CleanupSnapshot | undefined> {
     return this.#snapshots.next(signal);
   }

@@ -16,7 +16,7 @@ export interface CleanupDeps {
   readonly workers: {
     syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, KnownWorker>;
     updatePod(options: UpdatePodOptions): void;
-    /** All the workers know now. */
+    /** All pods that have a worker now. */
     uids(): ReadonlySet<PodUid>;
     knows(uid: PodUid): boolean;
     readonly queries: {
@@ -36,23 +36,26 @@ export interface CleanupDeps {
   };
   readonly directories: OrphanDirectories;
   readonly isActive: (pod: Pod) => boolean;
-  /** Whether it is not clear yet that the pod may run: it has no worker then, and must not get one. */
+  /** Whether the admission of the pod is pending: it has no worker then and must not get one. */
   readonly isAdmissionPending: (uid: PodUid) => boolean;
-  /** What restored kubelets have noted. */
+  /** The checkpoints of previous kubelets. */
   readonly restored: {
-    /** Whether all who could want the pod have spoken: nothing of another is touched. */
+    /**
+     * Whether all sources that could have the pod have delivered their pods; nothing of another pod
+     * is removed.
+     */
     areSourcesReadyFor(uid: PodUid): boolean;
     secondsLeft(uid: PodUid): number | undefined;
   };
   readonly probes: { retain(mayRun: (uid: PodUid) => boolean): void };
   readonly checkpoints: { retain(isKept: (uid: PodUid) => boolean): void };
   readonly users: { retain(isKept: (uid: PodUid) => boolean): void };
-  /** The resources of pods. */
+  /** The allocated resources of pods. */
   readonly allocation: { retain(isKept: (uid: PodUid) => boolean): void };
-  /** Nothing of the pod is left: whoever remembers it may forget it. */
+  /** Nothing of the pod is left: caches drop it. */
   readonly forgetPod: (uid: PodUid) => void;
   readonly collectBackoffs: () => void;
-  /** There may be containers and logs of pods that nobody knows any more. */
+  /** Containers and logs of deleted pods may exist. */
   readonly collectGarbage: () => void;
   readonly observe: (counts: CleanupCounts) => void;
 }
@@ -62,24 +65,24 @@ export interface CleanupCounts {
   readonly desired: readonly Pod[];
   readonly active: readonly Pod[];
   readonly mirrors: readonly Pod[];
-  /** Those just begun and just told to end among them. */
+  /** Including those that were just started or just told to terminate. */
   readonly workers: ReadonlyMap<PodUid, KnownWorker>;
   readonly restarted: readonly Pod[];
   readonly orphanedRuntimePods: number;
 }
 
 const orphanGraceSeconds = 1;
-/** What was seen longer ago than this, as the loop was held up, is not acted on. */
+/** A snapshot older than this, because the loop was paused, is not used. */
 const freshMs = 10_000;
 
 /**
- * Compares what is wanted with what is there, and ends or begins what fell between. The order is load-bearing. Decides
- * within one turn of the loop by what was gathered before it; what takes time is done beside the loop, and asks again
- * whether the pod is wanted before it takes anything away.
+ * Compares desired pods with what exists, and starts or terminates the differences. The order of
+ * the steps matters. Decides within one turn of the loop by a snapshot; slow work runs beside the
+ * loop, and checks again whether the pod is desired before it removes anything.
  */
 export class PodCleanups implements AsyncDisposable {
   readonly #deps: CleanupDeps;
-  /** undefined before the first round: what restored kubelets have left is not known. */
+  /** undefined before the first round: what previous kubelets left is unknown. */
   #remembered: ReadonlySet<PodUid> | undefined;
   #removingCgroups: Promise<void> | undefined;
 
@@ -87,14 +90,14 @@ export class PodCleanups implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Answers `settled` when there was nothing to do and, unless something happens, will be nothing to do. */
+  /** Returns `settled` when there was no work and, unless something changes, will be none. */
   run(snapshot: CleanupSnapshot, signal: AbortSignal): 'settled' | 'unsettled' {
     const { pods, workers, statuses } = this.#deps;
-    // Read after the cgroups were: a pod that came meanwhile is among them and keeps the cgroup it made.
+    // Read after the cgroups: a pod that was added since is among them and keeps its cgroup.
     const desired = pods.getPods();
     const worked = workers.uids();
     const known = new Map(workers.syncKnownPods(desired));
-    // Nothing may be called gone on the word of a runtime that does not answer: a failure ends the round here.
+    // No pod counts as deleted while the runtime does not respond: the round ends here.
     const running = this.#runningOf(snapshot);
     if (running === undefined) return 'unsettled';
     this.#deps.probes.retain((uid) => workers.queries.couldHaveRunningContainers(uid));
@@ -103,7 +106,7 @@ export class PodCleanups implements AsyncDisposable {
     const orphanDirectories = this.#removeDirectories(snapshot, alive, signal);
     const active = desired.filter((pod) => this.#deps.isActive(pod));
     const restarted = this.#beginMissing(desired, known);
-    // The worker of a pod knows better than an older list whether something of the pod runs.
+    // The worker of a pod knows better than an older list whether containers of the pod run.
     const unseen = running.filter(({ uid }) => !snapshot.worked.has(uid) && !worked.has(uid));
     const orphaned = this.#endUnknown(unseen);
     for (const uid of orphaned) known.set(uid, orphanWorker);
@@ -117,7 +120,7 @@ export class PodCleanups implements AsyncDisposable {
     return begunOrEnded === 0 && this.#areSettled(known) ? 'settled' : 'unsettled';
   }
 
-  /** Everything that was begun has ended. */
+  /** Waits for the removals in flight. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.allSettled([this.#removingCgroups, this.#deps.directories.settled()]);
   }
@@ -126,7 +129,7 @@ export class PodCleanups implements AsyncDisposable {
     return this.#deps.clock.monotonicMs() - atMs > freshMs ? undefined : running;
   }
 
-  /** A worker that brings its pod to an end, or waits to be forgotten, needs another round. */
+  /** A worker that terminates its pod, or can be dropped, needs another round. */
   #areSettled(known: ReadonlyMap<PodUid, KnownWorker>): boolean {
     const { queries } = this.#deps.workers;
     return [...known].every(
@@ -134,7 +137,7 @@ export class PodCleanups implements AsyncDisposable {
     );
   }
 
-  /** Answers how many there are. */
+  /** Returns the number of orphaned directories. */
   #removeDirectories(
     { directories }: CleanupSnapshot,
     alive: ReadonlySet<PodUid>,
@@ -151,12 +154,16 @@ export class PodCleanups implements AsyncDisposable {
     return orphans.length;
   }
 
-  /** One round at a time. Each cgroup is looked at again before it is removed. Answers how many there are. */
+  /**
+   * One removal round at a time; each cgroup is checked again before it is removed. Returns the
+   * number of orphaned cgroups.
+   */
   #removeCgroups({ withCgroup }: CleanupSnapshot, alive: ReadonlySet<PodUid>, signal: AbortSignal): number {
     const { queries } = this.#deps.workers;
     const mayRun = (uid: PodUid) =>
       !withCgroup.has(uid) || alive.has(uid) || queries.couldHaveRunningContainers(uid);
-    // Reading all cgroups is a good part of what an idle node does: again only when there is something to remove.
+    // Reading all cgroups is a large part of the work of an idle node, so only when one has to be
+    // removed.
     const orphans = [...withCgroup].filter((uid) => !mayRun(uid)).length;
     if (this.#removingCgroups !== undefined || orphans === 0) return orphans;
     this.#removingCgroups = this.#deps.cgroups
@@ -164,7 +171,7 @@ export class PodCleanups implements AsyncDisposable {
       .then(
         () => {},
         (error) => {
-          if (!signal.aborted) this.#deps.logger.error('Cannot remove cgroups of pods that are gone', error);
+          if (!signal.aborted) this.#deps.logger.error('Failed to remove orphaned pod cgroups', error);
         },
       )
       .finally(() => {
@@ -173,7 +180,7 @@ export class PodCleanups implements AsyncDisposable {
     return orphans;
   }
 
-  /** Whether it is sure that nobody wants the pod. */
+  /** Whether it is certain that no source has the pod. */
   #isOrphan(uid: PodUid): boolean {
     return !this.#isKnown(uid) && this.#deps.restored.areSourcesReadyFor(uid);
   }
@@ -182,12 +189,15 @@ export class PodCleanups implements AsyncDisposable {
     return this.#deps.workers.knows(uid) || this.#deps.pods.getPodByUid(uid) !== undefined;
   }
 
-  /** Wanted, active, and without a worker: it finished and is to begin anew, or a worker got lost. */
+  /**
+   * Pods that are desired and active and have no worker: the previous pod with this UID has
+   * finished, or the worker was lost.
+   */
   #beginMissing(desired: readonly Pod[], known: Map<PodUid, KnownWorker>): readonly Pod[] {
     const idle = desired.filter(
       ({ metadata: { uid } }) => !known.has(uid) && !this.#deps.isAdmissionPending(uid),
     );
-    // How an restored pod of this UID ended says nothing about the one that is wanted now.
+    // The status of a previous pod with this UID does not apply to the desired one.
     for (const pod of idle) this.#deps.statuses.forget(pod.metadata.uid);
     const missing = idle.filter((pod) => this.#deps.isActive(pod));
     for (const pod of missing) {
@@ -212,7 +222,7 @@ export class PodCleanups implements AsyncDisposable {
     return unknown.map(({ uid }) => uid);
   }
 
-  /** Those of the last round that are not among these pods have left nothing but what the garbage collection finds. */
+  /** Pods of the last round that are not among these have left nothing but garbage. */
   #forgetGone(now: ReadonlySet<PodUid>): void {
     const gone = [...(this.#remembered ?? [])].filter((uid) => !now.has(uid));
     for (const uid of gone) {
@@ -224,5 +234,5 @@ export class PodCleanups implements AsyncDisposable {
   }
 }
 
-/** A pod of the runtime that was just told to end. */
+/** The worker of a runtime pod that was just told to terminate. */
 const orphanWorker: KnownWorker = { state: 'terminating', orphan: true, hasConfig: false, isStatic: false };

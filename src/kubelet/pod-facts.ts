@@ -20,22 +20,22 @@ export class PodFacts {
     this.#deps = deps;
   }
 
-  /** As a source wants it. */
+  /** The pod as its source has it. */
   desired(uid: PodUid): Pod | undefined {
     return this.#deps.pods.getPodByUid(uid);
   }
 
-  /** As its worker has it; undefined once no source wants it. */
+  /** The pod as its worker has it; undefined once no source has it. */
   workedOn(uid: PodUid): Pod | undefined {
     return this.desired(uid) === undefined ? undefined : this.#deps.workers.activePod(uid)?.pod;
   }
 
-  /** As its worker has it, or else a source. */
+  /** The pod as its worker has it, or else its source. */
   known(uid: PodUid): Pod | undefined {
     return this.#deps.workers.activePod(uid)?.pod ?? this.desired(uid);
   }
 
-  /** The same, with the status it has here. */
+  /** The same with the current status. */
   knownWithStatus(uid: PodUid): Pod | undefined {
     const pod = this.known(uid);
     return pod && { ...pod, status: this.#deps.statuses.getPodStatus(uid) ?? pod.status };
@@ -45,7 +45,7 @@ export class PodFacts {
     return this.#deps.workers.isTerminationRequested(uid);
   }
 
-  /** Whether the pod uses, or will use, anything of the node. */
+  /** Whether the pod uses, or will use, resources of the node. */
   isActive(pod: Pod): boolean {
     const { uid } = pod.metadata;
     if (this.#deps.workers.isTerminated(uid)) return false;
@@ -53,7 +53,7 @@ export class PodFacts {
     return !isOver || this.isTerminationRequested(uid);
   }
 
-  /** Of those that are meant, or of all unless given, with what they were allocated. */
+  /** The active pods that match, with their allocated resources. */
   activePods(isMeant: (pod: Pod) => boolean = () => true): readonly Pod[] {
     return this.#deps.pods
       .getPods()
@@ -61,12 +61,12 @@ export class PodFacts {
       .map((pod) => this.#deps.allocated.withAllocation(pod));
   }
 
-  /** Whether the pod is over, or has been told to end. */
+  /** Whether the pod has finished or is terminating. */
   hasEnded(uid: PodUid): boolean {
     return this.isTerminationRequested(uid) || this.#isOver(uid);
   }
 
-  /** The wanted pods with the status they have here. */
+  /** The desired pods with their current status. */
   withStatus(): readonly Pod[] {
     const { pods, statuses } = this.#deps;
     return pods

@@ -30,7 +30,7 @@ export interface DesiredPods {
   removePod(pod: Pod): void;
   getPods(): readonly Pod[];
   getPodByUid(uid: PodUid): Pod | undefined;
-  /** The static pod with its mirror, whichever of the two is given. */
+  /** The static pod with its mirror pod, whichever of the two is given. */
   getPodAndMirrorPod(pod: Pod): { readonly pod: Pod | undefined; readonly mirrorPod: Pod | undefined };
 }
 
@@ -54,9 +54,9 @@ export interface HandlerDeps {
     isReady(source: ConfigUpdate['source']): boolean;
     someReady(): boolean;
   };
-  /** What restored kubelets have left. */
+  /** The checkpoints of previous kubelets. */
   readonly restored: {
-    /** Answers the pod with the status it has to go on with. */
+    /** Returns the pod with the status it continues with. */
     restore(pod: Pod): Pod;
     recordRejection(pod: Pod, status: PodStatus): void;
     recordRemoval(pod: Pod): void;
@@ -71,25 +71,25 @@ export interface HandlerDeps {
   };
   readonly nodeIps: () => readonly string[];
   readonly queue: { takeDue(): readonly PodUid[] };
-  /** A pod was refused. */
+  /** Counts a rejected pod. */
   readonly rejected: (reason: string) => void;
   readonly admission: Pick<PodAdmission, 'admit'>;
   readonly pending: Pick<PendingAdmissions, 'has' | 'cancel'>;
-  /** What the node has set aside for pods. */
+  /** The allocated resources of pods. */
   readonly allocation: Pick<AllocationManager, 'podAdmitted' | 'podsAdded' | 'podUpdated' | 'podRemoved'>;
   readonly allocated: Pick<AllocatedPods, 'withAllocation'>;
-  /** Removes dead containers beyond those that are kept for their logs. */
+  /** Removes dead containers beyond those kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
   readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
-  /** A static pod or a mirror of that name came, changed or went. */
+  /** A static pod or mirror pod of this name was added, changed or removed. */
   readonly staticChanged: (name: PodFullName) => void;
-  /** Told of all that may give housekeeping something to do. */
+  /** Called for every change that may give housekeeping work. */
   readonly changed: () => void;
-  /** Pods that have been active for longer than they may. */
+  /** Whether the pod has exceeded its activeDeadlineSeconds. */
   readonly isPastDeadline: (pod: Pod) => boolean;
 }
 
-/** Turns what the sync loop hears into work for the pod workers. Nothing here waits on a pod. */
+/** Turns the inputs of the sync loop into work for the pod workers. No handler waits for a pod. */
 export class PodHandlers implements SyncHandler {
   readonly #deps: HandlerDeps;
 
@@ -117,7 +117,10 @@ export class PodHandlers implements SyncHandler {
     if (died !== undefined) this.#deps.deleteSurplus(uid as PodUid, died);
   }
 
-  /** What comes new, or tells its own status, leaves nothing behind; who comes again may have to wait for its end. */
+  /**
+   * New pods and pods with a new status leave no work; a pod with a known UID may have to wait for
+   * its predecessor to terminate.
+   */
   #leavesWork(op: ConfigUpdate['op'], pods: readonly Pod[]): boolean {
     if (op === 'ADD') return pods.some((pod) => this.#deps.workers.knows(pod.metadata.uid));
     return op !== 'RECONCILE';
@@ -139,7 +142,7 @@ export class PodHandlers implements SyncHandler {
     if (this.#deps.sources.someReady()) this.#deps.cleanUp(found, signal);
   }
 
-  /** Who is here already, and then who came first, gets the node's resources first. */
+  /** Restored pods get the node's resources first, then pods in order of creation. */
   #additions(added: readonly Pod[]): void {
     const oldestFirst = added.toSorted((one, other) => createdAt(one) - createdAt(other));
     const { restored: here = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
@@ -166,7 +169,7 @@ export class PodHandlers implements SyncHandler {
     }
   }
 
-  /** The pod may have been edited since it was judged; it may also be gone, or had to end for another one. */
+  /** The pod may have been edited or removed since its admission began, or may be terminating. */
   #decided(judged: Pod, admission: Admission): void {
     const { pods, workers, journal, restored, allocation } = this.#deps;
     const pod = pods.getPodByUid(judged.metadata.uid);
@@ -212,14 +215,14 @@ export class PodHandlers implements SyncHandler {
       this.#deps.allocation.podRemoved(pod.metadata.uid);
       if (!isMirrorPod(pod)) this.#deps.restored.recordRemoval(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
-      // Before its source is ready a missing pod proves nothing; housekeeping will find it then.
+      // Until its source is ready a missing pod proves nothing; housekeeping finds it then.
       else if (this.#deps.sources.isReady(source)) {
         this.#deps.workers.updatePod({ updateType: 'kill', pod, startStamp: this.#deps.clock.stamp() });
       }
     }
   }
 
-  /** Only the status differs from what we know: nothing to do but to remember it. */
+  /** Only the status differs from the cached one: it is cached. */
   #reconcile(reconciled: readonly Pod[]): void {
     for (const pod of reconciled) {
       this.#deps.pods.updatePod(pod);
@@ -227,7 +230,7 @@ export class PodHandlers implements SyncHandler {
     }
   }
 
-  /** What happens to a mirror pod concerns the static pod behind it; one without is ignored. */
+  /** A change of a mirror pod syncs its static pod; a mirror pod without one is ignored. */
   #touchStatic(mirror: Pod): void {
     const { pod } = this.#deps.pods.getPodAndMirrorPod(mirror);
     if (pod !== undefined && isStaticPod(pod)) this.#update(pod, 'update');
@@ -237,7 +240,7 @@ export class PodHandlers implements SyncHandler {
     if (!isMirrorPod(pod)) this.#update(pod, 'sync');
   }
 
-  /** What is not admitted yet is not worked on, unless it is to end. */
+  /** A pod whose admission is pending is not synced, unless it is deleted. */
   #update(pod: Pod, updateType: 'create' | 'update' | 'sync'): void {
     const { pending } = this.#deps;
     if (pending.has(pod.metadata.uid)) {

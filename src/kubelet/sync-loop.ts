@@ -3,7 +3,7 @@ import type { Pod, PodSource } from '../pods/index.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import { InputMux, type LoopInput } from './input-mux.ts';
 
-/** A change of the desired pods, as the sources announce it. */
+/** A change of the desired pods, as the sources deliver it. */
 export interface ConfigUpdate {
   readonly op: 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
   readonly pods: readonly Pod[];
@@ -15,29 +15,32 @@ export interface LifecycleHint {
   readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved' | 'PodSync';
   readonly uid: string;
   readonly containerId?: string | undefined;
-  /** Given when another hint of the same look has asked for a sync of the pod: one sees all of it. */
+  /**
+   * Set when another hint of the same observation has requested a sync of the pod, which covers
+   * both.
+   */
   readonly sync?: 'asked-for' | undefined;
 }
 
-/** What the loop listens to. */
+/** The inputs of the loop. */
 export interface SyncLoopInputs {
-  /** Called when its turn has come, so that what is handled is what holds then; it may find nothing to do. */
+  /** Called when the input is handled, so that it returns the newest update; it may return none. */
   readonly config: LoopInput<() => ConfigUpdate | undefined>;
   readonly pleg: LoopInput<LifecycleHint>;
   readonly sync: LoopInput<'tick'>;
-  /** What was found, gathered outside the loop. */
+  /** The snapshot, collected outside the loop. */
   readonly housekeeping: LoopInput<CleanupSnapshot>;
   readonly probes: LoopInput<string>;
   readonly devices: LoopInput<string>;
 }
 
-/** What the loop calls. Each is awaited: while one runs, nothing else is handled. */
+/** The handlers of the loop. Each is awaited: while one runs, no other input is handled. */
 export interface SyncHandler {
   handleConfig(update: ConfigUpdate): Promise<void>;
   handleLifecycle(hint: LifecycleHint): Promise<void>;
-  /** Pods whose time has come to be looked at again. */
+  /** Pods whose next sync is due. */
   handleDue(): Promise<void>;
-  /** A pod whose probes or devices have something new. */
+  /** A pod with a probe result or changed device health. */
   handlePodSync(uid: string): Promise<void>;
   handlePodCleanups(found: CleanupSnapshot, signal: AbortSignal): Promise<void>;
 }
@@ -47,15 +50,15 @@ export interface SyncLoopOptions {
   readonly handler: SyncHandler;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Why nothing can be done now; empty when all is well. */
+  /** Why no pod can be synced now; empty when the runtime is ready. */
   readonly problems: () => readonly string[];
-  /** Waiting grows from the first to the last of these while problems last. */
+  /** The pauses while problems last. */
   readonly pause: Backoff;
 }
 
 const slowHousekeepingMs = 1_000;
 
-/** The one loop that decides. Serial: one input at a time, each handled whole. */
+/** The loop that decides which pods are synced. Serial: one input at a time. */
 export class SyncLoop {
   readonly #options: SyncLoopOptions;
   #enteredMs: number | undefined;
@@ -69,7 +72,7 @@ export class SyncLoop {
     return this.#enteredMs;
   }
 
-  /** Runs until the signal ends it or the sources do. */
+  /** Runs until the signal is aborted or an input ends. */
   async run(signal: AbortSignal): Promise<void> {
     const mux = new InputMux(
       this.#options.inputs as unknown as Readonly<Record<string, LoopInput<unknown>>>,
@@ -118,7 +121,7 @@ export class SyncLoop {
           return await handler.handlePodSync(item as string);
       }
     } catch (error) {
-      if (!signal.aborted) logger.error('A handler of the sync loop failed', error, { input: name });
+      if (!signal.aborted) logger.error('Sync loop handler failed', error, { input: name });
     }
   }
 

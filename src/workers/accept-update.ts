@@ -3,15 +3,15 @@ import { requestedGraceSeconds, shrunkGraceSeconds, specGraceSeconds } from './g
 import type { UpdatePodOptions, WorkSubject } from './updates.ts';
 import { knownPod, type WorkerRecord } from './worker-record.ts';
 
-/** What becomes of an update. */
+/** The outcome of an update. */
 export type Acceptance =
   | { readonly kind: 'ignored'; readonly why: string }
   | {
       readonly kind: 'work';
       readonly subject: WorkSubject;
-      /** Whether who wants to know when the pod has stopped must wait for it. */
+      /** Whether callers that wait for the pod to stop have to wait for this update. */
       readonly waits: 'until-stopped' | 'no';
-      /** Why work under way must be given up. */
+      /** Why the running sync is cancelled. */
       readonly cancel: string | undefined;
     };
 
@@ -24,8 +24,8 @@ export interface OfferedUpdate {
 }
 
 /**
- * Enters an update into what is known of its pod: whether it must terminate, how fast, and who wants to know. What it
- * answers is still to be handed to the worker.
+ * Applies an update to the record of its pod: whether it terminates, the grace period, the
+ * callbacks. The returned work still has to be passed to the worker.
  */
 export function acceptUpdate(update: OfferedUpdate): Acceptance {
   const { record, options, given, sight } = update;
@@ -43,7 +43,7 @@ export function acceptUpdate(update: OfferedUpdate): Acceptance {
   return { kind: 'work', subject, waits: 'until-stopped', cancel: shortenGrace(update, subject) ?? began };
 }
 
-/** A pod seen in the runtime is what we know it to be, if we know it. */
+/** A runtime pod is the known pod of its UID, if there is one. */
 function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
   if (given.kind === 'pod') return given;
   record.observedRuntime = true;
@@ -51,7 +51,7 @@ function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
   return pod === undefined ? given : { kind: 'pod', pod };
 }
 
-/** Answers why the pod began to terminate, if it did just now. */
+/** Returns why the pod began to terminate, if it did with this update. */
 function beginTermination(
   { record, options, given, nowMs }: OfferedUpdate,
   subject: WorkSubject,
@@ -98,7 +98,7 @@ function isDeleted(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined;
 }
 
-/** Shortens the grace if asked to, and answers why work under way must start over. */
+/** Shortens the grace period if requested; returns why the running sync is cancelled. */
 function shortenGrace({ record, options }: OfferedUpdate, subject: WorkSubject): string | undefined {
   const { kill } = options;
   if (kill?.done !== undefined) record.done.push(kill.done);

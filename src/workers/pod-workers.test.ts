@@ -46,7 +46,7 @@ test('a failure that goes on is logged once, another one and one after a success
     else sync.reject(new Error(why));
     await settle();
   }
-  const told = [...node.logs.records].filter(({ message }) => message.startsWith('Cannot sync a pod'));
+  const told = [...node.logs.records].filter(({ message }) => message.startsWith('Failed to sync pod'));
   assert.equal(told.length, 3);
 });
 

@@ -21,11 +21,11 @@ export interface PodWorkersDeps extends LoopDeps {
   readonly queries: PodWorkerQueries;
   /** Whether all sources that could have the pod have reported their pods; true unless given. */
   readonly areSourcesReadyFor?: ((uid: PodUid) => boolean) | undefined;
-  /** The pod with the resources it was allocated instead of those it asks for. */
+  /** The pod with its allocated resources instead of those of its spec. */
   readonly withAllocation?: ((pod: Pod) => Pod) | undefined;
 }
 
-/** A worker that has been at one sync for long. */
+/** A worker whose sync has run for long. */
 export interface BusyWorker {
   readonly uid: PodUid;
   readonly name: string;
@@ -34,8 +34,9 @@ export interface BusyWorker {
 }
 
 /**
- * One worker a pod: at most one sync of a pod runs at a time, the newest update replaces one that waits, and
- * termination always wins. All methods take effect at once; the syncs run later, beside each other.
+ * One worker per pod: at most one sync of a pod runs at a time, the newest update replaces the
+ * pending one, and termination takes precedence. Updates take effect before the method returns;
+ * syncs run later, concurrently.
  */
 export class PodWorkers implements AsyncDisposable {
   readonly queries: PodWorkerQueries;
@@ -50,7 +51,10 @@ export class PodWorkers implements AsyncDisposable {
     this.#loops = new WorkerLoops(deps, deps.state);
   }
 
-  /** How many pods and names of static pods are remembered, and how many pods are at work: all zero on an empty node. */
+  /**
+   * The number of pods, of full names of static pods, and of running loops: all zero on an empty
+   * node.
+   */
   get remembered(): Readonly<Record<'pods' | 'names' | 'loops', number>> {
     return { pods: this.#state.size, names: this.#state.names, loops: this.#loops.running };
   }
@@ -59,17 +63,17 @@ export class PodWorkers implements AsyncDisposable {
     return this.#state.find(uid) !== undefined;
   }
 
-  /** All pods there are workers of. */
+  /** The pods that have a worker. */
   uids(): ReadonlySet<PodUid> {
     return new Set([...this.#state].map(({ uid }) => uid));
   }
 
-  /** What was last handed to a syncer of the pod: what it is to be, for all who act on it. */
+  /** The pod last passed to a syncer: the spec that everything acting on the pod must use. */
   activePod(uid: PodUid): { readonly pod: Pod; readonly mirrorPod: Pod | undefined } | undefined {
     return this.#state.activePod(uid);
   }
 
-  /** Tells the worker of a pod what the pod should be, or that it should go. */
+  /** Passes a pod, or its kill, to its worker. */
   updatePod(options: UpdatePodOptions): void {
     const given = subjectOf(options);
     if (given === undefined || this.#loops.stopped) {
@@ -85,30 +89,31 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   /**
-   * A pod that admission refused: it is over before it began, unless something of it runs from before a restart, which
-   * is then stopped. Only what the pod may have left behind is still cleaned up.
+   * A pod that admission rejected is terminated at once, unless containers of it run from before a
+   * restart, which are stopped first. Only what the pod may have left is cleaned up.
    */
   rejectPod(pod: Pod): void {
     if (this.#state.find(pod.metadata.uid) === undefined && !this.#loops.stopped) this.#endAtOnce(pod, {});
   }
 
   /**
-   * A pod that an earlier kubelet was stopping: it is stopped within the time it has left. A static pod, which is wanted
-   * again, begins anew then.
+   * A pod that a previous kubelet was terminating continues within its remaining grace period. A
+   * static pod, which is desired again, starts again after it.
    */
   resumeTermination(pod: Pod, graceSeconds: number): void {
     const { uid } = pod.metadata;
     if (this.#state.find(uid) !== undefined || this.#loops.stopped) return;
     const record = this.#endAtOnce(pod, { graceOverrideSeconds: graceSeconds });
-    // The API brings nothing back that was told to end: that came to its end or was evicted, and its end must be known.
+    // An API pod that terminates without deletion was finished or evicted, and does not start
+    // again.
     record.restartRequested = isStaticPod(pod);
-    // It was started once, so there may be something to give back even if nothing runs.
+    // It was started once, so it may hold resources even if no container runs.
     record.observedRuntime = true;
   }
 
   /**
-   * Forgets the finished pods that nobody wants any more or that are to begin anew, and drives those that nobody wants
-   * towards their end. Answers all that are left. Nobody may bring new pods while the desired ones are gathered.
+   * Drops finished pods that are no longer desired or start again, and terminates undesired ones.
+   * Returns the remaining workers. No pod may be added while the desired pods are collected.
    */
   syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, KnownWorker> {
     const wanted = new Set<PodUid>();
@@ -123,7 +128,7 @@ export class PodWorkers implements AsyncDisposable {
     return left;
   }
 
-  /** For a watchdog: workers that have been at one sync for longer than they should. */
+  /** Workers whose sync runs longer than it should, for the watchdog. */
   busyWorkers(longerThanMs = 5 * 60_000): readonly BusyWorker[] {
     const nowMs = this.#deps.clock.monotonicMs();
     return [...this.#state].flatMap(({ uid, fullName, lifecycle, run }) => {
@@ -132,19 +137,22 @@ export class PodWorkers implements AsyncDisposable {
     });
   }
 
-  /** Gives up all syncs under way and waits for them to end. Pods go on running; nothing is accepted any more. */
+  /**
+   * Cancels all running syncs and waits for them. Pods keep running; no update is accepted any
+   * more.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loops.stop('kubeling ends');
   }
 
   #add(given: WorkSubject): WorkerRecord {
     const record = this.#state.add(given, this.#firstState(given));
-    // One that has ended before was started once, so there may be something to give back even if nothing runs.
+    // A finished pod was started once, so it may hold resources even if no container runs.
     record.observedRuntime = given.kind === 'pod' && isTerminalPhase(given.pod.status.phase);
     return record;
   }
 
-  /** Of a pod that is to go from its first moment here. */
+  /** For a pod that terminates from the start. */
   #endAtOnce(pod: Pod, kill: KillOptions): WorkerRecord {
     const given: WorkSubject = { kind: 'pod', pod };
     const alive = this.#couldRun(pod.metadata.uid);
@@ -180,9 +188,9 @@ export class PodWorkers implements AsyncDisposable {
     if (accepted.cancel !== undefined) this.#loops.cancel(record, accepted.cancel);
   }
 
-  /** Who waits for the pod to stop need not wait for an update that changes nothing. */
+  /** Callers that wait for the pod to stop need not wait for an update that changes nothing. */
   #ignore({ pod, runningPod, updateType, kill }: UpdatePodOptions, why: string): void {
-    this.#deps.log.v(4)?.info('Ignored an update of a pod', {
+    this.#deps.log.v(4)?.info('Ignored pod update', {
       pod: pod?.metadata.name ?? runningPod?.name,
       podUid: pod?.metadata.uid ?? runningPod?.uid,
       updateType,
@@ -192,8 +200,9 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   /**
-   * A pod that had ended before we first saw it, as after a restart, holds nothing of the node. It must count as
-   * terminated from the start, or it would keep others from being admitted; its clean-up still runs.
+   * A pod that had finished before it was first observed holds no resources. It counts as
+   * terminated from the start, so that it does not block the admission of other pods; its clean-up
+   * still runs.
    */
   #firstState(subject: WorkSubject): Lifecycle {
     const over =
@@ -207,7 +216,7 @@ export class PodWorkers implements AsyncDisposable {
     return { state: 'terminated', sinceMs: this.#deps.clock.monotonicMs() };
   }
 
-  /** Of a pod the runtime could not tell us about we must assume that it runs. */
+  /** A pod whose observation failed may run. */
   #couldRun(uid: PodUid): boolean {
     try {
       return couldRun(this.#deps.observed.get(uid));
@@ -228,7 +237,7 @@ export class PodWorkers implements AsyncDisposable {
     const fate = adoptOrphan(record, this.#deps.clock.monotonicMs());
     if (fate.kind === 'forget') return true;
     if (fate.cancel !== undefined) this.#loops.cancel(record, fate.cancel);
-    // The queue is drained for wanted pods only, so this is all that makes the worker try again.
+    // The queue is drained for desired pods only, so this is the only retry.
     this.#loops.replay(record);
     return false;
   }

@@ -9,10 +9,10 @@ import { fieldsOf, type WorkerState } from './worker-state.ts';
 
 export interface LoopDeps extends IterationDeps {
   readonly random: Random;
-  /** When a pod is looked at again; whoever drains it answers with an update of the pod. */
+  /** The queue of due syncs; the consumer passes an update of the pod back. */
   readonly queue: {
     enqueue(uid: PodUid, delayMs: number): void;
-    /** No later than that. */
+    /** No later than the delay. */
     add(uid: PodUid, delayMs: number): void;
     begin(uid: PodUid): void;
   };
@@ -21,8 +21,8 @@ export interface LoopDeps extends IterationDeps {
 }
 
 /**
- * Works off what waits: one loop for each pod that has work, which ends when there is none. The loop is the only one
- * to run a sync of its pod, and it runs one at a time.
+ * Runs pending work: one loop per pod with work, which ends when there is none. Only the loop runs
+ * syncs of its pod, one at a time.
  */
 export class WorkerLoops {
   readonly #deps: LoopDeps;
@@ -50,18 +50,18 @@ export class WorkerLoops {
     this.#running.add(loop);
   }
 
-  /** Works on the pod again though nobody brought anything new. */
+  /** Syncs the pod again without an update. */
   replay(record: WorkerRecord): void {
     record.pending ??= record.active;
     if (record.pending !== undefined) this.wake(record);
   }
 
-  /** Gives up the sync under way, if there is one. */
+  /** Cancels the running sync, if there is one. */
   cancel({ run }: WorkerRecord, why: string): void {
     if (run.state === 'busy') run.scope.abort(cancelledError(why));
   }
 
-  /** Starts nothing any more, gives up what is under way and waits for it to end. */
+  /** Starts no sync any more, cancels running ones and waits for them. */
   async stop(why: string): Promise<void> {
     this.#stopped = true;
     for (const record of this.#state) this.cancel(record, why);
@@ -69,7 +69,7 @@ export class WorkerLoops {
   }
 
   async #loop(record: WorkerRecord): Promise<void> {
-    // Later than whoever woke us: an update takes effect as a whole before any of it is worked on.
+    // Yields first, so that an update takes effect completely before its sync begins.
     await Promise.resolve();
     for (let work = this.#take(record); work !== undefined; work = this.#take(record)) {
       const scope = new AbortController();
@@ -81,7 +81,7 @@ export class WorkerLoops {
     record.run = { state: 'idle' };
   }
 
-  /** The work to do now, if there is some and the pod may be worked on. */
+  /** The work to do now, if the pod may be synced. */
   #take(record: WorkerRecord): PodWork | undefined {
     const work = record.pending;
     if (work === undefined || this.#stopped || !this.#state.holds(record)) return undefined;
@@ -100,7 +100,8 @@ export class WorkerLoops {
 
   #mayStart(record: WorkerRecord, pod: Pod): 'now' | 'later' | 'never' {
     if (!isStaticPod(pod)) return 'now';
-    // Nothing is started any more, so the name does not matter; but what the runtime has must be stopped.
+    // No container is started any more, so the full name does not matter; containers of the runtime
+    // must be stopped.
     if (record.lifecycle.terminationRequested) return record.observedRuntime ? 'now' : 'never';
     return this.#state.tryPass(record) ? 'now' : 'later';
   }
@@ -111,7 +112,7 @@ export class WorkerLoops {
     this.#deps.metrics?.started(pod.spec.containers.length, this.#deps.clock.stamp() - sinceStamp);
   }
 
-  /** The one before it wakes it up; the queue is only the net below that. */
+  /** The previous pod wakes this one; the queue is only a fallback. */
   #wait(record: WorkerRecord): void {
     this.#deps.queue.enqueue(record.uid, blockedDelayMs(this.#deps.random));
     if (record.started === 'waiting') return;
@@ -140,7 +141,7 @@ export class WorkerLoops {
     this.#measure(work, 'terminated');
   }
 
-  /** Moves the pod to its next state if the sync says so. */
+  /** Moves the pod to its next state if the sync result requires it. */
   #advance(
     record: WorkerRecord,
     end: Exclude<IterationEnd, { kind: 'cleaned-up' | 'runtime-pod-stopped' }>,
@@ -150,7 +151,7 @@ export class WorkerLoops {
         this.#tellFailure(record, end.error);
         return end;
       case 'cancelled':
-        this.#deps.log.v(2)?.info('A sync was given up', fieldsOf(record));
+        this.#deps.log.v(2)?.info('Cancelled pod sync', fieldsOf(record));
         return { kind: 'failed', error: undefined };
       case 'stopped':
         record.failure = undefined;
@@ -161,13 +162,13 @@ export class WorkerLoops {
     }
   }
 
-  /** One that goes on is told once, not each time it is met. */
+  /** A failure that repeats is logged once. */
   #tellFailure(record: WorkerRecord, error: unknown): void {
     const text = describeError(error);
     const fields = fieldsOf(record);
     if (record.failure === text)
-      this.#deps.log.v(2)?.info('A pod still cannot be synced', { ...fields, because: text });
-    else this.#deps.log.error('Cannot sync a pod; it will be tried again', error, fields);
+      this.#deps.log.v(2)?.info('Pod sync still fails', { ...fields, because: text });
+    else this.#deps.log.error('Failed to sync pod', error, fields);
     record.failure = text;
   }
 
@@ -179,7 +180,7 @@ export class WorkerLoops {
     return { kind: 'transition' };
   }
 
-  /** A termination requested during the sync stands as it was requested. */
+  /** A termination requested during the sync keeps its grace period. */
   #endedNaturally(record: WorkerRecord): SyncEnd {
     if (!record.lifecycle.terminationRequested) {
       const sinceMs = this.#deps.clock.monotonicMs();
@@ -192,7 +193,10 @@ export class WorkerLoops {
     return { kind: 'transition' };
   }
 
-  /** Whoever asked for the pod during the sync wants another: what it has come to see may be older than that. */
+  /**
+   * A request for an earlier sync made during this one still stands: this sync may have used an
+   * older observation.
+   */
   #requeue(record: WorkerRecord, end: SyncEnd): void {
     const { queue, random, syncFrequencyMs, clock } = this.#deps;
     const monotonicMs = clock.monotonicMs();

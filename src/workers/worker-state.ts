@@ -25,7 +25,9 @@ export class WorkerState implements Iterable<WorkerRecord> {
   readonly #deps: WorkerStateDeps;
   readonly #records = new Map<PodUid, WorkerRecord>();
   readonly #gate = new StartGate();
-  /** When the last sync of a pod ended that was forgotten since: one that comes again under its UID is looked at anew. */
+  /**
+   * When the last sync of a dropped pod ended: a new pod with its UID needs a newer observation.
+   */
   readonly #ends = new LruMap<PodUid, number>({ capacity: rememberedEnds });
   /** Whether housekeeping has passed the desired pods of all sources to the workers. */
   #allKnown = false;
@@ -42,7 +44,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     return this.#records.size;
   }
 
-  /** How many names of static pods are held or waited for. */
+  /** The number of full names of static pods that are held or waited for. */
   get names(): number {
     return this.#gate.size;
   }
@@ -75,7 +77,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     this.#allKnown = true;
   }
 
-  /** Whether it is this very record that is kept under its UID, not one that was forgotten. */
+  /** Whether the record is current, not one that was dropped. */
   holds(record: WorkerRecord): boolean {
     return this.#records.get(record.uid) === record;
   }
@@ -114,7 +116,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     this.#records.delete(record.uid);
     this.#ends.set(record.uid, record.lastSyncEnd);
     const waiter = this.#release(record);
-    this.#deps.log.v(4)?.info('Forgot a pod', fieldsOf(record));
+    this.#deps.log.v(4)?.info('Dropped pod worker', fieldsOf(record));
     return waiter;
   }
 
@@ -124,7 +126,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     return next === undefined ? undefined : this.#records.get(next);
   }
 
-  /** Nothing of the pod runs any more. */
+  /** No container of the pod runs any more. */
   notifyStopped(record: WorkerRecord): void {
     record.statusFn = undefined;
     for (const done of record.done.splice(0)) this.notify(done);
@@ -134,7 +136,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     try {
       done?.();
     } catch (error) {
-      this.#deps.log.error('Somebody who waited for a pod to stop failed', error);
+      this.#deps.log.error('Pod-stopped callback failed', error);
     }
   }
 
@@ -147,7 +149,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
   #entered(uid: PodUid, transition: Transition): void {
     const { from, to, why } = transition;
     const pod = this.#records.get(uid)?.fullName;
-    this.#deps.log.info('A pod enters its next state', { pod, podUid: uid, from, to, why });
+    this.#deps.log.info('Pod worker changed state', { pod, podUid: uid, from, to, why });
     this.#deps.journal.step(uid, transitionStep(transition));
     this.#deps.metrics?.entered(transition);
   }
@@ -158,12 +160,12 @@ export class WorkerState implements Iterable<WorkerRecord> {
       'BUG',
       `Cannot take a pod from ${from} to ${to}: there is no such step`,
     );
-    this.#deps.log.error('A step of a pod was refused', problem, { podUid: uid, why });
+    this.#deps.log.error('Rejected invalid pod worker transition', problem, { podUid: uid, why });
     this.#deps.metrics?.refused(transition);
   }
 }
 
-/** For logs. */
+/** Fields for log messages. */
 export function fieldsOf(record: WorkerRecord): Record<string, unknown> {
   const { fullName, uid, lifecycle } = record;
   return { pod: fullName, podUid: uid, state: lifecycle.state, static: isStaticRecord(record) };

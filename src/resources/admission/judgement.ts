@@ -1,6 +1,6 @@
 import type { Pod } from '../../pods/index.ts';
 
-/** Why a pod may not run here: final for this pod. Reason and message are part of the API. */
+/** Why a pod is rejected; final for this pod. Reason and message are part of the API. */
 export interface Refusal {
   readonly reason: string;
   readonly message: string;
@@ -8,34 +8,36 @@ export interface Refusal {
 
 export type Admission = { readonly admit: true } | ({ readonly admit: false } & Refusal);
 
-/** What can be said of a pod at one moment. */
+/** The result of evaluating a pod at one moment. */
 export type Judgement =
   | { readonly kind: 'admit' }
   | { readonly kind: 'refuse'; readonly refusal: Refusal }
-  /** What it asks for by the piece has to be set aside first. */
+  /** Its exclusive resources and devices have to be allocated first. */
   | { readonly kind: 'allot' }
-  /** Only the labels of the node speak against it, and the copy of the node at hand may be old. */
+  /** Only the node labels do not match, and the cached Node object may be stale. */
   | { readonly kind: 'ask-node'; readonly refusal: Refusal }
-  /** It will fit once pods have ended that are ending already. */
+  /** It fits once terminating pods have terminated. */
   | { readonly kind: 'wait-for-room'; readonly refusal: Refusal }
-  /** Nothing but what the node is short of now speaks against it, and its time to be refused has not come. */
+  /**
+   * Only node pressure prevents the admission, and the rate limit of such rejections is reached.
+   */
   | { readonly kind: 'wait-for-relief'; readonly refusal: Refusal }
-  /** It matters more than these, which are to end for it. */
+  /** It is admitted after these pods are preempted. */
   | { readonly kind: 'make-room'; readonly preemption: Preemption };
 
-/** Who gives out what comes by the piece: devices, processors, memory of one part of the machine. */
+/** Allocates exclusive resources: devices, CPUs, memory of a NUMA node. */
 export interface Allotter {
-  /** Whether the pod asks for any of it. Quick. */
+  /** Whether the pod requests any of them. Fast. */
   isRequestedBy(pod: Pod): boolean;
-  /** Sets aside all the pod asks for, and answers why it cannot have it. Throws only when it is aborted. */
+  /** Allocates everything the pod requests, or returns why it cannot. Rejects only when aborted. */
   allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined>;
 }
 
 export interface Preemption {
   readonly victims: readonly Pod[];
-  /** The first resource that was short. */
+  /** The first resource that was insufficient. */
   readonly resource: string;
-  /** What is told of the pod if nobody makes room. */
+  /** The rejection if the victims do not terminate in time. */
   readonly refusal: Refusal;
 }
 

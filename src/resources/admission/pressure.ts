@@ -6,8 +6,8 @@ import { isTolerated, type TolerationRules } from './taints.ts';
 const memoryTaint = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' };
 
 /**
- * Why a node that is short of something takes no such pod. Only memory alone makes a difference between pods: one that
- * has asked for some may have it.
+ * Why a node under pressure rejects the pod. Under memory pressure alone, pods with memory requests
+ * are admitted.
  */
 export function pressureRefusal(
   pod: Pod,
@@ -21,7 +21,7 @@ export function pressureRefusal(
   return { reason: evictedReason, message: `The node had condition: [${pressures.join(' ')}]. ` };
 }
 
-/** Whether the pod is refused for nothing but what the node is short of now, which will pass. */
+/** Whether the pod is rejected only for node pressure, which is temporary. */
 export function isForNow(judgement: Judgement): judgement is Extract<Judgement, { readonly kind: 'refuse' }> {
   return judgement.kind === 'refuse' && judgement.refusal.reason === evictedReason;
 }

@@ -1,12 +1,12 @@
 import type { Clock } from '../../lib/index.ts';
 
-/** So many at once, and then one each time this long has passed. */
+/** This many at once, then one after each interval. */
 const atOnce = 5;
 const refillMs = 10_000;
 
 /**
- * Lets a node that is short refuse only so many pods at once: whoever makes a new pod for each that was refused would
- * fill the cluster with what is left of them.
+ * Limits the rate at which a node under pressure rejects pods: a controller that replaces each
+ * rejected pod would fill the cluster with failed pods.
  */
 export class RefusalPace {
   readonly #clock: Clock;
@@ -17,7 +17,7 @@ export class RefusalPace {
     this.#clock = clock;
   }
 
-  /** Whether one may be refused now; it counts then. */
+  /** Whether a pod may be rejected now; counts it. */
   take(): boolean {
     const nowMs = this.#clock.monotonicMs();
     const refilled = Math.floor((nowMs - this.#sinceMs) / refillMs);
