@@ -72,7 +72,7 @@ export function manifestSources(
     uids: new StaticUids(deps.ranHere),
     onProblem: (problem: SourceProblem) =>
       node.event({ type: 'Warning', reason: 'FailedValidation', message: describeProblem(problem) }),
-    onMended: (path: string) => node.note(`${path} has no problem any more`),
+    onResolved: (path: string) => node.note(`${path} has no problem any more`),
   } as const;
   const lastGood = (source: 'file' | 'http') =>
     new ManifestCheckpoints({

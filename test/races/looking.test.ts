@@ -143,7 +143,7 @@ it('on-demand relist of a vanished pod: logged; global relist deletes it', async
     () => node.kubelet.runtime.pleg.cache.get(uid).sandboxes.length === 0,
     1_000,
   );
-  assert.equal(node.logged('not in the runtime any more'), 1);
+  assert.equal(node.logged('Pod is missing in the runtime, waiting for a relist of all pods'), 1);
   await startedAgain(node, uid, 95_000);
 });
 
