@@ -59,8 +59,8 @@ function failsWith(code: string, ...words: readonly (string | RegExp)[]) {
   };
 }
 
-describe('requests over TLS', () => {
-  test('each verb is sent as the API wants it, over one connection', async () => {
+describe('API client over TLS', () => {
+  test("sends each verb in the API's form over one connection", async () => {
     const seen: unknown[] = [];
     await using server = await serve((request, response) => {
       const chunks: Buffer[] = [];
@@ -121,7 +121,7 @@ describe('requests over TLS', () => {
     assert.equal(server.connections, 1);
   });
 
-  test('a client certificate is shown, and a changed one closes the old connections and watches', async () => {
+  test('presents the client certificate, and closes old connections and watches when it changes', async () => {
     const names: unknown[] = [];
     const tls = { ...serverTls(), requestCert: true, ca: await readFile(authority.caFile, 'utf8') };
     await using server = await TestServer.start(tls, (request, response) => {
@@ -151,7 +151,7 @@ describe('requests over TLS', () => {
     assert.deepEqual(names, ['system:node:old', 'system:node:old', 'system:node:new']);
   });
 
-  test('certificates and keys may stand in the kubeconfig, and the server may go by another name', async () => {
+  test('accepts inline certificates and keys and a different tls-server-name in the kubeconfig', async () => {
     await using server = await serve((_request, response) => answerJson(response, pod));
     const ca = (await readFile(authority.caFile)).toString('base64');
     const cluster = { 'certificate-authority-data': ca, 'tls-server-name': 'api.test' };
@@ -167,7 +167,7 @@ describe('requests over TLS', () => {
     await assert.rejects(misled.get(web, {}, never()), failsWith('API_UNAVAILABLE', 'other.test'));
   });
 
-  test('a server of another authority is refused, unless nobody is to be checked', async () => {
+  test('rejects a server certificate of another authority unless verification is disabled', async () => {
     await using foreign = await Authority.create();
     await using server = await serve((_request, response) => answerJson(response, pod));
     using client = clientFor(
@@ -181,7 +181,7 @@ describe('requests over TLS', () => {
     assert.deepEqual(await trusting.get(web, {}, never()), pod);
   });
 
-  test('an expired certificate of the server is told with its date, an expired one of ours with its file', async () => {
+  test('reports an expired server certificate with its date and an expired client certificate with its file', async () => {
     const until = '20210203040506Z';
     const expired = await authority.issue({ subject: '/CN=server', names: 'IP:127.0.0.1', until });
     await using late = await TestServer.start(
@@ -211,7 +211,7 @@ describe('requests over TLS', () => {
     await assert.rejects(refused.get(web, {}, never()), failsWith('API_UNAVAILABLE', ...told));
   });
 
-  test('a token file that changes is read again, at the latest when the old token is refused', async () => {
+  test('reads a changed token file again, at the latest after a 401', async () => {
     const tokens: unknown[] = [];
     await using server = await serve((request, response) => {
       tokens.push(request.headers.authorization);
@@ -227,7 +227,7 @@ describe('requests over TLS', () => {
     assert.deepEqual(tokens, ['Bearer first', 'Bearer first', 'Bearer second']);
   });
 
-  test('an exec plugin gives a token and a certificate, and is asked again when they expire', async () => {
+  test('uses the token and certificate of an exec plugin and runs it again when they expire', async () => {
     const seen: unknown[] = [];
     const tls = { ...serverTls(), requestCert: true, ca: await readFile(authority.caFile, 'utf8') };
     await using server = await TestServer.start(tls, (request, response) => {
@@ -254,7 +254,7 @@ describe('requests over TLS', () => {
     await client.get(web, {}, never());
     await client.get(web, {}, never());
     await client.get(web, {}, never());
-    // The first answer is good for an hour of the past, the second for one of the future.
+    // The first credential expired an hour ago, the second expires in an hour.
     assert.deepEqual(seen, [
       ['Bearer token-1', 'from-plugin'],
       ['Bearer token-2', 'from-plugin'],
@@ -270,7 +270,7 @@ describe('requests over TLS', () => {
     );
   });
 
-  test('an exec plugin that fails or is missing is named with what it said', async () => {
+  test('reports the stderr of an exec plugin that fails and the install hint of one that is missing', async () => {
     await using server = await serve((_request, response) => answerJson(response, pod));
     const base = { apiVersion: 'client.authentication.k8s.io/v1beta1' };
     const failing = { ...base, command: '/bin/sh', args: ['-c', 'echo no luck >&2; exit 3'] };
@@ -301,8 +301,8 @@ console.log(JSON.stringify({
 }));
 `;
 
-describe('a server in trouble', () => {
-  test('what it asks to be repeated later is repeated then', async () => {
+describe('failing API server', () => {
+  test('retries a request after the delay of Retry-After', async () => {
     let asked = 0;
     await using server = await serve((_request, response) => {
       if (asked++ > 1) return answerJson(response, pod);
@@ -313,7 +313,7 @@ describe('a server in trouble', () => {
     assert.equal(asked, 3);
   });
 
-  test('after ten times it is told, and a rest longer than the call may take is not waited for', async () => {
+  test('fails after ten retries and does not wait longer than the deadline of the call', async () => {
     let asked = 0;
     let rest = '0';
     await using server = await serve((_request, response) => {
@@ -332,7 +332,7 @@ describe('a server in trouble', () => {
     assert.equal(asked, 12);
   });
 
-  test('one that stops answering costs a deadline, not a connection', async () => {
+  test('fails at the deadline when the server stops answering and keeps the connection pool usable', async () => {
     let silent = true;
     await using server = await serve((request, response) => {
       if (!silent) answerJson(response, pod);
@@ -350,7 +350,7 @@ describe('a server in trouble', () => {
     assert.deepEqual(await client.get(web, {}, never()), pod);
   });
 
-  test('one that cannot be reached is named with the cause', async () => {
+  test('names the cause when the server is unreachable', async () => {
     const closed = await serve(() => {});
     const { url, port } = closed;
     await closed[Symbol.asyncDispose]();
@@ -361,7 +361,7 @@ describe('a server in trouble', () => {
     });
   });
 
-  test('one that is something else is told from an API server', async () => {
+  test('reports a server that is not an API server', async () => {
     let page = '<html>welcome</html>';
     await using server = await serve((_request, response) => {
       if (page === '') response.writeHead(302, { location: '/login' }).end();
@@ -381,7 +381,7 @@ describe('a server in trouble', () => {
     plain.close();
   });
 
-  test('a connection cut before the answer is made again for what is safe to repeat only', async () => {
+  test('retries only safe requests when the connection is cut before the response', async () => {
     const asked: unknown[] = [];
     let cuts = 2;
     await using server = await serve((request, response) => {
@@ -401,7 +401,7 @@ describe('a server in trouble', () => {
     assert.deepEqual(asked.slice(4), ['GET', 'PATCH', 'PATCH']);
   });
 
-  test('an answer cut in its middle is asked for again, where that is safe', async () => {
+  test('retries a safe request when the response is cut in the middle', async () => {
     const asked: unknown[] = [];
     await using server = await serve((request, response) => {
       asked.push(request.method);
@@ -414,7 +414,7 @@ describe('a server in trouble', () => {
     assert.deepEqual(asked, ['GET', 'GET', 'PUT']);
   });
 
-  test('one that accepts connections but does not speak TLS costs a deadline, and leaves no connection', async () => {
+  test('fails at the deadline and closes the connection when the server accepts but never starts TLS', async () => {
     const sockets = new Set<Socket>();
     const mute = createTcpServer((socket) => {
       sockets.add(socket);
@@ -439,7 +439,7 @@ describe('a server in trouble', () => {
     mute.close();
   });
 
-  test('calls and watches leave nothing behind on a signal that lives on', async () => {
+  test('leaves no listeners on a long-lived signal after calls and watches', async () => {
     await using server = await serve((request, response) => {
       if (request.url?.includes('watch')) response.writeHead(200).end('{"type":"ADDED","object":{}}\n');
       else answerJson(response, pod);
@@ -451,11 +451,11 @@ describe('a server in trouble', () => {
       for await (const _event of client.watch({ ...web, timeoutSeconds: 1, begin: 'at-version' }, signal));
     }
     assert.equal(getEventListeners(signal, 'abort').length, 0);
-    // One more, to see whether it speaks HTTP/2.
+    // The additional connection probes for HTTP/2.
     assert.equal(server.connections, 2);
   });
 
-  test('a request under way survives a change of certificates, its connection does not', async () => {
+  test('finishes a request in flight when certificates change, and then closes its connection', async () => {
     let answer: (() => void) | undefined;
     await using server = await serve((_request, response) => {
       answer = () => answerJson(response, pod);
@@ -470,7 +470,7 @@ describe('a server in trouble', () => {
     using client = clientFor(await config(server.url, { user }));
     const call = client.get(web, {}, never());
     await until(() => answer !== undefined);
-    // Half replaced: the certificate is not the key's. It is not taken.
+    // Half replaced: the certificate does not match the key, so it is not loaded.
     await writeFile(pem, second.cert + first.key);
     client.reload();
     await until(() => client.records.toArray().some(({ message }) => message.includes('the certificates')));
@@ -482,7 +482,7 @@ describe('a server in trouble', () => {
     await until(() => server.sockets.size === 0);
   });
 
-  test('refusals carry what the server said', async () => {
+  test('reports the status message of a rejected request', async () => {
     await using server = await serve((_request, response) =>
       answerJson(
         response,
@@ -494,7 +494,7 @@ describe('a server in trouble', () => {
     await assert.rejects(client.get(web, {}, never()), failsWith('API_NOT_FOUND', 'pods "web" not found'));
   });
 
-  test('a call given up lets go of its connection at once', async () => {
+  test('releases the connection immediately when a call is aborted', async () => {
     await using server = await serve(() => {});
     using client = clientFor(await config(server.url));
     const controller = new AbortController();
@@ -506,7 +506,7 @@ describe('a server in trouble', () => {
     await until(() => server.sockets.size === 0);
   });
 
-  test('a closed client fails what is under way and what comes after', async () => {
+  test('fails requests in flight and later ones after the client is closed', async () => {
     await using server = await serve(() => {});
     const client = clientFor(await config(server.url));
     const call = client.get(web, {}, never());
@@ -518,8 +518,8 @@ describe('a server in trouble', () => {
   });
 });
 
-describe('files that are not there yet', () => {
-  test('requests fail naming the file until it comes', async () => {
+describe('missing credential files', () => {
+  test('fails requests with the name of the file until it exists', async () => {
     await using server = await serve((_request, response) => answerJson(response, pod));
     const late = join(authority.directory, 'late-ca.crt');
     using client = clientFor(await config(server.url, { cluster: { 'certificate-authority': late } }));

@@ -29,13 +29,16 @@ export interface Issued {
 
 export interface IssueOptions {
   readonly subject: string;
-  /** As `openssl` has it, such as `IP:127.0.0.1,DNS:localhost`. */
+  /** In the format of `openssl`, such as `IP:127.0.0.1,DNS:localhost`. */
   readonly names?: string;
-  /** As `openssl ca` has it: YYYYMMDDHHMMSSZ. */
+  /** In the format of `openssl ca`: YYYYMMDDHHMMSSZ. */
   readonly until?: string;
 }
 
-/** A certificate authority of a test's own, made with openssl in a directory that goes with it. */
+/**
+ * A certificate authority for one test, created with openssl in a directory that is removed
+ * afterwards.
+ */
 export class Authority implements AsyncDisposable {
   readonly directory: string;
   readonly caFile: string;
@@ -78,7 +81,7 @@ export class Authority implements AsyncDisposable {
     await rm(this.directory, { recursive: true, force: true });
   }
 
-  /** Only `openssl ca` can sign for times that are past. */
+  /** Only `openssl ca` can sign certificates with validity periods in the past. */
   async #config(): Promise<string> {
     const path = join(this.directory, `ca-${this.#serial}.cnf`);
     const database = join(this.directory, `index-${this.#serial}.txt`);
@@ -113,11 +116,11 @@ async function openssl(args: readonly string[]): Promise<void> {
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 export interface TestServerOptions extends ServerOptions {
-  /** Whether it offers HTTP/2 beside HTTP/1.1. */
+  /** Whether the server offers HTTP/2 besides HTTP/1.1. */
   readonly http2?: 'offered';
 }
 
-/** An https server that counts its connections. What it answers can be changed while it runs. */
+/** An HTTPS server that counts its connections. Its responses can be changed while it runs. */
 export class TestServer implements AsyncDisposable {
   readonly #server: Server | Http2SecureServer;
   readonly sessions = new Set<ServerHttp2Session>();
@@ -131,7 +134,7 @@ export class TestServer implements AsyncDisposable {
     this.#server =
       http2 === undefined
         ? createServer(options, answer)
-        : // Its requests and answers can do all that these tests do with those of HTTP/1.1.
+        : // HTTP/2 requests and responses support everything these tests use of HTTP/1.1.
           createSecureServer({ ...options, allowHTTP1: true }, answer as never);
     this.#server.on('session', (session: ServerHttp2Session) => {
       this.sessions.add(session);
@@ -174,12 +177,12 @@ export class TestServer implements AsyncDisposable {
 
 export interface WrittenKubeconfig {
   readonly server: string;
-  /** Lines of the cluster besides its server. */
+  /** Fields of the cluster entry besides the server. */
   readonly cluster?: Readonly<Record<string, unknown>>;
   readonly user?: Readonly<Record<string, unknown>>;
 }
 
-/** Kubeconfigs are JSON too. */
+/** JSON is valid YAML, so a kubeconfig may be JSON. */
 export async function writeKubeconfig(
   path: string,
   { server, cluster, user }: WrittenKubeconfig,
@@ -220,12 +223,12 @@ export function never(): AbortSignal {
   return new AbortController().signal;
 }
 
-/** In real time: looks again soon, and gives up after a while. */
+/** Polls in real time until the condition holds or a time limit passes. */
 export async function until(condition: () => boolean): Promise<void> {
   await eventually(String(condition), async () => condition() || undefined, 60_000);
 }
 
-/** The machine's clock, and how many of its timers wait. */
+/** The real clock with a count of its pending timers. */
 export function countingClock(): { readonly clock: Clock; readonly waiting: () => number } {
   const real = realClock();
   const timers = new Set<Timer>();

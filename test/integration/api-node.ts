@@ -19,9 +19,9 @@ import { ProcessGate } from '../simulation/process-gate.ts';
 
 const clock = realClock();
 
-/** Ends at once when told to. */
+/** Exits immediately on SIGTERM. */
 export const stays = 'trap "exit 0" TERM; while true; do sleep 0.05; done';
-/** Has to be killed. */
+/** Ignores SIGTERM, so it must be killed. */
 export const ignores = 'trap "" TERM; while true; do sleep 0.05; done';
 
 export type ContainerSketch = Partial<Container> & { readonly script?: string };
@@ -36,21 +36,26 @@ type ContainerEnd = NonNullable<NonNullable<ContainerStatus['state']>['terminate
 
 export interface ApiNodeOptions extends Pick<PrivateRuntimeOptions, 'folder' | 'countsEverySeconds'> {
   readonly settings?: Partial<KubeletSettings>;
-  /** Instead of what the machine has. */
+  /** Replaces the capacity of the machine. */
   readonly machine?:
     | Partial<KubeletDeps['machine']>
     | ((runtime: PrivateRuntime) => Partial<KubeletDeps['machine']>);
-  /** Instead of what the runtime answers to each kubelet. */
+  /** Replaces what the runtime returns to each kubelet. */
   readonly answers?: (cri: CriClient) => Partial<CriClient>;
 }
 
-/** A kubelet in this process on a real containerd, fed as an API would feed it. */
+/**
+ * A kubelet in this process on a real containerd, fed with pods as the API server would send them.
+ */
 export class ApiNode implements AsyncDisposable {
   readonly #pods = new Map<string, Pod>();
   #node: InProcessNode | undefined;
   #gate: ProcessGate | undefined;
   #answers: ApiNodeOptions['answers'];
-  /** What they begin with, unlike those of any other node: by its UID a kubelet finds what is mounted for a pod. */
+  /**
+   * UIDs start with a prefix unique to this node, because a kubelet finds the mounts of a pod by
+   * its UID.
+   */
   readonly #uids = randomUUID().slice(0, -13);
 
   static async open({
@@ -74,16 +79,16 @@ export class ApiNode implements AsyncDisposable {
   }
 
   get inner(): InProcessNode {
-    assert.ok(this.#node, 'the node is open');
+    assert.ok(this.#node, 'the API of the node is open');
     return this.#node;
   }
 
-  /** Ends the kubelet as kill -9 does: nothing it has begun is ended in order. */
+  /** Stops the kubelet as kill -9 does: work in flight is not completed. */
   die(): void {
     this.#gate?.die();
   }
 
-  /** A new kubelet on what the last one has left. */
+  /** Starts a new kubelet on the state the previous one left. */
   async start(): Promise<void> {
     await this.inner.start();
     this.#tell();
@@ -94,7 +99,7 @@ export class ApiNode implements AsyncDisposable {
     this.#tell();
   }
 
-  /** As somebody edits the pod in the API. */
+  /** Edits the pod as a user does through the API. */
   change(name: string, change: (pod: Pod) => Pod): void {
     this.#pods.set(name, change(this.#wanted(name)));
     this.#tell();
@@ -170,24 +175,24 @@ export class ApiNode implements AsyncDisposable {
     });
   }
 
-  /** How the container has ended, whether it is started again or not. */
+  /** How the container exited, whether or not it is restarted. */
   ended(name: string, container = 'main', restarts = 0): Promise<ContainerEnd> {
-    return this.until(`${container} of ${name} to end`, name, () => {
+    return this.until(`${container} of ${name} to exit`, name, () => {
       const status = this.container(name, container);
       if (status === undefined || status.restartCount < restarts) return undefined;
       return status.state?.terminated ?? status.lastState?.terminated;
     });
   }
 
-  /** The pod's containers have all ended after it was deleted. */
+  /** All containers of the pod have exited after the pod was deleted. */
   async gone(name: string): Promise<void> {
     const { uid } = this.#wanted(name).metadata;
-    await this.until(`${name} to be gone`, name, () =>
+    await this.until(`${name} to be deleted`, name, () =>
       this.inner.kubelet.control.workers.queries.isPodKnownTerminated(uid) ? true : undefined,
     );
   }
 
-  /** What happened, each as its reason and message. */
+  /** The recorded events, each as its reason and message. */
   events(name: string): readonly string[] {
     const { uid } = this.#wanted(name).metadata;
     const stories = this.inner.kubelet.state.flights.all().filter((story) => story.uid === uid);
@@ -196,7 +201,7 @@ export class ApiNode implements AsyncDisposable {
     );
   }
 
-  /** The lines of a file the containers of the pod have written into /shared, which outlives them. */
+  /** The lines of a file that the containers of the pod write into /shared, which outlives them. */
   async lines(name: string, file = 'told'): Promise<readonly string[]> {
     const text = await readFile(this.inner.path('shared', name, file), 'utf8').catch(() => '');
     return text.split('\n').filter((line) => line !== '');
@@ -220,13 +225,13 @@ export class ApiNode implements AsyncDisposable {
     return pod;
   }
 
-  /** Everything by which the kubelet reaches the machine ends with it. */
+  /** Stops everything by which the kubelet reaches the machine. */
   #gated(deps: KubeletDeps, { containerd: { layout } }: PrivateRuntime): KubeletDeps {
     const transport = wireTransport({ endpoint: `unix://${layout.socket}`, clock, random: systemRandom() });
     const { manifests, files, cgroups, stats } = deps.machine;
     const gate = new ProcessGate(() => {
       transport.close();
-      // A thread of the process: it would stay for a while.
+      // A worker thread keeps the process alive until it is terminated.
       stats?.directories[Symbol.dispose]?.();
     });
     this.#gate = gate;

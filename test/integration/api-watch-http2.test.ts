@@ -34,7 +34,7 @@ after(() => authority[Symbol.asyncDispose]());
 
 type Answers = Set<ServerResponse>;
 
-/** A server whose watches go on until the test ends them. */
+/** A server whose watches stay open until the test ends them. */
 function serve(answers: Answers, other?: (request: IncomingMessage, response: ServerResponse) => void) {
   const options = { cert: serving.cert, key: serving.key, http2: 'offered' } as const;
   return TestServer.start(options, (request, response) => {
@@ -53,7 +53,7 @@ function config(server: TestServer): Promise<string> {
 
 type Client = ReturnType<typeof clientFor>;
 
-/** A watch whose first event was seen. */
+/** A watch whose first event was received. */
 async function watching(client: Client, signal = never()) {
   const events = client.watch(pods, signal)[Symbol.asyncIterator]();
   assert.deepEqual((await events.next()).value, { type: 'ADDED', object: pod });
@@ -65,7 +65,7 @@ function watchingMany(client: Client, count: number) {
 }
 
 describe('watches over HTTP/2', () => {
-  test('share connections, a hundred each, and leave one of HTTP/1.1 to requests', async () => {
+  test('share connections with a hundred streams each and leave HTTP/1.1 connections to requests', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     using client = clientFor(await config(server));
@@ -78,10 +78,10 @@ describe('watches over HTTP/2', () => {
     for (const answer of answers) answer.end();
     for (const watch of watches) assert.equal((await watch.next()).done, true);
     await watchingMany(client, 100);
-    assert.equal(server.connections, 3, 'those there are take more when others have ended');
+    assert.equal(server.connections, 3, 'existing connections accept more watches when others have ended');
   });
 
-  test('one given up lets go of its stream at once, and of nothing else', async () => {
+  test('release only their own stream when aborted', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     using client = clientFor(await config(server));
@@ -99,7 +99,7 @@ describe('watches over HTTP/2', () => {
     assert.equal(server.connections, 1);
   });
 
-  test('end with their connection, and begin anew over another', async () => {
+  test('end with their connection and start again on another', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     using client = clientFor(await config(server));
@@ -111,7 +111,7 @@ describe('watches over HTTP/2', () => {
     assert.equal(server.connections, 2);
   });
 
-  test('go on when the server wants no more on their connection; the next take another', async () => {
+  test('continue on a connection that received GOAWAY while new watches use another', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     using client = clientFor(await config(server));
@@ -124,7 +124,7 @@ describe('watches over HTTP/2', () => {
     assert.equal((await old?.next())?.done, false);
   });
 
-  test('are told what the server says, and that it dies before it answers', async () => {
+  test('report the error of the server and a connection lost before the response', async () => {
     const status = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
     const says: ((response: ServerResponse) => void)[] = [
       (response) => answerJson(response, status, 410),
@@ -137,12 +137,12 @@ describe('watches over HTTP/2', () => {
       watching(client),
       (error) => error instanceof KubelingError && error.code === 'API_GONE',
     );
-    // What only reads is asked for again when its connection breaks.
+    // A read-only request is retried when its connection breaks.
     await watching(client);
     assert.equal(says.length, 0);
   });
 
-  test('one that nobody reads does not hold up the others', async () => {
+  test('are not blocked by a watch that is not consumed', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     using client = clientFor(await config(server));
@@ -156,7 +156,7 @@ describe('watches over HTTP/2', () => {
     await read.return?.();
   });
 
-  test('when the other side is in doubt, silent ones end and the next do not take their connection', async () => {
+  test('end when unresponsive after connections are marked doubtful, and their connection is not reused', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     using client = clientFor(await config(server));
@@ -166,7 +166,7 @@ describe('watches over HTTP/2', () => {
     assert.equal(server.connections, 2);
   });
 
-  test('the other side is asked whether it is there after half a minute of silence, and has a quarter to answer', async () => {
+  test('ping the server after 30 seconds of silence and wait 15 seconds for the reply', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     const clock = new VirtualClock();
@@ -179,7 +179,7 @@ describe('watches over HTTP/2', () => {
     for (const answer of answers) answer.write(line);
     assert.equal((await watch.next()).done, false);
     await clock.advance(30_000);
-    assert.equal(pings, 1, 'nobody who speaks is asked');
+    assert.equal(pings, 1, 'an active connection is not pinged');
     for (const socket of server.sockets) socket.pause();
     await clock.advance(30_000);
     await clock.advance(15_000);
@@ -188,7 +188,7 @@ describe('watches over HTTP/2', () => {
     assert.equal(server.connections, 2);
   });
 
-  test('a connection that is done with is cut when the other side does not see it off', async () => {
+  test('cut a closed connection when the server does not close its side', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     const clock = new VirtualClock();
@@ -200,10 +200,10 @@ describe('watches over HTTP/2', () => {
     await clock.advance(60_000);
     await watching(client);
     assert.equal(server.connections, 2);
-    assert.equal(clock.pendingTimers > 0, true, 'the new one is listened to');
+    assert.equal(clock.pendingTimers > 0, true, 'the new watch receives events');
   });
 
-  test('are not spoken with DISABLE_HTTP2, nor when all is closed', async () => {
+  test('do not use HTTP/2 with DISABLE_HTTP2 or after close', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
     const path = await config(server);
@@ -221,7 +221,7 @@ describe('watches over HTTP/2', () => {
   });
 });
 
-/** The word that no more is wanted may take a moment to arrive. */
+/** GOAWAY may take a moment to arrive. */
 async function eventuallyNewConnection(client: Client, server: TestServer): Promise<void> {
   for (let each = 0; each < 100 && server.connections < 2; each++) {
     await watching(client);

@@ -1,4 +1,7 @@
-/** Reads a watch to its end in a process of its own, and tells how much the heap grew over the last 100,000 events. */
+/**
+ * Reads a watch to its end in a separate process and reports the heap growth over the last 100,000
+ * events.
+ */
 
 import { apiResources } from '../../src/api/index.ts';
 import { clientFor, never } from './api-fixture.ts';
@@ -13,7 +16,7 @@ let before = 0;
 let after = 0;
 
 function heapNow(): number {
-  // What the first finds dead the second gives back.
+  // The first collection finds dead objects, the second one frees them.
   globalThis.gc?.();
   globalThis.gc?.();
   return process.memoryUsage().heapUsed + process.memoryUsage().external;

@@ -56,7 +56,7 @@ function isCode(code: string) {
 }
 
 describe('watches over TLS', () => {
-  test('events come one by one, whatever the chunks; when the server ends it the connection is used again', async () => {
+  test('delivers events one by one for any chunking and reuses the connection when the server ends the watch', async () => {
     const asked: (string | undefined)[] = [];
     const text = event('ADDED', { ...pod, note: 'grün €😀' }) + event('DELETED', pod);
     await using server = await serve((request, response) => {
@@ -97,7 +97,7 @@ describe('watches over TLS', () => {
     assert.equal(server.connections, 1);
   });
 
-  test('an ERROR event and a refusal are errors of the API', async () => {
+  test('returns an ERROR event and a rejected watch as API errors', async () => {
     const status = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
     let inStream = true;
     await using server = await serve((_request, response) => {
@@ -111,7 +111,7 @@ describe('watches over TLS', () => {
     await assert.rejects(first(), isCode('API_INVALID'));
   });
 
-  test('a server that dies in the middle, or sends nonsense or too much, is told', async () => {
+  test('reports a server that disconnects mid-event or sends malformed or oversized data', async () => {
     const answers: ((response: ServerResponse) => void)[] = [
       (response) => response.write(event('ADDED', pod), () => response.socket?.destroy()),
       (response) => response.end('{"type":"ADD'),
@@ -136,7 +136,7 @@ describe('watches over TLS', () => {
     await until(() => server.sockets.size === 0);
   });
 
-  test('a watch given up lets go of its connection at once, read or not', async () => {
+  test('releases the connection immediately when a watch is aborted, consumed or not', async () => {
     await using server = await serve((_request, response) => {
       response.writeHead(200).write(event('ADDED', pod).repeat(3));
     });
@@ -161,7 +161,7 @@ describe('watches over TLS', () => {
     await until(() => server.sockets.size === 0);
   });
 
-  test('a server that has not ended a watch long after its time is taken for dead', async () => {
+  test('treats a server as dead when it has not ended a watch long after its timeout', async () => {
     await using server = await serve((_request, response) => {
       response.writeHead(200).write(event('ADDED', pod));
     });
@@ -180,7 +180,7 @@ describe('watches over TLS', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('a watch that is silent is let go of when connections are doubted, as if the server had ended it', async () => {
+  test('ends an unresponsive watch, as if the server had ended it, when connections are marked doubtful', async () => {
     const responses: ServerResponse[] = [];
     await using server = await serve((_request, response) => {
       responses.push(response.writeHead(200));
@@ -194,18 +194,18 @@ describe('watches over TLS', () => {
     await clock.advance(14_000);
     client.closeSilent();
     responses[0]?.write(event('MODIFIED', pod));
-    assert.equal((await events.next()).done, false, 'silence has to last');
+    assert.equal((await events.next()).done, false, 'the silence must last');
     const last = events.next();
     await clock.advance(14_000);
     client.closeSilent();
-    assert.equal(server.sockets.size, 1, 'it was heard of meanwhile');
+    assert.equal(server.sockets.size, 1, 'data arrived meanwhile');
     await clock.advance(1_000);
     client.closeSilent();
     assert.equal((await last).done, true);
     await until(() => server.sockets.size === 0);
   });
 
-  test('whoever waits for a server that was away hears of the first answer that anybody gets', async () => {
+  test('notifies waiters for an unreachable server on the first response to any request', async () => {
     let status = 503;
     await using server = await serve((_request, response) => answerJson(response, pod, status));
     const clock = new VirtualClock();
@@ -223,7 +223,7 @@ describe('watches over TLS', () => {
     assert.equal(returns, 1);
   });
 
-  test('who reads slowly holds the server up, not our memory', async () => {
+  test('applies backpressure to the server when the consumer is slow', async () => {
     const line = event('ADDED', { ...pod, filler: 'x'.repeat(10_000) });
     let written = 0;
     let held = false;
@@ -246,11 +246,13 @@ describe('watches over TLS', () => {
       before = written;
       return still;
     });
-    assert(written < 3_000, `${written} events were taken in`);
+    assert(written < 3_000, `${written} events were buffered`);
     controller.abort(new KubelingError('CANCELLED', 'enough'));
   });
 
-  test('a server that comes and goes leaves nothing behind', { timeout: 300_000 }, async () => {
+  test('leaves no resources behind when the server connects and disconnects repeatedly', {
+    timeout: 300_000,
+  }, async () => {
     let held = 0;
     await using server = await serve((request, response) => {
       if (request.url?.includes('watch')) response.writeHead(200).write(event('ADDED', pod));
@@ -281,7 +283,7 @@ describe('watches over TLS', () => {
     await until(() => server.sockets.size === 0);
   });
 
-  test('a hundred thousand events leave memory as it was', { timeout: 120_000 }, async () => {
+  test('does not grow the heap over a hundred thousand events', { timeout: 120_000 }, async () => {
     const line = event('MODIFIED', { metadata: { name: 'web', labels: { filler: 'y'.repeat(300) } } });
     const batch = line.repeat(500);
     await using server = await serve((_request, response) => {
@@ -307,7 +309,7 @@ describe('watches over TLS', () => {
   });
 });
 
-/** A proxy that knows CONNECT only. */
+/** A proxy that supports only CONNECT. */
 async function startProxy(): Promise<{ server: Server; asked: string[]; url: string }> {
   const asked: string[] = [];
   const server = createServer();
@@ -327,7 +329,7 @@ async function startProxy(): Promise<{ server: Server; asked: string[]; url: str
 }
 
 describe('proxies', () => {
-  test('the kubeconfig or the environment names one, and TLS goes through it to the server', async () => {
+  test('tunnels TLS through the proxy of the kubeconfig or the environment', async () => {
     await using server = await serve((_request, response) => answerJson(response, pod));
     const proxy = await startProxy();
     const url = `https://api.test:${server.port}`;
@@ -356,8 +358,8 @@ describe('proxies', () => {
   });
 });
 
-describe('the clients of a node', () => {
-  test('share connections, but a busy one does not hold up the heartbeat', async () => {
+describe('API clients of a node', () => {
+  test('share connections without blocking the heartbeat behind a busy client', async () => {
     await using server = await serve((_request, response) => answerJson(response, pod));
     const path = await config(server.url);
     const clock = realClock();

@@ -9,7 +9,7 @@ import { eventually, KubelingNode } from '../kubeling-node.ts';
 const manifests = badManifests(busyboxImageName);
 const wrong = manifests.filter(({ file }) => file !== 'first.yaml');
 
-describe('bad manifests on a node of their own', { timeout: 180_000 }, () => {
+describe('bad manifests on a separate node', { timeout: 180_000 }, () => {
   let node: KubelingNode;
 
   before(async () => {
@@ -26,7 +26,7 @@ describe('bad manifests on a node of their own', { timeout: 180_000 }, () => {
       .split('\n')
       .filter((line) => line.includes(`${pathOf(file)}:`) && !line.includes('manifest problem'));
 
-  it('tells each once, in the log and in the story of the node, and leaves other pods alone', async () => {
+  it("reports each once in the log and in the node's history and leaves other pods running", async () => {
     const [{ content } = { content: '' }] = manifests.filter(({ file }) => file === 'first.yaml');
     await node.put('good.yaml', String(content).replace('twice', 'good'));
     await node.running('good');
@@ -35,7 +35,7 @@ describe('bad manifests on a node of their own', { timeout: 180_000 }, () => {
       await writeFile(join(node.dataDir, 'new'), each.content);
       await rename(join(node.dataDir, 'new'), pathOf(each.file));
     }
-    const story = await eventually('all mistakes to be told', async () => {
+    const story = await eventually('all mistakes to be reported', async () => {
       const text = await node.command('explain');
       return wrong.every(({ file }) => toldIn(text, file).length > 0) ? text : undefined;
     });
@@ -58,11 +58,11 @@ describe('bad manifests on a node of their own', { timeout: 180_000 }, () => {
     );
   });
 
-  it('tells once that they are mended', async () => {
+  it('reports their recovery once', async () => {
     for (const { file } of manifests) await rm(pathOf(file));
     const mended = (text: string, file: string) =>
       text.split('\n').filter((line) => line.includes(`${pathOf(file)} has no problem any more`));
-    const story = await eventually('all to be mended', async () => {
+    const story = await eventually('all to be recovered', async () => {
       const text = await node.command('explain');
       return wrong.every(({ file }) => mended(text, file).length > 0) ? text : undefined;
     });

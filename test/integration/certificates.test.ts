@@ -60,7 +60,7 @@ beforeEach(async () => {
   directory = await mkdtemp(join(root, 'case-'));
   stop = new AbortController();
 });
-afterEach(() => stop.abort(new Error('the test is over')));
+afterEach(() => stop.abort(new Error('the test has ended')));
 
 function openssl(args: readonly string[], input?: string): string {
   return execFileSync('openssl', args, {
@@ -80,9 +80,9 @@ function issued(authority: TestAuthority, commonName: string) {
   return { certificate, key: keyPem(key) };
 }
 
-describe('what we write, as openssl reads it', () => {
+describe('certificates and requests read by openssl', () => {
   for (const kind of ['ec-p256', 'rsa-2048'] as const) {
-    test(`a request with a key of ${kind} is whole, signed and says what was asked`, async () => {
+    test(`creates a signed, complete request with a key of ${kind}`, async () => {
       const pem = createCertificateRequest(identity, await newPrivateKey(kind));
       const text = openssl(['req', '-text', '-noout', '-verify', '-nameopt', 'utf8'], pem);
       assert.match(text, /Subject: ?O ?= ?system:nodes, ?CN ?= ?system:node:n1/);
@@ -90,7 +90,7 @@ describe('what we write, as openssl reads it', () => {
     });
   }
 
-  test('a request that openssl makes is read as well', () => {
+  test('parses a request created by openssl', () => {
     const pem = openssl([
       'req',
       '-new',
@@ -109,7 +109,7 @@ describe('what we write, as openssl reads it', () => {
     assert.deepEqual(readCertificateRequest(pem).identity, identity);
   });
 
-  test('a certificate of an authority passes every check', async () => {
+  test('creates a CA certificate that passes every check', async () => {
     const authority = new TestAuthority(clock.now());
     await writeFile(join(directory, 'ca.pem'), authority.pem);
     await writeFile(join(directory, 'leaf.pem'), issued(authority, 'x').certificate);
@@ -126,7 +126,7 @@ describe('what we write, as openssl reads it', () => {
     assert.match(verified, /: OK/);
   });
 
-  test('a pair that openssl made is taken', async () => {
+  test('accepts a pair created by openssl', async () => {
     const at = { certificate: join(directory, 'o.crt'), key: join(directory, 'o.key') };
     openssl([
       'req',
@@ -152,8 +152,8 @@ describe('what we write, as openssl reads it', () => {
   });
 });
 
-describe('the certificate store on a real disk', () => {
-  test('a pair is private, the link is switched whole, and a switch left half-way is finished', async () => {
+describe('certificate store on a real disk', () => {
+  test('stores pairs with private modes, switches the link atomically and completes an interrupted switch', async () => {
     const authority = new TestAuthority(clock.now());
     const open = () => CertificateStore.open({ files, clock, log, directory, prefix: 'kubelet-client' });
     const store = await open();
@@ -175,7 +175,7 @@ describe('the certificate store on a real disk', () => {
     assert.equal((await (await open()).load())?.leaf.commonName, 'three');
   });
 
-  test('a client certificate is asked for, stored and taken by a TLS server that asks for one', async () => {
+  test('requests and stores a client certificate that a TLS server accepts', async () => {
     const api = new SigningApi({ clock, policy: 'issue' });
     const settings = { nodeName: 'n1', certDirectory: directory, kubeconfig: undefined, api: () => api };
     const manager = await openClientCertificate(settings, deps);
@@ -201,11 +201,11 @@ describe('the certificate store on a real disk', () => {
   });
 });
 
-describe('the serving certificate on a real disk', () => {
+describe('serving certificate on a real disk', () => {
   const source = { kind: 'self-signed', hostname: 'localhost', keyKind: 'ec-p256' } as const;
   const addresses = () => [{ type: 'InternalIP', address: '127.0.0.1' }];
 
-  test('a self-signed one serves those who trust that file, by name and by address', async () => {
+  test('serves a self-signed certificate that is trusted by name and by address', async () => {
     const serving = await openServingCertificate(
       { source, nodeName: 'n1', certDirectory: directory, addresses },
       deps,
@@ -232,7 +232,7 @@ describe('the serving certificate on a real disk', () => {
     await assert.rejects(ask(port, { ca, name: 'other' }), /does not match/);
   });
 
-  test('configured files that are replaced serve new connections at once, broken ones change nothing', async () => {
+  test('serves replaced files to new connections immediately and ignores broken ones', async () => {
     const authority = new TestAuthority(clock.now());
     const at = { certificateFile: join(directory, 'a.crt'), keyFile: join(directory, 'a.key') };
     const put = async (pair: { certificate: string; key: string }) => {
@@ -258,13 +258,13 @@ describe('the serving certificate on a real disk', () => {
     const served = async () => (await ask(port, { ca: authority.pem })).peer;
     assert.equal(await served(), 'one');
     await put(issued(authority, 'two'));
-    await until('the second is in use', () => serving.current()?.leaf.commonName === 'two');
+    await until('the second certificate is served', () => serving.current()?.leaf.commonName === 'two');
     assert.equal(await served(), 'two');
     await put({ certificate: 'broken', key: 'broken' });
-    await until('the broken one is seen', () => serving.problem() !== undefined);
+    await until('the broken certificate is detected', () => serving.problem() !== undefined);
     assert.equal(await served(), 'two');
     await put(issued(authority, 'three'));
-    await until('the third is in use', () => serving.current()?.leaf.commonName === 'three');
+    await until('the third certificate is served', () => serving.current()?.leaf.commonName === 'three');
     assert.equal(await served(), 'three');
     assert.equal(serving.problem(), undefined);
     stop.abort(new Error('over'));
@@ -295,7 +295,7 @@ function ask(
     });
     let text = '';
     let peer = '';
-    socket.setTimeout(60_000, () => socket.destroy(new Error('nobody answers')));
+    socket.setTimeout(60_000, () => socket.destroy(new Error('no server answers')));
     socket.on('secureConnect', () => {
       peer = String(socket.getPeerCertificate().subject.CN);
     });

@@ -51,7 +51,7 @@ const layout = await detectCgroupLayout(host);
 const skip =
   process.getuid?.() !== 0 ? 'takes root' : layout.version === 2 ? 'written for cgroups v1' : false;
 
-describe('pod cgroups on this machine', { skip }, () => {
+describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
   const signal = new AbortController().signal;
   const clock = realClock();
   const { logger } = collectLogs(clock);
@@ -81,7 +81,7 @@ describe('pod cgroups on this machine', { skip }, () => {
   });
   after(() => cgroups.destroy(root, signal));
 
-  /** What the files hold, by controller, path below kubepods and file. */
+  /** The contents of the files, by controller, path below kubepods and file. */
   async function held(where: readonly (readonly [string, string, string])[]): Promise<string[]> {
     const roots = layout.version === 1 ? layout.controllers : new Map<string, string>();
     const files = where.map(
@@ -116,21 +116,21 @@ describe('pod cgroups on this machine', { skip }, () => {
     ['memory', bestEffortPath, 'memory.limit_in_bytes', unlimited],
   ];
 
-  it('hold what the Go kubelet would write there', async () => {
+  it('hold the values the Go kubelet writes', async () => {
     const values = await held(expected.map(([controller, path, file]) => [controller, path, file]));
     const read = expected.map(([controller, path, file], index) => [controller, path, file, values[index]]);
     assert.deepEqual(read, expected);
     assert.deepEqual([journal.events, journal.steps], [[], []]);
   });
 
-  it('are in every tree, and nowhere that is none', async () => {
+  it('exist in every controller hierarchy and in no other directory', async () => {
     for (const tree of cgroupRoots(layout)) {
       const type = await host.fsType(`${tree}${pods.cgroupParent(bestEffort)}`);
       assert.ok(type === cgroupMagic.v1 || type === cgroupMagic.v2, tree);
     }
   });
 
-  it('have processors and memory nodes to run on', async () => {
+  it('have CPUs and memory nodes to run on', async () => {
     const [cpus, mems] = await held([
       ['cpuset', bestEffortPath, 'cpuset.cpus'],
       ['cpuset', bestEffortPath, 'cpuset.mems'],
@@ -139,7 +139,7 @@ describe('pod cgroups on this machine', { skip }, () => {
     assert.notEqual(mems, '');
   });
 
-  it('are found again by pod', async () => {
+  it('are found by pod again', async () => {
     assert.deepEqual(
       [...(await pods.list()).keys()].toSorted(),
       active.map((pod) => pod.metadata.uid).toSorted(),
@@ -161,7 +161,7 @@ describe('pod cgroups on this machine', { skip }, () => {
     assert.deepEqual(await pods.current(grown), { ...pods.wanted(grown), cpuQuotaUs: -1, memoryBytes: -1 });
   });
 
-  it('are held to what the node may give, and that is tried again while they have more', async () => {
+  it('are limited to node allocatable, with retries while usage exceeds the limit', async () => {
     const told: string[] = [];
     const kubepodsFile = (file: string) =>
       `${layout.version === 1 ? layout.controllers.get('memory') : ''}/${root}/kubepods/${file}`;
@@ -174,14 +174,15 @@ describe('pod cgroups on this machine', { skip }, () => {
           failed: (cgroup, error) => void told.push(`${cgroup}: ${(error as Error).message}`),
         },
       }).start(signal);
-    // A process of this class cannot give its memory back, so the kernel refuses less than it holds.
+    // The kernel cannot reclaim the memory of this process, so it rejects a limit below the current
+    // usage.
     const child = spawn(process.execPath, [
       '-e',
       'process.stdin.on("data", () => { globalThis.kept = Buffer.alloc(64e6, 1); })',
     ]);
     try {
       await cgroups.attach([...pods.nameOf(bestEffort)], child.pid ?? 0);
-      // What it had before it came here would not count.
+      // Memory allocated before the process joined the cgroup is not charged to it.
       child.stdin.write('now');
       await eventually('memory that is in use', async () =>
         Number(await readFile(kubepodsFile('memory.usage_in_bytes'), 'utf8')) > 64e6 ? true : undefined,
@@ -200,7 +201,7 @@ describe('pod cgroups on this machine', { skip }, () => {
     assert.equal((await readFile(kubepodsFile('memory.limit_in_bytes'), 'utf8')).trim(), '536870912');
   });
 
-  it('leave their place to cgroups of the system, which are held to what is reserved for them', async () => {
+  it('leave room for system cgroups, which are limited to their reservations', async () => {
     const path = `/${root}/reserved`;
     const config = {
       systemReserved: { cpu: '250m', memory: '64Mi', pid: '50' },
@@ -234,13 +235,13 @@ describe('pod cgroups on this machine', { skip }, () => {
     );
   });
 
-  it('take in processes that are to run elsewhere', async () => {
+  it('take in processes configured to run in them', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
     const pid = child.pid ?? 0;
     const from = [...root, 'from'];
     await cgroups.create(from, {}, signal);
     await cgroups.attach(from, pid);
-    // Who may not look at the first process of the machine cannot tell.
+    // Without the right to inspect process 1 this cannot be determined.
     const processes = { ...hostProcesses(), isOfHost: async () => true, ownPid: pid };
     const mover = { cgroups, processes, clock, logger, root: from };
     await new SystemCgroups({ ...mover, system: `/${root}/moved` }).move(signal);
@@ -252,7 +253,7 @@ describe('pod cgroups on this machine', { skip }, () => {
     await ended;
   });
 
-  it('are removed with the processes left in them and below', async () => {
+  it('are removed with the processes in them and below them', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
     const ended = once(child, 'exit');
     const tree = layout.version === 1 ? layout.controllers.get('memory') : undefined;
@@ -269,7 +270,7 @@ describe('pod cgroups on this machine', { skip }, () => {
     assert.equal(await pods.exists(burstable), false);
   });
 
-  it('take a few milliseconds to make', async () => {
+  it('are created within a few milliseconds', async () => {
     const startMs = clock.monotonicMs();
     assert.equal(await pods.ensureExists(burstable, signal), 'created');
     const tookMs = clock.monotonicMs() - startMs;

@@ -23,7 +23,7 @@ function open(context: TestContext, change: Partial<CheckpointDirectoryDeps> = {
   const freezer = {
     checkpoint: async (_pod: Pod, container: string, location: string) => {
       writeFileSync(location, 'x'.repeat(100));
-      if (container === 'bad') throw new Error('the runtime cannot');
+      if (container === 'bad') throw new Error('the runtime cannot checkpoint');
     },
   };
   const folder = new CheckpointDirectory({
@@ -44,7 +44,7 @@ function open(context: TestContext, change: Partial<CheckpointDirectoryDeps> = {
   return { directory, make };
 }
 
-test('a checkpoint is made in a directory that nobody else can enter', async (context) => {
+test('creates a checkpoint in a directory only its owner can enter', async (context) => {
   const { directory, make } = open(context);
   mkdirSync(directory, { mode: 0o755 });
   const path = await make();
@@ -52,7 +52,7 @@ test('a checkpoint is made in a directory that nobody else can enter', async (co
   assert.equal(statSync(directory).mode & 0o777, 0o700);
 });
 
-test('the oldest make room, by number and by size, and what is not ours stays', async (context) => {
+test('removes the oldest checkpoints by count and size and keeps foreign files', async (context) => {
   for (const limit of [{ keep: 3 }, { maxBytes: 250 }]) {
     const { directory, make } = open(context, limit);
     const paths = [];
@@ -64,7 +64,7 @@ test('the oldest make room, by number and by size, and what is not ours stays', 
   }
 });
 
-test('nothing is left of one that failed', async (context) => {
+test('leaves nothing of a failed checkpoint', async (context) => {
   const { directory, make } = open(context);
   await assert.rejects(make('bad'), /the runtime cannot/);
   assert.deepEqual(readdirSync(directory), []);

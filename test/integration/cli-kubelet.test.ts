@@ -30,7 +30,7 @@ const pod = aPod({
 
 type Answer = (call: IncomingMessage, response: ServerResponse) => void;
 
-/** Something that answers as a kubelet does, and the commands of its users. */
+/** A server that answers as a kubelet does, and the CLI commands that call it. */
 class FakeKubelet implements AsyncDisposable {
   readonly #server = createServer((call, response) => {
     if (call.url === '/pods') response.end(JSON.stringify({ items: [pod] }));
@@ -94,9 +94,9 @@ function refuse(response: ServerResponse, words: string): void {
   response.end(words);
 }
 
-describe('commands that ask a kubelet', () => {
+describe('commands that call a kubelet', () => {
   for (const follow of [[], ['-f']]) {
-    it(`logs ${follow.join('')} tells of a container that waits and shows the others`, async () => {
+    it(`logs ${follow.join('')} reports a waiting container and shows the others`, async () => {
       await using kubelet = await FakeKubelet.open();
       let isAsked = false;
       kubelet.answer = ({ url = '' }, response) => {
@@ -108,13 +108,16 @@ describe('commands that ask a kubelet', () => {
       };
       const args = ['web', '--all-containers', '--prefix', ...follow, ...kubelet.place];
       const code = kubelet.run(realClock(), 'logs', ...args);
-      await until(() => /^\[pod\/web\/talks\] .*here\n/m.test(kubelet.out), 'the log of the other is shown');
+      await until(
+        () => /^\[pod\/web\/talks\] .*here\n/m.test(kubelet.out),
+        'the log of the other container is shown',
+      );
       assert.match(kubelet.err, /^kubeling logs: waits: it is waiting to start$/m);
       if (follow.length === 0) assert.equal(await code, 1);
     });
   }
 
-  it('a kubelet that does not begin to answer is given up', async () => {
+  it('stops waiting for a kubelet that does not respond', async () => {
     await using kubelet = await FakeKubelet.open();
     const clock = new VirtualClock();
     let isAsked = false;
@@ -122,13 +125,13 @@ describe('commands that ask a kubelet', () => {
       isAsked = true;
     };
     const code = kubelet.run(clock, 'logs', 'web', '-c', 'talks', ...kubelet.place);
-    await until(() => isAsked, 'the log is asked for');
+    await until(() => isAsked, 'the log is requested');
     await clock.advance(11_000);
     assert.equal(await code, 1);
     assert.match(kubelet.err, /Cannot get a response from the kubelet within 10000 ms/);
   });
 
-  it('a log that is refused while it is followed is asked for ever more rarely, and that is told', async () => {
+  it('backs off when a followed log is rejected, and reports it', async () => {
     await using kubelet = await FakeKubelet.open();
     const clock = new VirtualClock();
     let asked = 0;
@@ -142,7 +145,7 @@ describe('commands that ask a kubelet', () => {
     await until(async () => {
       await clock.advance(250);
       return kubelet.err !== '';
-    }, 'the failure is told');
+    }, 'the failure is reported');
     assert.match(
       kubelet.err,
       /^kubeling logs: Cannot read more of the log of talks, retrying: not any more\n$/,
@@ -152,11 +155,11 @@ describe('commands that ask a kubelet', () => {
       await clock.advance(250);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    assert(asked - before <= 4, `asked ${asked - before} times within 10 s`);
+    assert(asked - before <= 4, `requested ${asked - before} times within 10 s`);
   });
 
   for (const command of [['explain'], ['logs', 'web'], ['exec', 'web', '--', 'true']]) {
-    it(`${command[0]} asks nobody else when the data directory has no kubelet`, async () => {
+    it(`${command[0]} calls no other kubelet when the data directory has none`, async () => {
       await using kubelet = await FakeKubelet.open();
       const [name = '', ...words] = command;
       const dataDir = join(kubelet.dir, 'data');

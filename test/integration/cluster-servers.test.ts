@@ -17,7 +17,7 @@ const alice = bearer('token-of-alice');
 const clientCa = '--client-ca-file={dir}/client-ca.pem';
 const pair = ['--tls-cert-file={dir}/serving.pem', '--tls-private-key-file={dir}/serving.key'];
 
-describe('the servers of a node of a cluster', () => {
+describe('servers of a cluster node', () => {
   let node: ClusterNode;
   let readOnlyPort: number;
 
@@ -27,7 +27,7 @@ describe('the servers of a node of a cluster', () => {
   });
   after(() => node?.[Symbol.asyncDispose]());
 
-  test('who shows nothing, a wrong token or a certificate of others is refused on every way in', async () => {
+  test('reject missing credentials, wrong tokens and foreign certificates on every path', async () => {
     using strangers = new CertificateFolder();
     const foreign = strangers.authority('/CN=ca').issue({ subject: '/O=system:masters/CN=alice' });
     const upgrade = { headers: { Connection: 'Upgrade', Upgrade: 'SPDY/3.1' }, method: 'POST' };
@@ -42,14 +42,14 @@ describe('the servers of a node of a cluster', () => {
     }
   });
 
-  test('a known token passes where the API server allows it, and nowhere else', async () => {
+  test('accept a valid token only where the API server authorizes it', async () => {
     assert.equal((await call(node, '/pods', alice)).status, 200);
     const denied = await call(node, '/pods', bearer('token-of-bob'));
     assert.equal(denied.status, 403);
     assert.match(denied.body, /user=bob, verb=get, resource=nodes, subresource\(s\)=\[pods proxy\]/);
   });
 
-  test('a certificate of the client authority passes by its name and groups', async () => {
+  test('authenticate a certificate of the client CA by its name and groups', async () => {
     const certificate = node.authority.issue({ subject: '/O=team/CN=alice' });
     assert.equal((await call(node, '/runningpods/', certificate)).status, 200);
     const asked = node.asked.at(-1) as unknown as { spec: Record<string, unknown> };
@@ -67,7 +67,7 @@ describe('the servers of a node of a cluster', () => {
     assert.equal((await call(node, '/runningpods/', other)).status, 403);
   });
 
-  test('every endpoint of the node is there for who may ask', async () => {
+  test('serve every endpoint of the node to an authorized client', async () => {
     const found = [
       ['GET', '/healthz', 200, /^ok$/],
       ['GET', '/healthz/ping', 200, /^ok$/],
@@ -99,14 +99,14 @@ describe('the servers of a node of a cluster', () => {
     assert.equal(statSync(node.at('root/checkpoints')).mode & 0o777, 0o700);
   });
 
-  test('the configuration shown is the one in effect, with all defaults', async () => {
+  test('show the effective configuration with all defaults', async () => {
     const { kubeletconfig } = JSON.parse((await call(node, '/configz', alice)).body);
     assert.equal(kubeletconfig.authentication.x509.clientCAFile, node.at('client-ca.pem'));
     assert.equal(kubeletconfig.nodeStatusReportFrequency, '5m0s');
     assert.equal(kubeletconfig.maxPods, 110);
   });
 
-  test('a stream is let through to the runtime only behind the gate', async () => {
+  test('forward a stream to the runtime only after authorization', async () => {
     const upgrade = { Connection: 'Upgrade', Upgrade: 'SPDY/3.1' };
     const path = '/exec/default/web/main?output=1&command=id';
     const allowed = await call(node, path, { method: 'POST', headers: { ...upgrade, ...alice.headers } });
@@ -115,12 +115,12 @@ describe('the servers of a node of a cluster', () => {
     assert.equal((await call(node, path, { method: 'POST', headers: { ...upgrade, ...bob } })).status, 403);
   });
 
-  test('the log is told more or less by who may', async () => {
+  test('change the log level for an authorized client', async () => {
     assert.equal((await call(node, '/debug/flags/v', { ...alice, method: 'PUT', body: '5' })).status, 200);
     assert.equal(node.verbosity.level, 5);
   });
 
-  test('the port for reading asks nobody, and neither enters pods nor changes anything', async () => {
+  test('serve the read-only port without authentication and without exec or changes', async () => {
     assert.equal(node.servers.readOnlyPort, readOnlyPort);
     assert.equal((await plain(readOnlyPort, '/healthz')).status, 200);
     assert.match((await plain(readOnlyPort, '/pods')).body, /"name":"web"/);
@@ -141,7 +141,7 @@ describe('the servers of a node of a cluster', () => {
     }
   });
 
-  test('new files for the certificate are served with, and broken ones leave the last good one', async () => {
+  test('serve with replaced certificate files and keep the last good one when they are broken', async () => {
     const before = await servedBy(node);
     node.writeServingPair();
     let served = before;
@@ -152,14 +152,14 @@ describe('the servers of a node of a cluster', () => {
       return served !== before;
     });
     writeFileSync(node.at('serving.pem'), 'broken');
-    await until('the broken file was seen', () =>
+    await until('the broken file was detected', () =>
       [...node.logs.records].some(({ message }) => message === 'Failed to read serving certificate again'),
     );
     assert.equal(await servedBy(node), served);
   });
 });
 
-test('without files or a signer the certificate is our own, names the node, and is kept', async () => {
+test("create and persist a self-signed certificate with the node's name when no files or signer are configured", async () => {
   await using node = await ClusterNode.open({ flags: [clientCa] });
   const certificate = new X509Certificate(readFileSync(node.at('pki/kubelet.crt')));
   assert.equal(certificate.subjectAltName, 'DNS:n1, IP Address:127.0.0.1');
@@ -167,9 +167,9 @@ test('without files or a signer the certificate is our own, names the node, and 
   assert.equal(await servedBy(node), certificate.serialNumber);
 });
 
-test('the cluster signs the certificate where it is to, and nobody gets in before', async () => {
+test('serve with a certificate signed by the cluster and reject clients before that', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, '--rotate-server-certificates'], times: 50 });
-  await until('the cluster was asked', () => node.signer.created.length > 0);
+  await until('the cluster received the request', () => node.signer.created.length > 0);
   let subject = '';
   await until('its certificate is served', () => {
     void peerOf(node).then(
@@ -183,15 +183,15 @@ test('the cluster signs the certificate where it is to, and nobody gets in befor
   assert.match(subject, /CN=system:node:n1/);
 });
 
-test('as long as nobody signs its certificate the node says what it waits for', async () => {
+test('report what the node waits for while its certificate is not signed', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, '--rotate-server-certificates'], times: 50 });
   node.signer.policy = 'leave';
   await until('it tells', () => /kubectl certificate approve/.test(node.servers.problem() ?? ''));
   for (const { metadata } of node.signer.created) node.signer.approve(metadata.name);
-  await until('nothing is wrong any more', () => node.servers.problem() === undefined);
+  await until('no problem is reported any more', () => node.servers.problem() === undefined);
 });
 
-test('the right it takes to enter pods follows the method where that is wanted', async () => {
+test('require the exec permission by method where that is configured', async () => {
   const verbOf = async (...flags: readonly string[]) => {
     await using node = await ClusterNode.open({ flags: [clientCa, ...pair, ...flags] });
     const mallory = node.authority.issue({ subject: '/CN=mallory' });
@@ -201,13 +201,13 @@ test('the right it takes to enter pods follows the method where that is wanted',
   assert.match(await verbOf('--stream-authorization=by-method'), /verb=get/);
 });
 
-test('who shows nothing is anonymous where that is allowed, and asked for like anybody', async () => {
+test('authenticate missing credentials as anonymous where allowed and authorize them as any user', async () => {
   await using node = await ClusterNode.open({ flags: ['--anonymous-auth', ...pair] });
   assert.match((await call(node, '/pods')).body, /user=system:anonymous/);
   assert.equal((await call(node, '/pods', bearer('guess'))).status, 401);
 });
 
-test('while the API server refuses to say, nobody is let in', async () => {
+test('reject every client while the API server does not answer authorization reviews', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, ...pair], api: 'away' });
   const certificate = node.authority.issue({ subject: '/CN=alice' });
   const answer = await call(node, '/pods', certificate);
@@ -216,7 +216,7 @@ test('while the API server refuses to say, nobody is let in', async () => {
   assert.equal((await call(node, '/pods', alice)).status, 401);
 });
 
-test('what is switched off is not there', async () => {
+test('do not serve endpoints that are disabled', async () => {
   const flags = [clientCa, '--enable-debugging-handlers=false', ...pair];
   await using node = await ClusterNode.open({ flags });
   assert.equal((await call(node, '/pods', alice)).status, 200);
@@ -224,14 +224,14 @@ test('what is switched off is not there', async () => {
   assert.equal((await call(node, '/configz', alice)).status, 404);
 });
 
-test('with no server wanted only the port for reading is there', async () => {
+test('serve only the read-only port when the server is disabled', async () => {
   const [readOnlyPort = 0] = await freePorts(1);
   await using node = await ClusterNode.open({ flags: ['--enable-server=false'], readOnlyPort });
   assert.equal(node.port, undefined);
   assert.equal((await plain(readOnlyPort, '/healthz')).status, 200);
 });
 
-test('a configuration under which nobody could be known or judged does not start', async () => {
+test('do not start with a configuration that can authenticate or authorize no client', async () => {
   const codeOf = async (...[wish]: Parameters<typeof ClusterNode.open>) =>
     await ClusterNode.open(wish).then(
       async (node) => {
@@ -250,7 +250,7 @@ function peerOf({ port = 0 }: ClusterNode): Promise<X509Certificate> {
     const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
       const certificate = socket.getPeerX509Certificate();
       socket.destroy();
-      if (certificate === undefined) reject(new Error('no certificate was shown'));
+      if (certificate === undefined) reject(new Error('no certificate was presented'));
       else resolve(certificate);
     });
     socket.on('error', reject);

@@ -18,7 +18,10 @@ const isV2 = existsSync('/sys/fs/cgroup/cgroup.controllers');
 const files = realRuntimeFiles();
 const random = seededRandom(1);
 
-/** A planner as the kubelet has it, on the files of this machine, with what a test needs of volumes and objects. */
+/**
+ * A planner as the kubelet has it, on the files of this machine, with the volumes and objects a
+ * test needs.
+ */
 function planner(runtime: PrivateRuntime, other: Partial<NodePlannerDeps> = {}): NodePlanner {
   return new NodePlanner(
     {
@@ -75,7 +78,9 @@ function planner(runtime: PrivateRuntime, other: Partial<NodePlannerDeps> = {}):
   );
 }
 
-/** One pod from its manifest to a running container, and what is seen from inside. */
+/**
+ * Runs one pod from its manifest to a running container and reports what the container observes.
+ */
 class RunningPod implements AsyncDisposable {
   readonly #runtime: PrivateRuntime;
   readonly sandboxId: string;
@@ -128,7 +133,7 @@ class RunningPod implements AsyncDisposable {
     }
   }
 
-  /** What a shell inside prints, without the last line end. */
+  /** The output of a shell inside the container without the last line end. */
   async sh(script: string): Promise<string> {
     const cmd = ['sh', '-c', script];
     const { stdout, stderr } = await this.#runtime.cri.execSync(
@@ -160,7 +165,7 @@ async function remove({ cri }: PrivateRuntime, podSandboxId: string): Promise<vo
   await cri.removePodSandbox({ podSandboxId }, signal);
 }
 
-describe('containers on containerd are what their pods ask for', { skip: skipReason() }, () => {
+describe('containers on containerd match their pod spec', { skip: skipReason() }, () => {
   let runtime: PrivateRuntime;
   before(async () => {
     runtime = await openPrivateRuntime();
@@ -169,7 +174,7 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
     await runtime?.[Symbol.asyncDispose]();
   });
 
-  test('variables, commands and their expansion', async () => {
+  test('expands variables, commands and arguments', async () => {
     await using pod = await RunningPod.start(runtime, 'env', {
       container: {
         command: ['sh', '-c', 'echo "$0" > /tmp/said; exec sleep 1000', '$(COLOUR) $$(COLOUR) $(NOBODY)'],
@@ -190,7 +195,7 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
     );
   });
 
-  test('names: hostname, hosts file and resolver', async () => {
+  test('sets host name, hosts file and resolver', async () => {
     await using pod = await RunningPod.start(runtime, 'names', {
       spec: {
         hostname: 'busy',
@@ -214,7 +219,7 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
     ]);
   });
 
-  test('users, groups, capabilities and no new privileges', async () => {
+  test('sets users, groups, capabilities and no new privileges', async () => {
     await using pod = await RunningPod.start(runtime, 'users', {
       spec: {
         securityContext: { runAsUser: 1000, runAsGroup: 2000, fsGroup: 3000, supplementalGroups: [4000] },
@@ -238,7 +243,7 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
     assert.match(await pod.sh('touch /x 2>&1; true'), /[Rr]ead-only file system/);
   });
 
-  test('a container that must not be root is refused before it is made', async () => {
+  test('rejects a container with runAsNonRoot and a root user before it is created', async () => {
     await assert.rejects(
       RunningPod.start(runtime, 'root', { container: { securityContext: { runAsNonRoot: true } } }),
       {
@@ -249,7 +254,7 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
     );
   });
 
-  test('masked and read-only paths, and none of them when unmasked', async () => {
+  test('masks paths and makes paths read-only, and does neither with procMount Unmasked', async () => {
     await using pod = await RunningPod.start(runtime, 'masks', {});
     assert.equal(
       await pod.sh('wc -c < /proc/timer_list; wc -c < /proc/keys; ls -A /sys/firmware | wc -l'),
@@ -263,7 +268,7 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
     assert.equal(await open.sh('grep -cE " /proc/(timer_list|sys|kcore) " /proc/mounts; true'), '0');
   });
 
-  test('CPU, memory and the willingness to be killed', async () => {
+  test('sets CPU, memory and OOM score', async () => {
     await using pod = await RunningPod.start(runtime, 'cgroup', {
       container: {
         resources: { requests: { cpu: '250m', memory: '32Mi' }, limits: { cpu: '500m', memory: '64Mi' } },
@@ -282,7 +287,7 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
     assert.equal(await pod.sh('cat /proc/1/oom_score_adj'), '997');
   });
 
-  test('volumes, last words and labels', async () => {
+  test('sets volumes, termination log and labels', async () => {
     const data = join(runtime.dataDir, 'volume');
     await mkdir(data, { recursive: true });
     await writeFile(join(data, 'file'), 'from the host');
@@ -313,7 +318,7 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
     assert.ok(status?.logPath.endsWith('/logs/default_volumes_uid-volumes/main/0.log'), status?.logPath);
   });
 
-  test('namespaces of the host, and processes that are shared', async () => {
+  test('shares host namespaces and the process namespace', async () => {
     await using host = await RunningPod.start(runtime, 'host', {
       spec: { hostNetwork: true, hostPID: true, hostIPC: true },
       container: { env: [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }] },

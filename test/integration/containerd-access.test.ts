@@ -8,7 +8,7 @@ import { skipReason } from './containerd-fixture.ts';
 
 const nobody = ['--reuid', '65534', '--regid', '65534', '--clear-groups'];
 
-/** What another user of the machine gets there, by asking for exactly this path. */
+/** What another user of the machine reads at exactly this path. */
 function asNobody(...command: readonly string[]): 'done' | 'refused' {
   try {
     execFileSync('setpriv', [...nobody, ...command], { stdio: 'ignore' });
@@ -18,13 +18,16 @@ function asNobody(...command: readonly string[]): 'done' | 'refused' {
   }
 }
 
-/** Containers with users of their own must get through to their root file systems, and so everybody may pass. */
-it('CVE-2024-25621: other users read neither what containerd knows of containers nor what is in images', {
+/**
+ * Containers with their own user IDs must reach their root file systems, so all users may pass
+ * through.
+ */
+it('CVE-2024-25621: hides container state and image contents of containerd from other users', {
   skip: skipReason(),
 }, async () => {
   await using runtime = await openPrivateRuntime();
   const { dataDir, dir, root, socket, ttrpcSocket, config } = runtime.containerd.layout;
-  // As a containerd that closes nothing itself leaves them.
+  // The modes that a containerd without the fix leaves.
   for (const path of [dataDir, dir, root]) await chmod(path, 0o711);
   assert.equal(asNobody('test', '-x', root), 'done');
   const metadata = join(root, 'io.containerd.metadata.v1.bolt');

@@ -15,7 +15,7 @@ import {
 import { type CriClient, createCriClient, wireTransport } from '../../src/cri/index.ts';
 import { realClock, systemRandom } from '../../src/lib/index.ts';
 
-/** Another containerd than the one on the PATH, by its path. */
+/** The path of another containerd than the one on the PATH. */
 const given = process.env['CONTAINERD_BIN'];
 const cniDirs = ['/opt/cni/bin', '/usr/lib/cni', '/usr/libexec/cni'];
 
@@ -44,7 +44,7 @@ export function containerdOptions(dataDir: string): PrivateContainerdOptions {
   };
 }
 
-/** A data directory for one test; whatever the test does, nothing of it is left. */
+/** A data directory for one test; it is removed completely whatever the test does. */
 export class TestDirectory implements AsyncDisposable {
   readonly path: string;
 
@@ -88,7 +88,7 @@ export async function ctr(containerd: PrivateContainerd, ...args: readonly strin
   return stdout;
 }
 
-/** Starts a container that sleeps, without a pod around it; answers its process id. */
+/** Starts a sleeping container without a pod and returns its process ID. */
 export async function runContainer(containerd: PrivateContainerd, id: string): Promise<number> {
   await (await containerd.images()).importBusybox('/bin/busybox', limit());
   await ctr(containerd, 'run', '-d', '--null-io', busyboxImageName, id, 'sleep', '3600');
@@ -106,7 +106,7 @@ export interface TestPod {
   readonly sandboxId: string;
   readonly containerId: string;
   readonly ip: string;
-  /** Words that name this pod in a snapshot of the machine. */
+  /** Strings that identify this pod in a snapshot of the machine. */
   readonly words: readonly string[];
 }
 
@@ -120,7 +120,7 @@ export function connect(containerd: PrivateContainerd): CriClient & Disposable {
   return { ...cri, [Symbol.dispose]: () => cri.close() };
 }
 
-/** A pod with one container that serves its name over HTTP, on a port of the host too. */
+/** A pod with one container that serves its name over HTTP, also on a host port. */
 export async function runPod(
   containerd: PrivateContainerd,
   name: string,
@@ -156,18 +156,18 @@ export async function runPod(
   };
 }
 
-/** containerd's CRI learns of an image a moment after the import. */
+/** containerd's CRI lists an image a moment after the import. */
 async function importImages(containerd: PrivateContainerd, cri: CriClient): Promise<void> {
   await (await containerd.images()).importBusybox('/bin/busybox', limit());
   for (const image of [busyboxImageName, pauseImageName]) {
     await until(
       async () => (await cri.imageStatus({ image: { image } }, limit())).image !== undefined,
-      `${image} is known`,
+      `${image} is listed`,
     );
   }
 }
 
-/** What the pod answers, asked at this address until it does. */
+/** The response of the pod at this address, polled until it responds. */
 export async function ask(address: string): Promise<string> {
   let text = '';
   await until(async () => {

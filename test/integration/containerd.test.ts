@@ -33,11 +33,12 @@ import {
 } from './containerd-fixture.ts';
 
 const execute = promisify(execFile);
-// Containers outside of pods share one place for all containerds of a machine, so the names must be ours alone.
+// Containers outside of pods share one directory for all containerds of a machine, so the names
+// must be unique to this process.
 const [sleeperName, bareName, shortName] = ['sleeper', 'bare', 'short'].map(
   (name) => `${name}-${process.pid}`,
 ) as [string, string, string];
-/** A user without rights on this machine. */
+/** An unprivileged user on this machine. */
 const asNobody = { uid: 65_534, gid: 65_534 };
 const starter = join(import.meta.dirname, 'containerd-starter.ts');
 
@@ -51,7 +52,7 @@ async function runs(pid: number | undefined): Promise<boolean> {
   return !text.includes(') Z');
 }
 
-/** Kills for good and waits until it is gone. */
+/** Sends SIGKILL and waits until the process has exited. */
 async function murder(pid: number): Promise<void> {
   process.kill(pid, 'SIGKILL');
   await until(
@@ -60,7 +61,10 @@ async function murder(pid: number): Promise<void> {
   );
 }
 
-/** The kernel gives numbers of namespaces out again, to whatever test runs beside this one: theirs go by themselves. */
+/**
+ * The kernel reuses namespace numbers for tests that run at the same time; theirs disappear on
+ * their own.
+ */
 async function leftOf(before: Awaited<ReturnType<typeof takeSnapshot>>, words: readonly string[]) {
   const look = async () =>
     listSnapshot(mentioning(compareSnapshots(before, await takeSnapshot()).added, words));
@@ -68,8 +72,8 @@ async function leftOf(before: Awaited<ReturnType<typeof takeSnapshot>>, words: r
   return await eventually('nothing to be left', nothing).catch(look);
 }
 
-describe('a private containerd', { skip: skipReason(), concurrency: false }, () => {
-  it('outlives the process that started it, and is adopted by the next', async () => {
+describe('private containerd', { skip: skipReason(), concurrency: false }, () => {
+  it('outlives the process that started it and is adopted by the next one', async () => {
     await using dir = await TestDirectory.make();
     const first = await ensureInAnotherProcess(dir);
     assert.equal(first.origin, 'started');
@@ -84,14 +88,15 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     });
     await assert.rejects(containerd.start(limit()), { code: 'CONTAINERD_RUNNING' });
     assert.match(second.subnet, /^10\.\d+\.\d+\.0\/22$/);
-    // A session of its own: the terminal of whoever started it is nothing to it.
+    // It runs in its own session and does not depend on the terminal of the process that started
+    // it.
     assert.equal(
       (await readFile(`/proc/${first.pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[3],
       String(first.pid),
     );
   });
 
-  it('is started once when several processes ask for it at once', async () => {
+  it('is started once when several processes request it concurrently', async () => {
     await using dir = await TestDirectory.make();
     const answers = await Promise.all([1, 2, 3, 4].map(() => ensureInAnotherProcess(dir)));
     assert.deepEqual(answers.map((answer) => answer.origin).toSorted(), [
@@ -103,7 +108,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert.equal(new Set(answers.map((answer) => answer.pid)).size, 1);
   });
 
-  it('comes back after a kill with its containers still running', async () => {
+  it('restarts after a kill with its containers still running', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const first = await containerd.ensureRunning(limit());
@@ -118,7 +123,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert(isAlive(sleeper));
   });
 
-  it('lets containers run on through a stop and a start', async () => {
+  it('keeps containers running through a stop and a start', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     await containerd.start(limit());
@@ -153,7 +158,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert(!isAlive(first.pid));
   });
 
-  it('does not touch a process that only has the number in the pid file', async () => {
+  it('does not touch another process with the number in the pid file', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const sleeper = spawn('sleep', ['600'], { stdio: 'ignore' });
@@ -191,7 +196,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     }
   });
 
-  it('is torn down beside a process of another user that looks like its shim', async () => {
+  it("is torn down without killing another user's process that looks like its shim", async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     await containerd.ensureRunning(limit());
@@ -212,7 +217,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     }
   });
 
-  it('refuses to start over somebody who listens on its socket, and leaves them alone', async () => {
+  it('refuses to start when another process listens on its socket, and leaves that process running', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const server = createServer().listen(containerd.layout.socket);
@@ -223,7 +228,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     server.close();
   });
 
-  it('clears the state of an earlier boot, mounts first', async () => {
+  it('clears the state of a previous boot, mounts first', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const { subnet } = await containerd.ensureRunning(limit());
@@ -238,7 +243,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert(!existsSync(join(state, 'stale')));
   });
 
-  it('keeps its log within bounds', async () => {
+  it('limits the size of its log', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     await containerd.ensureRunning(limit());
@@ -253,7 +258,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
   });
 });
 
-describe('a containerd that does not start', { skip: skipReason(), concurrency: false }, () => {
+describe('containerd that does not start', { skip: skipReason(), concurrency: false }, () => {
   async function fake(
     dir: TestDirectory,
     body: string,
@@ -268,7 +273,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     return await dir.open({ containerd: program, readyDeadlineMs });
   }
 
-  it('is reported with the end of its log when it dies', async () => {
+  it('is reported with the end of its log when it exits', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await fake(dir, 'echo the disk is on fire >&2; exit 3');
     await assert.rejects(containerd.ensureRunning(limit()), {
@@ -281,7 +286,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
   it('is given up at the deadline and not left behind', async () => {
     await using dir = await TestDirectory.make();
     const mark = `3${process.pid}`;
-    const containerd = await fake(dir, `echo waiting for nothing; exec sleep ${mark}`, 5_000);
+    const containerd = await fake(dir, `is stopped at the deadline`, 5_000);
     await assert.rejects(containerd.ensureRunning(limit()), {
       code: 'CONTAINERD_START',
       message: /does not answer within 5000 ms: .*waiting for nothing$/s,
@@ -290,7 +295,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     assert(!processes.includes(`sleep ${mark}`));
   });
 
-  it('is an error of its own when a newer config cannot be written for it', async () => {
+  it('is reported as a separate error when a newer config cannot be written for it', async () => {
     await using dir = await TestDirectory.make();
     const program = join(dir.path, 'containerd-old');
     await writeFile(program, '#!/bin/sh\necho containerd x v1.4.3 y\n');
@@ -302,7 +307,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     });
   });
 
-  it('says what is missing', async () => {
+  it('reports what is missing', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open({ containerd: '/nowhere/containerd' });
     await assert.rejects(containerd.ensureRunning(limit()), {
@@ -311,14 +316,14 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     });
   });
 
-  it('is refused before anything is made when its socket would have too long a path', async () => {
+  it('is rejected before anything is created when its socket path is too long', async () => {
     await using dir = await TestDirectory.make();
     const long = join(dir.path, 'x'.repeat(100));
     await assert.rejects(dir.open({ dataDir: long }), { code: 'CONTAINERD_SOCKET_PATH' });
     assert(!existsSync(long));
   });
 
-  it('waits no longer than it is allowed to', async () => {
+  it('waits no longer than the deadline', async () => {
     await using dir = await TestDirectory.make();
     const probe = () => Promise.reject(new KubelingError('CRI_UNAVAILABLE', 'not yet'));
     const containerd = await dir.open({ probe, readyDeadlineMs: 60_000 });
@@ -333,7 +338,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
 });
 
 describe('pods of a private containerd', { skip: skipReason(), concurrency: false }, () => {
-  it('have a network of their own, with ports of the host', async () => {
+  it('have a separate network with host ports', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const { subnet } = await containerd.ensureRunning(limit());
@@ -344,7 +349,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     if (address !== undefined) assert.equal(await ask(`${address}:18631`), 'alone');
   });
 
-  it('leave nothing behind when they were removed before the teardown', async () => {
+  it('leave nothing behind when removed before the teardown', async () => {
     const before = await takeSnapshot();
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
@@ -364,7 +369,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert(!existsSync(containerd.layout.dir));
   });
 
-  it('leave nothing behind after a crash of everything that could have cleaned up', async () => {
+  it('leave nothing behind after a crash of every process that cleans up', async () => {
     const before = await takeSnapshot();
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
@@ -387,7 +392,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     ]) {
       assert(
         made.some((line) => line.startsWith(part)),
-        `the test sees ${part}`,
+        `the test observes ${part}`,
       );
     }
     const report = await containerd.teardown({ images: 'remove' }, limit());
@@ -397,7 +402,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert.deepEqual(await leftOf(before, words), []);
   });
 
-  it('find their images again after a teardown that keeps them', async () => {
+  it('find their images again after a teardown that keeps images', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const { subnet } = await containerd.ensureRunning(limit());
@@ -413,7 +418,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert.equal((await ctr(containerd, 'tasks', 'ls', '-q')).trim(), '');
   });
 
-  it('of two data directories never meet', async () => {
+  it('of two data directories do not interfere', async () => {
     await using firstDir = await TestDirectory.make();
     await using secondDir = await TestDirectory.make();
     const [first, second] = [await firstDir.open(), await secondDir.open()];
@@ -436,7 +441,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert.equal((await second.health(limit())).state, 'serving');
   });
 
-  it('run on the native snapshotter where no overlay can be mounted', async () => {
+  it('run on the native snapshotter where overlays cannot be mounted', async () => {
     await using dir = await TestDirectory.make();
     // An overlay cannot have its upper layer on another overlay.
     const [lower, upper, work, merged] = ['lower', 'upper', 'work', 'merged'].map((name) =>
@@ -458,7 +463,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
 });
 
 describe('findRuntimeSockets', () => {
-  it('tells what accepts, what is silent and what is not there', async () => {
+  it('reports sockets that accept, that do not respond and that do not exist', async () => {
     await using dir = await TestDirectory.make();
     const at = (name: string) => join(dir.path, name);
     const server = createServer().listen(at('live.sock'));
@@ -479,7 +484,7 @@ describe('findRuntimeSockets', () => {
   });
 });
 
-/** An address of this machine other than loopback, which host ports do not serve everywhere. */
+/** A non-loopback address of this machine; host ports are not served on loopback everywhere. */
 async function hostAddress(): Promise<string | undefined> {
   const { networkInterfaces } = await import('node:os');
   const all = Object.entries(networkInterfaces()).filter(([name]) => !name.startsWith('klg'));

@@ -13,7 +13,7 @@ import { NodeGetInfoResponse } from '../../src/volumes/csi/gen/node.ts';
 import { LoopMonitor } from '../chaos/loop-monitor.ts';
 import { defaultRules, podManifest, readManifestText } from '../fakes/manifests.ts';
 
-/** The promise is 100 ms; the limit leaves room for a machine that is slow or busy. */
+/** The documented limit is 100 ms; this limit allows for a slow or busy machine. */
 const mostHoldMs = 1_000;
 const mostHeldBytes = 256 * 2 ** 20;
 
@@ -38,7 +38,7 @@ function entries(number: number, count: number): Buffer {
 
 const container = (index: number, parts: object = {}) => ({ name: `c${index}`, image: 'i', ...parts });
 
-/** A pod as a watch event brings it: decoded, then checked. */
+/** A pod as a watch event delivers it: decoded, then validated. */
 function fromWatch(spec: object): () => void {
   const metadata = { name: 'p', namespace: 'default', uid: 'u' };
   const text = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata, spec });
@@ -68,13 +68,10 @@ const inputs: readonly (readonly [string, () => unknown])[] = [
     'manifest: a megabyte of annotations',
     manifest(`metadata: {annotations: {a: "${'x'.repeat(1_000_000)}"}}`),
   ],
-  ['manifest: a list as long as may be', manifest(`[${'a,'.repeat(49_000)}]`)],
+  ['manifest: a list of the maximum length', manifest(`[${'a,'.repeat(49_000)}]`)],
   ['manifest: mistakes', manifest(`[${'}'.repeat(90_000)}`)],
-  ['manifest: brackets in brackets', manifest('['.repeat(1_000_000))],
-  [
-    'manifest: aliases of aliases',
-    manifest(`a: &a [x]\n${times(50, (i) => `b${i}: &a [*a,*a,*a]`).join('\n')}`),
-  ],
+  ['manifest: nested brackets', manifest('['.repeat(1_000_000))],
+  ['manifest: nested aliases', manifest(`a: &a [x]\n${times(50, (i) => `b${i}: &a [*a,*a,*a]`).join('\n')}`)],
   ['manifest: ten megabytes of blanks', manifest(' '.repeat(10_000_000))],
   ['manifest: ten megabytes of lines', manifest('{\n'.repeat(5_000_000))],
   ['watch: a pod of 1,000 containers', fromWatch({ containers: times(1_000, (index) => container(index)) })],
@@ -101,7 +98,7 @@ const inputs: readonly (readonly [string, () => unknown])[] = [
     }),
   ],
   ['runtime: millions of containers', answer(ListContainersResponse, repeated('0a00', most))],
-  ['runtime: millions of figures', answer(ListContainerStatsResponse, repeated('0a00', most))],
+  ['runtime: millions of stats', answer(ListContainerStatsResponse, repeated('0a00', most))],
   ['runtime: fields of one byte', answer(ListContainersResponse, repeated('7800', most))],
   ['runtime: a large map', answer(ContainerStatusResponse, entries(2, 100_000))],
   ['driver: a large map', answer(NodeGetInfoResponse, entries(3, 100_000))],
@@ -110,7 +107,7 @@ const inputs: readonly (readonly [string, () => unknown])[] = [
 ];
 
 for (const [what, work] of inputs) {
-  test(`${what} neither holds the event loop nor takes much memory`, async (t) => {
+  test(`${what} neither blocks the event loop nor uses much memory`, async (t) => {
     using monitor = new LoopMonitor();
     await turn();
     monitor.takeLongestMs();
@@ -129,7 +126,7 @@ for (const [what, work] of inputs) {
   });
 }
 
-/** Until the monitor has seen the turn before. */
+/** Until the monitor has sampled the previous turn. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 3));
 }

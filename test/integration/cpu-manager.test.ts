@@ -15,7 +15,7 @@ const skip =
   process.getuid?.() !== 0 ? 'takes root' : availableParallelism() < 2 ? 'takes two processors' : false;
 const script = 'trap "exit 0" TERM; while :; do sleep 1; done';
 
-/** Guaranteed: for the whole of a processor. */
+/** Guaranteed with one full CPU. */
 const alone: PodParts = {
   spec: { terminationGracePeriodSeconds: 1 },
   containers: {
@@ -27,7 +27,7 @@ const alone: PodParts = {
 };
 const shared: PodParts = { spec: { terminationGracePeriodSeconds: 1 }, containers: { main: script } };
 
-describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, () => {
+describe('static CPU policy on a real machine', { skip, timeout: 300_000 }, () => {
   const all = Array.from({ length: availableParallelism() }, (_, cpu) => cpu);
   const list = (cpus: readonly number[]) => formatCpuSet(new Set(cpus));
   let node: InProcessNode;
@@ -40,7 +40,7 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
   });
   after(() => node?.[Symbol.asyncDispose]());
 
-  /** What a file of the cgroup of the pod's container holds. */
+  /** Reads a file of the cgroup of the pod's container. */
   async function held(name: string, controller: string, file: string): Promise<string> {
     const pod = await node.podIs(name, 'running', ({ phase }) => phase === 'Running');
     const id = (pod.status.containerStatuses?.[0]?.containerID ?? '').replace(/^.*:\/\//, '');
@@ -61,7 +61,7 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
     await eventually(`${name} to run on ${cpus}`, look, 30_000, () => seen);
   }
 
-  it('pins a container to a processor of its own, and moves the others off it', async () => {
+  it('pins a container to an exclusive CPU and moves the others off it', async () => {
     await node.put({ shared });
     assert.equal(await cpusOf('shared'), list(all));
     await node.put({ alone });
@@ -72,7 +72,7 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
     if (layout.version === 1) assert.equal(await held('alone', 'cpu', 'cpu.cfs_quota_us'), '-1');
   });
 
-  it('refuses who cannot have one, and touches nobody else', async () => {
+  it('rejects a pod when no exclusive CPU is free and keeps the other assignments', async () => {
     await node.put({ late: alone });
     const { status } = await node.podIs('late', 'over', ({ phase }) => phase === 'Failed');
     assert.equal(status.reason, 'UnexpectedAdmissionError');
@@ -83,7 +83,7 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
     assert.equal(await cpusOf('alone'), list(all.slice(-1)));
   });
 
-  it('goes on after a restart, and mends a checkpoint that is broken from what runs', async () => {
+  it('continues after a restart and rebuilds a broken checkpoint from the running containers', async () => {
     const { metadata } = await node.podIs('alone', 'there', () => true);
     await node.stop();
     const path = node.path('kubelet', 'cpu_manager_state');
@@ -94,17 +94,17 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
     assert.equal(await cpusOf('alone'), list(all.slice(-1)));
   });
 
-  it('gives it back when the pod has ended', async () => {
+  it('releases the CPU when the pod has terminated', async () => {
     await node.take('alone', 'late');
     await moved('shared', list(all));
-    await eventually('the checkpoint to say so', async () =>
+    await eventually('the checkpoint to show the release', async () =>
       (await state()).assignments.size === 0 ? true : undefined,
     );
     await node.put({ next: alone });
     assert.equal(await cpusOf('next'), list(all.slice(-1)));
   });
 
-  it('lets go of everybody when the policy is no longer wanted', async () => {
+  it('removes all CPU pinning when the policy is switched off', async () => {
     await node.stop();
     await node.start({ exclusiveResources: undefined });
     await moved('next', list(all));
@@ -114,7 +114,7 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
   });
 });
 
-describe('memory and topology policies on this machine', { skip, timeout: 300_000 }, () => {
+describe('memory and topology policies on a real machine', { skip, timeout: 300_000 }, () => {
   const reserved = Array.from({ length: availableParallelism() - 1 }, (_, cpu) => cpu).join(',');
   let node: InProcessNode;
 
@@ -125,7 +125,7 @@ describe('memory and topology policies on this machine', { skip, timeout: 300_00
         `--reserved-cpus=${reserved}`,
         '--memory-manager-policy=Static',
         '--kube-reserved=memory=100Mi',
-        // With what evictions keep free.
+        // Includes the memory reserved by hard eviction thresholds.
         '--reserved-memory=0:memory=200Mi',
         '--topology-manager-policy=single-numa-node',
         '--topology-manager-scope=pod',
@@ -134,7 +134,7 @@ describe('memory and topology policies on this machine', { skip, timeout: 300_00
   });
   after(() => node?.[Symbol.asyncDispose]());
 
-  it('bind a container to the NUMA node its memory comes from', async () => {
+  it('bind a container to the NUMA node of its memory', async () => {
     await node.put({ alone });
     const { metadata, status } = await node.podIs('alone', 'running', ({ phase }) => phase === 'Running');
     const containerId = (status.containerStatuses?.[0]?.containerID ?? '').replace(/^.*:\/\//, '');
@@ -148,7 +148,7 @@ describe('memory and topology policies on this machine', { skip, timeout: 300_00
     ]);
   });
 
-  it('refuse who cannot have all of it from one place', async () => {
+  it('reject a pod that cannot have all resources from one NUMA node', async () => {
     await node.put({ late: alone });
     const { status } = await node.podIs('late', 'over', ({ phase }) => phase === 'Failed');
     assert.deepEqual(

@@ -10,7 +10,7 @@ const clock = realClock();
 const { signal } = new AbortController();
 const modeOf = (path: string) => statSync(path).mode & 0o7777;
 
-test('directories are made for nobody but root and its group, and those there are stay as they are', async () => {
+test('creates directories for root and its group only and keeps existing ones as they are', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kubeling-directories-'));
   try {
     const [rootDir, podLogsDir] = [join(folder, 'root'), join(folder, 'log/pods')];
@@ -26,7 +26,7 @@ test('directories are made for nobody but root and its group, and those there ar
   }
 });
 
-test('a directory is on the deepest mount above it, and on the last of several', () => {
+test('finds the deepest mount above a directory, and the last of several mounts at one path', () => {
   const mounts = parseMountinfo(
     [
       '1 0 8:1 / / rw - ext4 /dev/vda rw',

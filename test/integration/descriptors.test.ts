@@ -8,10 +8,10 @@ import { KubelingNode } from '../kubeling-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
 const closeOnExec = 0o2_000_000;
-/** Node.js by itself only shuts the first sixteen off. */
+/** Node.js itself closes only the first sixteen descriptors. */
 const inherited = 40;
 
-/** A pod whose containers are started in every way: as the first, by a probe and by a hook. */
+/** A pod whose containers run every kind of process: the main one, a probe and a hook. */
 const pod = {
   apiVersion: 'v1',
   kind: 'Pod',
@@ -30,7 +30,7 @@ const pod = {
   },
 };
 
-/** What each descriptor of a process leads to; nothing for a process that has gone. */
+/** The target of each descriptor of a process; empty for a process that has exited. */
 async function descriptorsOf(pid: string): Promise<ReadonlyMap<string, string>> {
   const fds = await readdir(`/proc/${pid}/fd`).catch(() => []);
   const targets = fds.map(
@@ -45,8 +45,8 @@ async function isPassedOn(pid: string, fd: string): Promise<boolean> {
   return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
 }
 
-/** CVE-2024-21626: a descriptor of the host that reaches a container is a way out of it. */
-describe('open files of kubeling', { skip: skipReason() }, () => {
+/** CVE-2024-21626: a host descriptor that reaches a container lets it access the host. */
+describe('open file descriptors of kubeling', { skip: skipReason() }, () => {
   let directory: string;
   let secret: string;
   let node: KubelingNode;
@@ -55,7 +55,7 @@ describe('open files of kubeling', { skip: skipReason() }, () => {
     directory = await mkdtemp(join(tmpdir(), 'klg-descriptor-'));
     secret = join(directory, 'secret');
     await writeFile(secret, 'alive\n');
-    // As a shell or a supervisor that has something open starts it.
+    // As a shell or supervisor with an open file starts it.
     const through = ['bash', '-c', `exec ${inherited}<${secret}; exec "$@"`, 'bash'];
     node = await KubelingNode.open(undefined, [], through);
     await node.put('curious.json', pod);
@@ -72,7 +72,7 @@ describe('open files of kubeling', { skip: skipReason() }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('passes on none but the standard streams', async () => {
+  it('passes only the standard streams to its children', async () => {
     const pid = String(node.pid);
     const opened = [...(await descriptorsOf(pid))].filter(([fd]) => Number(fd) > 2);
     assert.ok(opened.length > 10, `${opened.length} descriptors`);
@@ -82,7 +82,7 @@ describe('open files of kubeling', { skip: skipReason() }, () => {
     assert.deepEqual(passed.flat(), []);
   });
 
-  it('that it was started with reach no runtime and no container', async () => {
+  it('passes no inherited descriptor to the runtime or a container', async () => {
     const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(node.pid));
     const found = await Promise.all(
       pids.map(async (pid) => {

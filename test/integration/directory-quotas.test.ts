@@ -12,7 +12,7 @@ const { signal } = new AbortController();
 const notRoot = process.getuid?.() === 0 ? false : 'only root mounts';
 const mebibyte = 2n ** 20n;
 
-/** With programs of the test's in place of those that need a kernel with quotas. */
+/** Test programs replace those that need a kernel with quotas. */
 function scripted(folder: string, options = 'rw,prjquota', scripts?: Parameters<typeof quotaTools>[1]) {
   const path = quotaTools(join(folder, 'tools'), scripts);
   const line = `1 0 8:1 / ${folder} rw - ext4 /dev/vda ${options}`;
@@ -36,7 +36,7 @@ function volumeIn(folder: string, name: string): string {
   return directory;
 }
 
-describe('quotas of directories, by programs', () => {
+describe('directory quotas set by external programs', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'klg-quota-'));
@@ -49,7 +49,7 @@ describe('quotas of directories, by programs', () => {
     return own;
   };
 
-  it('are one project a directory, with its limit, and let go in the end', async () => {
+  it('use one project per directory with its limit and release it at the end', async () => {
     const own = world('plain');
     const { quotas, limits, projects } = scripted(own);
     const [a, b] = [volumeIn(own, 'a'), volumeIn(own, 'b c')];
@@ -67,7 +67,7 @@ describe('quotas of directories, by programs', () => {
     assert.deepEqual(limits(), {});
   });
 
-  it('take no number that somebody has', async () => {
+  it('allocate no project ID that is in use', async () => {
     const first = world('first');
     const wished = scripted(first);
     const volume = volumeIn(first, 'v');
@@ -83,7 +83,7 @@ describe('quotas of directories, by programs', () => {
     assert.equal(Number(again.projects()[volume]), id + 3);
   });
 
-  it('go on with the project of a process that was killed before it set the limit', async () => {
+  it('reuse the project of a process killed before it set the limit', async () => {
     const own = world('killed');
     const failing = scripted(own, undefined, { setquota: 'exit 9' });
     const volume = volumeIn(own, 'v');
@@ -98,7 +98,7 @@ describe('quotas of directories, by programs', () => {
     assert.deepEqual(Object.values(limits()), [`1024 ${own}`]);
   });
 
-  it('leave alone what others count and limit', async () => {
+  it('do not touch projects and limits of other programs', async () => {
     const own = world('others');
     const { quotas, limits, projects } = scripted(own);
     const volume = volumeIn(own, 'v');
@@ -116,7 +116,7 @@ describe('quotas of directories, by programs', () => {
     assert.deepEqual(limits(), { 1048577: '4' });
   });
 
-  it('say why there are none, and touch nothing', async () => {
+  it('report why quotas are unavailable and change nothing', async () => {
     const own = world('none');
     const volume = volumeIn(own, 'v');
     const without = scripted(own, 'rw');
@@ -138,7 +138,7 @@ describe('quotas of directories, by programs', () => {
   });
 });
 
-/** A file system of the test's own; why there is none if not. */
+/** A separate file system for the test, or the reason why there is none. */
 function mounted(folder: string, format: readonly string[], options: string): string | undefined {
   const disk = join(folder, 'disk');
   const point = join(folder, 'point');
@@ -154,7 +154,7 @@ function mounted(folder: string, format: readonly string[], options: string): st
   }
 }
 
-describe('projects of directories on XFS, by the real chattr and lsattr', { skip: notRoot }, () => {
+describe('XFS directory projects with the real chattr and lsattr', { skip: notRoot }, () => {
   let folder: string;
   let missing: string | undefined;
   before(() => {
@@ -166,7 +166,7 @@ describe('projects of directories on XFS, by the real chattr and lsattr', { skip
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('are inherited by what is made in them', (context) => {
+  it('are inherited by files and directories created in them', (context) => {
     if (missing !== undefined) return context.skip(missing);
     const point = join(folder, 'point');
     const volume = volumeIn(point, 'v');
@@ -189,7 +189,7 @@ describe('projects of directories on XFS, by the real chattr and lsattr', { skip
   });
 });
 
-describe('quotas of directories on a kernel that has them', { skip: notRoot }, () => {
+describe('directory quotas on a kernel that supports them', { skip: notRoot }, () => {
   let folder: string;
   let missing: string | undefined;
   before(() => {
@@ -205,7 +205,7 @@ describe('quotas of directories on a kernel that has them', { skip: notRoot }, (
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('refuse what is written beyond them, and nothing after they are let go', async (context) => {
+  it('reject writes beyond the limit and none after release', async (context) => {
     if (missing !== undefined) return context.skip(missing);
     const volume = volumeIn(join(folder, 'point'), 'v');
     const quotas = new HostDirectoryQuotas({ clock: realClock() });

@@ -28,7 +28,7 @@ async function count(by: DiskWalker, path: string) {
   return answer.usage;
 }
 
-describe('the walk through files in a thread', {
+describe('disk walk in a worker thread', {
   skip: process.getuid?.() === 0 ? false : 'takes root',
 }, () => {
   it('stays on one mount, also where the same disk is mounted again', async () => {
@@ -43,7 +43,7 @@ describe('the walk through files in a thread', {
     execFileSync('mount', ['--bind', join(at.path, 'beside'), join(at.path, 'tree/bound')]);
     try {
       writeFileSync(join(at.path, 'tree/other/large'), Buffer.alloc(500_000, 1));
-      const after = await eventually('the mounts to be seen', async () => {
+      const after = await eventually('the mounts to be visible', async () => {
         const usage = await count(by, join(at.path, 'tree'));
         return usage.inodesUsed < before.inodesUsed ? usage : undefined;
       });
@@ -54,7 +54,7 @@ describe('the walk through files in a thread', {
     }
   });
 
-  it('is not held by what does not answer, in it or where it should begin', {
+  it('is not blocked by an unresponsive mount in it or at its start', {
     skip: noHangingMounts,
   }, async () => {
     using at = directory();
@@ -65,10 +65,10 @@ describe('the walk through files in a thread', {
     assert.deepEqual((await count(by, join(at.path, 'tree'))).inodesUsed, 2);
     const [inside] = await by.usagesOf([{ path: join(at.path, 'tree/dead') }], limitMs, signal);
     assert.equal(inside?.kind, 'failed');
-    assert.equal((await count(by, join(at.path, 'tree'))).isComplete, true, 'it goes on');
+    assert.equal((await count(by, join(at.path, 'tree'))).isComplete, true, 'it continues');
   });
 
-  it('lets the main thread work, and is bounded in what it does a second', async () => {
+  it('keeps the main thread responsive and limits its work per second', async () => {
     using at = directory();
     using by = walker();
     const script = `
@@ -84,8 +84,8 @@ describe('the walk through files in a thread', {
     ]);
     const tookMs = performance.now() - begin;
     assert.equal(usage.inodesUsed, 12_041);
-    // 10,000 a second, of which 4,000 at once.
+    // The limit is 10,000 per second with a burst of 4,000.
     assert.ok(tookMs > 500, `${tookMs} ms`);
-    assert.ok(soon < tookMs, 'who asks for little does not wait for those who ask for much');
+    assert.ok(soon < tookMs, 'a small walk does not wait for a large one');
   });
 });

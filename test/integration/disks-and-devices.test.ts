@@ -27,7 +27,7 @@ interface Machine extends AsyncDisposable {
   readonly disks: Disks;
   readonly devices: BlockDevices;
   readonly root: string;
-  /** One with nothing on it. */
+  /** An empty disk image. */
   readonly device: string;
 }
 
@@ -67,8 +67,8 @@ const machines = [
 ] as const;
 
 for (const { called, make, skip } of machines) {
-  describe(`a disk of ${called}`, { skip, timeout }, () => {
-    it('is mounted once it has a file system, which is not made anew under whoever has it', async () => {
+  describe(`disk of ${called}`, { skip, timeout }, () => {
+    it('is mounted once it has a file system, and is not formatted while another process holds it', async () => {
       await using machine = await make();
       const { files, disks, root, device } = machine;
       const [directory, pod] = [join(root, 'global'), join(root, 'pod')];
@@ -95,8 +95,8 @@ for (const { called, make, skip } of machines) {
     });
   });
 
-  describe(`a device of ${called}`, { skip, timeout }, () => {
-    it('is found behind links, and nothing else is', async () => {
+  describe(`device of ${called}`, { skip, timeout }, () => {
+    it('is found behind links, and other files are rejected', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       await files.makeDirectory(join(root, 'd'), 0o750);
@@ -106,7 +106,7 @@ for (const { called, make, skip } of machines) {
       for (const path of ['d', 'gone']) assert.equal(await devices.find(join(root, path)), undefined);
     });
 
-    it('is shown and held at a file that stays for as long', async () => {
+    it('is attached and held at a file that stays for as long', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       const file = join(root, 'shown/pod');
@@ -120,7 +120,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.kindAt(file), undefined);
     });
 
-    it('is not shown in place of what somebody else has put there', async () => {
+    it('does not replace an existing file of another program', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       const file = join(root, 'shown/pod');

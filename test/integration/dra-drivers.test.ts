@@ -15,7 +15,7 @@ import { eventually } from '../kubeling-node.ts';
 
 const clock = realClock();
 
-/** A driver as a third party runs it: it registers at one socket and serves at another. */
+/** A driver run by a third party: it registers at one socket and serves at another. */
 async function aDriver(folder: string, version: 'v1' | 'v1beta1') {
   const server = new GrpcServer();
   const calls: string[] = [];
@@ -55,9 +55,9 @@ async function aDriver(folder: string, version: 'v1' | 'v1beta1') {
   return { server, registration, calls, told };
 }
 
-describe('a driver of resource claims', () => {
+describe('driver of resource claims', () => {
   for (const version of ['v1', 'v1beta1'] as const) {
-    it(`that speaks ${version} registers, makes a claim ready and takes it back`, async (t) => {
+    it(`with ${version} registers, prepares a claim and unprepares it`, async (t) => {
       const folder = await mkdtemp(join(tmpdir(), 'klg-dra-'));
       await mkdir(join(folder, 'registry'));
       const { server, registration, calls, told } = await aDriver(folder, version);
@@ -77,7 +77,7 @@ describe('a driver of resource claims', () => {
       const stop = new AbortController();
       const running = registry.run(stop.signal).catch(() => {});
       t.after(async () => {
-        stop.abort(new KubelingError('CANCELLED', 'The test is over'));
+        stop.abort(new KubelingError('CANCELLED', 'The test has ended'));
         await running;
         drivers.deregister({ name: 'gpu.example.com', endpoint: join(folder, 'dra.sock'), versions: [] });
         await server[Symbol.asyncDispose]();

@@ -32,7 +32,7 @@ const pods = {
 } as const;
 const isRunning = ({ phase }: { readonly phase?: string | undefined }) => phase === 'Running';
 
-/** With programs of the test's in place of those that need a kernel with quotas. */
+/** Test programs replace those that need a kernel with quotas. */
 function withQuotas(deps: KubeletDeps, { dataDir }: PrivateRuntime): KubeletDeps {
   const path = quotaTools(join(dataDir, 'tools'));
   const mounts = async () => parseMountinfo(`1 0 8:1 / ${dataDir} rw - ext4 /dev/vda rw,prjquota`);
@@ -40,7 +40,7 @@ function withQuotas(deps: KubeletDeps, { dataDir }: PrivateRuntime): KubeletDeps
   return { ...deps, machine: { ...deps.machine, directoryQuotas } };
 }
 
-test('the empty directory of a pod is held to its size until it goes, over restarts', {
+test('limits the emptyDir of a pod to its sizeLimit until it is removed, across restarts', {
   skip,
   timeout: 240_000,
 }, async () => {
@@ -61,7 +61,7 @@ test('the empty directory of a pod is held to its size until it goes, over resta
   await node.start();
   await node.podIs('held', 'running', isRunning);
   assert.deepEqual(limits(), held);
-  // Also by a kubelet that holds none any more.
+  // Also by a kubelet that no longer uses quotas.
   await node.stop();
   await node.start({ emptyDirQuota: 'off' });
   await node.podIs('held', 'running', isRunning);
@@ -69,14 +69,14 @@ test('the empty directory of a pod is held to its size until it goes, over resta
   assert.deepEqual(limits(), []);
 });
 
-test('a pod runs without a quota where there are none, and the node says so once', {
+test('runs a pod without a quota where quotas are unavailable and reports it once on the node', {
   skip,
   timeout: 240_000,
 }, async () => {
   await using node = await InProcessNode.open({
     flags: ['--empty-dir-quota'],
     aroundDeps: (deps, { dataDir }) => {
-      // As the commands make it before there is a kubelet.
+      // As the commands create it before a kubelet runs.
       mkdirSync(join(dataDir, 'kubelet'), { recursive: true });
       const mounts = async () => parseMountinfo(`1 0 8:1 / ${dataDir} rw - ext4 /dev/vda rw`);
       const directoryQuotas = new HostDirectoryQuotas({ clock: realClock(), mounts });

@@ -30,7 +30,7 @@ async function isPresent(node: ApiNode, image: string): Promise<boolean> {
   return (await node.inner.runtime.cri.imageStatus({ image: { image } }, signal)).image !== undefined;
 }
 
-/** An image nobody uses: on the disk once as it came and once unpacked. */
+/** An unused image: on the disk once packed and once unpacked. */
 async function bringImage(node: ApiNode, name: string, bytes: number): Promise<string> {
   const data = randomBytes(bytes);
   const files = [{ path: 'padding', kind: 'file', mode: 0o644, data }] as const;
@@ -39,21 +39,21 @@ async function bringImage(node: ApiNode, name: string, bytes: number): Promise<s
   const store = await node.inner.runtime.containerd.images();
   const archive = buildImage({ name: image, architecture, files, command: ['none'], env: {} });
   await store.importArchive(archive, signal);
-  await node.until(`${image} to be known`, '', async () => (await isPresent(node, image)) || undefined);
+  await node.until(`${image} to be listed`, '', async () => (await isPresent(node, image)) || undefined);
   return image;
 }
 
-/** Waits until the runtime has just counted what containers have written, which it does now and then. */
+/** Waits until the runtime has just measured the writable layers, which it does periodically. */
 async function layersCounted(node: ApiNode): Promise<void> {
   const look = async () => {
     const { stats } = await node.inner.runtime.cri.listContainerStats({}, signal);
     return stats.map(({ writableLayer }) => writableLayer?.timestamp).join();
   };
   const before = await look();
-  await node.until('layers to be counted', '', async () => (await look()) !== before || undefined);
+  await node.until('writable layers to be measured', '', async () => (await look()) !== before || undefined);
 }
 
-/** Until it is told to go on. */
+/** Blocks until the file exists. */
 const waits = 'while [ ! -e /shared/go ]; do sleep 0.05; done';
 const making = (folder: string, count: number) =>
   `i=0; while [ $i -lt ${count} ]; do : >${folder}/$i; i=$((i+1)); done; ${stays}`;
@@ -68,16 +68,16 @@ const lowOnInodes = (threshold: number) =>
     String.raw`^The node was low on resource: inodes\. Threshold quantity: ${threshold}, available: \d+\. $`,
   );
 
-/** With a real containerd on small disks; side by side, as they wait for most of the time. */
-describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, concurrency: true }, () => {
-  it('removes images nobody uses first, and evicts nobody when that is enough', async () => {
+/** With a real containerd on small disks; concurrent, because the tests wait most of the time. */
+describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concurrency: true }, () => {
+  it('removes unused images first and evicts no pod when that frees enough', async () => {
     using disk = new MountedDisk();
     await using node = await ApiNode.open({
       folder: disk.path,
       settings: { imageGc, ...evicting(below('nodefs.available', 24 * mebi)) },
       countsEverySeconds: 1,
     });
-    // Not so large that the node is short while it comes.
+    // Small enough that importing the image does not cause pressure.
     const unused = await bringImage(node, 'unused', 5 * mebi);
     node.add('saved', {
       ...onDisk(),
@@ -86,7 +86,7 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
     const { containerID } = await node.running('saved');
     await getsShort(node, 'DiskPressure', 'saved');
     await node.until(
-      'the image to be gone',
+      'the image to be removed',
       'saved',
       async () => !(await isPresent(node, unused)) || undefined,
     );
@@ -99,7 +99,7 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
       assert.ok(await isPresent(node, image), image);
   });
 
-  it('evicts who has filled the disk of images when removing those is not enough', async () => {
+  it('evicts the pod that filled the image disk when removing images does not free enough', async () => {
     using disk = new MountedDisk({ inodes: 4_096 });
     using own = new MountedDisk();
     await using node = await ApiNode.open({
@@ -139,7 +139,7 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
     for (const name of ['modest', 'elsewhere']) assert.ok(isRunning(node.status(name)), name);
   });
 
-  it('evicts for the disk containers write to, where that is none of the others, and removes no image', async () => {
+  it('evicts for a separate container disk and removes no image', async () => {
     using disk = new MountedDisk();
     using own = new MountedDisk();
     using layers = new MountedDisk({ inodes: 1_024 });
@@ -151,7 +151,7 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
         rootDir: join(own.path, 'kubelet'),
       },
       countsEverySeconds: 1,
-      // As other runtimes do: this one has both on one disk.
+      // As with other runtimes; this one has both on one disk.
       answers: (cri) => ({
         imageFsInfo: async (request, inner) => {
           const told = await cri.imageFsInfo(request, inner);
@@ -190,7 +190,7 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
     assert.ok(await isPresent(node, unused));
   });
 
-  it('evicts who has made too many files', async () => {
+  it('evicts the pod that has created too many files', async () => {
     using disk = new MountedDisk({ inodes: 2_048 });
     await using node = await ApiNode.open({
       settings: { ...evicting(below('nodefs.inodesFree', 600)), rootDir: join(disk.path, 'kubelet') },

@@ -13,7 +13,7 @@ export function below(signal: EvictionSignal, amount: number): EvictionThreshold
   return { signal, kind: 'hard', value, gracePeriodMs: 0, minimumReclaim: undefined };
 }
 
-/** Nobody is evicted for it before it has been crossed for so long. */
+/** No pod is evicted before the threshold has been crossed for this period. */
 export function softlyBelow(
   signal: EvictionSignal,
   amount: number,
@@ -22,7 +22,10 @@ export function softlyBelow(
   return { ...below(signal, amount), kind: 'soft', gracePeriodMs };
 }
 
-/** Pods are evicted for these and nothing else, whatever the machine itself is short of; it is looked at often. */
+/**
+ * Pods are evicted for these signals only, whatever the pressure on the machine; signals are
+ * checked often.
+ */
 export function evicting(...thresholds: readonly EvictionThreshold[]): Partial<KubeletSettings> {
   const eviction = {
     thresholds,
@@ -46,7 +49,10 @@ export const onDisk = (sizeLimit?: string) => ({
 export const filling = (path: string, mebibytes: number) =>
   `dd if=/dev/zero of=${path} bs=1M count=${mebibytes}; ${stays}`;
 
-/** The node comes to be short of this alone; what is told of the pod helps when it does not. */
+/**
+ * Waits until the node reports only this pressure; adds the pod's events to the error when it does
+ * not.
+ */
 export async function getsShort(node: ApiNode, condition: PressureCondition, pod: string): Promise<void> {
   await node.until(condition, pod, () => node.inner.kubelet.control.pressures().length > 0 || undefined);
   assert.deepEqual(node.inner.kubelet.control.pressures(), [condition]);
@@ -54,13 +60,13 @@ export async function getsShort(node: ApiNode, condition: PressureCondition, pod
 
 export async function recovers(node: ApiNode, pod: string): Promise<void> {
   await node.until(
-    'nothing to be short',
+    'no pressure condition',
     pod,
     () => node.inner.kubelet.control.pressures().length === 0 || undefined,
   );
 }
 
-/** What happened to the node itself, each as its reason and message. */
+/** The events of the node itself, each as its reason and message. */
 export function nodeEvents(node: ApiNode): readonly string[] {
   const { entries } = node.inner.kubelet.state.node.story();
   return entries.flatMap((entry) => ('reason' in entry ? [`${entry.reason}: ${entry.message}`] : []));

@@ -22,7 +22,10 @@ import {
   softlyBelow,
 } from './eviction-fixture.ts';
 
-/** With the memory of the pods of this node alone for that of the machine, on which others are at work as well. */
+/**
+ * Counts the pods of this node as all memory of the machine, because other processes use the
+ * machine too.
+ */
 function memoryOfNode({ containerd }: PrivateRuntime): Partial<KubeletDeps['machine']> {
   const { openFiles: _, ...host } = realCgroupHost();
   const ours = (path: string) =>
@@ -44,9 +47,12 @@ const memoryTree = layout.version === 2 ? layout.root : (layout.controllers.get(
 const skip = process.getuid?.() === 0 ? false : 'needs root';
 const timeout = 600_000;
 
-/** With a real containerd, real cgroups and real disks; side by side, as they wait for most of the time. */
+/**
+ * With a real containerd, real cgroups and real disks; concurrent, because the tests wait most of
+ * the time.
+ */
 describe('eviction on a real machine', { skip, timeout, concurrency: true }, () => {
-  it('a pod over a limit of its own is evicted, the others live on, and it never runs again', async () => {
+  it('evicts a pod over its own limit, keeps the others running and never restarts it', async () => {
     await using node = await ApiNode.open({ settings: evicting(), countsEverySeconds: 1 });
     const limits = { 'ephemeral-storage': '2Mi' };
     node.add('volume', {
@@ -99,7 +105,7 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
     );
   });
 
-  it('a pod that fills the disk of the node is evicted, in its time if it may have some, and the others live on', async () => {
+  it("evicts a pod that fills the node's disk, with its grace period on a soft threshold, and keeps the others running", async () => {
     using disk = new MountedDisk();
     const soft = softlyBelow('nodefs.available', 36 * mebi, 2_000);
     await using node = await ApiNode.open({
@@ -113,11 +119,11 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
       ...onDisk(),
       containers: { main: { script: filling('/scratch/x', 5), ...scratch } },
     });
-    // A pod of which nothing is known goes first.
+    // A pod without stats is ranked first.
     await node.running('small');
     node.add('large', {
       ...onDisk(),
-      // At once: it is to be short, and not to come near it.
+      // Allocates at once, so that the node crosses the threshold without approaching it.
       containers: { main: { script: `fallocate -l 40M /scratch/x; ${stays}`, ...scratch } },
     });
     const large = await node.is('large', 'evicted', isEvicted);
@@ -149,7 +155,7 @@ while true; do ${time} >>/shared/alive; sleep 0.05; done`,
       },
     });
     await getsShort(node, 'DiskPressure', 'slow');
-    assert.deepEqual(evictions(node, 'slow'), [], 'not for a while yet');
+    assert.deepEqual(evictions(node, 'slow'), [], 'too early for an eviction');
     const slow = await node.is('slow', 'evicted', isEvicted);
     assert.match(slow.message ?? '', /ephemeral-storage\. Threshold quantity: 36Mi, available: \d+\w*\. /);
     await node.gone('slow');
@@ -157,7 +163,7 @@ while true; do ${time} >>/shared/alive; sleep 0.05; done`,
     const last = (await node.lines('slow', 'alive')).at(-1);
     assert.deepEqual(more, [], 'asked once');
     const hadSeconds = Number(last) - Number(asked);
-    assert.ok(hadSeconds > 2 && hadSeconds < 50, `it had ${hadSeconds} of 3 s, and asks for 100`);
+    assert.ok(hadSeconds > 2 && hadSeconds < 50, `it had ${hadSeconds} of 3 s and requests 100`);
     await recovers(node, 'slow');
     assert.ok(isRunning(node.status('small')));
   });
@@ -181,7 +187,7 @@ while true; do ${time} >>/shared/alive; sleep 0.05; done`,
     },
   ];
   for (const { whose, threshold, ...options } of memories)
-    it(`the pod far above what it asked for is evicted when memory ${whose} is short, and no other`, async () => {
+    it(`evicts only the pod far above its memory request when memory ${whose} is short`, async () => {
       await using node = await ApiNode.open(options);
       const inMemory = { volumes: [{ name: 'scratch', emptyDir: { medium: 'Memory' } }] };
       const amounts = { cpu: '10m', memory: '80Mi' };

@@ -25,8 +25,8 @@ function podOf(name: string, volumes: Readonly<Record<string, object>>) {
   };
 }
 
-/** Real mounts, made by somebody else below the directories of pods. */
-describe('what others mount below the directory of a pod', { skip: notRoot, timeout: 400_000 }, () => {
+/** Real mounts that another program created below the directories of pods. */
+describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout: 400_000 }, () => {
   let node: KubelingNode;
   let precious: string;
   const mounted: string[] = [];
@@ -61,7 +61,7 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
 
   const gone = (uid: string) =>
     node.until(
-      'the directory to be gone',
+      'the directory to be removed',
       async () => !(await readdir(join(node.dataDir, 'kubelet/pods'))).includes(uid),
     );
 
@@ -70,20 +70,20 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
       assert.equal(await readFile(join(precious, file), 'utf8'), 'alive\n');
   }
 
-  /** Where the log says of a path that it cannot go. */
+  /** The log lines that report a path as not removable. */
   const saidOf = async (path: string) =>
     (await readFile(join(node.dataDir, 'kubeling.log'), 'utf8'))
       .split('\n')
       .filter((line) => line.includes(path));
 
-  /** As a container leaves it that mounted something for others to see, in what others had mounted. */
+  /** As left by a container that mounted something with propagation inside a foreign mount. */
   function mountTwo(point: string): void {
-    // Private: else the second mount appears in the directory of the first one too.
+    // Private: otherwise the second mount also appears in the directory of the first one.
     execFileSync('mount', ['--bind', '--make-private', precious, point]);
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(point, 'deep')]);
   }
 
-  it('is unmounted with its empty directories, and nothing of it is deleted', async () => {
+  it('are unmounted with the emptyDir volumes, and nothing in them is deleted', async () => {
     await node.put('a.yaml', podOf('a', { disk: {}, memory: { medium: 'Memory' } }));
     const { uid } = (await node.running('a')).metadata;
     for (const volume of ['disk', 'memory']) {
@@ -106,7 +106,7 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
     ['disk', (point: string) => `cannot unmount ${point}: it is in use`],
     ['memory', (point: string) => `${point} is mounted in it and in use`],
   ] as const)
-    it(`keeps an empty directory on ${volume} while it is in use, and is named`, async () => {
+    it(`keep an emptyDir on ${volume} while in use, and are reported`, async () => {
       await node.put('c.yaml', podOf('c', { disk: {}, memory: { medium: 'Memory' } }));
       const { uid } = (await node.running('c')).metadata;
       const point = join(emptyDir(uid, volume), 'in');
@@ -118,11 +118,11 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
       try {
         await node.take('c.yaml');
         const told = `FailedVolumeRemoval: Volumes of the pod cannot be removed: `;
-        await node.until('explain to name it', async () => {
+        await node.until('explain to report it', async () => {
           const story = await node.command('explain', 'c');
           return story.includes(told) && story.includes(why(point));
         });
-        // Nothing of a volume goes while it cannot go as a whole.
+        // No part of a volume is removed while the whole volume cannot be removed.
         assert.equal(await readFile(besides, 'utf8'), 'kept');
       } finally {
         user.kill();
@@ -133,7 +133,7 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
       assert.equal(lines.length, 1, lines.join('\n'));
     });
 
-  it('of a plugin that nobody here knows keeps the pod from ending until it is unmounted', async () => {
+  it('of an unknown plugin keep the pod from terminating until they are unmounted', async () => {
     await node.put('d.yaml', podOf('d', { disk: {} }));
     const { uid } = (await node.running('d')).metadata;
     const point = join(podDir(uid), 'volumes/acme.io~disk/theirs');
@@ -141,7 +141,7 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
     mountAt(point);
     await node.take('d.yaml');
     const told = `Volumes of the pod cannot be removed: mounted volumes=[theirs]: ${point} is mounted`;
-    await node.until('explain to name it', async () => (await node.command('explain', 'd')).includes(told));
+    await node.until('explain to report it', async () => (await node.command('explain', 'd')).includes(told));
     unmount(point);
     await gone(uid);
     await isAlive();
@@ -149,21 +149,21 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
     assert.equal(lines.length, 1, lines.join('\n'));
   });
 
-  it('keeps the directory of a pod that nobody knows any more', async () => {
+  it('keep the directory of an orphaned pod', async () => {
     await node.put('b.yaml', podOf('b', { disk: {} }));
     const { uid } = (await node.running('b')).metadata;
     const point = join(podDir(uid), 'plugins', 'of-others');
     const file = join(emptyDir(uid, 'disk'), 'file');
     await mkdir(point);
     await writeFile(file, '');
-    // What is mounted in an empty directory goes with it, anything else is nobody's business.
+    // Mounts in an emptyDir are removed with it; all other mounts are left alone.
     execFileSync('mount', ['--bind', join(precious, 'canary'), file]);
     mountAt(point);
     await node.end('SIGKILL');
     await node.take('b.yaml');
     await node.start();
     const blocked = (path: string) =>
-      node.until(`${path} to be in the way`, async () => (await saidOf(path)).length > 0);
+      node.until(`${path} to block the removal`, async () => (await saidOf(path)).length > 0);
     await blocked(point);
     await isAlive();
     unmount(point);

@@ -12,7 +12,7 @@ import { walkForGroup } from '../../src/volumes/ownership/group-walk.ts';
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 const group = 4711;
 
-describe('files of a volume that are given to a group', { skip: notRoot, timeout: 300_000 }, () => {
+describe('change of the group of volume files', { skip: notRoot, timeout: 300_000 }, () => {
   const files = new HostVolumeFiles(realClock());
   let root: string;
   let volume: string;
@@ -24,11 +24,14 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     await writeFile(join(volume, 'deep/er/file'), '');
   });
   afterEach(async () => {
-    // However deep.
+    // At any depth.
     execFileSync('rm', ['-rf', root]);
   });
 
-  /** No path is as long: each step is taken from the one before. Two files and a side way on each. */
+  /**
+   * No path may be this long, so each directory is opened from its parent. Each level has two files
+   * and a side directory.
+   */
   function dig(steps: number): void {
     const level =
       'mkdirSync("d"); mkdirSync("side"); writeFileSync("file", ""); writeFileSync("side/file", "")';
@@ -41,7 +44,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     return [gid, (mode & 0o7777).toString(8)];
   };
 
-  it('are all given, the directory at last, by a process of its own that tells how far it is', async () => {
+  it('changes all of them, the root directory last, in a separate process that reports its progress', async () => {
     for (let number = 0; number < 2_500; number++) await writeFile(join(volume, `deep/${number}`), '');
     await writeFile(join(volume, 'closed'), '', { mode: 0o400 });
     await chmod(join(volume, 'deep/er'), 0o700);
@@ -59,10 +62,10 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
   });
 
   for (const [where, access, steps] of [
-    ['a process of its own', 'write', 1_500],
+    ['a separate process', 'write', 1_500],
     ['this process', 'as-is', 500],
   ] as const)
-    it(`are all given however deep they lie, with few handles, in ${where}`, async () => {
+    it(`changes files at any depth with few handles, in ${where}`, async () => {
       dig(steps);
       const seen: number[] = [];
       let most = 0;
@@ -84,7 +87,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
       assert.equal(find.trim(), '0');
     });
 
-  it('are given to nobody outside though a deep directory is moved out meanwhile', async () => {
+  it('changes no file outside when a deep directory is moved out meanwhile', async () => {
     dig(200);
     const outside = join(root, 'outside');
     await mkdir(outside);
@@ -109,7 +112,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     assert.equal((await lstat(outside)).gid, 0);
   });
 
-  it('are given though their names are no text', async () => {
+  it('changes files whose names are not valid UTF-8', async () => {
     const name = Buffer.concat([Buffer.from(`${volume}/deep/`), Buffer.from([0x62, 0xff])]);
     await mkdir(name);
     await writeFile(Buffer.concat([name, Buffer.from([0x2f, 0x80])]), '');
@@ -118,14 +121,14 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     assert.equal((await lstat(name)).gid, group);
   });
 
-  it('keep their modes where nothing more is wished', async () => {
+  it('keeps modes where no mode change is requested', async () => {
     await writeFile(join(volume, 'closed'), '', { mode: 0o400 });
     await files.giveToGroup(volume, group, 'as-is');
     assert.deepEqual(await of('closed'), [group, '400']);
     assert.deepEqual(await of('deep'), [group, '755']);
   });
 
-  it('stay as they are on what is mounted in between', async () => {
+  it('skips what is mounted inside the volume', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(volume, 'deep/er')]);
     try {
       await files.giveToGroup(volume, group, 'write');
@@ -136,7 +139,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     }
   });
 
-  it('are named when one cannot be changed, unless somebody is told', async () => {
+  it('reports a file that cannot be changed, unless a callback handles it', async () => {
     execFileSync('mount', ['--bind', volume, volume]);
     execFileSync('mount', ['-o', 'remount,bind,ro', volume]);
     try {
@@ -154,7 +157,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     }
   });
 
-  it('are the only ones, though directories and files become links all the while', async () => {
+  it('changes no other file while directories and files are replaced by links', async () => {
     const outside = join(root, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'file'), '', { mode: 0o600 });
@@ -173,7 +176,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     const swapping = swap();
     for (let times = 0; times < 300; times++) {
       await walkForGroup(volume, { group: group + (times % 2), bits: 0o660 }).catch((error: unknown) => {
-        // What was a directory may be a link by the time it is read.
+        // A directory may have become a link by the time it is read.
         assert.match(String(error), /ENOTDIR|ENOENT/);
       });
     }

@@ -16,7 +16,7 @@ async function taken() {
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-test('an address that is taken is tried every five seconds until it is free', async () => {
+test('retries an address in use every five seconds until it is free', async () => {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const { server, port } = await taken();
@@ -36,7 +36,7 @@ test('an address that is taken is tried every five seconds until it is free', as
   assert.equal((await fetch(`http://127.0.0.1:${port}/debug/pprof/`)).status, 404);
 });
 
-test('one that is closed while it waits waits no longer', async () => {
+test('stops retrying when closed', async () => {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const { server, port } = await taken();

@@ -15,7 +15,7 @@ const pod = {
   },
 };
 
-describe('health and metrics of a node of its own', { timeout: 180_000 }, () => {
+describe('health and metrics of a separate node', { timeout: 180_000 }, () => {
   let node: KubelingNode;
 
   before(async () => {
@@ -27,7 +27,7 @@ describe('health and metrics of a node of its own', { timeout: 180_000 }, () => 
   });
 
   const readyz = (wanted: RegExp) =>
-    eventually(`readyz to say ${wanted}`, async () => {
+    eventually(`readyz to return ${wanted}`, async () => {
       const text = await node.get('/readyz?verbose');
       return wanted.test(text) ? text : undefined;
     });
@@ -44,7 +44,7 @@ describe('health and metrics of a node of its own', { timeout: 180_000 }, () => 
   it('counts its pods', async () => {
     await node.put('web.yaml', pod);
     await node.running('web');
-    // The pod is told to the API of the node too, and comes back from there.
+    // The pod is also created in the node's own API, which delivers it back.
     const counted = [
       '\nkubelet_working_pods{lifecycle="sync",config="desired",static="true"} 1\n',
       '\nkubelet_mirror_pods 1\n',
@@ -69,7 +69,7 @@ describe('health and metrics of a node of its own', { timeout: 180_000 }, () => 
       assert.ok(metrics.includes(`\n${line}`), `${line} is missing`);
   });
 
-  it('is not ready while the runtime keeps silent or is away, and lives on', async () => {
+  it('is live but not ready while the runtime is unresponsive or absent', async () => {
     const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd', 'containerd.pid'), 'utf8'));
     process.kill(pid, 'SIGSTOP');
     try {

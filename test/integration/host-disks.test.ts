@@ -9,7 +9,7 @@ import { realClock } from '../../src/lib/index.ts';
 import { HostDisks } from '../../src/volumes/index.ts';
 import { LoopDisk } from '../disks/loop-disk.ts';
 
-test('a disk is empty only if it could be read', { timeout: 120_000 }, async () => {
+test('treats a disk as empty only if it could be read', { timeout: 120_000 }, async () => {
   const { signal } = new AbortController();
   const folder = await mkdtemp(join(tmpdir(), 'klg-disks-'));
   try {
@@ -18,7 +18,7 @@ test('a disk is empty only if it could be read', { timeout: 120_000 }, async () 
     assert.deepEqual(await disks.probe(disk.device, signal), { kind: 'nothing' });
     disk.format();
     assert.deepEqual(await disks.probe(disk.device, signal), { kind: 'file-system', type: 'ext4' });
-    // Nobody can read a directory as a disk, nor what is not there.
+    // A directory or a missing file cannot be read as a disk.
     for (const path of [folder, join(folder, 'gone')])
       await assert.rejects(disks.probe(path, signal), { code: 'VOLUME_UNUSABLE' });
   } finally {
@@ -26,7 +26,7 @@ test('a disk is empty only if it could be read', { timeout: 120_000 }, async () 
   }
 });
 
-/** Why the kernel does not let this process make a file system of that type larger while it is mounted. */
+/** Why the kernel does not let this process grow a mounted file system of that type. */
 function withoutRight(type: 'ext4' | 'xfs'): string | false {
   const sysResource = 1n << 24n;
   const status = readFileSync('/proc/self/status', 'utf8');
@@ -35,7 +35,7 @@ function withoutRight(type: 'ext4' | 'xfs'): string | false {
 }
 
 for (const type of ['ext4', 'xfs'] as const)
-  test(`what is on a disk of ${type} follows the disk while it is mounted`, {
+  test(`the file system of a ${type} disk grows with the disk while mounted`, {
     timeout: 300_000,
     skip: withoutRight(type),
   }, async () => {
@@ -56,7 +56,7 @@ for (const type of ['ext4', 'xfs'] as const)
         };
         const before = await sizeMebi();
         await disks.grow({ device: disk.device, directory }, signal);
-        assert.equal(await sizeMebi(), before, 'the disk is no larger');
+        assert.equal(await sizeMebi(), before, 'the disk has not grown');
         disk.resize(600 * mebi);
         await disks.grow({ device: disk.device, directory }, signal);
         const after = await sizeMebi();
@@ -69,7 +69,7 @@ for (const type of ['ext4', 'xfs'] as const)
     }
   });
 
-test('what nobody can make larger is said', { timeout: 120_000 }, async () => {
+test('reports a file system that cannot be resized', { timeout: 120_000 }, async () => {
   const { signal } = new AbortController();
   const folder = await mkdtemp(join(tmpdir(), 'klg-disks-'));
   try {

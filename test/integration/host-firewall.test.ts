@@ -11,7 +11,7 @@ import {
 } from '../../src/node/index.ts';
 import { until } from '../fakes/until.ts';
 
-/** A network of the test's own: the machine's stays as it is. */
+/** A separate network namespace: the machine's network stays unchanged. */
 const network = `kubeling-firewall-${process.pid}`;
 const inside = ['ip', 'netns', 'exec', network];
 
@@ -22,7 +22,7 @@ function said(...[file = '', ...args]: readonly string[]): string {
 before(() => said('ip', 'netns', 'add', network));
 after(() => said('ip', 'netns', 'del', network));
 
-test('loopback is closed to strangers in the real packet filter, once however often it is looked at', async () => {
+test('blocks loopback addresses for other hosts in the real packet filter with one rule after repeated syncs', async () => {
   const clock = realClock();
   const { logger, records } = collectLogs(clock);
   const listed = () => said(...inside, 'iptables', '-w', '5', '-S');
@@ -31,7 +31,7 @@ test('loopback is closed to strangers in the real packet filter, once however of
     const filter = createPacketFilter(clock, inside);
     const running = new HostFirewall({ filter, rules, clock, logger }).run(stop.signal).catch(() => {});
     await until('the rule is there', () => /-A KUBE-FIREWALL .* -j DROP/.test(listed()));
-    stop.abort(cancelledError('the round is over'));
+    stop.abort(cancelledError('the sync is finished'));
     await running;
   };
   await round();
@@ -48,7 +48,7 @@ test('loopback is closed to strangers in the real packet filter, once however of
   assert.deepEqual([...records], []);
 });
 
-test('two data directories and the rules of a cluster do not remove each other', async () => {
+test('rules of two data directories and of a cluster do not remove each other', async () => {
   const clock = realClock();
   const { logger } = collectLogs(clock);
   const filter = createPacketFilter(clock, inside);

@@ -42,7 +42,7 @@ const recorder = new ArgumentRecorder(folder, {
 process.env['PATH'] = `${recorder.folder}:${process.env['PATH']}`;
 
 const long = 'a'.repeat(65_536);
-/** As whole arguments, and as the last step of a path. */
+/** As whole arguments, and as the last component of a path. */
 const hostile = [
   '-iT/x',
   '-fx',
@@ -58,7 +58,7 @@ const hostile = [
   long,
 ];
 
-/** What a place was made to do: what the programs got, and what was refused. */
+/** The result of one call site: the arguments the programs received and what was rejected. */
 interface Outcome {
   readonly recorded: readonly Recorded[];
   readonly refusals: readonly unknown[];
@@ -85,7 +85,7 @@ const quotas = new HostDirectoryQuotas({
   registryDir: folder,
 });
 
-/** Runs nothing: notes what a program would get. */
+/** Runs nothing: records the arguments a program would receive. */
 let handed: Recorded[] = [];
 const run: Run = async (file, args) => {
   handed.push({ program: file, args });
@@ -107,7 +107,7 @@ function table(text: string): string {
   return procDir;
 }
 
-/** What is shown at each place of the table is held by a loop device. */
+/** Each mount point in the table is backed by a loop device. */
 function loops(text: string): string {
   const sysDir = mkdtempSync(join(folder, 'sys-'));
   mkdirSync(join(sysDir, 'block/loop0/loop'), { recursive: true });
@@ -131,10 +131,10 @@ const both =
   (act: (path: string) => unknown): Attempt =>
   (text, below) => [() => act(text), () => act(below)];
 
-/** For places that unmount only what they find in the kernel's list. */
+/** For call sites that unmount only what they find in the kernel's mount table. */
 const unmounting = (path: string) => void handed.push({ program: 'umount', args: umountArguments([], path) });
 
-/** A directory of that name on a disk with quotas. */
+/** A directory with that name on a disk with quotas. */
 function limited(below: string): Promise<unknown> {
   const directory = join(folder, 'limited', below);
   mkdirSync(directory, { recursive: true });
@@ -250,13 +250,13 @@ const attempts: Readonly<Record<string, Attempt>> = {
   ],
 };
 
-/** Whether a program may take the argument for an option of its own. */
+/** Whether a program may parse the argument as an option. */
 function isOption({ program, args }: Recorded, text: string): boolean {
   const end = args.indexOf('--');
-  // Those that take the next argument whatever it is.
+  // Options that consume the next argument unconditionally.
   const takers = ['--comment', 'dev', '-t', '-o'];
   return args.some((arg, index) => {
-    // The first `--` is ours, and what is behind it is data.
+    // The first `--` is ours, and everything after it is data.
     if (!arg.includes(text) || (end >= 0 && index >= end)) return false;
     if (text === '--' && arg !== text) return false;
     if (takers.includes(args[index - 1] ?? '')) return false;
@@ -279,16 +279,16 @@ async function outcomeOf(acts: readonly (() => unknown)[]): Promise<Outcome> {
   return { recorded: [...recorder.take(), ...handed], refusals };
 }
 
-describe('arguments from outside', { timeout: 600_000 }, () => {
+describe('external strings as program arguments', { timeout: 600_000 }, () => {
   const fromOutside = startedPrograms.filter(({ outside }) => outside !== '');
 
-  it('are tried at each place that has any', () => {
+  it('are tested at every call site', () => {
     const places = fromOutside.map(({ file, program }) => `${file} ${program}`);
     assert.deepEqual(Object.keys(attempts).toSorted(), places.toSorted());
   });
 
   for (const [place, attempt] of Object.entries(attempts))
-    it(`are data or refused at ${place}`, async () => {
+    it(`are data or rejected at ${place}`, async () => {
       const reached = new Set<string>();
       for (const text of hostile) {
         const { recorded, refusals } = await outcomeOf(attempt(text, `/nowhere/${text}`));
@@ -301,11 +301,11 @@ describe('arguments from outside', { timeout: 600_000 }, () => {
         for (const refusal of refusals) assert.ok(refusal instanceof Error && refusal.message !== '', shown);
       }
       const literal = /'(.*)'/.exec(place)?.[1];
-      if (literal !== undefined) assert.ok(reached.has(literal), `${literal} was refused for all of them`);
+      if (literal !== undefined) assert.ok(reached.has(literal), `${literal} was rejected for all of them`);
     });
 
   it('are data to the script that Node.js runs, not options of Node.js', async () => {
-    // With the exit code of a device that is held.
+    // With the exit code for a device in use.
     assert.equal(await disks.isHeld('--eval=process.exit(3)', signal), false);
   });
 });

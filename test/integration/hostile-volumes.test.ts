@@ -13,10 +13,10 @@ const { signal } = new AbortController();
 const isRefusal = (error: unknown) => isKind(error, 'Failed');
 
 /**
- * With the real mount(8). A pod has written a table of file systems into a volume of its own, and has mount(8) read it by a
- * server that is an option: `-iT<directory>:` and the path `/fstab`.
+ * With the real mount(8). A pod has written a file system table into its volume and makes mount(8)
+ * read it through an NFS server that is an option: `-iT<directory>:` with the path `/fstab`.
  */
-describe('a server of NFS that is an option of mount(8)', { timeout: 120_000 }, () => {
+describe('NFS server that is an option of mount(8)', { timeout: 120_000 }, () => {
   let folder: string;
   let secret: string;
   let place: string;
@@ -41,7 +41,7 @@ describe('a server of NFS that is an option of mount(8)', { timeout: 120_000 }, 
   const mounted = () => readFileSync('/proc/self/mountinfo', 'utf8').includes(place);
   const attack = () => ({ server: `-iT${join(folder, 'empty-dir')}`, path: '/fstab' });
 
-  it('shows the pod nothing of the host', async () => {
+  it('exposes nothing of the host to the pod', async () => {
     const mounts = new HostNetworkMounts({ clock: realClock(), mounted: () => {} });
     const files = new HostVolumeFiles(realClock());
     const parts = { podsDir: join(folder, 'pods'), files, mounts, clock: realClock() };
@@ -55,7 +55,7 @@ describe('a server of NFS that is an option of mount(8)', { timeout: 120_000 }, 
     assert.equal(mounted(), false);
   });
 
-  it('is no option to what runs mount(8) either, whoever asks for it', async () => {
+  it('is rejected by every caller of mount(8)', async () => {
     await mkdir(place, { recursive: true });
     const mounts = new HostNetworkMounts({ clock: realClock(), mounted: () => {} });
     const { server, path } = attack();
@@ -66,7 +66,7 @@ describe('a server of NFS that is an option of mount(8)', { timeout: 120_000 }, 
   });
 });
 
-describe('the programs of this machine', { timeout: 120_000 }, () => {
+describe('programs of this machine', { timeout: 120_000 }, () => {
   let folder: string;
 
   before(async () => {
@@ -79,7 +79,7 @@ describe('the programs of this machine', { timeout: 120_000 }, () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  // In this order: a file system is made, then found and made larger.
+  // In this order: a file system is created, then found and grown.
   for (const [program, ...args] of [
     ['mkfs.ext4', '-F', '-m0', '-q', '--', '-disk'],
     ['blkid', '-p', '-s', 'TYPE', '-o', 'export', '--', '-disk'],
@@ -87,12 +87,12 @@ describe('the programs of this machine', { timeout: 120_000 }, () => {
     ['stat', '-f', '-c', '%T', '--', '-disk'],
     ['lsattr', '-p', '-d', '--', '-directory'],
   ] as const)
-    it(`have ${program} take for a file what is behind --, whatever it is called`, () => {
+    it(`${program} treats every argument after -- as a file`, () => {
       execFileSync(program, args, { cwd: folder, stdio: 'pipe' });
     });
 
-  it('mount and unmount at a place whose name has options, blanks and line feeds', async () => {
-    // Without the calls of the kernel, for which nothing is an option.
+  it('mount and unmount at a path with options, spaces and line feeds', async () => {
+    // Without the system calls, for which no argument is an option.
     const files = new HostVolumeFiles(realClock(), { mount: () => 'failed', unmount: () => 'failed' });
     for (const name of ['-o bind', 'a\nb', '--', 'a,b"c']) {
       const directory = join(folder, name);

@@ -21,7 +21,7 @@ async function listening(server: Server, host = '127.0.0.1') {
   return { request, [Symbol.asyncDispose]: close };
 }
 
-/** A server that answers all the same, and what it was asked. */
+/** A server that gives the same response to every request and records the requests. */
 async function answering(answer: RequestListener, host?: string) {
   const asked: IncomingMessage[] = [];
   const server = createServer((request, response) => {
@@ -43,8 +43,8 @@ async function certificate(): Promise<{ readonly key: string; readonly cert: str
   }
 }
 
-describe('a request over the network', () => {
-  it('carries its headers as they are, a host of its own and no more', async () => {
+describe('HTTP request over the network', () => {
+  it('sends its headers unchanged with their own host and no others', async () => {
     await using server = await answering((_request, response) => response.writeHead(418).end('tea'));
     const headers = [
       ['Host', 'somewhere'],
@@ -58,7 +58,7 @@ describe('a request over the network', () => {
     assert.deepEqual({ ...asked?.headers }, { host: 'somewhere', 'x-two': '1, 2', connection: 'close' });
   });
 
-  it('reads no more of an answer than is wanted, however long it is', async () => {
+  it('reads only the requested amount of a long response', async () => {
     await using server = await answering((_request, response) => {
       const more = () => response.write('x'.repeat(1_000), () => response.destroyed || setImmediate(more));
       more();
@@ -67,33 +67,33 @@ describe('a request over the network', () => {
     assert.equal(body.byteLength, 1_500);
   });
 
-  it('reaches addresses of IPv6', async () => {
+  it('connects to IPv6 addresses', async () => {
     await using server = await answering((_request, response) => response.end('six'), '::1');
     assert.equal((await sendHttp(server.request, 10, open)).body.toString(), 'six');
   });
 
-  it('takes any certificate', async () => {
+  it('accepts any certificate', async () => {
     const tls = createTlsServer(await certificate(), (_request, response) => response.end('safe'));
     await using server = await listening(tls);
     const { body } = await sendHttp({ ...server.request, scheme: 'https' }, 10, open);
     assert.equal(body.toString(), 'safe');
   });
 
-  it('is told apart where the server does not speak TLS', async () => {
+  it('reports a server that does not speak TLS', async () => {
     await using server = await answering((_request, response) => response.end());
     await assert.rejects(sendHttp({ ...server.request, scheme: 'https' }, 10, open), {
       code: 'HTTP_NOT_TLS',
     });
   });
 
-  it('fails where nobody listens, and where whoever listens hangs up', async () => {
+  it('fails when no server listens and when the server closes the connection', async () => {
     const server = await listening(createTcpServer((socket) => socket.destroy()));
     await assert.rejects(sendHttp(server.request, 10, open), { code: 'ECONNRESET' });
     await server[Symbol.asyncDispose]();
     await assert.rejects(sendHttp(server.request, 10, open), { code: 'ECONNREFUSED' });
   });
 
-  it('ends at once when it is given up, before the answer and in the middle of it', async () => {
+  it('ends immediately when aborted, before and during the response', async () => {
     for (const begin of [false, true]) {
       const controller = new AbortController();
       await using server = await answering((_request, response) => {
@@ -104,7 +104,7 @@ describe('a request over the network', () => {
     }
   });
 
-  it('is refused where a header cannot be sent', async () => {
+  it('is rejected when a header is invalid', async () => {
     await using server = await answering((_request, response) => response.end());
     await assert.rejects(sendHttp({ ...server.request, headers: [['X', 'a\nb']] }, 10, open), {
       code: 'ERR_INVALID_CHAR',

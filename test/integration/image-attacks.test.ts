@@ -5,14 +5,17 @@ import { buildImage, imageArchitecture } from '../../src/containerd/index.ts';
 import { InProcessNode } from '../in-process-node.ts';
 import { ctr, limit, skipReason } from './containerd-fixture.ts';
 
-/** What containerd's restart monitor obeys: it starts the program, as root on the host, once the container has ended. */
+/**
+ * The label that containerd's restart monitor obeys: it starts the program as root on the host once
+ * the container has exited.
+ */
 const restartLabels = {
   'containerd.io/restart.status': 'running',
   'containerd.io/restart.policy': 'always',
   'containerd.io/restart.loguri': 'binary:///bin/false',
 };
 
-/** As the kubelet labels containers, by which it knows them again. */
+/** As the kubelet labels containers to recognize them. */
 const foreignLabels = {
   'io.kubernetes.container.name': 'other',
   'io.kubernetes.pod.name': 'other',
@@ -21,17 +24,17 @@ const foreignLabels = {
 };
 
 const overflowing = {
-  /** One more than 32 bits hold: cut to 32 bits it is root. */
+  /** One more than 32 bits hold: truncated to 32 bits it is root. */
   beyond: String(2 ** 32),
-  /** The largest that 32 bits hold, which kernels take for no user at all. */
+  /** The largest 32-bit value, which kernels treat as no user. */
   nobody: String(2 ** 32 - 1),
-  /** More than 64 bits hold; the image's list of users says that this is the name of root. */
+  /** More than 64 bits hold; the image's user list names root with this number. */
   endless: '99999999999999999999999',
 };
 
 const nameOf = (kind: string) => `localhost/test/${kind}:1`;
 
-/** Images are made by strangers: what their configuration says must give them nothing. */
+/** Images are untrusted: their configuration must not gain them any rights. */
 describe('attacks by the configuration of an image', { skip: skipReason() }, () => {
   let node: InProcessNode;
 
@@ -57,18 +60,18 @@ describe('attacks by the configuration of an image', { skip: skipReason() }, () 
     await node?.[Symbol.asyncDispose]();
   });
 
-  it('CVE-2026-53488: containerd has no plugin that starts what the labels of an image name', async () => {
+  it('CVE-2026-53488: containerd has no plugin that starts programs named in image labels', async () => {
     const plugins = await ctr(node.runtime.containerd, 'plugins', 'ls');
     assert.match(plugins, /\bcri\b/);
     assert.doesNotMatch(plugins, /restart/);
   });
 
-  it("labels of an image do not make its container another pod's", async () => {
+  it('image labels do not make its container a container of another pod', async () => {
     await node.put({
       labelled: { containers: { main: { script: 'echo mine', image: nameOf('labelled') } } },
     });
     assert.equal(await node.printed('labelled'), 'mine');
-    const { status, metadata } = node.pod('labelled') ?? assert.fail('the pod is gone');
+    const { status, metadata } = node.pod('labelled') ?? assert.fail('the pod is deleted');
     const [container] = status.containerStatuses ?? [];
     const containerId = container?.containerID?.replace(/^.*:\/\//, '') ?? '';
     const answer = await node.runtime.cri.containerStatus({ containerId }, limit());
@@ -77,7 +80,7 @@ describe('attacks by the configuration of an image', { skip: skipReason() }, () 
   });
 
   for (const [kind, user] of Object.entries(overflowing))
-    it(`CVE-2024-40635, CVE-2026-46680: refuses an image with the user ${user} where root is refused`, async () => {
+    it(`CVE-2024-40635, CVE-2026-46680: rejects an image with the user ${user} where root is not allowed`, async () => {
       const securityContext = { runAsNonRoot: true };
       await node.put({
         [kind]: { containers: { main: { script: 'echo ran', image: nameOf(kind), securityContext } } },

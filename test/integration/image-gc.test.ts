@@ -12,7 +12,7 @@ import { skipReason } from './containerd-fixture.ts';
 const { signal } = new AbortController();
 const stays = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
 
-describe('images nobody uses', { timeout: 600_000, skip: skipReason() }, () => {
+describe('garbage collection of unused images', { timeout: 600_000, skip: skipReason() }, () => {
   let directory: string;
   let registry: Registry;
   let node: InProcessNode;
@@ -53,13 +53,13 @@ describe('images nobody uses', { timeout: 600_000, skip: skipReason() }, () => {
   const pull = (image: string) => node.runtime.cri.pullImage({ image: { image } }, signal);
   const podOf = (image: string) => ({ containers: { main: { image, script: stays } } });
 
-  it('go when the disk is too full, those in use and that of the sandboxes stay', async () => {
+  it('removes unused images when the disk is too full and keeps images in use and the sandbox image', async () => {
     const [one = '', two = '', three = ''] = images;
     for (const image of images) await pull(image);
     await node.put({ user: podOf(two) });
     await node.podIs('user', 'running', ({ phase }) => phase === 'Running');
     await gc().collect(signal);
-    assert.deepEqual(await Promise.all(images.map(isPresent)), [true, true, true], 'there is room');
+    assert.deepEqual(await Promise.all(images.map(isPresent)), [true, true, true], 'space is freed');
     usedPercent = 99;
     await assert.rejects(gc().collect(signal), /Insufficient free disk space/);
     assert.deepEqual(await Promise.all([one, two, three, pauseImageName].map(isPresent)), [
@@ -76,7 +76,7 @@ describe('images nobody uses', { timeout: 600_000, skip: skipReason() }, () => {
     await node.clear();
   });
 
-  it('stay from the moment a pod is about to use them', async () => {
+  it('keeps an image from the moment a pod is about to use it', async () => {
     const controller = new AbortController();
     let rounds = 0;
     const reclaiming = (async () => {
@@ -94,7 +94,7 @@ describe('images nobody uses', { timeout: 600_000, skip: skipReason() }, () => {
         assert.deepEqual(failed, [], node.told(name));
       }
       await node.take(...names);
-      await eventually('the pods to be gone', async () =>
+      await eventually('the pods to be deleted', async () =>
         names.every((name) => node.pod(name) === undefined) ? true : undefined,
       );
     }
@@ -103,14 +103,14 @@ describe('images nobody uses', { timeout: 600_000, skip: skipReason() }, () => {
     assert.ok(rounds > 4, `${rounds}`);
   });
 
-  it('go when nobody has used them for long', async () => {
+  it('removes an image that was unused for longer than the maximum age', async () => {
     await node.clear();
     usedPercent = 50;
     const [one = ''] = images;
     await pull(one);
     await node.stop();
     await node.start({ imageGc: { highPercent: 100, lowPercent: 80, minAgeMs: 0, maxAgeMs: 1_000 } });
-    await eventually('the image to be old', async () => {
+    await eventually('the image to exceed the maximum age', async () => {
       await gc().collect(signal);
       return (await isPresent(one)) ? undefined : true;
     });

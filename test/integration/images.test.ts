@@ -100,7 +100,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     for (const each of [never, missing, again, always]) await node.kill(each);
   });
 
-  it('that do not exist, or only for others, fail with the words of the registry and are backed off from', async () => {
+  it("fail with the registry's message and back off when missing or private", async () => {
     await using node = await nodeOf();
     const image = await closed.push('team/private:1');
     const wrongTag = pod('wrong-tag', `${open.host}/policy:none`, 'IfNotPresent');
@@ -118,13 +118,13 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     assert.match(node.messages('wrong-password', 'Failed')[0] ?? '', /401 Unauthorized|authorization failed/);
     assert.equal(await node.sync(wrongPassword), 'ImagePullBackOff');
     node.setSecret('login', closed.host, registryUser, registryPassword);
-    assert.equal(await node.sync(wrongPassword), undefined, 'a mended secret ends the back-off');
+    assert.equal(await node.sync(wrongPassword), undefined, 'a corrected secret ends the back-off');
     const told = JSON.stringify([...node.logs.records, ...node.events, ...node.steps]);
     assert.doesNotMatch(told, new RegExp(registryPassword));
     for (const each of [wrongTag, wrongPassword]) await node.kill(each);
   });
 
-  it('wait for a registry that is down, and come when it is back', async () => {
+  it('wait for a registry that is down and are pulled when it is back', async () => {
     await using node = await nodeOf();
     const image = await open.push('later:1');
     await open.stop();
@@ -141,7 +141,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     await node.kill(waiting);
   });
 
-  it('of a pod with a secret are not to be had without it, though they are on the machine', async () => {
+  it('of a pod with a secret are not available to pods without it, though present on the machine', async () => {
     const rootDir = await mkdtemp(join(directory, 'root-'));
     await using node = await nodeOf({ rootDir });
     const image = await closed.push('team/mine:1');
@@ -150,7 +150,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     const owner = pod('owner', image, 'IfNotPresent', 'login');
     assert.equal(await node.sync(owner), undefined);
     const stranger = pod('stranger', image, 'IfNotPresent');
-    assert.equal(await node.sync(stranger), 'ErrImagePull', 'it has to pull, and may not');
+    assert.equal(await node.sync(stranger), 'ErrImagePull', 'it has to pull and is not allowed to');
     const never = pod('never', image, 'Never');
     assert.equal(await node.sync(never), 'ErrImageNeverPull');
     assert.deepEqual(node.messages('never', 'ErrImageNeverPull'), [
@@ -186,7 +186,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     await node.kill(pod('later', image, 'Never'));
   });
 
-  it('come over TLS from a registry with an authority of its own', async () => {
+  it('are pulled over TLS from a registry with a private authority', async () => {
     const own = join(directory, 'tls');
     await mkdir(own);
     const tls = await Registry.open({ directory: own, access: 'password', transport: 'tls' });
@@ -204,7 +204,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     for (const each of [untrusted, trusted]) await node.kill(each);
   });
 
-  it('are pulled with what a credential plugin says, a program asked once', async () => {
+  it('are pulled with the credentials of a plugin that is run once', async () => {
     const binDir = await mkdtemp(join(directory, 'plugins-'));
     const apiVersion = 'credentialprovider.kubelet.k8s.io/v1';
     const asked = join(binDir, 'asked');
@@ -241,10 +241,10 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
       image: `${closed.host}/plugin/one`,
     });
     assert.equal(words, 'north get');
-    assert.deepEqual(rest, [], 'the second image came with what was kept');
+    assert.deepEqual(rest, [], 'the second image used the cached credential');
   });
 
-  it('from a slow registry tell how far they are, at least once a second', async () => {
+  it('from a slow registry report progress at least once a second', async () => {
     const proxy = await proxyOf(open, 2 * mebibyte);
     await using node = await nodeOf();
     await open.push('slow:1', 8 * mebibyte);
@@ -262,17 +262,17 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
       const before = amounts[index - 1];
       if (before === undefined) continue;
       gapsMs.push(atMs - before.atMs);
-      assert.ok(bytes >= before.bytes, 'never less than before');
+      assert.ok(bytes >= before.bytes, 'progress never decreases');
     }
     const distinct = new Set(amounts.map(({ bytes }) => bytes));
     assert.ok(distinct.size >= 4, JSON.stringify(amounts));
-    // One may fall into a moment in which the machine does something else.
+    // One report may be late because the machine is busy.
     assert.ok(gapsMs.filter((ms) => ms > 1_000).length <= 1, `${gapsMs}`);
     assert.ok(Math.abs((amounts.at(-1)?.total ?? 0) - 9.9) < 1, JSON.stringify(amounts.at(-1)));
     await node.kill(slow);
   });
 
-  it('are pulled three at a time when ten are wanted and three allowed', async () => {
+  it('are pulled three at a time with ten requested and a limit of three', async () => {
     const proxy = await proxyOf(open, mebibyte);
     await using node = await nodeOf({ maxParallel: 3 });
     const pods: Pod[] = [];
@@ -292,13 +292,13 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     const amounts = node.steps.flatMap(({ message }) => / of ([\d.]+) MiB after/.exec(message)?.[1] ?? []);
     const own = (await runtime.cri.imageStatus({ image: { image: `${proxy.host}/many0:1` } }, signal)).image;
     const ownMebibytes = Number(own?.size) / mebibyte;
-    assert.ok(amounts.length > 0, 'what comes is told apart by image');
+    assert.ok(amounts.length > 0, 'progress is reported per image');
     for (const amount of amounts)
       assert.ok(Number(amount) < ownMebibytes + 0.2, `${amount} of ${ownMebibytes}`);
     for (const each of pods) await node.kill(each);
   });
 
-  it('that are mounted as volumes concern the containers that mount them alone', async () => {
+  it('mounted as volumes affect only the containers that mount them', async () => {
     await using node = await nodeOf();
     const files = await open.push('files:1');
     const image = await open.push('program:1');
@@ -330,11 +330,11 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     assert.equal(await isPresent(files), true);
     const pulled = node.messages('mixed', 'Pulling');
     assert.equal(pulled.filter((text) => text.includes('/files:1')).length, 1);
-    assert.equal(pulled.filter((text) => text.includes('/unused:1')).length, 0, 'nobody mounts it');
+    assert.equal(pulled.filter((text) => text.includes('/unused:1')).length, 0, 'no container mounts it');
     await node.kill(mixed);
   });
 
-  it('of a pod that is gone are not pulled to the end', async () => {
+  it('of a deleted pod are not pulled to the end', async () => {
     const proxy = await proxyOf(open, mebibyte / 2);
     await using node = await nodeOf();
     await open.push('dropped:1', 4 * mebibyte);
@@ -342,15 +342,15 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     const dropped = pod('dropped', image, 'IfNotPresent');
     const controller = new AbortController();
     const syncing = node.syncUntil(dropped, controller.signal);
-    await eventually('the pull to be under way', async () => {
+    await eventually('the pull to be in flight', async () => {
       return node.steps.some(({ message }) => /[\d.]+ of [\d.]+ MiB/.test(message)) ? true : undefined;
     });
     controller.abort(new Error('The pod is gone'));
     await assert.rejects(syncing, /The pod is gone/);
-    // What came so far is kept by the runtime; it must not grow any more.
+    // The runtime keeps the content pulled so far; it must not grow any more.
     const come = async () => JSON.stringify(await runtime.cri.containerdIngests(signal));
     let last = await come();
-    await eventually('nothing more to come', async () => {
+    await eventually('the content to stop growing', async () => {
       await new Promise((resolve) => setTimeout(resolve, 500));
       const now = await come();
       const isSame = now === last;
@@ -363,8 +363,8 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
   });
 });
 
-describe('a node that is killed while it pulls', { timeout: 300_000 }, () => {
-  it('pulls on when it is started again, and shows how far it is all the time', async () => {
+describe('node killed during a pull', { timeout: 300_000 }, () => {
+  it('continues the pull after the restart and reports its progress', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'klg-images-'));
     await using registry = await Registry.open({ directory, access: 'password' });
     await using proxy = await RegistryProxy.open({ port: registry.port, bytesPerSecond: mebibyte });
@@ -391,9 +391,9 @@ describe('a node that is killed while it pulls', { timeout: 300_000 }, () => {
         containers: [{ name: 'main', image, imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', stays] }],
       },
     });
-    const first = await eventually('progress to be told', told);
-    await eventually('more to be told', async () => ((await told()) === first ? undefined : true));
-    assert.equal((await files('pulling')).length, 1, 'the pull is on record');
+    const first = await eventually('progress to be reported', told);
+    await eventually('more to be reported', async () => ((await told()) === first ? undefined : true));
+    assert.equal((await files('pulling')).length, 1, 'the pull is recorded');
     await node.end('SIGKILL');
     assert.equal((await files('pulling')).length, 1);
     proxy.bytesPerSecond = 8 * mebibyte;

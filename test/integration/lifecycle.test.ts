@@ -9,7 +9,7 @@ import { ctr, skipReason } from './containerd-fixture.ts';
 const say = (word: string) => `echo ${word} >> /shared/told`;
 const skip = skipReason();
 
-describe('the life of containers on containerd', { skip, timeout: 180_000 }, () => {
+describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => {
   let node: ApiNode;
 
   before(async () => {
@@ -20,13 +20,13 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
     await node[Symbol.asyncDispose]();
   });
 
-  /** The same image under another name, known to the runtime. */
+  /** The same image under another name, listed by the runtime. */
   async function anotherImage(name: string): Promise<string> {
     const { runtime } = node.inner;
     const other = `localhost/kubeling/${name}:1`;
     await ctr(runtime.containerd, 'images', 'tag', runtime.image, other);
     await eventually(
-      'the image to be known',
+      'the image to be listed',
       async () =>
         (await runtime.cri.imageStatus({ image: { image: other } }, new AbortController().signal)).image,
     );
@@ -34,7 +34,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
   }
 
   describe('init containers', { concurrency: true }, () => {
-    it('run one after the other, and the others after them', async () => {
+    it('run sequentially before the main containers', async () => {
       node.add('order', {
         init: {
           first: { script: `sleep 0.3; ${say('first')}` },
@@ -44,7 +44,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
         containers: { main: { script: `${say('main')}; ${stays}` } },
       });
       await node.running('order');
-      await eventually('all to have told', async () =>
+      await eventually('all to have reported', async () =>
         (await node.lines('order')).length === 4 ? true : undefined,
       );
       assert.deepEqual(await node.lines('order'), ['first', 'second', 'third', 'main']);
@@ -60,11 +60,11 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       );
     });
 
-    it('that fail are started again under Always, and nothing comes after them', async () => {
+    it('are restarted on failure under Always while later containers wait', async () => {
       node.add('always', { init: { fails: { script: 'exit 7' } }, containers: { main: {} } });
       const status = await node.is(
         'always',
-        'waiting for the next try',
+        'waiting for the next attempt',
         () => node.container('always', 'fails')?.state?.waiting?.reason === 'CrashLoopBackOff',
       );
       assert.equal(status.phase, 'Pending');
@@ -72,7 +72,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       assert.equal(node.container('always')?.state?.waiting?.reason, 'PodInitializing');
     });
 
-    it('that fail are started again under OnFailure until they succeed', async () => {
+    it('are restarted under OnFailure until they succeed', async () => {
       node.add('onfailure', {
         restartPolicy: 'OnFailure',
         init: { fails: { script: '[ -e /shared/once ] || { touch /shared/once; exit 4; }' } },
@@ -82,7 +82,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       assert.equal(status.initContainerStatuses?.[0]?.restartCount, 1);
     });
 
-    it('that fail end the pod under Never', async () => {
+    it('fail the pod under Never', async () => {
       node.add('never', {
         restartPolicy: 'Never',
         init: { fails: { script: 'exit 5' }, after: { script: say('after') } },
@@ -99,7 +99,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
     const tells = (name: string) =>
       `trap "echo -${name} >> /shared/told; exit 0" TERM; ${say(`+${name}`)}; while true; do sleep 0.05; done`;
 
-    it('start before the main container and stop after it, the last one first', async () => {
+    it('start before the main container and stop after it in reverse order', async () => {
       node.add('sides', {
         init: { one: { ...sidecar, script: tells('one') }, two: { ...sidecar, script: tells('two') } },
         containers: {
@@ -118,7 +118,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       assert.deepEqual(told.slice(3), ['-main', '-two', '-one']);
     });
 
-    it('restart alone', async () => {
+    it('restart without the other containers', async () => {
       node.add('alone', {
         init: {
           side: {
@@ -129,7 +129,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
         containers: { main: {} },
       });
       const { containerID } = await node.running('alone');
-      await node.until('the sidecar to be back', 'alone', () => {
+      await node.until('the sidecar to run again', 'alone', () => {
         const { restartCount, state } = node.container('alone', 'side') ?? {};
         return restartCount === 1 && state?.running !== undefined ? true : undefined;
       });
@@ -138,7 +138,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       assert.equal(node.container('alone', 'side')?.lastState?.terminated?.exitCode, 3);
     });
 
-    it('do not keep a pod alive whose main container has finished', async () => {
+    it('do not keep a pod running whose main container has finished', async () => {
       node.add('finished', {
         restartPolicy: 'Never',
         init: { side: { ...sidecar, script: tells('side') } },
@@ -150,8 +150,8 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
     });
   });
 
-  describe('ends of containers', { concurrency: true }, () => {
-    it('an ephemeral container joins a running pod, sees its target and is not started again', async () => {
+  describe('container exits', { concurrency: true }, () => {
+    it("an ephemeral container joins a running pod, shares its target's processes and is not restarted", async () => {
       node.add('debug', { containers: { main: {} } });
       const { containerID } = await node.running('debug');
       const script = 'ps | grep -q "[w]hile true" && echo saw >> /shared/told; exit 3';
@@ -164,20 +164,20 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       assert.equal(node.container('debug', 'shell')?.restartCount, 0);
     });
 
-    it('one that takes more memory than it may is OOMKilled with 137', async () => {
+    it('a container over its memory limit is OOMKilled with 137', async () => {
       node.add('oom', {
         restartPolicy: 'Never',
         containers: { main: { script: 'tail /dev/zero', resources: { limits: { memory: '24Mi' } } } },
       });
       const { exitCode, reason } = await node.ended('oom');
       assert.deepEqual([exitCode, reason], [137, 'OOMKilled']);
-      // Whichever of the two cgroups with the same limit was full first.
+      // Depends on which of the two cgroups with the same limit was full first.
       const told =
         /^OOMKilling: Container main (reached its memory limit|.* its pod reached its limit): .* process tail$/;
       await eventually('the event', async () => node.events('oom').find((event) => told.test(event)));
     });
 
-    it('exit codes and messages are those of the command', async () => {
+    it('reports the exit code and message of the command', async () => {
       node.add('codes', {
         restartPolicy: 'Never',
         containers: {
@@ -200,7 +200,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       ]);
     });
 
-    it('a command that is not there is a StartError with 128 and says what is missing', async () => {
+    it('reports a missing command as StartError with 128 and its name', async () => {
       node.add('nocommand', {
         restartPolicy: 'Never',
         containers: { main: { command: ['/no/such/program'] } },
@@ -220,7 +220,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       assert.deepEqual([last.exitCode, last.reason], [128, 'StartError']);
     });
 
-    it('one that ends is started again at once, then after ten seconds', async () => {
+    it('restarts an exited container immediately, then after ten seconds', async () => {
       node.add('crash', {
         containers: { main: { script: 'cut -d" " -f1 /proc/uptime >> /shared/told; exit 1' } },
       });
@@ -238,7 +238,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
         return told.length >= 3 ? told : undefined;
       });
       const [first = 0, second = 0, third = 0] = lines.map(Number);
-      assert.ok(second - first < 9, `at once: ${second - first} s`);
+      assert.ok(second - first < 9, `immediately: ${second - first} s`);
       assert.ok(third - second > 9.5, `after ten seconds: ${third - second} s`);
       assert.ok(
         node
@@ -249,7 +249,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       );
     });
 
-    it('a container goes by its own restart policy and its rules', async () => {
+    it('applies the restart policy and rules of a container', async () => {
       const once = (code: number) => `[ -e /shared/$0 ] || { touch /shared/$0; exit ${code}; }`;
       node.add('rules', {
         restartPolicy: 'Never',
@@ -274,7 +274,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       );
     });
 
-    it('a container with another image is stopped and started again, the others are not', async () => {
+    it('restarts only the container whose image changed', async () => {
       const other = await anotherImage('other');
       node.add('images', { containers: { main: {}, beside: {} } });
       await node.running('images');
@@ -299,7 +299,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       assert.deepEqual([beside?.containerID, beside?.restartCount], [containerID, 0]);
     });
 
-    it('a static pod of a fixed UID goes on with another image, in the same sandbox', async () => {
+    it('continues a static pod with a fixed UID in the same sandbox when its image changes', async () => {
       const other = await anotherImage('fixed');
       const { runtime, kubelet } = node.inner;
       const uid = 'fixed-uid';
@@ -324,7 +324,7 @@ describe('the life of containers on containerd', { skip, timeout: 180_000 }, () 
       assert.equal(items.filter(({ metadata }) => metadata?.uid === uid).length, 1);
     });
 
-    it('a pod that is active for longer than it may be fails', async () => {
+    it('fails a pod that exceeds its active deadline', async () => {
       node.add('deadline', { activeDeadlineSeconds: 8, containers: { main: {} } });
       await node.running('deadline');
       const status = await node.is('deadline', 'over', ({ phase }) => phase === 'Failed');

@@ -27,12 +27,18 @@ import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
 const signal = new AbortController().signal;
 const nobody = 65_534;
-/** A shell of an administrator may let all users write to new files, and a process changes the mode of a socket only after it listens. */
+/**
+ * The shell's umask may allow group and other writes, and a process changes the mode of a socket
+ * only after it listens.
+ */
 const lax = ['sh', '-c', 'umask 0; exec "$@"', 'sh'];
 const refused = { error: 'ECONNREFUSED' };
 const denied = { error: 'EACCES' };
 
-/** A first record of TLS that names no version: servers with TLS answer with an alert, others with an HTTP error. */
+/**
+ * A first TLS record without a version: TLS servers answer with an alert, others with an HTTP
+ * error.
+ */
 async function isTls(port: number, through: readonly string[]): Promise<boolean> {
   const got = await attempt({ host: '127.0.0.1', port }, 'GET / HTTP/1.0\r\n\r\n', { through });
   return !('answer' in got && got.answer.startsWith('HTTP/'));
@@ -66,7 +72,7 @@ function sockets({ found }: SortedListeners): readonly string[] {
   return [...found.values()].flat().flatMap(({ path }) => (path === undefined ? [] : [path]));
 }
 
-/** What the row says is what a caller without a credential gets. */
+/** Asserts that a caller without credentials gets the response the table row states. */
 async function assertAnswers(
   [{ name, place }, { port }]: TcpListener,
   host: string,
@@ -93,7 +99,7 @@ async function assertFiles({ found }: SortedListeners): Promise<void> {
   }
 }
 
-describe('what listens under "kubeling up"', { timeout: 400_000 }, () => {
+describe('listeners of "kubeling up"', { timeout: 400_000 }, () => {
   let network: IsolatedNetwork;
   let node: KubelingNode;
   let listeners: SortedListeners;
@@ -119,7 +125,8 @@ describe('what listens under "kubeling up"', { timeout: 400_000 }, () => {
   before(async () => {
     network = new IsolatedNetwork();
     node = await KubelingNode.open(undefined, [], [...network.node, ...lax]);
-    // As kubeling itself makes it; the temporary directory of a test is closed, and would hide sockets that are open.
+    // As kubeling creates it: the temporary directory of a test is private and would hide open
+    // sockets.
     await chmod(node.dataDir, 0o711);
     await runPod('plain');
     await runPod('host', { hostNetwork: true });
@@ -135,37 +142,37 @@ describe('what listens under "kubeling up"', { timeout: 400_000 }, () => {
     }
   });
 
-  it('is in the table, and all of the table listens', () => assertTable(listeners));
+  it('match the table exactly', () => assertTable(listeners));
 
-  it('has sockets of the owner and mode of the table', () => assertFiles(listeners));
+  it('have sockets with the owner and mode of the table', () => assertFiles(listeners));
 
-  it('is created under a umask that keeps other users from writing, whatever the shell has', async () => {
+  it('are created under umask 0022, whatever the umask of the shell', async () => {
     const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd/containerd.pid'), 'utf8'));
     for (const each of [node.pid, pid])
       assert.match(await readFile(`/proc/${each}/status`, 'utf8'), /^Umask:\s+0022$/m);
   });
 
-  it('refuses its sockets to other users of the machine', async () => {
+  it('reject other users of the machine on their sockets', async () => {
     for (const path of sockets(listeners))
       assert.deepEqual(await attempt({ path }, 'x', { uid: nobody }), denied, path);
   });
 
-  it('has no socket in the file systems of pods, with the network of the node or without', () => {
+  it('have no socket in the file systems of pods, with or without the host network', () => {
     for (const name of ['plain', 'host'])
       for (const path of sockets(listeners)) assert.ok(!existsSync(`/proc/${pidOf(name)}/root${path}`), path);
   });
 
-  it('answers other users of the machine as the table says', async () => {
+  it('answer other users of the machine as the table states', async () => {
     for (const each of tcpListeners(listeners))
       await assertAnswers(each, '127.0.0.1', { through: network.node, uid: nobody });
   });
 
-  it('answers pods with the network of the node as the table says', async () => {
+  it('answer pods on the host network as the table states', async () => {
     for (const each of tcpListeners(listeners))
       await assertAnswers(each, '127.0.0.1', { through: inNetworkOf(pidOf('host')) });
   });
 
-  it('is out of reach of pods with a network of their own, and of neighbours', async () => {
+  it('are unreachable for pods with a separate network and for neighbours', async () => {
     const pod = inNetworkOf(pidOf('plain'));
     const [file = '', ...words] = pod;
     const route = execFileSync(file, [...words, 'ip', 'route', 'show', 'default'], { encoding: 'utf8' });
@@ -191,7 +198,7 @@ describe('what listens under "kubeling up"', { timeout: 400_000 }, () => {
     );
   });
 
-  it('streams for each URL of containerd once, and for no other token', async () => {
+  it('stream once per containerd URL, and reject any other token', async () => {
     const [container] = await node.containersOf('plain');
     const containerId = container?.id ?? '';
     const { url } = await node.cri.exec({ containerId, cmd: ['true'], stdout: true }, signal);
@@ -211,13 +218,13 @@ describe('what listens under "kubeling up"', { timeout: 400_000 }, () => {
       await ask(`${pathname.slice(0, -1)}${pathname.endsWith('A') ? 'B' : 'A'}`),
       'HTTP/1.1 404 Not Found',
     );
-    // Without an upgrade the server refuses the protocol, and the token is spent.
+    // Without an upgrade the server rejects the protocol, and the token is used up.
     assert.notEqual(await ask(pathname), 'HTTP/1.1 404 Not Found');
     assert.equal(await ask(pathname), 'HTTP/1.1 404 Not Found');
   });
 });
 
-describe('what listens under "kubeling run"', { timeout: 240_000 }, () => {
+describe('listeners of "kubeling run"', { timeout: 240_000 }, () => {
   let network: IsolatedNetwork;
   let runtime: PrivateRuntime;
   let folder: CertificateFolder;
@@ -288,7 +295,7 @@ describe('what listens under "kubeling run"', { timeout: 240_000 }, () => {
       join(dir, 'root', name, 'kubelet.sock'),
     );
     await eventually(
-      'kubeling to answer',
+      'kubeling to respond',
       async () => {
         assert.equal(started.exitCode, null, out);
         return out.includes('Serving kubelet on loopback') && sockets.every(existsSync) ? true : undefined;
@@ -298,20 +305,20 @@ describe('what listens under "kubeling run"', { timeout: 240_000 }, () => {
     );
   }
 
-  it('is in the table, and all of the table listens', () => assertTable(listeners));
+  it('match the table exactly', () => assertTable(listeners));
 
-  it('has sockets of the owner and mode of the table, which other users cannot use', async () => {
+  it('have sockets with the owner and mode of the table, which other users cannot use', async () => {
     await assertFiles(listeners);
     for (const path of sockets(listeners))
       assert.deepEqual(await attempt({ path }, 'x', { uid: nobody }), denied, path);
   });
 
-  it('answers other users of the machine as the table says', async () => {
+  it('answer other users of the machine as the table states', async () => {
     for (const each of tcpListeners(listeners))
       await assertAnswers(each, '127.0.0.1', { through: network.node, uid: nobody });
   });
 
-  it('answers neighbours as the table says where it is for them, and nowhere else', async () => {
+  it('answer neighbours only on the listeners that the table opens to them', async () => {
     for (const each of tcpListeners(listeners)) {
       const [{ place }, { port }] = each;
       const [host, through] = [network.nodeAddress, network.neighbour];
@@ -320,7 +327,7 @@ describe('what listens under "kubeling run"', { timeout: 240_000 }, () => {
     }
   });
 
-  it('has a token for its own commands that only root reads', async () => {
+  it("write a token for kubeling's own commands that only root can read", async () => {
     const { mode, uid } = await stat(join(dir, 'root/loopback-token'));
     assert.deepEqual([mode & 0o777, uid], [0o600, 0]);
     const token = (await readFile(join(dir, 'root/loopback-token'), 'utf8')).trim();

@@ -6,7 +6,7 @@ import { ServedApi, type Way } from '../fakes/served-api.ts';
 
 const aboutOneself = /\/selfsubject(accessreviews|rulesreviews|reviews)(\/thing)?$/;
 
-describe('nothing is for everybody', () => {
+describe('authorization without rights for all users', () => {
   let rig: ServedApi;
   let admin: Caller;
   let ways: readonly Way[];
@@ -34,7 +34,7 @@ describe('nothing is for everybody', () => {
     }
   }
 
-  /** What nobody can do at all may be said instead. */
+  /** 405 is allowed for methods that no user may call. */
   async function neverAnswered(caller: Caller, tried: readonly Way[]): Promise<void> {
     for (const way of tried) {
       const { status, text } = await caller(way);
@@ -42,11 +42,11 @@ describe('nothing is for everybody', () => {
     }
   }
 
-  test('there are many ways to ask', () => {
+  test('covers more than 300 requests', () => {
     assert.ok(ways.length > 300, String(ways.length));
   });
 
-  test('a service account that was given a role elsewhere gets nothing here', async () => {
+  test('a service account with a role in one namespace gets 403 for everything else', async () => {
     const caller = rig.caller({ token: await tokenOf('kube-system', 'viewer') });
     await neverAnswered(
       caller,
@@ -56,7 +56,7 @@ describe('nothing is for everybody', () => {
     await refusedWith(403, caller, [{ method: 'GET', path: '/api/v1/namespaces/kube-system/secrets' }]);
   });
 
-  test('the node gets nothing of other nodes, and nothing its pods do not use', async () => {
+  test('a node reads nothing of other nodes and nothing its pods do not use', async () => {
     const node = rig.caller(rig.pairOf('node'));
     const mayAsk =
       /^(?:GET|POST) .*\/(?:services|runtimeclasses|csidrivers|certificatesigningrequests)(?:\/thing)?(?:\?watch=true)?$|^(?:POST|PATCH|PUT) .*\/events(?:\/thing)?$|^POST .*reviews(?:\/thing)?$|^(?:GET|PUT|PATCH|DELETE) .*\/pods\/thing(?:\/status)?$|^POST .*\/(?:nodes|pods|csinodes)$|^POST .*\/pods\/thing\/eviction$|^(?:POST|GET) .*\/volumeattachments\/thing$/;

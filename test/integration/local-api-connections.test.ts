@@ -8,7 +8,7 @@ import { until } from '../fakes/until.ts';
 
 const host = '127.0.0.1';
 
-/** Connections of one client, which keeps what it has and says nothing unless told to. */
+/** Connections of one client, which stay open and send nothing unless told to. */
 class Held implements Disposable {
   readonly sockets: Socket[] = [];
   readonly #port: number;
@@ -17,19 +17,19 @@ class Held implements Disposable {
     this.#port = port;
   }
 
-  /** After its handshake. */
+  /** Resolves after the TLS handshake. */
   async open(): Promise<Socket> {
     const socket = connect({ host, port: this.#port, rejectUnauthorized: false });
     await this.#keep(socket, 'secureConnect');
     return socket;
   }
 
-  /** One that never begins a handshake. */
+  /** A connection that never starts a handshake. */
   async openSilent(): Promise<void> {
     await this.#keep(connectPlain({ host, port: this.#port }), 'connect');
   }
 
-  /** As somebody who has a token; resolves with the status. */
+  /** Sends a request with a token; resolves with the status. */
   async ask(token: string, path: string): Promise<string> {
     const socket = await this.open();
     socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n\r\n`);
@@ -37,7 +37,7 @@ class Held implements Disposable {
     return String(chunk).split(' ')[1] ?? '';
   }
 
-  /** Which of them are still open, in the order they were opened. */
+  /** Which connections are still open, in the order they were opened. */
   get stillOpen(): readonly number[] {
     return this.sockets.flatMap((socket, at) => (socket.closed ? [] : [at]));
   }
@@ -54,18 +54,18 @@ class Held implements Disposable {
   }
 }
 
-test('whoever has not shown who they are makes room, the oldest first, and keeps nobody out', async () => {
+test('closes the oldest unauthenticated connections at the limit and still accepts new clients', async () => {
   await using rig = await FrontRig.open({ deps: { connections: { anonymous: 4 } } });
   using held = new Held(rig.port);
   await held.openSilent();
   for (let count = 0; count < 5; count++) await held.open();
-  await until('the oldest to make room', () => held.stillOpen.length === 4);
+  await until('the oldest to be closed', () => held.stillOpen.length === 4);
   assert.deepEqual(held.stillOpen, [2, 3, 4, 5]);
   assert.equal((await rig.ask('/api/v1/pods')).status, 200);
   assert.equal((await rig.ask('/healthz', { token: '' })).status, 200);
 });
 
-test('whoever may do little has connections enough, and those who may all lose none', async () => {
+test('keeps enough connections for low-privilege clients and closes none of the administrators', async () => {
   await using rig = await FrontRig.open({ deps: { connections: { anonymous: 3, unprivileged: 5 } } });
   using trusted = new Held(rig.port);
   for (let count = 0; count < 8; count++) assert.equal(await trusted.ask('admin', '/api/v1/pods'), '200');
@@ -73,8 +73,8 @@ test('whoever may do little has connections enough, and those who may all lose n
   for (let count = 0; count < 7; count++) assert.equal(await guests.ask('nobody', '/metrics'), '403');
   using strangers = new Held(rig.port);
   for (let count = 0; count < 7; count++) await strangers.open();
-  await until('strangers to make room', () => strangers.stillOpen.length === 3);
-  await until('guests to make room', () => guests.stillOpen.length === 5);
+  await until('unauthenticated connections to be closed', () => strangers.stillOpen.length === 3);
+  await until('low-privilege connections to be closed', () => guests.stillOpen.length === 5);
   assert.deepEqual(guests.stillOpen, [2, 3, 4, 5, 6]);
   assert.equal(trusted.stillOpen.length, 8);
 });

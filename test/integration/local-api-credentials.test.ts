@@ -12,7 +12,7 @@ import { type Credential, ServedApi, type Way } from '../fakes/served-api.ts';
 const clock = realClock();
 const hourMs = 3_600_000;
 const masters = { commonName: 'kubeling-admin', organizations: ['system:masters'] };
-/** Must never be read anywhere but in the answer to who may. */
+/** Must appear only in responses to authorized callers. */
 const innermost = 'the-innermost-secret';
 const secretPath = '/api/v1/namespaces/default/secrets';
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version'];
@@ -22,7 +22,7 @@ interface Made {
   readonly metadata: { readonly name: string; readonly uid: string };
 }
 
-describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
+describe('credentials of the embedded API', { timeout: 240_000 }, () => {
   let api: ServedApi;
   let admin: Caller;
   let ways: readonly Way[];
@@ -104,7 +104,10 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
   const nowSeconds = () => Math.floor(clock.now() / 1_000);
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-  /** All are turned away at the same place; of the many that only name another resource a few are enough. */
+  /**
+   * All are rejected at the same place, so a few of the requests that differ only in the resource
+   * are enough.
+   */
   const some = () => [
     ...ways.filter((_, index) => index % 29 === 0),
     ...streams.filter(({ upgrade }, index) => upgrade !== undefined && index % 3 === 0),
@@ -120,11 +123,11 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
     'the certificate of the server': () => api.pairOf('serving'),
     'a wrong token': () => ({ token: 'wrong' }),
     'an empty token of three parts': () => ({ token: '..' }),
-    'a token nobody has signed': async () => {
+    'an unsigned token': async () => {
       const [, claims] = (await signed({})).split('.');
       return { token: `${part({ alg: 'none' })}.${claims}.` };
     },
-    'a token that says the public key is a shared one': async () => {
+    'a token that uses the public key as a shared HMAC key': async () => {
       const [id] = api.authorities.tokenKeys.map((key) => key.id);
       const [, claims, signature] = (await signed({})).split('.');
       return { token: `${part({ alg: 'HS256', kid: id })}.${claims}.${signature}` };
@@ -145,13 +148,15 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
     'the token of a service account that is another one of its name': () => ({
       token: tokens.get('anew') ?? '',
     }),
-    'the token of a deleted pod': () => ({ token: tokens.get('of a deleted pod') ?? '' }),
+    'the token of a recreated service account of the same name': () => ({
+      token: tokens.get('of a deleted pod') ?? '',
+    }),
     'a wrong token among the protocols of a web socket': () => ({
       headers: { 'sec-websocket-protocol': 'base64url.bearer.authorization.k8s.io.d3Jvbmc' },
     }),
   };
   for (const [what, make] of Object.entries(worthless)) {
-    test(`${what} opens nothing, not even what is for everybody`, async () => {
+    test(`${what} is rejected, even for public paths`, async () => {
       const caller = api.caller(await make());
       const paths = publicPaths.map((path) => ({ method: 'GET', path }));
       await allAnswer([401], caller, [...some(), ...paths]);
@@ -159,32 +164,32 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
   }
 
   const strangers: Readonly<Record<string, () => Credential>> = {
-    'who shows a password': () => ({ headers: { authorization: 'Basic YWRtaW46YWRtaW4=' } }),
-    'who shows the word for a token and none': () => ({ headers: { authorization: 'Bearer ' } }),
-    'who says a proxy knows it': () => ({
+    'a caller with a password': () => ({ headers: { authorization: 'Basic YWRtaW46YWRtaW4=' } }),
+    'a caller with an empty bearer token': () => ({ headers: { authorization: 'Bearer ' } }),
+    'a caller with proxy authentication headers': () => ({
       headers: {
         'x-remote-user': 'admin',
         'x-remote-group': 'system:masters',
         'x-forwarded-for': '127.0.0.1',
       },
     }),
-    'who shows a cookie': () => ({ headers: { cookie: `token=${tokens.get('bare')}` } }),
+    'a caller with a cookie': () => ({ headers: { cookie: `token=${tokens.get('bare')}` } }),
   };
   for (const [who, shown] of Object.entries(strangers)) {
-    test(`${who} is nobody, and gets health and version`, async () => {
+    test(`${who} is anonymous and reads only health and version`, async () => {
       const caller = api.caller(shown());
       await allAnswer([403], caller, some());
       for (const path of publicPaths) assert.equal((await caller({ method: 'GET', path })).status, 200, path);
     });
   }
 
-  test('who shows nothing is nobody, whatever it asks for', async () => {
+  test('a caller without credentials is anonymous for every request', async () => {
     await allAnswer([403], api.caller(), ways);
     for (const path of publicPaths)
       assert.equal((await api.caller()({ method: 'GET', path })).status, 200, path);
   });
 
-  test('a token in the query is no credential', async () => {
+  test('a token in the query is not a credential', async () => {
     for (const name of ['access_token', 'token', 'authorization', 'bearer_token'])
       await allAnswer([403], api.caller(), [
         { method: 'GET', path: `/api?${name}=${tokens.get('bare')}` },
@@ -192,7 +197,7 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
       ]);
   });
 
-  test('the token of a pod, and of an account without a role, opens nothing but answers about itself', async () => {
+  test('tokens of a pod and of an account without a role allow only self-review requests', async () => {
     const aboutOneself = /\/selfsubject(accessreviews|rulesreviews|reviews)(\/thing)?$/;
     const known = /^GET \/(api|apis|api\/v1|openapi\/v[23]|openid\/v1\/jwks)$/;
     const others = ways.filter(
@@ -203,7 +208,7 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
       await allAnswer([403, 405], api.caller({ token: token ?? '' }), others);
   });
 
-  test('nobody passes for another but who may everything', async () => {
+  test('only an administrator may impersonate another user', async () => {
     const masks: Readonly<Record<string, string>>[] = [
       { 'impersonate-user': 'kubeling-admin', 'impersonate-group': 'system:masters' },
       { 'impersonate-user': 'system:node:n1', 'impersonate-group': 'system:nodes' },
@@ -219,7 +224,7 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
     await allAnswer([403], masked, [{ method: 'GET', path: secretPath }, ...streams]);
   });
 
-  test('the administrator is turned away nowhere, and reaches pods as the server itself, shown by certificate', async () => {
+  test('the administrator is denied nothing, and the server connects to the kubelet with its own client certificate', async () => {
     const before = api.kubelet.visits.length;
     for (const way of streams) {
       const { status, text } = await admin(way);
@@ -233,7 +238,7 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
     }
   });
 
-  test('who was turned away never came as far as the kubelet', async () => {
+  test('rejected requests never reach the kubelet', async () => {
     const before = api.kubelet.visits.length;
     await allAnswer([403], api.caller(), streams);
     await allAnswer([403], api.caller({ token: tokens.get('of a pod') ?? '' }), streams);
@@ -241,7 +246,7 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
     assert.equal(api.kubelet.visits.length, before);
   });
 
-  test('what is not the kubelet by its certificate is told nothing', async () => {
+  test('the server sends nothing to a kubelet that presents no valid certificate', async () => {
     await api.kubelet.listen(await someAuthorities(clock));
     const before = api.kubelet.visits.length;
     try {
@@ -257,7 +262,7 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
     }
   });
 
-  test('keys, and what holds secrets, are for their owner alone', async () => {
+  test('keys and files with secrets are readable by their owner only', async () => {
     const entries = await readdir(api.directory, { recursive: true, withFileTypes: true });
     const files = entries
       .filter((entry) => entry.isFile())
@@ -276,7 +281,7 @@ describe('who shows what, and what that is worth', { timeout: 240_000 }, () => {
     assert.ok(secret >= 6, String(secret));
   });
 
-  test('of all that happened the log tells no token, no key and nothing of a secret', async () => {
+  test('the log contains no token, key or secret content', async () => {
     const { status, text } = await admin({ method: 'GET', path: `${secretPath}/innermost` });
     assert.equal(status, 200, text);
     const told = [...api.logs.records].map((record) => JSON.stringify(record)).join('\n');

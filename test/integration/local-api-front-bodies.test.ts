@@ -14,7 +14,7 @@ const pod = {
   spec: { containers: [{ name: 'c', image: 'i', resources: { limits: { cpu: '0.5', memory: '1024Mi' } } }] },
 };
 
-test('a JSON body is decoded as what belongs there, quantities in their one form', async () => {
+test("decodes a JSON body as the resource's type with canonical quantities", async () => {
   await using rig = await FrontRig.open();
   const { status } = await rig.ask(pods, { method: 'POST', headers: json, body: JSON.stringify(pod) });
   assert.equal(status, 200);
@@ -24,7 +24,7 @@ test('a JSON body is decoded as what belongs there, quantities in their one form
   assert.deepEqual([JSON.parse(JSON.stringify(body)), dryRun, patch], [{ ...pod, spec }, false, undefined]);
 });
 
-test('what an object leaves out of itself is what its path says', async () => {
+test('defaults name and namespace of an object from its path', async () => {
   await using rig = await FrontRig.open();
   await rig.ask(configMaps, { method: 'POST', body: '{"metadata":{"name":"x"}}' });
   assert.deepEqual(rig.api.last.body, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } });
@@ -32,7 +32,7 @@ test('what an object leaves out of itself is what its path says', async () => {
 
 const yaml = 'kind: ConfigMap\nmetadata: {name: x}\ndata:\n  a: "yes"\n';
 
-test('a YAML body is the same as a JSON one', async () => {
+test('decodes a YAML body to the same object as JSON', async () => {
   await using rig = await FrontRig.open();
   const headers = { 'content-type': 'application/yaml' };
   const { status } = await rig.ask(configMaps, { method: 'POST', headers, body: yaml });
@@ -51,7 +51,7 @@ test('a YAML body is the same as a JSON one', async () => {
   assert.match(String(twice.json['message']), /strict decoding error: duplicate field "immutable"/);
 });
 
-test('fields nobody knows and fields written twice: refused, warned of or ignored, as the client wants it', async () => {
+test('rejects, warns of or ignores unknown and duplicate fields as fieldValidation requests', async () => {
   await using rig = await FrontRig.open();
   const body = `{"kind":"Pod","metadata":{"name":"x","name":"x"},"spec":{"containers":[],"restartPolcy":"Never","zzz":1}}`;
   const ask = (query: string) => rig.ask(`${pods}?${query}`, { method: 'POST', headers: json, body });
@@ -82,7 +82,7 @@ test('fields nobody knows and fields written twice: refused, warned of or ignore
   );
 });
 
-test('a body that is not what belongs there is 400, and says what is wrong', async () => {
+test('returns 400 with the reason for a body that does not match the resource', async () => {
   await using rig = await FrontRig.open();
   const cases: readonly (readonly [string, RegExp])[] = [
     ['', /must be of type Pod\): json parse error/],
@@ -105,7 +105,7 @@ test('a body that is not what belongs there is 400, and says what is wrong', asy
   assert.deepEqual(rig.complaints, []);
 });
 
-test('a body of more than three megabytes is 413', async () => {
+test('returns 413 for a body of more than three megabytes', async () => {
   await using rig = await FrontRig.open();
   const data = (size: number) => JSON.stringify({ data: { a: 'x'.repeat(size) } });
   const fits = await rig.ask(configMaps, { method: 'POST', headers: json, body: data(3 * 1024 * 1024 - 40) });
@@ -116,7 +116,7 @@ test('a body of more than three megabytes is 413', async () => {
   }
 });
 
-test('types of bodies nobody reads are 415, so that clients try another', async () => {
+test('returns 415 for unsupported content types, so that clients fall back', async () => {
   await using rig = await FrontRig.open();
   for (const type of ['application/cbor', 'text/plain', 'nonsense', 'application/x-www-form-urlencoded']) {
     const { status, json: answer } = await rig.ask(pods, {
@@ -132,7 +132,7 @@ test('types of bodies nobody reads are 415, so that clients try another', async 
   }
 });
 
-test('patches come by their type, which must be one of three', async () => {
+test('accepts three patch types by content type', async () => {
   await using rig = await FrontRig.open();
   const patch = (type: string, body: string, query = '') =>
     rig.ask(`${pods}/x?${query}`, { method: 'PATCH', headers: { 'content-type': type }, body });
@@ -152,7 +152,7 @@ test('patches come by their type, which must be one of three', async () => {
   assert.equal((await patch('application/merge-patch+json', '[]')).status, 400);
 });
 
-test('what a patch leaves is read like any other object', async () => {
+test('validates a patched object like any other', async () => {
   await using rig = await FrontRig.open();
   let patched: Record<string, unknown> = {};
   rig.api.answer = ({ decodePatched }) => ({
@@ -187,7 +187,7 @@ test('what a patch leaves is read like any other object', async () => {
   assert.match(String(wrong.json['message']), /spec.containers must be a list: current value is a string/);
 });
 
-test('what a deletion is told comes in the body or in the query', async () => {
+test('reads delete options from the body or the query', async () => {
   await using rig = await FrontRig.open();
   const remove = (query: string, body?: string) =>
     rig.ask(`${pods}/x?${query}`, { method: 'DELETE', headers: json, ...(body && { body }) });
@@ -222,7 +222,7 @@ test('what a deletion is told comes in the body or in the query', async () => {
   for (const [query, status, sent] of wrong) assert.equal((await remove(query, sent)).status, status, query);
 });
 
-test('a dry run is asked for by one word only', async () => {
+test('accepts only dryRun=All', async () => {
   await using rig = await FrontRig.open();
   const create = (query: string) => rig.ask(`${configMaps}?${query}`, { method: 'POST', body: '{}' });
   await create('dryRun=All');
@@ -237,7 +237,7 @@ test('a dry run is asked for by one word only', async () => {
   );
 });
 
-/** An object the way client-go sends it: what is not set is sent as empty text. */
+/** An object as client-go sends it: unset fields are empty strings. */
 function envelope(apiVersion: string, kind: string, raw: Uint8Array): Buffer {
   const writer = new WireWriter();
   const part = (number: number, write: () => void) => {
@@ -258,7 +258,7 @@ function envelope(apiVersion: string, kind: string, raw: Uint8Array): Buffer {
 
 const protobuf = { 'content-type': 'application/vnd.kubernetes.protobuf' };
 
-test('a protobuf body is decoded, and answered in JSON', async () => {
+test('decodes a protobuf body and responds in JSON', async () => {
   await using rig = await FrontRig.open();
   // metadata{name "x", generateName "", creationTimestamp {}}, data{"a": "b"}
   const raw = Buffer.from('0a070a017812004200' + '12060a0161120162', 'hex');
@@ -270,7 +270,7 @@ test('a protobuf body is decoded, and answered in JSON', async () => {
   assert.deepEqual(rig.api.last.body, expected);
 });
 
-test('a deletion in protobuf may say nought', async () => {
+test('accepts a protobuf deletion without options', async () => {
   await using rig = await FrontRig.open();
   const raw = Buffer.from('0800', 'hex');
   const body = envelope('v1', 'DeleteOptions', raw);
@@ -279,7 +279,7 @@ test('a deletion in protobuf may say nought', async () => {
   assert.equal((rig.api.last.body as { gracePeriodSeconds: number }).gracePeriodSeconds, 0);
 });
 
-test('protobuf that is none is 400, and a kind that is not known 415', async () => {
+test('returns 400 for malformed protobuf and 415 for an unknown kind', async () => {
   await using rig = await FrontRig.open();
   const post = (body: Uint8Array) => rig.ask(configMaps, { method: 'POST', headers: protobuf, body });
   const broken = [

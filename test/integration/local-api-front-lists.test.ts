@@ -9,7 +9,7 @@ import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const maps = '/api/v1/namespaces/a/configmaps';
 
-/** A list of large objects that counts how many of them were written down. */
+/** A list of large objects that counts how many of them were serialized. */
 function countedList(count: number): { readonly answer: ApiResponse; readonly made: () => number } {
   let made = 0;
   const items = Array.from({ length: count }, (_, index) => ({
@@ -37,13 +37,13 @@ function ask(port: number, method = 'GET'): Promise<IncomingMessage> {
   });
 }
 
-test('a long list comes whole, with others served before its end', async () => {
+test('streams a long list completely and serves other requests before its end', async () => {
   await using rig = await FrontRig.open();
   const { answer, made } = countedList(3_000);
   rig.api.answer = () => answer;
   const response = await ask(rig.port);
   const before = made();
-  assert.ok(before < 3_000, `${before} of 3,000 were written down before anybody read one`);
+  assert.ok(before < 3_000, `${before} of 3,000 were serialized before the client read one`);
   const { status } = await rig.ask('/healthz');
   assert.equal(status, 200);
   let text = '';
@@ -57,7 +57,7 @@ test('a long list comes whole, with others served before its end', async () => {
   );
 });
 
-test('who asks for the head of a long list alone is sent nothing else', async () => {
+test('returns only the headers of a long list to HEAD', async () => {
   await using rig = await FrontRig.open();
   const { answer, made } = countedList(3_000);
   rig.api.answer = () => answer;
@@ -68,7 +68,7 @@ test('who asks for the head of a long list alone is sent nothing else', async ()
   assert.ok(made() < 3_000, String(made()));
 });
 
-test('who does not read a long list is waited for without memory, then let go', async () => {
+test('stops serializing for a client that does not read, and then disconnects it', async () => {
   const clock = new VirtualClock();
   await using rig = await FrontRig.open({ clock });
   const { answer, made } = countedList(5_000);
@@ -79,16 +79,16 @@ test('who does not read a long list is waited for without memory, then let go', 
   let closed = false;
   response.on('close', () => (closed = true));
   let last = -1;
-  // Until neither kernel has room for more.
-  await until('no more of it is made', () => {
+  // Until the kernel buffers on both sides are full.
+  await until('no more objects are serialized', () => {
     const isStill = made() === last && made() > 0;
     last = made();
     return isStill && clock.pendingTimers > 0;
   });
-  assert.ok(made() < 5_000, `${made()} were written down for a client that reads none`);
+  assert.ok(made() < 5_000, `${made()} were serialized for a client that reads none`);
   await clock.advance(60_000);
   response.resume();
-  await until('the connection is broken off', () => closed);
+  await until('the connection is closed', () => closed);
   assert.equal(response.complete, false);
   assert.deepEqual(
     [...rig.logs.records].filter(({ severity }) => severity === 'error'),

@@ -22,7 +22,7 @@ async function openRig(): Promise<FrontRig> {
   return rig;
 }
 
-test('the most wanted of what can be had is answered', async () => {
+test('responds with the most preferred media type that is available', async () => {
   await using rig = await openRig();
   const cases: readonly (readonly [string | undefined, string])[] = [
     [undefined, 'application/json'],
@@ -43,7 +43,7 @@ test('the most wanted of what can be had is answered', async () => {
   }
 });
 
-test('when nothing can be had that the client would take it is 406', async () => {
+test('returns 406 when no acceptable media type is available', async () => {
   await using rig = await openRig();
   for (const accept of [
     'application/cbor',
@@ -58,14 +58,14 @@ test('when nothing can be had that the client would take it is 406', async () =>
   assert.deepEqual(rig.api.calls, []);
 });
 
-test('YAML is written so that others read the same', async () => {
+test('writes YAML that other parsers read identically', async () => {
   await using rig = await openRig();
   const { text } = await rig.ask(`${pods}/x`, { headers: { accept: 'application/yaml' } });
   assert.match(text, /\nmetadata:\n {2}name: x\n/);
   assert.match(text, /"?on"?: "yes"\n/);
 });
 
-test('people get their JSON indented', async () => {
+test('indents JSON with pretty=true or for browsers and curl', async () => {
   await using rig = await openRig();
   assert.match((await rig.ask(`${pods}/x?pretty=true`)).text, /^\{\n {2}"kind": "ConfigMap"/);
   assert.match((await rig.ask(`${pods}/x`, { headers: { 'user-agent': 'curl/8' } })).text, /^\{\n/);
@@ -75,7 +75,7 @@ test('people get their JSON indented', async () => {
   );
 });
 
-test('a table has what its client wants of each object', async () => {
+test('returns a table with the object part the client requests', async () => {
   await using rig = await openRig();
   const rowOf = async (path: string) => {
     const { json, status } = await rig.ask(path, { headers: { accept: `${table},application/json` } });
@@ -92,7 +92,7 @@ test('a table has what its client wants of each object', async () => {
   assert.match(String(wrong.json['message']), /includeObject: Invalid value: "All": must be/);
 });
 
-test('only metadata, for one object or for many, and not the one for the other', async () => {
+test('returns partial metadata for one object or a list, and 406 for the wrong one of the two', async () => {
   await using rig = await openRig();
   const kindOf = async (path: string, accept: string) => {
     const { status, json } = await rig.ask(path, { headers: { accept } });
@@ -104,7 +104,7 @@ test('only metadata, for one object or for many, and not the one for the other',
   assert.deepEqual(await kindOf(`${pods}/x`, partialList), [406, 'Status']);
 });
 
-test('a Status stays what it is, whatever was hoped for', async () => {
+test('returns a Status unchanged, whatever the Accept header', async () => {
   await using rig = await FrontRig.open();
   const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' };
   rig.api.answer = () => ({ kind: 'status', code: 200, status });
@@ -112,7 +112,7 @@ test('a Status stays what it is, whatever was hoped for', async () => {
     assert.deepEqual((await rig.ask(`${pods}/x`, { method: 'DELETE', headers: { accept } })).json, status);
 });
 
-test('HEAD has the headers of GET and nothing behind them', async () => {
+test('returns to HEAD the headers of GET without a body', async () => {
   await using rig = await openRig();
   const get = await rig.ask(`${pods}/x`);
   const head = await rig.ask(`${pods}/x`, { method: 'HEAD' });
@@ -120,7 +120,7 @@ test('HEAD has the headers of GET and nothing behind them', async () => {
   assert.equal(head.headers['content-length'], get.headers['content-length']);
 });
 
-test('published pages are passed on as they are, and their own pages asked for with what they need', async () => {
+test('forwards published documents unchanged and passes their Accept and query on', async () => {
   const page = { status: 200, headers: { 'Content-Type': 'application/json', ETag: '"e"' }, body: '{}' };
   const asked: unknown[] = [];
   await using rig = await FrontRig.open({

@@ -9,7 +9,7 @@ import { until } from '../fakes/until.ts';
 
 const pod = '/api/v1/namespaces/a/pods/x';
 
-/** Streams that say back what they hear. */
+/** Streams that echo what they receive. */
 class EchoStreams implements StreamProxy {
   readonly calls: StreamCall[] = [];
 
@@ -72,14 +72,14 @@ function upgradeOf(path: string, token = 'admin', method = 'GET'): string {
   return [...lines, 'Connection: Upgrade', 'Upgrade: echo', '', ''].join('\r\n');
 }
 
-test('a connection that becomes something else is passed on with what came along', async () => {
+test('forwards an upgraded connection with the bytes that followed the upgrade request', async () => {
   const streams = new EchoStreams();
   await using rig = await FrontRig.open({ deps: { streams } });
   const client = raw(rig.port);
   client.say(`${upgradeOf(`${pod}/exec?command=a&command=b`)}early`);
-  await until('the first bytes are back', () => client.heard().endsWith('early'));
+  await until('the first bytes are returned', () => client.heard().endsWith('early'));
   client.say('later');
-  await until('the next are back', () => client.heard().endsWith('earlylater'));
+  await until('the next bytes are returned', () => client.heard().endsWith('earlylater'));
   const { user, name, namespace, subresource, query } = streams.calls[0] ?? assert.fail();
   assert.deepEqual(
     [user.name, namespace, name, subresource, query.getAll('command')],
@@ -88,7 +88,7 @@ test('a connection that becomes something else is passed on with what came along
   client.end();
 });
 
-test('an upgrade is refused in plain HTTP, whoever refuses it', async () => {
+test('rejects an upgrade in plain HTTP, whether the server or the handler rejects it', async () => {
   const streams = new EchoStreams();
   await using rig = await FrontRig.open({ deps: { streams } });
   const cases: readonly (readonly [string, string, RegExp])[] = [
@@ -107,16 +107,16 @@ test('an upgrade is refused in plain HTTP, whoever refuses it', async () => {
   assert.equal(rig.complaints.length, 1);
 });
 
-test('a wish to upgrade where there is no stream is none', async () => {
+test('ignores an Upgrade header where there is no stream', async () => {
   await using rig = await FrontRig.open({ deps: { streams: new EchoStreams() } });
   const client = raw(rig.port);
   client.say(upgradeOf(pod));
-  await until('there is an answer', () => client.heard().includes('\r\n\r\n'));
+  await until('there is a response', () => client.heard().includes('\r\n\r\n'));
   assert.match(client.heard(), /^HTTP\/1\.1 200 OK\r\n/);
   client.end();
 });
 
-test('streams that are no upgrade answer by themselves, and their refusals are those of the API', async () => {
+test('lets streams without an upgrade respond themselves and reports their errors as API errors', async () => {
   const streams = new EchoStreams();
   await using rig = await FrontRig.open({ deps: { streams } });
   const log = await rig.ask(`${pod}/log`);
@@ -130,7 +130,7 @@ test('streams that are no upgrade answer by themselves, and their refusals are t
   assert.equal(streams.calls.at(-1)?.rest, '/a%20b/c/');
 });
 
-test('closing breaks off what was upgraded', async () => {
+test('disconnects upgraded connections on close', async () => {
   await using rig = await FrontRig.open({ deps: { streams: new EchoStreams() } });
   const client = raw(rig.port);
   client.say(upgradeOf(`${pod}/exec`));
@@ -139,7 +139,7 @@ test('closing breaks off what was upgraded', async () => {
   await until('the connection is closed', () => client.closed());
 });
 
-test('a certificate is asked for and not needed; one nobody vouches for is 401', async () => {
+test('requests a client certificate without requiring it, and returns 401 for an untrusted one', async () => {
   using folder = new CertificateFolder();
   const ours = folder.authority('/CN=ours');
   const theirs = folder.authority('/CN=theirs');

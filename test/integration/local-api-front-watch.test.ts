@@ -11,7 +11,7 @@ import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const maps = '/api/v1/namespaces/a/configmaps';
 
-/** A watch whose lines come when the test says so. */
+/** A watch whose lines are sent by the test. */
 class LineSource {
   readonly #waiting: WatchEvent[] = [];
   #wake = () => {};
@@ -77,7 +77,7 @@ function openWatch(port: number, query = 'watch=1', accept = 'application/json')
   });
 }
 
-test('a watch is answered at once, tells each event when it happens, and ends cleanly', async () => {
+test('responds to a watch immediately, sends each event as it happens and ends cleanly', async () => {
   await using rig = await FrontRig.open();
   const source = new LineSource();
   rig.api.lines = (_call, signal) => source.lines(signal);
@@ -91,16 +91,16 @@ test('a watch is answered at once, tells each event when it happens, and ends cl
     [200, 'application/json', 'chunked'],
   );
   source.push(line('ADDED', '1'));
-  await until('the first line is here', () => watch.text().endsWith('\n'));
+  await until('the first line has arrived', () => watch.text().endsWith('\n'));
   assert.deepEqual(JSON.parse(watch.text()), line('ADDED', '1'));
   source.push(line('MODIFIED', '2'));
-  await until('the second line is here', () => watch.text().split('\n').length === 3);
+  await until('the second line has arrived', () => watch.text().split('\n').length === 3);
   source.end();
-  await until('the end is here', () => watch.ended());
+  await until('the end has arrived', () => watch.ended());
   assert.equal(watch.response.complete, true);
 });
 
-test('a watch that cannot begin is refused; one that breaks off says why in its last line', async () => {
+test('rejects a watch that cannot start, and reports why a watch breaks off in its last line', async () => {
   await using rig = await FrontRig.open();
   const gone = new StatusError({ code: 410, reason: 'Expired', message: 'too old resource version: 1 (5)' });
   rig.api.lines = () => {
@@ -126,30 +126,30 @@ test('a watch that cannot begin is refused; one that breaks off says why in its 
   assert.equal(rig.complaints.length, 1);
 });
 
-test('an idle watch has an empty line every fifteen seconds, counted from the last event', async () => {
+test('sends an empty line on a watch fifteen seconds after the last event', async () => {
   const clock = new VirtualClock();
   await using rig = await FrontRig.open({ clock });
   const source = new LineSource();
   rig.api.lines = (_call, signal) => source.lines(signal);
   const watch = await openWatch(rig.port);
-  await until('the heart beats', () => clock.pendingTimers > 0);
+  await until('the keepalive timer is set', () => clock.pendingTimers > 0);
   await clock.advance(10_000);
   source.push(line('ADDED', '1'));
-  await until('the line is here', () => watch.text().endsWith('\n'));
+  await until('the line has arrived', () => watch.text().endsWith('\n'));
   const { length } = watch.text();
   await clock.advance(14_999);
   assert.equal(watch.text().length, length);
   await clock.advance(1);
-  await until('an empty line is here', () => watch.text().length === length + 1);
+  await until('an empty line has arrived', () => watch.text().length === length + 1);
   assert.ok(watch.text().endsWith('}\n\n'));
   await clock.advance(15_000);
-  await until('another one is here', () => watch.text().endsWith('}\n\n\n'));
+  await until('another one has arrived', () => watch.text().endsWith('}\n\n\n'));
   watch.close();
-  await until('the watch is over', () => source.ended === 1);
+  await until('the watch has ended', () => source.ended === 1);
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a watcher that leaves is noticed, also one that sent what nobody reads', async () => {
+test('detects a watch client that disconnects, even one with an unread request body', async () => {
   await using rig = await FrontRig.open();
   const source = new LineSource();
   rig.api.lines = (_call, signal) => source.lines(signal);
@@ -159,10 +159,10 @@ test('a watcher that leaves is noticed, also one that sent what nobody reads', a
   socket.write(`${head}\r\n\r\n${'x'.repeat(400_000)}`);
   await until('it watches', () => rig.api.calls.length > 0);
   socket.destroy();
-  await until('the watch is over', () => source.ended === 1);
+  await until('the watch has ended', () => source.ended === 1);
 });
 
-test('a table watch describes its columns once', async () => {
+test('sends the column definitions of a table watch once', async () => {
   await using rig = await FrontRig.open();
   rig.api.lines = async function* () {
     yield line('ADDED', '1');
@@ -182,7 +182,7 @@ test('a table watch describes its columns once', async () => {
   assert.deepEqual(third, { type: 'ERROR', object: { kind: 'Status', code: 410 } });
 });
 
-test('a watch of metadata has nothing else, and one in YAML cannot be had', async () => {
+test('watches metadata only, and returns 406 for a watch in YAML', async () => {
   await using rig = await FrontRig.open();
   rig.api.lines = async function* () {
     yield line('ADDED', '1');
@@ -195,7 +195,7 @@ test('a watch of metadata has nothing else, and one in YAML cannot be had', asyn
   assert.equal(yaml.status, 406);
 });
 
-test('a client that does not read is waited for without memory, then closed; the others hear everything', async () => {
+test('disconnects a slow watch client without buffering for it, while others receive every event', async () => {
   const clock = new VirtualClock();
   await using rig = await FrontRig.open({ clock });
   const [slow, quick] = [new LineSource(), new LineSource()];
@@ -212,24 +212,24 @@ test('a client that does not read is waited for without memory, then closed; the
   );
   slow.push(...events);
   quick.push(...events);
-  // A line may be cut in two just there.
-  await until('the other one has all', () => heard >= 1_990);
-  assert.ok(slow.taken < 2_000, `${slow.taken} lines were taken for a client that reads none`);
+  // A line may be split there.
+  await until('the other client has all', () => heard >= 1_990);
+  assert.ok(slow.taken < 2_000, `${slow.taken} lines were read for a client that reads none`);
   await clock.advance(60_000);
-  await until('the watch of the slow one is over', () => slow.ended === 1);
+  await until('the watch of the slow client has ended', () => slow.ended === 1);
   const before = heard;
   quick.push(line('MODIFIED', '2000'));
-  await until('the other one goes on', () => heard > before);
+  await until('the other client continues', () => heard > before);
   reader.close();
   stuck.close();
 });
 
-test('closing the front ends watches cleanly', async () => {
+test('ends watches cleanly on close', async () => {
   await using rig = await FrontRig.open();
   const source = new LineSource();
   rig.api.lines = (_call, signal) => source.lines(signal);
   const watch = await openWatch(rig.port);
   await rig.front.close();
-  await until('the end is here', () => watch.ended());
+  await until('the end has arrived', () => watch.ended());
   assert.equal(watch.response.complete, true);
 });

@@ -8,7 +8,7 @@ import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const pods = '/api/v1/namespaces/a/pods';
 
-test('health is open to everybody, and says which check does not hold', async () => {
+test('serves health to every caller and names the failed check', async () => {
   let problem: string | undefined = 'no disk';
   await using rig = await FrontRig.open({ deps: { checks: { store: () => problem } } });
   const anonymous = await rig.ask('/healthz', { token: '' });
@@ -27,7 +27,7 @@ test('health is open to everybody, and says which check does not hold', async ()
   );
 });
 
-test('nobody without a credential gets further than health, and a bad one is 401', async () => {
+test('allows anonymous callers only health and returns 401 for bad credentials', async () => {
   await using rig = await FrontRig.open();
   const anonymous = await rig.ask(`${pods}/x`, { token: '' });
   assert.equal(anonymous.status, 403);
@@ -43,7 +43,7 @@ test('nobody without a credential gets further than health, and a bad one is 401
   assert.deepEqual(rig.api.calls, []);
 });
 
-test('a request becomes the call it stands for', async () => {
+test('maps each request to the API call it stands for', async () => {
   await using rig = await FrontRig.open();
   const shown = ({ verb, entry, namespace, name, subresource }: ApiCall) =>
     [verb, entry.resource.plural, namespace, name, subresource]
@@ -74,7 +74,7 @@ test('a request becomes the call it stands for', async () => {
   }
 });
 
-test('what is asked of whom may what names the verb, the part, and the one object that is selected', async () => {
+test('authorizes with the verb, the subresource and the one object that is selected', async () => {
   await using rig = await FrontRig.open();
   await rig.ask(`${pods}?watch=1&fieldSelector=spec.nodeName%3Dn%2Cmetadata.name%3Dx&labelSelector=l`);
   assert.deepEqual(rig.asked.at(-1), {
@@ -98,7 +98,7 @@ test('what is asked of whom may what names the verb, the part, and the one objec
   assert.equal((rig.asked.at(-1) as Record<string, string>)['verb'], 'get');
 });
 
-test('a path nobody has is 404 without a name, and a method it does not take is 405', async () => {
+test('returns 404 without a name for an unknown path and 405 for an unsupported method', async () => {
   await using rig = await FrontRig.open();
   const missing = [
     '/nothing',
@@ -132,7 +132,7 @@ test('a path nobody has is 404 without a name, and a method it does not take is 
   assert.equal((await rig.ask(`${pods}/a%2Fb`)).status, 404);
 });
 
-test('a refusal keeps its code, its details and when to come back', async () => {
+test('returns a StatusError with its code, details and Retry-After', async () => {
   await using rig = await FrontRig.open();
   rig.api.answer = () => {
     const details = { name: 'x', kind: 'pods', retryAfterSeconds: 3 };
@@ -153,7 +153,7 @@ test('a refusal keeps its code, its details and when to come back', async () => 
   assert.deepEqual(rig.complaints, []);
 });
 
-test('anything else that is thrown is 500 and a bug in the log, and the next request is answered', async () => {
+test('returns 500 for any other exception, logs it as a bug and serves the next request', async () => {
   await using rig = await FrontRig.open();
   rig.api.answer = () => {
     throw new TypeError('oops');
@@ -169,7 +169,7 @@ test('anything else that is thrown is 500 and a bug in the log, and the next req
   assert.equal((await rig.ask('/healthz')).status, 200);
 });
 
-test('warnings are in the answer, quoted, once each and not without end', async () => {
+test('adds each warning to the response once, quoted and limited in size', async () => {
   await using rig = await FrontRig.open();
   rig.api.answer = ({ warn }) => {
     for (const text of ['say "hi"\n', 'say "hi"\n', 'grüße']) warn(text);
@@ -183,7 +183,7 @@ test('warnings are in the answer, quoted, once each and not without end', async 
   assert.ok(warning.length < 5000);
 });
 
-test('a request that takes too long is 504: reads after a minute, writes sooner, or when the client says so', async () => {
+test("returns 504 for slow requests: reads after a minute, writes sooner, or at the client's timeout", async () => {
   const clock = new VirtualClock();
   await using rig = await FrontRig.open({ clock });
   let given = 0;
@@ -201,7 +201,7 @@ test('a request that takes too long is 504: reads after a minute, writes sooner,
   for (const [method, path, ms] of cases) {
     const before = given;
     const answer = rig.ask(path, { method });
-    await until('the API is asked', () => given > before);
+    await until('the API is called', () => given > before);
     await clock.advance(ms - 1);
     const pending = Symbol();
     assert.equal(await Promise.race([answer, Promise.resolve(pending)]), pending);
@@ -213,25 +213,25 @@ test('a request that takes too long is 504: reads after a minute, writes sooner,
   assert.deepEqual(rig.complaints, []);
 });
 
-test('more at once than there is room for are told to come again', async () => {
+test('rejects requests above the concurrency limit with Retry-After', async () => {
   await using rig = await FrontRig.open({ deps: { maxInFlight: 2 } });
   const waiting: (() => void)[] = [];
   rig.api.answer = () =>
     new Promise((resolve) => waiting.push(() => resolve({ kind: 'object', code: 200, object: {} })));
   const first = [rig.ask(`${pods}/x`), rig.ask(`${pods}/y`)];
-  await until('both are under way', () => waiting.length === 2);
+  await until('both are in flight', () => waiting.length === 2);
   const { status, headers, json } = await rig.ask(`${pods}/z`);
   assert.deepEqual([status, headers['retry-after'], json['reason']], [429, '1', 'TooManyRequests']);
   assert.equal((await rig.ask('/healthz')).status, 200);
   for (const finish of waiting.splice(0)) finish();
   for (const each of first) assert.equal((await each).status, 200);
   const next = rig.ask(`${pods}/z`);
-  await until('there is room again', () => waiting.length === 1);
+  await until('a slot is free again', () => waiting.length === 1);
   waiting[0]?.();
   assert.equal((await next).status, 200);
 });
 
-test('a client that leaves takes its request along', async () => {
+test('aborts a request when its client disconnects', async () => {
   await using rig = await FrontRig.open();
   let aborted = false;
   rig.api.answer = (_call, signal) =>
@@ -244,13 +244,13 @@ test('a client that leaves takes its request along', async () => {
   const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.on('error', () => {});
   socket.write(`GET ${pods}/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\n\r\n`);
-  await until('the API is asked', () => rig.api.calls.length > 0);
+  await until('the API is called', () => rig.api.calls.length > 0);
   socket.destroy();
-  await until('the call is given up', () => aborted);
+  await until('the call is aborted', () => aborted);
   assert.deepEqual(rig.complaints, []);
 });
 
-test('an answer that is not read is not kept without end', async () => {
+test('disconnects a client that does not read its response', async () => {
   const clock = new VirtualClock();
   await using rig = await FrontRig.open({ clock });
   const data = 'x'.repeat(30_000_000);
@@ -264,21 +264,21 @@ test('an answer that is not read is not kept without end', async () => {
     });
   socket.pause();
   socket.write(`GET ${pods}/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\n\r\n`);
-  await until('the answer waits to be read', () => rig.api.calls.length > 0 && clock.pendingTimers > 0);
+  await until('the response waits to be read', () => rig.api.calls.length > 0 && clock.pendingTimers > 0);
   await clock.advance(60_000);
   socket.resume();
   await until('the connection is closed', () => closed);
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a very long query is read, and one connection serves many requests', async () => {
+test('accepts a very long query and serves many requests on one connection', async () => {
   await using rig = await FrontRig.open();
   const { status } = await rig.ask(`${pods}/x?command=${'x'.repeat(100_000)}`);
   assert.equal(status, 200);
   assert.equal(rig.api.last.query.get('command')?.length, 100_000);
 });
 
-test('bytes that are no HTTP, and handshakes that are none, harm nobody', async () => {
+test('closes connections with malformed HTTP or TLS handshakes without affecting other clients', async () => {
   await using rig = await FrontRig.open();
   for (const bytes of ['\0\0\0\0', 'GET / HTTP/9\r\n\r\n', `GET ${'x'.repeat(2_000_000)} HTTP/1.1\r\n\r\n`]) {
     const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
@@ -292,13 +292,13 @@ test('bytes that are no HTTP, and handshakes that are none, harm nobody', async 
   assert.deepEqual(rig.complaints, []);
 });
 
-test('an address that is taken is told as such', async () => {
+test('reports an address in use', async () => {
   await using rig = await FrontRig.open();
   const again = FrontRig.open({ port: rig.port });
   await assert.rejects(again, { code: 'SERVER_LISTEN' });
 });
 
-test('a body that breaks off is no bug', async () => {
+test('does not log a bug when a request body breaks off', async () => {
   await using rig = await FrontRig.open();
   const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.on('error', () => {});
@@ -310,11 +310,11 @@ test('a body that breaks off is no bug', async () => {
   assert.deepEqual([rig.complaints, rig.api.calls], [[], []]);
 });
 
-test('closing ends what is under way, and may be asked for twice', async () => {
+test('aborts requests in flight on close, which may be called twice', async () => {
   await using rig = await FrontRig.open();
   rig.api.answer = () => new Promise(() => {});
   const hanging = rig.ask(`${pods}/x`);
-  await until('the API is asked', () => rig.api.calls.length > 0);
+  await until('the API is called', () => rig.api.calls.length > 0);
   await Promise.all([rig.front.close(), rig.front.close()]);
   const { status, headers, json } = await hanging;
   assert.deepEqual([status, headers['retry-after'], json['reason']], [503, '1', 'ServiceUnavailable']);

@@ -39,7 +39,7 @@ function kubectlPath(): string | undefined {
     });
 }
 
-/** The public pages, and answers from a recording; what is written is answered as it was sent. */
+/** The public documents and recorded responses; a written object is returned as it was sent. */
 class CannedServer implements AsyncDisposable {
   readonly asked: string[] = [];
   readonly #server: Server;
@@ -156,11 +156,11 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
   };
   const cells = (line: string | undefined) => (line ?? '').split(/\s{2,}/);
 
-  it('knows the version of the server', async () => {
+  it('reports the server version', async () => {
     assert.match(await must('version'), /Server Version: v1\.36\.4\+kubeling\.0\.1\.0/);
   });
 
-  it('knows all resources, by their short names too', async () => {
+  it('knows all resources and their short names', async () => {
     const lines = (await must('api-resources', '--no-headers', '--output=wide')).trim().split('\n');
     assert.equal(lines.length, outputCatalogue().all.length);
     const pods = lines.find((line) => line.startsWith('pods '));
@@ -175,7 +175,7 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     ]);
   });
 
-  it('explains a field and all that is in it', async () => {
+  it('explains a field and all its fields', async () => {
     const spec = await must('explain', 'pod.spec', '--recursive');
     assert.match(spec, /^KIND: +Pod\nVERSION: +v1\n\nFIELD: spec <PodSpec>/);
     assert.match(spec, /\n {2}containers\t<\[\]Container> -required-\n {4}args\t<\[\]string>\n/);
@@ -188,13 +188,13 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.match(await must('explain', 'storageclasses'), /GROUP: +storage\.k8s\.io\nKIND: +StorageClass/);
   });
 
-  it('says so when there is no such field', async () => {
+  it('reports a field that does not exist', async () => {
     const { code, err } = await server.kubectl('explain', 'pod.spec.nonsense');
     assert.equal(code, 1);
     assert.match(err, /field "nonsense" does not exist/);
   });
 
-  it('finds out how fields are checked before it creates something from a file', async () => {
+  it('detects support for server-side field validation before it creates objects from a file', async () => {
     const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { a: '1' } };
     const path = await server.file('config-map.json', configMap);
     assert.equal(await must('create', '-f', path), 'configmap/a created\n');
@@ -204,7 +204,7 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.ok(!server.asked.includes('GET /openapi/v2'));
   });
 
-  it('takes a list from a file, for which it asks for the older document', async () => {
+  it('creates a list from a file, for which it reads the OpenAPI v2 document', async () => {
     const items = ['a', 'b'].map((name) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name } }));
     const path = await server.file('list.json', { apiVersion: 'v1', kind: 'List', items });
     assert.equal(await must('create', '-f', path), 'secret/a created\nsecret/b created\n');
@@ -226,7 +226,7 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.match(narrow, /^NAME +READY +STATUS +RESTARTS +AGE\n/);
   });
 
-  it('shows several kinds at once', async () => {
+  it('shows several kinds in one call', async () => {
     const out = await must('get', 'cm,secrets,svc,ep,pvc,leases', '-n', 'shown');
     assert.match(out, /^NAME +DATA +AGE\nconfigmap\/both +3 /);
     assert.match(out, /\nNAME +TYPE +DATA +AGE\nsecret\/opaque +Opaque +2 /);
@@ -234,7 +234,7 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.match(out, /\nlease\.coordination\.k8s\.io\/held +node-a /);
   });
 
-  it('shows nodes, events and what belongs to the cluster', async () => {
+  it('shows nodes, events and cluster-scoped resources', async () => {
     assert.match(await must('get', 'no'), /\nready +Ready +control-plane,edge,worker +\d+s +v1\.36\.4\n/);
     assert.match(await must('get', 'events', '-n', 'shown'), /^LAST SEEN +TYPE +REASON +OBJECT +MESSAGE\n/);
     assert.match(

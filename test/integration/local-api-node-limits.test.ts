@@ -11,7 +11,10 @@ const leases = '/apis/coordination.k8s.io/v1/namespaces';
 const csiNodes = '/apis/storage.k8s.io/v1/csinodes';
 const signing = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 
-/** The node `n1` runs `web`, the node `n2` runs `elsewhere`; each uses what is called after it, and nobody `unused`. */
+/**
+ * The node `n1` runs `web`, the node `n2` runs `elsewhere`; each uses the objects named after it,
+ * and no pod uses `unused`.
+ */
 async function fill(admin: Caller): Promise<ReadonlyMap<string, string>> {
   const uids = new Map<string, string>();
   const make = async (path: string, body: object) => {
@@ -55,7 +58,7 @@ async function fill(admin: Caller): Promise<ReadonlyMap<string, string>> {
   return uids;
 }
 
-describe("what a node's certificate opens", { timeout: 240_000 }, () => {
+describe('rights of a node certificate', { timeout: 240_000 }, () => {
   let api: ServedApi;
   let node: Caller;
   let uids: ReadonlyMap<string, string>;
@@ -83,7 +86,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     }
   }
 
-  test('its own node, lease and CSI node, and those of no other', async () => {
+  test('allow its own node, lease and CSINode and no others', async () => {
     const labelled = { metadata: { labels: { a: 'b' } } };
     await answers(200, [
       get('/api/v1/nodes/n1'),
@@ -118,7 +121,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('of its own node not what others go by', async () => {
+  test('do not allow protected labels and taints of its own node', async () => {
     await answers(403, [
       patch('/api/v1/nodes/n1', { spec: { taints: [{ key: 'a', effect: 'NoSchedule' }] } }),
       patch('/api/v1/nodes/n1', { metadata: { labels: { 'node-restriction.kubernetes.io/a': 'b' } } }),
@@ -129,7 +132,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('its own pods, and those of no other', async () => {
+  test('allow its own pods and no others', async () => {
     await answers(200, [
       get(`${shop}/pods/web`),
       list('/api/v1/pods', 'spec.nodeName=n1'),
@@ -169,7 +172,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     ]);
   });
 
-  /** A pod of its manifest directory, as it tells the server of one. */
+  /** A pod of the node's manifest directory, as the kubelet reports it to the server. */
   function mirror(spec: object, owner: object = {}): Way {
     const reference = {
       apiVersion: 'v1',
@@ -186,7 +189,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     });
   }
 
-  test('mirror pods of its own, that use nothing of the server', async () => {
+  test('allow mirror pods of its own node that reference no API objects', async () => {
     await answers(403, [
       mirror({ nodeName: 'n2' }),
       mirror({}, { name: 'n2', uid: uids.get('nodes n2') }),
@@ -200,7 +203,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     await answers(201, [mirror({})]);
   });
 
-  test('what its pods use, and nothing else', async () => {
+  test('allow reading only the objects its pods reference', async () => {
     for (const kind of ['secrets', 'configmaps']) {
       await answers(200, [
         get(`${shop}/${kind}/web`),
@@ -232,7 +235,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('tokens for its pods, of their accounts and for whom they name, and no others', async () => {
+  test('allow tokens only for its pods, with their accounts and declared audiences', async () => {
     const ask = (
       account: string,
       pod: string | undefined,
@@ -261,7 +264,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     await answers(409, [ask('web', 'web', {}, 'another')]);
   });
 
-  test('certificates for itself, and for no other', async () => {
+  test('allow certificates only for the node itself', async () => {
     const wish = (commonName: string, name: string): Way => {
       const identity = { commonName, organizations: ['system:nodes'], dnsNames: [], ips: [] };
       const request = Buffer.from(createCertificateRequest(identity, newEcKey())).toString('base64');
@@ -279,7 +282,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('a certificate of a node without a name, or of a group alone, opens nothing', async () => {
+  test('are empty for a certificate with the group alone or without a node name', async () => {
     const organizations = ['system:nodes'];
     for (const commonName of ['system:node:', 'n1', 'system:serviceaccount:shop:web']) {
       const stranger = api.caller(
@@ -296,7 +299,7 @@ describe("what a node's certificate opens", { timeout: 240_000 }, () => {
     }
   });
 
-  test('what is gone from its pods is closed again', async () => {
+  test('end for objects that its pods no longer reference', async () => {
     const admin = api.caller(api.pairOf('admin'));
     const { status } = await admin({
       method: 'DELETE',

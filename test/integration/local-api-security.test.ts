@@ -38,7 +38,7 @@ interface Reply {
   readonly serial: string | undefined;
 }
 
-/** A server over TLS that answers who asks. */
+/** A TLS server that responds with the authenticated user. */
 class WhoServer implements AsyncDisposable {
   readonly #server;
   readonly #following: Disposable;
@@ -101,7 +101,7 @@ class WhoServer implements AsyncDisposable {
   }
 }
 
-describe('over TLS', () => {
+describe('authentication over TLS', () => {
   let rig: SecurityRig;
   let server: WhoServer;
   before(async () => {
@@ -147,14 +147,14 @@ describe('over TLS', () => {
     ],
   };
   for (const [what, [status, text, make]] of Object.entries(certificates)) {
-    test(`a certificate ${what} is worth ${status}`, async () => {
+    test(`returns ${status} for a certificate ${what}`, async () => {
       const reply = await server.ask(await make());
       assert.equal(reply.status, status);
       assert.match(reply.text, text);
     });
   }
 
-  test('a certificate that was asked for and made out lets its owner in', async () => {
+  test('authenticates a certificate that was requested and signed', async () => {
     const key = newEcKey();
     const identity = { commonName: 'joe', organizations: ['staff'], dnsNames: [], ips: [] };
     const cert = await createCertificateSigner(rig.authorities.authority).sign({
@@ -167,7 +167,7 @@ describe('over TLS', () => {
     assert.deepEqual([reply.status, reply.text], [200, 'joe']);
   });
 
-  test('without anything one is nobody, with a token somebody, with a wrong one refused', async () => {
+  test('treats missing credentials as anonymous, authenticates a token and rejects a wrong one', async () => {
     assert.equal((await server.ask()).text, 'system:anonymous');
     const authorization = `Bearer ${rig.tokens.issue(rig.claims())}`;
     assert.equal(
@@ -177,7 +177,7 @@ describe('over TLS', () => {
     assert.equal((await server.ask({ headers: { authorization: `${authorization}x` } })).status, 401);
   });
 
-  test('the server is known by all its names, and by no other', async () => {
+  test('verifies for all names of the server and for no other', async () => {
     for (const servername of [
       'localhost',
       'kubernetes',
@@ -190,7 +190,7 @@ describe('over TLS', () => {
   });
 });
 
-describe('the files of authorities', () => {
+describe('files of the authorities', () => {
   let directory = '';
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kubeling-authorities-'));
@@ -211,7 +211,7 @@ describe('the files of authorities', () => {
     return opening.then((authorities) => ({ authorities, records }));
   };
 
-  test('are closed to others, whatever the directory was before', async () => {
+  test('are private, whatever the modes of the directory were before', async () => {
     const at = join(directory, 'modes');
     const { authorities } = await open(at);
     assert.equal((await stat(at)).mode & 0o777, 0o700);
@@ -220,7 +220,7 @@ describe('the files of authorities', () => {
     assert.equal(await readFile(join(at, 'ca.crt'), 'utf8'), authorities.authorityPem);
   });
 
-  test('a renewed certificate is served at once, and connections there are go on', async () => {
+  test('serve a renewed certificate immediately and keep existing connections', async () => {
     const names = { hostnames: ['first'] };
     const { authorities } = await open(join(directory, 'renewed'), names);
     await using server = await WhoServer.open(await SecurityRig.open(clock), authorities);
@@ -236,13 +236,13 @@ describe('the files of authorities', () => {
         new X509Certificate(authorities.pairOf('serving').certificatePem).serialNumber,
       );
       assert.equal((await server.ask({ servername: 'second' })).status, 200);
-      assert.equal((await server.ask({ agent })).serial, old.serial, 'the old connection is still there');
+      assert.equal((await server.ask({ agent })).serial, old.serial, 'the old connection is still open');
     } finally {
       agent.destroy();
     }
   });
 
-  test('are believed by OpenSSL at its strictest', async (context) => {
+  test('pass the strictest verification of OpenSSL', async (context) => {
     if (spawnSync('openssl', ['version']).status !== 0) return context.skip('there is no openssl');
     const at = join(directory, 'strict');
     const { authorities } = await open(at);
@@ -259,7 +259,7 @@ describe('the files of authorities', () => {
     }
   });
 
-  test('requests that OpenSSL makes are read with all their names', async (context) => {
+  test('parse requests of OpenSSL with all their names', async (context) => {
     const key = join(directory, 'request.key');
     const made = spawnSync('openssl', ['ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', key]);
     if (made.status !== 0) return context.skip('there is no openssl');
@@ -286,14 +286,14 @@ describe('the files of authorities', () => {
     );
   });
 
-  test('are whole wherever their maker was killed', { timeout: 120_000 }, async () => {
+  test('are complete wherever their writer was killed', { timeout: 120_000 }, async () => {
     const at = join(directory, 'killed');
     const maker = join(import.meta.dirname, '..', 'fakes', 'renew-forever.ts');
     for (let round = 0; round < 8; round++) {
       const child = spawn(process.execPath, [maker, at], { stdio: ['ignore', 'pipe', 'inherit'] });
       const [first] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
       assert.equal(String(first), 'made\n');
-      // Not a wait for something: anywhere in what it does is right.
+      // Waits for no condition: any moment during the write is valid.
       await clock.sleep(round * 7, new AbortController().signal);
       child.kill('SIGKILL');
       await once(child, 'exit');

@@ -33,7 +33,7 @@ function open(
   );
 }
 
-/** A home with an earlier life, and a port that somebody else has. */
+/** A home with data of an earlier run, and a port in use by another process. */
 async function scene(): Promise<AsyncDisposable & { readonly directory: string; readonly port: number }> {
   await using made = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-start-'));
@@ -46,7 +46,7 @@ async function scene(): Promise<AsyncDisposable & { readonly directory: string; 
   return { directory, port, [Symbol.asyncDispose]: () => moved.disposeAsync() };
 }
 
-test('who did not name a port gets another one, and what was there is set aside once', async () => {
+test('uses a free port when none was given, and backs up existing files once', async () => {
   await using home = await scene();
   const listen = { host, port: home.port, ifTaken: 'another-port' } as const;
   await using api = await open(home.directory, { existingStore: 'set-aside', listen });
@@ -59,7 +59,7 @@ test('who did not name a port gets another one, and what was there is set aside 
   );
 });
 
-test('who named a port gets that one or none', async () => {
+test('fails on an occupied port that was given explicitly', async () => {
   await using home = await scene();
   await assert.rejects(open(home.directory, { listen: { host, port: home.port } }), {
     code: 'SERVER_LISTEN',

@@ -57,7 +57,7 @@ interface Heard {
   readonly by: string | undefined;
 }
 
-describe('what the API passes on', { timeout: 300_000 }, () => {
+describe('requests the API server forwards to kubelets', { timeout: 300_000 }, () => {
   let folder: CertificateFolder;
   let kubelet: Server;
   let front: Server;
@@ -157,7 +157,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     else outgoing.writeHead(200, { 'Content-Type': 'text/plain' }).end(`you asked for ${url}`);
   }
 
-  /** Says back what it hears, in capitals. */
+  /** Echoes the input in capitals. */
   function upgradeAsKubelet(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
     note(incoming);
     if (incoming.url?.includes('command=refused') === true) {
@@ -171,7 +171,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     socket.on('end', () => socket.end());
   }
 
-  /** As the front understands `/<plural>/<name>/<subresource><rest>`. */
+  /** Parses paths as the front does: `/<plural>/<name>/<subresource><rest>`. */
   function callOf(incoming: IncomingMessage): StreamCall {
     const url = new URL(incoming.url ?? '/', 'http://api');
     const [, plural = '', name = '', subresource = '', ...rest] = url.pathname.split('/');
@@ -193,7 +193,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     return `http://127.0.0.1:${(front.address() as AddressInfo).port}${path}`;
   }
 
-  /** Sends it all at once and reads until the other side ends. */
+  /** Sends all bytes at once and reads until the server disconnects. */
   async function raw(text: string): Promise<string> {
     const socket = connect((front.address() as AddressInfo).port, '127.0.0.1');
     socket.write(text);
@@ -206,7 +206,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     return said;
   }
 
-  it('a log is text, asked for with our certificate and what the kubelet understands of the query', async () => {
+  it("reads a log as text with the server's certificate and the query parameters of the kubelet", async () => {
     const answer = await fetch(address('/pods/web/log?tailLines=5&pretty=1'), {
       headers: { authorization: 'Bearer x' },
     });
@@ -218,7 +218,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     assert.equal(last?.headers.authorization, undefined);
   });
 
-  it('what the kubelet refuses keeps its code, and a pod without a node has no log', async () => {
+  it("returns the kubelet's error code, and an error for the log of an unscheduled pod", async () => {
     const refused = await fetch(address('/pods/web/log?previous=true'));
     assert.equal(refused.status, 400);
     assert.equal(await refused.text(), 'previous terminated container "a" not found');
@@ -226,7 +226,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     assert.equal((await fetch(address('/pods/gone/log'))).status, 404);
   });
 
-  it('a log goes over a WebSocket too, and begins with an empty message', async () => {
+  it('sends a log over a WebSocket after an initial empty message', async () => {
     for (const [protocol, expected] of [
       ['binary.k8s.io', 'first\nsecond\n'],
       ['base64.binary.k8s.io', 'first\nsecond\n'],
@@ -245,7 +245,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     }
   });
 
-  it('an upgrade is passed on byte for byte, with what came right behind it', async () => {
+  it('forwards an upgrade byte for byte, including bytes that follow the request', async () => {
     const said = await raw(
       'POST /pods/web/exec?command=sh&command=-c&stdin=true&stdout=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nAuthorization: Bearer secret\r\n\r\nwords',
     );
@@ -261,7 +261,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     );
   });
 
-  it('a refused upgrade is an answer like any other', async () => {
+  it('returns a rejected upgrade as a plain response', async () => {
     const head = 'HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
     const refused = await raw(`POST /pods/web/exec?command=refused ${head}`);
     assert.match(refused, /^HTTP\/1\.1 404 Not Found\r\n[\s\S]*\r\n\r\nno such thing$/);
@@ -272,7 +272,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     assert.equal((await fetch(address('/pods/web/exec?command=a'), { method: 'POST' })).status, 400);
   });
 
-  it('a proxy leads to the kubelet without the credentials of the caller', async () => {
+  it("proxies to the kubelet without the caller's credentials", async () => {
     const answer = await fetch(address('/nodes/n1/proxy/pods?x=1'), {
       headers: { authorization: 'Bearer x' },
     });
@@ -281,7 +281,7 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     assert.equal((await fetch(address('/nodes/n2/proxy/'))).status, 404);
   });
 
-  it('what nodes and pods use is told as the kubelet has measured it, and only of what there is', async () => {
+  it('returns node and pod metrics as measured by the kubelet, only for existing objects', async () => {
     const ask = async (plural: 'nodes' | 'pods', name?: string) => {
       const entry = metrics().find(({ resource }) => resource.plural === plural);
       const call = {

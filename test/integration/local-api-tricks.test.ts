@@ -8,7 +8,7 @@ import { ServedApi } from '../fakes/served-api.ts';
 const secrets = '/api/v1/namespaces/default/secrets';
 const word = 'nobody-should-read-this';
 
-describe('tricks of clients', { timeout: 240_000 }, () => {
+describe('malicious requests', { timeout: 240_000 }, () => {
   let api: ServedApi;
   let admin: Caller;
   let token = '';
@@ -23,7 +23,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
   });
   after(() => api[Symbol.asyncDispose]());
 
-  /** As it is written: clients of a library would tidy it. */
+  /** Sent as written, because client libraries would normalize it. */
   function asked(target: string, headers: readonly string[] = [], method = 'GET'): string {
     return [`${method} ${target} HTTP/1.1`, 'Host: x', 'Connection: close', ...headers, '', ''].join('\r\n');
   }
@@ -76,7 +76,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     '/%61pis/%2e%2e/api/v1/secrets',
   ];
   for (const target of paths) {
-    test(`nobody, and who may nothing, are shown nothing at ${target}`, async () => {
+    test(`expose nothing at ${target} to anonymous and unprivileged callers`, async () => {
       for (const headers of [[], [`Authorization: Bearer ${token}`]]) {
         const answer = await api.raw(asked(target, headers));
         const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
@@ -86,7 +86,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     });
   }
 
-  test('a name written in another way is the same object to who may, or none', async () => {
+  test('resolve an encoded name to the same object for an authorized caller, or to none', async () => {
     const pair = api.pairOf('admin');
     const code = async (target: string) => codeOf(await api.raw(asked(target), pair));
     for (const target of [`${secrets}/s`, `${secrets}/s/`, `${secrets}/%73`, '/%61pi/v1/secrets'])
@@ -100,26 +100,26 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     'a length and chunks': `POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: ${inside.length + 5}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inside}`,
     'chunks and a length': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n${inside}`,
     'two lengths': `POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: ${inside.length}\r\n\r\n${inside}`,
-    'a length of two numbers': `POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 5\r\n\r\n${inside}`,
-    'a length with a sign': `POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\n${inside}`,
-    'an encoding nobody knows': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${inside}`,
-    'an encoding behind chunks': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${inside}`,
+    'a list of two lengths': `POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 5\r\n\r\n${inside}`,
+    'a signed length': `POST /version HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\n${inside}`,
+    'an unknown transfer encoding': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${inside}`,
+    'an encoding after chunked': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${inside}`,
     'a space before the colon': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n${inside}`,
     'a header on two lines': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n${inside}`,
-    'a chunk of a size that is none': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n${inside}`,
-    'a return alone': `GET /version HTTP/1.1\rHost: x\r\n\r\n${inside}`,
+    'a chunk with an invalid size': `POST /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n${inside}`,
+    'a bare carriage return': `GET /version HTTP/1.1\rHost: x\r\n\r\n${inside}`,
     'no host': `GET /version HTTP/1.1\r\n\r\n${inside}`,
     'another protocol': `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${inside}`,
   };
   for (const [what, bytes] of Object.entries(smuggling)) {
-    test(`what stands behind ${what} is not taken for a request`, async () => {
+    test(`hide no second request after ${what}`, async () => {
       const answer = await api.raw(bytes, api.pairOf('admin'));
       assert.ok(!answer.includes('"name":"s"') && !answer.includes(btoa(word)), answer);
       assert.equal(codeOf(answer), 400, answer);
     });
   }
 
-  test('what stands behind a refused upgrade is not taken for a request, here or at the kubelet', async () => {
+  test('hide no request after a rejected upgrade, neither at the server nor at the kubelet', async () => {
     const visits = api.kubelet.visits.length;
     const target = '/api/v1/namespaces/default/pods/nowhere/exec?command=id';
     const upgrade = [
@@ -133,7 +133,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     assert.equal(api.kubelet.visits.length, visits);
   });
 
-  test('an upgrade where there is none is a request like any other', async () => {
+  test('are served as plain requests when they ask for an unsupported upgrade', async () => {
     const head = 'HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n';
     const of = (target: string) => api.raw(`GET ${target} ${head}`);
     assert.match(await of('/version'), /^HTTP\/1\.1 200 (?:.|\s)*"major"/);
@@ -141,7 +141,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     assert.equal(codeOf(await of('/metrics')), 403);
   });
 
-  test('headers without end are refused, and others are served meanwhile', async () => {
+  test('are rejected with endless headers, while other clients are served', async () => {
     const long = `X-Long: ${'a'.repeat(1 << 17)}`;
     const answer = await api.raw(
       asked(
@@ -149,7 +149,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
         Array.from({ length: 12 }, () => long),
       ),
     );
-    // Who is still writing may not come to read it.
+    // A client that is still writing may not read the response.
     assert.ok(answer === '' || codeOf(answer) === 431, answer.slice(0, 200));
     assert.equal((await admin({ method: 'GET', path: '/version' })).status, 200);
     const within = asked('/version', [`X-Long: ${'a'.repeat(1 << 19)}`]);
@@ -157,7 +157,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     assert.equal(codeOf(await api.raw(within, api.pairOf('admin'))), 200);
   });
 
-  test('a body without end is refused unread to who may not, and soon to who may', async () => {
+  test('with an endless body are rejected unread without authorization and early with it', async () => {
     const begin = (bearer: string) =>
       `POST ${secrets} HTTP/1.1\r\nHost: x\r\n${bearer}Content-Length: 99999999999\r\n\r\n`;
     for (const bearer of ['', `Authorization: Bearer ${token}\r\n`]) {
@@ -173,7 +173,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     assert.equal(codeOf(answer), 413, answer.slice(0, 200));
   });
 
-  test('many who begin and never end hold up nobody', async () => {
+  test('that many clients never complete do not block other clients', async () => {
     const beginnings = ['', 'G', 'GET /version HTTP/1.1\r\n', 'GET /version HTTP/1.1\r\nX: '];
     const sockets: TLSSocket[] = [];
     try {
@@ -187,7 +187,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     }
   });
 
-  test('no other protocol is agreed on, and no older TLS', async () => {
+  test('negotiate no other protocol and no older TLS version', async () => {
     await assert.rejects(
       api.connect({ ALPNProtocols: ['h2'] }),
       /no application protocol|alert|reset|hang up/i,
@@ -199,7 +199,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     await assert.rejects(api.connect(older), /version|alert|protocol/i);
   });
 
-  test('pages of others are not let in', async () => {
+  test('of pages from other origins are rejected', async () => {
     const headers = ['Origin: https://evil.example', 'Access-Control-Request-Method: POST'];
     for (const method of ['GET', 'OPTIONS', 'POST']) {
       const answer = await api.raw(asked(secrets, headers, method));
@@ -210,7 +210,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     assert.doesNotMatch(open, /access-control/i);
   });
 
-  test('methods nobody knows are refused', async () => {
+  test('with unknown methods are rejected', async () => {
     for (const method of ['TRACE', 'OPTIONS', 'PROPFIND', 'LINK']) {
       const answer = await api.raw(asked(`${secrets}/s`, [], method), api.pairOf('admin'));
       assert.equal(codeOf(answer), 405, `${method}: ${answer.slice(0, 300)}`);
@@ -220,7 +220,7 @@ describe('tricks of clients', { timeout: 240_000 }, () => {
     assert.ok(connected === '' || codeOf(connected) >= 400, connected);
   });
 
-  test('all of it was refused, and nothing of it was a failure', () => {
+  test('were all rejected and none failed as an internal error', () => {
     assert.deepEqual(
       [...api.logs.records].filter(({ severity }) => severity === 'error'),
       [],

@@ -10,7 +10,7 @@ import { assertLogIsWhole, ownDirectory, StoreRig } from '../fakes/store-rig.ts'
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;
 
-/** A file system of its own, so small that it is soon full. */
+/** A separate file system that is small enough to be full soon. */
 async function smallDisk(megabytes: number): Promise<AsyncDisposable & { readonly path: string }> {
   const dir = await ownDirectory();
   await run('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'small', dir.path]);
@@ -21,7 +21,7 @@ async function smallDisk(megabytes: number): Promise<AsyncDisposable & { readonl
   return { path: dir.path, [Symbol.asyncDispose]: dispose };
 }
 
-/** Leaves nothing for anybody else. */
+/** Fills the file system completely. */
 async function fill(dir: string): Promise<string> {
   const ballast = join(dir, 'ballast');
   const { bavail, bsize } = await statfs(dir);
@@ -37,14 +37,17 @@ async function until(isSo: () => boolean): Promise<void> {
   }
 }
 
-describe('the store of the embedded API', () => {
-  it('has all that it said was safe after each of a few kills', { timeout: 120_000 }, async () => {
+describe('store of the embedded API', () => {
+  it('has all acknowledged writes after each of a few kills', { timeout: 120_000 }, async () => {
     const interrupted = new Promise<never>(() => {});
     const report = await StoreRounds.run({ kills: 5, seed: 7, tell: () => {}, interrupted });
     assert.ok(report.writes > 0);
   });
 
-  it('outlives a full disk', { skip: isRoot ? false : 'mounts need root', timeout: 300_000 }, async () => {
+  it('recovers from a full disk', {
+    skip: isRoot ? false : 'mounts need root',
+    timeout: 300_000,
+  }, async () => {
     await using disk = await smallDisk(8);
     const path = join(disk.path, 'api', 'objects.db');
     await using first = await StoreRig.open(path);
@@ -79,7 +82,7 @@ describe('the store of the embedded API', () => {
     for (const name of [...safe, ...refused, 'after']) assert.ok(second.get(name), `${name} is there`);
   });
 
-  it('keeps what was safe when it ends on a full disk', {
+  it('keeps acknowledged writes when it stops on a full disk', {
     skip: isRoot ? false : 'mounts need root',
   }, async () => {
     await using disk = await smallDisk(4);

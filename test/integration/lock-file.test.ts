@@ -16,13 +16,13 @@ async function work(dir: string, rounds: number, end: 'live' | 'die'): Promise<s
   return signal ?? String(code);
 }
 
-it('one process at a time holds the lock, even when holders are killed with it', {
+it('lets one process at a time hold the lock, even when holders are killed with it', {
   timeout: 120_000,
 }, async () => {
   const dir = await mkdtemp(join(tmpdir(), 'lock-'));
   try {
     await writeFile(join(dir, 'counter'), '0');
-    // All begin with a lock that somebody dead has left.
+    // All start with a lock left by a dead process.
     const dead = { pid: 2 ** 22 + 1, startTime: 1, bootId: 'before', token: 'dead' };
     await writeFile(join(dir, 'lock'), JSON.stringify(dead));
     const ends = await Promise.all([

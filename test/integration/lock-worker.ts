@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { ProcessTable, realClock, systemRandom, withLockFile } from '../../src/lib/index.ts';
 
 /**
- * Counts up in a file under the lock, and says so if it is not alone: `node lock-worker.ts DIR ROUNDS END`, where END
- * is `live`, or `die` to be killed in the last round with the lock held.
+ * Counts up in a file under the lock and reports when another process holds it too: `node
+ * lock-worker.ts DIR ROUNDS END`, where END is `live`, or `die` to be killed in the last round with
+ * the lock held.
  */
 const [dir = '', rounds = '', end = ''] = process.argv.slice(2);
 const clock = realClock();

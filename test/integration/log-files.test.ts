@@ -33,7 +33,7 @@ after(async () => {
 
 const opened = async () => (await readdir('/proc/self/fd')).length;
 
-test('a log is read at any place, also under another name and without one', async () => {
+test('reads a log at any offset, also under another name and after it was renamed', async () => {
   await writeFile(path, '0123456789');
   const handle = await files.open(path);
   assert.ok(handle);
@@ -51,7 +51,7 @@ test('a log is read at any place, also under another name and without one', asyn
   assert.equal(await files.identityAt(path), undefined);
 });
 
-test('what is not there is not there', async () => {
+test('returns undefined for a missing log', async () => {
   assert.equal(await files.open(path), undefined);
   assert.equal(await files.open(join(logs, 'none', 'c', '0.log')), undefined);
   assert.deepEqual(await files.names(join(logs, 'none')), []);
@@ -71,10 +71,10 @@ const traps: Readonly<Record<string, () => Promise<unknown>>> = {
     await symlink(join(root, 'elsewhere'), directory);
   },
   'a directory': () => mkdir(path),
-  'a pipe nobody writes to': async () => execFileSync('mkfifo', [path]),
+  'a pipe without a writer': async () => execFileSync('mkfifo', [path]),
 };
 for (const [what, lay] of Object.entries(traps)) {
-  test(`${what} is not read, and nothing stays open`, async () => {
+  test(`does not read ${what} and leaves no descriptor open`, async () => {
     await lay();
     const open = await opened();
     await assert.rejects(files.open(path), { code: 'LOG_REFUSED' });
@@ -82,12 +82,12 @@ for (const [what, lay] of Object.entries(traps)) {
   });
 }
 
-test('what lies outside is not read', async () => {
+test('does not read files outside of the directory', async () => {
   await assert.rejects(files.open(join(root, 'secret')), { code: 'LOG_REFUSED' });
   await assert.rejects(files.open(join(logs, '..', 'secret')), { code: 'LOG_REFUSED' });
 });
 
-test('the directory of all logs itself may be a link', async () => {
+test('follows a link at the directory of all logs itself', async () => {
   await writeFile(path, 'x');
   await symlink(logs, join(root, 'link'));
   const handle = await realLogFiles(join(root, 'link')).open(join(root, 'link', 'ns_p_u', 'c', '0.log'));
@@ -95,7 +95,7 @@ test('the directory of all logs itself may be a link', async () => {
   await handle?.[Symbol.asyncDispose]();
 });
 
-test('writing and renaming are hinted at', async () => {
+test('reports writes and renames as hints', async () => {
   const hints = new Set<LogHint>();
   await writeFile(path, '');
   using _watch = files.watch(directory, (hint) => hints.add(hint));

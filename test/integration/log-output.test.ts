@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 const library = new URL('../../src/lib/index.ts', import.meta.url).href;
 
-/** Logs far more than a pipe holds, while a timer shows whether the process still lives. */
+/** Logs far more than a pipe holds, while a timer shows whether the process is still responsive. */
 const program = `
   import { descriptorOutput, openLog, realClock, Verbosity } from '${library}';
   const clock = realClock();
@@ -22,7 +22,7 @@ const program = `
   });
 `;
 
-test('a process whose log nobody reads lives on, and the log goes on when it is read', {
+test('a process with an unread log pipe stays responsive, and logs again when the pipe is read', {
   timeout: 300_000,
 }, async () => {
   const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], { stdio: 'pipe' });

@@ -18,8 +18,8 @@ async function logDirectory(node: InProcessNode, name: string): Promise<string> 
   return join(node.podLogs, `${metadata.namespace}_${metadata.name}_${metadata.uid}`, 'main');
 }
 
-describe('logs of containers that write much', { timeout: 300_000, skip: skipReason() }, () => {
-  it('are rotated and bounded while somebody follows and loses no line', async () => {
+describe('log rotation of containers', { timeout: 300_000, skip: skipReason() }, () => {
+  it('rotates and limits logs without losing a line for a follower', async () => {
     const flags = ['--container-log-max-size=4Mi', '--container-log-max-files=3'];
     await using node = await InProcessNode.open({ flags });
     await node.put({ flood: { containers: { main: floodScript(8, 1) } } });
@@ -39,7 +39,7 @@ describe('logs of containers that write much', { timeout: 300_000, skip: skipRea
     assert.ok(names.length <= 3 && names.includes('0.log'), names.join());
   });
 
-  it('are compressed once the next one is full', async () => {
+  it('compresses rotated logs once the next one is full', async () => {
     const flags = ['--container-log-max-size=1Mi', '--container-log-max-files=4'];
     await using node = await InProcessNode.open({ flags });
     const line = 'x'.repeat(1_000);
@@ -57,7 +57,7 @@ describe('logs of containers that write much', { timeout: 300_000, skip: skipRea
     assert.ok(lines.every((text) => /^\S+ stdout F \d+ x{1000}$/.test(text)));
   });
 
-  it('make room on a disk that is full by their oldest file', async () => {
+  it('frees space on a full disk by deleting the oldest files', async () => {
     await using node = await InProcessNode.open({ flags: ['--container-log-max-size=4Mi'] });
     await node.stop();
     const disk = new LoopDisk(node.path('logs.img'), 16 * mebibyte);
@@ -73,7 +73,7 @@ describe('logs of containers that write much', { timeout: 300_000, skip: skipRea
           const { bavail, bsize } = statfsSync(node.podLogs);
           return bavail * bsize < mebibyte ? true : undefined;
         });
-        await eventually('some room again, and a log that is written to', async () => {
+        await eventually('free space again, and a log that is written', async () => {
           const { bavail, bsize } = statfsSync(node.podLogs);
           const names = await readdir(directory);
           return bavail * bsize > 2 * mebibyte && names.includes('0.log') ? true : undefined;

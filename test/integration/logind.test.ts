@@ -11,7 +11,7 @@ import { StandInLogind } from '../logind/stand-in.ts';
 
 const clock = realClock();
 
-describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60_000 }, () => {
+describe('shutdown announcements of logind', { skip: busSkipReason(), timeout: 60_000 }, () => {
   const end = new AbortController();
   const { signal } = end;
   const parts = new AsyncDisposableStack();
@@ -25,13 +25,13 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
     logind = parts.use(await StandInLogind.open({ busPath, directory, delaySeconds: 5 }));
   });
   after(async () => {
-    end.abort(new Error('The test is over'));
+    end.abort(new Error('The test has ended'));
     await parts.disposeAsync();
   });
 
   const released = () => eventually('no lock to be held', async () => (logind.held === 0 ? true : undefined));
 
-  it('are held up until the lock is let go, and heard of', async () => {
+  it('are received and delayed until the lock is released', async () => {
     using watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(5_000, signal);
     const lock = await watch.hold(signal);
     assert.equal(logind.held, 1);
@@ -50,7 +50,7 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
     assert.equal(logind.held, 1);
   });
 
-  it('ignore a signal that another client of the bus forges', async () => {
+  it('ignore a signal forged by another client of the bus', async () => {
     using watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(5_000, signal);
     await using impostor = await StandInLogind.open({ busPath, directory, delaySeconds: 5 });
     const next = watch.next(signal);
@@ -62,7 +62,7 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
     assert.equal(await watch.next(signal), 'cancelled');
   });
 
-  it('wait longer when pods need longer, which logind is told by a file of its own', async () => {
+  it('raise InhibitDelayMaxSec with a drop-in file when pods need longer', async () => {
     await released();
     using _watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(45_000, signal);
     assert.match(
@@ -71,7 +71,7 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
     );
   });
 
-  it('are not announced where there is no bus', async () => {
+  it('are unavailable without a bus', async () => {
     const nowhere = logindShutdowns({
       clock,
       busPath: join(directory, 'nothing'),
@@ -80,7 +80,7 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
     await assert.rejects(nowhere.open(1_000, signal), { code: 'DBUS_UNAVAILABLE' });
   });
 
-  it('end being announced when the bus goes away', async () => {
+  it('end when the bus disconnects', async () => {
     const { path: own } = parts.use(scratchFolder('klg-logind-'));
     const bus = await openBus(own);
     await using _other = await StandInLogind.open({ busPath: bus.path, directory: own, delaySeconds: 5 });

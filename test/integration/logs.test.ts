@@ -25,7 +25,7 @@ function podOf(name: string, script: string, spec: object = {}) {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { ...common, ...spec } };
 }
 
-/** Numbered lines, fifty at a time, counted on through restarts; ends itself once at each number given. */
+/** Numbered lines, fifty at a time, continued across restarts; exits once at each number given. */
 function counting(last: number, endsAt: readonly number[] = []): string {
   const ends = endsAt.map((at) => `[ $n = ${at} ] && echo $n >/state/n && exit 1;`).join(' ');
   return `
@@ -65,7 +65,7 @@ class Reading {
       `${JSON.stringify(line)} to be printed`,
       async () => {
         if (this.out.includes(`${line}\n`)) return true;
-        assert.equal(this.child.exitCode, null, `it ended: ${this.err}`);
+        assert.equal(this.child.exitCode, null, `it exited: ${this.err}`);
         return undefined;
       },
       60_000,
@@ -74,7 +74,7 @@ class Reading {
   }
 }
 
-/** Where the numbers are not what they should be, in words short enough to read. */
+/** Where the numbers differ from the expected ones, in a short message. */
 function firstDifference(out: string, wanted: string): string | undefined {
   if (out === wanted) return undefined;
   const [seen, lines] = [out.split('\n'), wanted.split('\n')];
@@ -103,7 +103,10 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
   const put = async (name: string, script: string, spec: object = {}) =>
     await node.put(`${name}.yaml`, podOf(name, script, spec));
 
-  /** As a rotation does it: the old one gets a name with the time, the runtime opens a new one. */
+  /**
+   * As a log rotation does: renames the old log with a timestamp and lets the runtime open a new
+   * one.
+   */
   async function rotate(pod: NodePod, path: string, second: number): Promise<string> {
     const stem = `${path}.20260101-${String(second).padStart(6, '0')}`;
     await rename(path, stem);
@@ -146,7 +149,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.equal(firstDifference(reading.out, numbered(0, 10_000)), undefined);
   });
 
-  it('shows tail, since, bytes, times and the instance before as one reads them from the files', async () => {
+  it('shows tail, since, bytes, timestamps and the previous instance as the files contain them', async () => {
     const long = `head -c 40000 /dev/zero | tr '\\0' x; echo`;
     const script = `
       [ -e /state/n ] || { echo first; echo failed >&2; ${long}; touch /state/n; exit 1; }
@@ -194,7 +197,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.ok(out.includes('first\n') && out.includes('failed\n'));
   });
 
-  it('tells the reason when there is nothing to show', async () => {
+  it('reports why there is nothing to show', async () => {
     const pod = await node.running('many');
     const name = pod.metadata.name;
     assert.match((await read('none')).err, /no pod "none"/);
@@ -256,7 +259,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.equal((await read('many', '--tail', '0')).code, 0);
   });
 
-  /** What the kubelet has open of logs, and how many places it watches. */
+  /** The log files the kubelet has open and the number of its inotify watches. */
   async function held(): Promise<readonly [number, number]> {
     const fds = `/proc/${node.pid}/fd`;
     const targets = await Promise.all(
@@ -273,7 +276,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     ];
   }
 
-  it('closes all it has open when whoever follows is killed, or ended, or stops reading', async () => {
+  it('closes all descriptors when a follower is killed, exits or stops reading', async () => {
     const clean = await held();
     const token = (await readFile(join(node.dataDir, 'kubelet', 'loopback-token'), 'utf8')).trim();
     const { port } = JSON.parse(await readFile(join(node.dataDir, 'up.json'), 'utf8'));
@@ -283,7 +286,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
       `http://127.0.0.1:${port}/containerLogs/default/${name}/main?follow=true&tailLines=0`,
       { headers: { authorization: `Bearer ${token}` }, signal: silent.signal },
     );
-    assert.equal(response.status, 200, 'the answer begins before there is something to show');
+    assert.equal(response.status, 200, 'the response begins before there is output');
     silent.abort();
     const readings = Array.from({ length: 3 }, () => new Reading(node.dataDir, ['-f', 'many']));
     const [killed, interrupted, piped] = readings;
@@ -295,9 +298,9 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.equal(interrupted?.err, '');
     piped?.child.stdout?.destroy();
     await put('noise', 'true');
-    await eventually('all to be closed that the gone had open', async () => {
+    await eventually('all descriptors of the ended followers to be closed', async () => {
       const now = await held();
-      // The reader whose pipe is gone hears of it only when it writes.
+      // A reader with a closed pipe notices only when it writes.
       return now[0] <= clean[0] + 1 ? true : undefined;
     });
     piped?.child.kill('SIGTERM');
@@ -310,7 +313,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     await node.take('many.yaml');
   });
 
-  it('shows several containers together, and ends quietly when nobody reads any more', async () => {
+  it('shows several containers together and ends without an error when its output is closed', async () => {
     const says = (name: string, script: string) => ({
       name,
       image: busyboxImageName,
@@ -351,7 +354,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     await node.take('pair.yaml');
   });
 
-  it('keeps what a container said last, from its file or from its log, and removes the logs with the pod', async () => {
+  it('keeps the termination message from the file or the log, and removes the logs with the pod', async () => {
     const dies = (script: string, fields: object = {}) => ({
       name: 'main',
       image: busyboxImageName,
@@ -378,11 +381,14 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     for (const [name, [, message]] of Object.entries(cases)) {
       const pod = await node.podIs(name, 'over', ({ phase }) => phase === 'Failed' || phase === 'Succeeded');
       const said = pod.status.containerStatuses?.[0]?.state?.terminated?.message ?? '';
-      assert.ok(said === message, `${name} said ${said.length} bytes: ${JSON.stringify(said.slice(0, 200))}`);
+      assert.ok(
+        said === message,
+        `${name} logged ${said.length} bytes: ${JSON.stringify(said.slice(0, 200))}`,
+      );
       directories.push(join(logDirectory(pod), '..'));
       await node.take(`${name}.yaml`);
     }
-    await eventually('the logs to be gone', async () => {
+    await eventually('the logs to be removed', async () => {
       const left = await Promise.all(
         directories.map((directory) => readdir(directory).catch(() => undefined)),
       );
@@ -390,7 +396,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     });
   });
 
-  it('goes on where it was when kubeling is killed and started again', async () => {
+  it('continues at its position after kubeling is killed and started again', async () => {
     await put('long', counting(10_000));
     await node.running('long');
     const reading = new Reading(node.dataDir, ['-f', 'long', '--timestamps']);

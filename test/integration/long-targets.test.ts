@@ -9,7 +9,7 @@ import { FrontRig } from '../fakes/api-front.ts';
 
 const host = '127.0.0.1';
 const token = 'secret';
-/** Both are within the limit of the headers, and above that of the target of an anonymous caller. */
+/** Both are within the header limit and above the target limit of anonymous callers. */
 const longQuery = 'a&'.repeat(50_000);
 const longPath = `/${'a/'.repeat(10_000)}`;
 
@@ -26,7 +26,7 @@ async function openListener(): Promise<Listener> {
   return await Listener.open({ host, port: 0, routes: [...health, echo], logger, gate });
 }
 
-/** Sends one request on a new connection, and resolves with the status and the body. */
+/** Sends one request on a new connection and resolves with the status and the body. */
 async function send(socket: Socket, target: string, bearer = '', headers = ''): Promise<string> {
   const authorization = bearer === '' ? '' : `Authorization: Bearer ${bearer}\r\n`;
   socket.write(

@@ -8,7 +8,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { httpGet } from '../../src/sources/index.ts';
 import { CertificateFolder, type KeyPair } from '../fakes/certificate-authority.ts';
 
-/** Of this test alone on the loopback, so that the ports http and https have by default are free there. */
+/** A loopback address of this test alone, so that the default ports of http and https are free. */
 const address = '127.83.67.17';
 const secret = { Authorization: ['Bearer s3cr3t'] };
 const signal = AbortSignal.timeout(60_000);
@@ -27,8 +27,8 @@ async function serve(answer: RequestListener, port = 0, tls?: KeyPair) {
   };
 }
 
-/** CVE-2022-27774, CVE-2024-45336: what is sent along is for the server that was asked for, and for no other. */
-describe('the headers of a manifest URL', () => {
+/** CVE-2022-27774, CVE-2024-45336: request headers are sent only to the configured server. */
+describe('headers of a manifest URL', () => {
   const seen: string[] = [];
   const said =
     (name: string): RequestListener =>
@@ -39,7 +39,7 @@ describe('the headers of a manifest URL', () => {
       else response.writeHead(302, { location }).end();
     };
 
-  it('reach no other server by a redirect, nor a page that the other one leads back to', async () => {
+  it('are not sent to another server on a redirect, nor after a redirect back', async () => {
     await using first = await serve(said('first'));
     await using other = await serve(said('other'));
     const back = `${other.origin}/?to=${encodeURIComponent(`${first.origin}/page`)}`;
@@ -47,7 +47,7 @@ describe('the headers of a manifest URL', () => {
     assert.deepEqual(seen.splice(0), ['first Bearer s3cr3t', 'other nothing', 'first nothing']);
   });
 
-  it('are not sent without TLS where they were to be sent with it', async (t) => {
+  it('are not sent without TLS when configured for an https URL', async (t) => {
     if (process.getuid?.() !== 0) return t.skip('needs root for the ports');
     using folder = new CertificateFolder();
     const authority = folder.authority('/CN=manifests');

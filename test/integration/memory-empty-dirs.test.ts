@@ -22,7 +22,7 @@ async function mountsBelow(root: string): Promise<readonly string[]> {
   return lines.filter((line) => line.includes(`${root}/`) && line.includes('kubernetes.io~empty-dir'));
 }
 
-/** Fills the volume until it is full, tells what it saw, and stays. */
+/** Fills the volume until it is full, reports the result and keeps running. */
 const filling = [
   'stat -c %a:%g /v > /v/mode',
   'dd if=/dev/zero of=/v/small bs=64k count=4 2>/dev/null && echo fits > /v/small-said',
@@ -46,7 +46,7 @@ function podOf(name: string) {
   };
 }
 
-describe('empty directories in memory on a node', { skip: notRoot, timeout: 180_000 }, () => {
+describe('memory-backed emptyDir volumes on a node', { skip: notRoot, timeout: 180_000 }, () => {
   let node: KubelingNode;
   before(async () => {
     node = await KubelingNode.open();
@@ -91,7 +91,7 @@ describe('empty directories in memory on a node', { skip: notRoot, timeout: 180_
     await nothingOf(uid);
   });
 
-  it('are known to the containers that start again in them, and mounted once', async () => {
+  it('keep their content for restarted containers and are mounted once', async () => {
     await node.put('b.yaml', podOf('b'));
     const { directory, uid } = await filled('b');
     const [container] = await node.containersOf('b');
@@ -103,7 +103,7 @@ describe('empty directories in memory on a node', { skip: notRoot, timeout: 180_
     await nothingOf(uid);
   });
 
-  it('are unmounted when their pod is gone before kubeling starts again', async () => {
+  it('are unmounted when their pod is deleted before kubeling starts again', async () => {
     await node.put('c.yaml', podOf('c'));
     const { uid } = await filled('c');
     await node.end('SIGKILL');
@@ -112,14 +112,14 @@ describe('empty directories in memory on a node', { skip: notRoot, timeout: 180_
     await nothingOf(uid);
   });
 
-  it('are gone with the node', async () => {
+  it('are removed with the node', async () => {
     await node.put('d.yaml', podOf('d'));
     await filled('d');
   });
 });
 
-describe('empty directories on huge pages', { skip: notRoot || noHugePages }, () => {
-  it('are mounted with pages of their size, once, and unmounted', async () => {
+describe('emptyDir volumes on huge pages', { skip: notRoot || noHugePages }, () => {
+  it('are mounted once with pages of their size, and unmounted', async () => {
     const root = await mkdtemp(join(tmpdir(), 'klg-huge-'));
     const podsDir = join(root, 'pods');
     const clock = realClock();

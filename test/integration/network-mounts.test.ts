@@ -14,8 +14,11 @@ const limits = { mountMs: 60_000, unmountMs: 60_000, forceMs: 60_000, lookMs: 60
 const short = 3_000;
 const isLate = (error: unknown) => isKind(error, 'DeadlineExceeded');
 
-/** On a real file system whose server can be silenced: whoever asks it then is stuck in the kernel. */
-describe('mounts from other machines', { timeout: 300_000 }, () => {
+/**
+ * On a real file system whose server can stop responding: every process that accesses it then is
+ * stuck in the kernel.
+ */
+describe('network mounts', { timeout: 300_000 }, () => {
   let folder: string;
   let standIn: NfsStandIn;
   let count = 0;
@@ -56,11 +59,11 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
   const nfs = (directory: string, options: readonly string[] = []) =>
     ({ type: 'nfs', source: 'server:/export', directory, options }) as const;
 
-  /** Whoever asks a server that has not even begun can be killed. */
+  /** A process that accesses a server that has never responded can be killed. */
   const answering = async (directory: string) =>
     assert.equal(await mounts().look(directory, signal), 'answers');
 
-  it('are made with their options, looked at and undone', async () => {
+  it('are mounted with their options, inspected and unmounted', async () => {
     const [host, directory] = [mounts(), await place()];
     assert.equal(await host.isMounted(directory), false);
     told = 0;
@@ -77,7 +80,7 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });
 
-  it('that fail say what was run and what it said', async () => {
+  it('report the command and its output when they fail', async () => {
     const [host, directory] = [mounts(), await place()];
     standIn.mounting('fail');
     await assert.rejects(
@@ -89,7 +92,7 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
     );
   });
 
-  it('in use are not unmounted', async () => {
+  it('are not unmounted while in use', async () => {
     const [host, directory] = [mounts(), await place()];
     await host.mount(nfs(directory), signal);
     const inside = process.cwd();
@@ -102,7 +105,7 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });
 
-  it('that hang are given up in time, both ways', async () => {
+  it('time out when mount or umount hangs', async () => {
     const [host, directory] = [mounts({ mountMs: short, unmountMs: short }), await place()];
     standIn.mounting('hang');
     await assert.rejects(host.mount(nfs(directory), signal), isLate);
@@ -116,26 +119,26 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
     assert.equal(await host.isMounted(directory), false);
   });
 
-  it('whose server is silent hold up a program that not even a kill ends, and nobody else', async () => {
+  it('block one unkillable program and nothing else when their server is unresponsive', async () => {
     const [host, directory] = [mounts({ lookMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
     standIn.server('silent');
     await assert.rejects(host.look(directory, signal), isLate);
     assert.equal(host.stuck, 1);
-    // No second one is sent after it.
+    // No second program is started after it.
     await assert.rejects(host.look(directory, signal), /which nothing can end, has not ended/);
     assert.equal(host.stuck, 1);
-    // As many calls as this process has threads for, and more: none of them is held.
+    // More calls than this process has threads: none of them is blocked.
     for (let left = 8; left > 0; left--) await stat(folder);
     assert.equal(await host.isMounted(directory), true);
     standIn.server('answers');
-    await eventually('the program to end', async () => (host.stuck === 0 ? true : undefined));
+    await eventually('the program to exit', async () => (host.stuck === 0 ? true : undefined));
     assert.equal(await host.look(directory, signal), 'answers');
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });
 
-  it('whose server is silent are unmounted by force, which frees whoever is stuck there', async () => {
+  it('are unmounted by force when their server is unresponsive, which releases stuck processes', async () => {
     const [host, directory] = [mounts({ lookMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
@@ -145,11 +148,11 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
     const unmount = async () =>
       (await host.unmount(directory, 'force', signal)) === 'done' ? true : undefined;
     await eventually('it to be unmounted', unmount);
-    await eventually('the program to end', async () => (host.stuck === 0 ? true : undefined));
+    await eventually('the program to exit', async () => (host.stuck === 0 ? true : undefined));
     assert.equal(await host.isMounted(directory), false);
   });
 
-  it('whose server is silent are taken out of sight while somebody is in there', async () => {
+  it('are detached lazily when their server is unresponsive and a process is inside', async () => {
     const [host, directory] = [mounts({ lookMs: short, unmountMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
@@ -158,7 +161,7 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
     try {
       standIn.server('silent');
       await assert.rejects(host.look(directory, signal), isLate);
-      // Whatever else is stuck there.
+      // Whatever other processes are stuck there.
       standIn.unmounting('hang');
       await assert.rejects(host.unmount(directory, 'plain', signal), isLate);
       assert.equal(await host.isMounted(directory), true);
@@ -172,16 +175,16 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
       process.chdir(inside);
     }
     standIn.server('answers');
-    await eventually('all programs to end', async () => (host.stuck === 0 ? true : undefined));
+    await eventually('all programs to exit', async () => (host.stuck === 0 ? true : undefined));
     await rmdir(directory);
   });
 
-  it('whose server has gone are broken', async () => {
+  it('are reported as broken when their server has exited', async () => {
     const [host, directory] = [mounts({ lookMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     standIn.server('gone');
     const isBroken = async () => ((await host.look(directory, signal)) === 'broken' ? true : undefined);
-    await eventually('what is asked of it to fail', isBroken);
+    await eventually('access to it to fail', isBroken);
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });
 });

@@ -9,11 +9,11 @@ import { StandInLogind } from '../logind/stand-in.ts';
 import { ApiNode } from './api-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
-/** Takes so long to end, and writes down when it did. */
+/** Takes this many seconds to exit and records when it did. */
 const endsAfter = (seconds: number) =>
   `trap 'sleep ${seconds}; cat /proc/uptime > /shared/told; exit 0' TERM; while true; do sleep 0.05; done`;
 
-describe('a machine that shuts down', { skip: skipReason() || busSkipReason(), timeout: 180_000 }, () => {
+describe('node shutdown', { skip: skipReason() || busSkipReason(), timeout: 180_000 }, () => {
   const parts = new AsyncDisposableStack();
   let node: ApiNode;
   let logind: StandInLogind;
@@ -34,7 +34,7 @@ describe('a machine that shuts down', { skip: skipReason() || busSkipReason(), t
   const locks = (count: number) =>
     eventually(`${count} locks to be held`, async () => (logind.held === count ? true : undefined));
 
-  it('is held up until its pods have ended, those of low priority first', async () => {
+  it('is delayed until the pods have terminated, those of low priority first', async () => {
     await locks(1);
     node.add('low', { containers: { main: { script: endsAfter(1) } }, priority: 0 });
     node.add('high', { containers: { main: { script: endsAfter(0) } }, priority: 5_000 });
@@ -51,10 +51,10 @@ describe('a machine that shuts down', { skip: skipReason() || busSkipReason(), t
     const [low, high] = await Promise.all(
       ['low', 'high'].map(async (name) => Number.parseFloat((await node.lines(name))[0] ?? '')),
     );
-    assert.ok((low ?? 0) < (high ?? 0), `low ended at ${low}, high at ${high}`);
+    assert.ok((low ?? 0) < (high ?? 0), `low exited at ${low}, high at ${high}`);
   });
 
-  it('takes no more pods, says that it shuts down, and is held up again when that was called off', async () => {
+  it('rejects new pods, reports NotReady and takes the lock again after a cancelled shutdown', async () => {
     node.add('late', { containers: { main: {} } });
     const { reason } = await node.is('late', 'refused', ({ phase }) => phase === 'Failed');
     assert.equal(reason, 'NodeShutdown');

@@ -33,7 +33,7 @@ function readable(): boolean {
   }
 }
 
-describe('the log of this kernel', {
+describe('kernel log', {
   skip: readable() ? false : 'takes root and a log that can be read',
 }, () => {
   const uid = `aaaaaaaa-${randomHex(random, 4)}-4bbb-8ccc-000000000001`;
@@ -51,7 +51,7 @@ describe('the log of this kernel', {
   });
   after(() => cgroups.destroy(root, signal));
 
-  /** Others on this machine run out of memory, too. */
+  /** Other processes on this machine run out of memory, too. */
   async function watching(during: () => Promise<void>): Promise<void> {
     told = [];
     const watcher = new OomWatcher({
@@ -88,9 +88,9 @@ describe('the log of this kernel', {
     await ended;
   }
 
-  it('tells which container ran out of memory', async () => {
+  it('reports the container that ran out of memory', async () => {
     await watching(async () => {
-      await eventually('a place in the log', async () => noted);
+      await eventually('a checkpoint of the log position', async () => noted);
       await runOutOfMemory();
       await eventually('the news', async () => told[0]);
     });
@@ -98,7 +98,7 @@ describe('the log of this kernel', {
     assert.deepEqual([oom?.containerId, oom?.limit, told.length], [id, 'container', 1]);
   });
 
-  it('is gone on with after a restart: nothing twice, and what was meanwhile', async () => {
+  it('is read on after a restart without repeating or missing an entry', async () => {
     const before = noted;
     await runOutOfMemory();
     await watching(async () => {

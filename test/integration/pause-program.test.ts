@@ -26,7 +26,7 @@ for (const { name, architecture, wrapper } of ways) {
       ? 'needs qemu-aarch64: the set-up leaves out qemu-user, which is 107 MiB with its dependencies'
       : false;
 
-  describe(`the pause program ${name}`, { skip }, () => {
+  describe(`pause program ${name}`, { skip }, () => {
     let dir = '';
     let program = '';
     const started: ChildProcess[] = [];
@@ -42,7 +42,10 @@ for (const { name, architecture, wrapper } of ways) {
       await rm(dir, { recursive: true });
     });
 
-    /** As the first process of a process namespace of its own; answers its process id out here. */
+    /**
+     * Runs it as the first process of a separate process namespace; returns its process ID on the
+     * host.
+     */
     async function startAsFirst(): Promise<{ unshare: ChildProcess; pid: number }> {
       const unshare = spawn('unshare', ['--pid', '--fork', '--kill-child', ...wrapper, program], {
         stdio: 'ignore',
@@ -57,7 +60,7 @@ for (const { name, architecture, wrapper } of ways) {
     }
 
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      it(`ends with 0 on ${signal} as the first process`, async () => {
+      it(`exits with 0 on ${signal} as the first process`, async () => {
         const { unshare, pid } = await startAsFirst();
         process.kill(pid, signal);
         const [code, by] = await once(unshare, 'exit');
@@ -65,9 +68,10 @@ for (const { name, architecture, wrapper } of ways) {
       });
     }
 
-    it('goes on after signals that are nothing to it', async () => {
+    it('ignores other signals', async () => {
       const { unshare, pid } = await startAsFirst();
-      // The emulator has handlers of its own for what would end another process, and so loses the first one's immunity.
+      // The emulator handles signals that would end another process and so loses the immunity of
+      // the first process.
       const deadly = isEmulated ? [] : (['SIGHUP', 'SIGUSR1'] as const);
       for (const signal of [...deadly, 'SIGCHLD', 'SIGWINCH'] as const) process.kill(pid, signal);
       await until(() => isWaiting(pid));
@@ -78,7 +82,7 @@ for (const { name, architecture, wrapper } of ways) {
 
     it('reaps every orphan of its namespace', async () => {
       const { unshare, pid } = await startAsFirst();
-      // The shells end at once and leave their sleepers to the first process.
+      // The shells exit immediately and leave their children to the first process.
       const script = 'for i in 1 2 3 4 5 6 7 8; do sleep 600 & done';
       execFileSync('nsenter', ['--target', String(pid), '--pid', 'sh', '-c', script], { stdio: 'ignore' });
       let orphans: number[] = [];
@@ -104,7 +108,7 @@ async function childrenOf(pid: number): Promise<number[]> {
     .map(Number);
 }
 
-/** Asleep, and in the right call where the kernel tells. */
+/** Asleep, and in the pause call where the kernel reports it. */
 async function isWaiting(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   const wchan = await readFile(`/proc/${pid}/wchan`, 'utf8').catch(() => '');

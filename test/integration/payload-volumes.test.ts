@@ -45,7 +45,7 @@ const access: Volume = {
   },
 };
 
-describe('filled volumes on this machine', { skip: notRoot }, () => {
+describe('payload volumes on a real machine', { skip: notRoot }, () => {
   let root: string;
   let world: PayloadWorld;
   const volume = (kind: string, name: string) =>
@@ -66,7 +66,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     await rm(root, { recursive: true });
   });
 
-  it('get new content past whatever lies where it is prepared', async () => {
+  it('replace foreign files at the path where new content is prepared', async () => {
     const directory = volume('configmap', 'cm');
     const outside = join(root, 'outside');
     await mkdir(outside);
@@ -95,7 +95,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.equal(await readFile(join(outside, 'canary'), 'utf8'), 'alive');
   });
 
-  it('never hold the event loop while thousands of deep paths are written, replaced and removed', async () => {
+  it('do not block the event loop while thousands of deep paths are written, replaced and removed', async () => {
     const items = Array.from({ length: 500 }, (_, index) => ({
       key: 'k',
       path: `${index}${'/a'.repeat(31)}`,
@@ -110,14 +110,14 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
       assert.equal(await readFile(path, 'utf8'), value);
     }
     assert.match((await mounts()).join(), /nr_inodes=65600/);
-    // A kubelet that starts again compares what is there with what should be.
+    // A restarted kubelet compares actual with desired content.
     assert.deepEqual(await world.volumes().make(pod, world.signal), []);
     await volumes.remove(worldUid, world.signal);
     const longestMs = monitor.takeLongestMs();
     assert.ok(longestMs < 250, `one turn took ${longestMs} ms of CPU time`);
   });
 
-  it('refuse paths of more than 32 steps, and more directories than a volume may have', async () => {
+  it('reject paths of more than 32 components and too many directories', async () => {
     world.setSecret('s', { password: 'hush' });
     const messageOf = async (count: number, steps: number) => {
       const items = Array.from({ length: count }, (_, index) => ({
@@ -133,7 +133,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     ]);
   });
 
-  it('keep what they have while the disk is full, say so in the same words each time, and follow later', async () => {
+  it('keep their content while the disk is full, report the same error each time and update later', async () => {
     const directory = volume('configmap', 'cm');
     await mkdir(directory, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory]);
@@ -150,7 +150,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.equal(await readFile(join(directory, 'a'), 'utf8'), 'fits');
   });
 
-  it('have the content, modes and file systems they should', async () => {
+  it('have the right content, modes and file systems', async () => {
     const volumes = world.volumes();
     const pod = podWith([configMap, secret, downward, access], {}, { app: 'web' });
     assert.deepEqual(await volumes.make(pod, world.signal), []);
@@ -198,7 +198,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.deepEqual([plain.gid, plain.mode & 0o7777], [4321, 0o644]);
   });
 
-  it('change in one step: a reader never sees a missing or torn file', async () => {
+  it('change atomically: a reader never sees a missing or torn file', async () => {
     const volumes = world.volumes();
     const pod = podWith([configMap]);
     await volumes.make(pod, world.signal);
@@ -224,7 +224,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.equal(hidden.length, 2);
   });
 
-  it('are adopted by the next process: nothing is mounted or written again', async () => {
+  it('are adopted by the next process without mounting or writing again', async () => {
     const pod = podWith([secret]);
     await world.volumes().make(pod, world.signal);
     const before = await readlink(join(volume('secret', 'sec'), '..data'));
@@ -235,7 +235,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.deepEqual(await mounts(), []);
   });
 
-  it('are not removed through a mount of somebody else, and finish once it is gone', async () => {
+  it('are not removed through a foreign mount, and are removed once it is unmounted', async () => {
     const foreign = join(root, 'foreign');
     await mkdir(foreign);
     await writeFile(join(foreign, 'canary'), 'alive');
@@ -267,7 +267,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.deepEqual(await readdir(join(foreign, 'cm')), ['canary']);
   });
 
-  it('CVE-2017-1002102: whatever a planted link of theirs leads to is neither written nor removed', async () => {
+  it('CVE-2017-1002102: write and remove nothing through a planted link', async () => {
     const foreign = join(root, 'foreign');
     const at = volume('configmap', 'cm');
     const targets = [foreign, '../../../../../../foreign', '..', '.', '../../../../../../foreign/a'];
@@ -290,7 +290,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     }
   });
 
-  it('are in use while somebody is in them, which ends the removal in time', async () => {
+  it('report a volume in use, and the removal ends at its deadline', async () => {
     const volumes = world.volumes();
     await volumes.make(podWith([secret]), world.signal);
     await using file = await open(join(volume('secret', 'sec'), 'password'));
@@ -303,7 +303,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.deepEqual(await mounts(), []);
   });
 
-  it('never leave anything secret on the disk', async () => {
+  it('never write secrets to the disk', async () => {
     const canary = 'canary-5b1f0e';
     world.setSecret('s', { password: canary });
     await world.volumes().make(podWith([secret, access]), world.signal);
@@ -320,7 +320,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.ok(texts.every((text) => !text.includes(canary)));
   });
 
-  it('are finished by the next process when one was killed at any moment', { timeout: 120_000 }, async () => {
+  it('are completed by the next process after a kill at any moment', { timeout: 120_000 }, async () => {
     const random = seededRandom(7);
     const worker = join(import.meta.dirname, 'payload-worker.ts');
     for (let round = 0; round < 12; round++) {
@@ -333,7 +333,7 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
       await once(victim, 'exit');
       const seen = await readFile(join(volume('configmap', 'cm'), 'always'), 'utf8').catch(() => '0-0');
       assert.match(seen, /^(?:\d+-\d|last)$/);
-      // It may have left a program that is still mounting.
+      // A mount program of the killed process may still be running.
       await realClock().sleep(50, world.signal);
       world.setAll('last');
       const volumes = world.volumes();

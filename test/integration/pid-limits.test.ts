@@ -9,7 +9,7 @@ import { eventually, KubelingNode } from '../kubeling-node.ts';
 
 const run = promisify(execFile);
 const image = 'localhost/kubeling/busybox:1';
-/** Each process forks until the kernel refuses; those that are left sleep. */
+/** Each process forks until the kernel refuses; the remaining ones sleep. */
 const forkBomb = 'f() { f & f & while :; do sleep 1000 & done; }; f 2>/dev/null & exec sleep 1000';
 const layout = await detectCgroupLayout(realCgroupHost());
 const pidsTree = layout.version === 2 ? layout.root : layout.controllers.get('pids');
@@ -46,7 +46,7 @@ describe('PID limits of kubeling up', { timeout: 240_000, skip }, () => {
     return await numberIn(`${kubepods}/besteffort/pod${metadata.uid}/pids.max`);
   }
 
-  it('reserve process IDs for the node and bound those of each pod', async () => {
+  it('reserve PIDs for the node and limit those of each pod', async () => {
     await node.put('quiet.json', aPod('quiet', 'exec sleep 1000'));
     const perPod = await limitOf('quiet');
     const all = await capacity();
@@ -55,8 +55,8 @@ describe('PID limits of kubeling up', { timeout: 240_000, skip }, () => {
     assert.ok(perPod <= Math.min(4_096, forPods / 4), `${perPod} of ${forPods}`);
   });
 
-  it('leave the node able to start processes and pods while a fork bomb runs', async () => {
-    // Without its limit the bomb would hit all that runs on the machine beside this test.
+  it('keep the node able to start processes and pods while a fork bomb runs', async () => {
+    // Without its limit the bomb would affect everything on this machine.
     const most = await limitOf('quiet');
     assert.ok(most <= 4_096);
     await node.put('bomb.json', aPod('bomb', forkBomb));
@@ -71,14 +71,14 @@ describe('PID limits of kubeling up', { timeout: 240_000, skip }, () => {
     assert.ok((await numberIn(`${cgroup}/pids.current`)) <= most);
     await node.take('bomb.json');
     await node.until(
-      'the pod with the fork bomb to be gone',
+      'the pod with the fork bomb to be deleted',
       async () => (await node.pod('bomb')) === undefined,
     );
   });
 });
 
 describe('--pod-max-pids of kubeling up', { timeout: 240_000, skip }, () => {
-  it('sets how many process IDs a pod may have', async () => {
+  it('sets the PID limit of each pod', async () => {
     await using node = await KubelingNode.open(undefined, ['--local-api=false', '--pod-max-pids=99']);
     await node.put('one.json', aPod('one', 'exec sleep 1000'));
     const { metadata } = await node.running('one');

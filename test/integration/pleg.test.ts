@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => backend[Symbol.asyncDispose]());
 
-/** A generator on real containerd; events can be cut off. */
+/** A PLEG on real containerd whose event stream can be cut off. */
 class Watched implements AsyncDisposable {
   readonly pleg: Pleg;
   readonly told = new Map<string, number>();
@@ -55,12 +55,12 @@ class Watched implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#controller.abort(new Error('the test is over'));
+    this.#controller.abort(new Error('the test has ended'));
     await this.#running;
   }
 }
 
-test('an exit is seen by its event, long before the next look at all pods, and without events by a look', async (t) => {
+test('reports an exit by its event long before the next relist, and by a relist without events', async (t) => {
   await using pods = new Pods(backend, 'pleg');
   await using watched = new Watched();
   const { pleg } = watched;
@@ -81,7 +81,7 @@ test('an exit is seen by its event, long before the next look at all pods, and w
   t.diagnostic(
     `from the call to stop to ContainerDied: ${latencies.map((ms) => ms.toFixed(0)).join(', ')} ms`,
   );
-  // Without events each would wait for the next look at all pods, half a minute after the one before.
+  // Without events each exit is found by the next relist, half a minute after the previous one.
   const middle = latencies.toSorted((one, other) => one - other)[2] ?? Number.POSITIVE_INFINITY;
   assert.ok(middle < 5_000, `${latencies}`);
   assert.equal(pleg.eventTrust, 'trusted');

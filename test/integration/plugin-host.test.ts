@@ -9,7 +9,7 @@ import { realClock, systemRandom } from '../../src/lib/index.ts';
 import { hostPluginHost } from '../../src/plugins/index.ts';
 import { eventually } from '../kubeling-node.ts';
 
-test('a plugin in a directory of its own is seen as soon as its socket is there', async (t) => {
+test('detects a plugin in its own directory as soon as its socket exists', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'klg-plg-'));
   const server = createServer();
   t.after(async () => {
@@ -22,11 +22,11 @@ test('a plugin in a directory of its own is seen as soon as its socket is there'
     hints++;
   });
   mkdirSync(join(folder, 'own'));
-  await eventually('the directory to be seen', async () => (hints > 0 ? true : undefined));
+  await eventually('the directory to be watched', async () => (hints > 0 ? true : undefined));
   assert.deepEqual(await host.sockets(folder), []);
   const before = hints;
   await new Promise<void>((listening) => server.listen(join(folder, 'own/plugin.sock'), listening));
-  await eventually('the socket to be seen', async () => (hints > before ? true : undefined));
+  await eventually('the socket to be detected', async () => (hints > before ? true : undefined));
   const [found, ...more] = await host.sockets(folder);
   assert.deepEqual([found?.path, more], [join(folder, 'own/plugin.sock'), []]);
 });

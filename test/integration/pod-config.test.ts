@@ -28,7 +28,7 @@ const one = (script: string, spec: Partial<PodSpec> = {}, container: object = {}
   containers: { main: { script, ...container } },
 });
 
-/** What a server on the pod's port says. */
+/** The response of a server on the pod's port. */
 async function said(host: string, port: number): Promise<string | undefined> {
   return await new Promise((resolve) => {
     const socket = new Socket();
@@ -43,7 +43,7 @@ async function said(host: string, port: number): Promise<string | undefined> {
   });
 }
 
-/** A second handler of the runtime: one that notes that it was called, and refuses when it is told to. */
+/** A second runtime handler that records its calls and fails on demand. */
 async function secondHandler(directory: string): Promise<void> {
   const script = [
     '#!/bin/sh',
@@ -56,7 +56,7 @@ async function secondHandler(directory: string): Promise<void> {
   await chmod(join(directory, 'crun'), 0o755);
 }
 
-describe('sandboxes and containers as their pods ask for them', { skip: skipReason() }, () => {
+describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => {
   let node: InProcessNode;
   let programs: string;
 
@@ -274,7 +274,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     },
   });
 
-  it('the hostname, its domain and the hosts file', async () => {
+  it('have the host name, domain and hosts file', async () => {
     const [host, full, ...hosts] = (await node.printed('names')).split('\n');
     const name = 'busy.db.default.svc.cluster.local';
     assert.deepEqual([host, full], ['busy', name]);
@@ -299,7 +299,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     assert.equal(await node.printed(longName), longName.slice(0, 63));
   });
 
-  it('a full name that the kernel cannot hold keeps the pod pending', async () => {
+  it('stay pending with a full name longer than the kernel allows', async () => {
     const full = `${'h'.repeat(60)}.db.default.svc.cluster.local`;
     assert.equal(
       await node.event('toolong', 'FailedCreatePodSandBox'),
@@ -308,7 +308,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     assert.equal(node.pod('toolong')?.status.phase, 'Pending');
   });
 
-  it('each DNS policy', async () => {
+  it('have the resolver configuration of each DNS policy', async () => {
     const lines = async (name: string) =>
       (await node.printed(name))
         .split('\n')
@@ -328,11 +328,11 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     );
   });
 
-  it('namespaces of the host, of the pod and of the container', async () => {
+  it('have the namespaces of host, pod and container', async () => {
     const host = (await node.printed('host')).split('\n');
     for (const name of ['net', 'pid', 'ipc'])
       assert.ok(host.includes(await readlink(`/proc/self/ns/${name}`)), `${name}: ${host.join(' ')}`);
-    assert.ok(host.includes('nameserver 192.0.2.53'), 'ClusterFirst on the host network is the host’s');
+    assert.ok(host.includes('nameserver 192.0.2.53'), 'ClusterFirst with hostNetwork is Default');
     assert.ok(host.includes('# Kubernetes-managed hosts file (host network).'));
     const [first, seen] = (await node.printed('shared')).split('\n');
     assert.notEqual(first, 'sh');
@@ -342,13 +342,13 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     assert.notEqual(ipc, await readlink('/proc/self/ns/ipc'));
   });
 
-  it('a port of the host leads to the container', async () => {
+  it('forward a host port to the container', async () => {
     await node.podIs('port', 'running', ({ phase }) => phase === 'Running');
     const hostIp = node.pod('port')?.status.hostIP ?? '';
     assert.equal(await eventually('an answer', () => said(hostIp, hostPort)), 'here I am\n');
   });
 
-  it('sysctls that are safe or allowed, and the refusal of others', async () => {
+  it('set safe and allowed sysctls and reject others', async () => {
     assert.equal(await node.printed('sysctls'), '80\n1\n4096');
     for (const [name, message] of [
       ['badsysctl', 'forbidden sysctl: "net.core.somaxconn" not allowlisted'],
@@ -360,7 +360,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     }
   });
 
-  it('variables of every source, in a stable order, and commands that use them', async () => {
+  it('have variables of every source in a stable order, and expand commands with them', async () => {
     const lines = (await node.printed('env')).split('\n');
     const { metadata, status, spec } = await node.succeeded('env');
     assert.deepEqual(lines.slice(0, -2), [
@@ -380,28 +380,24 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     assert.equal(lines.at(-1), 'one again $(A_LITERAL) $(NOBODY)');
   });
 
-  it('variables out of a file of a volume, which no link leads out of', async () => {
+  it('read variables from a file of a volume, but not through a link out of it', async () => {
     assert.equal(await node.printed('fileenv'), 'deep blue|a\nb|unset');
     const message = await node.waits('filelink', 'CreateContainerConfigError');
     assert.equal(message, "couldn't parse env file: a symlink leads out of the volume");
     assert.equal(await node.event('filelink', 'Failed'), `Error: ${message}`);
   });
 
-  it('the working directory and a terminal', async () => {
+  it('have the working directory and a terminal', async () => {
     assert.equal(await node.printed('streams'), '/tmp\nno terminal');
     assert.match(await node.printed('streams', 'terminal'), /^terminal\r?$/);
   });
 
-  it('parts of volumes, made where they are missing, and never outside', async () => {
+  it('mount subPaths, create missing ones, and never leave the volume', async () => {
     assert.equal(await node.printed('subpath'), '777');
     assert.equal(await node.printed('subpath', 'made'), 'inside');
     assert.equal(await node.printed('inlink'), 'written');
     const { status } = await node.succeeded('again');
-    assert.equal(
-      status.containerStatuses?.[0]?.restartCount,
-      1,
-      'a container that starts again finds its part',
-    );
+    assert.equal(status.containerStatuses?.[0]?.restartCount, 1, 'a restarted container finds its subPath');
     assert.equal(await node.waits('unnamed', 'CreateContainerConfigError'), 'missing value for NOBODY');
     const says = (container: string) =>
       `failed to prepare subPath for volumeMount "data" of container "${container}": a symlink leads out of the volume`;
@@ -409,13 +405,13 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     assert.equal(await node.waits('escape', 'CreateContainerConfigError', 'gone'), says('gone'));
     for (const name of ['subpath', 'inlink', 'again']) {
       const uid = node.pod(name)?.metadata.uid ?? '';
-      await eventually('the mounts of an ended pod to be gone', async () =>
+      await eventually('the mounts of a terminated pod to be removed', async () =>
         (await readFile('/proc/self/mounts', 'utf8')).includes(uid) ? undefined : true,
       );
     }
   });
 
-  it('read-only mounts, recursively where the runtime can', async () => {
+  it('have read-only mounts, recursive where the runtime supports it', async () => {
     for (const name of ['main', 'degraded'])
       assert.match(await node.printed('readonly', name), /Read-only file system/);
     if (!node.runtime.version.startsWith('1.')) return;
@@ -425,7 +421,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     );
   });
 
-  it('resources, and what the runtime class costs besides', async () => {
+  it('have resources and the overhead of the runtime class', async () => {
     const [memory, shares, quota, period, score = '', ...huge] = (await node.printed('resources')).split(
       '\n',
     );
@@ -440,7 +436,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     assert.equal(await read('cpu.cfs_quota_us'), '60000');
   });
 
-  it('a runtime class is a handler of the runtime', async () => {
+  it('use the runtime handler of the runtime class', async () => {
     assert.equal(await node.printed('class'), 'ran');
     assert.match(await readFile(join(programs, 'called'), 'utf8'), / create /);
     const message = await node.event('noclass', 'FailedCreatePodSandBox');
@@ -455,7 +451,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     assert.equal(node.pod('refused')?.status.phase, 'Pending');
   });
 
-  it('users of its own, or a clear refusal', async () => {
+  it('use a user namespace or are rejected with the reason', async () => {
     if (!node.runtime.version.startsWith('1.')) return;
     assert.equal(
       await node.event('ownusers', 'FailedCreatePodSandBox'),
@@ -464,7 +460,7 @@ describe('sandboxes and containers as their pods ask for them', { skip: skipReas
     assert.equal(node.pod('ownusers')?.status.phase, 'Pending');
   });
 
-  it('mounts spread as far as they are told to', async () => {
+  it('have mounts with the requested propagation', async () => {
     const { status } = await node.podIs(
       'propagation',
       'running',

@@ -21,7 +21,7 @@ const clock = realClock();
 const random = systemRandom();
 const limitMs = 180_000;
 
-describe('the pods of a real containerd', () => {
+describe('pods of a real containerd', () => {
   let containerd: PrivateRuntime;
   let runtime: RuntimeManager;
   let image: string;
@@ -73,7 +73,7 @@ describe('the pods of a real containerd', () => {
   });
 
   const observe = (pod: Pod): Promise<ObservedPod> =>
-    within(limitMs, 'look at a pod', async (signal) => {
+    within(limitMs, 'observe a pod', async (signal) => {
       const { uid, name, namespace } = pod.metadata;
       const listed = await runtime.listPod(uid, signal);
       if (listed !== undefined) return await runtime.observe(listed, signal);
@@ -87,7 +87,7 @@ describe('the pods of a real containerd', () => {
     );
   };
 
-  /** Looks until the newest instance of a container is as wanted. */
+  /** Polls until the newest instance of a container has this state. */
   const until = (pod: Pod, name: string, state: string) =>
     poll(`${name} to be ${state}`, async () => {
       const newest = (await observe(pod)).containers.find((container) => container.name === name);
@@ -104,7 +104,7 @@ describe('the pods of a real containerd', () => {
     };
   };
 
-  /** A runtime under load may refuse now and then; who stops a pod tries again. */
+  /** A runtime under load may fail sometimes; the pod worker retries. */
   const clear = async (pod: Pod, graceSeconds = 2): Promise<void> => {
     await poll('the pod to be stopped', async () => {
       const running = await observe(pod);
@@ -119,7 +119,7 @@ describe('the pods of a real containerd', () => {
     assert.deepEqual([left.sandboxes, left.containers], [[], []]);
   };
 
-  it('start after their init container, crash, start again, end, and leave nothing', async () => {
+  it('start after their init container, crash, restart, exit, and leave nothing', async () => {
     const pod = withImage(
       podOf(
         {
@@ -160,7 +160,7 @@ describe('the pods of a real containerd', () => {
     assert.deepEqual(await files.names(join(containerd.dataDir, 'logs/containers')), []);
   });
 
-  it('are killed at the end of their grace when they ignore SIGTERM, sooner when told so', async () => {
+  it('are killed after their grace period when they ignore SIGTERM, sooner when it is shortened', async () => {
     const pod = withImage(podOf({ deaf: { script: 'trap "" TERM; sleep 1000' } }, {}, 'deaf'));
     assert.equal((await sync(pod)).error, undefined);
     await until(pod, 'deaf', 'running');
@@ -168,10 +168,10 @@ describe('the pods of a real containerd', () => {
     const controller = new AbortController();
     const first = runtime.killPod({ pod, running, graceSeconds: 600 }, controller.signal);
     const stopped = assert.rejects(first, /less time/);
-    await poll('the order to stop', async () =>
+    await poll('the stop call', async () =>
       events.some(({ reason }) => reason === 'Killing') ? true : undefined,
     );
-    controller.abort(new Error('less time'));
+    controller.abort(new Error('shorter grace period'));
     await stopped;
     const startMs = clock.monotonicMs();
     await clear(pod, 3);
@@ -179,7 +179,7 @@ describe('the pods of a real containerd', () => {
     assert.ok(tookMs > 1_500 && tookMs < 300_000, `it took ${tookMs} ms`);
   });
 
-  it('come back in a new sandbox when theirs is gone', async () => {
+  it('continue in a new sandbox when their sandbox has exited', async () => {
     const pod = withImage(podOf({ main: {} }, {}, 'homeless'));
     assert.equal((await sync(pod)).error, undefined);
     const [sandbox] = (await observe(pod)).sandboxes;
@@ -194,13 +194,13 @@ describe('the pods of a real containerd', () => {
     await clear(pod, 1);
   });
 
-  it('leave no sandbox when they are to end while it is made', async () => {
+  it('leave no sandbox when they are deleted during RunPodSandbox', async () => {
     const made: number[] = [];
     for (const afterMs of [1, 20, 60, 120, 250]) {
       const pod = withImage(podOf({ main: {} }, {}, `hasty-${afterMs}`));
       const observed = await observe(pod);
       const controller = new AbortController();
-      using _timer = clock.timer(afterMs, () => controller.abort(new Error('it is to end')));
+      using _timer = clock.timer(afterMs, () => controller.abort(new Error('pod deleted')));
       await runtime.syncPod({ pod, observed, context: noProbes }, controller.signal).catch((error) => {
         if (!controller.signal.aborted) throw error;
       });
@@ -212,7 +212,7 @@ describe('the pods of a real containerd', () => {
         [],
       );
     }
-    assert.ok(made.includes(1), 'no sandbox was made in any of these');
+    assert.ok(made.includes(1), 'every attempt failed before RunPodSandbox');
     const { items } = await within(limitMs, 'list sandboxes', (signal) =>
       containerd.cri.listPodSandbox({}, signal),
     );
@@ -222,7 +222,7 @@ describe('the pods of a real containerd', () => {
     );
   });
 
-  it('come to run though calls run out of time at any moment, with nothing running twice', async () => {
+  it('start despite timeouts of calls at any moment, without a duplicate container', async () => {
     const pod = withImage(podOf({ main: {} }, {}, 'impatient'));
     const failures: string[] = [];
     for (const requestTimeoutMs of [15, 25, 40, 60, 90, 130, 200, 300, 450, 700, 5_000]) {
@@ -239,23 +239,23 @@ describe('the pods of a real containerd', () => {
       failures.push(error.message);
     }
     assert.match(failures.join(), /within \d+ ms|deadline/i);
-    // A start that was given up half way keeps containerd busy for a minute, in which it takes no other.
+    // An aborted start keeps containerd busy for a minute, in which it accepts no other.
     const runs = poll('it to run', async () =>
       (await sync(pod)).error === undefined && (await observe(pod)).containers[0]?.state === 'running'
         ? true
         : undefined,
     );
     await runs.catch((error) => {
-      throw new Error(`It failed so: ${failures.join('; ')}`, { cause: error });
+      throw new Error(`Failures: ${failures.join('; ')}`, { cause: error });
     });
     const { sandboxes, containers } = await observe(pod);
     const ready = sandboxes.filter(({ state }) => state === 'ready');
-    assert.deepEqual([ready.length, ready[0]], [1, sandboxes[0]], 'the newest sandbox is the one in use');
+    assert.deepEqual([ready.length, ready[0]], [1, sandboxes[0]], 'the newest sandbox is in use');
     assert.equal(containers.filter(({ state }) => state === 'running').length, 1);
     await clear(pod, 1);
   });
 
-  it('can be stopped by what is written on them alone', async () => {
+  it('are stopped by their labels alone', async () => {
     const pod = withImage(podOf({ main: {} }, {}, 'orphan'));
     assert.equal((await sync(pod)).error, undefined);
     await within(limitMs, 'kill an orphan', async (signal) => {
@@ -267,7 +267,7 @@ describe('the pods of a real containerd', () => {
     await clear(pod, 1);
   });
 
-  it('show why a container cannot be made from what it says', async () => {
+  it('report why a container cannot be created from its spec', async () => {
     const pod = withImage(podOf({ bad: { command: ['/nothing/here'] } }, {}, 'broken'));
     const result = await sync(pod);
     const failure = result.actions.at(-1)?.failure;

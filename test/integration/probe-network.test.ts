@@ -35,7 +35,7 @@ function get(httpGet: HTTPGetAction, timeoutMs?: number): Promise<ProbeResponse>
   return ask(probeAction({ httpGet }, target), timeoutMs);
 }
 
-/** On a free port of loopback, until the test is over. */
+/** Listens on a free loopback port until the test ends. */
 async function listening(server: Server): Promise<{ readonly port: number } & AsyncDisposable> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -57,8 +57,8 @@ function serve(listener: RequestListener) {
   return listening(createServer(listener));
 }
 
-describe('a probe over HTTP', () => {
-  it('takes answers as sloppy as those of a line of shell', async () => {
+describe('HTTP probe', () => {
+  it('accepts responses as loose as those of a shell one-liner', async () => {
     const answers = [
       'HTTP/1.0 200 OK\n\nfine',
       'HTTP/1.1 200 OK\nContent-Length: 4\n\nfine',
@@ -71,7 +71,7 @@ describe('a probe over HTTP', () => {
     }
   });
 
-  it('is no answer either way when its answer ends in the middle', async () => {
+  it('is unknown when its response breaks off', async () => {
     for (const [how, status] of [
       ['end', 200],
       ['destroy', 500],
@@ -84,12 +84,12 @@ describe('a probe over HTTP', () => {
     }
   });
 
-  it('succeeds with 200 to 299 and tells the body, cut', async () => {
+  it('succeeds with 200 to 299 and reports the body, truncated', async () => {
     await using server = await serve((_request, response) => response.end('x'.repeat(50_000)));
     assert.deepEqual(await get({ port: server.port }), { is: 'success', output: 'x'.repeat(10_240) });
   });
 
-  it('fails with anything from 400 on, and keeps the body to itself', async () => {
+  it('fails from 400 on and does not report the body', async () => {
     await using server = await serve((request, response) => {
       response.statusCode = Number(request.url?.slice(1));
       response.end('secret');
@@ -100,7 +100,7 @@ describe('a probe over HTTP', () => {
     }
   });
 
-  it('says who it is, asks for anything, keeps no connection and wants nothing compressed', async () => {
+  it('sends User-Agent, Accept */* and Connection: close, and requests no compression', async () => {
     const seen: IncomingMessage[] = [];
     await using server = await serve((request, response) => {
       seen.push(request);
@@ -117,7 +117,7 @@ describe('a probe over HTTP', () => {
     });
   });
 
-  it('takes the headers of the probe, where empty ones remove', async () => {
+  it('sends the headers of the probe; empty ones remove defaults', async () => {
     const seen: IncomingMessage[] = [];
     await using server = await serve((request, response) => {
       seen.push(request);
@@ -151,7 +151,7 @@ describe('a probe over HTTP', () => {
     }
   });
 
-  it('follows redirects on its host, to a bound, and to no other host', async () => {
+  it('follows a limited number of redirects on its host and none to another host', async () => {
     await using server = await serve((request, response) => {
       const [, kind, count] = request.url?.split('/') ?? [];
       const left = Number(count);
@@ -171,7 +171,7 @@ describe('a probe over HTTP', () => {
     assert.deepEqual(await at('/bare/1'), { is: 'warning', output });
   });
 
-  it('fails where nobody listens, in the words of the connection', async () => {
+  it('fails with the connection error when no server listens', async () => {
     const port = await freePort();
     assert.deepEqual(await get({ port }), {
       is: 'failure',
@@ -179,7 +179,7 @@ describe('a probe over HTTP', () => {
     });
   });
 
-  it('fails where the answer, or the rest of it, takes too long', async () => {
+  it('fails when the response or the rest of it takes too long', async () => {
     await using silent = await serve(() => {});
     await using halting = await serve((_request, response) => response.write('some'));
     for (const { port } of [silent, halting]) {
@@ -189,7 +189,7 @@ describe('a probe over HTTP', () => {
     }
   });
 
-  it('looks at no certificate, and fails where TLS is not spoken', async () => {
+  it('verifies no certificate and fails where the server does not speak TLS', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'klg-tls-'));
     try {
       const [key, cert] = [join(folder, 'key'), join(folder, 'cert')];
@@ -209,7 +209,7 @@ describe('a probe over HTTP', () => {
     }
   });
 
-  it('is given up at once with its worker', async () => {
+  it('is aborted immediately with its worker', async () => {
     await using silent = await serve(() => {});
     const controller = new AbortController();
     const request = {
@@ -225,8 +225,8 @@ describe('a probe over HTTP', () => {
   });
 });
 
-describe('a probe of a port', () => {
-  it('succeeds where something listens and fails where nothing does', async () => {
+describe('TCP probe', () => {
+  it('succeeds when the port accepts connections and fails otherwise', async () => {
     await using server = await listening(createSocketServer());
     assert.deepEqual(await ask({ kind: 'tcp', host: '127.0.0.1', port: server.port }), {
       is: 'success',
@@ -280,11 +280,11 @@ async function health(check: Check) {
   return { port, agents, [Symbol.dispose]: () => server.forceShutdown() };
 }
 
-describe('a probe over gRPC', () => {
+describe('gRPC probe', () => {
   const at = (port: number, service = '', timeoutMs?: number) =>
     ask({ kind: 'grpc', host: '127.0.0.1', port, service }, timeoutMs);
 
-  it('succeeds where the service serves, and is told which', async () => {
+  it('succeeds for a serving service and sends its name', async () => {
     using server = await health((service, answer) => answer(service === 'down' ? 'NOT_SERVING' : 'SERVING'));
     assert.deepEqual(await at(server.port), { is: 'success', output: 'service healthy' });
     assert.match(String(server.agents[0]), /^kube-probe\/1\.36/);
@@ -294,7 +294,7 @@ describe('a probe over gRPC', () => {
     });
   });
 
-  it('fails where the call takes too long', async () => {
+  it('fails when the call takes too long', async () => {
     using server = await health(() => {});
     assert.deepEqual(await at(server.port, '', 300), {
       is: 'failure',
@@ -302,7 +302,7 @@ describe('a probe over gRPC', () => {
     });
   });
 
-  it('fails where nobody knows the service, or health at all', async () => {
+  it('fails for an unknown service and for a server without the health service', async () => {
     using server = await health((_service, answer) =>
       answer(Object.assign(new Error(), { code: 5, details: 'who?', metadata: new grpc.Metadata() })),
     );
@@ -322,7 +322,7 @@ describe('a probe over gRPC', () => {
     assert.match(answer.output, /does not implement the grpc health protocol/);
   });
 
-  it('fails where there is no server, or one of another kind, when its time is over', async () => {
+  it('fails at its timeout when no server, or one of another protocol, listens', async () => {
     const port = await freePort();
     const startMs = performance.now();
     const { is, output } = await at(port, '', 3_000);
@@ -336,7 +336,7 @@ describe('a probe over gRPC', () => {
     assert.match((await at(mute.port, '', 300)).output, /^timeout: failed to connect service /);
   });
 
-  it('waits for a server that is just coming up', async () => {
+  it('waits for a server that is starting', async () => {
     const port = await freePort();
     const asked = at(port, '', 120_000);
     await new Promise((resolve) => setTimeout(resolve, 300));

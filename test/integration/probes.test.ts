@@ -12,7 +12,7 @@ import { InProcessNode } from '../in-process-node.ts';
 import { KubelingNode } from '../kubeling-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
-/** Ends at once when told to. */
+/** Exits immediately on SIGTERM. */
 const stays = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
 const quick: Probe = { periodSeconds: 1, timeoutSeconds: 5 };
 const always = { restartPolicy: 'Always' };
@@ -22,7 +22,7 @@ const main = ({ containerStatuses = [] }: PodStatus): ContainerStatus | undefine
 const isReady = ({ conditions = [] }: PodStatus) =>
   conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 
-/** What this process answers to probes, from one moment to the next. */
+/** What this process currently answers to probes. */
 class Answerer implements AsyncDisposable {
   readonly #server: Server;
   status = 200;
@@ -106,7 +106,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node[Symbol.asyncDispose]();
   });
 
-  it('a container that fails its liveness probe is killed and started again', async () => {
+  it('restart a container that fails its liveness probe', async () => {
     const script = `touch /tmp/ok; (sleep 3; rm /tmp/ok) & ${stays}`;
     const livenessProbe = { ...quick, exec: { command: ['cat', '/tmp/ok'] }, failureThreshold: 2 };
     await node.put({ live: { spec: always, containers: { main: { script, livenessProbe } } } });
@@ -125,7 +125,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('live');
   });
 
-  it('the grace of the probe goes before that of the pod', async () => {
+  it('prefer the grace period of the probe to that of the pod', async () => {
     const deaf = 'touch /kept/begun; trap "" TERM; while true; do sleep 0.1; done';
     const script = `[ -e /kept/begun ] || { ${deaf}; }; ${stays}`;
     const volumeMounts = [{ name: 'kept', mountPath: '/kept' }];
@@ -146,7 +146,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('stubborn');
   });
 
-  it('nothing else is asked before a container has started', async () => {
+  it('run only the startup probe before a container has started', async () => {
     await using answerer = await Answerer.open();
     answerer.status = 500;
     const { probe } = answerer;
@@ -159,7 +159,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
           .filter(({ question }) => question.podName.startsWith('slow-'))
           .map(({ question }) => question.type),
       );
-    await node.podIs('slow', 'running and asked', () => typesOf().size > 0);
+    await node.podIs('slow', 'running and probed', () => typesOf().size > 0);
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     assert.deepEqual([...typesOf()], ['startup']);
     assert.deepEqual(
@@ -173,7 +173,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('slow');
   });
 
-  it('readiness reaches the status within 200 ms of the answer, both ways', async () => {
+  it('report readiness in the status within 200 ms of the response, in both directions', async () => {
     await using answerer = await Answerer.open();
     await node.put({
       flip: { spec: always, containers: { main: { script: stays, readinessProbe: answerer.probe } } },
@@ -194,7 +194,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
         .find(({ question, answer }) => question.podName.startsWith('flip-') && answer.is === wanted);
       lateMs.push((changedMs ?? Number.POSITIVE_INFINITY) - (answered?.atMs ?? 0));
     }
-    // One may fall into a moment in which the machine does something else.
+    // One may be late because the machine is busy.
     const late = lateMs.filter((ms) => ms >= 200);
     assert.ok(late.length <= 1, `${lateMs.map((ms) => ms.toFixed(1)).join(', ')} ms`);
     const { status } = node.pod('flip') ?? {};
@@ -202,7 +202,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('flip');
   });
 
-  it('asks pods on their address, by the name of a port, and ports for themselves', async () => {
+  it('probe pods at their address by port name, and TCP ports', async () => {
     const script = `mkdir -p /www && echo ok > /www/up && httpd -p 8080 -h /www; ${stays}`;
     const ports = [{ name: 'web', containerPort: 8080 }];
     const readinessProbe = { ...quick, httpGet: { port: 'web', path: '/up' } };
@@ -213,7 +213,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.podIs('web', 'ready', isReady);
     const uid = node.pod('web')?.metadata.uid ?? '';
     const page = () => node.kubelet.runtime.probes.metrics.expose(signal);
-    await node.podIs('web', 'asked by both', () =>
+    await node.podIs('web', 'probed by both', () =>
       ['http', 'tcp'].every((kind) =>
         answers.some(({ question }) => question.podUid === uid && question.action.kind === kind),
       ),
@@ -227,7 +227,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('web');
   });
 
-  it('a command that takes too long has failed', async () => {
+  it('fail when a command takes too long', async () => {
     const readinessProbe = { periodSeconds: 1, timeoutSeconds: 1, exec: { command: ['sleep', '30'] } };
     await node.put({ late: { spec: always, containers: { main: { script: stays, readinessProbe } } } });
     const message = await node.event('late', 'Unhealthy');
@@ -237,12 +237,12 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('late');
   });
 
-  it('a command whose child holds its output has failed in time, and none is begun beside it', async () => {
+  it('fail in time when a child of a command holds its output, and start no second command', async () => {
     const command = ['sh', '-c', 'sleep 60 & exit 0'];
     const readinessProbe = { periodSeconds: 1, timeoutSeconds: 1, exec: { command } };
     await node.put({ held: { spec: always, containers: { main: { script: stays, readinessProbe } } } });
     const told = () => node.events('held').filter(({ reason }) => reason === 'Unhealthy');
-    await node.podIs('held', 'told of twice', () => told().length > 1);
+    await node.podIs('held', 'reported twice', () => told().length > 1);
     assert.match(
       told()[0]?.message ?? '',
       /^Readiness probe failed: command timed out: .* timed out after 1s/,
@@ -253,7 +253,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('held');
   });
 
-  it('a health service that serves, does not, and does not answer', async () => {
+  it('distinguish a health service that serves, does not serve and does not respond', async () => {
     let health: Health = 'SERVING';
     using server = await healthServer(() => health);
     const readinessProbe = {
@@ -276,13 +276,13 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     const unhealthy = 'service unhealthy (responded with "NOT_SERVING")';
     await node.podIs('rpc', 'not ready', (seen) => !isReady(seen) && said(unhealthy));
     health = 'silent';
-    await node.podIs('rpc', 'said to be late', () => said('timeout: health rpc did not complete within 1s'));
+    await node.podIs('rpc', 'reported as late', () => said('timeout: health rpc did not complete within 1s'));
     health = 'SERVING';
     await node.podIs('rpc', 'ready again', isReady);
     await node.take('rpc');
   });
 
-  it('a restart of the kubelet shows no readiness that nobody has found', async () => {
+  it('report no unverified readiness after a restart of the kubelet', async () => {
     await using answerer = await Answerer.open();
     const { probe } = answerer;
     await node.put({
@@ -313,7 +313,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('good', 'bad');
   });
 
-  it('remembers nothing of pods that are gone', async () => {
+  it('keep no state of deleted pods', async () => {
     await node.clear();
     const probesHeld = () =>
       Object.entries(node.kubelet.endpoints.held()).filter(
@@ -326,8 +326,8 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
   });
 });
 
-describe('probes of a kubeling that is killed', { timeout: 180_000, skip: skipReason() }, () => {
-  it('come back without a readiness that nobody has found, and restart nothing', async () => {
+describe('probes after kubeling is killed', { timeout: 180_000, skip: skipReason() }, () => {
+  it('report no unverified readiness and restart no container', async () => {
     await using answerer = await Answerer.open();
     const node = await KubelingNode.open();
     try {

@@ -9,7 +9,7 @@ import { after, before, describe, it } from 'node:test';
 
 const launcher = new URL('../../kubeling', import.meta.url).pathname;
 
-/** A runtime that takes connections and never answers, so that a command stays at work. */
+/** A runtime that accepts connections and never responds, so that a command keeps running. */
 async function silentRuntime(path: string): Promise<Server> {
   const server = createServer((socket) => socket.on('error', () => {}).resume());
   server.listen(path);
@@ -22,7 +22,7 @@ async function ended(child: ChildProcess): Promise<number | NodeJS.Signals> {
   return code ?? signal;
 }
 
-describe('the kubeling process', () => {
+describe('kubeling process', () => {
   let directory = '';
   let runtime: Server;
 
@@ -36,7 +36,7 @@ describe('the kubeling process', () => {
   });
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`ends in order on ${signal} and says by its exit code that it was interrupted`, async () => {
+    it(`shuts down on ${signal} with the exit code of an interruption`, async () => {
       const child = spawn(launcher, ['doctor', '--runtime-endpoint', join(directory, 'silent.sock')], {
         stdio: 'ignore',
       });
@@ -47,7 +47,7 @@ describe('the kubeling process', () => {
     });
   }
 
-  it('does not mind a reader that goes away', async () => {
+  it('ignores a closed output pipe', async () => {
     const child = spawn(launcher, ['doctor', '--data-dir', directory], { stdio: ['ignore', 'pipe', 'pipe'] });
     const errors: string[] = [];
     child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));

@@ -10,7 +10,7 @@ import { removeTree, type TreeCalls } from '../../src/lib/remove-tree.ts';
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 const source = fileURLToPath(new URL('../../src/lib/remove-tree.ts', import.meta.url));
 const fewHandles = 200;
-/** A path of so many steps is longer than the kernel takes one. */
+/** A path with this many components exceeds the kernel's limit. */
 const goingDown = (steps: number) => `
   const { mkdirSync, writeFileSync } = require('node:fs');
   for (let left = ${steps}; left > 0; left--) {
@@ -19,7 +19,7 @@ const goingDown = (steps: number) => `
     writeFileSync('file', '');
   }`;
 
-describe('a directory with all that is in it', () => {
+describe('removal of a directory tree', () => {
   let root: string;
   let volume: string;
 
@@ -36,14 +36,14 @@ describe('a directory with all that is in it', () => {
   const shell = (script: string) => execFileSync('sh', ['-c', script], { cwd: volume });
   const isGone = async () => assert.deepEqual(await readdir(root), []);
 
-  it('goes though names in it are no text', async () => {
+  it('removes names that are not valid UTF-8', async () => {
     shell(`mkdir "$(printf 'd\\376')" && touch "$(printf 'd\\376/f\\200')" "$(printf 'bad\\377name')"`);
     assert.equal((await readdir(volume)).length, 2);
     await removeTree(volume);
     await isGone();
   });
 
-  it('goes though it is deeper than the process has handles', async () => {
+  it('removes a tree deeper than the process has descriptors', async () => {
     run(goingDown(3_000));
     const script = `import(${JSON.stringify(source)}).then(({ removeTree }) => removeTree(process.argv[1]))`;
     const limited = 'ulimit -n "$1"; shift; exec "$@"';
@@ -71,14 +71,14 @@ describe('a directory with all that is in it', () => {
     }
   });
 
-  it('goes though something in it is called as what is brought up from below', async () => {
+  it('removes entries named like its temporary names', async () => {
     shell('touch .removing-0; mkdir .removing-1; touch .removing-1/file');
     run(goingDown(300));
     await removeTree(volume);
     await isGone();
   });
 
-  it('is named with the reason and the remedy when it cannot be removed', async () => {
+  it('reports the reason and the remedy when an entry cannot be removed', async () => {
     const file = join(volume, 'kept/file');
     await mkdir(join(volume, 'kept'));
     await writeFile(file, '');
@@ -92,7 +92,7 @@ describe('a directory with all that is in it', () => {
     await isGone();
   });
 
-  it('stays where something is mounted far below, which loses nothing', { skip: notRoot }, async () => {
+  it('stops at a mount far below and deletes nothing in it', { skip: notRoot }, async () => {
     const [depth, other] = [100, join(root, 'other')];
     await mkdir(other);
     await writeFile(join(other, 'canary'), 'alive');

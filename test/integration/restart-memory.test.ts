@@ -25,7 +25,7 @@ function until(atMs: number): Promise<true> {
   return eventually('the time to come', async () => (performance.now() >= atMs ? true : undefined));
 }
 
-describe('what a node remembers when kubeling is killed', { timeout: 180_000 }, () => {
+describe('state restored after kubeling is killed', { timeout: 180_000 }, () => {
   let node: KubelingNode;
 
   before(async () => {
@@ -40,7 +40,7 @@ describe('what a node remembers when kubeling is killed', { timeout: 180_000 }, 
   const notesOf = async (uid: string) =>
     JSON.parse(await readFile(join(node.dataDir, 'kubelet', 'pods', uid, 'kubeling.json'), 'utf8'));
 
-  it('the pod of a manifest that is broken when it starts again', async () => {
+  it('runs the pod of a manifest that is broken at the restart', async () => {
     await node.put('web.yaml', podOf('web', 'trap "exit 0" TERM; while true; do sleep 0.1; done'));
     const { metadata } = await node.running('web');
     assert.equal((await notesOf(metadata.uid)).source, 'file');
@@ -49,7 +49,7 @@ describe('what a node remembers when kubeling is killed', { timeout: 180_000 }, 
     await node.put('web.yaml', 'kind: Pod\nmetadata: [');
     await node.start();
     await node.running('web');
-    await eventually('the mistake to be told', async () =>
+    await eventually('the mistake to be reported', async () =>
       (await node.command('explain', 'web')).includes('web.yaml:2') ? true : undefined,
     );
     assert.deepEqual(await idsOf('web'), ids);
@@ -59,7 +59,7 @@ describe('what a node remembers when kubeling is killed', { timeout: 180_000 }, 
     );
   });
 
-  it('how long a container that crashes has to wait', async () => {
+  it('continues the back-off of a crashing container', async () => {
     await node.put('crash.yaml', podOf('crash', 'exit 3'));
     const restarts = async () => (await node.pod('crash'))?.status.containerStatuses?.[0]?.restartCount ?? 0;
     const { metadata } = await node.podIs(
@@ -80,12 +80,12 @@ describe('what a node remembers when kubeling is killed', { timeout: 180_000 }, 
         containerStatuses[0]?.state?.waiting?.message?.startsWith('back-off 20s') === true,
     );
     assert.equal(await restarts(), before);
-    await eventually('it to be started again', async () => ((await restarts()) > before ? true : undefined));
-    assert.ok(performance.now() - waitsSinceMs > 12_000, 'the whole wait');
+    await eventually('it to be restarted', async () => ((await restarts()) > before ? true : undefined));
+    assert.ok(performance.now() - waitsSinceMs > 12_000, 'the full back-off');
     await node.take('crash.yaml');
   });
 
-  it('that a pod has had its time', async () => {
+  it('keeps a pod past its active deadline failed', async () => {
     const script = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
     await node.put('brief.yaml', podOf('brief', script, { activeDeadlineSeconds: 4 }));
     const isOver = ({ phase, reason }: NodePod['status']) =>
@@ -104,12 +104,12 @@ describe('what a node remembers when kubeling is killed', { timeout: 180_000 }, 
     );
   });
 
-  it('how much of its grace a pod has left', async () => {
+  it('continues the grace period of a deleted pod', async () => {
     await node.put('slow.yaml', podOf('slow', 'trap "" TERM; while true; do sleep 0.1; done'));
     const { metadata } = await node.running('slow');
     const removedMs = performance.now();
     await node.take('slow.yaml');
-    await eventually('it to be told to end', async () =>
+    await eventually('it to receive SIGTERM', async () =>
       (await notesOf(metadata.uid)).termination === undefined ? undefined : true,
     );
     await until(removedMs + 10_000);
@@ -120,7 +120,7 @@ describe('what a node remembers when kubeling is killed', { timeout: 180_000 }, 
       (await idsOf('slow')).length === 0 ? true : undefined,
     );
     const goneMs = performance.now();
-    assert.ok(goneMs - removedMs > graceMs - 2_000, `not cut short: ${goneMs - removedMs}`);
-    assert.ok(goneMs - readyMs < graceMs - 2_000, `not begun anew: ${goneMs - readyMs}`);
+    assert.ok(goneMs - removedMs > graceMs - 2_000, `not shortened: ${goneMs - removedMs}`);
+    assert.ok(goneMs - readyMs < graceMs - 2_000, `not restarted: ${goneMs - readyMs}`);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Prepares a root directory as a kubelet does when it starts, or takes that away again, among the mounts this process is
- * started in; writes what is told of it.
+ * Prepares a root directory as a kubelet does when it starts, or undoes that, in the mount
+ * namespace of this process; prints its reports.
  */
 import { prepareRoot, unshareRoot } from '../../src/cli/run/kubelet-directories.ts';
 import { realClock } from '../../src/lib/index.ts';

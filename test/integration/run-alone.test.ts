@@ -17,7 +17,7 @@ import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
 
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
 
-/** As a service manager has it: datagrams, each with the process it is from. */
+/** Like a service manager: prints datagrams, each with its sender's process ID. */
 const receiver = `
 import socket, struct, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -29,7 +29,7 @@ while True:
     print(struct.unpack("iii", control[0][2][:12])[0], data.decode(), flush=True)
 `;
 
-describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
+describe('kubeling run on a standalone node', { timeout: 240_000 }, () => {
   let runtime: PrivateRuntime;
   let folder: CertificateFolder;
   let alice: KeyPair;
@@ -101,7 +101,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
 
   async function healthy(told: () => string): Promise<void> {
     const answers = async () => (told().includes('Serving kubelet on loopback') ? true : undefined);
-    await eventually('kubeling to answer', answers, 60_000, told);
+    await eventually('kubeling to respond', answers, 60_000, told);
     const url = `http://127.0.0.1:${healthzPort}/healthz?verbose`;
     const page = await eventually(
       'kubeling to be healthy',
@@ -116,7 +116,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
       assert.match(page, new RegExp(`^\\[\\+\\]${name} ok$`, 'm'));
   }
 
-  it('is served with TLS to whom it knows itself, tells its service manager, and ends well when told to', async () => {
+  it('serves with TLS to clients it authenticates itself, notifies its service manager, and exits with 0 on SIGTERM', async () => {
     const socket = join(dir, 'notify');
     const manager = start('python3', ['-c', receiver, socket]);
     await eventually('the manager', async () => (manager.said.text.includes('listening') ? true : undefined));
@@ -131,11 +131,11 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
     assert.match((await call({ port }, '/stats/summary', alice)).body, /"nodeName":"alone"/);
     child.kill('SIGHUP');
     const reread = async () => (said.text.includes('Reloaded configuration') ? true : undefined);
-    await eventually('the configuration to be read again', reread, 60_000, () => said.text);
+    await eventually('the configuration to be reloaded', reread, 60_000, () => said.text);
     for (const state of ['READY=1', 'WATCHDOG=1']) {
       const heard = new RegExp(`^${child.pid} ${state}`, 'm');
       await eventually(
-        `${state} to be heard`,
+        `${state} to be received`,
         async () => (heard.test(manager.said.text) ? true : undefined),
         60_000,
         () => manager.said.text,
@@ -145,7 +145,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
     assert.equal(await ended, 0, said.text);
   });
 
-  it('is read without asking where that is wanted, also when it could know nobody', async () => {
+  it('serves the read-only port when configured, even when it can authenticate no client', async () => {
     const [readOnlyPort = 0] = await freePorts(1);
     const { child, said, ended } = run({}, '--client-ca-file=', `--read-only-port=${readOnlyPort}`);
     await healthy(() => said.text);
@@ -156,7 +156,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
   });
 
   const skip = withoutLockWaiters();
-  it('runs alone where there is a lock, and makes room for another where it is to', { skip }, async () => {
+  it('runs exclusively with a lock file, and exits on contention where configured', { skip }, async () => {
     const lock = join(dir, 'lock');
     const first = run({}, `--lock-file=${lock}`, '--exit-on-lock-contention');
     await healthy(() => first.said.text);
@@ -169,7 +169,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
     assert.equal(await readFile(lock, 'utf8'), '');
   });
 
-  it('does not start under a watchdog that makes no sense', async () => {
+  it('does not start with an invalid watchdog interval', async () => {
     const { said, ended } = run({ WATCHDOG_USEC: '1000' });
     assert.equal(await ended, 1);
     assert.match(said.text, /WATCHDOG_USEC must be over/);

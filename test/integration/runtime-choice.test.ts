@@ -15,10 +15,10 @@ function manifestOf(name: string): string {
   return JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec });
 }
 
-/** Answers the connection and nothing else, as a runtime that hangs. */
+/** Accepts the connection and does nothing else, as a runtime that hangs. */
 const silentServer = `require('node:net').createServer(() => {}).listen(process.argv[1], () => console.log('listening'))`;
 
-describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
+describe('runtime of kubeling up', { timeout: 600_000 }, () => {
   let machine: BootedMachine;
 
   beforeEach(async () => {
@@ -27,7 +27,7 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
   });
   afterEach(() => machine[Symbol.asyncDispose]());
 
-  /** As Debian installs it: at the usual socket, and without a configuration of a network. */
+  /** As Debian installs it: at the usual socket and without a network configuration. */
   async function startContainerdWithoutNetwork(name: string): Promise<void> {
     const dir = join(machine.scratch, name);
     await mkdir(join(dir, 'cni'), { recursive: true });
@@ -82,11 +82,11 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
     assert.match(up.output(), /^runtime {5}containerd \S+, private, started/m);
     for (const pod of pods) await isRunning(dataDir, pod);
     const containers = await machine.run('ctr', '-a', usualSocket, '-n', 'k8s.io', 'containers', 'ls', '-q');
-    assert.equal(containers, '', 'nothing was tried on the other one');
+    assert.equal(containers, '', 'the other runtime was not tried');
     await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', dataDir);
   });
 
-  it('is a private containerd where those found at a first start cannot run a pod', async () => {
+  it('is a private containerd when the runtimes found at the first start cannot run a pod', async () => {
     await startContainerdWithoutNetwork('debian');
     await machine.run('mkdir', '-p', '/run/crio');
     await machine.start(process.execPath, '-e', silentServer, '/run/crio/crio.sock').says(/listening/);
@@ -107,7 +107,7 @@ describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
     await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', dataDir);
   });
 
-  it('stays the runtime of the machine that has its pods, and is waited for while it is away', async () => {
+  it("stays the machine's runtime that has its pods, and kubeling waits while it is away", async () => {
     const other = machine.dataDirectory('other');
     const first = startUp(other, '--local-api=false');
     await first.says(/^ready/m);

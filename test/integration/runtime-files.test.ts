@@ -14,7 +14,7 @@ const kinds: readonly (readonly [string, RuntimeFiles])[] = [
 ];
 
 for (const [kind, files] of kinds) {
-  describe(`files of the runtime, ${kind}`, () => {
+  describe(`runtime files, ${kind}`, () => {
     it('are written, listed, read from their end, linked and removed', async () => {
       const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
       try {
@@ -63,7 +63,7 @@ for (const [kind, files] of kinds) {
   });
 }
 
-it('files of the runtime are read only where they are regular, logs without a link on the way', async () => {
+it('runtime files are read only if they are regular, and logs without following links', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
   try {
     const files = realRuntimeFiles();
@@ -79,7 +79,7 @@ it('files of the runtime are read only where they are regular, logs without a li
   }
 });
 
-it('files of the runtime have exactly the mode asked for', async () => {
+it('runtime files have exactly the requested mode', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
   try {
     const path = join(root, 'a/b');
@@ -91,7 +91,7 @@ it('files of the runtime have exactly the mode asked for', async () => {
   }
 });
 
-it('files of the runtime tell sockets and devices from files', async () => {
+it('runtime files are distinguished from sockets and devices', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
   const server = createServer();
   try {

@@ -8,7 +8,7 @@ import { InProcessNode } from '../in-process-node.ts';
 import { eventually } from '../kubeling-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
-/** What the kernel says of a process of the container. */
+/** What the kernel reports of a process of the container. */
 const facts =
   'id -u; id -g; id -G; sed -nE "s/^(CapInh|CapPrm|CapEff|CapBnd|Seccomp|NoNewPrivs):[[:space:]]*/\\1 /p" /proc/self/status';
 
@@ -36,7 +36,7 @@ const allowChmod = {
 
 const images = { named: 'localhost/test/named:1', numbered: 'localhost/test/numbered:1' };
 
-/** A shell that runs as somebody else, by name and by number. */
+/** A shell that runs as another user, by name and by number. */
 async function importImages({ runtime }: InProcessNode): Promise<void> {
   const store = await runtime.containerd.images();
   const links = ['sh', 'id', 'sed'].map(
@@ -64,7 +64,7 @@ async function importImages({ runtime }: InProcessNode): Promise<void> {
   await store.importArchive(buildImage({ ...base, name: images.numbered, user: '4321' }), signal);
 }
 
-describe('security contexts, seen from inside the containers', { skip: skipReason() }, () => {
+describe('security contexts observed inside containers', { skip: skipReason() }, () => {
   let node: InProcessNode;
 
   before(async () => {
@@ -172,14 +172,14 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     await node?.[Symbol.asyncDispose]();
   });
 
-  it("runs as root with the runtime's capabilities and nothing held back unless asked", async () => {
+  it("run as root with the runtime's default capabilities and no restrictions by default", async () => {
     const { uid, gid, status } = readFacts(await node.printed('plain'));
     assert.deepEqual([uid, gid], ['0', '0']);
     assert.equal(status.get('CapBnd'), defaultCapabilities);
     assert.deepEqual([status.get('Seccomp'), status.get('NoNewPrivs')], ['0', '0']);
   });
 
-  it('users and groups of the pod, and those of the container before them', async () => {
+  it("apply users and groups of the pod, overridden by the container's", async () => {
     const own = readFacts(await node.printed('users'));
     assert.deepEqual([own.uid, own.gid], ['1000', '2000']);
     assert.deepEqual(own.groups.toSorted(), ['2000', '3000', '4000', '4001']);
@@ -191,7 +191,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     assert.equal(file, '1000 3000');
   });
 
-  it('capabilities, privileged, no new privileges and a root that cannot be written', async () => {
+  it('apply capabilities, privileged, no new privileges and a read-only root file system', async () => {
     const of = async (name: string) => readFacts(await node.printed('rights', name)).status;
     assert.equal((await of('none')).get('CapBnd'), '0000000000000000');
     assert.equal((await of('some')).get('CapEff'), '0000000000001400');
@@ -202,18 +202,18 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     const bound = BigInt(`0x${readFacts(all).status.get('CapEff')}`);
     assert.equal(bound & (1n << 21n), 1n << 21n, 'CAP_SYS_ADMIN');
     assert.ok(Number(all.split('\n').at(-1)) > 20, 'the devices of the machine');
-    // What comes over two streams comes in any order.
+    // The order of lines from two streams is undefined.
     const lines = (await node.printed('rights', 'still')).split('\n').slice(-2).sort();
     assert.deepEqual(lines, ['touch: /x: Read-only file system', 'written']);
   });
 
-  it('seccomp of the pod, of the container, and of a file', async () => {
+  it('apply seccomp profiles of the pod, of the container and of a file', async () => {
     assert.equal(readFacts(await node.printed('calls', 'pods')).status.get('Seccomp'), '2');
     assert.equal(readFacts(await node.printed('calls', 'open')).status.get('Seccomp'), '0');
     assert.match(await node.printed('calls', 'local'), /^Seccomp:\s2\n.*Operation not permitted\nended$/);
   });
 
-  it('masked and read-only paths', async () => {
+  it('apply masked and read-only paths', async () => {
     assert.equal(await node.printed('masks'), '0\n0\n0\n0\nro');
   });
 
@@ -221,7 +221,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     ['emptyprofile', 'empty'],
     ['missingprofile', 'missing'],
   ] as const)
-    it(`a seccomp profile that is ${what} is refused`, async () => {
+    it(`reject a seccomp profile that is ${what}`, async () => {
       const message = await node.waits(name, 'CreateContainerError');
       assert.match(message, /seccomp/);
       assert.equal(await node.event(name, 'Failed'), `Error: ${message}`);
@@ -240,7 +240,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
       assert.equal(node.pod(name)?.status.phase, 'Pending');
     });
 
-  it('says what to do about an image whose user has but a name', async () => {
+  it('report what to do about an image whose user has only a name', async () => {
     const message = await node.waits('named', 'CreateContainerConfigError');
     const { name, namespace, uid } = node.pod('named')?.metadata ?? {};
     assert.equal(
@@ -251,12 +251,12 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     assert.equal(readFacts(await node.printed('numbered', 'name')).uid, '1234');
   });
 
-  it('lets who is not root run, also where the container says otherwise than the pod', async () => {
+  it('run non-root containers, also when a container overrides the pod', async () => {
     assert.equal(readFacts(await node.printed('nonroot')).uid, '1234');
     assert.equal(readFacts(await node.printed('nonroot', 'root')).uid, '0');
   });
 
-  it('AppArmor is refused where the kernel has none', {
+  it('reject AppArmor where the kernel does not support it', {
     skip: existsSync('/sys/module/apparmor'),
   }, async () => {
     const { status } = await node.podIs('armored', 'refused', ({ phase }) => phase === 'Failed');
@@ -267,7 +267,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     await node.succeeded('unarmored');
   });
 
-  it('groups of the image, unless the pod wants none of them', async () => {
+  it('apply groups of the image unless the pod excludes them', async () => {
     assert.ok(readFacts(await node.printed('merged')).groups.includes('5555'));
     const { status } = await node.podIs('strict', 'decided', ({ phase = 'Pending' }) => phase !== 'Pending');
     if (node.kubelet.state.runtimeState.abilities.strictGroups) {
@@ -279,7 +279,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     assert.equal(await node.event('strict', 'SupplementalGroupsPolicyNotSupported'), message);
   });
 
-  it('SELinux options reach the runtime, those of the container before those of the pod', async () => {
+  it("pass SELinux options to the runtime, the container's before the pod's", async () => {
     const { status } = await node.podIs('labelled', 'running', ({ phase }) => phase === 'Running');
     const levels = await Promise.all(
       (status.containerStatuses ?? []).map(async ({ containerID = '' }) => {
@@ -294,7 +294,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     assert.deepEqual(levels, ['s0:c2', 's0:c1']);
   });
 
-  it('a profile of the machine without a name never comes to run', async () => {
+  it('reject a Localhost profile without a name', async () => {
     await node.put({
       nameless: {
         containers: { main: secured({ seccompProfile: { type: 'Localhost', localhostProfile: '' } }) },
@@ -305,7 +305,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
         },
       },
     });
-    await eventually('both manifests to be refused', async () => {
+    await eventually('both manifests to be rejected', async () => {
       const fields = node.kubelet.endpoints.sourceProblems().map(({ field }) => field);
       const refused = fields.filter((field) => field.endsWith('seccompProfile.localhostProfile'));
       return refused.length === 2 ? true : undefined;
@@ -313,7 +313,7 @@ describe('security contexts, seen from inside the containers', { skip: skipReaso
     await node.take('nameless', 'outside');
   });
 
-  it('the runtime’s profile for all who name none, where the node is set so', async () => {
+  it("apply the runtime's default seccomp profile where the node is configured so", async () => {
     await node.stop();
     await node.start({ seccompFallback: 'RuntimeDefault' });
     await node.put({

@@ -37,7 +37,7 @@ before(async () => {
     'a certificate of another authority of the same name': selfMade,
     'an expired certificate': authority.issue({ subject: '/CN=alice', days: -1 }),
     'a certificate for servers': authority.issue({ subject: '/CN=alice', use: 'serverAuth' }),
-    'a certificate issued by one that is no authority': authority
+    'a certificate issued by a non-CA certificate': authority
       .intermediate('/CN=client', 'clientAuth')
       .issue({ subject: '/CN=alice' }),
     'a wrong token': bearer('guess'),
@@ -55,7 +55,7 @@ after(async () => {
   stranger?.[Symbol.dispose]();
 });
 
-test('nothing answers who shows nothing good, whatever is asked for and however', async () => {
+test('rejects every endpoint and method without valid credentials', async () => {
   for (const [shown, credential] of Object.entries(bad)) {
     for (const endpoint of endpoints) {
       const { status, body } = await call(node, endpoint.path, optionsOf(endpoint, credential));
@@ -66,7 +66,7 @@ test('nothing answers who shows nothing good, whatever is asked for and however'
   assert.deepEqual(node.asked, []);
 });
 
-test('who is known and denied hears what he would need, and reaches nothing', async () => {
+test('tells an authenticated but unauthorized user the missing permission, and serves nothing', async () => {
   for (const credential of [mallory, bearer('token-of-mallory')] as const) {
     for (const endpoint of endpoints) {
       const { status, body } = await call(node, endpoint.path, optionsOf(endpoint, credential));
@@ -78,7 +78,7 @@ test('who is known and denied hears what he would need, and reaches nothing', as
   assert.deepEqual(node.reached, []);
 });
 
-test('while the API server is away nobody is let in, and those without a certificate are nobody', async () => {
+test('rejects every client while the API server is away, and treats clients without a certificate as anonymous', async () => {
   node.reviews = 'down';
   try {
     for (const endpoint of endpoints) {
@@ -95,7 +95,7 @@ test('while the API server is away nobody is let in, and those without a certifi
   assert.deepEqual(node.reached, []);
 });
 
-test('who is known and allowed reaches what he asks for, by certificate and by token', async () => {
+test('serves an authorized user by certificate and by token', async () => {
   const inside: Credential = {
     headers: { 'sec-websocket-protocol': `v4.channel.k8s.io, ${encodedToken('token-of-alice')}` },
   };
@@ -122,7 +122,7 @@ test('who is known and allowed reaches what he asks for, by certificate and by t
   node.reached.length = 0;
 });
 
-test('the API server hears who asks: name, groups and the certificate itself', async () => {
+test('sends name and groups of the certificate to the API server', async () => {
   node.asked.length = 0;
   await call(node, '/metrics', alice);
   const [spec] = node.asked;
@@ -135,7 +135,7 @@ test('the API server hears who asks: name, groups and the certificate itself', a
   assert.deepEqual([spec.name, spec.verb, spec.subresource], ['n1', 'get', 'metrics']);
 });
 
-test('a name is what stands in the certificate, and only that', async () => {
+test('uses exactly the name of the certificate', async () => {
   const ask = async (subject: string) => {
     node.asked.length = 0;
     const { status } = await call(node, '/metrics', node.authority.issue({ subject }));
@@ -145,11 +145,11 @@ test('a name is what stands in the certificate, and only that', async () => {
   assert.deepEqual(await ask('/CN=system:node:n1'), [403, 'system:node:n1', []]);
   assert.deepEqual(await ask('/CN=eve\nO=system:masters'), [403, 'eve\nO=system:masters', []]);
   assert.deepEqual(await ask('/O=a, O=b/CN=alice'), [200, 'alice', ['a, O=b']]);
-  assert.deepEqual(await ask('/CN=alice/CN=bob'), [401, undefined, undefined], 'two names are none');
-  assert.deepEqual(await ask('/O=system:masters'), [401, undefined, undefined], 'no name is nobody');
+  assert.deepEqual(await ask('/CN=alice/CN=bob'), [401, undefined, undefined], 'rejects two names');
+  assert.deepEqual(await ask('/O=system:masters'), [401, undefined, undefined], 'rejects an empty name');
 });
 
-test('one of the parts is enough, and the first that is allowed ends the asking', async () => {
+test('allows a request with one of several subresources and stops at the first allowed one', async () => {
   node.asked.length = 0;
   assert.equal((await call(node, '/pods', alice)).status, 200);
   assert.deepEqual(
@@ -158,14 +158,14 @@ test('one of the parts is enough, and the first that is allowed ends the asking'
   );
 });
 
-test('an intermediate that the client sends along is enough', async () => {
+test('accepts an intermediate certificate sent by the client', async () => {
   const { cert, key } = node.authority.intermediate('/CN=between').issue({ subject: '/CN=alice' });
   assert.equal((await call(node, '/pods', { cert, key })).status, 200);
   const alone = cert.slice(0, cert.indexOf('-----END CERTIFICATE-----') + 26);
   assert.equal((await call(node, '/pods', { cert: alone, key })).status, 401);
 });
 
-test('a certificate that expires is refused on the connection it came by, and the connection ends', async () => {
+test('rejects an expired certificate on an existing connection and closes the connection', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   try {
     assert.equal((await call(node, '/pods', { ...alice, agent })).status, 200);
@@ -179,7 +179,7 @@ test('a certificate that expires is refused on the connection it came by, and th
   }
 });
 
-test('other authorities count from the moment their file is there, for connections there are already too', async () => {
+test('applies a new client CA file immediately, also on existing connections', async () => {
   await using own = await TlsNode.open();
   using folder = new CertificateFolder();
   const next = folder.authority('/CN=next');
@@ -194,14 +194,14 @@ test('other authorities count from the moment their file is there, for connectio
     renameSync(beside, own.caPath);
     await until(
       () => JSON.stringify([...own.logs.records]).includes('keeping the current one'),
-      'the broken file is seen',
+      'the broken file is detected',
     );
-    assert.equal((await call(own, '/pods', { ...old, agent })).status, 200, 'the last good ones stay');
+    assert.equal((await call(own, '/pods', { ...old, agent })).status, 200, 'the last good authorities stay');
     writeFileSync(beside, next.pem);
     renameSync(beside, own.caPath);
-    await until(async () => (await call(own, '/pods', young)).status === 200, 'the new authority counts');
-    assert.equal((await call(own, '/pods', { ...old, agent })).status, 401, 'on the connection of before');
-    assert.equal((await call(own, '/pods', old)).status, 401, 'on a new one');
+    await until(async () => (await call(own, '/pods', young)).status === 200, 'the new authority is trusted');
+    assert.equal((await call(own, '/pods', { ...old, agent })).status, 401, 'on an existing connection');
+    assert.equal((await call(own, '/pods', old)).status, 401, 'on a new connection');
   } finally {
     agent.destroy();
   }
@@ -213,7 +213,7 @@ async function shake(port: number, options: object): Promise<TLSSocket> {
   return socket;
 }
 
-test('no session is resumed, so that nobody is trusted for what was true once', async () => {
+test('resumes no TLS session, so that outdated trust is not reused', async () => {
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     const limits = { minVersion: version, maxVersion: version };
     const first = await shake(node.port, { ...limits, ...alice });
@@ -225,7 +225,7 @@ test('no session is resumed, so that nobody is trusted for what was true once', 
     first.resume();
     await once(first, 'close');
     assert(session !== undefined);
-    // The second one shows no certificate of its own: were the session taken up, it would be alice.
+    // The second connection presents no certificate: with a resumed session it would be alice.
     const second = await shake(node.port, { ...limits, session });
     assert.equal(second.isSessionReused(), false, version);
     second.write('GET /pods HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
@@ -238,7 +238,7 @@ test('no session is resumed, so that nobody is trusted for what was true once', 
   }
 });
 
-test('a new certificate is served to who comes next, and who is here stays', async () => {
+test('serves a new certificate to new connections and keeps existing ones', async () => {
   const before = await shake(node.port, {});
   const old = before.getPeerX509Certificate()?.fingerprint256;
   const pair = node.servingPair();
@@ -248,13 +248,13 @@ test('a new certificate is served to who comes next, and who is here stays', asy
   node.serveWith({ cert: pair.cert, key: node.servingPair().key });
   const third = await shake(node.port, {});
   const [served, wanted] = [third, next].map((each) => each.getPeerX509Certificate()?.fingerprint256);
-  assert.equal(served, wanted, 'a pair that does not fit leaves the last good one');
+  assert.equal(served, wanted, 'a pair that does not match leaves the last good one');
   before.write('GET /pods HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token-of-alice\r\n\r\n');
   assert.match(String((await once(before, 'data'))[0]), /^HTTP\/1\.1 200 /);
   for (const socket of [before, next, third]) socket.destroy();
 });
 
-test('a stream reaches the runtime without the rights of its client, and each way ends by itself', async () => {
+test("forwards a stream to the runtime without the client's credentials, and closes each direction separately", async () => {
   await using own = await TlsNode.open();
   const heads: string[] = [];
   const runtime = createServer({ allowHalfOpen: true }, (socket) => {
@@ -285,7 +285,7 @@ test('a stream reaches the runtime without the rights of its client, and each wa
   }
 });
 
-test('who shows nothing is anonymous where that is allowed; who shows something bad is not', async () => {
+test('treats missing credentials as anonymous where allowed, but not bad ones', async () => {
   await using own = await TlsNode.open({ anonymous: 'allowed', authorization: { mode: 'AlwaysAllow' } });
   assert.equal((await call(own, '/pods', {})).status, 200);
   assert.equal((await call(own, '/pods', bearer('guess'))).status, 401);
@@ -295,7 +295,7 @@ test('who shows nothing is anonymous where that is allowed; who shows something 
   );
 });
 
-test('without the webhook a token is not looked at', async () => {
+test('ignores tokens without the webhook', async () => {
   await using own = await TlsNode.open({ anonymous: 'allowed', tokenWebhook: { kind: 'off' } });
   const { status, body } = await call(own, '/pods', bearer('token-of-alice'));
   assert.equal(status, 403);
@@ -303,7 +303,7 @@ test('without the webhook a token is not looked at', async () => {
   assert.deepEqual(own.tokensAsked, []);
 });
 
-test('with debugging off what enters pods is not there for anybody', async () => {
+test('serves no exec, attach or port-forward endpoint with debugging handlers disabled', async () => {
   await using own = await TlsNode.open({}, 'off');
   const mine = own.authority.issue({ subject: '/CN=alice' });
   for (const endpoint of endpoints.filter(({ path }) =>
@@ -319,7 +319,7 @@ test('with debugging off what enters pods is not there for anybody', async () =>
   assert.equal((await call(own, '/pods', mine)).status, 200);
 });
 
-test('the port that asks nobody shows little and changes nothing', async () => {
+test('serves only limited read-only endpoints on the unauthenticated port', async () => {
   node.reached.length = 0;
   const plain = async (path: string, method = 'GET') => {
     const response = await fetch(`http://127.0.0.1:${node.readOnlyPort}${path}`, { method });
@@ -347,7 +347,7 @@ test('the port that asks nobody shows little and changes nothing', async () => {
   assert.deepEqual([...new Set(node.reached)], ['health', 'pods']);
 });
 
-test('the level of the log is set by who may, and the body is bounded', async () => {
+test('changes the log level for authorized clients and limits the body', async () => {
   const put = async (body: string) => {
     const { status } = await call(node, '/debug/flags/v', { ...alice, method: 'PUT', body });
     return [status, node.verbosity.level];
@@ -359,7 +359,7 @@ test('the level of the log is set by who may, and the body is bounded', async ()
   assert.equal((await call(node, '/debug/flags/v', alice)).status, 406);
 });
 
-test('logs of the host are read below their directory only', async () => {
+test('reads host logs only below their directory', async () => {
   const read = async (path: string) => await call(node, path, alice);
   assert.equal((await read('/logs/sys.log')).body, 'hello\n');
   assert.match((await read('/logs/')).body, /<a href="\.\/sys\.log">sys\.log<\/a>/);
@@ -373,7 +373,7 @@ test('logs of the host are read below their directory only', async () => {
   assert.equal((await read('/logs/sys.log?query=sys')).status, 406);
 });
 
-test('requests are counted under names nobody can make up', async () => {
+test('counts requests under a fixed set of names', async () => {
   for (let index = 0; index < 50; index++) await call(node, `/made-up-${index}`, {});
   const page = (await call(node, '/metrics', alice)).body;
   assert.doesNotMatch(page, /made-up/);
@@ -383,7 +383,7 @@ test('requests are counted under names nobody can make up', async () => {
   );
 });
 
-test('secrets are in no line of the log', () => {
+test('writes no secret to the log', () => {
   const lines = JSON.stringify([...node.logs.records]);
   assert.doesNotMatch(lines, /token-of-|guess|Bearer \w/);
 });

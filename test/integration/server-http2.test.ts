@@ -50,7 +50,7 @@ async function ask(session: ClientHttp2Session, headers: OutgoingHttpHeaders, bo
   return { status: answered[':status'], headers: answered, body: await text(stream) };
 }
 
-test('who offers HTTP/2 is answered by it, by certificate and by token, many at once on one connection', async () => {
+test('serves HTTP/2 by certificate and by token, with many requests on one connection', async () => {
   const session = await open(alice);
   try {
     assert.equal(session.alpnProtocol, 'h2');
@@ -72,7 +72,7 @@ test('who offers HTTP/2 is answered by it, by certificate and by token, many at 
   }
 });
 
-test('the gate stands before HTTP/2 as before any other', async () => {
+test('authenticates and authorizes HTTP/2 requests as any other', async () => {
   const bad: Readonly<Record<string, OutgoingHttpHeaders>> = {
     none: {},
     token: { authorization: 'Bearer guess' },
@@ -94,7 +94,7 @@ test('the gate stands before HTTP/2 as before any other', async () => {
   }
 });
 
-test('a body reaches who wants it, and a bad certificate costs the connection', async () => {
+test('delivers a request body, and rejects a bad certificate with the connection', async () => {
   const session = await open(alice);
   const put = { ':path': '/debug/flags/v', ':method': 'PUT' };
   assert.equal((await ask(session, put, '4')).status, 200);
@@ -112,7 +112,7 @@ test('a body reaches who wants it, and a bad certificate costs the connection', 
   }
 });
 
-test('streams are not upgraded over HTTP/2', async () => {
+test('rejects upgrades over HTTP/2', async () => {
   const session = await open(alice);
   try {
     const path = '/exec/default/web/main?output=1&command=id';
@@ -126,7 +126,7 @@ test('streams are not upgraded over HTTP/2', async () => {
   }
 });
 
-test('who begins requests only to break them off is cut off, and others are not held up', async () => {
+test('disconnects a client that opens and resets requests rapidly, without blocking other clients', async () => {
   const session = await open(alice);
   const closed = new Promise((resolve) => void session.once('close', resolve));
   let begun = 0;
@@ -145,11 +145,11 @@ test('who begins requests only to break them off is cut off, and others are not 
     }
   };
   await Promise.all([flood(), closed]);
-  assert.ok(begun < 20_000, `${begun} were begun`);
+  assert.ok(begun < 20_000, `${begun} were opened`);
   assert.equal((await call(node, '/pods', alice)).status, 200);
 });
 
-test('requests whose client has left are not counted as under way', async () => {
+test('does not count requests of a disconnected client as in flight', async () => {
   const session = await open(alice);
   await ask(session, { ':path': '/pods' });
   session.request({ ':path': '/pods' }).on('error', () => {});
@@ -164,7 +164,7 @@ test('requests whose client has left are not counted as under way', async () => 
   while ((await underWay()).some((count) => count !== '0')) inTime.throwIfAborted();
 });
 
-/** Frames that no client of Node.js would send, on a connection of their own. */
+/** Frames that no client of Node.js sends, on a separate connection. */
 async function openRaw(): Promise<TLSSocket> {
   const socket = connectTls({
     ...{ host: '127.0.0.1', port: node.port, ALPNProtocols: ['h2'], rejectUnauthorized: false },
@@ -176,15 +176,15 @@ async function openRaw(): Promise<TLSSocket> {
   return socket.resume();
 }
 
-/** Mistakes on a stream, each of which a server answers by resetting it. */
+/** Stream errors that a server answers with a reset. */
 const mistakes: Readonly<Record<string, (id: number) => Buffer>> = {
-  'a window that grows by nothing': (id) => windowUpdateFrame(id, 0),
-  'a window that grows too large': (id) => windowUpdateFrame(id, 2 ** 31 - 1),
+  'a window update of zero': (id) => windowUpdateFrame(id, 0),
+  'a window that overflows': (id) => windowUpdateFrame(id, 2 ** 31 - 1),
   'data after the end': (id) => frameOf(frameType.data, 0, id, Buffer.from('more')),
 };
 
 for (const [what, mistake] of Object.entries(mistakes))
-  test(`CVE-2025-8671: a client that has its requests reset by ${what} is cut off`, async () => {
+  test(`CVE-2025-8671: disconnects a client whose requests are reset for ${what}`, async () => {
     const socket = await openRaw();
     const closed = once(socket, 'close');
     const fields = { ':method': 'GET', ':scheme': 'https', ':authority': 'node', ':path': '/pods' };
@@ -196,7 +196,7 @@ for (const [what, mistake] of Object.entries(mistakes))
       socket.write(Buffer.concat([frameOf(frameType.headers, flags, id, bytes), mistake(id)]));
       if (begun % 100 === 0) await delay(1);
     }
-    assert.ok(begun < 20_000, `${begun} were begun`);
+    assert.ok(begun < 20_000, `${begun} were opened`);
     await closed;
     assert.equal((await call(node, '/pods', alice)).status, 200);
   });

@@ -57,7 +57,7 @@ async function open(settings: Partial<Parameters<typeof tlsProfile>[0]>, first =
   };
 }
 
-/** How the two agree, or that they do not. */
+/** The negotiated protocol and cipher, or the failure. */
 async function agree({ listener }: Rig, options: object): Promise<string> {
   const socket = connect({ port: listener.port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
   try {
@@ -72,7 +72,7 @@ async function agree({ listener }: Rig, options: object): Promise<string> {
 
 const at = (version: NonNullable<TlsOptions['maxVersion']>) => ({ minVersion: version, maxVersion: version });
 
-test('versions below the least one are refused', async () => {
+test('rejects TLS versions below the minimum', async () => {
   const usual = await open({});
   const strict = await open({ minVersion: 'VersionTLS13' });
   const old = await open({ minVersion: 'VersionTLS10' });
@@ -89,7 +89,7 @@ test('versions below the least one are refused', async () => {
   }
 });
 
-test('only the suites and curves that are allowed are agreed on, and 1.3 goes its own way', async () => {
+test('negotiates only allowed suites and curves, with fixed suites for TLS 1.3', async () => {
   const rig = await open({ cipherSuites: ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'], curves: [24] });
   try {
     assert.equal(await agree(rig, at('TLSv1.2')), 'TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384');
@@ -101,7 +101,7 @@ test('only the suites and curves that are allowed are agreed on, and 1.3 goes it
   }
 });
 
-test('without a certificate nobody gets in, and the first that comes is served', async () => {
+test('accepts no connection without a certificate, and serves the first one that is loaded', async () => {
   const rig = await open({}, false);
   try {
     assert.equal(await agree(rig, {}), 'refused');
@@ -114,16 +114,17 @@ test('without a certificate nobody gets in, and the first that comes is served',
   }
 });
 
-test('a server that closes does not wait for who has not even begun to speak', async () => {
+test('closes without waiting for a client that has not started its handshake', async () => {
   const { listener } = await open({});
   const silent = connectPlainly(listener.port, '127.0.0.1');
   silent.on('error', () => {});
   await once(silent, 'connect');
-  // One that was accepted after it has been served, so that the silent one was accepted too.
+  // This connection was accepted after the idle one and has been served, so the idle one was
+  // accepted too.
   assert.match(await agree({ listener, serveWith: () => {} }, {}), /^TLSv1\.3 /);
   const startMs = performance.now();
   await listener.close();
-  assert(performance.now() - startMs < 8_000, 'less than the time a handshake may take');
+  assert(performance.now() - startMs < 8_000, 'less than the handshake timeout');
   silent.destroy();
 });
 
@@ -153,13 +154,13 @@ test('rejects headers above 128 KiB of a client without a certificate', async ()
   }
 });
 
-test('a chain is judged by the authorities and the time of now', () => {
+test('verifies a chain by the authorities and the current time', () => {
   const blocks = (pem: string) =>
     (pem.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g) ?? []).map(
       (each) => new X509Certificate(each),
     );
   const roots = blocks(authority.pem);
-  // A second later, as what was made in this one may hold from its end.
+  // A second later, because a certificate created in this second may be valid only from its end.
   const now = Date.now() + 10_000;
   const judge = (cert: string, by = roots, time = now) => checkChain(blocks(cert), by, time).kind;
   const day = 24 * 3_600_000;
@@ -167,18 +168,22 @@ test('a chain is judged by the authorities and the time of now', () => {
   const between = authority.intermediate('/CN=between').issue({ subject: '/CN=a' }).cert;
   const deep = authority.intermediate('/CN=1').intermediate('/CN=2').issue({ subject: '/CN=a' }).cert;
   for (const good of [client, between, deep]) assert.equal(judge(good), 'vouched');
-  assert.equal(judge(client, roots, now + 3 * day), 'stranger', 'after its time');
-  assert.equal(judge(client, roots, now - 3 * day), 'stranger', 'before its time');
-  assert.equal(judge(client, blocks(folder.authority('/CN=ca').pem)), 'stranger', 'another of the same name');
+  assert.equal(judge(client, roots, now + 3 * day), 'stranger', 'expired');
+  assert.equal(judge(client, roots, now - 3 * day), 'stranger', 'not valid yet');
+  assert.equal(
+    judge(client, blocks(folder.authority('/CN=ca').pem)),
+    'stranger',
+    'another authority of the same name',
+  );
   assert.equal(judge(client, []), 'stranger');
   assert.equal(checkChain([], roots, now).kind, 'stranger');
   assert.equal(judge(pair.cert), 'stranger', 'for servers only');
   const noAuthority = authority.intermediate('/CN=c', 'clientAuth').issue({ subject: '/CN=a' }).cert;
-  assert.equal(judge(noAuthority), 'stranger', 'issued by one that is no authority');
+  assert.equal(judge(noAuthority), 'stranger', 'issued by a non-CA certificate');
   assert.equal(
     judge(between.slice(0, between.indexOf('-----END CERTIFICATE-----') + 26)),
     'stranger',
-    'a link is missing',
+    'an intermediate is missing',
   );
   const old = authority.issue({ subject: '/CN=a', days: -1 }).cert;
   assert.equal(judge(old), 'stranger', 'expired');

@@ -26,7 +26,10 @@ const view = {
   flights: (key: string | undefined) => [key ?? 'all'],
 };
 
-/** What the endless stream has given so far, and whether it has heard that its client left. */
+/**
+ * The number of chunks the endless stream has produced, and whether its client's disconnect was
+ * reported.
+ */
 const endless = { given: 0, ended: false };
 const chunk = Buffer.alloc(64 * 1024);
 
@@ -82,7 +85,7 @@ async function get(path: string, init: RequestInit = {}) {
   return { status: response.status, type: response.headers.get('content-type'), body: await response.text() };
 }
 
-test('health is served as a whole and by check', async () => {
+test('serves health as a whole and by check', async () => {
   assert.deepEqual(await get('/healthz'), { status: 200, type: 'text/plain; charset=utf-8', body: 'ok' });
   problem = 'sync Loop took longer than expected';
   assert.equal((await get('/healthz')).status, 500);
@@ -91,7 +94,7 @@ test('health is served as a whole and by check', async () => {
   assert.equal((await get('/healthz/none')).status, 404);
 });
 
-test('the pods are a list of the API', async () => {
+test('returns the pods as an API list', async () => {
   const { status, body } = await get('/pods');
   assert.equal(status, 200);
   const list = JSON.parse(body);
@@ -99,7 +102,7 @@ test('the pods are a list of the API', async () => {
   assert.equal(list.items[0].metadata.name, 'web');
 });
 
-test('what fails says so and the server lives on', async () => {
+test('returns an error for a failing handler and keeps serving', async () => {
   assert.deepEqual(await get('/runningpods/'), {
     status: 500,
     type: 'text/plain; charset=utf-8',
@@ -108,30 +111,30 @@ test('what fails says so and the server lives on', async () => {
   assert.equal((await get('/healthz')).status, 200);
 });
 
-test('a request for what is no path is refused, and the server lives on', async () => {
+test('rejects an invalid path and keeps serving', async () => {
   const socket = connect(listener?.port ?? 0, '127.0.0.1');
   socket.write('GET //[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
   assert.match(await text(socket), /^HTTP\/1\.1 400 /);
   assert.equal((await get('/pods')).status, 200);
 });
 
-test('metrics are in the text format', async () => {
+test('serves metrics in the text format', async () => {
   const { type, body } = await get('/metrics');
   assert.match(type ?? '', /^text\/plain; version=0\.0\.4/);
   assert.match(body, /^kubelet_tests_total 1$/m);
 });
 
-test('stories are found by the pod asked for', async () => {
+test('finds timelines by the requested pod', async () => {
   assert.deepEqual(JSON.parse((await get('/debug/flight?pod=web')).body), ['web']);
   assert.deepEqual(JSON.parse((await get('/debug/flight')).body), ['all']);
 });
 
-test('unknown paths and wrong methods are refused', async () => {
+test('rejects unknown paths and wrong methods', async () => {
   assert.equal((await get('/podsx')).status, 404);
   assert.equal((await get('/pods', { method: 'POST' })).status, 405);
 });
 
-test('a port that is taken is an error that names it', async () => {
+test('fails with the port when it is in use', async () => {
   const port = listener?.port ?? 0;
   const second = Listener.open({
     host: '127.0.0.1',
@@ -142,13 +145,13 @@ test('a port that is taken is an error that names it', async () => {
   await assert.rejects(second, { code: 'SERVER_LISTEN', message: `Cannot listen on 127.0.0.1:${port}` });
 });
 
-test('a body may come in chunks, and one that fails breaks off', async () => {
+test('streams a body in chunks and disconnects when one fails', async () => {
   assert.equal((await get('/stream/whole')).body, 'one two');
   await assert.rejects(get('/stream/broken'));
   assert.equal((await get('/stream/whole')).status, 200);
 });
 
-test('chunks are made no faster than the client reads, and no more when it is gone', async () => {
+test('produces chunks no faster than the client reads, and none after it disconnects', async () => {
   const socket = connect(listener?.port ?? 0, '127.0.0.1');
   socket.pause();
   socket.write('GET /stream/endless HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -160,5 +163,5 @@ test('chunks are made no faster than the client reads, and no more when it is go
   }, 'the stream waits for its reader');
   assert(endless.given < 1000, `${endless.given} chunks`);
   socket.destroy();
-  await until(() => endless.ended, 'the stream hears of it');
+  await until(() => endless.ended, 'the stream is notified');
 });

@@ -24,7 +24,7 @@ after(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-/** Somebody else who holds the lock, or waits for it, until it is ended. */
+/** Another process that holds the lock, or waits for it, until it is ended. */
 function another(path: string): ChildProcess {
   return spawn('setpriv', ['--pdeathsig', 'KILL', 'flock', '--no-fork', path, 'sleep', '600']);
 }
@@ -36,14 +36,14 @@ async function ended(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-test('the lock of the node is waited for, held by one only, and free again afterwards', async () => {
+test('waits for the node lock, is its only holder, and releases it', async () => {
   const path = join(dir, 'lock');
   const holder = another(path);
   let first: NodeLock | undefined;
   try {
-    await until('the other holds it', () => holder.pid !== undefined);
+    await until('the other process holds it', () => holder.pid !== undefined);
     const late = AbortSignal.timeout(2_000);
-    // The other may be later than we are; once it has it, we wait in vain.
+    // The other process may be later; once it holds the lock, this wait cannot succeed.
     await assert.rejects(async () => {
       for (;;) await (await NodeLock.take(path, { clock, logger }, late))[Symbol.asyncDispose]();
     });
@@ -58,7 +58,9 @@ test('the lock of the node is waited for, held by one only, and free again after
   await using _second = await NodeLock.take(path, { clock, logger }, signal);
 });
 
-test('who holds the lock hears that another waits for it', { skip: withoutLockWaiters() }, async () => {
+test('notifies the lock holder when another process waits for the lock', {
+  skip: withoutLockWaiters(),
+}, async () => {
   const path = join(dir, 'wanted');
   await using lock = await NodeLock.take(path, { clock, logger }, signal);
   const contended = lock.contended(AbortSignal.timeout(120_000));
@@ -82,7 +84,7 @@ test('ignores a process that waits for a file of the same inode number elsewhere
     }
     await using lock = await NodeLock.take(join(own, 'lock'), { clock, logger }, signal);
     children.push(another(join(other, 'lock')));
-    await until('the other file is there', () => existsSync(join(other, 'lock')));
+    await until('the other file exists', () => existsSync(join(other, 'lock')));
     assert.equal((await stat(join(own, 'lock'))).ino, (await stat(join(other, 'lock'))).ino);
     children.push(another(join(other, 'lock')));
     await until('a process waits', () => / -> /.test(readFileSync('/proc/locks', 'utf8')));
@@ -95,7 +97,7 @@ test('ignores a process that waits for a file of the same inode number elsewhere
   }
 });
 
-test('who holds the lock hears that its file is gone', async () => {
+test('notifies the lock holder when its file is deleted', async () => {
   const path = join(dir, 'gone');
   await using lock = await NodeLock.take(path, { clock, logger }, signal);
   assert.equal((await stat(path)).mode & 0o777, 0o600);
@@ -104,14 +106,14 @@ test('who holds the lock hears that its file is gone', async () => {
   assert.match(await contended, /file was deleted/);
 });
 
-test('a lock file that cannot be had is named', async () => {
+test('names a lock file that cannot be opened', async () => {
   await assert.rejects(NodeLock.take('/proc/nowhere/lock', { clock, logger }, signal), {
     code: 'NODE_LOCK',
     message: /\/proc\/nowhere\/lock/,
   });
 });
 
-/** What a service manager does: receives datagrams with who sent them. */
+/** Like a service manager: receives datagrams with their sender. */
 const receiver = `
 import os, socket, struct, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -124,7 +126,7 @@ while True:
     print(pid, data.decode(), flush=True)
 `;
 
-test('the service manager is told in our name', async () => {
+test('notifies the service manager from its own process', async () => {
   const socket = join(dir, 'notify');
   const manager = spawn('setpriv', ['--pdeathsig', 'KILL', 'python3', '-c', receiver, socket]);
   let said = '';
@@ -136,7 +138,7 @@ test('the service manager is told in our name', async () => {
     const told = serviceManager({ NOTIFY_SOCKET: socket, PATH: process.env['PATH'] }, clock);
     assert.ok(told);
     await told.notify('READY=1', signal);
-    await until('the manager hears', () => said.includes('READY=1'));
+    await until('the manager receives it', () => said.includes('READY=1'));
     assert.match(said, new RegExp(`^${process.pid} READY=1`, 'm'));
   } finally {
     await ended(manager);

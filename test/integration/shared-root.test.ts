@@ -13,7 +13,7 @@ const skip = process.getuid?.() === 0 ? false : 'only root mounts';
 const image = busyboxImageName;
 const preparer = fileURLToPath(new URL('root-preparer.ts', import.meta.url));
 
-/** Mounts of its own, none of which is shared, for as long as it is open. */
+/** A separate mount namespace without shared mounts, for as long as it is open. */
 class PrivateMounts implements Disposable {
   readonly #holder: ChildProcess;
 
@@ -22,7 +22,7 @@ class PrivateMounts implements Disposable {
     const own = (pid: number | string) =>
       execFileSync('readlink', [`/proc/${pid}/ns/mnt`], { encoding: 'utf8' });
     const [here, pid] = [own('self'), mounts.#holder.pid ?? 0];
-    await eventually('mounts of its own', async () =>
+    await eventually('a separate mount namespace', async () =>
       own(pid) !== here && mounts.list().every(({ isShared }) => !isShared) ? true : undefined,
     );
     return mounts;
@@ -32,7 +32,7 @@ class PrivateMounts implements Disposable {
     this.#holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sleep', 'infinity']);
   }
 
-  /** What makes a program run in there. */
+  /** The command prefix that runs a program in the namespace. */
   get words(): readonly string[] {
     return ['nsenter', '--target', String(this.#holder.pid), '--mount', '--'];
   }
@@ -55,7 +55,7 @@ class PrivateMounts implements Disposable {
   }
 }
 
-describe('the root directory where no mount is shared', { skip, timeout: 240_000 }, () => {
+describe('root directory without shared mounts', { skip, timeout: 240_000 }, () => {
   let mounts: PrivateMounts;
   let folder: string;
 
@@ -69,10 +69,10 @@ describe('the root directory where no mount is shared', { skip, timeout: 240_000
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** As each start of a kubelet does; answers what is told of it. */
+  /** As each start of a kubelet does; returns its reports. */
   const prepare = (rootDir: string) => JSON.parse(mounts.run(process.execPath, preparer, 'share', rootDir));
 
-  it('is shared once, however often the node starts, and taken away again', () => {
+  it('is made shared once, however often the node starts, and unmounted again', () => {
     const root = join(folder, 'plain');
     for (let start = 0; start < 3; start++) assert.deepEqual(prepare(root), []);
     assert.deepEqual(
@@ -83,7 +83,7 @@ describe('the root directory where no mount is shared', { skip, timeout: 240_000
     assert.deepEqual(mounts.at(root), []);
   });
 
-  it('is shared after a start that was killed half way', () => {
+  it('is made shared after a start that was killed half way', () => {
     const root = join(folder, 'half');
     mounts.run('mkdir', root);
     mounts.run('mount', '--bind', root, root);
@@ -94,7 +94,7 @@ describe('the root directory where no mount is shared', { skip, timeout: 240_000
     );
   });
 
-  it('is shared where a link leads to it', () => {
+  it('is made shared where a link leads to it', () => {
     const root = join(folder, 'behind');
     mounts.run('mkdir', root);
     mounts.run('ln', '-s', root, join(folder, 'link'));
@@ -102,7 +102,7 @@ describe('the root directory where no mount is shared', { skip, timeout: 240_000
     assert.equal(mounts.at(root).length, 1);
   });
 
-  it('covers nothing that is mounted below already, and says so', () => {
+  it('covers nothing that is mounted below, and reports it', () => {
     const root = join(folder, 'used');
     const inside = join(root, 'pods');
     mounts.run('mkdir', '-p', inside);
@@ -117,7 +117,7 @@ describe('the root directory where no mount is shared', { skip, timeout: 240_000
     assert.equal(mounts.at(root).length, 1);
   });
 
-  it('is told of where nobody may mount', () => {
+  it('is reported when mounting is not permitted', () => {
     const root = join(folder, 'refused');
     const said = mounts.run(
       'setpriv',
@@ -136,7 +136,7 @@ describe('the root directory where no mount is shared', { skip, timeout: 240_000
     assert.match(event?.message, /Cannot run mount --bind /);
   });
 
-  it('lets a container mount for others of its pod', async () => {
+  it('lets a container propagate mounts to other containers of its pod', async () => {
     await using node = await KubelingNode.open(undefined, ['--local-api=false'], mounts.words);
     const root = join(node.dataDir, 'kubelet');
     const volumeMounts = (mountPropagation: string) => [
@@ -183,14 +183,14 @@ describe('the root directory where no mount is shared', { skip, timeout: 240_000
         .filter(({ mountPoint }) => mountPoint.startsWith(`${root}/`) && mountPoint.endsWith('/data/own'))
         .length,
       1,
-      'the machine sees it once',
+      'the machine has one mount of it',
     );
     await node.end('SIGKILL');
     await node.start();
-    assert.equal(mounts.at(root).length, 1, 'a start binds nothing anew');
+    assert.equal(mounts.at(root).length, 1, 'a start adds no bind mount');
     await node.take('shared.json');
-    await node.until('the pod to be gone', async () => (await node.pods()).length === 0);
-    await node.until('its mounts to be gone', async () =>
+    await node.until('the pod to be deleted', async () => (await node.pods()).length === 0);
+    await node.until('its mounts to be removed', async () =>
       mounts.list().every(({ mountPoint }) => !mountPoint.startsWith(`${root}/`)),
     );
     assert.deepEqual(await node.leave(), []);

@@ -13,7 +13,7 @@ import { KubelingNode } from '../kubeling-node.ts';
 const clock = realClock();
 const { signal } = new AbortController();
 
-describe('a file system that does not answer', { skip: noHangingMounts, timeout: 300_000 }, () => {
+describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }, () => {
   const silent = hostUnresponsiveMounts(clock, systemRandom());
   const volumes = new HostVolumeFiles(clock, mountSyscalls(), silent);
   const parts = hostSubPaths(clock, silent);
@@ -34,7 +34,7 @@ describe('a file system that does not answer', { skip: noHangingMounts, timeout:
     await rm(root, { recursive: true });
   });
 
-  it('holds up nobody, however often it is looked at', async () => {
+  it('blocks no other caller, however often it is checked', async () => {
     const looks = [
       () => volumes.kindAt(place),
       () => volumes.names(place),
@@ -49,7 +49,7 @@ describe('a file system that does not answer', { skip: noHangingMounts, timeout:
     const ends = Promise.all(
       Array.from({ length: 10 }, () => looks.map((look) => look().catch((error: unknown) => error))).flat(),
     );
-    // All the while other files can be worked with.
+    // Other files stay accessible all the while.
     for (let times = 0; times < 100; times++)
       assert.equal(await readFile(join(root, 'file'), 'utf8'), 'text');
     for (const error of await ends) {
@@ -59,7 +59,7 @@ describe('a file system that does not answer', { skip: noHangingMounts, timeout:
     }
   });
 
-  it('is named without its path to those who run containers', async () => {
+  it('is reported without its path to container users', async () => {
     const target = join(root, 'target');
     await assert.rejects(parts.bind(place, 'part', target, signal), {
       code: 'VOLUME_UNUSABLE',
@@ -68,7 +68,7 @@ describe('a file system that does not answer', { skip: noHangingMounts, timeout:
     await assert.rejects(parts.readText(place, 'part', 10), { message: 'its file system is not responding' });
   });
 
-  it('is known to be mounted, and nothing is deleted through it', async () => {
+  it('is detected as mounted, and nothing is deleted through it', async () => {
     assert.equal(await volumes.mountAt(place), 'other');
     assert.deepEqual(await volumes.mountsInside(root), [place]);
     await assert.rejects(volumes.removeTree(join(root, 'with blank')), {
@@ -78,7 +78,7 @@ describe('a file system that does not answer', { skip: noHangingMounts, timeout:
   });
 });
 
-describe('a node with file systems that do not answer', { skip: noHangingMounts, timeout: 400_000 }, () => {
+describe('node with unresponsive file systems', { skip: noHangingMounts, timeout: 400_000 }, () => {
   let node: KubelingNode;
   let root: string;
   const mounts = new DisposableStack();
@@ -117,17 +117,17 @@ describe('a node with file systems that do not answer', { skip: noHangingMounts,
     },
   });
 
-  it('starts, adopts and starts pods, and says which does not answer', async () => {
+  it('starts, adopts and runs pods, and reports the unresponsive mount', async () => {
     await node.put('before.yaml', podOf('before', { emptyDir: {} }));
     const before = (await node.running('before')).metadata.uid;
     await node.end('SIGKILL');
     const far = join(root, 'far');
     mounts.use(await hangAt(far));
-    // Of pods that are gone; one is at a place where volumes are mounted from here, the other is not.
+    // Of deleted pods; one is at a path where kubeling mounts volumes, the other is not.
     const gone = ['11111111-aaaa', '22222222-bbbb'] as const;
     await hangAt(join(podsDir(), gone[0], 'volumes/kubernetes.io~local-volume/pv'));
     const foreign = await hangAt(join(podsDir(), gone[1], 'volumes/kubernetes.io~other/pv'));
-    // Where the container may have mounted something for others to see, whose server has died since.
+    // Where the container may have propagated a mount whose server has exited since.
     await hangAt(join(podsDir(), before, 'volumes/kubernetes.io~empty-dir/v/in'));
     await node.put('far.yaml', podOf('far', { hostPath: { path: join(far, 'deep'), type: 'Directory' } }));
     await node.put('near.yaml', podOf('near', { emptyDir: { medium: 'Memory' } }));
@@ -135,19 +135,19 @@ describe('a node with file systems that do not answer', { skip: noHangingMounts,
     await node.running('near');
     await node.running('before');
     const silent = `MountVolume.SetUp failed for volume "v" : the file system at ${far} (fuse) does not answer`;
-    await node.until('the pod to say why it does not start', async () =>
+    await node.until('the pod to report why it does not start', async () =>
       (await node.command('explain', 'far')).includes(silent),
     );
     const there = async (uid: string) => (await readdir(podsDir())).includes(uid);
-    await node.until('the first to be out of the way', async () => !(await there(gone[0])));
+    await node.until('the first to be removed', async () => !(await there(gone[0])));
     assert.ok(await there(gone[1]));
     await node.take('before.yaml');
-    await node.until('the pod to be gone', async () => !(await there(before)));
+    await node.until('the pod to be deleted', async () => !(await there(before)));
     foreign[Symbol.dispose]();
-    await node.until('the other to be gone', async () => !(await there(gone[1])));
+    await node.until('the other to be deleted', async () => !(await there(gone[1])));
   });
 
-  it('starts a pod as soon as it answers', async () => {
+  it('starts a pod as soon as the file system responds', async () => {
     mounts.dispose();
     await mkdir(join(root, 'far/deep'));
     await node.running('far');

@@ -14,7 +14,7 @@ import {
 } from '../simulator/index.ts';
 
 const limitMs = 60_000;
-/** For a call that is never answered: long enough for all others. */
+/** For a call without a response: long enough for all others. */
 const hangingMs = 3_000;
 
 async function until(what: string, check: () => Promise<boolean> | boolean): Promise<void> {
@@ -25,7 +25,7 @@ async function until(what: string, check: () => Promise<boolean> | boolean): Pro
   }
 }
 
-/** A simulated runtime on a socket in a folder of its own, and a client on the wire. */
+/** A simulated runtime on a socket in a separate directory, and a client on the wire. */
 async function serve(options: Partial<SimulatedRuntimeOptions> = {}, requestTimeoutMs = limitMs) {
   const dir = mkdtempSync(join(tmpdir(), 'simulator-'));
   const clock = realClock();
@@ -76,7 +76,7 @@ async function serve(options: Partial<SimulatedRuntimeOptions> = {}, requestTime
   };
 }
 
-test('a pod lives its life over the socket, with its log on disk and its events told', async () => {
+test('runs a pod over the socket with its log on disk and its events', async () => {
   await using node = await serve();
   const { cri, signal } = node;
   await cri.checkVersion(signal);
@@ -95,14 +95,14 @@ test('a pod lives its life over the socket, with its log on disk and its events 
   assert.match(readFileSync(join(node.dir, 'logs', 'main.log'), 'utf8'), /^\S+Z stdout F hello\n$/);
   await until('the event', () => topics.includes('/tasks/exit'));
   await cri.removePodSandbox({ podSandboxId }, signal);
-  controller.abort(new Error('seen enough'));
+  controller.abort(new Error('enough events'));
   await assert.rejects(reading, (error) => isKind(error, 'Cancelled'));
   await until('the end of the stream', () => node.runtime.held().subscribers === 0);
   const { calls, sandboxes, containers } = node.runtime.held();
   assert.deepEqual([calls, sandboxes, containers], [0, 0, 0]);
 });
 
-test('faults and restarts look over the wire as they do in process', async () => {
+test('reports faults and restarts over the wire as in process', async () => {
   const faults = scriptedFaults({
     calls: [
       {
@@ -137,7 +137,7 @@ test('faults and restarts look over the wire as they do in process', async () =>
   assert.equal(status?.state, 'CONTAINER_RUNNING');
 });
 
-test('answers up to 16 MiB are taken, larger ones are told from other failures', async () => {
+test('accepts responses up to 16 MiB and reports larger ones as a separate error', async () => {
   await using node = await serve();
   const { cri, signal, config } = node;
   const annotations = { notes: 'x'.repeat(3 << 20) };

@@ -27,12 +27,15 @@ interface Rig extends AsyncDisposable {
   readonly sets: (readonly Pod[])[];
   readonly told: SourceProblem[];
   readonly source: FileSource;
-  /** Puts a file into the folder as one should: written beside, renamed into place. */
+  /** Puts a file into the directory atomically: written beside, then renamed into place. */
   put(name: string, content: string | Uint8Array): Promise<void>;
   images(): readonly string[];
 }
 
-/** A source on a real directory that trusts its watches: it looks by itself only every ten minutes. */
+/**
+ * A source on a real directory that relies on its watches: it lists only every ten minutes on its
+ * own.
+ */
 async function run(
   options: { readonly link?: boolean; readonly checkMs?: number; readonly single?: string } = {},
 ): Promise<Rig> {
@@ -56,7 +59,7 @@ async function run(
   });
   const stop = new AbortController();
   const running = source.run(stop.signal);
-  await until('the source has seen it', () => sets.length > 0);
+  await until('the source to observe it', () => sets.length > 0);
   return {
     root,
     folder,
@@ -77,125 +80,125 @@ async function run(
   };
 }
 
-test('a manifest renamed into the directory is seen by its watch', async () => {
+test('detects a manifest renamed into the directory by its watch', async () => {
   await using rig = await run();
   await rig.put('web.yaml', podManifest('web'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   assert.deepEqual(rig.images(), ['web-node-a busybox:1']);
 });
 
-test('a manifest renamed over another replaces it', async () => {
+test('replaces a pod when a manifest is renamed over its file', async () => {
   await using rig = await run();
   await rig.put('web.yaml', podManifest('web'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   await rig.put('web.yaml', podManifest('web', 'busybox:2'));
-  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:2');
+  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:2');
 });
 
-test('a manifest deleted and made again is gone and there again, with its old UID', async () => {
+test('removes and adds a pod with its old UID when its manifest is deleted and recreated', async () => {
   await using rig = await run();
   await rig.put('web.yaml', podManifest('web'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   const first = rig.sets.at(-1)?.[0]?.metadata.uid;
   await rm(join(rig.folder, 'web.yaml'));
-  await until('the source has seen it', () => rig.images().length === 0);
+  await until('the source to observe it', () => rig.images().length === 0);
   await rig.put('web.yaml', podManifest('web'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   assert.equal(rig.sets.at(-1)?.[0]?.metadata.uid, first);
 });
 
-test('a link in the directory that is pointed elsewhere is followed', async () => {
+test('follows a link in the directory that is retargeted', async () => {
   await using rig = await run();
   for (const version of ['1', '2'])
     await writeFile(join(rig.root, `v${version}.yaml`), podManifest('web', `busybox:${version}`));
   await symlink('../v1.yaml', join(rig.folder, 'web.yaml'));
-  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:1');
+  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:1');
   await symlink('../v2.yaml', join(rig.root, 'next'));
   await rename(join(rig.root, 'next'), join(rig.folder, 'web.yaml'));
-  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:2');
+  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:2');
 });
 
-test('manifest dir retargeted: the link is followed to its new end', async () => {
+test('follows a manifest directory that is a retargeted link', async () => {
   await using rig = await run({ link: true });
   await rig.put('web.yaml', podManifest('web'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   await mkdir(join(rig.root, 'other'));
   await writeFile(join(rig.root, 'other', 'db.yaml'), podManifest('db'));
   await symlink(join(rig.root, 'other'), join(rig.root, 'next'));
   await rename(join(rig.root, 'next'), rig.folder);
-  await until('the source has seen it', () => rig.images()[0] === 'db-node-a busybox:1');
+  await until('the source to observe it', () => rig.images()[0] === 'db-node-a busybox:1');
   await rig.put('db.yaml', podManifest('db', 'busybox:2'));
-  await until('the source has seen it', () => rig.images()[0] === 'db-node-a busybox:2');
+  await until('the source to observe it', () => rig.images()[0] === 'db-node-a busybox:2');
 });
 
-test('manifest dir deleted, recreated, renamed over, emptied: converges, no resurrection', async () => {
+test('converges without stale pods when the directory is deleted, recreated, replaced and emptied', async () => {
   await using rig = await run();
   await rig.put('web.yaml', podManifest('web'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   await rm(rig.folder, { recursive: true });
-  await until('the source has seen it', () => rig.images().length === 0);
+  await until('the source to observe it', () => rig.images().length === 0);
   await mkdir(rig.folder);
   await rig.put('db.yaml', podManifest('db'));
-  await until('the source has seen it', () => rig.images()[0] === 'db-node-a busybox:1');
+  await until('the source to observe it', () => rig.images()[0] === 'db-node-a busybox:1');
   await mkdir(join(rig.root, 'next'));
   await writeFile(join(rig.root, 'next', 'web.yaml'), podManifest('web', 'busybox:9'));
   await rename(rig.folder, join(rig.root, 'away'));
   await rename(join(rig.root, 'next'), rig.folder);
-  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:9');
+  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:9');
 });
 
-test('manifest dir made anew at once, with the number the old one had: what comes into it is seen', async () => {
+test('detects files in a directory that is recreated immediately with the same inode number', async () => {
   await using rig = await run();
   const { folder } = rig;
   for (const round of ['a', 'b', 'c']) {
     await rig.put(`${round}.yaml`, podManifest(round));
-    await until('the source has seen it', () => rig.images().length === 1);
-    // File systems give the number of what is gone to what comes next; nobody can look in between.
+    await until('the source to observe it', () => rig.images().length === 1);
+    // File systems reuse inode numbers immediately; no check is possible in between.
     rmSync(folder, { recursive: true });
     mkdirSync(folder);
-    await until('the source has seen that it is gone', () => rig.images().length === 0);
+    await until('the source to observe the removal', () => rig.images().length === 0);
   }
 });
 
-test('a single file may be renamed over and written in place', async () => {
+test('reads a single file that is renamed over and written in place', async () => {
   await using rig = await run({ single: 'web.yaml' });
   await rig.put('web.yaml', podManifest('web'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   await rig.put('web.yaml', podManifest('web', 'busybox:2'));
-  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:2');
+  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:2');
   await writeFile(join(rig.folder, 'web.yaml'), podManifest('web', 'busybox:3'));
-  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:3');
+  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:3');
   assert.ok(
     rig.sets.slice(1).every((pods) => pods.length === 1),
-    'never gone in between',
+    'never removed in between',
   );
 });
 
-test('300 rewrites in place end at the last, and the pod is never gone in between', async () => {
+test('converges after 300 rewrites in place without removing the pod in between', async () => {
   await using rig = await run();
   await rig.put('web.yaml', podManifest('web', 'busybox:0'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   const from = rig.sets.length;
   for (let edit = 1; edit <= 300; edit++) {
     await writeFile(join(rig.folder, 'web.yaml'), podManifest('web', `busybox:${edit}`));
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:300');
+  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:300');
   assert.ok(rig.sets.slice(from).every((pods) => pods.length === 1));
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('without watches a change is found by looking now and then', async () => {
+test('finds a change by periodic listing without watches', async () => {
   await using rig = await run({ checkMs: 200, link: true });
   await writeFile(join(rig.root, 'far.yaml'), podManifest('web'));
   await symlink('../far.yaml', join(rig.folder, 'web.yaml'));
-  await until('the source has seen it', () => rig.images().length === 1);
-  // The far end of a link lies outside of what is watched.
+  await until('the source to observe it', () => rig.images().length === 1);
+  // The target of a link lies outside of the watched directory.
   await writeFile(join(rig.root, 'far.yaml'), podManifest('web', 'busybox:2'));
-  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:2');
+  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:2');
 });
 
-/** Each bad manifest, with the place and field it is told with. */
+/** Each bad manifest with the reported location and field. */
 const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] = [
   ['empty', '', /empty\.yaml: must hold a pod: it is empty/],
   ['comments', '# nothing\n---\n', /comments\.yaml: must hold a pod: it is empty/],
@@ -244,16 +247,16 @@ const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] 
   ],
 ];
 
-test('empty, binary, 11 MiB, wrong kind, no name, long name: told once with file, line and field, others unaffected', async () => {
+test('reports an invalid file once with line and field and keeps other pods unaffected', async () => {
   await using rig = await run({ checkMs: 300 });
   await rig.put('good.yaml', podManifest('good'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   const good = rig.sets.at(-1)?.[0];
   for (const [name, content] of badManifests) await rig.put(`${name}.yaml`, content);
-  await until('the source has seen it', () => rig.source.problems().length >= badManifests.length);
+  await until('the source to observe it', () => rig.source.problems().length >= badManifests.length);
   for (const image of ['busybox:2', 'busybox:3']) {
     await rig.put('later.yaml', podManifest('later', image));
-    await until('the directory was looked at again', () => rig.images().includes(`later-node-a ${image}`));
+    await until('the directory was listed again', () => rig.images().includes(`later-node-a ${image}`));
   }
   const lines = rig.source.problems().map(describeProblem);
   assert.deepEqual(rig.told.map(describeProblem).sort(), [...lines].sort());
@@ -265,10 +268,10 @@ test('empty, binary, 11 MiB, wrong kind, no name, long name: told once with file
     );
   assert.equal(lines.length, badManifests.length, lines.join('\n'));
   assert.deepEqual(rig.images(), ['good-node-a busybox:1', 'later-node-a busybox:3', 'known-node-a x:1']);
-  assert.equal(rig.sets.at(-1)?.[0], good, 'the good pod is the very same');
+  assert.equal(rig.sets.at(-1)?.[0], good, 'the good pod is the same object');
 });
 
-test('BOM, CRLF: no mistakes', async () => {
+test('accepts BOM and CRLF', async () => {
   await using rig = await run();
   await rig.put('bom.yaml', `\uFEFF${podManifest('bom')}`);
   await rig.put('crlf.yaml', podManifest('crlf').replaceAll('\n', '\r\n'));
@@ -276,18 +279,18 @@ test('BOM, CRLF: no mistakes', async () => {
     'json.json',
     `\uFEFF{\r\n\t"apiVersion": "v1", "kind": "Pod",\r\n\t"metadata": {"name": "json"},\r\n\t"spec": {"containers": [{"name": "a", "image": "b:1"}]}\r\n}\r\n`,
   );
-  await until('the source has seen it', () => rig.images().length === 3);
+  await until('the source to observe it', () => rig.images().length === 3);
   assert.deepEqual(rig.images(), ['bom-node-a busybox:1', 'crlf-node-a busybox:1', 'json-node-a b:1']);
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('a special file in the directory is passed over', async () => {
+test('skips a special file in the directory', async () => {
   await using rig = await run();
   await mkdir(join(rig.folder, 'folder.yaml'));
   await symlink('/nowhere', join(rig.folder, 'broken.yaml'));
   await symlink('/dev/zero', join(rig.folder, 'zero.yaml'));
   await rig.put('web.yaml', podManifest('web'));
-  await until('the source has seen it', () => rig.images().length === 1);
+  await until('the source to observe it', () => rig.images().length === 1);
   assert.deepEqual(rig.source.problems(), []);
 });
 
@@ -305,7 +308,7 @@ async function serve(answer: RequestListener) {
   };
 }
 
-test('pods come from a real server, with headers, through a redirect', async () => {
+test('reads pods from a real server with headers and through a redirect', async () => {
   const seen: string[] = [];
   await using server = await serve((request, response) => {
     seen.push(`${request.url} ${request.headers['x-node']}`);
@@ -327,7 +330,7 @@ test('pods come from a real server, with headers, through a redirect', async () 
   });
   const stop = new AbortController();
   const running = source.run(stop.signal);
-  await until('the source has seen it', () => seen.length >= 4);
+  await until('the source to observe it', () => seen.length >= 4);
   stop.abort();
   await running;
   assert.equal(sets.length, 1);
@@ -335,7 +338,7 @@ test('pods come from a real server, with headers, through a redirect', async () 
   assert.deepEqual(seen.slice(0, 2), ['/pods a, b', '/moved a, b']);
 });
 
-test('a question is given up when its signal says so, and an endless answer when it grows too large', async () => {
+test('ends a request when its signal aborts, and an endless response at the size limit', async () => {
   await using silent = await serve(() => {});
   const stop = new AbortController();
   const asking = httpGet(silent.url, {}, stop.signal);

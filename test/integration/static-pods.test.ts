@@ -10,7 +10,7 @@ import { eventually, isRunning, KubelingNode } from '../kubeling-node.ts';
 const signal = new AbortController().signal;
 const example = fileURLToPath(new URL('../../examples/web.yaml', import.meta.url));
 
-/** Ends at once when told to. */
+/** Exits immediately on SIGTERM. */
 const stays = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
 
 function podOf(name: string, containers: Readonly<Record<string, object>>, spec: object = {}) {
@@ -35,7 +35,7 @@ async function page(ip: string): Promise<string | undefined> {
   return await response?.text();
 }
 
-describe('static pods on a node of their own', { timeout: 180_000 }, () => {
+describe('static pods on a separate node', { timeout: 180_000 }, () => {
   let node: KubelingNode;
 
   before(async () => {
@@ -69,7 +69,7 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     ];
   }
 
-  it('runs a manifest that is put into the directory, reachable on its address', async () => {
+  it('runs a manifest put into the directory, reachable at its address', async () => {
     await node.put('web.yaml', await readFile(example, 'utf8'));
     const { status } = await node.running('web');
     assert.equal(status.phase, 'Running');
@@ -92,17 +92,17 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
         containerStatuses.every(isRunning),
     );
     assert.equal(await eventually('an answer', () => page(edited.status.podIP ?? '')), 'edited\n');
-    await eventually('nothing to be left of the old one', async () =>
+    await eventually('nothing to be left of the old pod', async () =>
       (await node.containersOf('web')).length === 1 ? true : undefined,
     );
   });
 
-  it('keeps a pod whose manifest became unusable, and tells file and line', async () => {
+  it('keeps a pod whose manifest became invalid and reports file and line', async () => {
     const before = await idsOf('web');
     const text = (await readFile(example, 'utf8')).replace('image: localhost', 'imag: localhost');
     await node.put('web.yaml', text);
     const line = text.split('\n').findIndex((each) => each.includes('imag:')) + 1;
-    await eventually('the mistake to be told', async () =>
+    await eventually('the mistake to be reported', async () =>
       new RegExp(`web\\.yaml:${line}:\\d+: .*imag`).test(await node.command('explain', 'web'))
         ? true
         : undefined,
@@ -110,17 +110,17 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     assert.deepEqual(await idsOf('web'), before);
     assert.ok(await node.running('web'));
     await node.put('web.yaml', await readFile(example, 'utf8'));
-    await eventually('the mistake to be forgotten', async () =>
+    await eventually('the mistake to be cleared', async () =>
       (await node.command('explain', 'web')).includes('manifest problem') ? undefined : true,
     );
-    await eventually('the mended one to have taken its place', async () => {
+    await eventually('the corrected pod to have replaced it', async () => {
       const ids = await idsOf('web');
       return ids.length === 1 && ids[0] !== before[0] ? true : undefined;
     });
     await node.running('web');
   });
 
-  it('runs init containers one after the other, then all others', async () => {
+  it('runs init containers sequentially before the main containers', async () => {
     const write = (text: string) => ['sh', '-c', `echo ${text} >> /shared/order`];
     const mounts = { volumeMounts: [{ name: 'shared', mountPath: '/shared' }] };
     await node.put(
@@ -153,11 +153,11 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     assert.equal(await readFile(join(node.dataDir, volume, 'order'), 'utf8'), 'first\nsecond\n');
   });
 
-  it('starts a container that exits again at once, then waits longer', async () => {
+  it('restarts an exited container immediately, then with a back-off', async () => {
     await node.put('crash.yaml', podOf('crash', { main: { command: ['sh', '-c', 'exit 3'] } }));
     const { status } = await node.podIs(
       'crash',
-      'waiting to be started again',
+      'waiting for the restart',
       ({ containerStatuses = [] }) =>
         containerStatuses[0]?.restartCount === 1 &&
         containerStatuses[0].state?.waiting?.reason === 'CrashLoopBackOff',
@@ -166,7 +166,7 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     assert.equal(status.phase, 'Running');
   });
 
-  it('gives pods of each class the cgroup values the class calls for', async () => {
+  it("sets the cgroup values of each pod's QoS class", async () => {
     const both = { cpu: '100m', memory: '32Mi' };
     const resources = {
       guaranteed: { requests: both, limits: both },
@@ -203,7 +203,7 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     for (const name of names) await node.take(`${name}.yaml`);
   });
 
-  it('takes up its pods where they are after it was killed', async () => {
+  it('adopts its running pods after it was killed', async () => {
     const crashes = (await node.pod('crash'))?.status.containerStatuses?.[0]?.restartCount ?? 0;
     const before = [await idsOf('web'), await idsOf('pair')];
     await node.end('SIGKILL');
@@ -222,12 +222,12 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     );
   });
 
-  it('keeps its pods running when the runtime is killed, and goes on when it is back', async () => {
+  it('keeps its pods running when the runtime is killed, and continues when it is back', async () => {
     const before = [await idsOf('web'), await idsOf('pair')];
     const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd', 'containerd.pid'), 'utf8'));
     const said = node.out.length;
     process.kill(pid, 'SIGKILL');
-    await eventually('the runtime to be missed and back', async () =>
+    await eventually('the runtime to be reported down and back', async () =>
       /does not respond.*answers again/s.test(node.out.slice(said)) ? true : undefined,
     );
     assert.equal(await page((await node.running('web')).status.podIP ?? ''), 'hello from kubeling\n');
@@ -236,7 +236,7 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     assert.deepEqual([await idsOf('web'), await idsOf('pair')], before);
   });
 
-  it('leaves nothing of a pod whose manifest is removed, within its grace', async () => {
+  it('leaves nothing of a pod whose manifest is removed, within its grace period', async () => {
     const names = ['web', 'pair', 'crash', 'late'];
     const uids = await Promise.all(
       names.map(async (name) => (await node.pod(name))?.metadata.uid ?? 'unknown'),

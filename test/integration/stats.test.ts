@@ -16,7 +16,7 @@ const { signal } = new AbortController();
 const host = realCgroupHost();
 const megabyte = 2 ** 20;
 
-/** Ends once, so that what is told is that of its second run. */
+/** Exits once, so that the stats are those of its second run. */
 const restarting =
   'if [ -e /scratch/again ]; then echo here we go; head -c 50000 /dev/zero > /outside; ' +
   'head -c 30000 /dev/zero > /scratch/file; while true; do i=$((i+1)); [ $((i % 20000)) = 0 ] && sleep 0.2; done; ' +
@@ -31,7 +31,7 @@ const main = {
 
 const readinessProbe = { exec: { command: ['true'] }, periodSeconds: 1 };
 
-/** What stands at a way into what was told. */
+/** The value at a path in the response. */
 function at(of: unknown, ...way: readonly (string | number)[]): unknown {
   return way.reduce<unknown>((found, key) => Object(found)[key], of);
 }
@@ -41,7 +41,7 @@ function listAt(of: unknown, ...way: readonly (string | number)[]): readonly unk
   return Array.isArray(found) ? found : [];
 }
 
-describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 }, () => {
+describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 }, () => {
   let node: InProcessNode;
   let provider: StatsProvider;
   let pages: StatsEndpoints;
@@ -74,9 +74,9 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     ];
     assert.ok(opened && shown);
     [provider, pages] = [opened, shown];
-    // Rates come from two looks, and layers are counted by the runtime now and then.
+    // Rates come from two samples, and the runtime measures layers periodically.
     await eventually(
-      'all to be counted',
+      'all stats to be complete',
       async () => {
         const { pods } = await provider.stats('all', signal, { maxAgeMs: 1_000, volumesMaxAgeMs: 1_000 });
         const isWhole = ({ name, containers, volumes = [], usage }: PodUsage) =>
@@ -101,7 +101,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     return JSON.parse(JSON.stringify(await pages.summary('all', signal)));
   }
 
-  /** What of the figures is not between its bounds. */
+  /** The stats that are not between their bounds. */
   function outside(of: unknown, bounds: Readonly<Record<string, readonly [number, number]>>): string[] {
     return Object.entries(bounds).flatMap(([key, [least, most]]) => {
       const value = at(of, key);
@@ -119,7 +119,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
   const inodes: readonly [number, number] = [1e4, 1e9];
   const files = { availableBytes: capacity, capacityBytes: capacity, inodesFree: inodes, inodes };
 
-  it('the summary has of pods what the reference promises', async () => {
+  it('include for pods every field of the reference in the summary', async () => {
     const pods = listAt(await summary(), 'pods');
     const found = pods.filter((pod) => /^(?:one|two)-/.test(String(at(pod, 'podRef', 'name'))));
     assert.equal(found.length, 2);
@@ -168,7 +168,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     }
   });
 
-  it('the summary has of the node what the reference promises', async () => {
+  it('include for the node every field of the reference in the summary', async () => {
     const told = at(await summary(), 'node');
     const whole = 2 ** 45;
     const problems = [
@@ -208,7 +208,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     }
   });
 
-  it('figures are those of the cgroup files, between one read of them before and one after', async () => {
+  it('are the values of the cgroup files, between one read of them before and one after', async () => {
     const layout = await detectCgroupLayout(host);
     const pod = node.pod('still');
     assert.ok(pod);
@@ -241,7 +241,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     assert.ok(first.workingSet > 0);
   });
 
-  it('what is left of the memory of the node is that of the machine without what its first cgroup uses', async () => {
+  it('report as available memory of the node its capacity minus the usage of the root cgroup', async () => {
     const layout = await detectCgroupLayout(host);
     const memory = layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
     const used = () => {
@@ -255,7 +255,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     const { usage } = await provider.node(signal, { maxAgeMs: 0 });
     const last = used();
     const { workingSetBytes = -1, availableBytes = -1 } = usage.memory ?? {};
-    // Others are at work meanwhile.
+    // Other processes run meanwhile.
     const slack = 64 * megabyte;
     const [least, most] = [Math.min(first, last) - slack, Math.max(first, last) + slack];
     assert.ok(
@@ -278,7 +278,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     );
   }
 
-  it('the page of resources has every key, with the time of each sample', async () => {
+  it('include every metric of the resource page with the time of each sample', async () => {
     const samples = parseExposition(await pages.resourceMetrics(signal));
     for (const name of ['cpu_usage_seconds_total', 'memory_working_set_bytes', 'swap_usage_bytes']) {
       const [ofNode] = samples.filter((each) => each.name === `node_${name}`);
@@ -300,7 +300,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     );
   });
 
-  it('the page of cgroups has the names and labels that dashboards use', async () => {
+  it('use the names and labels of dashboards on the cadvisor page', async () => {
     const samples = parseExposition(await pages.cadvisorMetrics(signal));
     const bounds: Readonly<Record<string, readonly [number, number]>> = {
       container_cpu_system_seconds_total: [0, 100],
@@ -364,7 +364,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
       assert.ok(there.has(name), name);
   });
 
-  /** All that is served to Prometheus, by the name of a family that must be there. */
+  /** All pages served to Prometheus, by the name of a family that must be included. */
   async function everyPage(): Promise<readonly (readonly [string, string])[]> {
     return [
       ['kubelet_running_pods', await metrics.expose(signal)],
@@ -374,7 +374,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     ];
   }
 
-  it('CVE-2020-8557: what a container writes to its /etc/hosts counts as storage of its pod', async () => {
+  it('CVE-2020-8557: count what a container writes to its /etc/hosts as storage of its pod', async () => {
     await node.put({
       hosts: { containers: { main: 'head -c 5000000 /dev/zero >> /etc/hosts; exec sleep 1000' } },
     });
@@ -391,7 +391,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     await node.take('hosts');
   });
 
-  it('counts what a container writes to its termination log as storage of its pod', async () => {
+  it('count what a container writes to its termination log as storage of its pod', async () => {
     await node.put({
       ending: { containers: { main: 'head -c 5000000 /dev/zero > /dev/termination-log; exec sleep 1000' } },
     });
@@ -407,7 +407,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     await node.take('ending');
   });
 
-  it('every page of metrics is in the format', async () => {
+  it('are in the metrics format on every page', async () => {
     await node.podIs('still', 'ready', ({ containerStatuses: [one] = [] }) => one?.ready === true);
     for (const [family, page] of await everyPage())
       assert.ok(
@@ -416,7 +416,7 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
       );
   });
 
-  it('promtool reads every page', { skip: noPromtool }, async () => {
+  it('pass promtool on every page', { skip: noPromtool }, async () => {
     for (const [, page] of await everyPage()) promtoolSays(page);
   });
 });

@@ -9,7 +9,7 @@ import { until } from './containerd-fixture.ts';
 const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
 const success = JSON.stringify({ metadata: {}, status: 'Success' });
 
-/** A client over a WebSocket, and what it has heard on each channel. */
+/** A WebSocket client and what it has received on each channel. */
 function listen(rig: StreamingRig, path: string) {
   const headers = { authorization: `Bearer ${StreamingRig.token}` };
   const url = `ws://127.0.0.1:${rig.port}${path}`;
@@ -27,19 +27,20 @@ function says({ socket }: RuntimeCall, stream: number, words: string, end: 'fin'
   socket.write(Buffer.concat([dataHead(stream, words.length, end), Buffer.from(words)]));
 }
 
-/** What a client hears while the runtime says the word, calls it a success and ends. */
+/** What a client receives while the runtime sends the word, reports success and closes. */
 async function hears(path: string, word: string): Promise<Readonly<Record<number, string>>> {
   await using rig = await StreamingRig.open(switching);
   const { said, closed } = listen(rig, path);
   await until(() => rig.calls.length === 1 && said[1] !== undefined, 'the streams are open');
-  // The streams are numbered in the order in which they are opened: that of the end, then the output.
+  // The streams are numbered in the order in which they are opened: the error stream, then the
+  // output.
   says(rig.only, 3, word);
   says(rig.only, 1, success);
   await closed;
   return said;
 }
 
-test('whoever attaches to what has just ended is told so, and turns to the log', async () => {
+test('reports that a container exited before the attach and refers to the log', async () => {
   const path = '/attach/default/web/main?output=1';
   const { 1: output, 3: status = '' } = await hears(path, '');
   assert.equal(output, '');
@@ -54,7 +55,7 @@ test('whoever attaches to what has just ended is told so, and turns to the log',
 const inputAndOutput = { stdin: true, stdout: true, stderr: false, tty: false };
 const errorsAlone = { stdin: false, stdout: false, stderr: true, tty: false };
 
-/** One attached to all three streams of a process, and the two calls of the runtime that serve it. */
+/** A client attached to all three streams of a process, and the two runtime calls that serve it. */
 async function attached(stdinOnce: boolean) {
   const asked: RequestedStreams[] = [];
   const rig = await StreamingRig.open(switching, {
@@ -69,20 +70,20 @@ async function attached(stdinOnce: boolean) {
   return { rig, client, main, errors };
 }
 
-test('errors that end first do not end what an attached process says besides', async () => {
+test('delivers output after stderr has ended', async () => {
   const { rig, client, main, errors } = await attached(false);
   await using _ = rig;
   says(errors, 3, 'oh');
   says(errors, 1, success);
   await until(() => client.said[2] === 'oh', 'the errors arrive');
-  // Of the end, the input, the output.
+  // Of the error stream, the input, the output.
   says(main, 5, 'last words');
   says(main, 1, success);
   await client.closed;
   assert.deepEqual(client.said, { 1: 'last words', 2: 'oh', 3: success });
 });
 
-test('an attached process whose output ends first is heard to the end of its errors', async () => {
+test('delivers stderr after the output has ended', async () => {
   const { rig, client, main, errors } = await attached(false);
   await using _ = rig;
   says(main, 5, 'out');
@@ -93,7 +94,7 @@ test('an attached process whose output ends first is heard to the end of its err
   assert.deepEqual(client.said, { 1: 'out', 2: 'oh', 3: success });
 });
 
-test('who ends the input of a process leaves it, unless the process reads one input only', async () => {
+test('detaches from a process when the input ends, unless the process has stdinOnce', async () => {
   for (const stdinOnce of [false, true]) {
     const { rig, client, main, errors } = await attached(stdinOnce);
     await using _ = rig;

@@ -26,19 +26,19 @@ function upgrade(rig: StreamingRig, path = target, behind = '', method = 'POST')
   return ask(rig, [`${method} ${path} HTTP/1.1`, 'Host: x', authorization, ...wish], behind);
 }
 
-/** Whoever is at the other end of it has hung up. */
+/** The peer has closed its connection. */
 function isLeft(socket: Socket): boolean {
   return socket.readableEnded || socket.closed;
 }
 
-/** The head of the answer; what follows stays in the socket. */
+/** Reads the head of the response; what follows stays in the socket. */
 async function head(socket: Socket): Promise<string> {
   let seen = '';
   while (!seen.includes('\r\n\r\n')) seen += String((await once(socket, 'data'))[0]);
   return seen;
 }
 
-test('an upgrade is passed on with its path replaced, without the rights of the client', async () => {
+test("forwards an upgrade with its path replaced and without the client's credentials", async () => {
   await using rig = await StreamingRig.open(switching);
   const socket = upgrade(rig, target, 'early');
   assert.equal(await head(socket), switching);
@@ -49,12 +49,12 @@ test('an upgrade is passed on with its path replaced, without the rights of the 
   assert.doesNotMatch(rig.only.head, /authorization|secret/i);
 });
 
-test('bytes go both ways, and each way ends by itself', async () => {
+test('forwards bytes in both directions, and closes each direction separately', async () => {
   await using rig = await StreamingRig.open(switching);
   const socket = upgrade(rig, target, '', 'GET');
   await head(socket);
   socket.end('question');
-  await until(() => rig.only.socket.readableEnded, 'the runtime sees the end');
+  await until(() => rig.only.socket.readableEnded, 'the runtime receives the end');
   assert.equal(String(rig.only.received), 'question');
   const answer = text(socket);
   rig.only.socket.write('answ');
@@ -62,20 +62,20 @@ test('bytes go both ways, and each way ends by itself', async () => {
   assert.equal(await answer, 'answer');
 });
 
-test('a runtime that refuses is quoted, and both connections are closed', async () => {
+test("quotes the runtime's rejection and closes both connections", async () => {
   const body = 'not for you';
   const refusal = `HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   await using rig = await StreamingRig.open(refusal);
   const socket = upgrade(rig);
   assert.match(await text(socket), /^HTTP\/1\.1 403 Forbidden\r\n[\s\S]*\r\n\r\nnot for you$/);
-  await until(() => isLeft(rig.only.socket), 'the runtime is left');
-  // What a client sends behind the refusal must reach nobody.
+  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
+  // What a client sends after the rejection must not be forwarded.
   socket.write('GET /secrets HTTP/1.1\r\nHost: runtime\r\n\r\n');
-  await until(() => isLeft(socket), 'the client is left');
+  await until(() => isLeft(socket), 'the client connection is closed');
   assert.equal(rig.only.received.length, 0);
 });
 
-test('a redirect of the runtime is an error, not followed and not passed on', async () => {
+test('reports a redirect of the runtime as an error and neither follows nor forwards it', async () => {
   await using rig = await StreamingRig.open(
     'HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/evil\r\nContent-Length: 0\r\n\r\n',
   );
@@ -83,28 +83,28 @@ test('a redirect of the runtime is an error, not followed and not passed on', as
   assert.match(answer, /^HTTP\/1\.1 500 /);
   assert.match(answer, /invalid upgrade response: status code 302$/);
   assert.doesNotMatch(answer, /location/i);
-  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
 });
 
-test('a success that is no switch of protocols is an error', async () => {
+test('reports a success without a protocol switch as an error', async () => {
   await using rig = await StreamingRig.open('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
   assert.match(await text(upgrade(rig)), /status code 200$/);
 });
 
-test('a runtime that does not answer in HTTP is an error', async () => {
+test('reports a runtime that does not answer in HTTP as an error', async () => {
   await using rig = await StreamingRig.open('garbage\r\n\r\n');
   assert.match(await text(upgrade(rig)), /^HTTP\/1\.1 500 /);
 });
 
-test('a client that goes away takes the connection to the runtime with it', async () => {
+test('disconnects from the runtime when the client disconnects', async () => {
   await using rig = await StreamingRig.open(switching);
   const socket = upgrade(rig);
   await head(socket);
   socket.resetAndDestroy();
-  await until(() => isLeft(rig.only.socket), 'the runtime hears of it');
+  await until(() => isLeft(rig.only.socket), 'the runtime is disconnected');
 });
 
-test('a client that goes away while nobody takes what it sends is noticed', async (context) => {
+test('detects a disconnected client whose input is not consumed', async (context) => {
   const clock = new VirtualClock();
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -123,19 +123,19 @@ test('a client that goes away while nobody takes what it sends is noticed', asyn
     isOver = true;
   });
   client.write(Buffer.alloc(1 << 20));
-  await until(() => accepted.isPaused(), 'the way is full');
+  await until(() => accepted.isPaused(), 'the buffers are full');
   await clock.advance(3_600_000);
-  assert.equal(isOver, false, 'a client that waits may do so');
+  assert.equal(isOver, false, 'an idle client may stay connected');
   client.resetAndDestroy();
   await until(async () => {
     await clock.advance(5_000);
     return isOver;
-  }, 'the client is missed');
+  }, 'the disconnect is detected');
   await over;
   assert(deaf.destroyed && accepted.destroyed);
 });
 
-test('a session that ends with input nobody took is over for the other side at once', async (context) => {
+test('closes the peer immediately when a session ends with unconsumed input', async (context) => {
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -152,7 +152,7 @@ test('a session that ends with input nobody took is over for the other side at o
   const stdin = connection.open({ streamType: 'stdin' });
   stdin.on('error', () => {});
   stdin.write(Buffer.alloc(32 << 20));
-  await until(() => socket.writableLength > 0, 'the way is full');
+  await until(() => socket.writableLength > 0, 'the buffers are full');
   connection.close();
   let broken: unknown;
   accepted?.on('error', (error) => {
@@ -162,19 +162,19 @@ test('a session that ends with input nobody took is over for the other side at o
     // Without reading a byte of what was sent.
     accepted?.write(new Uint8Array(0));
     return broken !== undefined;
-  }, 'the other side hears of it');
+  }, 'the peer is disconnected');
 });
 
-test('a runtime that breaks off takes the client with it', async () => {
+test('disconnects the client when the runtime breaks off', async () => {
   await using rig = await StreamingRig.open(switching);
   const socket = upgrade(rig);
   await head(socket);
   rig.only.socket.resetAndDestroy();
   socket.resume();
-  await until(() => isLeft(socket), 'the client hears of it');
+  await until(() => isLeft(socket), 'the client is disconnected');
 });
 
-test('the last words of the runtime arrive though the client still talks', async () => {
+test("delivers the runtime's final output while the client is still sending", async () => {
   await using rig = await StreamingRig.open(switching);
   const socket = upgrade(rig);
   await head(socket);
@@ -184,7 +184,7 @@ test('the last words of the runtime arrive though the client still talks', async
   assert.equal((await answer).length, 3_000_000);
 });
 
-test('nobody is read faster than the other takes', async () => {
+test('reads from neither side faster than the other consumes', async () => {
   await using rig = await StreamingRig.open(switching);
   const socket = upgrade(rig);
   await head(socket);
@@ -195,8 +195,8 @@ test('nobody is read faster than the other takes', async () => {
   await until(() => {
     for (; sent < 200 && runtime.writableLength === 0; sent++) runtime.write(chunk);
     return runtime.writableLength > 0;
-  }, 'the runtime is held back');
-  assert(sent < 100, `${sent} MiB were taken`);
+  }, 'the runtime is throttled');
+  assert(sent < 100, `${sent} MiB were accepted`);
   let received = 0;
   socket.on('data', (bytes: Buffer) => {
     received += bytes.length;
@@ -205,23 +205,23 @@ test('nobody is read faster than the other takes', async () => {
   await until(() => received === sent * chunk.length, 'all of it arrives');
 });
 
-test('a stream that is silent for too long is closed on both sides', async () => {
+test('closes a stream on both sides after the idle timeout', async () => {
   await using rig = await StreamingRig.open(switching, { idleMs: 200 });
   const socket = upgrade(rig);
   await head(socket);
   socket.resume();
-  await until(() => isLeft(socket), 'the client is left');
-  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+  await until(() => isLeft(socket), 'the client connection is closed');
+  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
 });
 
-test('a server that closes ends the streams', async () => {
+test('ends streams when the server closes', async () => {
   await using rig = await StreamingRig.open(switching);
   const socket = upgrade(rig);
   await head(socket);
   socket.resume();
   await rig.closeServer();
-  await until(() => isLeft(socket), 'the client is left');
-  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+  await until(() => isLeft(socket), 'the client connection is closed');
+  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
 });
 
 async function post(rig: StreamingRig, path: string, init: RequestInit = {}) {
@@ -230,7 +230,7 @@ async function post(rig: StreamingRig, path: string, init: RequestInit = {}) {
   return { status: response.status, body: await response.text(), retry: response.headers.get('retry-after') };
 }
 
-test('what is wrong with a request is told in the words clients know', async () => {
+test('reports request errors with the messages clients know', async () => {
   await using rig = await StreamingRig.open(switching, {
     host: {
       attach: async () => {
@@ -264,7 +264,7 @@ test('what is wrong with a request is told in the words clients know', async () 
   assert.equal((await post(rig, '/exec/default/web/main?output=1', { method: 'PUT' })).status, 405);
 });
 
-test('nobody enters a pod without the token, and no body comes with an upgrade', async () => {
+test('rejects streams without the token, and upgrades with a body', async () => {
   await using rig = await StreamingRig.open(switching);
   const wish = ['Connection: Upgrade', 'Upgrade: SPDY/3.1'];
   const bare = await text(ask(rig, [`POST ${target} HTTP/1.1`, 'Host: x', ...wish]));
@@ -283,7 +283,7 @@ test('nobody enters a pod without the token, and no body comes with an upgrade',
   assert.equal(rig.calls.length, 0);
 });
 
-test('a WebSocket that breaks the rules is closed, and the runtime with it', async () => {
+test('closes a WebSocket that violates the protocol, and the runtime connection with it', async () => {
   await using rig = await StreamingRig.open(switching);
   const lines = [
     `GET ${target} HTTP/1.1`,
@@ -299,12 +299,12 @@ test('a WebSocket that breaks the rules is closed, and the runtime with it', asy
   assert.match(answer, /Sec-WebSocket-Accept: ICX\+Yqv66kxgM0FcWaLWlFLwTAI=/);
   socket.write(Buffer.from([0x82, 0x01, 0x00]));
   socket.on('data', () => {});
-  await until(() => isLeft(socket), 'the client is left');
+  await until(() => isLeft(socket), 'the client connection is closed');
   socket.destroy();
-  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
 });
 
-test('a wish for a WebSocket that cannot be granted is refused before the runtime is asked', async () => {
+test('rejects an unsupported WebSocket request before the runtime is called', async () => {
   await using rig = await StreamingRig.open(switching);
   const lines = [
     `GET ${target} HTTP/1.1`,

@@ -60,7 +60,7 @@ interface Ended {
   readonly err: string;
 }
 
-/** A child whose output is kept; whatever happens, it does not outlive the test. */
+/** A child whose output is collected; it never outlives the test. */
 class Running implements Disposable {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
@@ -83,7 +83,7 @@ class Running implements Disposable {
 
   says(what: RegExp): Promise<RegExpExecArray> {
     const look = async () => what.exec(this.out + this.err) ?? undefined;
-    return eventually(`it to say ${what}`, look, 120_000, () => `${this.out}\n${this.err}`);
+    return eventually(`it to print ${what}`, look, 120_000, () => `${this.out}\n${this.err}`);
   }
 
   [Symbol.dispose](): void {
@@ -91,7 +91,10 @@ class Running implements Disposable {
   }
 }
 
-/** Of the empty message that opens a session: kubectl before 1.33 may read it before it has made its streams. */
+/**
+ * Ignores the empty message that opens a session: kubectl before 1.33 may read it before it has
+ * created its streams.
+ */
 const notYetRead = /^E.*Unknown stream id 1, discarding message\n/;
 
 async function finish(running: Running, input: string | Buffer = ''): Promise<Ended> {
@@ -125,7 +128,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     new Running(kubeling, [command, '--data-dir', node.dataDir, ...args]);
   const podName = async () => (await node.pod('box'))?.metadata.name ?? '';
 
-  it('runs a command with its three streams and its exit code', async () => {
+  it('run a command with its three streams and its exit code', async () => {
     const script = 'read line; echo "out $line"; echo "err $line" >&2; exit 7';
     const ended = await finish(cli('exec', '-i', '-c', 'main', 'box', '--', 'sh', '-c', script), 'hello\n');
     assert.deepEqual(ended, { code: 7, out: 'out hello\n', err: 'err hello\n' });
@@ -137,14 +140,14 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     });
   });
 
-  it('passes the end of input on, and any bytes unchanged', async () => {
+  it('forward the end of input, and any bytes unchanged', async () => {
     const bytes = randomBytes(5_000_000);
     const { out, code } = await finish(cli('exec', '-i', '-c', 'main', 'box', '--', 'sha256sum'), bytes);
     assert.equal(out.split(' ')[0], createHash('sha256').update(bytes).digest('hex'));
     assert.equal(code, 0);
   });
 
-  it('tells what is wrong', async () => {
+  it('report errors', async () => {
     const nobody = await finish(cli('exec', 'nobody', '--', 'true'));
     assert.equal(nobody.code, 1);
     assert.match(nobody.err, /no pod "nobody" on this node; there are: box-/);
@@ -158,7 +161,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     );
   });
 
-  it('serves health without the token, everything else with it, and no foreign Host or Origin', async () => {
+  it('serve health without the token, everything else with it, and reject foreign Host and Origin headers', async () => {
     const statusOf = (path: string, headers: Readonly<Record<string, string>> = {}) =>
       new Promise<number | undefined>((resolve, reject) => {
         const call = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
@@ -184,7 +187,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
       assert.equal(await statusOf('/pods', { ...bearer, host }), 200, host);
   });
 
-  it('runs a plain command for /run', async () => {
+  it('run a plain command for /run', async () => {
     const run = (cmd: string) =>
       fetch(`http://127.0.0.1:${port}/run/default/${name}/main?cmd=${encodeURIComponent(cmd)}`, {
         method: 'POST',
@@ -197,7 +200,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.match(await failed.text(), /^command 'ls \/nowhere' exited with 1: /);
   });
 
-  it('makes our terminal that of the process, with its size and its changes', {
+  it("pass the caller's terminal to the process, with its size and size changes", {
     skip: existsSync('/usr/bin/script') ? false : 'needs script',
   }, async () => {
     const awaits = (size: string) => `while [ "$(stty size 2>/dev/null)" != "${size}" ]; do sleep 0.1; done`;
@@ -216,7 +219,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.equal(code, 9);
   });
 
-  it('attaches to a process that runs, for its output and its input', async () => {
+  it('attach to a running process for its output and its input', async () => {
     using ticks = cli('attach', '-c', 'main', 'box');
     await ticks.says(/tick\ntick\n/);
     ticks.child.kill('SIGINT');
@@ -229,18 +232,19 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     await echo.says(/got two\n/);
   });
 
-  it('ends when nobody reads its output, and when nobody takes its input', async () => {
+  it('end when their output is not read and when their input is not consumed', async () => {
     const exec = `'${kubeling}' exec --data-dir '${node.dataDir}' -c main`;
     const codes = 'echo "${PIPESTATUS[*]}"';
     const head = new Running('bash', ['-c', `${exec} box -- yes | head -n 1; ${codes}`]);
     assert.deepEqual(await finish(head), { code: 0, out: 'y\n0 0\n', err: '' });
-    // Whether the runtime tells the exit code of a process that leaves its input unread is its own affair.
+    // Whether the runtime reports the exit code of a process with unread input is up to the
+    // runtime.
     const flood = await finish(new Running('bash', ['-c', `yes | ${exec} -i box -- true; ${codes}`]));
     if (flood.err === '') assert.match(flood.out, /^\d+ 0\n$/);
     else assert.match(`${flood.out}${flood.err}`, /^\d+ 1\nkubeling exec: .*(exit code is unknown|broke)/);
   });
 
-  it('says why a container cannot be entered', async () => {
+  it('report why a container cannot be entered', async () => {
     const waits = { name: 'main', image: 'nowhere.invalid/x:1', imagePullPolicy: 'Never' };
     await node.put('waits.yaml', { ...pod, metadata: { name: 'waits' }, spec: { containers: [waits] } });
     await eventually('the reason', async () => {
@@ -254,12 +258,12 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     await node.take('waits.yaml');
   });
 
-  it('refuses a terminal and input to a container that has none', async () => {
+  it('reject a terminal and input for a container that has none', async () => {
     using child = cli('attach', '-it', '-c', 'main', 'box');
     await child.says(/accepts no input[\s\S]*did not allocate one/);
   });
 
-  it('forwards a hundred megabytes each way unchanged', async () => {
+  it('forward a hundred megabytes each way unchanged', async () => {
     const made = `head -c ${megabytes} /dev/urandom > /www/big; sha256sum < /www/big`;
     const { out } = await finish(cli('exec', '-c', 'main', 'box', '--', 'sh', '-c', made));
     using child = cli('port-forward', 'box', ':http');
@@ -275,7 +279,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.equal((await child.ended).code, 0);
   });
 
-  it('forwards many connections at once, and tells of a port where nobody listens', async () => {
+  it('forward many concurrent connections, and report a port without a listener', async () => {
     using child = cli('port-forward', 'box', ':80', ':81', '--address', '127.0.0.1');
     const [, local] = await child.says(/127\.0\.0\.1:(\d+) -> 80/);
     const [, deaf] = await child.says(/127\.0\.0\.1:(\d+) -> 81/);
@@ -288,7 +292,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.equal(await (await fetch(`http://127.0.0.1:${local}/`)).text(), 'hello\n');
   });
 
-  /** Messages by channel until the socket is closed. */
+  /** Collects messages by channel until the socket is closed. */
   async function converse(
     protocol: string,
     query: string,
@@ -311,7 +315,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     });
   }
 
-  it('speaks the WebSocket in which one stream can be closed', async () => {
+  it('support the WebSocket protocol with closable streams', async () => {
     const script = 'cat; echo err >&2; exit 3';
     const query = new URLSearchParams({ input: '1', output: '1', error: '1' });
     for (const word of ['sh', '-c', script]) query.append('command', word);
@@ -329,7 +333,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.deepEqual([reason, details?.causes[0]], ['NonZeroExitCode', cause], status);
   });
 
-  it('leaves the older WebSocket protocols to the runtime', async () => {
+  it('leave older WebSocket protocols to the runtime', async () => {
     for (const protocol of ['channel.k8s.io', 'v4.channel.k8s.io']) {
       const query = 'output=1&error=1&command=echo&command=hello';
       const { said, protocol: agreed } = await converse(protocol, query, () => {});
@@ -338,7 +342,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     }
   });
 
-  it('serves kubectl', { skip: withoutKubectl() }, async () => {
+  it('serve kubectl', { skip: withoutKubectl() }, async () => {
     await using api = await KubectlApi.open({ port, token });
     const name = await podName();
     const env = { ...process.env, HOME: node.dataDir, KUBECONFIG: '/dev/null' };
@@ -365,7 +369,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     }
   });
 
-  it('ends a session when kubeling is killed, and leaves nothing stuck', async () => {
+  it('end a session when kubeling is killed, without stuck processes', async () => {
     const before = (await node.containersOf('box')).map(({ id }) => id).toSorted();
     using child = cli('exec', '-c', 'main', 'box', '--', 'sh', '-c', 'echo begun; sleep 1000');
     using forward = cli('port-forward', 'box', ':80');

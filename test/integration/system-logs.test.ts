@@ -46,7 +46,7 @@ async function read(path: string): Promise<string> {
   return node.kind === 'file' ? await text(node.chunks) : node.kind;
 }
 
-test('links that stay inside are followed, however they are written', async () => {
+test('follows links that stay inside, absolute and relative', async () => {
   for (const path of [
     'pods/web/0.log',
     '/containers/relative.log',
@@ -58,7 +58,7 @@ test('links that stay inside are followed, however they are written', async () =
   assert.equal(await read('containers/../pods/./web//0.log'), 'said\n');
 });
 
-test('nothing leads out, and what is no file is not opened', async () => {
+test('follows no link out of the directory and opens no special file', async () => {
   for (const path of [
     '../secret',
     'pods/../../secret',
@@ -76,7 +76,7 @@ test('nothing leads out, and what is no file is not opened', async () => {
   assert.equal(await read('pods/web/0.log/x'), 'absent');
 });
 
-test('a directory shows its names', async () => {
+test('lists a directory', async () => {
   const node = await createLogTree(root).look('');
   assert(node.kind === 'directory');
   assert.deepEqual(
@@ -85,7 +85,7 @@ test('a directory shows its names', async () => {
   );
 });
 
-test('a log that becomes a link after it was found is not followed out', async () => {
+test('does not follow a log out that becomes a link after it was found', async () => {
   const path = join(root, 'swapped');
   writeFileSync(path, 'mine');
   const node = await createLogTree(root).look('swapped');
@@ -95,7 +95,7 @@ test('a log that becomes a link after it was found is not followed out', async (
   await assert.rejects(text(node.chunks), { code: 'LOG_REFUSED' });
 });
 
-test('a log that is written all the while has an end, and no handle is left', async () => {
+test('ends the response of a log that grows, and leaves no handle open', async () => {
   const path = join(root, 'busy');
   writeFileSync(path, 'x'.repeat(200_000));
   const open = (await readdir('/proc/self/fd')).length;
@@ -115,14 +115,14 @@ test('a log that is written all the while has an end, and no handle is left', as
   assert.equal((await readdir('/proc/self/fd')).length, open);
 });
 
-/** A journalctl of the test's own. */
+/** A fake journalctl. */
 function journal(script: string) {
   const program = join(directory, `journalctl-${Math.floor(performance.now() * 1_000)}`);
   writeFileSync(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   return systemJournal(realClock(), program);
 }
 
-test('the journal is read by its program, what it complains of included', async () => {
+test('reads the journal with its program, including its error output', async () => {
   const fake = journal(
     'if [ "$1" = --field ]; then echo a.service; echo b.service; else echo "$@"; echo bad >&2; fi',
   );
@@ -132,13 +132,13 @@ test('the journal is read by its program, what it complains of included', async 
   assert.match(said, /bad\n/);
 });
 
-test('a machine without a journal has none of its units, and cannot read it', async () => {
+test('lists no units and fails to read on a machine without a journal', async () => {
   const none = systemJournal(realClock(), join(directory, 'nothing'));
   assert.equal((await none.units(signal)).size, 0);
   await assert.rejects(text(none.read(['a.service'], {}, signal)), { code: 'COMMAND_FAILED' });
 });
 
-test('a journal that does not end is ended when nobody waits any more', async () => {
+test('ends a journal without end when the client disconnects', async () => {
   const controller = new AbortController();
   const endless = journal('echo first; exec sleep 1000');
   let said = '';

@@ -67,7 +67,7 @@ const accounting = {
   DefaultDependencies: false,
 };
 
-/** What is held to differs in its names. */
+/** The names of the limits differ. */
 const expected = {
   1: {
     pod: { BlockIOAccounting: true, CPUShares: 340n, MemoryLimit: 67_108_864n },
@@ -79,7 +79,7 @@ const expected = {
   },
 } as const;
 
-describe('slices of systemd', { skip: busSkipReason(), timeout: 60_000 }, () => {
+describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
   const parts = new AsyncDisposableStack();
   let directory: string;
   let busPath: string;
@@ -121,7 +121,7 @@ describe('slices of systemd', { skip: busSkipReason(), timeout: 60_000 }, () => 
       assert.deepEqual([cpuQuotaUs, memoryBytes], [34_000, 67_108_864]);
       await pods.set(pod, { cpuQuotaUs: -1, cpuPeriodUs: 100_000 }, signal);
       assert.equal(systemd.units.get(podUnit)?.get('CPUQuotaPerSecUSec'), 2n ** 64n - 1n);
-      // Made again where a tree has lost it, though the unit is there.
+      // It is recreated where a cgroup tree has lost it, although the unit exists.
       const [dir = ''] = [...(await existing(world, cgroups.path(pods.nameOf(pod))))].slice(-1);
       await world.host.rmdir(dir);
       assert.equal(await pods.ensureExists(pod, signal), 'created');
@@ -148,18 +148,18 @@ describe('slices of systemd', { skip: busSkipReason(), timeout: 60_000 }, () => 
     return dirs.filter((_, index) => there[index]);
   }
 
-  it('are a pod’s cgroup from its making to its end (second version)', async () => {
+  it("are a pod's cgroup from creation to removal (cgroups v2)", async () => {
     await wholeLife(await simulated());
   });
 
-  it('are a pod’s cgroup from its making to its end (this machine)', async (test) => {
+  it("are a pod's cgroup from creation to removal (this machine)", async (test) => {
     const host = realCgroupHost();
     const layout = await detectCgroupLayout(host);
     if (process.getuid?.() !== 0 || layout.version === 2) return test.skip('takes root and cgroups v1');
     await wholeLife({ host, layout });
   });
 
-  it('are asked for again when the bus has gone and come back', async () => {
+  it('are requested again after the bus reconnects', async () => {
     const { path: own } = parts.use(scratchFolder('klg-systemd-'));
     const world = await simulated();
     let bus = await openBus(own);
@@ -178,7 +178,7 @@ describe('slices of systemd', { skip: busSkipReason(), timeout: 60_000 }, () => 
     assert.deepEqual([...systemd.units.keys()], ['two.slice']);
   });
 
-  it('cannot be had without a bus, or of a bus without systemd, which is said', async () => {
+  it('report a missing bus and a bus without systemd', async () => {
     const world = await simulated();
     const { cgroups: noBus } = aNode(world, join(directory, 'nothing'));
     const hint = /set cgroupDriver: cgroupfs/;

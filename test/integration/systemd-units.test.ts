@@ -8,10 +8,10 @@ import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
-/** Where the units expect the launcher. */
+/** The path of the launcher in the units. */
 const installed = '/usr/local/bin/kubeling';
 
-/** What systemd-analyze finds wrong with a unit, whose launcher is this checkout's. */
+/** The problems systemd-analyze reports for a unit whose launcher is that of this checkout. */
 async function problemsOf(name: string, text: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'unit-'));
   try {
@@ -19,7 +19,7 @@ async function problemsOf(name: string, text: string): Promise<string> {
     await writeFile(path, text.replaceAll(installed, join(checkout, 'kubeling')));
     const { error, stdout, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' });
     if (error !== undefined) throw error;
-    // Units of the machine that it is to start after, and their own faults, are not ours.
+    // Ignores other units of the machine and their problems.
     return `${stdout}${stderr}`
       .split('\n')
       .filter((line) => line.includes(directory) || line.startsWith(`${name}:`))
@@ -37,7 +37,7 @@ describe('systemd units', () => {
   });
 
   for (const unit of units) {
-    it(`${unit} has no fault that systemd-analyze finds`, async () => {
+    it(`${unit} has no problem that systemd-analyze reports`, async () => {
       assert.equal(await problemsOf(basename(unit), await readFile(join(checkout, unit), 'utf8')), '');
     });
   }

@@ -9,7 +9,7 @@ import { skipReason } from './containerd-fixture.ts';
 const skip = skipReason();
 const shell = (script: string): LifecycleHandler => ({ exec: { command: ['sh', '-c', script] } });
 
-describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 }, () => {
+describe('hooks and termination of containers on containerd', { skip, timeout: 180_000 }, () => {
   let node: ApiNode;
 
   before(async () => {
@@ -21,7 +21,7 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
   });
 
   const told = (name: string, count: number) =>
-    eventually(`${name} to have told ${count} things`, async () =>
+    eventually(`${name} to have reported ${count} things`, async () =>
       (await node.lines(name)).length >= count ? true : undefined,
     );
 
@@ -35,7 +35,7 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
     await told(name, 1);
   }
 
-  /** Deletes the pod; answers how many seconds its end takes from then on. */
+  /** Deletes the pod; returns how many seconds its termination takes. */
   async function endTakes(name: string, graceSeconds: number): Promise<number> {
     const startMs = performance.now();
     node.delete(name, graceSeconds);
@@ -43,7 +43,7 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
     return (performance.now() - startMs) / 1_000;
   }
 
-  /** At least so long, and not so long as if its rule did not hold: a busy machine takes its time. */
+  /** At least this long, and shorter than without the tested rule: a busy machine is slow. */
   function assertLasts(name: string, seconds: number, least: number): void {
     const most = least + slackSeconds;
     const message = `${seconds} s must be between ${least} and ${most}
@@ -57,10 +57,10 @@ ${node.told(name)}`;
   const ignoring = { script: `echo up >> /shared/told; ${ignores}` };
 
   describe('hooks', { concurrency: true }, () => {
-    it('a postStart hook that fails ends the container, and its output is told to nobody', async () => {
+    it('stop the container when a postStart hook fails, and do not report its output', async () => {
       const postStart = shell('printf secret-%s word; exit 9');
       node.add('poststart', { containers: { main: { lifecycle: { postStart } } } });
-      const events = await node.until('the failure to be told', 'poststart', () => {
+      const events = await node.until('the failure to be reported', 'poststart', () => {
         const all = node.events('poststart');
         return all.some((event) => event.startsWith('Killing')) &&
           node.container('poststart')?.restartCount === 1
@@ -74,7 +74,7 @@ ${node.told(name)}`;
       assert.match(JSON.stringify(node.inner.logs.records.toArray()), /secret-word/);
     });
 
-    it('a postStart hook keeps the next container waiting', async () => {
+    it('delay the next container until a postStart hook has ended', async () => {
       const postStart = shell('sleep 1; echo hook >> /shared/told');
       node.add('before', {
         containers: {
@@ -86,7 +86,7 @@ ${node.told(name)}`;
       assert.deepEqual(await node.lines('before'), ['hook', 'next']);
     });
 
-    it('a postStart hook that never ends does not hold up the end of its pod', async () => {
+    it('do not delay the termination of a pod by an endless postStart hook', async () => {
       const postStart = shell(`${ready}; echo up >> /shared/told; sleep 1000`);
       node.add('hangs', {
         containers: {
@@ -97,7 +97,7 @@ ${node.told(name)}`;
       assertLasts('hangs', await endTakes('hangs', 60), 0);
     });
 
-    it('nor when the container ignores that it is to end: it has the grace of the deletion', async () => {
+    it('do not shorten the grace period of a container that ignores SIGTERM during an endless postStart hook', async () => {
       const postStart = shell(`${ready}; echo up >> /shared/told; sleep 1000`);
       node.add('hangs-on', {
         containers: {
@@ -108,10 +108,10 @@ ${node.told(name)}`;
       assertLasts('hangs-on', await endTakes('hangs-on', 3), 2.5);
     });
 
-    it('an httpGet hook asks the container itself', async () => {
+    it('call the container itself for httpGet', async () => {
       const httpGet = { port: 'web', path: '/bye?now', httpHeaders: [{ name: 'X-Why', value: 'end' }] };
       await runs('asked', {
-        // Answers when it has written down the whole question.
+        // Responds after it has recorded the complete request.
         script: `nc -l -p 8080 -e sh -c 'while read -r l; do echo "$l" >> /shared/asked; [ "\${#l}" -le 1 ] && break; done; printf "HTTP/1.0 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n"' & ${listens}; ${stays}`,
         ports: [{ name: 'web', containerPort: 8080 }],
         lifecycle: { preStop: { httpGet } },
@@ -129,7 +129,7 @@ ${node.told(name)}`;
       );
     });
 
-    it('an httpGet hook with TLS is asked again without where the server does not speak it', async () => {
+    it('retry an httpGet hook without TLS where the server does not support it', async () => {
       const httpGet = { port: 8080, scheme: 'HTTPS' };
       await runs('plain', {
         script: `httpd -p 8080; ${listens}; ${stays}`,
@@ -144,7 +144,7 @@ ${node.told(name)}`;
       );
     });
 
-    it('a hook that fails is told of, and the container stopped all the same', async () => {
+    it('report a failed preStop hook and stop the container', async () => {
       await runs('failing', { lifecycle: { preStop: shell('exit 1') } });
       await runs('socket', { lifecycle: { preStop: { tcpSocket: { port: 80 } } } });
       for (const name of ['failing', 'socket']) {
@@ -153,7 +153,7 @@ ${node.told(name)}`;
       }
     });
 
-    it('a sleep hook puts off the end for so long', async () => {
+    it('delay the termination by a sleep hook', async () => {
       await runs('sleeps', { lifecycle: { preStop: { sleep: { seconds: 2 } } } });
       assertLasts('sleeps', await endTakes('sleeps', 60), 2);
       await runs('dozes', { lifecycle: { preStop: { sleep: { seconds: 0 } } } });
@@ -161,8 +161,8 @@ ${node.told(name)}`;
     });
   });
 
-  describe('the grace period', { concurrency: true }, () => {
-    it('holds for the preStop hook too, which counts against it', async () => {
+  describe('grace period', { concurrency: true }, () => {
+    it('includes the time of the preStop hook', async () => {
       await runs('counted', {
         ...ignoring,
         lifecycle: { preStop: shell('sleep 2; echo hook >> /shared/told') },
@@ -172,12 +172,12 @@ ${node.told(name)}`;
       assert.equal((await node.ended('counted')).exitCode, 137);
     });
 
-    it('ends a hook that does not, and the container has two seconds left', async () => {
+    it('ends a slower preStop hook, and the container has two seconds left', async () => {
       await runs('endless', { ...ignoring, lifecycle: { preStop: shell('sleep 1000') } });
       assertLasts('endless', await endTakes('endless', 2), 3.5);
     });
 
-    it('is given to a container that ignores the signal, which is then killed', async () => {
+    it('applies to a container that ignores SIGTERM, which is then killed', async () => {
       await runs('ignoring', ignoring);
       assertLasts('ignoring', await endTakes('ignoring', 3), 2.5);
       const { exitCode, reason } = await node.ended('ignoring');
@@ -188,7 +188,7 @@ ${node.told(name)}`;
       await runs('shorter', ignoring);
       const startMs = performance.now();
       node.delete('shorter', 600);
-      await node.until('it to be stopped', 'shorter', () =>
+      await node.until('it to receive SIGTERM', 'shorter', () =>
         node.events('shorter').includes('Killing: Stopping container main') ? true : undefined,
       );
       node.delete('shorter', 300);
@@ -198,7 +198,7 @@ ${node.told(name)}`;
       assert.equal(node.events('shorter').filter((event) => event.startsWith('Killing')).length, 1);
     });
 
-    it('can be shortened while the preStop hook runs, which is given up', async () => {
+    it('can be shortened while the preStop hook runs, which is aborted', async () => {
       await runs('hurried', { lifecycle: { preStop: shell('echo hook >> /shared/told; sleep 1000') } });
       const startMs = performance.now();
       node.delete('hurried', 600);
@@ -209,7 +209,7 @@ ${node.told(name)}`;
       assert.deepEqual(await node.lines('hurried'), ['up', 'hook']);
     });
 
-    it('of zero seconds still lets a container say goodbye', async () => {
+    it('of zero seconds still sends SIGTERM', async () => {
       await runs('zero', {}, { terminationGracePeriodSeconds: 0 });
       await runs('stubborn', ignoring, { terminationGracePeriodSeconds: 0 });
       const [fast, slow] = await Promise.all([endTakes('zero', 0), endTakes('stubborn', 0)]);
@@ -220,7 +220,7 @@ ${node.told(name)}`;
     });
   });
 
-  describe('when kubeling is killed in the middle', () => {
+  describe('hooks when kubeling is killed', () => {
     const untilTold = 'while [ ! -e /shared/go ]; do sleep 0.05; done; echo done >> /shared/told';
     const endless = { preStop: shell('echo hook >> /shared/told; sleep 1000') };
     const graceSeconds = 9;
@@ -230,7 +230,7 @@ ${node.told(name)}`;
     const secondsSince = () => (performance.now() - deletedMs) / 1_000;
     const letGo = (name: string) => writeFile(node.inner.path('shared', name, 'go'), '');
 
-    /** All containers the runtime has of a pod, by the beginning of its name. */
+    /** All containers of a pod in the runtime, by the prefix of its name. */
     async function containersOf(name: string) {
       const { containers } = await node.inner.runtime.cri.listContainers({}, new AbortController().signal);
       return containers.filter(({ labels }) => labels['io.kubernetes.pod.name']?.startsWith(name));
@@ -274,7 +274,7 @@ ${node.told(name)}`;
       await node.start();
     });
 
-    it('an init container that runs is waited for, not started again', async () => {
+    it('wait for a running init container without restarting it', async () => {
       assert.equal((await node.running('initializing', 'waits')).containerID, initId);
       await letGo('initializing');
       await node.running('initializing');
@@ -283,7 +283,7 @@ ${node.told(name)}`;
       assert.equal(node.container('initializing', 'waits')?.containerID, initId);
     });
 
-    it('a postStart hook nobody saw end runs again in the same container', async () => {
+    it('repeat an unfinished postStart hook in the same container', async () => {
       await told('starting', 2);
       assert.deepEqual(await node.lines('starting'), ['hook', 'hook']);
       await letGo('starting');
@@ -292,19 +292,19 @@ ${node.told(name)}`;
       assert.deepEqual([restartCount, (await containersOf('starting')).length], [0, 1]);
     });
 
-    it('a preStop hook that sleeps goes on with its sleep', async () => {
+    it('continue the sleep of a preStop hook', async () => {
       await node.gone('dozing');
       assertLasts('dozing', secondsSince(), 5.9);
     });
 
-    it('a preStop hook is not run twice, and the time used counts', async () => {
+    it('do not repeat a preStop hook, and count the time used', async () => {
       await node.gone('stopping');
       assertLasts('stopping', secondsSince(), graceSeconds - 1);
       assert.deepEqual(await node.lines('stopping'), ['up', 'hook']);
     });
 
-    it('the same holds for a pod whose manifest is gone', async () => {
-      await eventually('it to be gone', async () => {
+    it('do the same for a pod whose manifest is deleted', async () => {
+      await eventually('it to be deleted', async () => {
         const left = (await containersOf('static-')).filter(({ state }) => state === 'CONTAINER_RUNNING');
         return left.length === 0 ? true : undefined;
       });

@@ -9,7 +9,7 @@ import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
 
 const signal = new AbortController().signal;
 
-/** Writes down that it was asked to end, a moment later, and ends then. */
+/** On SIGTERM records the orderly end a moment later and exits. */
 const orderly = 'trap "sleep 1; echo in order > /out/end; exit 0" TERM; while true; do sleep 0.1; done';
 
 function podOf(name: string, image: string, spec: object = {}, container: object = {}) {
@@ -63,7 +63,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     }
   });
 
-  it('are told of others in the runtime, and leave them alone', async () => {
+  it('report pods of others in the runtime and leave them alone', async () => {
     assert.match(a.out, /^runtime {5}also has 1 pods of other clients, which are left alone/m);
     await a.put('kept.json', podOf('kept-a', shared.image));
     await a.put('going.json', podOf('going-a', shared.image));
@@ -72,14 +72,17 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     assert.ok(await isForeignReady());
   });
 
-  it('end what they themselves have lost, and nothing of each other', async () => {
+  it('stop their own orphaned pods and none of each other', async () => {
     const before = [await idsOf(a, 'kept-a'), await idsOf(b, 'kept-b')];
-    // Nobody looks when it goes: what is found at the start is what nobody wants any more.
+    // It is deleted while no kubelet runs, so the pod found at the start is orphaned.
     await a.end('SIGKILL');
     await a.take('going.json');
     await a.start();
     assert.match(a.out, new RegExp(`^runtime {5}also has pods of the kubeling in ${b.dataDir} too`, 'm'));
-    await a.until('the lost pod to be gone', async () => (await a.containersOf('going-a')).length === 0);
+    await a.until(
+      'the orphaned pod to be deleted',
+      async () => (await a.containersOf('going-a')).length === 0,
+    );
     await b.end('SIGTERM');
     await b.start();
     await b.running('kept-b');
@@ -87,7 +90,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     assert.ok(await isForeignReady());
   });
 
-  it('see and count only what is theirs', async () => {
+  it('list and count only their own pods', async () => {
     assert.match(await a.command('status'), /^pods {7}1 running$/m);
     assert.match(await b.command('status'), /^pods {7}1 running$/m);
     assert.deepEqual(
@@ -96,7 +99,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     );
   });
 
-  it('have cgroups of their own', async () => {
+  it('have separate cgroups', async () => {
     // Unlike readdir, find continues when a cgroup of another test is removed meanwhile.
     const roots = spawnSync('find', ['/sys/fs/cgroup/', '-type', 'd', '-name', 'kubepods'], {
       encoding: 'utf8',
@@ -110,7 +113,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
       );
   });
 
-  it('go down with their own pods, which may end in order', async () => {
+  it('go down with their own pods after an orderly end', async () => {
     const volumes = [{ name: 'out', hostPath: { path: b.dataDir, type: 'Directory' } }];
     const container = {
       command: ['sh', '-c', orderly],
@@ -137,12 +140,12 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     );
   });
 
-  it('begin again where they were after going down', async () => {
+  it('start again where they were after going down', async () => {
     await b.start();
     await Promise.all([b.running('kept-b'), b.running('orderly')]);
   });
 
-  it('also end what they left in a runtime they no longer use', async () => {
+  it('also stop their pods in a runtime they no longer use', async () => {
     await b.end('SIGTERM');
     b.change({}, ['--runtime-endpoint', 'private']);
     await b.start();

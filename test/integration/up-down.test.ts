@@ -22,7 +22,7 @@ interface Ended {
   readonly out: string;
 }
 
-/** A kubeling that is up, and what it has said so far. */
+/** A running kubeling and its output so far. */
 class Up {
   readonly child: ChildProcess;
   out = '';
@@ -37,16 +37,16 @@ class Up {
   }
 
   async says(text: RegExp): Promise<void> {
-    await poll(`kubeling to say ${text}`, async () => {
+    await poll(`kubeling to print ${text}`, async () => {
       if (text.test(this.out)) return true;
-      assert.equal(this.child.exitCode, null, `it ended before it said so:\n${this.out}`);
+      assert.equal(this.child.exitCode, null, `it exited before it printed that:\n${this.out}`);
       return undefined;
     });
   }
 
   async ends(signal: NodeJS.Signals): Promise<number | null> {
     this.child.kill(signal);
-    await poll('kubeling to end', async () => this.child.exitCode ?? this.child.signalCode ?? undefined);
+    await poll('kubeling to exit', async () => this.child.exitCode ?? this.child.signalCode ?? undefined);
     return this.child.exitCode;
   }
 }
@@ -74,7 +74,7 @@ describe('kubeling up and down', () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  it('starts a containerd of its own, runs a sandbox and a container, and says so', async () => {
+  it('starts a private containerd, runs a sandbox and a container, and reports it', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
     assert.match(up.out, /^runtime {5}containerd \S+, private, started, process \d+/m);
@@ -93,7 +93,7 @@ describe('kubeling up and down', () => {
     assert.match(up.out, /^ended/m);
   });
 
-  it('finds its containerd again, also after it was killed itself', async () => {
+  it('finds its containerd again, also after kubeling itself was killed', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
     assert.match(up.out, /private, adopted/);
@@ -104,7 +104,7 @@ describe('kubeling up and down', () => {
     assert.equal(await again.ends('SIGTERM'), 0);
   });
 
-  it('tells when its containerd was killed, and starts it again', async () => {
+  it('reports that its containerd was killed, and restarts it', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
     const { pid } = JSON.parse(await readFile(join(dataDir, 'containerd', 'containerd.pid'), 'utf8'));
@@ -114,25 +114,25 @@ describe('kubeling up and down', () => {
     assert.equal(await up.ends('SIGINT'), 0);
   });
 
-  it('ends a kubeling that is up and leaves nothing of it on the machine', async () => {
+  it('stops a running kubeling and leaves nothing of it on the machine', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
     const down = await run('down', '--data-dir', dataDir);
     assert.equal(down.code, 0, down.out);
     assert.match(down.out, /stopped process \d+/);
     assert.match(down.out, /containerd stopped/);
-    await poll('kubeling to end', async () => up.child.exitCode ?? undefined);
+    await poll('kubeling to exit', async () => up.child.exitCode ?? undefined);
     const { added } = compareSnapshots(clean, ours(await takeSnapshot()));
     assert.deepEqual(listSnapshot(added), []);
   });
 
-  it('may be told to go down when nothing is up', async () => {
+  it('succeeds to go down when nothing is up', async () => {
     const down = await run('down', '--data-dir', dataDir);
     assert.equal(down.code, 0, down.out);
     assert.match((await run('down', '--data-dir', join(dataDir, 'never'))).out, /Nothing is up here/);
   });
 
-  it('removes nothing from a directory it has never been up in, nor from one without a name', async () => {
+  it('removes nothing from a directory it was never up in, nor from one without a name', async () => {
     const other = await mkdtemp(join(tmpdir(), 'klg-other-'));
     try {
       await writeFile(join(other, 'notes'), 'of somebody');
@@ -147,7 +147,7 @@ describe('kubeling up and down', () => {
     assert.match(nameless.out, /--data-dir must be a directory: current value is ""/);
   });
 
-  it('can go down after a runtime was asked for that is not there', async () => {
+  it('goes down after an attempt with a missing runtime', async () => {
     const other = await mkdtemp(join(tmpdir(), 'klg-other-'));
     try {
       for (const endpoint of [join(other, 'none.sock'), 'tcp://none']) {
@@ -162,7 +162,7 @@ describe('kubeling up and down', () => {
     }
   });
 
-  it('removes the data directory when asked for all', async () => {
+  it('removes the data directory with --all', async () => {
     assert.equal((await run('down', '--all', '--data-dir', dataDir)).code, 0);
     assert.equal((await run('status', '--data-dir', dataDir)).code, 1);
     await assert.rejects(stat(dataDir), { code: 'ENOENT' });

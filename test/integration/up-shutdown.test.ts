@@ -7,7 +7,7 @@ import { skipReason } from './containerd-fixture.ts';
 
 const signal = new AbortController().signal;
 
-describe('kubeling up with a time for its pods to end', { skip: skipReason(), timeout: 240_000 }, () => {
+describe('kubeling up with a shutdown grace period', { skip: skipReason(), timeout: 240_000 }, () => {
   let node: KubelingNode;
   before(async () => {
     node = await KubelingNode.open(undefined, ['--shutdown-grace-period=20s']);
@@ -19,7 +19,7 @@ describe('kubeling up with a time for its pods to end', { skip: skipReason(), ti
   const running = async () =>
     (await node.cri.listContainers({ filter: { state: { state: 'CONTAINER_RUNNING' } } }, signal)).containers;
 
-  it('ends them on SIGTERM, and starts those of manifests again the next time', async () => {
+  it('terminates pods on SIGTERM and starts those of manifests again the next time', async () => {
     const script =
       "trap 'sleep 0.5; date > /told/ended; exit 0' TERM; date > /told/begun; while true; do sleep 0.05; done";
     await node.put('patient.json', {
@@ -42,16 +42,16 @@ describe('kubeling up with a time for its pods to end', { skip: skipReason(), ti
     });
     const told = (name: string) => readFile(join(node.dataDir, 'told', name), 'utf8').catch(() => undefined);
     await node.running('patient');
-    await eventually('the pod to have begun', () => told('begun'));
+    await eventually('the pod to have started', () => told('begun'));
     await node.end('SIGTERM');
-    assert.ok((await told('ended')) !== undefined, `it was not asked to end:\n${node.out}`);
+    assert.ok((await told('ended')) !== undefined, `it did not receive SIGTERM:\n${node.out}`);
     assert.deepEqual(await running(), []);
     assert.match(node.out, /^ending +the pods first/m);
     await node.start();
     await node.running('patient');
   });
 
-  it('leaves them alone on Ctrl-C', async () => {
+  it('leaves pods running on Ctrl-C', async () => {
     await node.end('SIGINT');
     assert.equal((await running()).length, 1);
     await node.start();

@@ -24,13 +24,13 @@ function podWith(procMount?: 'Unmasked'): PodParts {
   };
 }
 
-describe('pods with users of their own', { skip: skipReason() }, () => {
+describe('pods with user namespaces', { skip: skipReason() }, () => {
   let node: InProcessNode;
   let unable: string | false = false;
 
   before(async () => {
     node = await InProcessNode.open();
-    // The users of pods must get through to what the runtime keeps for them.
+    // The users of pods must be able to traverse the state directories of the runtime.
     await chmod(node.path(), 0o711);
     await node.put({ one: podWith(), two: podWith('Unmasked') });
     await node.podIs('one', 'seen', () => true);
@@ -58,8 +58,8 @@ describe('pods with users of their own', { skip: skipReason() }, () => {
     return JSON.parse(text).uidMappings[0].hostId;
   };
 
-  it('are refused by a runtime that cannot give them', async (t) => {
-    if (unable === false) return t.skip('the runtime can');
+  it('are rejected by a runtime without support for them', async (t) => {
+    if (unable === false) return t.skip('the runtime supports user namespaces');
     const says = "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
     for (const name of ['one', 'two']) {
       assert.equal(await node.event(name, 'FailedCreatePodSandBox'), `Failed to create pod sandbox: ${says}`);
@@ -68,7 +68,7 @@ describe('pods with users of their own', { skip: skipReason() }, () => {
     }
   });
 
-  it('are root inside and nobody outside, each in a block of its own', async (t) => {
+  it('are root inside and unprivileged outside, each in a separate ID range', async (t) => {
     if (unable !== false) return t.skip(unable);
     for (const name of ['one', 'two']) {
       const lines = await log(name, 'main');
@@ -85,7 +85,7 @@ describe('pods with users of their own', { skip: skipReason() }, () => {
     assert.deepEqual([(await log('one', 'other'))[1], (await log('two', 'other'))[1]], ['1', '0']);
   });
 
-  it('keep them when the kubelet comes back, and leave them when they end', async (t) => {
+  it('keep their ID range when the kubelet restarts, and release it when they terminate', async (t) => {
     if (unable !== false) return t.skip(unable);
     const before = [await firstOf('one'), await firstOf('two')];
     await node.stop();
@@ -96,8 +96,8 @@ describe('pods with users of their own', { skip: skipReason() }, () => {
     assert.ok(!before.includes(await firstOf('three')));
     assert.equal(node.pod('one')?.status.containerStatuses?.[0]?.restartCount, 0);
     await node.take('one');
-    await eventually('the pod to be gone', async () => (node.pod('one') === undefined ? true : undefined));
-    await eventually('its users to be free', async () =>
+    await eventually('the pod to be deleted', async () => (node.pod('one') === undefined ? true : undefined));
+    await eventually('its ID range to be free', async () =>
       node.kubelet.endpoints.held()['users'] === 2 ? true : undefined,
     );
     await node.put({ four: podWith() });
@@ -107,7 +107,7 @@ describe('pods with users of their own', { skip: skipReason() }, () => {
     assert.equal(node.kubelet.endpoints.held()['users'], 0);
   });
 
-  /** As the machine sees the first process of the pod's container. */
+  /** The first process of the pod's container as the machine sees it. */
   async function containerUser(name: string): Promise<number> {
     const containerId =
       node.pod(name)?.status.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';

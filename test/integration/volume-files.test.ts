@@ -38,8 +38,8 @@ const machines = [
 ] as const;
 
 for (const { called, make, skip } of machines) {
-  describe(`files of volumes on ${called}`, { skip }, () => {
-    it('are not there until they are made, which is no failure', async () => {
+  describe(`volume files on ${called}`, { skip }, () => {
+    it('are absent until created, which is not an error', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const path = join(root, 'nothing/here');
@@ -52,7 +52,7 @@ for (const { called, make, skip } of machines) {
       await files.removeTree(path);
     });
 
-    it('stay where something is mounted', async () => {
+    it('are not removed where something is mounted', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const directory = join(root, 'v');
@@ -63,7 +63,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.removeEmptyDirectory(directory), 'gone');
     });
 
-    it('are what they are, not what a link leads to', async () => {
+    it('report their own type, not that of a link target', async () => {
       await using machine = await make();
       const { files, root } = machine;
       await files.writeFile(join(root, 'v/deep/file'), Buffer.from('x'), { mode: 0o600 });
@@ -78,7 +78,7 @@ for (const { called, make, skip } of machines) {
       assert.equal((await files.readFile(join(root, 'v/deep/file')))?.toString(), 'x');
     });
 
-    it('are never written over, but links are replaced in one step', async () => {
+    it('are never overwritten, but links are replaced atomically', async () => {
       await using machine = await make();
       const { files, root } = machine;
       await files.makeDirectory(join(root, 'v'), 0o777);
@@ -96,7 +96,7 @@ for (const { called, make, skip } of machines) {
       assert.deepEqual(await files.names(join(root, 'v')), ['f', 'one']);
     });
 
-    it('are removed with all below, links but not what they lead to', async () => {
+    it('are removed recursively without following links', async () => {
       await using machine = await make();
       const { files, root } = machine;
       await files.writeFile(join(root, 'other/canary'), Buffer.from('x'), { mode: 0o600 });
@@ -107,7 +107,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.kindAt(join(root, 'other/canary')), 'file');
     });
 
-    it('in memory hide what was there until they are unmounted', async () => {
+    it('in memory hide the previous content until they are unmounted', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const directory = join(root, 'v');
@@ -124,7 +124,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.unmount(directory, signal), 'done');
     });
 
-    it('in memory are in use while something is mounted among them', async () => {
+    it('in memory are in use while something is mounted in them', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const directory = join(root, 'v');
@@ -137,7 +137,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.unmount(directory, signal), 'done');
     });
 
-    it('are shown at another place until they are not, and stay where they are', async () => {
+    it('are bind mounted at another path until unmounted, and stay in place', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const [disk, place] = [join(root, 'disk'), join(root, 'pod/place')];
@@ -170,7 +170,7 @@ for (const { called, make, skip } of machines) {
   });
 }
 
-describe('a directory of this machine that is shown at another place', { skip: notRoot }, () => {
+describe('bind mount of a directory of this machine', { skip: notRoot }, () => {
   const optionsAt = async (place: string) => {
     const lines = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
     return (
@@ -181,7 +181,7 @@ describe('a directory of this machine that is shown at another place', { skip: n
     );
   };
 
-  it('has the options it is shown with, and those it had', async () => {
+  it('has the requested mount options and the existing ones', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, place] = [join(root, 'disk'), join(root, 'place')];
@@ -190,7 +190,7 @@ describe('a directory of this machine that is shown at another place', { skip: n
     await files.bind(disk, place, ['ro', 'noatime'], signal);
     const options = await optionsAt(place);
     for (const option of ['ro', 'noatime', 'nosuid']) assert.ok(options.includes(option), options.join());
-    assert.ok((await optionsAt(disk)).includes('rw'), 'others may write there');
+    assert.ok((await optionsAt(disk)).includes('rw'), 'other users may write there');
     await files.remount(place, ['nodev'], signal);
     for (const option of ['ro', 'nodev', 'nosuid'])
       assert.ok((await optionsAt(place)).includes(option), option);
@@ -199,7 +199,7 @@ describe('a directory of this machine that is shown at another place', { skip: n
     });
   });
 
-  it('is not shown at all where it cannot have its options', async () => {
+  it('is not mounted when it cannot have its options', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, place] = [join(root, 'disk'), join(root, 'place')];
@@ -211,7 +211,7 @@ describe('a directory of this machine that is shown at another place', { skip: n
     assert.equal(await files.mountAt(place), 'none');
   });
 
-  it('keeps what was mounted in it meanwhile when it is not shown there any longer', async () => {
+  it('keeps what was mounted in its source when it is unmounted', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, place] = [join(root, 'disk'), join(root, 'place')];
@@ -222,14 +222,14 @@ describe('a directory of this machine that is shown at another place', { skip: n
     await files.makeDirectory(join(disk, 'inner'), 0o755);
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(disk, 'inner')]);
     await files.writeFile(join(disk, 'inner/canary'), Buffer.from('alive'), { mode: 0o600 });
-    assert.equal(await files.mountAt(join(place, 'inner')), 'memory', 'it is seen there, too');
+    assert.equal(await files.mountAt(join(place, 'inner')), 'memory', 'it is visible there, too');
     assert.equal(await files.unbind(place, signal), 'done');
     assert.equal(await files.mountAt(place), 'none');
     assert.equal(await files.mountAt(join(disk, 'inner')), 'memory');
     assert.equal((await files.readFile(join(disk, 'inner/canary')))?.toString(), 'alive');
   });
 
-  it('unmounts what others have mounted in it, which stays mounted elsewhere', async () => {
+  it('unmounts foreign mounts in it, which stay mounted elsewhere', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, volume] = [join(root, 'disk'), join(root, 'volume')];

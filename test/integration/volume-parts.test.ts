@@ -24,7 +24,7 @@ const parts = hostSubPaths(realClock());
 const { signal } = new AbortController();
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 
-describe('parts of volumes', { skip: notRoot }, () => {
+describe('subPath mounts of volumes', { skip: notRoot }, () => {
   let root: string;
   let volume: string;
   const targets = () => join(root, 'targets');
@@ -49,7 +49,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await rm(root, { recursive: true });
   });
 
-  it('shows sockets, devices and pipes, which it never opens', async () => {
+  it('mount sockets, devices and pipes without opening them', async () => {
     const server = createServer().listen(join(volume, 'dir/socket'));
     try {
       execFileSync('mkfifo', [join(volume, 'dir/pipe')]);
@@ -65,7 +65,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     }
   });
 
-  it('shows directories and files, and anew each time', async () => {
+  it('mount directories and files, again each time', async () => {
     await bind('dir');
     assert.deepEqual(await readdir(join(targets(), 'one')), ['file']);
     await bind('dir/file', 'two');
@@ -78,7 +78,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     assert.equal(await readFile(join(volume, 'dir', 'file'), 'utf8'), 'text');
   });
 
-  it('says that a part which is missing cannot be made, and no path of the host', async () => {
+  it('report a missing path that cannot be created without the host path', async () => {
     execFileSync('mount', ['--bind', volume, volume]);
     execFileSync('mount', ['-o', 'remount,bind,ro', volume]);
     try {
@@ -94,7 +94,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await assert.rejects(bind('out/new'), (error) => !isUnmade(error));
   });
 
-  it('leaves what was mounted in the volume meanwhile where it is', async () => {
+  it('leave what was mounted in the volume meanwhile in place', async () => {
     const inner = join(volume, 'dir/inner');
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', volume]);
     execFileSync('mount', ['--make-shared', volume]);
@@ -108,7 +108,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     for (const path of [inner, volume]) execFileSync('umount', [path]);
   });
 
-  it('finds its mounts also behind a link', async () => {
+  it('find their mounts also behind a link', async () => {
     const link = join(root, 'link-to-targets');
     await mkdir(targets());
     await symlink(targets(), link);
@@ -120,7 +120,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await rm(link);
   });
 
-  it('takes away places that have lost their mount, and nothing that has content', async () => {
+  it('remove mount points that have lost their mount, but none with content', async () => {
     await mkdir(join(targets(), 'a', 'b'), { recursive: true });
     await writeFile(join(targets(), 'a', 'b', '0'), '');
     await writeFile(join(targets(), 'kept'), 'content');
@@ -129,7 +129,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await rm(targets(), { recursive: true });
   });
 
-  it('never takes away anything in a place, be it empty, nor behind a link', async () => {
+  it('never remove a mounted or linked directory, even an empty one', async () => {
     const place = join(targets(), 'volume/container/0');
     await mkdir(join(place, 'empty'), { recursive: true });
     await writeFile(join(place, 'file'), '');
@@ -142,14 +142,14 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await rm(targets(), { recursive: true });
   });
 
-  it('makes what is missing like the volume itself', async () => {
+  it('create missing directories with the owner and mode of the volume', async () => {
     await chmod(volume, 0o2775);
     await bind('new/deep');
     for (const path of ['new', 'new/deep'])
       assert.equal((await stat(join(volume, path))).mode & 0o7777, 0o2775, path);
   });
 
-  it('follows links that stay inside, and no others', async () => {
+  it('follow links that stay inside, and no others', async () => {
     await symlink('dir', join(volume, 'inside'));
     await bind('inside/file');
     for (const [name, target] of [
@@ -165,7 +165,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await assert.rejects(bind('dir/../../x'), { code: 'VOLUME_UNUSABLE', message: "must not contain '..'" });
   });
 
-  it('leaves nothing open, whatever it finds', async () => {
+  it('leave no handle open, whatever they find', async () => {
     const opened = async () => (await readdir('/proc/self/fd')).length;
     execFileSync('mkfifo', [join(volume, 'pipe')]);
     const before = await opened();
@@ -178,8 +178,8 @@ describe('parts of volumes', { skip: notRoot }, () => {
     assert.equal(await opened(), before);
   });
 
-  it('reads no more of a file than is wanted, whatever size it is said to have', async () => {
-    // As files of the kernel: without a size, and with content all the same.
+  it('read no more of a file than requested, whatever its reported size', async () => {
+    // Like kernel files: without a size, but with content.
     await assert.rejects(parts.readText('/proc/self', 'status', 10), {
       code: 'VOLUME_UNUSABLE',
       message: 'it has more than 10 bytes, at most these are read',
@@ -187,7 +187,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     assert.match(await parts.readText('/proc/self', 'status', 100_000), /^Name:/);
   });
 
-  it('reads files of the volume only', async () => {
+  it('read only files of the volume', async () => {
     assert.equal(await parts.readText(volume, 'dir/file', 100), 'text');
     await assert.rejects(parts.readText(volume, 'dir/file', 3), { code: 'VOLUME_UNUSABLE' });
     await assert.rejects(parts.readText(volume, 'dir/none', 3), {
@@ -198,7 +198,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await assert.rejects(parts.readText(volume, 'passwd', 1_000_000), { code: 'VOLUME_UNUSABLE' });
   });
 
-  it('is never led out by a directory that becomes a link while it looks', async () => {
+  it('never leave the volume when a directory becomes a link concurrently', async () => {
     const outside = join(root, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'secret'), '');
@@ -212,7 +212,7 @@ describe('parts of volumes', { skip: notRoot }, () => {
     const swaps = (async () => {
       for (; swapping; ) {
         await rename(join(volume, 'dir'), join(volume, 'aside'));
-        // Who looks meanwhile makes the directory that is missing: it is in the way then.
+        // The concurrent writer creates the missing directory, which then blocks the creation.
         while (!(await renamed('link', 'dir')))
           await rm(join(volume, 'dir'), { recursive: true, force: true });
         await rename(join(volume, 'dir'), join(volume, 'link'));

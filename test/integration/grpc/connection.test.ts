@@ -1,4 +1,4 @@
-// How the client makes, shares, loses and remakes its connection.
+// How the client opens, shares, loses and reopens its connection.
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,8 +20,8 @@ import { answering, failsWith, forever, rig } from './rig.ts';
 
 const never = () => new Promise<never>(() => {});
 
-describe('nobody there', () => {
-  test('a missing socket is UNAVAILABLE at once, with its path', async () => {
+describe('connection without a server', () => {
+  test('fails with UNAVAILABLE and the path immediately when the socket is missing', async () => {
     await using the = rig();
     await assert.rejects(
       the.client.version({}, forever),
@@ -33,7 +33,7 @@ describe('nobody there', () => {
     );
   });
 
-  test('a socket nobody listens on any more is UNAVAILABLE at once', async () => {
+  test('fails with UNAVAILABLE immediately when no process listens on the socket', async () => {
     await using the = rig();
     const script = `require('net').createServer().listen(${JSON.stringify(the.path)}, () => process.kill(process.pid, 'SIGKILL'))`;
     const child = fork('-e', [script], { execArgv: [] });
@@ -41,7 +41,7 @@ describe('nobody there', () => {
     await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ECONNREFUSED/));
   });
 
-  test('a target that cannot be dialled is UNAVAILABLE, with the reason', async () => {
+  test('fails with UNAVAILABLE and the reason when the target cannot be dialled', async () => {
     await using the = rig({ target: '127.0.0.1:1' });
     await assert.rejects(
       the.client.version({}, forever),
@@ -52,8 +52,8 @@ describe('nobody there', () => {
   });
 });
 
-describe('back-off', () => {
-  /** How many milliseconds after each failure the next attempt is made, found by trying every one. */
+describe('connection back-off', () => {
+  /** The milliseconds after each failure until the next attempt, found by trying every one. */
   async function delays(random: number, count: number): Promise<readonly number[]> {
     const clock = new VirtualClock();
     await using the = rig({ clock, random: { next: () => random } });
@@ -74,16 +74,16 @@ describe('back-off', () => {
     return found;
   }
 
-  test('doubles from 100 ms to 3 s, and stays there', async () => {
+  test('doubles from 100 ms to 3 s and stays there', async () => {
     assert.deepEqual(await delays(0.5, 7), [100, 200, 400, 800, 1_590, 2_970, 2_970]);
   });
 
-  test('is spread by chance', async () => {
+  test('is jittered', async () => {
     assert.deepEqual(await delays(0, 3), [90, 180, 360]);
     assert.deepEqual(await delays(0.999, 3), [110, 220, 440]);
   });
 
-  test('calls made meanwhile fail at once with the reason of the last attempt', async () => {
+  test('fails calls immediately with the error of the last attempt', async () => {
     const clock = new VirtualClock();
     await using the = rig({ clock });
     await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ENOENT/));
@@ -93,7 +93,7 @@ describe('back-off', () => {
     assert.equal((await the.client.version({}, forever)).runtimeName, 'ours');
   });
 
-  test('begins anew after a connection that worked', async () => {
+  test('is reset after a connection that worked', async () => {
     const clock = new VirtualClock();
     await using the = rig({ clock, random: { next: () => 0.5 } });
     for (let round = 0; round < 2; round++) {
@@ -108,14 +108,14 @@ describe('back-off', () => {
   });
 });
 
-describe('a peer that is slow or strange', () => {
-  test('that accepts and never speaks is given up after the connect time-out', async () => {
+describe('connection to a slow or misbehaving server', () => {
+  test('fails at the connect timeout when the server accepts and never responds', async () => {
     const clock = new VirtualClock();
     await using the = rig({ clock, connectTimeoutMs: 10_000 });
     await using peer = await rawPeer(the.path, (socket) => socket.resume());
     const calls = [the.client.version({}, forever), the.client.version({}, forever)];
     const outcomes = Promise.allSettled(calls);
-    await until('it was dialled', () => peer.sockets.length === 1);
+    await until('the server was dialled', () => peer.sockets.length === 1);
     await clock.advance(9_999);
     assert.equal(peer.sockets[0]?.destroyed, false);
     await clock.advance(1);
@@ -126,18 +126,18 @@ describe('a peer that is slow or strange', () => {
     await until('the socket is closed', () => peer.sockets[0]?.destroyed === true);
   });
 
-  test('many callers share one attempt to connect', async () => {
+  test('shares one attempt to connect among many callers', async () => {
     await using the = rig();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});
     const calls = Array.from({ length: 100 }, () => the.client.version({}, forever));
-    await until('it was dialled', () => peer.sockets.length === 1);
+    await until('the server was dialled', () => peer.sockets.length === 1);
     for (const socket of peer.sockets) forward(socket, the.other('server.sock'));
     assert.equal((await Promise.all(calls)).length, 100);
     assert.equal(peer.sockets.length, 1);
   });
 
-  test('a caller who gives up while connecting leaves at once, and the others get their connection', async () => {
+  test('lets one caller abort immediately while the others get the connection', async () => {
     await using the = rig();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});
@@ -148,7 +148,7 @@ describe('a peer that is slow or strange', () => {
       the.client.version({}, { signal: AbortSignal.timeout(20) }),
       the.client.version({}, forever),
     ];
-    await until('it was dialled', () => peer.sockets.length === 1);
+    await until('the server was dialled', () => peer.sockets.length === 1);
     controller.abort(new Error('enough'));
     await assert.rejects(one, failsWith('CANCELLED'));
     await assert.rejects(stream, failsWith('CANCELLED'));
@@ -158,7 +158,7 @@ describe('a peer that is slow or strange', () => {
     assert.equal(peer.sockets.length, 1);
   });
 
-  test('an attempt everybody gave up on still serves the next caller', async () => {
+  test('uses an attempt that all callers aborted for the next caller', async () => {
     await using the = rig();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});
@@ -167,13 +167,13 @@ describe('a peer that is slow or strange', () => {
       failsWith('DEADLINE_EXCEEDED'),
     );
     const next = the.client.version({}, forever);
-    await until('it was dialled', () => peer.sockets.length === 1);
+    await until('the server was dialled', () => peer.sockets.length === 1);
     for (const socket of peer.sockets) forward(socket, the.other('server.sock'));
     assert.equal((await next).runtimeName, 'ours');
     assert.equal(peer.sockets.length, 1);
   });
 
-  test('that takes one call at a time gets one at a time, and those in the queue may leave', async () => {
+  test('respects a limit of one concurrent stream and removes aborted calls from the queue', async () => {
     await using the = rig();
     const answers: (() => void)[] = [];
     const version = grpcFrame(VersionResponse.encode({ runtimeName: 'slow' }));
@@ -194,12 +194,12 @@ describe('a peer that is slow or strange', () => {
       the.client.version({}, { signal: controller.signal }),
       the.client.version({}, forever),
     ];
-    await until('the first is there', () => answers.length === 1);
+    await until('the first call has arrived', () => answers.length === 1);
     controller.abort(new Error('enough'));
     await assert.rejects(second, failsWith('CANCELLED'));
     answers[0]?.();
     assert.equal((await first).runtimeName, 'slow');
-    await until('the next is there', () => answers.length > 1);
+    await until('the next call has arrived', () => answers.length > 1);
     for (const answer of answers.slice(1)) answer();
     assert.equal((await third).runtimeName, 'slow');
   });
@@ -211,7 +211,7 @@ describe('a peer that is slow or strange', () => {
     ['settings, then nothing more', emptySettings],
     ['nothing', Buffer.alloc(0)],
   ] as const) {
-    test(`that says ${what} and hangs up is UNAVAILABLE`, async () => {
+    test(`fails with UNAVAILABLE when the server sends ${what} and disconnects`, async () => {
       const clock = new VirtualClock();
       await using the = rig({ clock });
       await using _peer = await rawPeer(the.path, (socket) => {
@@ -227,8 +227,8 @@ describe('a peer that is slow or strange', () => {
   }
 });
 
-describe('a peer that stops', () => {
-  test('answering is left by the deadline of the call', async () => {
+describe('server that stops', () => {
+  test('answering: the call fails at its deadline', async () => {
     const clock = new VirtualClock();
     const seen: AbortSignal[] = [];
     await using the = rig({ clock });
@@ -244,14 +244,14 @@ describe('a peer that stops', () => {
       forever.signal,
     );
     const outcome = assert.rejects(call, /Cannot ask within 2000 ms/);
-    await until('the call is there', () => seen.length === 1);
+    await until('the call has arrived', () => seen.length === 1);
     await clock.advance(2_000);
     await outcome;
-    await until('the server saw it', () => seen[0]?.aborted === true);
+    await until('the server received it', () => seen[0]?.aborted === true);
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('reading does not hold up callers who give up, however many', async () => {
+  test('reading: aborted calls return, however many', async () => {
     await using the = rig();
     await the.serve(answering, the.other('server.sock'));
     await using relay = new Relay(the.other('server.sock'));
@@ -273,7 +273,7 @@ describe('a peer that stops', () => {
     }
   });
 
-  test('existing in the middle of a call is UNAVAILABLE; its successor is found without a new client', async () => {
+  test('running during a call: the call is UNAVAILABLE and the same client finds the next server', async () => {
     await using the = rig();
     const start = async () => {
       const child = fork(join(import.meta.dirname, 'runtime-process.ts'), [the.path]);
@@ -307,20 +307,20 @@ describe('a peer that stops', () => {
   });
 });
 
-describe('close', () => {
-  test('while connecting ends the attempt and its callers at once', async () => {
+describe('closing the client', () => {
+  test('aborts the connection attempt and fails its callers immediately', async () => {
     await using the = rig();
     await using peer = await rawPeer(the.path, (socket) => socket.resume());
     const call = the.client.version({}, forever);
     const outcome = assert.rejects(call, failsWith('CANCELLED', /closed/));
-    await until('it was dialled', () => peer.sockets.length === 1);
+    await until('the server was dialled', () => peer.sockets.length === 1);
     the.channel.close();
     await outcome;
     await until('the socket is closed', () => peer.sockets[0]?.destroyed === true);
     await assert.rejects(the.client.version({}, forever), failsWith('CANCELLED', /closed/));
   });
 
-  test('ends calls and streams under way, and what comes later', async () => {
+  test('ends calls and streams in flight and fails later ones', async () => {
     let seen = 0;
     await using the = rig();
     await the.serve({
@@ -338,7 +338,7 @@ describe('close', () => {
       Array.fromAsync(the.client.getContainerEvents({}, forever)),
     ];
     const outcomes = Promise.allSettled(calls);
-    await until('both are there', () => seen === 2);
+    await until('both have arrived', () => seen === 2);
     the.channel.close();
     the.channel.close();
     await outcomes;
@@ -346,7 +346,7 @@ describe('close', () => {
     await assert.rejects(the.client.version({}, forever), failsWith('CANCELLED', /closed/));
   });
 
-  test('ends a connection the peer had asked to leave, too', async () => {
+  test('ends a connection that received GOAWAY, too', async () => {
     await using the = rig();
     const server = createHttp2Server();
     let began = false;
@@ -358,8 +358,8 @@ describe('close', () => {
     await new Promise<void>((resolve) => server.listen(the.path, resolve));
     const call = the.client.version({}, forever);
     const outcome = assert.rejects(call, failsWith('CANCELLED', /closed/));
-    await until('the call is there', () => began);
-    // The next call needs a new connection: by then the client has been asked to leave the first.
+    await until('the call has arrived', () => began);
+    // The next call needs a new connection, because the server has sent GOAWAY on the first.
     const next = the.client.version({}, forever);
     const nextOutcome = assert.rejects(next);
     await settle();
@@ -369,7 +369,7 @@ describe('close', () => {
   });
 });
 
-test('a connection that has run out of streams is left for a new one', async () => {
+test('replaces a connection that has run out of stream IDs', async () => {
   await using the = rig();
   await the.serve(answering);
   const socket = connectSocket(the.path);

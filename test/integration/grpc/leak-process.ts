@@ -1,4 +1,4 @@
-// Does everything a client can do with calls, many times, and tells what is left of it. Run with --expose-gc.
+// Runs every kind of call of a client many times and reports what it leaks. Run with --expose-gc.
 import { getEventListeners } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,10 @@ import { realClock, seededRandom } from '../../../src/lib/index.ts';
 import { GrpcChannel, GrpcServer, type ServiceImplementation } from '../../../src/protocols/grpc/index.ts';
 
 export interface LeakReport {
-  /** Growth of the heap and of buffers in bytes by what was done, after a first, shorter round of the same. */
+  /**
+   * Growth of the heap and of buffers in bytes by kind of call, after a shorter warm-up round of
+   * the same.
+   */
   readonly growth: Readonly<Record<string, number>>;
   readonly listeners: number;
   readonly openStreams: number;
@@ -44,7 +47,7 @@ const implementation: Partial<ServiceImplementation<RuntimeServiceMethods>> = {
   },
 };
 
-/** The signal of the whole process: everything below hangs on it, and nothing may stay. */
+/** The signal of the whole process: everything below listens on it, and no listener may stay. */
 const root = new AbortController();
 const clock = realClock();
 

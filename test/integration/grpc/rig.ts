@@ -15,7 +15,7 @@ import { socketFolder } from '../../fakes/socket-folder.ts';
 export type Client = ServiceClient<RuntimeServiceMethods>;
 export type Implementation = Partial<ServiceImplementation<RuntimeServiceMethods>>;
 
-/** A client of a runtime at a socket in a folder of its own; the test says what listens there. */
+/** A client of a runtime at a socket in a separate directory; the test provides the server. */
 export interface Rig extends AsyncDisposable {
   readonly path: string;
   readonly other: (name: string) => string;
@@ -50,7 +50,7 @@ export const forever = { signal: new AbortController().signal };
 
 export const answering: Implementation = { version: async () => ({ runtimeName: 'ours' }) };
 
-/** For assert.rejects: a GrpcError of this code, and of this message if one is given. */
+/** For assert.rejects: a GrpcError with this code and, if given, this message. */
 export function failsWith(code: GrpcCode, message?: RegExp): (error: unknown) => true {
   return (error) => {
     assert.ok(error instanceof GrpcError, String(error));

@@ -14,7 +14,7 @@ import { answering, failsWith, forever, rig } from './rig.ts';
 const fill = (server: ServiceAdder) =>
   server.add(RuntimeService, answering as ServiceImplementation<RuntimeServiceMethods>);
 
-test('what answers is loaded with the first caller, once', async () => {
+test('loads the service once, with the first caller', async () => {
   await using setup = rig();
   let loads = 0;
   await using _server = await serveOnDemand(setup.path, async (server) => {
@@ -38,7 +38,7 @@ test('what answers is loaded with the first caller, once', async () => {
   assert.equal(loads, 1);
 });
 
-test('what could not be loaded is tried again with the next caller', async () => {
+test('retries a failed load with the next caller', async () => {
   await using setup = rig({ baseBackoffMs: 1, maxBackoffMs: 1 });
   let loads = 0;
   const bugs: unknown[] = [];
@@ -62,7 +62,7 @@ test('what could not be loaded is tried again with the next caller', async () =>
   assert.equal(loads, 2);
 });
 
-test('it ends with all who have connected, called or not', async () => {
+test('stops with all connected clients, whether or not they have called', async () => {
   await using setup = rig();
   const server = await serveOnDemand(setup.path, async (adder) => fill(adder));
   await setup.client.version({}, forever);

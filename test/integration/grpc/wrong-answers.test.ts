@@ -1,4 +1,5 @@
-// Answers that are not what gRPC promises: each is a failure with a name, and never a wrong result.
+// Responses that violate the gRPC protocol: each is an error with a status code and never a wrong
+// result.
 import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
 import { test } from 'node:test';
@@ -13,7 +14,7 @@ import { answering, failsWith, forever, rig } from './rig.ts';
 const grpc = { ':status': 200, 'content-type': 'application/grpc' };
 const good = grpcFrame(VersionResponse.encode({ runtimeName: 'odd' }));
 
-/** Answers with these bytes and a status. */
+/** Responds with these bytes and a status. */
 function answer(stream: ServerHttp2Stream, bytes: Buffer, trailers: Record<string, string>): void {
   stream.respond(grpc, { waitForTrailers: true });
   stream.on('wantTrailers', () => stream.sendTrailers(trailers));
@@ -52,40 +53,40 @@ const wrong: readonly (readonly [string, (stream: ServerHttp2Stream) => void, Gr
   ],
   ['no answer', (stream) => answer(stream, Buffer.alloc(0), ok), 'INTERNAL', /gave 0 answers/],
   [
-    'an OK at once',
+    'an immediate OK',
     (stream) => stream.respond({ ...grpc, ...ok }, { endStream: true }),
     'INTERNAL',
     /gave 0 answers/,
   ],
   ['two answers', (stream) => answer(stream, Buffer.concat([good, good]), ok), 'INTERNAL', /gave 2 answers/],
   [
-    'half an answer',
+    'half a response',
     (stream) => answer(stream, good.subarray(0, -1), ok),
     'INTERNAL',
     /ended inside an answer/,
   ],
   ['half a frame', (stream) => answer(stream, good.subarray(0, 3), ok), 'INTERNAL', /ended inside an answer/],
   [
-    'bytes that are no message',
+    'bytes that are not a message',
     (stream) => answer(stream, grpcFrame(Buffer.from([0x0a, 0x7f])), ok),
     'INTERNAL',
     /protobuf/,
   ],
   [
-    'a code nobody knows',
+    'an unknown status code',
     (stream) => answer(stream, good, { 'grpc-status': '77', 'grpc-message': 'x' }),
     'UNKNOWN',
     /^x$/,
   ],
-  ['a code that is no number', (stream) => answer(stream, good, { 'grpc-status': 'OK' }), 'UNKNOWN', /^$/],
+  ['a non-numeric status code', (stream) => answer(stream, good, { 'grpc-status': 'OK' }), 'UNKNOWN', /^$/],
   ['a reset', (stream) => stream.close(2), 'UNAVAILABLE', /INTERNAL_ERROR/],
   ['a refusal', (stream) => stream.close(7), 'UNAVAILABLE', /REFUSED_STREAM/],
-  ['a cancel of its own', (stream) => stream.close(8), 'UNAVAILABLE', /closed during/],
-  ['a plea for calm', (stream) => stream.close(11), 'RESOURCE_EXHAUSTED', /ENHANCE_YOUR_CALM/],
+  ['a server-side cancel', (stream) => stream.close(8), 'UNAVAILABLE', /closed during/],
+  ['ENHANCE_YOUR_CALM', (stream) => stream.close(11), 'RESOURCE_EXHAUSTED', /ENHANCE_YOUR_CALM/],
 ];
 
 for (const [what, respond, code, message] of wrong) {
-  test(`${what} is ${code}, and the connection lives on`, async () => {
+  test(`${what} fails with ${code} and keeps the connection`, async () => {
     await using the = rig();
     let calls = 0;
     await using peer = await http2Peer(the.path, (stream) => {
@@ -98,7 +99,7 @@ for (const [what, respond, code, message] of wrong) {
   });
 }
 
-test('a failure that comes with an answer is a failure', async () => {
+test('fails a call whose response comes with an error status', async () => {
   await using the = rig();
   await using _peer = await http2Peer(the.path, (stream) =>
     answer(stream, good, { 'grpc-status': '5', 'grpc-message': 'gone%20away' }),
@@ -106,7 +107,7 @@ test('a failure that comes with an answer is a failure', async () => {
   await assert.rejects(the.client.version({}, forever), failsWith('NOT_FOUND', /^gone away$/));
 });
 
-test('a stream cut short on the way never looks complete, though its end was already under way', async () => {
+test('never reports a truncated stream as complete, even when its end was already in transit', async () => {
   await using the = rig();
   const event = grpcFrame(ContainerEventResponse.encode({ containerId: 'x'.repeat(64 << 10) }));
   await using _peer = await http2Peer(the.other('server.sock'), (stream) =>
@@ -116,10 +117,11 @@ test('a stream cut short on the way never looks complete, though its end was alr
   await relay.listen(the.path);
   const events = the.client.getContainerEvents({}, forever)[Symbol.asyncIterator]();
   await events.next();
-  // Long enough for everything, trailers too, to reach the client, who takes only what it has room for.
+  // Long enough for everything including trailers to reach the client, which reads only what fits
+  // its window.
   await new Promise((resolve) => setTimeout(resolve, 300));
   relay.cut();
-  await until('the connection is gone', () => relay.open === 0);
+  await until('the connection is closed', () => relay.open === 0);
   let read = 1;
   let failure: unknown;
   try {
@@ -127,11 +129,11 @@ test('a stream cut short on the way never looks complete, though its end was alr
   } catch (error) {
     failure = error;
   }
-  assert.ok(read < 15, 'the client took more than it has room for');
+  assert.ok(read < 15, 'the client read more than its window');
   failsWith('UNAVAILABLE')(failure);
 });
 
-test('a call made in the very moment the connection ends fails as unavailable or works, and nothing else', async () => {
+test('a call started while the connection ends either succeeds or fails with UNAVAILABLE', async () => {
   await using the = rig();
   await the.serve(answering, the.other('server.sock'));
   await using relay = new Relay(the.other('server.sock'));
