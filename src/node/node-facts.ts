@@ -48,7 +48,7 @@ export interface FactSources {
 }
 
 const checkMs = 5_000;
-const lookupMs = 2_000;
+const resolveTimeoutMs = 2_000;
 /** While the node starts, facts are read ten times a second: slowly changing ones are cached. */
 const slowFactsForMs = 5_000;
 
@@ -145,7 +145,7 @@ export class FactReader {
   async #lookup(signal: AbortSignal): Promise<readonly string[]> {
     const { clock, machine, settings } = this.#sources;
     if (settings.ips.some((ip) => ip !== '0.0.0.0' && ip !== '::')) return [];
-    const deadline = { clock, ms: lookupMs, what: `resolve ${settings.name}` };
+    const deadline = { clock, ms: resolveTimeoutMs, what: `resolve ${settings.name}` };
     return await withDeadline(deadline, (inner) => machine.lookup(settings.name, inner), signal).catch(
       () => [],
     );

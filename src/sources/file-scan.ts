@@ -78,26 +78,15 @@ export class FileScanner {
     this.#options = options;
   }
 
-  async folder(path: string, before: FileStates, onFound: OnFound, signal: AbortSignal): Promise<FolderScan> {
-    const { files, clock } = this.#options;
-    const deadline = { clock, ms: scanDeadlineMs, what: `list the manifests in ${path}` };
-    const names = (await withDeadline(deadline, () => files.list(path), signal))
-      .filter(isManifestName)
-      .sort();
-    const paths = names.map((name) => posix.join(path, name));
-    return await this.#scan(paths, before, onFound, signal);
-  }
-
-  async single(path: string, before: FileStates, signal: AbortSignal): Promise<FolderScan> {
-    return await this.#scan([path], before, () => {}, signal);
-  }
-
-  async #scan(
-    paths: readonly string[],
+  /** Scans all manifests of a directory, or the single one at the path. */
+  async scan(
+    path: string,
+    kind: FileFacts['kind'],
     before: FileStates,
     onFound: OnFound,
     signal: AbortSignal,
   ): Promise<FolderScan> {
+    const paths = kind === 'directory' ? await this.#list(path, signal) : [path];
     const files = new Map<string, FileState>();
     const good = new Map<string, Uint8Array>();
     let unsettled = false;
@@ -116,6 +105,16 @@ export class FileScanner {
     }
     const lost = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
     return { files, lost: lost.map(([path]) => path), unsettled, good };
+  }
+
+  async #list(path: string, signal: AbortSignal): Promise<readonly string[]> {
+    const { files, clock } = this.#options;
+    const deadline = { clock, ms: scanDeadlineMs, what: `list the manifests in ${path}` };
+    const names = await withDeadline(deadline, () => files.list(path), signal);
+    return names
+      .filter(isManifestName)
+      .sort()
+      .map((name) => posix.join(path, name));
   }
 
   /**

@@ -1,7 +1,7 @@
 import { backoffDelayMs, describeError, HintLatch, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import type { FileFacts, ManifestFiles } from './file-scan.ts';
-import { FileScanner, type FileStates, type FolderScan, scanDeadlineMs } from './file-scan.ts';
+import { FileScanner, type FileStates, type FolderScan, type OnFound, scanDeadlineMs } from './file-scan.ts';
 import { ManifestReader } from './manifest.ts';
 import { type LastGoodManifests, noLastGoodManifests } from './manifest-checkpoints.ts';
 import {
@@ -178,10 +178,8 @@ export class FileSource {
     const facts = await withDeadline(deadline, () => files.stat(path), signal);
     this.#rewatch(facts);
     if (facts === undefined) return { kind: 'missing' };
-    const scan =
-      facts.kind === 'directory'
-        ? await this.#scanner.folder(path, this.#files, (files) => this.#applyEarly(files), signal)
-        : await this.#scanner.single(path, this.#files, signal);
+    const onFound: OnFound = (files) => (facts.kind === 'directory' ? this.#applyEarly(files) : undefined);
+    const scan = await this.#scanner.scan(path, facts.kind, this.#files, onFound, signal);
     return { kind: 'seen', scan };
   }
 

@@ -9,6 +9,7 @@ import type { HttpGet } from './http-source.ts';
 import { HttpSource } from './http-source.ts';
 import { ManifestCheckpoints } from './manifest-checkpoints.ts';
 import { StaticUids } from './manifest-claims.ts';
+import type { ManifestSourceOptions } from './manifest-source.ts';
 import type { PodConfig } from './pod-config.ts';
 import { describeProblem, type SourceProblem } from './problems.ts';
 
@@ -73,7 +74,7 @@ export function manifestSources(
     onProblem: (problem: SourceProblem) =>
       node.event({ type: 'Warning', reason: 'FailedValidation', message: describeProblem(problem) }),
     onResolved: (path: string) => node.note(`${path} has no problem any more`),
-  } as const;
+  } as const satisfies Partial<ManifestSourceOptions>;
   const lastGood = (source: 'file' | 'http') =>
     new ManifestCheckpoints({
       files: machine.files,

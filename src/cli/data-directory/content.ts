@@ -17,7 +17,7 @@ import { type DataDirectory, defaultDataDirectory } from './data-directory.ts';
  * kubelet or containerd has its data.
  */
 export async function claimDataDirectory(home: DataDirectory): Promise<void> {
-  if (await isThere(home.claimFile)) return;
+  if (await exists(home.claimFile)) return;
   const before = await namesBefore(home);
   const taken = before.length === 0 ? undefined : await foreignEntry(home);
   if (taken !== undefined)
@@ -32,7 +32,7 @@ export async function claimDataDirectory(home: DataDirectory): Promise<void> {
 export async function isDataDirectory(home: DataDirectory): Promise<boolean> {
   if (home.dataDir === defaultDataDirectory) return true;
   const signs = [home.claimFile, home.stateFile];
-  return (await Promise.all(signs.map(isThere))).includes(true);
+  return (await Promise.all(signs.map(exists))).includes(true);
 }
 
 export interface DataRemoval {
@@ -78,19 +78,19 @@ function throwUnlessMountPoint(error: unknown): void {
  */
 async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string | undefined> {
   const signs = [join(rootDir, 'pods'), join(dataDir, 'containerd', 'io.containerd.metadata.v1.bolt')];
-  for (const sign of signs) if (await isThere(sign)) return sign;
+  for (const sign of signs) if (await exists(sign)) return sign;
   return undefined;
 }
 
 async function namesBefore(home: DataDirectory): Promise<readonly string[]> {
   // Created by kubeling, or by an earlier version that saved no list.
-  if (home.dataDir === defaultDataDirectory || (await isThere(home.stateFile))) return [];
+  if (home.dataDir === defaultDataDirectory || (await exists(home.stateFile))) return [];
   const lock = basename(home.lockFile);
   return (await readdir(home.dataDir)).filter((name) => name !== lock && !name.startsWith(`${lock}.`));
 }
 
 async function readBefore({ claimFile }: DataDirectory): Promise<ReadonlySet<string>> {
-  if (!(await isThere(claimFile))) return new Set();
+  if (!(await exists(claimFile))) return new Set();
   return await readJsonFile(claimFile, { check: asNames });
 }
 
@@ -100,7 +100,7 @@ function asNames(value: unknown): ReadonlySet<string> {
   throw new KubelingError('FILE_CORRUPT', 'it must list the names that existed before');
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return await stat(path).then(
     () => true,
     () => false,

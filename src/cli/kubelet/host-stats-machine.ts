@@ -107,7 +107,7 @@ export interface RuntimeProcessDeps {
 
 const names: ReadonlySet<string> = new Set(['containerd', 'crio', 'cri-dockerd']);
 /** Interval between two searches for a process that was not found. */
-const lookAgainMs = 300_000;
+const relocateMs = 300_000;
 const ticksPerSecond = 100;
 const pageBytes = 4_096;
 
@@ -134,7 +134,7 @@ export class RuntimeProcess {
     const known = this.#pid === undefined ? undefined : await this.#partOf(this.#pid);
     if (known !== undefined) return known;
     const nowMs = this.#deps.monotonicMs();
-    if (nowMs - this.#locatedMs < lookAgainMs) return undefined;
+    if (nowMs - this.#locatedMs < relocateMs) return undefined;
     this.#locatedMs = nowMs;
     this.#pid = await this.#find();
     return this.#pid === undefined ? undefined : await this.#partOf(this.#pid);

@@ -17,7 +17,7 @@ export interface KubeletClient {
   read(path: string, signal: AbortSignal): Promise<IncomingMessage>;
 }
 
-const answerWithinMs = 10_000;
+const responseTimeoutMs = 10_000;
 
 /**
  * Locates the kubelet for each call, because a restarted kubelet may have another port and token.
@@ -31,7 +31,7 @@ export async function findKubelet(place: KubeletAddress, { clock }: CommandConte
       const headers = await bearerOf(kubelet);
       const url = `http://127.0.0.1:${port}/pods`;
       const get = async (inner: AbortSignal) => podsOf(await getText(url, headers, inner));
-      const limit = { clock, ms: answerWithinMs, what: 'get a response from the kubelet' };
+      const limit = { clock, ms: responseTimeoutMs, what: 'get a response from the kubelet' };
       return await asking(port, signal, () => withDeadline(limit, get, signal));
     },
     async open(path, protocol, signal) {
@@ -126,7 +126,7 @@ function beginGet(
       timer.cancel();
       resolve(answer);
     });
-    const timer = clock.timer(answerWithinMs, () => call.destroy(tooLate()));
+    const timer = clock.timer(responseTimeoutMs, () => call.destroy(tooLate()));
     call.on('error', (error) => {
       timer.cancel();
       reject(error);
@@ -138,6 +138,6 @@ function beginGet(
 function tooLate(): KubelingError {
   return new KubelingError(
     'DEADLINE_EXCEEDED',
-    `Cannot get a response from the kubelet within ${answerWithinMs} ms`,
+    `Cannot get a response from the kubelet within ${responseTimeoutMs} ms`,
   );
 }

@@ -177,7 +177,7 @@ async function live(home: DataDirectory, values: UpFlags, context: CommandContex
       sandboxesDir: runtime.own?.layout.sandboxes,
       podMaxPids: values['pod-max-pids'],
     };
-    const runtimeLooked = looksOf(runtime, context);
+    const runtimeLooked = runtimeObserverOf(runtime, context);
     // Opened while the runtime is checked, and run when that has succeeded.
     await using coming = new PendingOpen(
       comingApi.opened.then((api) => openUpKubelet({ ...given, api, runtimeLooked }, context)),
@@ -280,7 +280,7 @@ async function openUpLog(home: DataDirectory, { clock }: CommandContext): Promis
   };
 }
 
-function looksOf({ own }: ChosenRuntime, context: CommandContext): (error: unknown) => void {
+function runtimeObserverOf({ own }: ChosenRuntime, context: CommandContext): (error: unknown) => void {
   const say = statusPrinter(context);
   const watcher = new RuntimeWatcher({
     say: (text) => say('runtime', text),

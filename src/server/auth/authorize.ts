@@ -32,7 +32,7 @@ export interface AccessWebhookDeps extends ReviewDeps {
   readonly deniedMs: number;
 }
 
-const maxKeptChars = 10_000;
+const maxCachedChars = 10_000;
 
 /** Authorizes through the API server and caches the reviews. */
 export class AccessWebhook implements Authorizer {
@@ -62,7 +62,7 @@ export class AccessWebhook implements Authorizer {
     const { reviewer, allowedMs, deniedMs } = this.#deps;
     const ask = (inner: AbortSignal) => reviewer.subjectAccessReview(spec, inner);
     const answer = await postReview('review what a user may do', this.#deps, ask, signal);
-    const isShort = spec.verb.length + spec.name.length + path.length <= maxKeptChars;
+    const isShort = spec.verb.length + spec.name.length + path.length <= maxCachedChars;
     if (isShort) this.#cache.set(key, answer, answer.allowed ? allowedMs : deniedMs);
     return answer;
   }

@@ -19,7 +19,7 @@ export interface TokenWebhookDeps extends ReviewDeps {
 }
 
 /** Any client can trigger reviews, so their concurrency is limited. */
-const maxAsking = 256;
+const maxInFlight = 256;
 
 /**
  * Authenticates clients by a bearer token in a header or a WebSocket protocol. The API server
@@ -72,8 +72,8 @@ export class TokenWebhook {
     const key = createHmac('sha256', this.#key).update(token).digest('base64');
     const kept = this.#cache.get(key);
     if (kept !== undefined) return kept;
-    if (this.#inFlight.size >= maxAsking) {
-      throw new KubelingError('AUTH_FAILED', `Cannot review a token: ${maxAsking} reviews are in flight`);
+    if (this.#inFlight.size >= maxInFlight) {
+      throw new KubelingError('AUTH_FAILED', `Cannot review a token: ${maxInFlight} reviews are in flight`);
     }
     return await this.#inFlight.run(key, (inner) => this.#fetch(key, token, inner), signal);
   }
