@@ -200,8 +200,8 @@ test('finds a change by periodic listing without watches', async () => {
 
 /** Each bad manifest with the reported location and field. */
 const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] = [
-  ['empty', '', /empty\.yaml: must hold a pod: it is empty/],
-  ['comments', '# nothing\n---\n', /comments\.yaml: must hold a pod: it is empty/],
+  ['empty', '', /empty\.yaml: must define a pod: it is empty/],
+  ['comments', '# nothing\n---\n', /comments\.yaml: must define a pod: it is empty/],
   ['binary', Uint8Array.from([0x7f, 0x45, 0x4c, 0x46, 0, 0xff, 0xfe]), /binary\.yaml: must be text in UTF-8/],
   [
     'huge',
@@ -238,7 +238,7 @@ const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] 
   [
     'z-duplicate',
     podManifest('good', 'busybox:other'),
-    /z-duplicate\.yaml:1:1: metadata\.name: must be unique: the pod default\/good-node-a comes from .*good\.yaml:1/,
+    /z-duplicate\.yaml:1:1: metadata\.name: must be unique: the pod default\/good-node-a is already defined at .*good\.yaml:1/,
   ],
   [
     'half-written',
