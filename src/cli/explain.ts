@@ -1,4 +1,3 @@
-import type { RequestOptions } from 'node:http';
 import { explainNode, explainPod, type NodeStory, type PodStory } from '../journal/index.ts';
 
 import {
@@ -6,12 +5,12 @@ import {
   type FlagTable,
   formatFlagHelp,
   KubelingError,
-  nodeHttp,
   parseFlags,
+  printable,
   withDeadline,
 } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
-import { bearerOf, kubeletFlags, type LocalKubelet, locateKubelet } from './kubelet-port.ts';
+import { bearerOf, getText, kubeletFlags, type LocalKubelet, locateKubelet } from './kubelet-port.ts';
 
 const flags = kubeletFlags satisfies FlagTable;
 
@@ -44,7 +43,7 @@ async function run(context: CommandContext): Promise<number> {
   const { node, pods, problems: found } = await fetchFlights(await locateKubelet(values), pod, context);
   if (node !== undefined) context.stdout.write(explainNode(node));
   for (const story of pods) context.stdout.write(explainPod(story));
-  for (const problem of found) context.stdout.write(`manifest problem: ${problem}\n`);
+  for (const problem of found) context.stdout.write(`manifest problem: ${printable(String(problem))}\n`);
   if (pods.length > 0 || pod === undefined) return exitCodes.done;
   context.stderr.write(`There is no history of a pod ${JSON.stringify(pod)} here.\n`);
   return exitCodes.failed;
@@ -59,8 +58,9 @@ async function fetchFlights(
   try {
     const what = 'get a response from the kubelet';
     const headers = await bearerOf(kubelet);
-    const request = { host: '127.0.0.1', port: kubelet.port, path, headers };
-    return await withDeadline({ clock, ms: requestTimeoutMs, what }, (inner) => get(request, inner), signal);
+    const url = `http://127.0.0.1:${kubelet.port}${path}`;
+    const get = async (inner: AbortSignal) => flightsOf(await getText(url, headers, inner));
+    return await withDeadline({ clock, ms: requestTimeoutMs, what }, get, signal);
   } catch (cause) {
     signal.throwIfAborted();
     const message = `Cannot reach the kubelet at 127.0.0.1:${kubelet.port}: ${describeError(cause)}. Is it running?`;
@@ -68,30 +68,8 @@ async function fetchFlights(
   }
 }
 
-function get(request: RequestOptions, signal: AbortSignal): Promise<Flights> {
-  return new Promise((resolve, reject) => {
-    const call = nodeHttp.request({ ...request, signal }, (response) => {
-      let body = '';
-      response.setEncoding('utf8');
-      response.on('data', (chunk) => {
-        body += chunk;
-      });
-      response.on('error', reject);
-      response.on('end', () => {
-        if (response.statusCode === 200) flightsOf(body).then(resolve, reject);
-        else reject(new KubelingError('KUBELET_SILENT', `it responded with ${response.statusCode}: ${body}`));
-      });
-    });
-    call.on('error', reject);
-    call.end();
-  });
-}
-
-/**
- * Any program may listen on the port. This is async, because an exception in a stream callback
- * would end the process.
- */
-async function flightsOf(body: string): Promise<Flights> {
+/** Any program may listen on the port. */
+function flightsOf(body: string): Flights {
   try {
     const flights: Flights = JSON.parse(body);
     if (Array.isArray(flights.pods) && Array.isArray(flights.problems)) return flights;

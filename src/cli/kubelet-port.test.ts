@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { portFile, tokenFile } from './data-directory/data-directory.ts';
-import { bearerOf, locateKubelet } from './kubelet-port.ts';
+import { bearerOf, getText, locateKubelet } from './kubelet-port.ts';
 
 let rootDir: string;
 
@@ -23,10 +27,58 @@ test('uses a given port with the token of the root directory', async () => {
   assert.deepEqual(await locateKubelet({ 'root-dir': rootDir, port: 1_234 }), { port: 1_234, rootDir });
 });
 
-test('uses the default port when the port file is invalid', async () => {
+test('rejects a root directory without a valid port file', async () => {
   for (const written of [undefined, '', 'nonsense', '0', '70000', '1.5']) {
     if (written !== undefined) writeFileSync(portFile(rootDir), written);
-    assert.deepEqual(await locateKubelet({ 'root-dir': rootDir }), { port: 10_250, rootDir });
+    await assert.rejects(locateKubelet({ 'root-dir': rootDir }), {
+      code: 'KUBELET_SILENT',
+      message: /has not listened yet/,
+    });
+  }
+});
+
+test('sends no token to a process of another user', { skip: process.getuid?.() !== 0 }, async () => {
+  writeFileSync(tokenFile(rootDir), 'secret\n');
+  const program =
+    'process.setuid(65534); require("node:http").createServer((_, a) => a.end()).listen(0, "127.0.0.1", function () { console.log(this.address().port) })';
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    const [line] = await once(child.stdout, 'data');
+    const port = Number(line);
+    await assert.rejects(bearerOf({ port, rootDir }), {
+      code: 'KUBELET_SILENT',
+      message: /a process of the user 65534 listens there/,
+    });
+  } finally {
+    child.kill();
+  }
+});
+
+test('bounds the response of the listener, and what an error quotes of it', async () => {
+  const server = createServer((request, response) => {
+    if (request.url === '/error') {
+      response.statusCode = 500;
+      response.end('x'.repeat(10_000));
+    } else {
+      const more = () => {
+        while (response.write(Buffer.alloc(1 << 20)));
+      };
+      response.on('drain', more);
+      more();
+    }
+  }).listen(0, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { signal } = new AbortController();
+    await assert.rejects(getText(`${url}/endless`, {}, signal), /more than 67108864 bytes/);
+    await assert.rejects(
+      getText(`${url}/error`, {}, signal),
+      /^KubelingError: it responded with 500: x{1000}$/,
+    );
+  } finally {
+    server.closeAllConnections();
+    server.close();
   }
 });
 

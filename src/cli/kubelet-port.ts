@@ -2,6 +2,8 @@ import {
   describeError,
   intFlag,
   KubelingError,
+  listeningSockets,
+  nodeHttp,
   ProcessTable,
   readFileIfExists,
   readLockOwner,
@@ -43,7 +45,6 @@ export interface LocalKubelet {
   readonly rootDir: string;
 }
 
-const defaultPort = 10_250;
 const defaultRootDir = '/var/lib/kubelet';
 
 /**
@@ -52,15 +53,65 @@ const defaultRootDir = '/var/lib/kubelet';
  */
 export async function locateKubelet(place: KubeletAddress): Promise<LocalKubelet> {
   const { port, 'data-dir': dataDir, 'root-dir': rootDir } = place;
-  if (rootDir !== undefined) return { port: port ?? (await readPortFile(rootDir)) ?? defaultPort, rootDir };
+  if (rootDir !== undefined) return { port: port ?? (await portOfRootDirectory(rootDir)), rootDir };
   if (port !== undefined) return { port, rootDir: (await dataDirectoryOf(dataDir)).rootDir };
   return dataDir === undefined ? await defaultKubelet() : await kubeletOfDataDirectory(dataDir);
 }
 
 /** The loopback token, which proves that the caller may read the root directory. */
-export async function bearerOf({ rootDir }: LocalKubelet): Promise<Readonly<Record<string, string>>> {
+export async function bearerOf({ port, rootDir }: LocalKubelet): Promise<Readonly<Record<string, string>>> {
+  await checkListener(port);
   const token = await readFileIfExists(tokenFile(rootDir)).catch(() => undefined);
   return token === undefined ? {} : { authorization: `Bearer ${token.trim()}` };
+}
+
+/**
+ * Throws KUBELET_SILENT unless root or the calling user listens on the port. The port file may be stale, and any user may
+ * listen on a free port to receive the token.
+ */
+export async function checkListener(port: number): Promise<void> {
+  const listeners = (await listeningSockets()).filter((socket) => socket.port === port);
+  const trusted = [0, process.getuid?.() ?? 0];
+  const foreign = listeners.find(({ uid }) => !trusted.includes(uid));
+  if (foreign === undefined) return;
+  const message = `Cannot send the token to 127.0.0.1:${port}: a process of the user ${foreign.uid} listens there`;
+  throw new KubelingError('KUBELET_SILENT', message);
+}
+
+/** More than the stories of all pods of a node. */
+const maxBodyBytes = 64 * 1024 * 1024;
+const maxQuotedLength = 1_000;
+
+/** The body of a successful response. */
+export function getText(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const call = nodeHttp.request(url, { headers, signal }, (response) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      response.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > maxBodyBytes) call.destroy(unusable(`its response has more than ${maxBodyBytes} bytes`));
+        else chunks.push(chunk);
+      });
+      response.on('error', reject);
+      response.on('end', () => {
+        const body = Buffer.concat(chunks).toString();
+        const { statusCode } = response;
+        if (statusCode === 200) resolve(body);
+        else reject(unusable(`it responded with ${statusCode}: ${body.slice(0, maxQuotedLength)}`));
+      });
+    });
+    call.on('error', reject);
+    call.end();
+  });
+}
+
+function unusable(why: string): KubelingError {
+  return new KubelingError('KUBELET_SILENT', why);
 }
 
 async function dataDirectoryOf(dataDir = defaultDataDirectory): Promise<DataDirectory> {
@@ -70,10 +121,20 @@ async function dataDirectoryOf(dataDir = defaultDataDirectory): Promise<DataDire
 async function defaultKubelet(): Promise<LocalKubelet> {
   const home = await dataDirectoryOf();
   const upPort = (await readUpState(home))?.port;
-  const up = { port: upPort ?? defaultPort, rootDir: home.rootDir };
-  if (upPort !== undefined && (await isUp(home).catch(() => true))) return up;
+  if (upPort !== undefined && (await isUp(home))) return { port: upPort, rootDir: home.rootDir };
   const port = await readPortFile(defaultRootDir);
-  return port === undefined ? up : { port, rootDir: defaultRootDir };
+  if (port !== undefined) return { port, rootDir: defaultRootDir };
+  throw new KubelingError(
+    'KUBELET_SILENT',
+    `Cannot reach a kubelet: neither "kubeling up" runs in ${home.dataDir} nor "kubeling run" in ${defaultRootDir}, or you may not read their files. Select another with --data-dir or --root-dir`,
+  );
+}
+
+async function portOfRootDirectory(rootDir: string): Promise<number> {
+  const port = await readPortFile(rootDir);
+  if (port !== undefined) return port;
+  const message = `Cannot reach the kubelet of the root directory ${rootDir}: it has not listened yet, or you may not read its port file`;
+  throw new KubelingError('KUBELET_SILENT', message);
 }
 
 async function kubeletOfDataDirectory(dataDir: string): Promise<LocalKubelet> {

@@ -1,4 +1,4 @@
-import { describeError, KubelingError, kindOf, nearestName } from '../lib/index.ts';
+import { describeError, KubelingError, kindOf, nearestName, printableLines } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
 import { type CommandEntry, commandTable } from './command-table.ts';
 
@@ -54,7 +54,7 @@ function report(name: string, error: unknown, context: CommandContext): number {
     return exitCodes.failed;
   }
   const unknown = error instanceof KubelingError && error.code === 'CLI_UNKNOWN_COMMAND';
-  context.stderr.write(`kubeling${unknown ? '' : ` ${name}`}: ${describeError(error)}\n`);
+  context.stderr.write(`kubeling${unknown ? '' : ` ${name}`}: ${printableLines(describeError(error))}\n`);
   return exitCodes.failed;
 }
 

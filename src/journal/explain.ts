@@ -1,4 +1,4 @@
-import { formatDurationMs } from '../lib/index.ts';
+import { formatDurationMs, printable } from '../lib/index.ts';
 import type { PodStory, StoryEntry } from './flight-recorder.ts';
 import type { NodeEntry, NodeStory } from './node-journal.ts';
 
@@ -25,7 +25,7 @@ export function explainNode({ name, entries, dropped }: NodeStory): string {
 }
 
 function nodeText(entry: NodeEntry): string {
-  return entry.is === 'event' ? eventText(entry) : harmless(entry.message);
+  return entry.is === 'event' ? eventText(entry) : printable(entry.message);
 }
 
 function line(entry: StoryEntry, startMs: number): string {
@@ -37,7 +37,7 @@ function stepText(entry: Extract<StoryEntry, { is: 'step' }>): string {
   const mark = { done: 'ok', failed: 'FAILED', waiting: 'waiting' }[entry.outcome];
   const what = entry.container === undefined ? entry.stage : `${entry.stage} ${entry.container}`;
   const took = entry.ms === undefined ? '' : ` (${formatDurationMs(Math.round(entry.ms))})`;
-  return `${what.padEnd(18)} ${mark.padEnd(8)} ${harmless(entry.message)}${took}`;
+  return `${what.padEnd(18)} ${mark.padEnd(8)} ${printable(entry.message)}${took}`;
 }
 
 function eventText(
@@ -45,16 +45,5 @@ function eventText(
 ): string {
   const times = entry.count === 1 ? '' : ` (${entry.count} times)`;
   const about = entry.fieldPath === undefined ? '' : ` ${entry.fieldPath}`;
-  return `${'event'.padEnd(18)} ${entry.type.padEnd(8)} ${entry.reason}${about}: ${harmless(entry.message)}${times}`;
-}
-
-/** Messages carry what containers and registries say: it must neither steer the terminal nor look like a line of ours. */
-function harmless(text: string): string {
-  return text.replace(/\p{Cc}|\p{Bidi_Control}|[\u2028\u2029]/gu, escaped);
-}
-
-function escaped(character: string): string {
-  if (character === '\n') return '\\n';
-  if (character === '\t') return ' ';
-  return `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`;
+  return `${'event'.padEnd(18)} ${entry.type.padEnd(8)} ${entry.reason}${about}: ${printable(entry.message)}${times}`;
 }

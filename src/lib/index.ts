@@ -124,6 +124,7 @@ export {
 export { clearingInodeFlags, isProtectionError } from './inode-flags.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
 export { libcFunctions, type MountSyscalls, mountSyscalls } from './libc.ts';
+export { type ListeningSocket, listeningSockets } from './listening-sockets.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
 export { LogOnce } from './log-once.ts';
 export * from './logging/index.ts';
@@ -141,6 +142,7 @@ export {
   openDirectoryHandle,
   openHandle,
 } from './open-path.ts';
+export { printable, printableLines } from './printable.ts';
 export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {
   addQuantities,

@@ -1,9 +1,8 @@
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
-import type { Clock } from '../lib/index.ts';
+import { type Clock, listeningSockets } from '../lib/index.ts';
 
 /** Where the kernel shows processes and sockets. */
 const proc = '/proc';
-const listenState = '0A';
 /** In the flags of a Unix socket: it accepts connections. */
 const acceptsConnections = 0x10000;
 /** The first refreshes are close together, because other listeners open while the node starts. */
@@ -38,8 +37,7 @@ export class ListeningPorts {
 
   /** Never rejects: what cannot be read is left out. */
   async refresh(): Promise<void> {
-    const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readTable(`${proc}/self/net/${name}`)));
-    const listening = new Map(tables.flat().flatMap(listeningSocket));
+    const listening = new Map((await listeningSockets()).map(({ inode, port }) => [inode, port]));
     const inodes = [await socketsOf('self'), await this.#runtimeSockets()].flatMap((set) => [...set]);
     this.#ports = new Set(inodes.flatMap((inode) => listening.get(inode) ?? []));
   }
@@ -64,13 +62,6 @@ export class ListeningPorts {
 async function readTable(path: string): Promise<readonly string[]> {
   const text = await readFile(path, 'utf8').catch(() => '');
   return text.split('\n').slice(1);
-}
-
-/** Reads a row such as `0: 0100007F:1F90 00000000:0000 0A 0:0 0:0 0 0 0 12345 …`: the inode and the port. */
-function listeningSocket(row: string): readonly (readonly [inode: string, port: number])[] {
-  const [, local = '', , state, , , , , , inode = ''] = row.trim().split(/\s+/);
-  const port = Number.parseInt(local.split(':')[1] ?? '', 16);
-  return state === listenState && port > 0 ? [[inode, port]] : [];
 }
 
 /** The inodes of the Unix sockets that accept connections at the path. */

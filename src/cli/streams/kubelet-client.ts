@@ -6,7 +6,14 @@ import { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { spdyUpgradeHeaders, type UpgradeResponse, upgradeDialer } from '../../server/index.ts';
 import type { CommandContext } from '../command.ts';
 import { tokenFile } from '../data-directory/data-directory.ts';
-import { bearerOf, type KubeletAddress, locateKubelet } from '../kubelet-port.ts';
+import {
+  bearerOf,
+  checkListener,
+  getText,
+  type KubeletAddress,
+  type LocalKubelet,
+  locateKubelet,
+} from '../kubelet-port.ts';
 
 /** The kubelet API as the commands use it. */
 export interface KubeletClient {
@@ -35,18 +42,20 @@ export async function findKubelet(place: KubeletAddress, { clock }: CommandConte
       return await asking(port, signal, () => withDeadline(limit, get, signal));
     },
     async open(path, protocol, signal) {
-      const { port, rootDir } = await locateKubelet(place);
+      const kubelet = await locateKubelet(place);
+      const { port } = kubelet;
       const headers = [
         ...spdyUpgradeHeaders(protocol),
         'Authorization',
-        `Bearer ${await readToken(rootDir)}`,
+        `Bearer ${await readToken(kubelet)}`,
       ];
       const target = { url: new URL(path, `http://127.0.0.1:${port}`), method: 'POST', headers };
       return connectionOf(await asking(port, signal, () => dial(target, signal)));
     },
     async read(path, signal) {
-      const { port, rootDir } = await locateKubelet(place);
-      const headers = { authorization: `Bearer ${await readToken(rootDir)}` };
+      const kubelet = await locateKubelet(place);
+      const { port } = kubelet;
+      const headers = { authorization: `Bearer ${await readToken(kubelet)}` };
       const url = `http://127.0.0.1:${port}${path}`;
       return await asking(port, signal, () => beginGet(url, headers, clock, signal));
     },
@@ -62,7 +71,8 @@ function connectionOf(answer: UpgradeResponse): SpdyConnection {
   );
 }
 
-async function readToken(rootDir: string): Promise<string> {
+async function readToken({ port, rootDir }: LocalKubelet): Promise<string> {
+  await checkListener(port);
   const path = tokenFile(rootDir);
   try {
     return (await readFile(path, 'utf8')).trim();
@@ -89,29 +99,6 @@ function podsOf(body: string): readonly Pod[] {
   } catch (cause) {
     throw new KubelingError('KUBELET_SILENT', 'the program that listens there is not a kubelet', { cause });
   }
-}
-
-function getText(
-  url: string,
-  headers: Readonly<Record<string, string>>,
-  signal: AbortSignal,
-): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const call = nodeHttp.request(url, { headers, signal }, (response) => {
-      let body = '';
-      response.setEncoding('utf8');
-      response.on('data', (chunk) => {
-        body += chunk;
-      });
-      response.on('error', reject);
-      response.on('end', () => {
-        if (response.statusCode === 200) resolve(body);
-        else reject(new KubelingError('KUBELET_SILENT', `it responded with ${response.statusCode}: ${body}`));
-      });
-    });
-    call.on('error', reject);
-    call.end();
-  });
 }
 
 /** Uses a separate connection, which ends with the signal. */
