@@ -10,6 +10,7 @@ import {
   formatFlagHelp,
   isKind,
   KubelingError,
+  type ProcessIdentity,
   ProcessTable,
   readLockOwner,
   runChecked,
@@ -105,6 +106,12 @@ async function stopUp(home: DataDirectory, { clock, signal, stdout }: CommandCon
   const processes = new ProcessTable();
   const owner = await readLockOwner(home.lockFile);
   if (owner === undefined || !(await processes.isAlive(owner))) return;
+  if (!(await isKubelingUp(owner, processes))) {
+    throw new KubelingError(
+      'HOME_UNUSABLE',
+      `Cannot stop kubeling: ${home.lockFile} names the process ${owner.pid}, which is not a "kubeling up" of root. Remove the file if no kubeling is up`,
+    );
+  }
   await processes.signal(owner, 'SIGTERM');
   const left = await processes.waitForExit([owner], { clock, ms: upExitTimeoutMs }, signal);
   if (left.length > 0) await processes.signal(owner, 'SIGKILL');
@@ -115,6 +122,13 @@ async function stopUp(home: DataDirectory, { clock, signal, stdout }: CommandCon
     );
   }
   stdout.write(`kubeling   stopped process ${owner.pid}\n`);
+}
+
+/** Whether the process is a "kubeling up" of root. The lock file may be damaged or forged, and its owner gets a signal. */
+export async function isKubelingUp(owner: ProcessIdentity, processes: ProcessTable): Promise<boolean> {
+  const argv = (await processes.find(owner.pid))?.argv ?? [];
+  const program = argv.findIndex((argument) => /(?:^|\/)src\/main\.ts$/.test(argument));
+  return program > 0 && argv[program + 1] === 'up' && (await processes.isHostRoot(owner, ['user']));
 }
 
 /**

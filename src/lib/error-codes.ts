@@ -108,6 +108,7 @@ export const errorKinds = {
   NETWORK_NOT_READY: 'Unavailable',
   LOCK_HELD: 'Unavailable',
   HOME_UNUSABLE: 'Invalid',
+  ROOT_DIR_UNUSABLE: 'Invalid',
   HOME_BUSY: 'Failed',
   NOT_ROOT: 'Denied',
   CONTAINERD_SOCKET_PATH: 'Invalid',

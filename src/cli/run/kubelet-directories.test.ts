@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
-import { parseMountinfo } from '../../lib/index.ts';
-import { isSelfBind, planSharing } from './kubelet-directories.ts';
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, parseMountinfo } from '../../lib/index.ts';
+import { isSelfBind, planSharing, prepareDirectories, reportOpenManifests } from './kubelet-directories.ts';
 
 const root = '1 0 8:1 / / rw - ext4 /dev/vda rw';
 const place = '/var/lib/kubelet';
@@ -65,5 +69,35 @@ describe('isSelfBind', () => {
       `3 2 8:2 / ${place} rw shared:1 - ext4 /dev/vdb rw`,
     ];
     assert.equal(isSelfBind(place, table(...onDisk)), true, 'a disk that is mounted a second time');
+  });
+});
+
+describe('directories that other users can change', () => {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'kubeling-directories-')));
+  const shared = join(base, 'shared');
+  mkdirSync(shared);
+  chmodSync(shared, 0o777);
+  after(() => rmSync(base, { recursive: true, force: true }));
+  const { signal } = new AbortController();
+
+  it('are rejected as the root directory, also through a link', async () => {
+    symlinkSync(shared, join(base, 'link'));
+    for (const rootDir of [shared, join(shared, 'kubelet'), join(base, 'link', 'kubelet')]) {
+      const directories = { rootDir, podLogsDir: join(base, 'logs') };
+      await assert.rejects(prepareDirectories(directories, new VirtualClock(), signal), {
+        code: 'ROOT_DIR_UNUSABLE',
+        message: /shared is writable by other users/,
+      });
+    }
+  });
+
+  it('are reported if they have manifests', async () => {
+    const logs = collectLogs(new VirtualClock());
+    for (const path of ['', join(base, 'missing'), base, shared, join(shared, 'manifests')])
+      await reportOpenManifests(path, logs.logger);
+    mkdirSync(join(shared, 'manifests'));
+    await reportOpenManifests(join(shared, 'manifests'), logs.logger);
+    const paths = [...logs.records].map(({ fields }) => fields?.['path']);
+    assert.deepEqual(paths, [shared, join(shared, 'manifests')]);
   });
 });

@@ -2,15 +2,18 @@ import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { NodeEvent } from '../../journal/index.ts';
 
-import type { Clock } from '../../lib/index.ts';
 import {
+  type Clock,
   describeError,
+  KubelingError,
+  type Logger,
   type Mount,
   mountArguments,
   mountOf,
   readMountTable,
   runChecked,
   umountArguments,
+  untrustedDirectory,
 } from '../../lib/index.ts';
 
 export interface DataDirectories {
@@ -36,9 +39,27 @@ export async function prepareDirectories(
   signal: AbortSignal,
 ): Promise<readonly NodeEvent[]> {
   await mkdir(rootDir, { recursive: true, mode });
+  await checkRootDirectory(rootDir);
   for (const path of [...below.map((name) => join(rootDir, name)), podLogsDir])
     await mkdir(path, { recursive: true, mode });
   return await prepareRoot(rootDir, clock, signal);
+}
+
+/** Another user who can change the root directory can put sockets and volumes of pods in it, and is as good as root. */
+async function checkRootDirectory(rootDir: string): Promise<void> {
+  const why = await untrustedDirectory(await realpath(rootDir));
+  if (why === undefined) return;
+  throw new KubelingError(
+    'ROOT_DIR_UNUSABLE',
+    `Cannot use the root directory ${rootDir}: ${why}. Use a directory that only root can change`,
+  );
+}
+
+/** Logs a warning if other users can change the manifests, which may contain privileged pods. */
+export async function reportOpenManifests(path: string, logger: Pick<Logger, 'warn'>): Promise<void> {
+  const real = path === '' ? undefined : await realpath(path).catch(() => undefined);
+  const because = real === undefined ? undefined : await untrustedDirectory(real);
+  if (because !== undefined) logger.warn('Other users can change the manifest directory', { path, because });
 }
 
 /** Prepares the root directory alone. */

@@ -32,7 +32,7 @@ import { ConfigReload, type LiveConfig } from '../service/config-reload.ts';
 import { runAsService, type Service } from '../service/run-as-service.ts';
 import { kubernetesVersion, command as version } from '../version.ts';
 import { protectedFiles, reportLooseModes } from './file-modes.ts';
-import { prepareDirectories } from './kubelet-directories.ts';
+import { prepareDirectories, reportOpenManifests } from './kubelet-directories.ts';
 
 /** A log without a flush for this long counts as blocked. */
 const logBlockedMs = 2 * 60_000;
@@ -139,6 +139,7 @@ async function runNode(
     const deps = { cri, clock, random, logger, metrics };
     const directories = { rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir };
     const events = await prepareDirectories(directories, clock, signal);
+    await reportOpenManifests(config.staticPodPath, logger);
     const settled = await applyRuntimeVersion(await kubeletSettings(loaded), loaded, deps, signal);
     const alone = { ...settled, startEvents: [...events, ...(settled.startEvents ?? [])] };
     const runtime = { name: runtimeName, version: runtimeVersion };

@@ -13,6 +13,7 @@ export {
   type LoggerOptions,
   type LogSink,
 } from './logger.ts';
+export { type LogRate, rateLimitedErrors } from './rate-limited.ts';
 export { isSecretName, redactText } from './redact.ts';
 export {
   logSize,

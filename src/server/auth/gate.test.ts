@@ -72,3 +72,19 @@ test('adds system:authenticated once to authenticated users', () => {
   assert.deepEqual(groups('a', 'system:authenticated'), ['system:authenticated']);
   assert.deepEqual(groups('system:anonymous', 'system:unauthenticated'), ['system:unauthenticated']);
 });
+
+test('limits how often bad credentials are logged', async () => {
+  const logs = collectLogs(clock);
+  const reviews = {
+    tokenReview: async () => ({ authenticated: false, error: 'unknown token' }),
+    subjectAccessReview: async () => ({ allowed: false }),
+  };
+  const settings: GateSettings = { ...open, tokenWebhook: { kind: 'on', cacheMs: 0 } };
+  const gate = createGate(settings, { ...deps, logger: logs.logger, reviews });
+  for (let count = 0; count < 100; count++) {
+    const headers = { authorization: `Bearer guess-${count}` };
+    const { rejection } = await gate.admit({ ...caller, headers }, new AbortController().signal);
+    assert.equal(rejection?.status, 401);
+  }
+  assert.equal([...logs.records].filter(({ severity }) => severity === 'error').length, 20);
+});

@@ -1,5 +1,11 @@
-import type { Logger } from '../../lib/index.ts';
-import { type Clock, KubelingError, type Random } from '../../lib/index.ts';
+import {
+  type Clock,
+  KubelingError,
+  type Logger,
+  type LogRate,
+  type Random,
+  rateLimitedErrors,
+} from '../../lib/index.ts';
 import type { ConnectionClass } from '../../protocols/http1/index.ts';
 import { type Response, text } from '../router.ts';
 import type { Authorizer } from './authorize.ts';
@@ -31,7 +37,7 @@ export interface NodeGateDeps {
   readonly nodeName: string;
   /** Whether running a process in a pod needs `create` with every method. */
   readonly streams: StreamVerb;
-  readonly logger: Logger;
+  readonly logger: GateLogger;
 }
 
 export function nodeGate(deps: NodeGateDeps): Gate {
@@ -91,7 +97,7 @@ export interface AuthenticationPolicy {
   readonly methods: readonly Authenticator[];
   /** How to treat callers without credentials. Bad credentials are always rejected. */
   readonly anonymous: 'allowed' | 'refused';
-  readonly logger: Logger;
+  readonly logger: Pick<Logger, 'error'>;
 }
 
 /** The caller's identity; undefined when the caller is rejected. */
@@ -132,13 +138,19 @@ export interface GateDeps {
   readonly retry?: ReviewDeps['retry'];
 }
 
+/** A client without rights causes a log line with each bad credential. */
+const rejectionRate: LogRate = { records: 20, perMs: 10_000 };
+
+type GateLogger = Pick<Logger, 'error' | 'v'>;
+
 /**
  * Creates the gate of the HTTPS server. Throws AUTH_CONFIG for settings under which no client could
  * be authenticated or authorized.
  */
 export function createGate(settings: GateSettings, deps: GateDeps): Gate {
   const { anonymous, nodeName, streams = 'always-create' } = settings;
-  const { logger } = deps;
+  const errors = rateLimitedErrors(deps.logger, deps.clock, rejectionRate);
+  const logger: GateLogger = { error: errors.error, v: (level) => deps.logger.v(level) };
   const methods = authenticators(settings, deps);
   if (methods.length === 0 && anonymous === 'refused') throw wrong('no authentication method configured');
   const authorizer = createAuthorizer(settings, deps);
