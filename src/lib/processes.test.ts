@@ -29,11 +29,12 @@ describe('descendants', () => {
 describe('ProcessTable', () => {
   it('reads at most 16 KiB of a command line', async () => {
     const long = 'x'.repeat(100_000);
-    const child = spawn('sh', ['-c', 'read _', 'short', long, 'last']);
+    const program = 'process.stdin.resume()';
+    const child = spawn(process.execPath, ['-e', program, 'short', long, 'last']);
     try {
       await once(child, 'spawn');
       const found = await new ProcessTable().find(child.pid ?? 0);
-      assert.deepEqual(found?.argv, ['sh', '-c', 'read _', 'short']);
+      assert.deepEqual(found?.argv, [process.execPath, '-e', program, 'short']);
     } finally {
       child.kill();
     }
