@@ -9,14 +9,16 @@ export interface AccountChecksDeps {
   readonly logger: Logger;
 }
 
-/** Namespace and name. */
+/** Key `namespace/name`. */
 export type AccountName = readonly [namespace: string, name: string];
 
 const everyMs = 5 * 60_000;
-/** A cluster that does not let nodes read service accounts is asked rarely. */
+/** Retry interval when the cluster does not let nodes read service accounts. */
 const afterRefusalMs = 60 * 60_000;
 
-/** Looks now and then whether service accounts are still those that tokens were got of. */
+/**
+ * Periodically checks that the service accounts still have the UIDs for which tokens were issued.
+ */
 export class AccountChecks {
   readonly #deps: AccountChecksDeps;
   readonly #dueMs = new Map<string, number>();
@@ -25,7 +27,9 @@ export class AccountChecks {
     this.#deps = deps;
   }
 
-  /** Looks at those of the accounts that are due, one after the other, and forgets all others. */
+  /**
+   * Checks the accounts that are due sequentially, and drops all accounts that are not in the list.
+   */
   async check(
     asks: readonly Pick<TokenAsk, 'namespace' | 'serviceAccount'>[],
     saw: (account: AccountName, uid: string) => void,
@@ -41,7 +45,7 @@ export class AccountChecks {
     for (const [key, account] of accounts) if (this.#isDue(key)) await this.#look(key, account, saw, signal);
   }
 
-  /** Not at its first sight: then its tokens are new. */
+  /** A new account is not checked immediately, because its tokens are new. */
   #isDue(key: string): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     const dueMs = this.#dueMs.get(key);
@@ -66,7 +70,7 @@ export class AccountChecks {
     } catch (error) {
       signal.throwIfAborted();
       if (isApiCode(error, 'API_FORBIDDEN')) this.#dueMs.set(key, clock.monotonicMs() + afterRefusalMs);
-      logger.v(4)?.info('A service account cannot be looked at', { account: key, err: error });
+      logger.v(4)?.info('Failed to check service account', { account: key, err: error });
     }
   }
 }

@@ -41,8 +41,8 @@ function rig() {
   return { clock, api, told, claims, claim, volume, get, stop };
 }
 
-describe('a claim', () => {
-  it('comes with the volume it was given', async () => {
+describe('A claim', () => {
+  it('is returned with its bound volume', async () => {
     const { claim, volume, get, claims, stop } = rig();
     claim();
     volume();
@@ -56,7 +56,7 @@ describe('a claim', () => {
   type Rig = ReturnType<typeof rig>;
   const refused: readonly (readonly [string, (rig: Rig) => void, string])[] = [
     [
-      'that is not there',
+      'that does not exist',
       () => {},
       'failed to fetch PVC from API server: persistentvolumeclaims "data" not found',
     ],
@@ -66,19 +66,19 @@ describe('a claim', () => {
       'PVC is being deleted',
     ],
     ['without a volume', ({ claim }) => claim({ status: { phase: 'Pending' } }), 'PVC is not bound'],
-    ['that has lost its volume', ({ claim }) => claim({ status: { phase: 'Lost' } }), 'PVC is not bound'],
+    ['that lost its volume', ({ claim }) => claim({ status: { phase: 'Lost' } }), 'PVC is not bound'],
     [
-      'that does not name its volume',
+      'without a volume name',
       ({ claim }) => claim({ spec: { volumeName: '' } }),
       'PVC has empty pvc.Spec.VolumeName',
     ],
     [
-      'whose volume is not there',
+      'whose volume does not exist',
       ({ claim }) => claim(),
       'failed to fetch PV disk from API server: persistentvolumes "disk" not found',
     ],
     [
-      'whose volume does not know of it',
+      'whose volume has no claimRef',
       ({ claim, volume }) => {
         claim();
         volume({ claimRef: undefined });
@@ -86,7 +86,7 @@ describe('a claim', () => {
       'found PV object disk but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim',
     ],
     [
-      "whose volume is another's",
+      'whose volume is bound to another claim',
       ({ claim, volume }) => {
         claim();
         volume({ claimRef: { uid: 'uid-other' } });
@@ -102,14 +102,14 @@ describe('a claim', () => {
     ],
   ];
   for (const [what, make, message] of refused)
-    it(`${what} is refused in the words of the reference`, async () => {
+    it(`rejects a claim ${what} with the message of the Go kubelet`, async () => {
       const world = rig();
       make(world);
       await assert.rejects(world.get(), { code: 'CLAIM_UNBOUND', message });
       await world.stop();
     });
 
-  it('that is being deleted but still protected can be had: the pod may have run already', async () => {
+  it('accepts a claim that is being deleted but still protected, because the pod may already run', async () => {
     const { claim, volume, get, stop } = rig();
     claim({
       metadata: {
@@ -122,7 +122,7 @@ describe('a claim', () => {
     await stop();
   });
 
-  it('of which the server does not tell may be another matter soon', async () => {
+  it('returns CLAIM_UNREAD instead of CLAIM_UNBOUND when the API server cannot be reached', async () => {
     const { api, get, stop } = rig();
     api.failure = serverAway();
     await assert.rejects(get(), {
@@ -132,7 +132,7 @@ describe('a claim', () => {
     await stop();
   });
 
-  it('is asked for once, however many want it at that moment', async () => {
+  it('shares one request between concurrent readers', async () => {
     const { api, claim, volume, claims, get, stop } = rig();
     claim();
     volume();
@@ -145,13 +145,13 @@ describe('a claim', () => {
   });
 });
 
-describe('a claim that a pod waits for', () => {
-  it('is looked at every second, and told of when it has changed', async () => {
+describe('A claim that a pod waits for', () => {
+  it('is polled every second, and a change is reported', async () => {
     const { clock, api, told, claims, claim, volume, get, stop } = rig();
     await assert.rejects(get());
     await clock.advance(10_000);
     assert.deepEqual([told, claims.size], [[], 1]);
-    assert.ok(api.asked.length <= 11, `${api.asked.length} questions in ten seconds`);
+    assert.ok(api.asked.length <= 11, `${api.asked.length} requests in ten seconds`);
     claim({ status: { phase: 'Pending' } });
     await clock.advance(1_000);
     assert.deepEqual(told, ['ns/data']);
@@ -164,11 +164,11 @@ describe('a claim that a pod waits for', () => {
     assert.equal(claims.size, 0);
     const asked = api.asked.length;
     await clock.advance(60_000);
-    assert.equal(api.asked.length, asked, 'nobody waits any more');
+    assert.equal(api.asked.length, asked, 'no pod waits any more');
     await stop();
   });
 
-  it('is told of once, though nobody asks', async () => {
+  it('reports a bound claim without another reader', async () => {
     const { clock, told, claim, volume, get, stop } = rig();
     await assert.rejects(get());
     claim();
@@ -178,7 +178,7 @@ describe('a claim that a pod waits for', () => {
     await stop();
   });
 
-  it('is forgotten with the last pod', async () => {
+  it('is dropped with its last pod', async () => {
     const { clock, api, claims, get, stop } = rig();
     await assert.rejects(get());
     await assert.rejects(claims.get(data, other, signal));
@@ -192,26 +192,26 @@ describe('a claim that a pod waits for', () => {
     await stop();
   });
 
-  it('does not flood the server, and gets its turn', async () => {
+  it('respects the request rate limit, and is polled eventually', async () => {
     const { clock, api, told, claims, claim, stop } = rig();
     const names = Array.from({ length: 100 }, (_, index) => `claim-${index}`);
     for (const name of names)
       await assert.rejects(claims.get({ namespace: 'ns', name }, podUid(name), signal));
     const asked = api.asked.length;
     await clock.advance(9_999);
-    assert.ok(api.asked.length - asked <= 100, `${api.asked.length - asked} questions`);
+    assert.ok(api.asked.length - asked <= 100, `${api.asked.length - asked} requests`);
     for (const name of names) claim({ status: { phase: 'Pending' } }, name);
     await clock.advance(10_000);
     assert.deepEqual(told.toSorted(), names.map((name) => `ns/${name}`).toSorted());
     await stop();
   });
 
-  it('holds up no other while the server does not answer for it', async () => {
+  it('does not block other claims while the API server does not respond for it', async () => {
     const { clock, api, told, claims, claim, get, stop } = rig();
     await assert.rejects(get());
     await assert.rejects(claims.get({ namespace: 'ns', name: 'late' }, other, signal));
     const asIs = api.get.bind(api);
-    // No promise that ever settles, but one that ends with its signal, as every call does.
+    // Like every API call, this promise never resolves and rejects when its signal is aborted.
     api.get = (ref, _options?: unknown, inner?: AbortSignal) =>
       ref.name === 'late'
         ? new Promise((_resolve, reject) => inner?.addEventListener('abort', () => reject(inner.reason)))
@@ -223,7 +223,7 @@ describe('a claim that a pod waits for', () => {
     await stop();
   });
 
-  it('goes on being looked at after the loop was begun anew', async () => {
+  it('is still polled after the poll loop was restarted', async () => {
     const { clock, told, claims, claim, volume, get, stop } = rig();
     await assert.rejects(get());
     await stop();

@@ -4,7 +4,7 @@ import { type Clock, describeError, HintLatch, isKind, KubelingError, SingleFlig
 import type { PodUid } from '../pods/index.ts';
 import { keyOf, type ObjectName } from './referred-store.ts';
 
-/** A claim and the volume it was given. */
+/** A claim and its bound volume. */
 export interface BoundClaim {
   readonly claim: PersistentVolumeClaim;
   readonly volume: PersistentVolume;
@@ -13,11 +13,11 @@ export interface BoundClaim {
 export interface BoundClaimsDeps {
   readonly api: Pick<ApiClient, 'get'>;
   readonly clock: Clock;
-  /** Told when a claim that some pod waits for has become another: whoever waits should ask again. */
+  /** Called when a claim that a pod waits for has changed: the pod should retry. */
   readonly changed: (claim: ObjectName) => void;
 }
 
-/** A claim that pods wait for, and what was last wrong with it. */
+/** A claim that pods wait for, and the last error of it. */
 interface Awaited {
   readonly claim: ObjectName;
   readonly pods: Set<PodUid>;
@@ -27,13 +27,16 @@ interface Awaited {
 
 const protection = 'kubernetes.io/pvc-protection';
 const lookEveryMs = 1_000;
-/** However many pods wait for claims: others want to be served by the API, too. */
+/**
+ * Rate limit for polling, however many pods wait for claims, so that other API clients are served
+ * too.
+ */
 const mostLooks = 10;
 const idleMs = 600_000;
 
 /**
- * The claims of the pods on this node. A node may read them but not follow them, so those that are not bound yet are
- * looked at again and again for as long as a pod waits.
+ * The claims of the pods on this node. A node may read claims but not watch them, so a claim that
+ * is not bound is polled for as long as a pod waits for it.
  */
 export class BoundClaims {
   readonly #deps: BoundClaimsDeps;
@@ -47,15 +50,15 @@ export class BoundClaims {
     this.#waits = new HintLatch(deps.clock);
   }
 
-  /** How many claims pods wait for. */
+  /** The number of claims that pods wait for. */
   get size(): number {
     return this.#awaited.size;
   }
 
   /**
-   * Asks the API anew each time. Rejects with CLAIM_UNBOUND, in the words for the pod's event, for what cannot be used,
-   * and with CLAIM_UNREAD where the API does not tell; from then on the pod waits for the claim until it is forgotten
-   * or has asked with success.
+   * Reads the claim from the API on each call. Rejects with CLAIM_UNBOUND and the message for the
+   * pod's event when the claim cannot be used, and with CLAIM_UNREAD when the API server cannot be
+   * read; the pod then waits for the claim until `forgetPod` or a successful call.
    */
   async get(claim: ObjectName, pod: PodUid, signal: AbortSignal): Promise<BoundClaim> {
     try {
@@ -69,7 +72,7 @@ export class BoundClaims {
     }
   }
 
-  /** The pod waits for nothing any more. */
+  /** The pod no longer waits for any claim. */
   forgetPod(pod: PodUid): void {
     for (const key of [...this.#awaited.keys()]) this.#leave(key, pod);
   }
@@ -86,7 +89,7 @@ export class BoundClaims {
       }
     } finally {
       await Promise.allSettled(this.#looking.values());
-      // Whoever goes on with this later finds those that still wait.
+      // A loop that is restarted later resumes with the claims that pods still wait for.
       if (this.#awaited.size > 0) this.#waits.raise();
     }
   }
@@ -106,7 +109,10 @@ export class BoundClaims {
     if (pods?.delete(pod) === true && pods.size === 0) this.#awaited.delete(key);
   }
 
-  /** Begins with those that were not looked at for longest; one that gets no answer holds up no other. */
+  /**
+   * Polls the claims with the oldest last poll first; a request without a reply does not block
+   * other claims.
+   */
   #lookAround(signal: AbortSignal): void {
     const idle = [...this.#awaited].filter(([key]) => !this.#looking.has(key));
     const longest = idle.toSorted(([, a], [, b]) => a.lookedMs - b.lookedMs);
@@ -153,14 +159,15 @@ export class BoundClaims {
       signal.throwIfAborted();
       if (isApiCode(cause, 'API_NOT_FOUND'))
         throw unbound(`${failed}: ${ref.resource.plural} ${JSON.stringify(ref.name)} not found`);
-      // What the server says of this object is an answer; everything else may be said again later in other words.
+      // An error status for this object is a definite result; any other error may differ at the
+      // next call.
       const code = isKind(cause, 'Denied', 'Invalid') ? 'CLAIM_UNBOUND' : 'CLAIM_UNREAD';
       throw new KubelingError(code, `${failed}: ${describeError(cause)}`);
     }
   }
 }
 
-/** The name of the volume the claim has; throws if it has none that a pod may use. */
+/** Returns the name of the claim's volume; throws if the claim has none that a pod may use. */
 function boundTo({ metadata, spec, status }: PersistentVolumeClaim): string {
   const isProtected = metadata?.finalizers?.includes(protection) === true;
   if (metadata?.deletionTimestamp !== undefined && !isProtected) throw unbound('PVC is being deleted');
@@ -170,7 +177,7 @@ function boundTo({ metadata, spec, status }: PersistentVolumeClaim): string {
   return volumeName;
 }
 
-/** Both must say that they belong together. */
+/** The claim and the volume must refer to each other. */
 function checkBinding(claim: PersistentVolumeClaim, volume: PersistentVolume): void {
   const found = `found PV object ${volume.metadata?.name ?? ''}`;
   const ref = volume.spec?.claimRef;

@@ -37,7 +37,7 @@ function rig() {
   return { clock, asked, server, store, read, fails };
 }
 
-test('an object nobody refers to is not registered', async () => {
+test('rejects reading an object that no pod refers to', async () => {
   const { store, read } = rig();
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED', message: 'object "ns"/"n" not registered' });
   store.add(object, one);
@@ -48,7 +48,7 @@ test('an object nobody refers to is not registered', async () => {
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('it is asked for once until its time is over, then for whatever is at hand', async () => {
+test('sends one request per TTL to the server, then accepts a cached version of the server', async () => {
   const { clock, asked, store, read } = rig();
   store.add(object, one);
   await read();
@@ -60,7 +60,7 @@ test('it is asked for once until its time is over, then for whatever is at hand'
   assert.deepEqual(asked, ['newest', 'any']);
 });
 
-test('the cluster may change the time at any moment', async () => {
+test('follows a TTL that the cluster changes', async () => {
   const { clock, asked, server, store, read } = rig();
   store.add(object, one);
   await read();
@@ -73,7 +73,7 @@ test('the cluster may change the time at any moment', async () => {
   assert.equal(asked.length, 2);
 });
 
-test('a new reference throws away what is known; the same one again does not', async () => {
+test('drops the cached object on a new reference, keeps it on a repeated one', async () => {
   const { asked, store, read } = rig();
   store.add(object, one);
   await read();
@@ -85,7 +85,7 @@ test('a new reference throws away what is known; the same one again does not', a
   assert.deepEqual(asked, ['newest', 'newest']);
 });
 
-test('an answer asked for before a new reference does not count for it', async () => {
+test('ignores a reply to a request sent before a new reference', async () => {
   const { asked, server, store, read } = rig();
   const slow = Promise.withResolvers<ConfigMap>();
   store.add(object, one);
@@ -101,7 +101,7 @@ test('an answer asked for before a new reference does not count for it', async (
   assert.equal(asked.length, 2);
 });
 
-test('an older version never takes the place of a newer one', async () => {
+test('never replaces a newer version with an older one', async () => {
   const { clock, asked, server, store, read } = rig();
   store.add(object, one);
   server.answer = () => version('10');
@@ -114,7 +114,7 @@ test('an older version never takes the place of a newer one', async () => {
   assert.equal(asked.length, 3);
 });
 
-test('when the server fails what is known serves, and the next reader asks again', async () => {
+test('serves the cached object when the server fails, and retries at the next read', async () => {
   const { clock, asked, server, store, read, fails } = rig();
   store.add(object, one);
   await read();
@@ -126,14 +126,14 @@ test('when the server fails what is known serves, and the next reader asks again
   assert.equal(asked.length, 3);
 });
 
-test('a failure with nothing known is the reader’s', async () => {
+test('returns the failure to the reader when nothing is cached', async () => {
   const { store, read, fails } = rig();
   store.add(object, one);
   fails(refusal(403));
   await assert.rejects(read(), { code: 'API_FORBIDDEN' });
 });
 
-test('that there is none is an answer, but asked for anew by each reader', async () => {
+test('returns undefined for a missing object, and reads again at each call', async () => {
   const { asked, server, store, read, fails } = rig();
   store.add(object, one);
   fails(refusal(404));
@@ -145,7 +145,7 @@ test('that there is none is an answer, but asked for anew by each reader', async
   assert.deepEqual(asked, ['newest', 'newest', 'newest']);
 });
 
-test('an object that was deleted is not served any longer than its time', async () => {
+test('serves a deleted object until its TTL ends', async () => {
   const { clock, store, read, fails } = rig();
   store.add(object, one);
   await read();
@@ -154,14 +154,14 @@ test('an object that was deleted is not served any longer than its time', async 
   assert.equal(await read(), undefined);
 });
 
-test('readers at the same time share one request', async () => {
+test('shares one request between concurrent readers', async () => {
   const { asked, store, read } = rig();
   store.add(object, one);
   assert.deepEqual(await Promise.all([read(), read(), read()]), ['5', '5', '5']);
   assert.equal(asked.length, 1);
 });
 
-test('the time objects may be used is a minute unless the node says how many seconds', () => {
+test('defaults the TTL to a minute unless the Node annotation sets it', () => {
   const written = (text: string) => objectTtlMs({ 'node.alpha.kubernetes.io/ttl': text });
   assert.deepEqual(
     [objectTtlMs(), objectTtlMs({}), written('0'), written('300'), written('5s')],

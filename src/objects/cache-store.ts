@@ -9,7 +9,10 @@ import {
   type ReferredStore,
 } from './referred-store.ts';
 
-/** `newest` asks for what is true now, `any` for whatever the server has at hand. Throws API_NOT_FOUND for none. */
+/**
+ * `newest` reads the latest version, `any` accepts whatever version the server has cached. Throws
+ * API_NOT_FOUND if the object does not exist.
+ */
 export type FetchObject<T> = (
   object: ObjectName,
   freshness: 'newest' | 'any',
@@ -20,16 +23,22 @@ export interface CacheStoreDeps<T> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly fetch: FetchObject<T>;
-  /** How long an object may be used before it is asked for again; asked at each reading, as the cluster may change it. */
+  /**
+   * How long an object is served from the cache; evaluated at each read, because the cluster may
+   * change it.
+   */
   readonly ttlMs: () => number;
 }
 
-/** What the server said last. That there is none is never fresh: who waits for one should have it soon. */
+/**
+ * The last response of the server. A missing object is never fresh, so that a pod that waits for it
+ * gets it soon.
+ */
 type Answer<T> =
   | { readonly found: 'object'; readonly object: T; readonly atMs: number }
   | { readonly found: 'nothing' };
 
-/** Thrown away when a pod begins to refer to the object, together with answers still on their way to it. */
+/** Dropped when a pod begins to refer to the object, together with replies still in flight. */
 interface Cell<T> {
   answer: Answer<T> | undefined;
 }
@@ -39,7 +48,7 @@ interface Entry<T> {
   cell: Cell<T>;
 }
 
-/** Asks for objects as they are read, and uses what it got for a while. */
+/** Reads objects on demand and caches them for a TTL. */
 export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
   readonly #deps: CacheStoreDeps<T>;
   readonly #entries = new Map<string, Entry<T>>();
@@ -54,7 +63,7 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
     if (entry?.pods.has(pod) === true) return;
     const pods = entry?.pods ?? new Set();
     pods.add(pod);
-    // Whoever made the pod may have changed the object right before.
+    // The client that created the pod may have changed the object just before.
     this.#entries.set(keyOf(object), { pods, cell: { answer: undefined } });
   }
 
@@ -86,7 +95,7 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
       return answer;
     } catch (error) {
       if (before === undefined || signal.aborted) throw error;
-      this.#deps.logger.error('An object cannot be read anew, what is known of it serves', error, {
+      this.#deps.logger.error('Failed to refresh object, serving the cached version', error, {
         object: keyOf(object),
       });
       return before;

@@ -15,7 +15,7 @@ const { signal } = new AbortController();
 const pod = (uid = 'one') =>
   aPod({ metadata: { uid: podUid(uid) }, spec: { imagePullSecrets: [{ name: 'n' }] } });
 
-/** A machine on which kubelets come and go. */
+/** A node on which kubelets start and stop. */
 function machine() {
   const clock = new VirtualClock();
   const api = new ScriptedApi();
@@ -40,7 +40,7 @@ function machine() {
   return { api, store, start, put };
 }
 
-test('a node that starts without its server has what the one before it read', async () => {
+test('serves the copies of the previous run when the node starts without its server', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const before = start();
@@ -53,7 +53,7 @@ test('a node that starts without its server has what the one before it read', as
   assert.equal(await after.read(), 'first');
 });
 
-test('once the server has told of an object its copy does not serve any more', async () => {
+test('stops serving a copy once the server has reported the object', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const { objects, read } = start();
@@ -66,7 +66,7 @@ test('once the server has told of an object its copy does not serve any more', a
   assert.deepEqual(store.paths(), []);
 });
 
-test('a copy follows the object and goes with its last pod', async () => {
+test('updates a copy with its object and removes it with the last pod', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const { objects, read } = start();
@@ -88,7 +88,7 @@ test('a copy follows the object and goes with its last pod', async () => {
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('a copy that is damaged, or of another object, is none', async () => {
+test('ignores a copy that is damaged or of another object', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const before = start();
@@ -104,7 +104,7 @@ test('a copy that is damaged, or of another object, is none', async () => {
   }
 });
 
-test('copies of pods that went while nobody looked are removed when all pods are known', async () => {
+test('removes the copies of pods that were removed during downtime once all pods are known', async () => {
   const { store, start, put } = machine();
   put('first');
   const before = start();
@@ -118,7 +118,7 @@ test('copies of pods that went while nobody looked are removed when all pods are
   assert.deepEqual(store.paths(), []);
 });
 
-test('a disk that fails hurts nobody', async () => {
+test('tolerates a failing disk', async () => {
   const { api, start, put, store } = machine();
   store.write = () => {
     throw new Error('no space');

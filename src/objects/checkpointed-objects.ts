@@ -17,8 +17,9 @@ export interface CheckpointedObjectsDeps {
 type Kind = 'secret' | 'configmap';
 
 /**
- * Keeps a copy on disk of what pods refer to, so that a node that starts without its API server can start their
- * containers. A copy serves until the server has told of that object once, and goes with the last pod that refers to it.
+ * Stores a copy on disk of each object that pods refer to, so that a node that starts without its
+ * API server can start their containers. A copy is served until the server has reported that object
+ * once, and is removed with the last pod that refers to it.
  */
 export class CheckpointedObjects implements PodObjects {
   readonly #deps: CheckpointedObjectsDeps;
@@ -26,7 +27,9 @@ export class CheckpointedObjects implements PodObjects {
   readonly #configMaps: PodReferences<never>;
   /** The pods that refer to each object, by its key. */
   readonly #pods = new Map<string, Set<PodUid>>();
-  /** What the server last told of each object; a key is here once it has. */
+  /**
+   * The last reported state of each object; a key exists once the server has reported the object.
+   */
   readonly #told = new Map<string, string>();
   readonly #turns = new KeyedMutex<string>();
   readonly #never = new AbortController().signal;
@@ -63,7 +66,10 @@ export class CheckpointedObjects implements PodObjects {
     return this.#deps.objects.run(signal);
   }
 
-  /** Removes the copies no pod refers to: for once, when all pods of the node are known and registered. */
+  /**
+   * Removes the copies that no pod refers to; called once, when all pods of the node are known and
+   * registered.
+   */
   async retainReferred(): Promise<void> {
     await this.#deps.copies.retain([...this.#pods.keys()]);
   }
@@ -82,14 +88,14 @@ export class CheckpointedObjects implements PodObjects {
       if (this.#told.has(key) || isApiCode(error, 'OBJECT_NOT_REGISTERED')) throw error;
       const copy = await this.#deps.copies.read<T>(key);
       if (copy === undefined) throw error;
-      this.#deps.logger.warn('The API server does not tell of an object, its copy on disk serves', {
+      this.#deps.logger.warn('Failed to read object from the API server, serving its copy on disk', {
         object: key,
       });
       return copy;
     }
   }
 
-  /** Nobody waits for the disk: a copy that is lost is missed only at a start without an API server. */
+  /** Nothing waits for the disk: a lost copy matters only at a start without an API server. */
   #keep(key: string, found: ReferredObject | undefined): void {
     const version =
       found === undefined ? 'none' : `${found.metadata?.uid}/${found.metadata?.resourceVersion}`;
@@ -101,7 +107,7 @@ export class CheckpointedObjects implements PodObjects {
 
   #inTurn(key: string, work: () => Promise<void>): void {
     this.#turns.run(key, work, this.#never).catch((error: unknown) => {
-      this.#deps.logger.error('The copy of an object cannot be kept', error, { object: key });
+      this.#deps.logger.error('Failed to store copy of object', error, { object: key });
     });
   }
 
@@ -121,7 +127,7 @@ export class CheckpointedObjects implements PodObjects {
     if (pods?.delete(pod) !== true || pods.size > 0) return;
     this.#pods.delete(key);
     this.#told.delete(key);
-    // Another pod may have come meanwhile: then there is something to keep again.
+    // Another pod may have registered meanwhile: then the copy is needed again.
     this.#inTurn(key, async () => {
       if (!this.#pods.has(key)) await this.#deps.copies.remove(key);
     });

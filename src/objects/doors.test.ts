@@ -15,7 +15,7 @@ import {
 } from '../runtime/index.ts';
 import { makePodObjects, PodServiceAccounts, requiredSecret, Services } from './index.ts';
 
-/** What this room hands out goes through the doors of those who need it. */
+/** Package objects serves its consumers through their interfaces. */
 const { signal } = new AbortController();
 
 function rig() {
@@ -42,7 +42,7 @@ const pod = aPod({
   },
 });
 
-test('variables of a container come from followed objects and services', async () => {
+test("builds a container's variables from watched objects and services", async () => {
   const { clock, api, objects, services } = rig();
   const lookup: ObjectLookup = objects;
   const made = async () => {
@@ -85,7 +85,7 @@ test('variables of a container come from followed objects and services', async (
   assert.deepEqual([api.watches, clock.pendingTimers], [0, 0]);
 });
 
-test('an optional reference does not hide that nobody can tell', async () => {
+test('an optional reference does not hide an unreachable server', async () => {
   const { clock, api, objects } = rig();
   api.failure = serverAway();
   objects.register(pod);
@@ -94,7 +94,7 @@ test('an optional reference does not hide that nobody can tell', async () => {
   await read;
 });
 
-test('secrets to pull with are there or refused', async () => {
+test('returns pull secrets or rejects the missing one', async () => {
   const { api, objects } = rig();
   const pulls: PullSecrets = {
     get: (namespace, name, inner) => requiredSecret(objects, namespace, name, inner),
@@ -112,7 +112,7 @@ test('secrets to pull with are there or refused', async () => {
   });
 });
 
-test('service accounts for those who pull: what they are, and a token for the pod', async () => {
+test('returns service accounts and pod tokens for image pulls', async () => {
   const { api } = rig();
   const seen: string[] = [];
   const accounts: ServiceAccounts = new PodServiceAccounts({

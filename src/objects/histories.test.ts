@@ -8,7 +8,10 @@ import { collectLogs, KubelingError, pick, type Random, randomInt, seededRandom 
 import { podUid } from '../pods/index.ts';
 import { type ChangeDetection, makePodObjects } from './make-pod-objects.ts';
 
-/** Pods come, change and go, objects too, and the server is away at times: whatever the order, the same is true. */
+/**
+ * Pods and objects are added, changed and removed, and the server is unavailable at times; the same
+ * properties hold for every order.
+ */
 const names = ['a', 'b', 'c'];
 const uids = ['one', 'two', 'three'].map(podUid);
 const { signal } = new AbortController();
@@ -18,10 +21,12 @@ class History {
   readonly clock = new VirtualClock();
   readonly api = new ScriptedApi();
   readonly #objects;
-  /** Which names each pod refers to. */
+  /** The names that each pod refers to. */
   readonly #pods = new Map<string, readonly string[]>();
   readonly #values = new Map<string, string>();
-  /** What each object may be read as: what it was since the server was last there for everybody. */
+  /**
+   * The values each object may be read as: every value since the server was last available to all.
+   */
   readonly #seen = new Map<string, Set<string | undefined>>();
   #count = 0;
 
@@ -48,7 +53,7 @@ class History {
     end.abort(new Error('over'));
     await running;
     await settle();
-    assert.deepEqual([this.api.watches, this.clock.pendingTimers], [0, 0], 'nothing is left');
+    assert.deepEqual([this.api.watches, this.clock.pendingTimers], [0, 0], 'everything is released');
   }
 
   async #step(): Promise<void> {
@@ -115,15 +120,15 @@ class History {
 
   #checkFailure(code: string, isReferred: boolean): void {
     const mayBe = isReferred ? ['OBJECT_UNSYNCED', 'API_FAILED'] : ['OBJECT_NOT_REGISTERED'];
-    assert.ok(mayBe.includes(code), `${code} for one that is ${isReferred ? '' : 'not '}referred to`);
+    assert.ok(mayBe.includes(code), `${code} for an object that is ${isReferred ? '' : 'not '}referred to`);
   }
 
   #checkValue(name: string, value: string | undefined, isReferred: boolean): void {
-    assert.ok(isReferred, 'what nobody refers to is not read');
-    assert.ok((this.#seen.get(name) ?? new Set([undefined])).has(value), 'what is read was there once');
+    assert.ok(isReferred, 'an object without references is not read');
+    assert.ok((this.#seen.get(name) ?? new Set([undefined])).has(value), 'the value that was read did exist');
   }
 
-  /** With the server there and time enough, everybody reads what is true. */
+  /** With the server available and enough time, every reader gets the current value. */
   async #allIsWell(): Promise<void> {
     this.api.failure = undefined;
     this.#register('one');
@@ -137,7 +142,7 @@ class History {
 }
 
 for (const detection of ['Watch', 'Cache'] as const) {
-  test(`${detection}: whatever the history, readers see what is or was, in the end what is, and nothing is left`, async () => {
+  test(`${detection}: for every history, readers get a current or former value, finally the current one, and nothing leaks`, async () => {
     for (let seed = 1; seed <= 120; seed++) {
       const history = new History(seed, detection);
       await history.run(60).catch((error: unknown) => {

@@ -7,7 +7,7 @@ import { type PodObjects, type RunningStore, StoredPodObjects } from './pod-obje
 import type { ObjectName, ReferredObject, ReferredStore } from './referred-store.ts';
 import { WatchStore } from './watch-store.ts';
 
-/** How changes of objects are noticed: `configMapAndSecretChangeDetectionStrategy`. */
+/** Detection of object changes: `configMapAndSecretChangeDetectionStrategy`. */
 export type ChangeDetection = 'Watch' | 'Cache' | 'Get';
 
 export interface PodObjectsDeps {
@@ -16,9 +16,9 @@ export interface PodObjectsDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly syncFrequencyMs: number;
-  /** Of the node's own object, as far as it is known; it may set how long objects are used. */
+  /** Annotations of the Node object, if known; they may set the TTL of cached objects. */
   readonly nodeAnnotations: () => Readonly<Record<string, string>> | undefined;
-  /** Told when an object that is watched has changed: pods that show it should be looked at. */
+  /** Called when a watched object has changed: the pods that show it should be synced. */
   readonly changed?: ((object: ChangedObject) => void) | undefined;
 }
 
@@ -46,7 +46,8 @@ function storeOf<T extends ReferredObject>(
     case 'Watch': {
       const follow = (object: ObjectName) => {
         const reflector = reflectorOf<T>(resource, object, deps);
-        // What is there at first is read by whoever asked for it; all that comes, changes or goes later is news.
+        // The initial state is returned to the reader; only later additions, changes and deletions
+        // are reported.
         let isFirst = true;
         reflector.onChange(({ type }) => {
           if (type !== 'added' || !isFirst) deps.changed?.({ kind, ...object });
@@ -85,7 +86,7 @@ function atRest<T>(store: ReferredStore<T>): RunningStore<T> {
   };
 }
 
-/** Asks anew each time, for whomever. */
+/** Reads the object from the API on each call. */
 function directStore<T>(fetch: FetchObject<T>): ReferredStore<T> {
   return {
     add() {},

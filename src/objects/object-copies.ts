@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import type { Logger, WriteOptions } from '../lib/index.ts';
 
-/** Where copies are kept; what is not there is an answer, not a failure. */
+/** Storage of copies; a missing copy is a result, not a failure. */
 export interface CopyFiles {
   makeDirectory(path: string, mode: number): Promise<void>;
   names(directory: string): Promise<readonly string[]>;
@@ -11,14 +11,16 @@ export interface CopyFiles {
   remove(path: string): Promise<void>;
 }
 
-/** Copies of objects by a key of the caller's. Reading never fails: a copy that is damaged is as good as none. */
+/**
+ * Copies of objects by a key of the caller. Reading never fails: a damaged copy counts as missing.
+ */
 export interface ObjectCopies {
   read<T extends object>(key: string): Promise<T | undefined>;
-  /** Every one there is. */
+  /** Lists all copies. */
   all<T extends object>(): Promise<readonly T[]>;
   write(key: string, object: object): Promise<void>;
   remove(key: string): Promise<void>;
-  /** All others are removed. */
+  /** Removes all other copies. */
   retain(keys: readonly string[]): Promise<void>;
 }
 
@@ -28,11 +30,11 @@ export interface CopiesOnDiskOptions {
   readonly logger: Logger;
 }
 
-/** An object of the API has at most a mebibyte of data, a third more in base64. */
+/** An API object has at most 1 MiB of data, a third more in base64. */
 const largestCopy = 4 << 20;
 const modes = { directory: 0o700, file: 0o600 };
 
-/** One file an object, readable by nobody else: there are secrets among them. */
+/** One file per object with mode 0600, because there are secrets among them. */
 export class CopiesOnDisk implements ObjectCopies {
   readonly #options: CopiesOnDiskOptions;
 
@@ -50,7 +52,7 @@ export class CopiesOnDisk implements ObjectCopies {
     const found: T[] = [];
     for (const name of await files.names(directory)) {
       const copy = await this.#readFile(name);
-      // One that is not where it belongs is the rest of something else.
+      // A copy at a wrong path is left over from something else.
       if (copy !== undefined && fileName(copy.key) === name) found.push(copy.object as T);
     }
     return found;
@@ -80,7 +82,7 @@ export class CopiesOnDisk implements ObjectCopies {
       const bytes = await files.readEnd(posix.join(directory, name), largestCopy);
       return bytes === undefined ? undefined : copyIn(bytes.toString('utf8'));
     } catch (error) {
-      logger.error('The copy of an object cannot be read', error, { file: name });
+      logger.error('Failed to read copy of object', error, { file: name });
       return undefined;
     }
   }
@@ -90,7 +92,7 @@ export class CopiesOnDisk implements ObjectCopies {
   }
 }
 
-/** A namespace and a name together are longer than a file's name may be. */
+/** A namespace and a name together can exceed the length limit of a file name. */
 function fileName(key: string): string {
   return `${createHash('sha256').update(key).digest('hex')}.json`;
 }
@@ -100,7 +102,9 @@ interface Copy {
   readonly object: object;
 }
 
-/** Throws for what is no JSON; undefined for what is something else than the copy of an object. */
+/**
+ * Throws for text that is not JSON; returns undefined for JSON that is not the copy of an object.
+ */
 function copyIn(text: string): Copy | undefined {
   const value: unknown = JSON.parse(text);
   if (typeof value !== 'object' || value === null) return undefined;

@@ -16,7 +16,7 @@ function rig() {
   const stop = new AbortController();
   const running = kept.run(stop.signal).catch(() => {});
   const end = async () => {
-    stop.abort(cancelledError('the test is over'));
+    stop.abort(cancelledError('test ended'));
     await running;
   };
   const names = async () => (await kept.read()).map(({ metadata }) => metadata.uid).sort();
@@ -26,7 +26,7 @@ function rig() {
 const pod = (uid: string, metadata: Partial<Pod['metadata']> = {}) =>
   aPod({ metadata: { uid: podUid(uid), name: uid, ...metadata } });
 
-test('what the API has given to the node is kept, without what it shows of static pods', async () => {
+test('stores the pods that the API assigned to the node, without mirror pods', async () => {
   const { clock, kept, names, end } = rig();
   kept.listed([pod('a'), pod('b'), pod('m', { annotations: { [annotations.mirror]: 'x' } })]);
   await clock.advance(2_000);
@@ -40,7 +40,7 @@ test('what the API has given to the node is kept, without what it shows of stati
   await end();
 });
 
-test('copies that are damaged or lie in the wrong place are none', async () => {
+test('ignores copies that are damaged or at a wrong path', async () => {
   const { clock, kept, store, names, end } = rig();
   kept.listed([pod('a'), pod('b')]);
   await clock.advance(2_000);
@@ -50,7 +50,7 @@ test('copies that are damaged or lie in the wrong place are none', async () => {
   await end();
 });
 
-test('services are kept too', async () => {
+test('stores services too', async () => {
   const { copies, end } = rig();
   assert.equal(await copies.services.read(), undefined);
   await copies.services.write([{ metadata: { name: 'dns' } }]);

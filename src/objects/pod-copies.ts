@@ -6,7 +6,7 @@ import type { PodListChanges } from '../sources/index.ts';
 import { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies.ts';
 import type { KeptServices } from './services.ts';
 
-/** What a node keeps of its API for a start without it. */
+/** The API state that a node stores for a start without its API server. */
 export interface ClusterCopies {
   readonly pods: ObjectCopies;
   /** Secrets and config maps. */
@@ -20,7 +20,7 @@ export interface ClusterCopiesOptions {
   readonly logger: Logger;
 }
 
-/** Below the root directory of the kubelet, for nobody but root. */
+/** Below the kubelet's root directory, readable by root only. */
 export function clusterCopies({ files, rootDir, logger }: ClusterCopiesOptions): ClusterCopies {
   const copies = (name: string) =>
     new CopiesOnDisk({ files, directory: posix.join(rootDir, 'api-copies', name), logger });
@@ -41,17 +41,20 @@ export interface KeptPodsOfApiDeps {
   readonly logger: Logger;
 }
 
-/** However often a pod changes, its copy is written once in this time. */
+/** The copy of a pod is written at most once in this interval. */
 const writeEveryMs = 1_000;
 const restMs = 60_000;
 
-/** Copies of the pods the API has given to this node. Mirror pods are none of them: their static pods are. */
+/**
+ * Copies of the pods that the API assigned to this node. Mirror pods are not stored, because their
+ * static pods have manifests.
+ */
 export class KeptPodsOfApi {
   readonly #deps: KeptPodsOfApiDeps;
   readonly #hints: HintLatch;
-  /** What is to be written, or removed, by the id of its pod. */
+  /** Pending writes and removals by pod UID. */
   readonly #dirty = new Map<PodUid, Pod | 'gone'>();
-  /** The complete list, while what is not on it has to go. */
+  /** The complete list of pods, while copies of other pods still have to be removed. */
   #listed: readonly string[] | undefined;
 
   constructor(deps: KeptPodsOfApiDeps) {
@@ -59,12 +62,12 @@ export class KeptPodsOfApi {
     this.#hints = new HintLatch(deps.clock);
   }
 
-  /** As they were when they were last seen. */
+  /** The pods as last observed. */
   async read(): Promise<readonly Pod[]> {
     return await this.#deps.copies.all<Pod>();
   }
 
-  /** The API has told of all pods there are. */
+  /** The API server has delivered the complete list of pods. */
   listed(pods: readonly Pod[]): void {
     const own = pods.filter((pod) => !isMirrorPod(pod));
     this.#dirty.clear();
@@ -78,7 +81,9 @@ export class KeptPodsOfApi {
     this.#hints.raise();
   }
 
-  /** Writes what changes until it is aborted. What cannot be written is told, and written when it changes again. */
+  /**
+   * Writes changes until it is aborted. A failed write is logged and retried at the next change.
+   */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.#hints.wait(restMs, signal);
@@ -97,7 +102,7 @@ export class KeptPodsOfApi {
       if (listed !== undefined) await copies.retain(listed);
       for (const [uid, pod] of dirty) await (pod === 'gone' ? copies.remove(uid) : copies.write(uid, pod));
     } catch (error) {
-      logger.error('The copies of pods of the API cannot be kept', error);
+      logger.error('Failed to store copies of API pods', error);
     }
   }
 }

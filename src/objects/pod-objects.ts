@@ -6,20 +6,21 @@ import { configMapNamesOf, secretNamesOf } from './references.ts';
 import type { ReferredStore } from './referred-store.ts';
 
 /**
- * The secrets and config maps of the pods on this node. A pod is registered before anything of it is read, at every
- * sync, and unregistered when its volumes are gone; neither waits or fails, and both may be repeated. Readers get
- * undefined for what is not there, and an error when that cannot be told.
+ * The secrets and config maps of the pods on this node. A pod is registered before any of its
+ * objects is read, at every sync, and unregistered when its volumes are removed; neither call waits
+ * or fails, and both are idempotent. Readers get undefined for a missing object, and an error when
+ * the state of the object is not known.
  */
 export interface PodObjects {
   register(pod: Pod): void;
   unregister(uid: PodUid): void;
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
   configMap(namespace: string, name: string, signal: AbortSignal): Promise<ConfigMap | undefined>;
-  /** Looks after what is kept until it is aborted. */
+  /** Maintains the caches until it is aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A store that may have something to do beside its readers. */
+/** A store that may have background work. */
 export interface RunningStore<T> extends ReferredStore<T> {
   run(signal: AbortSignal): Promise<void>;
 }
@@ -63,13 +64,15 @@ export class StoredPodObjects implements PodObjects {
     try {
       await Promise.all(running);
     } finally {
-      // The first to end is not the last: what it began must have ended too.
+      // Waits for all loops, because a loop that ends first may leave work in flight.
       if (signal.aborted) await Promise.allSettled(running);
     }
   }
 }
 
-/** For one who takes what is not there for a failure, as those do who pull images. Throws OBJECT_NOT_FOUND. */
+/**
+ * For callers to whom a missing secret is a failure, such as image pulls. Throws OBJECT_NOT_FOUND.
+ */
 export async function requiredSecret(
   objects: Pick<PodObjects, 'secret'>,
   namespace: string,

@@ -20,7 +20,7 @@ function rig() {
   return { told, references, pod };
 }
 
-test('only what differs from the time before is told', () => {
+test('reports only the difference to the previous registration', () => {
   const { told, references, pod } = rig();
   references.register(pod('u', 'a', 'b'));
   references.register(pod('u', 'a', 'b'));
@@ -28,7 +28,7 @@ test('only what differs from the time before is told', () => {
   assert.deepEqual(told, ['+default/a u', '+default/b u', '+default/c u', '-default/a u']);
 });
 
-test('each pod is told by itself, though the objects are the same', () => {
+test('reports each pod separately, even for equal objects', () => {
   const { told, references, pod } = rig();
   references.register(pod('u', 'a'));
   references.register(pod('v', 'a'));
@@ -36,7 +36,7 @@ test('each pod is told by itself, though the objects are the same', () => {
   assert.deepEqual(told, ['+default/a u', '+default/a v', '-default/a u']);
 });
 
-test('a pod is taken back once, with what it had last', () => {
+test('unregisters a pod once, with its last references', () => {
   const { told, references, pod } = rig();
   references.register(pod('u', 'a'));
   references.register(pod('u', 'b'));

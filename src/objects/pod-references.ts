@@ -6,7 +6,10 @@ interface Registered {
   readonly names: ReadonlySet<string>;
 }
 
-/** Which pods refer to which objects of one kind; tells a store what comes and goes. */
+/**
+ * Tracks which pods refer to which objects of one kind, and reports added and removed references to
+ * a store.
+ */
 export class PodReferences<T> {
   readonly #store: ReferredStore<T>;
   readonly #namesOf: (pod: Pod) => ReadonlySet<string>;
@@ -17,7 +20,7 @@ export class PodReferences<T> {
     this.#namesOf = namesOf;
   }
 
-  /** May be called at every sync: only what differs from the time before reaches the store. */
+  /** May be called at every sync: only differences reach the store. */
   register(pod: Pod): void {
     const { uid, namespace } = pod.metadata;
     const before = this.#pods.get(uid)?.names ?? new Set<string>();
@@ -27,7 +30,7 @@ export class PodReferences<T> {
     for (const name of before) if (!names.has(name)) this.#store.remove({ namespace, name }, uid);
   }
 
-  /** Takes back what was last registered; a pod that is not registered is none to take back. */
+  /** Removes what was registered last; does nothing for a pod that is not registered. */
   unregister(uid: PodUid): void {
     const { namespace, names } = this.#pods.get(uid) ?? { namespace: '', names: [] };
     this.#pods.delete(uid);

@@ -15,7 +15,7 @@ const container = (prefix: string): Container => ({
   envFrom: [{ secretRef: { name: `${prefix}-secret` } }, { configMapRef: { name: `${prefix}-map` } }, {}],
 });
 
-test('every kind of container names objects by its variables', () => {
+test('finds the objects that variables of every kind of container name', () => {
   const pod = aPod({
     spec: {
       initContainers: [container('init')],
@@ -35,7 +35,7 @@ const secretVolumes: readonly [string, Partial<Volume>][] = [
     'a projected secret',
     { projected: { sources: [{ configMap: { name: 'x' } }, { secret: { name: 's' } }] } },
   ],
-  ['what a CSI driver publishes with', { csi: { driver: 'd', nodePublishSecretRef: { name: 's' } } }],
+  ['a secret for CSI NodePublish', { csi: { driver: 'd', nodePublishSecretRef: { name: 's' } } }],
   ['azureFile', { azureFile: { secretName: 's', shareName: 'f' } }],
   ['cephfs', { cephfs: { monitors: [], secretRef: { name: 's' } } }],
   ['cinder', { cinder: { volumeID: 'v', secretRef: { name: 's' } } }],
@@ -46,12 +46,12 @@ const secretVolumes: readonly [string, Partial<Volume>][] = [
   ['storageos', { storageos: { secretRef: { name: 's' } } }],
 ];
 for (const [what, source] of secretVolumes) {
-  test(`the secret of a volume: ${what}`, () => {
+  test(`finds the secret of a volume: ${what}`, () => {
     assert.deepEqual([...secretNamesOf(aPod({ spec: { volumes: [{ name: 'v', ...source }] } }))], ['s']);
   });
 }
 
-test('config maps of volumes, plain and projected', () => {
+test('finds config maps of plain and projected volumes', () => {
   const volumes = [
     { name: 'a', configMap: { name: 'one' } },
     { name: 'b', projected: { sources: [{ configMap: { name: 'two' } }, { secret: { name: 'x' } }] } },
@@ -60,7 +60,7 @@ test('config maps of volumes, plain and projected', () => {
   assert.deepEqual([...configMapNamesOf(aPod({ spec: { volumes } }))], ['one', 'two']);
 });
 
-test('secrets to pull images with count; what has no name does not, and twice is once', () => {
+test('finds image pull secrets once each, and ignores references without a name', () => {
   const imagePullSecrets = [{ name: 'pull' }, { name: '' }, {}, { name: 'pull' }];
   assert.deepEqual([...secretNamesOf(aPod({ spec: { imagePullSecrets } }))], ['pull']);
   assert.equal(configMapNamesOf(aPod()).size, 0);

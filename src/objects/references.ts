@@ -1,7 +1,10 @@
 import type { Container, Volume } from '../kinds/index.ts';
 import { claimNameOf, ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index.ts';
 
-/** The names of all secrets a pod's spec speaks of. What a claim or a volume of the cluster names is not among them. */
+/**
+ * The names of all secrets in a pod's spec. Secrets named by a claim or a PersistentVolume are not
+ * included.
+ */
 export function secretNamesOf(pod: Pod): ReadonlySet<string> {
   const pulls = (pod.spec.imagePullSecrets ?? []).map(({ name }) => name);
   const environment = containersOf(pod).flatMap(({ env = [], envFrom = [] }) => [
@@ -11,7 +14,7 @@ export function secretNamesOf(pod: Pod): ReadonlySet<string> {
   return named([...pulls, ...environment, ...volumesOf(pod).flatMap(secretsOfVolume)]);
 }
 
-/** The names of all config maps a pod's spec speaks of. */
+/** The names of all config maps in a pod's spec. */
 export function configMapNamesOf(pod: Pod): ReadonlySet<string> {
   const environment = containersOf(pod).flatMap(({ env = [], envFrom = [] }) => [
     ...envFrom.map(({ configMapRef }) => configMapRef?.name),
@@ -20,7 +23,7 @@ export function configMapNamesOf(pod: Pod): ReadonlySet<string> {
   return named([...environment, ...volumesOf(pod).flatMap(configMapsOfVolume)]);
 }
 
-/** The names of all claims a pod has volumes from. */
+/** The names of all claims that a pod mounts. */
 export function claimNamesOf(pod: Pod): ReadonlySet<string> {
   return named(volumesOf(pod).map((volume) => claimNameOf(pod, volume)));
 }
@@ -33,7 +36,7 @@ function volumesOf({ spec }: Pod): readonly Volume[] {
   return spec.volumes ?? [];
 }
 
-/** Kinds that may carry a secret of the pod's namespace beside what they mount. */
+/** Volume types that may refer to a secret in the pod's namespace. */
 const withSecretRef = ['cephfs', 'cinder', 'flexVolume', 'iscsi', 'rbd', 'scaleIO', 'storageos'] as const;
 
 function secretsOfVolume(volume: Volume): readonly (string | undefined)[] {

@@ -2,7 +2,7 @@ import type { ConfigMap, Secret } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 
-/** What pods refer to by name within their namespace. */
+/** A reference of a pod to an object in its namespace. */
 export type ReferredObject = ConfigMap | Secret;
 
 export interface ObjectName {
@@ -11,17 +11,20 @@ export interface ObjectName {
 }
 
 /**
- * Objects that pods refer to. Adding and removing neither wait nor fail: they are part of every sync. Adding one that
- * a pod has added before changes nothing.
+ * Objects that pods refer to. Adding and removing a reference neither wait nor fail, because they
+ * are part of every sync. Adding is idempotent per pod.
  */
 export interface ReferredStore<T> {
   add(object: ObjectName, pod: PodUid): void;
   remove(object: ObjectName, pod: PodUid): void;
-  /** Undefined when there is no such object; throws when that cannot be told, or no pod has added it. */
+  /**
+   * Undefined when the object does not exist; throws when its state is not known, or when no pod
+   * has added it.
+   */
   get(object: ObjectName, signal: AbortSignal): Promise<T | undefined>;
 }
 
-/** Names have no slash. */
+/** Unambiguous, because names contain no slash. */
 export function keyOf({ namespace, name }: ObjectName): string {
   return `${namespace}/${name}`;
 }

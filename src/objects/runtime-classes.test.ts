@@ -22,13 +22,13 @@ function rig(server: 'there' | 'away' = 'there') {
     return await found;
   };
   const end = async () => {
-    stop.abort(cancelledError('the test is over'));
+    stop.abort(cancelledError('test ended'));
     await running;
   };
   return { api, find, end };
 }
 
-test('a class is run by the handler it names, whatever it is called itself', async () => {
+test('maps a class to the handler it names, whatever the name of the class', async () => {
   const { api, find, end } = rig();
   api.put<RuntimeClass>('runtimeclasses', { metadata: { name: 'sandboxed' }, handler: 'runsc' });
   assert.deepEqual(await find('sandboxed'), { found: true, handler: 'runsc' });
@@ -41,7 +41,7 @@ test('a class is run by the handler it names, whatever it is called itself', asy
   await end();
 });
 
-test('before the server has told of them no class is called unknown', async () => {
+test('does not report a class as missing before the first list', async () => {
   const { find, end } = rig('away');
   assert.equal(await find('sandboxed'), 'the runtime classes have not yet been read');
   await end();

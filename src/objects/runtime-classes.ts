@@ -17,10 +17,12 @@ export interface ApiRuntimeClassesDeps {
   readonly logger: Logger;
 }
 
-/** As long as a pod waits for classes that have never been read; it is tried again later. */
+/**
+ * Thrown while a pod waits for RuntimeClasses that were never listed; the sync is retried later.
+ */
 const readWithinMs = 5_000;
 
-/** The classes of the cluster: each names the handler of the runtime that runs its pods. */
+/** The RuntimeClasses of the cluster: each names the runtime handler of its pods. */
 export class ApiRuntimeClasses implements RuntimeClasses {
   readonly #deps: ApiRuntimeClassesDeps;
   readonly #reflector: Reflector<RuntimeClass>;
@@ -32,7 +34,7 @@ export class ApiRuntimeClasses implements RuntimeClasses {
     this.#reflector = new Reflector<RuntimeClass>({ client, clock, random, logger, query });
   }
 
-  /** Once they have been read what is known serves, however long the server is away. */
+  /** After the first list the cache is served, however long the server is unavailable. */
   async find(name: string, signal: AbortSignal): Promise<FoundClass> {
     await this.#read(signal);
     const found = this.#reflector.get(name);

@@ -3,7 +3,7 @@ import type { ServiceAccount } from '../kinds/index.ts';
 import type { Pod } from '../pods/index.ts';
 import type { Tokens } from './tokens.ts';
 
-/** What a plugin that fetches credentials for images is told about a service account. */
+/** The data about a service account that an image credential provider receives. */
 export interface AccountFacts {
   readonly uid: string;
   readonly annotations: Readonly<Record<string, string>>;
@@ -21,7 +21,7 @@ export interface PodServiceAccountsDeps {
   readonly tokens: Pick<Tokens, 'get' | 'sawServiceAccount'>;
 }
 
-/** The service accounts of pods, for whoever pulls images in their name. */
+/** The service accounts of pods, for image pulls with their identity. */
 export class PodServiceAccounts {
   readonly #deps: PodServiceAccountsDeps;
 

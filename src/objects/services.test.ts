@@ -35,7 +35,7 @@ const aService = (name: string): Service => ({
   status: {},
 });
 
-test('services with an address are followed, in all namespaces', async () => {
+test('watches services with a cluster IP in all namespaces', async () => {
   const { api, put, names } = rig();
   put('a');
   await settle();
@@ -50,7 +50,7 @@ test('services with an address are followed, in all namespaces', async () => {
   assert.deepEqual([query?.fieldSelector, query?.namespace], ['spec.clusterIP!=None', undefined]);
 });
 
-test('they are unread until the server has answered, and stay read while it is away', async () => {
+test('are unread until the first response, and stay read while the server is unavailable', async () => {
   const { clock, api, put, names, stop } = rig(serverAway());
   await clock.advance(10_000);
   assert.equal(names(), 'unread');
@@ -66,13 +66,13 @@ test('they are unread until the server has answered, and stay read while it is a
   assert.deepEqual([api.watches, clock.pendingTimers], [0, 0]);
 });
 
-test('a cluster without services has been read too', async () => {
+test('counts a cluster without services as read', async () => {
   const { names } = rig();
   await settle();
   assert.deepEqual(names(), []);
 });
 
-test('only what variables are made of is kept', async () => {
+test('caches only the fields for environment variables', async () => {
   const { services, put } = rig();
   put('a');
   await settle();

@@ -2,9 +2,9 @@ import { type ApiClient, type ApiObject, apiResources, Reflector, type WatchEven
 import type { Service } from '../kinds/index.ts';
 import { type Clock, type Logger, type Random, untilAborted } from '../lib/index.ts';
 
-/** What a container's variables are made of. */
+/** The services from which a container's variables are built. */
 export type KnownServices =
-  /** Not read yet: a container of a pod from the API must wait. */
+  /** Not listed yet: a container of an API pod must wait. */
   { readonly state: 'unread' } | { readonly state: 'read'; readonly services: readonly Service[] };
 
 type ReadingClient = Pick<ApiClient, 'list' | 'watch' | 'onReturn'>;
@@ -14,21 +14,21 @@ export interface ServicesDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** What is used until they have been read; they are waited for unless given. */
+  /** Services that are used until the first list; without them containers wait for the list. */
   readonly kept?: KeptServices | undefined;
 }
 
-/** The services as they were when they were last read. */
+/** The services as last listed. */
 export interface KeptServices {
-  /** Undefined when nothing was kept. */
+  /** Undefined when there is no copy. */
   read(): Promise<readonly Service[] | undefined>;
   write(services: readonly Service[]): Promise<void>;
 }
 
-/** However often services change, what is kept of them is written once in this time. */
+/** The copy of the services is written at most once in this interval. */
 const writeEveryMs = 10_000;
 
-/** Follows the services of the cluster that have an address of their own. */
+/** Watches the services of the cluster that have a cluster IP. */
 export class Services {
   readonly #deps: ServicesDeps;
   readonly #reflector: Reflector<Service>;
@@ -42,7 +42,7 @@ export class Services {
     this.#reflector = new Reflector<Service>({ client: slimmed(api), clock, random, logger, query });
   }
 
-  /** Once they have been read they stay so, however long the server is away. */
+  /** True after the first list, however long the server is unavailable afterwards. */
   known(): KnownServices {
     if (this.#reflector.hasSynced) this.#services = this.#reflector.list();
     return this.#services === undefined ? { state: 'unread' } : { state: 'read', services: this.#services };
@@ -70,19 +70,21 @@ export class Services {
       if (!this.#isChanged || !this.#reflector.hasSynced) continue;
       this.#isChanged = false;
       await kept.write(this.#reflector.list()).catch((error: unknown) => {
-        this.#deps.logger.error('The copy of the services cannot be kept', error);
+        this.#deps.logger.error('Failed to store copy of services', error);
       });
     }
   }
 }
 
-/** Hands on the little that variables are made of: a node keeps every service of its cluster in memory. */
+/**
+ * Drops all fields that variables do not need, because a node caches every service of its cluster.
+ */
 function slimmed(api: ReadingClient): ReadingClient {
   return {
     ...(api.onReturn === undefined ? {} : { onReturn: api.onReturn.bind(api) }),
     async list<T extends ApiObject>(...args: Parameters<ApiClient['list']>) {
       const list = await api.list<T>(...args);
-      // Whoever reads the list says what is wrong with one that has no items.
+      // The reader of the list reports a list without items.
       return Array.isArray(list.items) ? { ...list, items: list.items.map(slimService) } : list;
     },
     async *watch<T extends ApiObject>(...args: Parameters<ApiClient['watch']>) {

@@ -13,7 +13,7 @@ const { signal } = new AbortController();
 const node = 'node-1';
 const { pods, secrets, serviceAccounts, services } = apiResources;
 
-/** A node as the API server knows it, with no more rights than it has. */
+/** A node with the permissions that the API server gives it. */
 function rig(detection: ChangeDetection = 'Watch', seed = 1) {
   const clock = new VirtualClock();
   const api = new SimulatedApi({ clock, random: seededRandom(seed) });
@@ -79,7 +79,7 @@ const ask = (pod: Pod) => ({
   pod: { name: pod.metadata.name, uid: pod.metadata.uid },
 });
 
-test('a node reads the objects of its pods, and gets tokens for them', async () => {
+test("reads the objects of the node's pods, and gets tokens for them", async () => {
   const { api, objects, tokens, directory, clock, stop, during } = rig();
   const pod = bound();
   api.put(pods, pod);
@@ -103,7 +103,7 @@ test('a node reads the objects of its pods, and gets tokens for them', async () 
   await stop();
 });
 
-test('what the server does not let the node read yet is read as soon as it does', async () => {
+test('reads an object as soon as the server permits it', async () => {
   const { api, objects, stop, during } = rig();
   const pod = bound();
   api.put(secrets, secret('x'));
@@ -118,7 +118,7 @@ test('what the server does not let the node read yet is read as soon as it does'
   await stop();
 });
 
-test('a service account made anew is noticed, and its pods get new tokens', async () => {
+test('detects a service account that was created again, and gets new tokens for its pods', async () => {
   const { api, tokens, clock, stop, during } = rig();
   const pod = bound();
   const renewed: string[] = [];
@@ -150,7 +150,7 @@ const rates = {
 };
 
 for (const detection of ['Watch', 'Cache', 'Get'] as const) {
-  test(`${detection}: whatever goes wrong, in the end readers see what is, and never one before what they saw`, async () => {
+  test(`${detection}: after any failures readers get the current value, and never one older than before`, async () => {
     let struck = 0;
     for (let seed = 1; seed <= 12; seed++) {
       const { api, objects, tokens, clock, stop, during } = rig(detection, seed);
@@ -184,7 +184,7 @@ for (const detection of ['Watch', 'Cache', 'Get'] as const) {
   });
 }
 
-test('a change of an object that is followed is told, and that it comes or goes; its first reading is not', async () => {
+test('reports change, creation and deletion of a watched object, but not its first read', async () => {
   const clock = new VirtualClock();
   const api = new SimulatedApi({ clock, random: seededRandom(1) });
   const told: string[] = [];

@@ -2,9 +2,12 @@ import type { Clock, Logger } from '../lib/index.ts';
 import type { PodConfig } from '../sources/index.ts';
 import type { KeptPodsOfApi } from './pod-copies.ts';
 
-/** An API that answers at all does so by then; what it says is better than any copy. */
+/**
+ * An API server that is available responds within this time; its response takes precedence over
+ * copies.
+ */
 const patienceMs = 10_000;
-/** By then every pod that is wanted was looked at, and has said what it refers to. */
+/** By then every desired pod was synced and has registered its references. */
 const settledMs = 120_000;
 
 export interface StartFromCopiesDeps {
@@ -12,11 +15,14 @@ export interface StartFromCopiesDeps {
   readonly logger: Logger;
   readonly kept: Pick<KeptPodsOfApi, 'read'>;
   readonly config: Pick<PodConfig, 'setExpected' | 'isReady'>;
-  /** Removes the copies nothing refers to any more. */
+  /** Removes the copies without references. */
   readonly retainReferred: () => Promise<void>;
 }
 
-/** Lets the pods be started that the node had when it last heard of its API, should it not hear of it soon. */
+/**
+ * Starts the pods that the node had when it last reached its API server, if the server does not
+ * respond soon.
+ */
 export async function startFromCopies(
   { clock, logger, kept, config, retainReferred }: StartFromCopiesDeps,
   signal: AbortSignal,
@@ -24,7 +30,7 @@ export async function startFromCopies(
   await clock.sleep(patienceMs, signal);
   const pods = await kept.read();
   if (config.setExpected('api', pods) === 'expected')
-    logger.warn('The API server does not answer: the pods it had are started from their copies', {
+    logger.warn('API server does not respond, starting pods from their copies', {
       pods: pods.length,
     });
   while (!config.isReady('api')) await clock.sleep(patienceMs, signal);

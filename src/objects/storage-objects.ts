@@ -9,8 +9,8 @@ import type {
 import { SingleFlight } from '../lib/index.ts';
 
 /**
- * What the API says of drivers and the volumes they mount, asked anew each time; undefined for what is not there. The
- * secrets are those that volumes name: no pod that could be registered for them does.
+ * Drivers and PersistentVolumes, read from the API on each call; undefined for a missing object.
+ * The secrets are those that volumes name, because no pod can be registered for them.
  */
 export class StorageObjects {
   readonly #api: Pick<ApiClient, 'get' | 'patch'>;
@@ -45,7 +45,7 @@ export class StorageObjects {
     return await this.#find<PersistentVolume>({ resource: apiResources.persistentVolumes, name }, signal);
   }
 
-  /** Rejects with API_CONFLICT when the claim has become another since it was read. */
+  /** Rejects with API_CONFLICT when the claim has changed since it was read. */
   async changeClaim(
     { metadata = {} }: PersistentVolumeClaim,
     status: object,

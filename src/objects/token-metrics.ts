@@ -1,21 +1,21 @@
 import type { MetricRegistry } from '../lib/index.ts';
 
-/** Told of each request for a token. Never throws. */
+/** Called after each token request. Never throws. */
 export interface TokenObserver {
   answered(result: 'issued' | 'failed'): void;
-  /** How many tokens are wanted and could not be got at the last try. */
+  /** The number of required tokens whose last request failed. */
   waiting(count: number): void;
 }
 
 export function tokenMetrics(registry: MetricRegistry): TokenObserver {
   const requests = registry.counter({
     name: 'kubeling_token_requests_total',
-    help: 'Requests for service-account tokens, by result.',
+    help: 'Service-account token requests by result.',
     labels: ['result'],
   });
   const overdue = registry.gauge({
     name: 'kubeling_tokens_overdue',
-    help: 'Service-account tokens that are wanted and could not be got at the last try.',
+    help: 'Service-account tokens whose last request failed.',
   });
   overdue.with({}).set(0);
   return {

@@ -2,21 +2,21 @@ import type { ApiObject } from '../api/index.ts';
 import { KubelingError } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 
-/** A token somebody wants. Asks that say the same share one token. */
+/** A requested token. Equal requests share one token. */
 export interface TokenAsk {
   readonly namespace: string;
   readonly serviceAccount: string;
-  /** The server's own audience when left out or empty. */
+  /** The default audience of the server when omitted or empty. */
   readonly audience?: string | undefined;
-  /** How long it should be good; the server's choice when left out. */
+  /** The requested lifetime; the server's default when omitted. */
   readonly expirationSeconds?: number | undefined;
-  /** The token is good no longer than this pod is there. */
+  /** The token is valid no longer than this pod exists. */
   readonly pod: { readonly name: string; readonly uid: PodUid };
-  /** The service account must be this one, not a later one of its name. */
+  /** The service account must have this UID, not be a later one of the same name. */
   readonly serviceAccountUid?: string | undefined;
 }
 
-/** What goes to the server and comes back filled in. */
+/** The TokenRequest that the server returns with its status. */
 export interface TokenRequest extends ApiObject {
   readonly spec: {
     readonly audiences: readonly string[];
@@ -37,9 +37,9 @@ export interface TokenRequest extends ApiObject {
 export interface IssuedToken {
   readonly token: string;
   readonly expiresMs: number;
-  /** What the server made of the time asked for; undefined when it does not say. */
+  /** The lifetime that the server granted; undefined when the response has none. */
   readonly expirationSeconds: number | undefined;
-  /** Of the service account, as far as the token itself tells. */
+  /** The UID of the service account, if the token contains it. */
   readonly serviceAccountUid: string | undefined;
 }
 
@@ -78,13 +78,16 @@ export function tokenRequest(ask: TokenAsk): TokenRequest {
   };
 }
 
-/** Throws API_BAD_ANSWER for an answer without a token or without a time. */
+/** Throws API_BAD_ANSWER for a response without a token or an expiration time. */
 export function issuedToken({ spec, status }: TokenRequest): IssuedToken {
   const { token = '', expirationTimestamp = '' } = status ?? {};
   const expiresMs = Date.parse(expirationTimestamp);
   if (token === '' || Number.isNaN(expiresMs)) {
-    const lacks = token === '' ? 'token' : 'time of expiry';
-    throw new KubelingError('API_BAD_ANSWER', `Cannot use the answer to a token request: it has no ${lacks}`);
+    const lacks = token === '' ? 'token' : 'expiration time';
+    throw new KubelingError(
+      'API_BAD_ANSWER',
+      `Cannot use the response to a token request: it has no ${lacks}`,
+    );
   }
   return {
     token,
@@ -94,7 +97,10 @@ export function issuedToken({ spec, status }: TokenRequest): IssuedToken {
   };
 }
 
-/** Tokens of Kubernetes tell whom they are of. One that is of another make tells nothing, which is no mistake. */
+/**
+ * Tokens of Kubernetes contain the identity of their account. Tokens in another format do not,
+ * which is no error.
+ */
 function serviceAccountUidIn(token: string): string | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
@@ -116,8 +122,9 @@ const longestUseMs = 24 * 60 * 60_000;
 const largestEarlyMs = 10_000;
 
 /**
- * The moment from which a new token is to be got: when it is a day old, or when a fifth of its life is left, whichever
- * is first. `chance` in [0, 1) makes that up to ten seconds earlier, so that not all pods ask at once.
+ * The time from which the token is renewed: after 24 hours or at 80% of its lifetime, whichever is
+ * first. `chance` in [0, 1) makes that up to ten seconds earlier, so that not all pods request
+ * tokens at once.
  */
 export function refreshAtMs({ expiresMs, expirationSeconds }: IssuedToken, chance: number): number {
   if (expirationSeconds === undefined) return expiresMs;

@@ -20,7 +20,7 @@ const ask = (more: Partial<TokenAsk> = {}): TokenAsk => ({
   ...more,
 });
 
-/** A server that gives out tokens of the account that is there now. */
+/** A server that issues tokens of the current account. */
 class TokenServer implements Pick<ApiClient, 'get' | 'post'> {
   readonly posts: { readonly ref: ObjectRef; readonly request: TokenRequest }[] = [];
   readonly gets: string[] = [];
@@ -88,7 +88,7 @@ function rig({ chance = 0 } = {}) {
 const refusal = (status: number, message: string) =>
   apiError({ what: 'post serviceaccounts/sa/token', status, answer: { message } });
 
-test('a token is asked for by name, for one audience and one pod', async () => {
+test('requests a token by account name, for one audience and one pod', async () => {
   const { server, get } = rig();
   await get({ audience: 'vault', serviceAccountUid: 'account-1' });
   await get({ expirationSeconds: undefined });
@@ -111,7 +111,7 @@ test('a token is asked for by name, for one audience and one pod', async () => {
   assert.equal('expirationSeconds' in (second?.request.spec ?? {}), false);
 });
 
-test('the same ask has the same token; one that differs in anything has another', async () => {
+test('equal requests share a token; requests that differ in any field do not', async () => {
   const { server, get } = rig();
   const asks: readonly Partial<TokenAsk>[] = [
     {},
@@ -129,13 +129,13 @@ test('the same ask has the same token; one that differs in anything has another'
   assert.equal(server.posts.length, asks.length);
 });
 
-test('asks at the same time share one request', async () => {
+test('shares one request between concurrent callers', async () => {
   const { server, get } = rig();
   assert.deepEqual(await Promise.all([get(), get()]), ['1', '1']);
   assert.equal(server.posts.length, 1);
 });
 
-test('a token is got anew when a fifth of its life is left', async () => {
+test('renews a token at 80% of its lifetime', async () => {
   const { clock, get } = rig();
   await get();
   await clock.advance(0.8 * hour * 1_000);
@@ -144,7 +144,7 @@ test('a token is got anew when a fifth of its life is left', async () => {
   assert.equal(await get(), '2');
 });
 
-test('a token is got anew when it is a day old, however long it is good', async () => {
+test('renews a token after a day, however long it is valid', async () => {
   const { clock, get } = rig();
   const long = { expirationSeconds: 30 * 24 * hour };
   await get(long);
@@ -154,7 +154,7 @@ test('a token is got anew when it is a day old, however long it is good', async 
   assert.equal(await get(long), '2');
 });
 
-test('chance makes that up to ten seconds earlier', () => {
+test('adds jitter of up to ten seconds to the renewal', () => {
   const issued = {
     token: 't',
     expiresMs: hour * 1_000,
@@ -165,7 +165,7 @@ test('chance makes that up to ten seconds earlier', () => {
   assert.equal(refreshAtMs({ ...issued, expirationSeconds: undefined }, 0), hour * 1_000);
 });
 
-test('without a token, what the server says is the error', async () => {
+test("returns the server's error when there is no token", async () => {
   const { server, get } = rig();
   server.failure = refusal(404, 'serviceaccounts "sa" not found');
   await assert.rejects(get(), {
@@ -174,7 +174,7 @@ test('without a token, what the server says is the error', async () => {
   });
 });
 
-test('an answer without a token is an error', async () => {
+test('returns an error for a response without a token', async () => {
   const { clock, tokens } = rig();
   const api = { get: () => Promise.reject(new Error('no')), post: async () => ({ spec: {} }) as never };
   const { logger } = collectLogs(clock);
@@ -184,7 +184,7 @@ test('an answer without a token is an error', async () => {
   tokens.forgetPod(one);
 });
 
-test('when it cannot be got anew the old one serves while it is good, then there is none', async () => {
+test('serves the previous token while it is valid when renewal fails, then an error', async () => {
   const { clock, server, get } = rig();
   await get();
   server.failure = refusal(500, 'busy');
@@ -197,7 +197,7 @@ test('when it cannot be got anew the old one serves while it is good, then there
   });
 });
 
-test('what failed is tried again without being asked for, after 5 s and up to a minute', async () => {
+test('retries a failed request without a caller, after 5 s and up to a minute', async () => {
   const { clock, server, renewed, get, stop, metric } = rig();
   server.failure = refusal(403, 'no relationship found');
   await assert.rejects(get());
@@ -223,7 +223,7 @@ test('what failed is tried again without being asked for, after 5 s and up to a 
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('whoever asks again and again does not make the waiting longer', async () => {
+test('does not extend the back-off when callers repeat the request', async () => {
   const { clock, server, get, renewed } = rig();
   server.failure = refusal(500, 'busy');
   for (let tries = 0; tries < 10; tries++) await assert.rejects(get());
@@ -234,7 +234,7 @@ test('whoever asks again and again does not make the waiting longer', async () =
   assert.deepEqual(renewed, [one]);
 });
 
-test('one who asks and succeeds ends the retries', async () => {
+test('stops the retries when a call succeeds', async () => {
   const { clock, server, get, renewed } = rig();
   server.failure = refusal(500, 'busy');
   await assert.rejects(get());
@@ -244,7 +244,7 @@ test('one who asks and succeeds ends the retries', async () => {
   assert.deepEqual([server.posts.length, renewed], [2, []]);
 });
 
-test('what nobody asked for in ten minutes is not tried any more, and forgotten', async () => {
+test('drops a failed request that had no caller for ten minutes', async () => {
   const { clock, server, get, metric } = rig();
   server.failure = refusal(500, 'busy');
   await assert.rejects(get());
@@ -255,7 +255,7 @@ test('what nobody asked for in ten minutes is not tried any more, and forgotten'
   assert.equal(await metric('kubeling_tokens_overdue'), 'kubeling_tokens_overdue 0');
 });
 
-test('a token that is still good is not got anew for nobody', async () => {
+test('does not renew a valid token without a caller', async () => {
   const { clock, server, get } = rig();
   const long = { expirationSeconds: 10 * hour };
   await get(long);
@@ -268,7 +268,7 @@ test('a token that is still good is not got anew for nobody', async () => {
   assert.equal(server.posts.length, count);
 });
 
-test('the tokens of a pod that is gone go with it', async () => {
+test('drops the tokens of a removed pod', async () => {
   const { clock, server, tokens, get } = rig();
   await get();
   await get({ pod: { name: 'other', uid: podUid('pod-2') } });
@@ -282,7 +282,7 @@ test('the tokens of a pod that is gone go with it', async () => {
   assert.equal(await get(), '4');
 });
 
-test('a token that comes after its pod is gone is not kept', async () => {
+test('does not cache a token that arrives after its pod was removed', async () => {
   const { server, tokens, get } = rig();
   const pending = get();
   tokens.forgetPod(one);
@@ -291,7 +291,7 @@ test('a token that comes after its pod is gone is not kept', async () => {
   assert.equal(server.posts.length, 2);
 });
 
-test('one who gives up is no failure', async () => {
+test('does not count a cancelled caller as failure', async () => {
   const { clock, server, tokens } = rig();
   const own = new AbortController();
   server.post = (_ref: ObjectRef, _object: ApiObject, inner?: AbortSignal) =>
@@ -304,7 +304,7 @@ test('one who gives up is no failure', async () => {
   assert.equal(server.posts.length, 0);
 });
 
-test('a service account made anew ends the tokens of the old one, as soon as another token shows it', async () => {
+test('drops the tokens of an account that was created again, as soon as another token shows its UID', async () => {
   const { server, renewed, get } = rig();
   await get();
   server.accountUid = 'account-2';
@@ -313,7 +313,7 @@ test('a service account made anew ends the tokens of the old one, as soon as ano
   assert.equal(await get(), '3');
 });
 
-test('service accounts are looked at every five minutes while tokens of theirs are kept', async () => {
+test('checks service accounts every five minutes while their tokens are cached', async () => {
   const { clock, server, renewed, get, tokens } = rig();
   await get();
   await get({ audience: 'a' });
@@ -329,7 +329,7 @@ test('service accounts are looked at every five minutes while tokens of theirs a
   assert.equal(server.gets.length, count);
 });
 
-test('a service account that comes again is looked at as a new one', async () => {
+test('treats a service account that appears again as a new one', async () => {
   const { clock, server, get, tokens } = rig();
   await get();
   await clock.advance(2 * 60_000);
@@ -340,7 +340,7 @@ test('a service account that comes again is looked at as a new one', async () =>
   assert.deepEqual(server.gets, []);
 });
 
-test('a cluster that does not let nodes look is asked once an hour', async () => {
+test('polls hourly when the cluster does not let nodes read service accounts', async () => {
   const { clock, server, get } = rig();
   server.getFailure = refusal(403, 'forbidden');
   const long = { expirationSeconds: 10 * hour };
@@ -351,7 +351,7 @@ test('a cluster that does not let nodes look is asked once an hour', async () =>
   assert.equal(server.gets.length, 2);
 });
 
-test('expired tokens that nobody asks for are thrown away', async () => {
+test('drops expired tokens without callers', async () => {
   const { clock, server, get } = rig();
   await get();
   await clock.advance(hour * 1_000 + 60_000);
@@ -359,7 +359,7 @@ test('expired tokens that nobody asks for are thrown away', async () => {
   await assert.rejects(get(), /^Error \[?KubelingError\]?|failed to fetch token/);
 });
 
-test('without an API server there is neither token nor object', async () => {
+test('returns neither tokens nor objects without an API server', async () => {
   const refused = {
     code: 'OBJECTS_STANDALONE',
     message: 'not supported due to running kubelet in standalone mode',

@@ -24,16 +24,16 @@ import {
   tokenRequest,
 } from './token-request.ts';
 
-/** Tokens of service accounts for pods. */
+/** Service account tokens for pods. */
 export interface TokenSource {
-  /** Throws TOKEN_REQUEST when there is none that is still good and none can be got. */
+  /** Throws TOKEN_REQUEST when no valid token is cached and none can be issued. */
   get(ask: TokenAsk, signal: AbortSignal): Promise<IssuedToken>;
-  /** For when a pod is gone. */
+  /** Called when a pod has been removed. */
   forgetPod(uid: PodUid): void;
 }
 
 export interface TokenEvents {
-  /** What was given out for the pod is not the best there is any more: its volumes should be filled anew. */
+  /** The pod's token was superseded: its volumes should be written again. */
   'renew-pod': { readonly uid: PodUid };
 }
 
@@ -55,12 +55,14 @@ interface Entry {
 const retryPolicy = { baseMs: 5_000, maxMs: 60_000 };
 const retryWorkers = 4;
 const purgeMs = 60_000;
-/** Pods are synced far more often: what was not asked for so long is not wanted any more. */
+/**
+ * Pods are synced far more often: a token without a request in this time is not needed any more.
+ */
 const wantedForMs = 10 * 60_000;
 
 /**
- * Asks for tokens and keeps them while they are good. One that could not be got, or not be got anew, is tried again
- * without being asked for, and `renew-pod` tells when that has worked.
+ * Requests tokens and caches them while they are valid. A failed request or renewal is retried
+ * without a caller, and `renew-pod` reports when a retry succeeded.
  */
 export class Tokens implements TokenSource {
   readonly events: TypedEvents<TokenEvents>;
@@ -74,7 +76,7 @@ export class Tokens implements TokenSource {
     this.#deps = deps;
     this.#retries = new WorkQueue(deps.clock);
     this.#checks = new AccountChecks(deps);
-    this.events = new TypedEvents((error) => deps.logger.error('A listener for tokens failed', error));
+    this.events = new TypedEvents((error) => deps.logger.error('Token listener failed', error));
   }
 
   async get(ask: TokenAsk, signal: AbortSignal): Promise<IssuedToken> {
@@ -91,7 +93,7 @@ export class Tokens implements TokenSource {
       if (clock.now() > held.issued.expiresMs) {
         throw failed(`token of ${nameOf(ask)} expired and refresh failed`, error);
       }
-      logger.error('A token cannot be got anew, the one at hand is still good', error, { of: nameOf(ask) });
+      logger.error('Failed to renew token, serving the valid one', error, { of: nameOf(ask) });
       return held.issued;
     }
   }
@@ -100,7 +102,9 @@ export class Tokens implements TokenSource {
     for (const [key, { ask }] of this.#entries) if (ask.pod.uid === uid) this.#forget(key);
   }
 
-  /** Somebody has seen which service account has this name now: tokens of an earlier one are good for nothing. */
+  /**
+   * The current UID of this service account was observed: tokens of an earlier account are invalid.
+   */
   sawServiceAccount(namespace: string, serviceAccount: string, uid: string): void {
     const stale = [...this.#entries].filter(
       ([, { ask, held }]) =>
@@ -114,7 +118,7 @@ export class Tokens implements TokenSource {
       this.events.emit('renew-pod', { uid: pod });
   }
 
-  /** Tries again what failed, and throws away what is over. */
+  /** Retries failed requests and drops expired entries. */
   async run(signal: AbortSignal): Promise<void> {
     await allOrAbort(async (inner) => {
       const retrying = Array.from({ length: retryWorkers }, () => this.#retry(inner));
@@ -169,7 +173,7 @@ export class Tokens implements TokenSource {
   #failed(entry: Entry): void {
     const key = askKey(entry.ask);
     this.#deps.observer.answered('failed');
-    // Whoever asks again and again must not make the waiting longer.
+    // Repeated calls must not extend the back-off.
     if (!this.#isKnown(entry) || this.#retries.has(key)) return;
     this.#retries.add(key, entry.backoff.fail(this.#deps.clock.monotonicMs()));
     this.#tellWaiting();
@@ -196,7 +200,7 @@ export class Tokens implements TokenSource {
       if (this.#isKnown(entry)) this.events.emit('renew-pod', { uid: entry.ask.pod.uid });
     } catch (error) {
       signal.throwIfAborted();
-      this.#deps.logger.error('A token cannot be got, it is tried again', error, { of: nameOf(entry.ask) });
+      this.#deps.logger.error('Failed to get token, retrying', error, { of: nameOf(entry.ask) });
     }
   }
 
@@ -207,7 +211,7 @@ export class Tokens implements TokenSource {
     }
   }
 
-  /** What is tried again stays though it has expired, until nobody wants it. */
+  /** An expired token with retries is retained until no caller requests it any more. */
   #isOver(key: string, entry: Entry): boolean {
     const { clock } = this.#deps;
     if (entry.held !== undefined && clock.now() <= entry.held.issued.expiresMs) return false;

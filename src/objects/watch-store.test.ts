@@ -42,7 +42,7 @@ function rig(detection: ChangeDetection = 'Watch', syncFrequencyMs = 60_000) {
 const pod = (uid = 'one', name = 'n') =>
   aPod({ metadata: { uid: podUid(uid) }, spec: { volumes: [{ name: 'v', configMap: { name } }] } });
 
-test('what no pod refers to cannot be read', async () => {
+test('rejects reading an object that no pod refers to', async () => {
   const { objects, put, read } = rig();
   put('x');
   await assert.rejects(read(), {
@@ -56,7 +56,7 @@ test('what no pod refers to cannot be read', async () => {
   });
 });
 
-test('one watch for all pods and readers, by name, from the registration on', async () => {
+test('shares one watch by name between all pods and readers, from registration on', async () => {
   const { api, objects, put, read, watched } = rig();
   put('x');
   objects.register(pod('one'));
@@ -73,7 +73,7 @@ test('one watch for all pods and readers, by name, from the registration on', as
   assert.ok((query?.timeoutSeconds ?? 0) >= 1_800 && (query?.timeoutSeconds ?? 0) <= 3_600);
 });
 
-test('the watch ends with the last pod', async () => {
+test('stops the watch with the last pod', async () => {
   const { api, objects, put, read } = rig();
   put('x');
   objects.register(pod('one'));
@@ -89,7 +89,7 @@ test('the watch ends with the last pod', async () => {
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('a pod that names another object leaves the first', async () => {
+test('stops the watch of the object that a pod no longer names', async () => {
   const { api, objects, put, read } = rig();
   put('x');
   objects.register(pod('one', 'n'));
@@ -100,7 +100,7 @@ test('a pod that names another object leaves the first', async () => {
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('what is not there is undefined, and there as soon as it is made', async () => {
+test('returns undefined for a missing object, and the object as soon as it is created', async () => {
   const { objects, put, read, api } = rig();
   objects.register(pod());
   assert.equal(await read(), undefined);
@@ -112,7 +112,7 @@ test('what is not there is undefined, and there as soon as it is made', async ()
   assert.equal(await read(), undefined);
 });
 
-test('a reader waits a second for the first answer of a server that is away, no longer', async () => {
+test('waits at most a second for the first response of an unavailable server', async () => {
   const { clock, api, objects, put, read } = rig();
   api.failure = serverAway();
   objects.register(pod());
@@ -135,7 +135,7 @@ for (const [called, answersMs, outcome] of [
   ['late', 9_000, 'x'],
   ['never', 60_000, 'failed to sync configmap cache: timed out waiting for the condition'],
 ] as const)
-  test(`a server that is busy is waited for up to ten seconds, one that answers ${called}`, async () => {
+  test(`waits up to ten seconds for a busy server that responds ${called}`, async () => {
     const clock = new VirtualClock();
     const { logger } = collectLogs(clock);
     let hasSynced = false;
@@ -173,7 +173,7 @@ for (const [called, answersMs, outcome] of [
     assert.equal(await read, outcome);
   });
 
-test('a reader who gives up leaves at once', async () => {
+test('a cancelled reader returns immediately', async () => {
   const { api, objects, read } = rig();
   api.failure = serverAway();
   objects.register(pod());
@@ -183,7 +183,7 @@ test('a reader who gives up leaves at once', async () => {
   await failed;
 });
 
-test('one whose last pod goes while it waits is not registered', async () => {
+test('returns not registered when the last pod is removed during the read', async () => {
   const { clock, api, objects, read } = rig();
   api.failure = serverAway();
   objects.register(pod());
@@ -194,7 +194,7 @@ test('one whose last pod goes while it waits is not registered', async () => {
   await failed;
 });
 
-test('an immutable object is kept without a watch', async () => {
+test('caches an immutable object without a watch', async () => {
   const { clock, api, objects, put, read, watched } = rig();
   put('x', { immutable: true });
   objects.register(pod());
@@ -207,7 +207,7 @@ test('an immutable object is kept without a watch', async () => {
   assert.equal(watched(), 1);
 });
 
-test('one that becomes immutable is not watched any longer', async () => {
+test('stops the watch of an object that becomes immutable', async () => {
   const { api, objects, put, read } = rig();
   put('x');
   objects.register(pod());
@@ -224,7 +224,7 @@ for (const [syncFrequencyMs, idleMs] of [
   [60_000, 300_000],
   [1_000, 60_000],
 ] as const) {
-  test(`unread for ${idleMs / 1_000} s at a sync each ${syncFrequencyMs / 1_000} s, the watch rests`, async () => {
+  test(`stops the watch after ${idleMs / 1_000} s without a read at a sync every ${syncFrequencyMs / 1_000} s`, async () => {
     const { clock, api, objects, put, read, watched, stop } = rig('Watch', syncFrequencyMs);
     put('x');
     objects.register(pod());
@@ -240,7 +240,7 @@ for (const [syncFrequencyMs, idleMs] of [
   });
 }
 
-test('what is read goes on being watched', async () => {
+test('keeps the watch of an object that is read', async () => {
   const { clock, api, objects, put, read, stop } = rig();
   put('x');
   objects.register(pod());
@@ -252,14 +252,14 @@ test('what is read goes on being watched', async () => {
   await stop();
 });
 
-test('a watch without its first answer is not ended for being idle', async () => {
+test('does not stop an idle watch before its first response', async () => {
   const { clock, api, objects, put, read, stop } = rig();
   api.failure = serverAway();
   objects.register(pod());
   await clock.advance(30 * 60_000);
   const tries = api.asked.length;
   await clock.advance(10 * 60_000);
-  assert.ok(api.asked.length > tries + 5, 'it is still tried');
+  assert.ok(api.asked.length > tries + 5, 'it is still retried');
   api.failure = undefined;
   put('x');
   await clock.advance(60_000);
@@ -267,7 +267,7 @@ test('a watch without its first answer is not ended for being idle', async () =>
   await stop();
 });
 
-test('after a rest, with the server away, what was known serves', async () => {
+test('serves the cached object after an idle stop while the server is unavailable', async () => {
   const { clock, api, objects, put, read, stop } = rig();
   put('x');
   objects.register(pod());
@@ -285,7 +285,7 @@ test('after a rest, with the server away, what was known serves', async () => {
   await stop();
 });
 
-test('a reader who comes while the watch is being ended begins it anew after that', async () => {
+test('a read during the stop of a watch restarts the watch afterwards', async () => {
   const clock = new VirtualClock();
   const steps: string[] = [];
   const stopped = Promise.withResolvers<void>();
@@ -329,7 +329,7 @@ test('a reader who comes while the watch is being ended begins it anew after tha
   await running;
 });
 
-test('while the server is away, what is followed serves without a wait', async () => {
+test('serves a watched object without delay while the server is unavailable', async () => {
   const { api, objects, put, read } = rig();
   put('x');
   objects.register(pod());
@@ -338,7 +338,7 @@ test('while the server is away, what is followed serves without a wait', async (
   assert.equal(await read(), 'x');
 });
 
-test('in the end every watch ends, and none begins', async () => {
+test('stops every watch at shutdown and starts no new one', async () => {
   const { clock, api, objects, put, read, stop } = rig();
   put('x');
   objects.register(pod());
@@ -352,7 +352,7 @@ test('in the end every watch ends, and none begins', async () => {
   assert.equal(api.watches, 0);
 });
 
-test('Get asks each time, whoever asks', async () => {
+test('Get sends a request for every read', async () => {
   const { api, objects, put, read } = rig('Get');
   assert.equal(await read(), undefined);
   put('x');
@@ -365,7 +365,7 @@ test('Get asks each time, whoever asks', async () => {
   await assert.rejects(read(), { code: 'API_FAILED' });
 });
 
-test('Cache asks when it is read, and uses that for a minute', async () => {
+test('Cache sends a request at a read and caches the object for a minute', async () => {
   const { clock, objects, put, read } = rig('Cache');
   put('x');
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });

@@ -8,49 +8,55 @@ import {
   type ReferredStore,
 } from './referred-store.ts';
 
-/** One object that is kept at hand, and not followed any longer once it is known never to change. */
+/** One cached object; its watch ends once the object is known to be immutable. */
 export interface FollowedObject<T> extends AsyncDisposable {
-  /** Whether the server has told what there is since the start. */
+  /** Whether the server has delivered the initial state since the start. */
   readonly hasSynced: boolean;
-  /** As last known, also while it is stopped; undefined when there is none or none was seen yet. */
+  /**
+   * The last known object, also while the watch is stopped; undefined when it does not exist or was
+   * not read yet.
+   */
   readonly current: T | undefined;
-  /** Why it is not in sync, where that is known. */
+  /** Why it is not in sync, if known. */
   readonly problem: string | undefined;
   waitForSync(signal: AbortSignal): Promise<void>;
-  /** Does nothing when it runs, or has no reason to. */
+  /** Does nothing when the watch runs or is not needed. */
   start(): void;
-  /** It may be started again after that. */
+  /** The watch can be started again afterwards. */
   stop(): Promise<void>;
 }
 
 export interface WatchStoreDeps<T> {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How the kind is named in messages: secret, configmap. */
+  /** The kind's name in messages: secret, configmap. */
   readonly kind: string;
   /** Not started yet. */
   readonly follow: (object: ObjectName) => FollowedObject<T>;
-  /** How often pods are synced: what is not read for five times as long is not followed any longer. */
+  /**
+   * The interval of pod syncs: an object that is not read for five intervals is not watched any
+   * longer.
+   */
   readonly syncFrequencyMs: number;
 }
 
 interface Entry<T> {
   readonly pods: Set<PodUid>;
   readonly followed: FollowedObject<T>;
-  /** A stop that is under way; only after it a start is heard. */
+  /** A stop in progress; a start takes effect after it. */
   stopping: Promise<void> | undefined;
   state: 'following' | 'resting';
   lastReadMs: number;
 }
 
-/** With the server away, or with something at hand that may serve. */
+/** The time limit when the server is unavailable or a cached object may be served. */
 const shortSyncMs = 1_000;
-/** A server that is busy answers late, not never. */
+/** The time limit for a busy server, which responds late. */
 const firstSyncMs = 10_000;
 const sweepMs = 60_000;
 const shortestIdleMs = 60_000;
 
-/** Follows each object that some pod refers to, while it is read. */
+/** Watches each object that a pod refers to, while it is read. */
 export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
   readonly #deps: WatchStoreDeps<T>;
   readonly #entries = new Map<string, Entry<T>>();
@@ -77,7 +83,8 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
   async get(object: ObjectName, signal: AbortSignal): Promise<T | undefined> {
     const entry = this.#entries.get(keyOf(object));
     if (entry === undefined) throw notRegistered(object);
-    // Whether or not it succeeds: one who failed will be back, and should find the object still followed.
+    // Updated after failures as well: the reader will retry, and should find the object still
+    // watched.
     entry.lastReadMs = this.#deps.clock.monotonicMs();
     const { followed } = entry;
     if (!followed.hasSynced) {
@@ -87,7 +94,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     return followed.current;
   }
 
-  /** Answers why the server has not told of it. */
+  /** Returns why the server has not delivered the object. */
   async #waitForFirst(object: ObjectName, entry: Entry<T>, signal: AbortSignal): Promise<string | undefined> {
     const { clock, kind } = this.#deps;
     const { followed } = entry;
@@ -104,7 +111,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     return await wait(firstSyncMs - shortSyncMs);
   }
 
-  /** Lets objects rest that nobody reads; in the end all of them. */
+  /** Stops the watches of objects that are not read; at shutdown all of them. */
   async run(signal: AbortSignal): Promise<void> {
     this.#ended = false;
     try {
@@ -136,7 +143,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     await entry.followed.waitForSync(signal);
   }
 
-  /** Old but good is better than none: what was known before it rested serves until the server answers. */
+  /** A stale object is better than none: the last known one is served until the server responds. */
   #mayServeOld(object: ObjectName, { followed }: Entry<T>, problem: string): void {
     if (!this.#entries.has(keyOf(object))) throw notRegistered(object);
     const { kind, logger } = this.#deps;
@@ -147,16 +154,16 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     }
     const why = followed.problem ?? problem;
     const fields = { kind, object: keyOf(object), why };
-    logger.warn('An object cannot be read anew, what is known of it serves', fields);
+    logger.warn('Failed to refresh object, serving the cached version', fields);
   }
 
   #sweep(): void {
     const idleMs = Math.max(5 * this.#deps.syncFrequencyMs, shortestIdleMs);
     const since = this.#deps.clock.monotonicMs() - idleMs;
     for (const [object, entry] of this.#entries) {
-      // One whose first answer is under way is left alone: the work of the server would be for nothing.
+      // A watch that waits for its first response is not stopped: the server's work would be lost.
       if (entry.state === 'resting' || !entry.followed.hasSynced || entry.lastReadMs >= since) continue;
-      this.#deps.logger.v(4)?.info('Not followed any longer as nobody reads it', { object, idleMs });
+      this.#deps.logger.v(4)?.info('Stopped watch of object that is not read', { object, idleMs });
       this.#rest(entry);
     }
   }
@@ -170,7 +177,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     try {
       await work;
     } catch (error) {
-      this.#deps.logger.error('An object cannot be left alone', error, { kind: this.#deps.kind });
+      this.#deps.logger.error('Failed to stop watch', error, { kind: this.#deps.kind });
     }
   }
 }
